@@ -1,4 +1,4 @@
-//! What the API server was really asked, from its own audit log.
+//! The requests that the API server received, from its own audit log.
 
 use std::{fs, io, path::Path};
 
@@ -6,54 +6,52 @@ use serde::Deserialize;
 
 use crate::Error;
 
-/// Every request's metadata, once a stage; the stage before the answer says nothing that later ones do not.
-pub(crate) const POLICY: &str = r#"{
+/// Logs every request's metadata once per stage, without RequestReceived: later stages contain all
+/// that it does.
+pub(crate) const AUDIT_POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
   "omitStages": ["RequestReceived"],
   "rules": [{"level": "Metadata"}]
 }"#;
 
-/// A request as the API server saw it. What does not apply is empty, or 0.
+/// A request in the API server's audit log. Fields that do not apply are empty, or 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// `ResponseComplete`; a watch also has a `ResponseStarted` when it is opened; `Panic` should never be seen.
+    /// `ResponseComplete`; a watch also has a `ResponseStarted` when it is opened; `Panic` should
+    /// never occur.
     pub stage: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: String,
-    /// The user's name.
     pub user: String,
-    /// What the client says it is, which tells clients with one token apart.
+    /// The User-Agent header, which tells clients that share a token apart.
     pub user_agent: String,
     /// Plural, as in RBAC.
     pub resource: String,
     /// `status`, `eviction`, …
     pub subresource: String,
-    /// The object's namespace.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
-    /// The answer's HTTP code.
+    /// The HTTP status code.
     pub code: u16,
-    /// The path with its query.
     pub uri: String,
-    /// When the request came, RFC 3339 with microseconds.
+    /// When the request arrived, RFC 3339 with microseconds.
     pub received: String,
 }
 
-/// A place in the audit log: what came after it is what a test asks for.
+/// A position in the audit log; tests read the entries after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditMark(pub(crate) u64);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Event {
+struct AuditEvent {
     stage: String,
     verb: String,
-    user: User,
+    user: AuditUser,
     #[serde(default)]
     user_agent: String,
     #[serde(default)]
-    object_ref: ObjectRef,
+    object_ref: AuditObjectRef,
     #[serde(default)]
     response_status: ResponseStatus,
     #[serde(rename = "requestURI")]
@@ -62,14 +60,14 @@ struct Event {
 }
 
 #[derive(Deserialize)]
-struct User {
+struct AuditUser {
     #[serde(default)]
     username: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ObjectRef {
+struct AuditObjectRef {
     resource: String,
     subresource: String,
     namespace: String,
@@ -82,8 +80,8 @@ struct ResponseStatus {
     code: u16,
 }
 
-impl From<Event> for AuditEntry {
-    fn from(event: Event) -> Self {
+impl From<AuditEvent> for AuditEntry {
+    fn from(event: AuditEvent) -> Self {
         Self {
             stage: event.stage,
             verb: event.verb,
@@ -100,9 +98,9 @@ impl From<Event> for AuditEntry {
     }
 }
 
-/// The entries after `mark`, in the order in which the requests were answered. A last line that is still being written
-/// is left out.
-pub(crate) fn read(log: &Path, mark: AuditMark) -> Result<Vec<AuditEntry>, Error> {
+/// The entries after `mark`, in the order of the answers. Leaves out a last line that is still
+/// being written.
+pub(crate) fn read_entries(log: &Path, mark: AuditMark) -> Result<Vec<AuditEntry>, Error> {
     let text = read_text(log)?;
     let from = usize::try_from(mark.0)
         .expect("a log fits memory")
@@ -110,12 +108,12 @@ pub(crate) fn read(log: &Path, mark: AuditMark) -> Result<Vec<AuditEntry>, Error
     text[from..]
         .split_inclusive('\n')
         .filter(|line| line.ends_with('\n'))
-        .map(|line| Ok(serde_json::from_str::<Event>(line)?.into()))
+        .map(|line| Ok(serde_json::from_str::<AuditEvent>(line)?.into()))
         .collect()
 }
 
-/// The place after the last whole line.
-pub(crate) fn end(log: &Path) -> Result<AuditMark, Error> {
+/// The position after the last complete line.
+pub(crate) fn end_mark(log: &Path) -> Result<AuditMark, Error> {
     let text = read_text(log)?;
     Ok(AuditMark(
         text.rfind('\n').map_or(0, |last| last as u64 + 1),
@@ -126,7 +124,7 @@ fn read_text(log: &Path) -> Result<String, Error> {
     match fs::read_to_string(log) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(Error::io("read", log)(error)),
+        Err(error) => Err(Error::io_error("read", log)(error)),
     }
 }
 
@@ -140,18 +138,18 @@ mod tests {
     fn a_line_that_is_still_being_written_is_left_for_the_next_reading() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("audit.log");
-        assert_eq!(read(&log, AuditMark(0)).unwrap(), []);
+        assert_eq!(read_entries(&log, AuditMark(0)).unwrap(), []);
 
         fs::write(&log, format!("{LINE}\n{}", &LINE[..40])).unwrap();
-        let entries = read(&log, AuditMark(0)).unwrap();
+        let entries = read_entries(&log, AuditMark(0)).unwrap();
         assert_eq!(entries.len(), 1);
         assert_eq!(
             (entries[0].subresource.as_str(), entries[0].code),
             ("eviction", 429)
         );
 
-        let mark = end(&log).unwrap();
+        let mark = end_mark(&log).unwrap();
         fs::write(&log, format!("{LINE}\n{LINE}\n")).unwrap();
-        assert_eq!(read(&log, mark).unwrap().len(), 1);
+        assert_eq!(read_entries(&log, mark).unwrap().len(), 1);
     }
 }

@@ -1,18 +1,19 @@
-//! Where the control plane's programs are: with envtest's users, in our cache, or still to be built.
+//! Finds the control plane's programs in envtest's folder or in our cache, or builds them.
 
 use std::{
     env,
     path::{Path, PathBuf},
 };
 
-use crate::{Error, recipe::Recipe};
+use crate::{Error, go_program::GoProgramRecipe};
 
 /// The Go module that builds the programs.
-const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
+const GO_MODULE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
 
-/// Its files, which name the cache's sub-folder: a change of any of them builds anew.
+/// Its files; a hash of them names the cache's subfolder, so a change of any of them triggers a new
+/// build.
 const GO_MOD: &str = include_str!("../control-plane/go.mod");
-const SOURCES: [&str; 6] = [
+const GO_MODULE_SOURCES: [&str; 6] = [
     GO_MOD,
     include_str!("../control-plane/go.sum"),
     include_str!("../control-plane/cmd/etcd/main.go"),
@@ -21,21 +22,17 @@ const SOURCES: [&str; 6] = [
     include_str!("../control-plane/cmd/kubectl/main.go"),
 ];
 
-/// One program of the control plane.
+/// A program of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// The API server's store.
+pub enum ControlPlaneProgram {
     Etcd,
-    /// The API server.
     KubeApiserver,
-    /// The controllers that keep budgets, owners and namespaces real.
+    /// Runs the controllers for budgets, owners and namespaces.
     KubeControllerManager,
-    /// The client that people use.
     Kubectl,
 }
 
-impl Program {
-    /// All of them, in the order in which they are built.
+impl ControlPlaneProgram {
     pub const ALL: [Self; 4] = [
         Self::Etcd,
         Self::KubeApiserver,
@@ -43,7 +40,7 @@ impl Program {
         Self::Kubectl,
     ];
 
-    /// The file's name.
+    /// The program's file name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -53,7 +50,8 @@ impl Program {
         }
     }
 
-    /// Measured on 2 cores with nothing in Go's build cache; what is built first pays for what they share.
+    /// Measured on 2 cores with an empty Go build cache; the first build includes the shared
+    /// packages.
     fn usual_build_time(self) -> &'static str {
         match self {
             Self::KubeApiserver => "about 4 minutes",
@@ -63,41 +61,41 @@ impl Program {
     }
 }
 
-/// The programs' paths; each exists.
+/// Paths of the programs; each file exists.
 #[derive(Clone, Debug)]
-pub struct Binaries {
+pub struct ControlPlaneBinaries {
     etcd: PathBuf,
     kube_apiserver: PathBuf,
     kube_controller_manager: PathBuf,
     kubectl: PathBuf,
 }
 
-impl Binaries {
-    /// Looks in `KUBEBUILDER_ASSETS`, then in the project's cache, and builds there what is still missing, with a word
-    /// on standard error. Of several processes that come at once, one builds and the others wait. Blocks for minutes.
+impl ControlPlaneBinaries {
+    /// Looks in `KUBEBUILDER_ASSETS`, then in the project's cache, and builds there what is
+    /// missing, with a message on standard error. If several processes call it at once, one builds
+    /// and the others wait. Blocks for minutes.
     pub fn find_or_build() -> Result<Self, Error> {
         let assets = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
         let find = |program| find_or_build(program, assets.as_deref());
         Ok(Self {
-            etcd: find(Program::Etcd)?,
-            kube_apiserver: find(Program::KubeApiserver)?,
-            kube_controller_manager: find(Program::KubeControllerManager)?,
-            kubectl: find(Program::Kubectl)?,
+            etcd: find(ControlPlaneProgram::Etcd)?,
+            kube_apiserver: find(ControlPlaneProgram::KubeApiserver)?,
+            kube_controller_manager: find(ControlPlaneProgram::KubeControllerManager)?,
+            kubectl: find(ControlPlaneProgram::Kubectl)?,
         })
     }
 
-    /// Where a program is.
-    pub fn path(&self, program: Program) -> &Path {
+    pub fn program_path(&self, program: ControlPlaneProgram) -> &Path {
         match program {
-            Program::Etcd => &self.etcd,
-            Program::KubeApiserver => &self.kube_apiserver,
-            Program::KubeControllerManager => &self.kube_controller_manager,
-            Program::Kubectl => &self.kubectl,
+            ControlPlaneProgram::Etcd => &self.etcd,
+            ControlPlaneProgram::KubeApiserver => &self.kube_apiserver,
+            ControlPlaneProgram::KubeControllerManager => &self.kube_controller_manager,
+            ControlPlaneProgram::Kubectl => &self.kubectl,
         }
     }
 }
 
-/// The Kubernetes version that the Go module builds, as `v1.36.1`.
+/// The Kubernetes version that the Go module builds, for example `v1.36.1`.
 pub fn kubernetes_version() -> &'static str {
     GO_MOD
         .lines()
@@ -105,25 +103,25 @@ pub fn kubernetes_version() -> &'static str {
         .expect("go.mod requires k8s.io/kubernetes")
 }
 
-fn find_or_build(program: Program, assets: Option<&Path>) -> Result<PathBuf, Error> {
+fn find_or_build(program: ControlPlaneProgram, assets: Option<&Path>) -> Result<PathBuf, Error> {
     if let Some(found) = assets
         .map(|folder| folder.join(program.name()))
         .filter(|path| path.is_file())
     {
         return Ok(found);
     }
-    let recipe = Recipe {
+    let recipe = GoProgramRecipe {
         name: program.name(),
-        module: MODULE,
+        module: GO_MODULE_FOLDER,
         folder: format!("control-plane-{}", kubernetes_version()),
-        sources: &SOURCES,
+        sources: &GO_MODULE_SOURCES,
         usual_build_time: program.usual_build_time(),
         linker_flags: linker_flags(),
     };
     recipe.find_or_build()
 }
 
-/// Clients read the version, and a few decide by it.
+/// Sets the version; clients read it, and a few behave differently by it.
 fn linker_flags() -> String {
     let version = kubernetes_version();
     let (major, minor) = version
@@ -155,7 +153,7 @@ mod tests {
         let etcd = assets.path().join("etcd");
         fs::write(&etcd, "").unwrap();
         assert_eq!(
-            find_or_build(Program::Etcd, Some(assets.path())).unwrap(),
+            find_or_build(ControlPlaneProgram::Etcd, Some(assets.path())).unwrap(),
             etcd
         );
     }

@@ -1,10 +1,11 @@
-//! What a test may choose about its control plane.
+//! Options of a test's control plane.
 
-use crate::{ControlPlane, Error, identity::User};
+use crate::{ControlPlane, Error, identity::TokenUser};
 
-/// The controllers that a drain can meet: budgets' status, pods' owners, deletion of what is owned.
+/// The controllers that a drain depends on: status of budgets, owners of pods, garbage collection.
 ///
-/// DaemonSet pods need a scheduler to be bound; there is none, so a test binds them or makes its pods bound.
+/// DaemonSet pods need a scheduler to be bound. There is none, so a test binds them or creates its
+/// pods with a node.
 pub const WORKLOAD_CONTROLLERS: [&str; 7] = [
     "disruption-controller",
     "daemonset-controller",
@@ -15,16 +16,16 @@ pub const WORKLOAD_CONTROLLERS: [&str; 7] = [
     "statefulset-controller",
 ];
 
-/// A control plane before it is started: [`ControlPlane::builder`].
+/// A control plane before its start: [`ControlPlane::builder`].
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub struct ControlPlaneBuilder {
     pub(crate) controllers: Vec<String>,
-    pub(crate) users: Vec<User>,
+    pub(crate) users: Vec<TokenUser>,
     pub(crate) event_ttl: String,
     pub(crate) api_server_flags: Vec<String>,
 }
 
-impl Default for Builder {
+impl Default for ControlPlaneBuilder {
     fn default() -> Self {
         Self {
             controllers: WORKLOAD_CONTROLLERS.map(str::to_owned).to_vec(),
@@ -35,19 +36,20 @@ impl Default for Builder {
     }
 }
 
-impl Builder {
-    /// Exactly these controllers of kube-controller-manager, by its own names; with none it is not started at all.
+impl ControlPlaneBuilder {
+    /// Runs exactly these controllers of kube-controller-manager, by their own names; with none,
+    /// the program is not started.
     #[must_use]
-    pub fn controllers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn with_controllers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.controllers = names.into_iter().map(str::to_owned).collect();
         self
     }
 
-    /// One more user, known by a fixed token; a kubelet is `system:node:NAME` in group `system:nodes`.
+    /// Adds a user with a fixed token; a kubelet is `system:node:NAME` in group `system:nodes`.
     #[must_use]
-    pub fn user(mut self, token: &str, name: &str, groups: &[&str]) -> Self {
+    pub fn with_user(mut self, token: &str, name: &str, groups: &[&str]) -> Self {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        self.users.push(User {
+        self.users.push(TokenUser {
             token: token.to_owned(),
             name: name.to_owned(),
             groups,
@@ -55,21 +57,21 @@ impl Builder {
         self
     }
 
-    /// How long Events are kept, as a Go duration (`1h` where nothing is said).
+    /// How long Events are kept, as a Go duration (default `1h`).
     #[must_use]
-    pub fn event_ttl(mut self, duration: &str) -> Self {
+    pub fn with_event_ttl(mut self, duration: &str) -> Self {
         duration.clone_into(&mut self.event_ttl);
         self
     }
 
-    /// One more flag of kube-apiserver, as `--name=value`.
+    /// Adds a flag of kube-apiserver, as `--name=value`.
     #[must_use]
-    pub fn api_server_flag(mut self, flag: &str) -> Self {
+    pub fn with_api_server_flag(mut self, flag: &str) -> Self {
         self.api_server_flags.push(flag.to_owned());
         self
     }
 
-    /// Starts it; ready when this returns.
+    /// Starts the control plane; it is ready when this returns.
     pub async fn start(self) -> Result<ControlPlane, Error> {
         ControlPlane::start_with(self).await
     }

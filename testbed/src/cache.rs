@@ -1,19 +1,21 @@
-//! The project's cache folder: what is built or installed once and is no part of the tree.
+//! The project's cache folder, for programs that are built or installed once and are not in the
+//! tree.
 
 use std::{env, path::PathBuf};
 
 use crate::Error;
 
-/// `$DOGWATCH_CACHE`, else `$XDG_CACHE_HOME/dogwatch`, else `~/.cache/dogwatch`. The folder may not exist yet.
+/// `$DOGWATCH_CACHE`, else `$XDG_CACHE_HOME/dogwatch`, else `~/.cache/dogwatch`. The folder may not
+/// exist yet.
 pub fn cache_dir() -> Result<PathBuf, Error> {
-    choose(|name| {
+    choose_cache_dir(|name| {
         env::var_os(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     })
 }
 
-fn choose(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, Error> {
+fn choose_cache_dir(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, Error> {
     variable("DOGWATCH_CACHE")
         .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("dogwatch")))
         .or_else(|| Some(variable("HOME")?.join(".cache/dogwatch")))
@@ -25,7 +27,7 @@ mod tests {
     use super::*;
 
     fn chosen(set: &[(&str, &str)]) -> Option<PathBuf> {
-        choose(|name| {
+        choose_cache_dir(|name| {
             set.iter()
                 .find(|(key, _)| *key == name)
                 .map(|(_, value)| PathBuf::from(value))

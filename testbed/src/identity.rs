@@ -1,4 +1,5 @@
-//! Who is who: the API server's certificate, the key that signs service accounts' tokens, and fixed tokens.
+//! Identities: the API server's certificate, the key that signs service accounts' tokens, and fixed
+//! tokens.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -9,20 +10,21 @@ use rcgen::{
 
 use crate::Error;
 
-/// The token of the administrator (group `system:masters`). No secret: it opens a server on loopback that lives as long
-/// as a test.
+/// The token of the administrator (group `system:masters`). No secret: it opens a server on
+/// loopback that lives as long as a test.
 pub(crate) const ADMIN_TOKEN: &str = "testbed-admin";
 
-/// A user that the API server knows by a fixed token.
+/// A user with a fixed token.
 #[derive(Clone, Debug)]
-pub(crate) struct User {
+pub(crate) struct TokenUser {
     pub(crate) token: String,
     pub(crate) name: String,
     pub(crate) groups: Vec<String>,
 }
 
-/// Writes `ca.crt`, `server.crt`, `server.key`, `accounts.key`, `accounts.pub` and `tokens.csv` into `folder`.
-pub(crate) fn write(folder: &Path, users: &[User]) -> Result<(), Error> {
+/// Writes `ca.crt`, `server.crt`, `server.key`, `accounts.key`, `accounts.pub` and `tokens.csv`
+/// into `folder`.
+pub(crate) fn write_identity(folder: &Path, users: &[TokenUser]) -> Result<(), Error> {
     write_certificates(folder)?;
     let accounts = KeyPair::generate()?;
     write_files(
@@ -30,17 +32,18 @@ pub(crate) fn write(folder: &Path, users: &[User]) -> Result<(), Error> {
         [
             ("accounts.key", accounts.serialize_pem()),
             ("accounts.pub", accounts.public_key_pem()),
-            ("tokens.csv", tokens(users)),
+            ("tokens.csv", render_token_file(users)),
         ],
     )
 }
 
-/// Writes `ca.crt` and `ca.key`, and what they have signed for loopback: `server.crt` and `server.key`.
+/// Writes `ca.crt` and `ca.key`, and a certificate for loopback that they sign: `server.crt` and
+/// `server.key`.
 pub(crate) fn write_certificates(folder: &Path) -> Result<(), Error> {
     let authority_key = KeyPair::generate()?;
-    let authority = authority();
+    let authority = authority_params();
     let path = folder.join("ca.key");
-    fs::write(&path, authority_key.serialize_pem()).map_err(Error::io("write", path))?;
+    fs::write(&path, authority_key.serialize_pem()).map_err(Error::io_error("write", path))?;
     let authority_certificate = authority.self_signed(&authority_key)?;
 
     let server_key = KeyPair::generate()?;
@@ -57,7 +60,7 @@ pub(crate) fn write_certificates(folder: &Path) -> Result<(), Error> {
     )
 }
 
-fn authority() -> CertificateParams {
+fn authority_params() -> CertificateParams {
     let mut authority = CertificateParams::default();
     authority
         .distinguished_name
@@ -70,24 +73,29 @@ fn authority() -> CertificateParams {
     authority
 }
 
-/// A certificate of this user in these groups, and its key, as PEM; by the authority in `folder`.
+/// A certificate of this user in these groups, and its key, as PEM; signed by the authority in
+/// `folder`.
 pub(crate) fn client_certificate(
     folder: &Path,
     user: &str,
     groups: &[&str],
 ) -> Result<String, Error> {
     let path = folder.join("ca.key");
-    let key = fs::read_to_string(&path).map_err(Error::io("read", path))?;
-    signed_for(user, groups, KeyPair::from_pem(&key)?)
+    let key = fs::read_to_string(&path).map_err(Error::io_error("read", path))?;
+    sign_client_certificate(user, groups, KeyPair::from_pem(&key)?)
 }
 
-/// The same by an authority that nobody knows.
+/// The same, signed by an authority that nobody trusts.
 pub(crate) fn foreign_certificate(user: &str, groups: &[&str]) -> Result<String, Error> {
-    signed_for(user, groups, KeyPair::generate()?)
+    sign_client_certificate(user, groups, KeyPair::generate()?)
 }
 
-fn signed_for(user: &str, groups: &[&str], authority_key: KeyPair) -> Result<String, Error> {
-    let issuer = Issuer::new(authority(), authority_key);
+fn sign_client_certificate(
+    user: &str,
+    groups: &[&str],
+    authority_key: KeyPair,
+) -> Result<String, Error> {
+    let issuer = Issuer::new(authority_params(), authority_key);
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, user);
@@ -104,15 +112,15 @@ fn signed_for(user: &str, groups: &[&str], authority_key: KeyPair) -> Result<Str
 fn write_files(folder: &Path, files: [(&str, String); 3]) -> Result<(), Error> {
     for (name, content) in files {
         let path = folder.join(name);
-        fs::write(&path, content).map_err(Error::io("write", path))?;
+        fs::write(&path, content).map_err(Error::io_error("write", path))?;
     }
     Ok(())
 }
 
 /// The API server's `--token-auth-file`: token, user, uid, groups.
-fn tokens(users: &[User]) -> String {
+fn render_token_file(users: &[TokenUser]) -> String {
     let mut lines = format!("{ADMIN_TOKEN},admin,admin,\"system:masters\"\n");
-    for User {
+    for TokenUser {
         token,
         name,
         groups,

@@ -1,7 +1,8 @@
-//! A real BMC on loopback that speaks IPMI 2.0 over LAN: OpenIPMI's `ipmi_sim` (Debian's package openipmi). Behind it stands
-//! a script of ours for the chassis, whose ways can be changed at any time; or a virtual machine ([`crate::vm`]).
+//! A real BMC on loopback that speaks IPMI 2.0 over LAN: OpenIPMI's `ipmi_sim` (Debian's package
+//! openipmi). Its chassis is a script of ours, whose behaviour can be changed at any time, or a
+//! virtual machine ([`crate::vm`]).
 //!
-//! It knows the cipher suites 0 to 3; asked for 17 it says that it has no such authentication.
+//! It supports the cipher suites 0 to 3; for 17 it answers that it has no such authentication.
 
 use std::{
     fs,
@@ -13,51 +14,52 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Error, ports, service::Service};
+use crate::{Error, ports, server_process::ServerProcess};
 
-const NAME: &str = "ipmi_sim";
+const PROGRAM_NAME: &str = "ipmi_sim";
 
-/// Who may do everything.
+/// A user with the privilege level `admin`.
 pub const USERNAME: &str = "admin";
-/// The same password for both users. No secret: it opens a server on loopback that lives as long as a test.
+/// The password of both users. No secret: it opens a server on loopback that lives as long as a
+/// test.
 pub const PASSWORD: &str = "sekret16";
-/// Who has the privilege level `user`.
-pub const READER: &str = "reader";
+/// A user with the privilege level `user`.
+pub const READER_USERNAME: &str = "reader";
 
-/// The System GUID of a Dell server, as its BMC tells it.
-pub(crate) const DELL: &str = "33484e4fc0b53180104b470044454c4c";
-/// A System GUID that names no system.
+/// The System GUID of a Dell server, as its BMC reports it.
+pub(crate) const DELL_GUID: &str = "33484e4fc0b53180104b470044454c4c";
+/// A System GUID that identifies no system.
 pub const NO_GUID: &str = "00000000000000000000000000000000";
 
-/// The System GUID of the system with this UUID: backwards, as IPMI 2.0 §20.8 wants it.
+/// The System GUID of the system with this UUID: reversed bytes, as IPMI 2.0 §20.8 requires.
 ///
 /// # Panics
 /// When it is no UUID.
-pub fn guid_of(uuid: &str) -> String {
+pub fn guid_of_uuid(uuid: &str) -> String {
     let digits: Vec<char> = uuid.chars().filter(char::is_ascii_hexdigit).collect();
     assert_eq!(digits.len(), 32, "{uuid:?} is no UUID");
     digits.rchunks(2).flatten().collect()
 }
 
-/// How the chassis behaves from now on.
+/// The behaviour of the chassis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chassis {
-    /// As it should; a soft power-off is carried out at once.
+pub enum ChassisMode {
+    /// It works; a soft power-off takes effect at once.
     Sound,
-    /// A soft power-off is taken and nothing happens.
+    /// It accepts a soft power-off without effect.
     IgnoresSoft,
-    /// Every command is taken and nothing happens.
+    /// It accepts every command without effect.
     IgnoresAll,
     /// Each request fails inside the BMC.
     Fails,
-    /// The state cannot be told: what the script prints is no state.
+    /// The power state is unreadable: the script prints no state.
     Garbage,
     /// Each request is answered after a minute.
     Hangs,
 }
 
-impl Chassis {
-    fn word(self) -> &'static str {
+impl ChassisMode {
+    fn mode_name(self) -> &'static str {
         match self {
             Self::Sound => "sound",
             Self::IgnoresSoft => "ignores-soft",
@@ -69,9 +71,10 @@ impl Chassis {
     }
 }
 
-/// `get power` prints `power:0` or `power:1`; `set power`, `set shutdown`, `set reset`, `set boot` take a value. What is set
-/// is noted down first: whoever reads the list knows that it happened.
-const CHASSIS: &str = r#"#!/bin/sh
+/// `get power` prints `power:0` or `power:1`; `set power`, `set shutdown`, `set reset`, `set boot`
+/// take a value. The script logs a `set` before it obeys, so an entry in the log proves that the
+/// command arrived.
+const CHASSIS_SCRIPT: &str = r#"#!/bin/sh
 cd "${0%/*}" || exit 1
 mode=$(cat mode)
 [ "$1" = set ] && echo "$2 $3" >> commands
@@ -89,34 +92,37 @@ case "$1 $2" in
 esac
 "#;
 
-const EMULATION: &str = "mc_setbmc 0x20
+const EMULATION_CONFIG: &str = "mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
 sel_enable 0x20 1000 0x0a
 mc_enable 0x20
 ";
 
-/// A running BMC. Dropped, it is gone: process and files.
+/// A running BMC. Dropping it removes its process and files.
 #[derive(Debug)]
 pub struct IpmiSim {
-    service: Service,
+    service: ServerProcess,
     port: u16,
 }
 
 impl IpmiSim {
-    /// Starts one with our chassis script behind it; it answers when this returns.
+    /// Starts a BMC with our chassis script; it answers when this returns.
     pub async fn start(on: bool) -> Result<Self, Error> {
-        Self::start_as(on, DELL).await
+        Self::start_with_guid(on, DELL_GUID).await
     }
 
-    /// The same with this System GUID: [`guid_of`], or [`NO_GUID`].
-    pub async fn start_as(on: bool, guid: &str) -> Result<Self, Error> {
-        let mut service = Service::new(NAME)?;
+    /// The same with this System GUID: [`guid_of_uuid`], or [`NO_GUID`].
+    pub async fn start_with_guid(on: bool, guid: &str) -> Result<Self, Error> {
+        let mut service = ServerProcess::new(PROGRAM_NAME)?;
         let script = service.folder().join("chassis");
-        write(&script, CHASSIS)?;
-        write(&service.folder().join("power"), if on { "1" } else { "0" })?;
-        write(&service.folder().join("mode"), Chassis::Sound.word())?;
+        write_atomically(&script, CHASSIS_SCRIPT)?;
+        write_atomically(&service.folder().join("power"), if on { "1" } else { "0" })?;
+        write_atomically(
+            &service.folder().join("mode"),
+            ChassisMode::Sound.mode_name(),
+        )?;
         let chassis = format!("chassis_control \"/bin/sh {}\"\n", script.display());
-        let port = run(&mut service, &chassis, guid).await?;
+        let port = start_ipmi_sim(&mut service, &chassis, guid).await?;
         Ok(Self { service, port })
     }
 
@@ -125,34 +131,33 @@ impl IpmiSim {
         self.port
     }
 
-    /// `ipmi://127.0.0.1:PORT`, as it stands in `spec.bmc.address`.
+    /// `ipmi://127.0.0.1:PORT`, for `spec.bmc.address`.
     pub fn address(&self) -> String {
         format!("ipmi://127.0.0.1:{}", self.port)
     }
 
-    /// From now on the chassis behaves so.
-    pub fn set(&self, chassis: Chassis) -> Result<(), Error> {
-        write(&self.service.folder().join("mode"), chassis.word())
+    pub fn set_chassis(&self, chassis: ChassisMode) -> Result<(), Error> {
+        write_atomically(&self.service.folder().join("mode"), chassis.mode_name())
     }
 
-    /// Whether the host behind it has power, whatever the BMC says.
+    /// Whether the host has power, whatever the BMC reports.
     pub fn is_on(&self) -> Result<bool, Error> {
-        Ok(self.read("power")?.trim() == "1")
+        Ok(self.read_file("power")?.trim() == "1")
     }
 
-    /// The host loses or gets power without the BMC's doing.
+    /// Switches the host's power without the BMC.
     pub fn set_power(&self, on: bool) -> Result<(), Error> {
-        write(
+        write_atomically(
             &self.service.folder().join("power"),
             if on { "1" } else { "0" },
         )
     }
 
-    /// What the chassis was told, in order: `power 0`, `power 1`, `shutdown 1`.
-    pub fn commands(&self) -> Result<Vec<String>, Error> {
-        match self.read("commands") {
+    /// The commands that the chassis received, in order: `power 0`, `power 1`, `shutdown 1`.
+    pub fn chassis_commands(&self) -> Result<Vec<String>, Error> {
+        match self.read_file("commands") {
             Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
-            // The first command makes the file.
+            // The first command creates the file.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 Ok(Vec::new())
             }
@@ -160,38 +165,45 @@ impl IpmiSim {
         }
     }
 
-    /// The BMC hangs (`true`) or goes on.
-    pub fn freeze(&self, frozen: bool) -> Result<(), Error> {
+    /// Freezes (`true`) or resumes the BMC.
+    pub fn set_frozen(&self, frozen: bool) -> Result<(), Error> {
         let signal = if frozen { Signal::STOP } else { Signal::CONT };
-        self.service.signal(signal)
+        self.service.send_signal(signal)
     }
 
-    fn read(&self, name: &str) -> Result<String, Error> {
+    fn read_file(&self, name: &str) -> Result<String, Error> {
         let path = self.service.folder().join(name);
-        fs::read_to_string(&path).map_err(Error::io("read", path))
+        fs::read_to_string(&path).map_err(Error::io_error("read", path))
     }
 }
 
-/// Starts `ipmi_sim` in this service's folder, with these lines in its configuration, on a port of its own.
-pub(crate) async fn run(service: &mut Service, chassis: &str, guid: &str) -> Result<u16, Error> {
+/// Starts `ipmi_sim` in this service's folder on a free port, with these lines in its
+/// configuration.
+pub(crate) async fn start_ipmi_sim(
+    service: &mut ServerProcess,
+    chassis: &str,
+    guid: &str,
+) -> Result<u16, Error> {
     let folder = service.folder().to_owned();
-    let port = ports::free()?;
-    write(
+    let port = ports::find_free_port()?;
+    write_atomically(
         &folder.join("lan.conf"),
-        &configuration(port, chassis, guid),
+        &render_configuration(port, chassis, guid),
     )?;
-    write(&folder.join("sim.emu"), EMULATION)?;
+    write_atomically(&folder.join("sim.emu"), EMULATION_CONFIG)?;
     let state = folder.join("state");
-    fs::create_dir_all(&state).map_err(Error::io("make", &state))?;
-    service.spawn(&mut command(&folder))?;
-    service.wait_until(async || answers(port).is_some()).await?;
+    fs::create_dir_all(&state).map_err(Error::io_error("make", &state))?;
+    service.spawn_process(&mut build_command(&folder))?;
+    service
+        .wait_until_answering(async || probe_bmc(port).is_some())
+        .await?;
     Ok(port)
 }
 
-/// `-n`: not at a console.
-fn command(folder: &Path) -> Command {
+/// `-n` starts it without a console.
+fn build_command(folder: &Path) -> Command {
     let file = |name: &str| -> PathBuf { folder.join(name) };
-    let mut command = Command::new(NAME);
+    let mut command = Command::new(PROGRAM_NAME);
     command
         .current_dir(folder)
         .arg("-c")
@@ -204,8 +216,8 @@ fn command(folder: &Path) -> Command {
     command
 }
 
-/// Without `guid` it makes no RMCP+ session.
-fn configuration(port: u16, chassis: &str, guid: &str) -> String {
+/// Without `guid` it opens no RMCP+ session.
+fn render_configuration(port: u16, chassis: &str, guid: &str) -> String {
     format!(
         r#"name "bmc"
 set_working_mc 0x20
@@ -219,14 +231,14 @@ startlan 1
   guid {guid}
 endlan
 {chassis}user 2 true "{USERNAME}" "{PASSWORD}" admin 10 none md2 md5 straight
-user 3 true "{READER}" "{PASSWORD}" user 10 none md2 md5 straight
+user 3 true "{READER_USERNAME}" "{PASSWORD}" user 10 none md2 md5 straight
 "#
     )
 }
 
 /// Asks for the channel's authentication capabilities, which needs no session (IPMI 2.0 §22.13).
-fn answers(port: u16) -> Option<()> {
-    const QUESTION: [u8; 23] = [
+fn probe_bmc(port: u16) -> Option<()> {
+    const CAPABILITIES_REQUEST: [u8; 23] = [
         0x06, 0x00, 0xff, 0x07, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x20, 0x18, 0xc8, 0x81, 0x00,
         0x38, 0x0e, 0x04, 0x35,
     ];
@@ -234,21 +246,23 @@ fn answers(port: u16) -> Option<()> {
     socket
         .set_read_timeout(Some(Duration::from_millis(200)))
         .ok()?;
-    socket.send_to(&QUESTION, ("127.0.0.1", port)).ok()?;
+    socket
+        .send_to(&CAPABILITIES_REQUEST, ("127.0.0.1", port))
+        .ok()?;
     socket.recv(&mut [0; 64]).ok().map(drop)
 }
 
-pub(crate) fn write(path: &Path, content: &str) -> Result<(), Error> {
-    // By a rename: a script that reads it meanwhile sees the old or the new one, never none.
+pub(crate) fn write_atomically(path: &Path, content: &str) -> Result<(), Error> {
+    // By a rename, so that a script that reads it meanwhile sees the old or the new file.
     let partial = path.with_extension("partial");
-    fs::write(&partial, content).map_err(Error::io("write", &partial))?;
-    fs::rename(&partial, path).map_err(Error::io("rename", &partial))
+    fs::write(&partial, content).map_err(Error::io_error("write", &partial))?;
+    fs::rename(&partial, path).map_err(Error::io_error("rename", &partial))
 }
 
-impl Service {
-    fn signal(&self, signal: Signal) -> Result<(), Error> {
-        let child = self.child().ok_or(Error::Stopped)?;
+impl ServerProcess {
+    fn send_signal(&self, signal: Signal) -> Result<(), Error> {
+        let child = self.child_process().ok_or(Error::Stopped)?;
         kill_process(Pid::from_child(child), signal)
-            .map_err(|errno| Error::io("signal", NAME)(errno.into()))
+            .map_err(|errno| Error::io_error("signal", PROGRAM_NAME)(errno.into()))
     }
 }

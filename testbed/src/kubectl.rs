@@ -1,4 +1,4 @@
-//! The tests' own hand on the cluster: kubectl, kubeconfigs and tokens.
+//! kubectl, kubeconfigs and tokens of the tests.
 
 use std::{
     fs,
@@ -11,28 +11,31 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::Error;
 
-/// A pod that a token is bound to.
+/// The pod that a token is bound to.
 #[derive(Clone, Copy, Debug)]
-pub struct PodRef<'a> {
+pub struct TokenPodRef<'a> {
     /// The pod's name, in the service account's namespace.
     pub name: &'a str,
-    /// Its UID, where the token is to end with this very pod; without it the API server looks it up.
+    /// Its UID, to end the token with this very pod; without it the API server looks it up.
     pub uid: Option<&'a str>,
 }
 
-/// kubectl with a kubeconfig.
 #[derive(Clone, Debug)]
-pub(crate) struct Kubectl {
+pub(crate) struct KubectlClient {
     pub(crate) program: PathBuf,
     pub(crate) kubeconfig: PathBuf,
-    /// Where it may keep what it discovered, so that it never reads the user's own.
+    /// kubectl's discovery cache, so that it never reads the user's own.
     pub(crate) cache: PathBuf,
 }
 
-impl Kubectl {
-    /// Runs it to its end with `input` on standard input; what it printed on standard output.
-    pub(crate) async fn run(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
-        let failed = |what| Error::io(what, &self.program);
+impl KubectlClient {
+    /// Runs kubectl with `input` on standard input, and returns its standard output.
+    pub(crate) async fn run_command(
+        &self,
+        arguments: &[&str],
+        input: &str,
+    ) -> Result<String, Error> {
+        let failed = |what| Error::io_error(what, &self.program);
         let mut child = Command::new(&self.program)
             .args(arguments)
             .env("KUBECONFIG", &self.kubeconfig)
@@ -44,7 +47,8 @@ impl Kubectl {
             .spawn()
             .map_err(failed("start"))?;
         let mut stdin = child.stdin.take().expect("asked for above");
-        // A kubectl that does not read its input closes it early; its own words then say what was wrong.
+        // A kubectl that does not read its input closes it early; its own message then says what
+        // was wrong.
         let _: std::io::Result<()> = stdin.write_all(input.as_bytes()).await;
         drop(stdin);
         let output = child.wait_with_output().await.map_err(failed("wait for"))?;
@@ -62,12 +66,12 @@ impl Kubectl {
 pub(crate) fn token_arguments(
     namespace: &str,
     account: &str,
-    pod: Option<PodRef<'_>>,
+    pod: Option<TokenPodRef<'_>>,
 ) -> Vec<String> {
     let mut arguments = ["create", "token", account, "--namespace", namespace]
         .map(str::to_owned)
         .to_vec();
-    if let Some(PodRef { name, uid }) = pod {
+    if let Some(TokenPodRef { name, uid }) = pod {
         arguments.push("--bound-object-kind=Pod".to_owned());
         arguments.push(format!("--bound-object-name={name}"));
         arguments.extend(uid.map(|uid| format!("--bound-object-uid={uid}")));
@@ -75,12 +79,12 @@ pub(crate) fn token_arguments(
     arguments
 }
 
-/// Writes a kubeconfig for `token` into `folder`; each call makes a file of its own.
+/// Writes a kubeconfig for `token` into `folder`, to a new file at each call.
 pub(crate) fn write_kubeconfig(folder: &Path, server: &str, token: &str) -> Result<PathBuf, Error> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
+    static KUBECONFIG_COUNT: AtomicU32 = AtomicU32::new(0);
     let path = folder.join(format!(
         "kubeconfig-{}",
-        COUNT.fetch_add(1, Ordering::Relaxed)
+        KUBECONFIG_COUNT.fetch_add(1, Ordering::Relaxed)
     ));
     let authority = folder.join("ca.crt");
     let content = serde_json::json!({
@@ -91,7 +95,7 @@ pub(crate) fn write_kubeconfig(folder: &Path, server: &str, token: &str) -> Resu
         "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": "testbed"}}],
         "current-context": "testbed",
     });
-    // JSON is YAML: every reader of a kubeconfig takes it.
-    fs::write(&path, format!("{content:#}")).map_err(Error::io("write", &path))?;
+    // JSON is YAML: every reader of a kubeconfig accepts it.
+    fs::write(&path, format!("{content:#}")).map_err(Error::io_error("write", &path))?;
     Ok(path)
 }

@@ -1,5 +1,6 @@
-//! A real Prometheus on loopback: its rules, its query engine and its HTTP API, served under a path as behind a proxy. It
-//! scrapes nothing. Built from the Go module `prometheus` into the project's cache, as the control plane is.
+//! A real Prometheus on loopback: its rules, its query engine and its HTTP API, served under a path
+//! as behind a proxy. It scrapes nothing. Built from the Go module `prometheus` into the project's
+//! cache, like the control plane.
 
 use std::{
     fmt::Write as _,
@@ -17,58 +18,58 @@ use tokio::{
 };
 
 use crate::{
-    Error, brood::Brood, control_plane::end, identity, ports, readiness::tail, recipe::Recipe,
+    Error, control_plane::kill_and_reap, go_program::GoProgramRecipe, identity, ports,
+    process_group::GuardedProcessGroup, readiness::tail_log,
 };
 
 const GO_MOD: &str = include_str!("../prometheus/go.mod");
-const SOURCES: [&str; 3] = [
+const GO_MODULE_SOURCES: [&str; 3] = [
     GO_MOD,
     include_str!("../prometheus/go.sum"),
     include_str!("../prometheus/cmd/prometheus/main.go"),
 ];
-const PATH: &str = "/prometheus";
-const NAME: &str = "prometheus";
+const URL_PATH: &str = "/prometheus";
+const PROGRAM_NAME: &str = "prometheus";
 /// Measured: 0.2 s alone on 2 cores. The rest is for a machine that compiles beside it.
 const READY_WITHIN: Duration = Duration::from_mins(2);
-const POLL: Duration = Duration::from_millis(20);
-/// A port that was free can be taken before it is listened on; then another is tried.
-const ATTEMPTS: usize = 3;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Another program can take a free port before Prometheus listens on it; then another is tried.
+const START_ATTEMPTS: usize = 3;
 
-/// An alert that is active for as long as its rule is there.
+/// An alert that is active as long as its rule exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alert<'a> {
-    /// It fires.
+pub enum TestAlert<'a> {
     Firing(&'a str),
-    /// It waits for an hour to pass.
+    /// Pending for an hour.
     Pending(&'a str),
 }
 
-/// A running Prometheus. Dropped, it is gone: process and files.
+/// A running Prometheus. Dropping it removes its process and files.
 #[derive(Debug)]
-pub struct Prometheus {
-    // Dropped in this order: the process, then its guard, then the folder.
-    process: Process,
-    _brood: Brood,
+pub struct TestPrometheus {
+    // Drop order: the process, then its guard, then the folder.
+    process: PrometheusProcess,
+    _process_group: GuardedProcessGroup,
     folder: TempDir,
     address: String,
 }
 
 #[derive(Debug)]
-struct Process(Child);
+struct PrometheusProcess(Child);
 
-impl Drop for Process {
+impl Drop for PrometheusProcess {
     fn drop(&mut self) {
-        end(&mut self.0);
+        kill_and_reap(&mut self.0);
     }
 }
 
-/// Where the program is; built first where it is not at hand, which takes a minute or two. Blocks.
+/// The path of the program; builds it first if it is missing, which takes a minute or two. Blocks.
 pub fn find_or_build() -> Result<PathBuf, Error> {
-    let recipe = Recipe {
-        name: NAME,
+    let recipe = GoProgramRecipe {
+        name: PROGRAM_NAME,
         module: concat!(env!("CARGO_MANIFEST_DIR"), "/prometheus"),
-        folder: format!("prometheus-{}", version()),
-        sources: &SOURCES,
+        folder: format!("prometheus-{}", prometheus_version()),
+        sources: &GO_MODULE_SOURCES,
         usual_build_time: "about 1 minute",
         linker_flags: "-s -w".to_owned(),
     };
@@ -76,7 +77,7 @@ pub fn find_or_build() -> Result<PathBuf, Error> {
 }
 
 /// The version that the Go module builds, as Go counts it: `v0.309.1` is Prometheus 3.9.1.
-pub fn version() -> &'static str {
+pub fn prometheus_version() -> &'static str {
     GO_MOD
         .lines()
         .find_map(|line| {
@@ -86,35 +87,36 @@ pub fn version() -> &'static str {
         .expect("go.mod requires prometheus")
 }
 
-impl Prometheus {
-    /// Starts one over plain HTTP; it answers when this returns. Rules are evaluated from then on, once a second.
-    pub async fn start(alerts: &[Alert<'_>]) -> Result<Self, Error> {
-        Self::start_at("http", alerts).await
+impl TestPrometheus {
+    /// Starts Prometheus over plain HTTP; it answers when this returns. From then on it evaluates
+    /// its rules once a second.
+    pub async fn start(alerts: &[TestAlert<'_>]) -> Result<Self, Error> {
+        Self::start_with_scheme("http", alerts).await
     }
 
-    /// The same over TLS, with a certificate that [`Prometheus::ca_file`] vouches for.
-    pub async fn start_with_tls(alerts: &[Alert<'_>]) -> Result<Self, Error> {
-        Self::start_at("https", alerts).await
+    /// The same over TLS, with a certificate that [`TestPrometheus::ca_file`] has signed.
+    pub async fn start_with_tls(alerts: &[TestAlert<'_>]) -> Result<Self, Error> {
+        Self::start_with_scheme("https", alerts).await
     }
 
     /// `http://127.0.0.1:PORT/prometheus`.
-    pub fn url(&self) -> &str {
+    pub fn base_url(&self) -> &str {
         &self.address
     }
 
-    /// Who has signed its certificate.
+    /// The authority that signed its certificate, PEM.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.path().join("ca.crt")
     }
 
-    /// From now on these alerts are active, and no others. It takes a second or two to show.
-    pub fn set_alerts(&self, alerts: &[Alert<'_>]) -> Result<(), Error> {
+    /// Makes these alerts active, and no others. The change takes a second or two to show.
+    pub fn set_alerts(&self, alerts: &[TestAlert<'_>]) -> Result<(), Error> {
         write_rules(self.folder.path(), alerts)?;
         kill_process(Pid::from_child(&self.process.0), Signal::HUP)
-            .map_err(|errno| Error::io("signal", NAME)(errno.into()))
+            .map_err(|errno| Error::io_error("signal", PROGRAM_NAME)(errno.into()))
     }
 
-    async fn start_at(scheme: &str, alerts: &[Alert<'_>]) -> Result<Self, Error> {
+    async fn start_with_scheme(scheme: &str, alerts: &[TestAlert<'_>]) -> Result<Self, Error> {
         let program = tokio::task::spawn_blocking(find_or_build)
             .await
             .expect("finding does not panic")?;
@@ -122,7 +124,7 @@ impl Prometheus {
         loop {
             match Self::start_once(&program, scheme, alerts).await {
                 Err(Error::Died { log, .. })
-                    if attempt < ATTEMPTS && log.contains("address already in use") =>
+                    if attempt < START_ATTEMPTS && log.contains("address already in use") =>
                 {
                     attempt += 1;
                 }
@@ -131,24 +133,28 @@ impl Prometheus {
         }
     }
 
-    async fn start_once(program: &Path, scheme: &str, alerts: &[Alert<'_>]) -> Result<Self, Error> {
+    async fn start_once(
+        program: &Path,
+        scheme: &str,
+        alerts: &[TestAlert<'_>],
+    ) -> Result<Self, Error> {
         let folder = tempfile::Builder::new()
             .prefix("dogwatch-prometheus-")
             .tempdir()
-            .map_err(Error::io("make a folder in", std::env::temp_dir()))?;
-        let brood = Brood::new(folder.path())?;
+            .map_err(Error::io_error("make a folder in", std::env::temp_dir()))?;
+        let brood = GuardedProcessGroup::new(folder.path())?;
         identity::write_certificates(folder.path())?;
         write_rules(folder.path(), alerts)?;
-        let port = ports::free()?;
-        let address = format!("{scheme}://127.0.0.1:{port}{PATH}");
-        let mut command = command(program, folder.path(), port, &address);
+        let port = ports::find_free_port()?;
+        let address = format!("{scheme}://127.0.0.1:{port}{URL_PATH}");
+        let mut command = build_command(program, folder.path(), port, &address);
         if scheme == "https" {
             command.arg(format!("--web-config={}", write_web_config(folder.path())?));
         }
-        let process = Process(brood.spawn(&mut command, &log_of(folder.path()))?);
+        let process = PrometheusProcess(brood.spawn_child(&mut command, &log_path(folder.path()))?);
         let mut this = Self {
             process,
-            _brood: brood,
+            _process_group: brood,
             folder,
             address,
         };
@@ -156,34 +162,34 @@ impl Prometheus {
         Ok(this)
     }
 
-    /// It calls itself ready before it accepts its first connection.
+    /// Prometheus reports itself as ready before it accepts its first connection.
     async fn wait_until_it_listens(&mut self, port: u16) -> Result<(), Error> {
         let deadline = Instant::now() + READY_WITHIN;
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             let status = self.process.0.try_wait();
             if let Some(status) = status.expect("a child of ours can be waited for") {
-                let log = tail(&log_of(self.folder.path()));
+                let log = tail_log(&log_path(self.folder.path()));
                 return Err(Error::Died {
-                    program: NAME,
+                    program: PROGRAM_NAME,
                     status,
                     log,
                 });
             }
             if Instant::now() > deadline {
-                let log = tail(&log_of(self.folder.path()));
+                let log = tail_log(&log_path(self.folder.path()));
                 return Err(Error::NotReady {
                     seconds: READY_WITHIN.as_secs(),
                     last: "connection refused by prometheus".to_owned(),
                     log,
                 });
             }
-            sleep(POLL).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
 }
 
-fn command(program: &Path, folder: &Path, port: u16, address: &str) -> Command {
+fn build_command(program: &Path, folder: &Path, port: u16, address: &str) -> Command {
     let mut command = Command::new(program);
     command
         .arg(format!("--listen=127.0.0.1:{port}"))
@@ -193,23 +199,23 @@ fn command(program: &Path, folder: &Path, port: u16, address: &str) -> Command {
     command
 }
 
-fn log_of(folder: &Path) -> PathBuf {
+fn log_path(folder: &Path) -> PathBuf {
     folder.join("log")
 }
 
-/// One rule is always there: of a group that is gone altogether the alerts stay active for a while.
-fn write_rules(folder: &Path, alerts: &[Alert<'_>]) -> Result<(), Error> {
+/// One rule always exists: when a whole group is removed, its alerts stay active for a while.
+fn write_rules(folder: &Path, alerts: &[TestAlert<'_>]) -> Result<(), Error> {
     let mut rules = serde_json::json!([{ "record": "always", "expr": "vector(1)" }]);
     let list = rules.as_array_mut().expect("written above");
     list.extend(alerts.iter().map(|alert| match alert {
-        Alert::Firing(name) => serde_json::json!({ "alert": name, "expr": "vector(1)" }),
-        Alert::Pending(name) => {
+        TestAlert::Firing(name) => serde_json::json!({ "alert": name, "expr": "vector(1)" }),
+        TestAlert::Pending(name) => {
             serde_json::json!({ "alert": name, "expr": "vector(1)", "for": "1h" })
         }
     }));
     let file = serde_json::json!({ "groups": [{ "name": "tests", "rules": rules }] });
     // JSON is YAML.
-    write(folder.join("rules.json"), &file.to_string()).map(drop)
+    write_file(folder.join("rules.json"), &file.to_string()).map(drop)
 }
 
 fn write_web_config(folder: &Path) -> Result<String, Error> {
@@ -218,11 +224,11 @@ fn write_web_config(folder: &Path) -> Result<String, Error> {
         let path = folder.join(file);
         writeln!(text, "  {field}: {}", path.display()).expect("a String takes all");
     }
-    let path = write(folder.join("web.yaml"), &text)?;
+    let path = write_file(folder.join("web.yaml"), &text)?;
     Ok(path.display().to_string())
 }
 
-fn write(path: PathBuf, content: &str) -> Result<PathBuf, Error> {
-    fs::write(&path, content).map_err(Error::io("write", &path))?;
+fn write_file(path: PathBuf, content: &str) -> Result<PathBuf, Error> {
+    fs::write(&path, content).map_err(Error::io_error("write", &path))?;
     Ok(path)
 }

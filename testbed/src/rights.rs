@@ -1,4 +1,4 @@
-//! What roles allow beside what was used of it: a test holds the two together.
+//! Compares the rights that roles grant with the rights that a test used.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::AuditEntry;
 
 impl AuditEntry {
-    /// What was used, as [`rights_in`] writes it: `get pods`, `patch nodes/status`.
-    pub fn right(&self) -> String {
+    /// The right that the request used, as [`rights_in_manifests`] writes it: `get pods`, `patch
+    /// nodes/status`.
+    pub fn used_right(&self) -> String {
         let Self {
             verb,
             resource,
@@ -21,9 +22,12 @@ impl AuditEntry {
     }
 }
 
-/// The verbs of these manifests' roles of whose comments `is_meant` says so. They are written one to a
-/// line, `- VERB # who needs it, and when`, below `resources: [ONE]`.
-pub fn rights_in(manifests: &[&str], is_meant: impl Fn(&str) -> bool) -> BTreeSet<String> {
+/// The verbs in these manifests' roles whose comments `is_meant` accepts. The manifests write them
+/// one to a line, `- VERB # who needs it, and when`, below `resources: [ONE]`.
+pub fn rights_in_manifests(
+    manifests: &[&str],
+    is_meant: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
     let mut rights = BTreeSet::new();
     let mut resource = "";
     for line in manifests
@@ -44,36 +48,36 @@ pub fn rights_in(manifests: &[&str], is_meant: impl Fn(&str) -> bool) -> BTreeSe
     rights
 }
 
-/// What was used of these requests, as [`rights_in`] writes it.
+/// The rights that these requests used, as [`rights_in_manifests`] writes them.
 ///
 /// # Panics
-/// When something was refused.
+/// When a request was refused.
 pub fn rights_used(asked: &[AuditEntry]) -> BTreeSet<String> {
     let refused: Vec<&AuditEntry> = asked.iter().filter(|entry| entry.code == 403).collect();
     assert!(
         refused.is_empty(),
         "what is shipped does not let it work: {refused:#?}"
     );
-    asked.iter().map(AuditEntry::right).collect()
+    asked.iter().map(AuditEntry::used_right).collect()
 }
 
-/// What one account has used in the tests of one program, test by test.
+/// The rights that one account used in the tests of one program, collected test by test.
 #[derive(Debug, Default)]
 pub struct UsedRights(Mutex<(BTreeSet<String>, usize)>);
 
 impl UsedRights {
-    /// Of a program whose tests have not begun.
+    /// No rights used yet.
     pub const fn none() -> Self {
         Self(Mutex::new((BTreeSet::new(), 0)))
     }
 
-    /// One more of so many `tests` is over, and `asked` is what the account has asked. Answers with what was used
-    /// so far beyond what is `shipped`.
+    /// Records that one of `tests` tests is over and that the account sent the requests `asked`.
+    /// Returns the used rights so far that are not `shipped`.
     ///
     /// # Panics
-    /// When it asked nothing, when something was refused, and after the last test when something of what is
-    /// shipped was never used.
-    pub fn after(
+    /// When the account sent no request, when one was refused, and after the last test when a
+    /// shipped right was never used.
+    pub fn record_test(
         &self,
         asked: &[AuditEntry],
         tests: usize,
@@ -106,7 +110,7 @@ mod tests {
             resources: [pods]
             verbs:
               - list # healer: gates";
-        let healers = rights_in(&[role], |why| why.starts_with("healer"));
+        let healers = rights_in_manifests(&[role], |why| why.starts_with("healer"));
         assert_eq!(Vec::from_iter(healers), ["list pods", "patch nodes/status"]);
     }
 
@@ -133,20 +137,20 @@ mod tests {
     #[test]
     fn what_is_used_beyond_what_is_shipped_is_answered_and_tests_add_up() {
         let used = UsedRights::none();
-        let beyond = used.after(&[entry("get", 200), entry("patch", 409)], 2, &shipped());
+        let beyond = used.record_test(&[entry("get", 200), entry("patch", 409)], 2, &shipped());
         assert_eq!(beyond, ["patch pods"]);
-        used.after(&[entry("list", 200)], 2, &shipped());
+        used.record_test(&[entry("list", 200)], 2, &shipped());
     }
 
     #[test]
     #[should_panic(expected = "unused: [\"list pods\"]")]
     fn a_right_that_no_test_has_used_is_told_after_the_last_one() {
-        UsedRights::none().after(&[entry("get", 200)], 1, &shipped());
+        UsedRights::none().record_test(&[entry("get", 200)], 1, &shipped());
     }
 
     #[test]
     #[should_panic(expected = "what is shipped does not let it work")]
     fn what_was_refused_is_told_at_once() {
-        UsedRights::none().after(&[entry("get", 403)], 2, &shipped());
+        UsedRights::none().record_test(&[entry("get", 403)], 2, &shipped());
     }
 }

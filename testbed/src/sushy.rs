@@ -1,8 +1,9 @@
-//! A real Redfish emulator on loopback: sushy-tools with its fake driver, over TLS and with basic authentication, as
-//! metal3 and Ironic test against it. Installed from `sushy/requirements.txt` into the project's cache.
+//! A real Redfish emulator on loopback: sushy-tools with its fake driver, over TLS and with basic
+//! authentication, as metal3 and Ironic test against it. Installed from `sushy/requirements.txt`
+//! into the project's cache.
 //!
-//! It is one BMC with many systems. It knows no sessions (SessionService is 404), closes the connection after each answer,
-//! answers a Reset with 204 and changes the state later.
+//! It is one BMC with many systems. It has no sessions (SessionService is 404), closes the
+//! connection after each answer, answers a Reset with 204 and changes the state later.
 
 use std::{
     fmt::Write as _,
@@ -15,24 +16,25 @@ use std::{
 use tokio::net::TcpStream;
 
 use crate::{
-    Error, identity,
-    once::{find_or_make, fingerprint},
-    ports,
-    service::Service,
+    Error,
+    cached_artifact::{find_or_make, fingerprint},
+    identity, ports,
+    server_process::ServerProcess,
 };
 
-const NAME: &str = "sushy-emulator";
+const PROGRAM_NAME: &str = "sushy-emulator";
 const REQUIREMENTS: &str = include_str!("../sushy/requirements.txt");
 
-/// Who may ask.
+/// The only user.
 pub const USERNAME: &str = "admin";
 /// No secret: it opens a server on loopback that lives as long as a test.
 pub const PASSWORD: &str = "sekret16";
-/// The same for the server: bcrypt, at its lowest cost, because every request pays it.
-const AUTH_FILE: &str = "admin:$2b$04$KP2doEwzqdafkRK43Aw5vuZLqGJyZPYMWb5ZJbaQ4tAaph3GL.Jla\n";
+/// User and password for the server: bcrypt at its lowest cost, because every request pays it.
+const AUTH_FILE_CONTENT: &str =
+    "admin:$2b$04$KP2doEwzqdafkRK43Aw5vuZLqGJyZPYMWb5ZJbaQ4tAaph3GL.Jla\n";
 
-/// The emulator lets 1 to 11 s pass at random before a state changes, and has no setting for it.
-const LAUNCHER: &str = "
+/// The emulator waits 1 to 11 s at random before a state changes, and has no setting for it.
+const LAUNCHER_SCRIPT: &str = "
 import random, sys
 seconds = int(sys.argv.pop(1))
 random.randint = lambda low, high: seconds
@@ -40,46 +42,50 @@ from sushy_tools.emulator.main import main
 main()
 ";
 
-/// A system behind the emulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct System {
-    /// Its UUID, which is its id in Redfish as well.
+pub struct EmulatedSystem {
+    /// Its UUID, which is also its id in Redfish.
     pub uuid: String,
     /// Whether its power is on when the emulator starts.
     pub on: bool,
 }
 
-/// A running emulator. Dropped, it is gone: process and files.
+/// A running emulator. Dropping it removes its process and files.
 #[derive(Debug)]
-pub struct Sushy {
-    service: Service,
+pub struct SushyEmulator {
+    service: ServerProcess,
     port: u16,
 }
 
-/// The Python with sushy-tools in it; installed first where it is not at hand, which takes some 10 s. Blocks.
+/// The Python with sushy-tools; installs it first if it is missing, which takes some 10 s. Blocks.
 pub fn find_or_install() -> Result<PathBuf, Error> {
     let folder = format!("sushy-tools-{:016x}", fingerprint(&[REQUIREMENTS]));
-    let environment = find_or_make(&folder, "venv", install)?;
+    let environment = find_or_make(&folder, "venv", install_sushy)?;
     Ok(environment.join("bin/python"))
 }
 
-impl Sushy {
-    /// Starts one; it answers when this returns. A command shows in the state `delay` later (whole seconds, rounded to
-    /// the clock's: up to one second less).
-    pub async fn start(systems: &[System], delay: Duration) -> Result<Self, Error> {
+impl SushyEmulator {
+    /// Starts an emulator; it answers when this returns. A command changes the state `delay` later
+    /// (whole seconds, rounded to the clock's: up to one second less).
+    pub async fn start(systems: &[EmulatedSystem], delay: Duration) -> Result<Self, Error> {
         let python = tokio::task::spawn_blocking(find_or_install)
             .await
             .expect("installing does not panic")?;
-        let mut service = Service::new(NAME)?;
-        let port = ports::free()?;
+        let mut service = ServerProcess::new(PROGRAM_NAME)?;
+        let port = ports::find_free_port()?;
         write_files(service.folder(), port, systems)?;
         let mut command = Command::new(python);
         command
-            .args(["-c", LAUNCHER, &delay.as_secs().to_string(), "--config"])
+            .args([
+                "-c",
+                LAUNCHER_SCRIPT,
+                &delay.as_secs().to_string(),
+                "--config",
+            ])
             .arg(service.folder().join("conf.py"));
-        service.spawn(&mut command)?;
+        service.spawn_process(&mut command)?;
         let listens = async || TcpStream::connect(("127.0.0.1", port)).await.is_ok();
-        service.wait_until(listens).await?;
+        service.wait_until_answering(listens).await?;
         Ok(Self { service, port })
     }
 
@@ -88,31 +94,32 @@ impl Sushy {
         self.port
     }
 
-    /// `redfish://127.0.0.1:PORT/redfish/v1/Systems/UUID`, as it stands in `spec.bmc.address`.
-    pub fn address(&self, uuid: &str) -> String {
+    /// `redfish://127.0.0.1:PORT/redfish/v1/Systems/UUID`, for `spec.bmc.address`.
+    pub fn system_address(&self, uuid: &str) -> String {
         format!(
             "redfish://127.0.0.1:{}/redfish/v1/Systems/{uuid}",
             self.port
         )
     }
 
-    /// Who has signed its certificate, PEM.
+    /// The authority that signed its certificate, PEM.
     pub fn ca_file(&self) -> PathBuf {
         self.service.folder().join("ca.crt")
     }
 }
 
-fn write_files(folder: &Path, port: u16, systems: &[System]) -> Result<(), Error> {
+fn write_files(folder: &Path, port: u16, systems: &[EmulatedSystem]) -> Result<(), Error> {
     identity::write_certificates(folder)?;
-    write(&folder.join("htpasswd"), AUTH_FILE)?;
-    write(
+    write_file(&folder.join("htpasswd"), AUTH_FILE_CONTENT)?;
+    write_file(
         &folder.join("conf.py"),
-        &configuration(folder, port, systems),
+        &render_configuration(folder, port, systems),
     )
 }
 
-/// Python. `Debug` of a Rust string without control characters is a Python string.
-fn configuration(folder: &Path, port: u16, systems: &[System]) -> String {
+/// The configuration in Python. `Debug` of a Rust string without control characters is a Python
+/// string.
+fn render_configuration(folder: &Path, port: u16, systems: &[EmulatedSystem]) -> String {
     let file = |name: &str| folder.join(name).display().to_string();
     let mut text = String::new();
     for (key, value) in [
@@ -124,16 +131,16 @@ fn configuration(folder: &Path, port: u16, systems: &[System]) -> String {
         ("AUTH_FILE", format!("{:?}", file("htpasswd"))),
         ("STATE_DIR", format!("{:?}", file(""))),
         ("FEATURE_SET", "'full'".to_owned()),
-        ("FAKE_SYSTEMS", python_list(systems)),
+        ("FAKE_SYSTEMS", render_python_list(systems)),
     ] {
         writeln!(text, "SUSHY_EMULATOR_{key} = {value}").expect("a String takes all");
     }
     text
 }
 
-fn python_list(systems: &[System]) -> String {
+fn render_python_list(systems: &[EmulatedSystem]) -> String {
     let mut list = String::from("[");
-    for System { uuid, on } in systems {
+    for EmulatedSystem { uuid, on } in systems {
         let power = if *on { "On" } else { "Off" };
         write!(
             list,
@@ -144,18 +151,21 @@ fn python_list(systems: &[System]) -> String {
     list + "]"
 }
 
-/// A virtual environment does not like to be moved; but its `python` does not mind, and that is all we call.
-fn install(target: &Path) -> Result<(), Error> {
+/// Installs into a temporary folder and moves it. A moved virtual environment breaks its scripts
+/// but not its `python`, and that is all we call.
+fn install_sushy(target: &Path) -> Result<(), Error> {
     eprintln!(
         "installing sushy-tools (about 10 s, once) into {}",
         target.display()
     );
     let partial = target.with_extension("partial");
     let requirements = target.with_file_name("requirements.txt");
-    write(&requirements, REQUIREMENTS)?;
-    run(Command::new("python3")
-        .args(["-m", "venv", "--clear"])
-        .arg(&partial))?;
+    write_file(&requirements, REQUIREMENTS)?;
+    run_command(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&partial),
+    )?;
     let pip = [
         "-m",
         "pip",
@@ -164,20 +174,22 @@ fn install(target: &Path) -> Result<(), Error> {
         "--disable-pip-version-check",
         "--requirement",
     ];
-    run(Command::new(partial.join("bin/python"))
-        .args(pip)
-        .arg(&requirements))?;
-    fs::rename(&partial, target).map_err(Error::io("rename", &partial))
+    run_command(
+        Command::new(partial.join("bin/python"))
+            .args(pip)
+            .arg(&requirements),
+    )?;
+    fs::rename(&partial, target).map_err(Error::io_error("rename", &partial))
 }
 
-fn run(command: &mut Command) -> Result<(), Error> {
+fn run_command(command: &mut Command) -> Result<(), Error> {
     let Output {
         status,
         stdout,
         stderr,
     } = command
         .output()
-        .map_err(Error::io("run", command.get_program()))?;
+        .map_err(Error::io_error("run", command.get_program()))?;
     if status.success() {
         return Ok(());
     }
@@ -189,6 +201,6 @@ fn run(command: &mut Command) -> Result<(), Error> {
     })
 }
 
-fn write(path: &Path, content: &str) -> Result<(), Error> {
-    fs::write(path, content).map_err(Error::io("write", path))
+fn write_file(path: &Path, content: &str) -> Result<(), Error> {
+    fs::write(path, content).map_err(Error::io_error("write", path))
 }

@@ -1,22 +1,22 @@
-//! The testbed keeps its own promises.
+//! Tests of the testbed's control plane.
 
 use std::time::Duration;
 
-use dogwatch_testbed::{ControlPlane, PodRef, shared};
+use dogwatch_testbed::{ControlPlane, TokenPodRef, shared_control_plane};
 
 const LEASE: &str = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"selftest","namespace":"default"}}"#;
 
 #[tokio::test]
 async fn what_was_asked_is_in_the_audit_log() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     let mark = control_plane.audit_mark().await.unwrap();
     control_plane
         .run_kubectl(&["create", "-f", "-"], LEASE)
         .await
         .unwrap();
 
-    let entries = control_plane.audit_since(mark).await.unwrap();
-    // The API server makes a Lease of its own, in another namespace.
+    let entries = control_plane.audit_entries_since(mark).await.unwrap();
+    // The API server creates a Lease for itself, in another namespace.
     let creates: Vec<_> = entries
         .iter()
         .filter(|entry| entry.resource == "leases" && entry.verb == "create")
@@ -34,7 +34,7 @@ async fn what_was_asked_is_in_the_audit_log() {
 
 #[tokio::test]
 async fn a_right_that_was_waited_for_is_in_force() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     let somebody = "somebody-with-a-right";
     for words in [
         [
@@ -73,7 +73,7 @@ async fn a_right_that_was_waited_for_is_in_force() {
 
 #[tokio::test]
 async fn a_bound_token_names_its_account_and_its_node() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     let objects = r#"{"apiVersion":"v1","kind":"List","items":[
         {"apiVersion":"v1","kind":"Node","metadata":{"name":"bound"}},
         {"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bound","namespace":"default"}},
@@ -83,7 +83,7 @@ async fn a_bound_token_names_its_account_and_its_node() {
         .run_kubectl(&["create", "-f", "-"], objects)
         .await
         .unwrap();
-    let pod = PodRef {
+    let pod = TokenPodRef {
         name: "bound",
         uid: None,
     };
@@ -108,7 +108,7 @@ async fn a_bound_token_names_its_account_and_its_node() {
 
 #[tokio::test]
 async fn the_controllers_are_real() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     let budget = r#"{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"b","namespace":"default"},
         "spec":{"maxUnavailable":1,"selector":{"matchLabels":{"app":"b"}}}}"#;
     control_plane
@@ -131,7 +131,7 @@ async fn the_api_comes_back_on_its_port_with_what_it_knew() {
         .run_kubectl(&["create", "-f", "-"], LEASE)
         .await
         .unwrap();
-    let url = control_plane.url();
+    let url = control_plane.api_url();
 
     control_plane.stop_api();
     let refused = control_plane
@@ -141,7 +141,7 @@ async fn the_api_comes_back_on_its_port_with_what_it_knew() {
     assert!(refused.to_string().contains("refused"), "{refused}");
     assert!(
         control_plane
-            .audit()
+            .audit_entries()
             .await
             .unwrap()
             .iter()
@@ -149,7 +149,7 @@ async fn the_api_comes_back_on_its_port_with_what_it_knew() {
     );
 
     control_plane.start_api().await.unwrap();
-    assert_eq!(control_plane.url(), url);
+    assert_eq!(control_plane.api_url(), url);
     control_plane
         .run_kubectl(&["get", "lease", "selftest"], "")
         .await
@@ -159,7 +159,7 @@ async fn the_api_comes_back_on_its_port_with_what_it_knew() {
 #[tokio::test]
 async fn a_frozen_api_answers_nobody_until_it_is_thawed() {
     let control_plane = ControlPlane::builder()
-        .controllers([])
+        .with_controllers([])
         .start()
         .await
         .unwrap();
@@ -178,8 +178,8 @@ async fn a_frozen_api_answers_nobody_until_it_is_thawed() {
 #[tokio::test]
 async fn a_kubelet_may_change_its_own_node_only_and_not_its_restricted_labels() {
     let control_plane = ControlPlane::builder()
-        .controllers([])
-        .user("kubelet-a", "system:node:a", &["system:nodes"])
+        .with_controllers([])
+        .with_user("kubelet-a", "system:node:a", &["system:nodes"])
         .start()
         .await
         .unwrap();
@@ -213,11 +213,11 @@ async fn a_kubelet_may_change_its_own_node_only_and_not_its_restricted_labels() 
 #[tokio::test]
 async fn a_dropped_control_plane_leaves_neither_process_nor_folder() {
     let control_plane = ControlPlane::builder()
-        .controllers([])
+        .with_controllers([])
         .start()
         .await
         .unwrap();
-    let (folder, url) = (control_plane.folder().to_owned(), control_plane.url());
+    let (folder, url) = (control_plane.folder().to_owned(), control_plane.api_url());
     drop(control_plane);
     assert!(!folder.exists());
     let address = url.trim_start_matches("https://").parse().unwrap();
@@ -226,7 +226,7 @@ async fn a_dropped_control_plane_leaves_neither_process_nor_folder() {
 
 #[tokio::test]
 async fn a_controller_that_does_not_exist_is_said_at_the_start() {
-    let builder = ControlPlane::builder().controllers(["no-such-controller"]);
+    let builder = ControlPlane::builder().with_controllers(["no-such-controller"]);
     let error = builder.start().await.unwrap_err().to_string();
     assert!(error.contains("no-such-controller"), "{error}");
 }

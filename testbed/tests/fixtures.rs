@@ -1,4 +1,5 @@
-//! Others' kinds are kinds that a real API server takes, and they are as strict as theirs.
+//! A real API server accepts the other projects' definitions, and they are as strict as the
+//! originals.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -27,7 +28,7 @@ async fn install(plane: &ControlPlane, kind: &Value) {
 #[tokio::test]
 async fn others_kinds_are_taken_by_a_real_api_server_and_are_as_strict_as_theirs() {
     let plane = ControlPlane::start().await.unwrap();
-    for kind in fixtures::all() {
+    for kind in fixtures::all_definitions() {
         install(&plane, &kind).await;
     }
     machines_demand_their_links(&plane).await;
@@ -43,7 +44,7 @@ async fn machines_demand_their_links(plane: &ControlPlane) {
     let create = ["create", "-f", "-"];
     let refused = kubectl(plane, &create, &machine).await.unwrap_err();
     assert!(refused.contains("infrastructureRef.apiGroup"), "{refused}");
-    // It is one object in both versions.
+    // Both versions show the same object.
     let get = ["get", "machines.v1beta1.cluster.x-k8s.io", "m"];
     kubectl(plane, &get, &Value::Null).await.unwrap();
     let openshift = fixtures::openshift_machine("m");
@@ -51,7 +52,7 @@ async fn machines_demand_their_links(plane: &ControlPlane) {
 }
 
 async fn metal3s_host_drops_what_is_ours(plane: &ControlPlane) {
-    let host = fixtures::host("h");
+    let host = fixtures::metal3_host("h");
     kubectl(plane, &APPLY, &host).await.unwrap();
     let status = |status: Value| json!({ "status": status }).to_string();
     let patch = [

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the figures that the project promises, measured and printed as one table.
 //!
 //! A bench program is a `[[bench]]` target without the test harness (`harness = false`). It prints, for each figure, one
-//! line of JSON on standard output: [`Figure`]. Everything else it wants to say goes to standard error.
+//! line of JSON on standard output: [`BenchFigure`]. Everything else it wants to say goes to standard error.
 
 use std::{
     io::{BufRead, BufReader},
@@ -9,13 +9,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use dogwatch_testbed::Binaries;
 use serde::Deserialize;
 
-use crate::tree;
+use crate::{source_tree, testbed};
 
 /// A bench program.
-struct Bench {
+struct BenchProgram {
     package: &'static str,
     target: &'static str,
     /// `release` where the binary itself is measured (size, memory), else `quick`, which compiles in a fraction.
@@ -25,60 +24,60 @@ struct Bench {
 }
 
 /// Every bench program; a new one is added here.
-const BENCHES: &[Bench] = &[
-    Bench {
+const BENCHES: &[BenchProgram] = &[
+    BenchProgram {
         package: "dogwatch-coordinator",
         target: "coordinator",
         // It has the binary that it measures built by itself, in the profile that is shipped.
         profile: "quick",
         real: true,
     },
-    Bench {
+    BenchProgram {
         package: "dogwatch-sim",
         target: "drain",
         profile: "quick",
         real: true,
     },
-    Bench {
+    BenchProgram {
         package: "dogwatch-sim",
         target: "handover",
         profile: "quick",
         real: false,
     },
-    Bench {
+    BenchProgram {
         package: "dogwatch-sim",
         target: "handover_real",
         profile: "quick",
         real: true,
     },
-    Bench {
+    BenchProgram {
         package: "dogwatch-sim",
         target: "api_lock",
         profile: "quick",
         real: true,
     },
-    Bench {
+    BenchProgram {
         package: "dogwatch-controller",
         target: "controller",
         // It has the program built by itself.
         profile: "quick",
         real: true,
     },
-    Bench {
+    BenchProgram {
         package: "dogwatch-sim",
         target: "power",
         // It has the program built by itself.
         profile: "quick",
         real: true,
     },
-    Bench {
+    BenchProgram {
         package: "dogwatch-sim",
         target: "remedy",
         // It has the program built by itself.
         profile: "quick",
         real: true,
     },
-    Bench {
+    BenchProgram {
         package: "dogwatch-sim",
         target: "rollout",
         profile: "quick",
@@ -88,7 +87,7 @@ const BENCHES: &[Bench] = &[
 
 /// One line of the table.
 #[derive(Deserialize)]
-struct Figure {
+struct BenchFigure {
     /// What was measured.
     what: String,
     /// The outcome, with its unit.
@@ -100,21 +99,21 @@ struct Figure {
 }
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct BenchArguments {
     /// Only these bench programs, by the target's name
     names: Vec<String>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
-    let chosen = choose(&arguments.names)?;
+pub fn run(arguments: &BenchArguments) -> Result<()> {
+    let chosen = choose_benches(&arguments.names)?;
     if chosen.iter().any(|bench| bench.real) {
-        Binaries::find_or_build().context("failed to get the real control plane")?;
+        testbed::prepare_parts(&["control-plane"], None)?;
     }
     let mut figures = Vec::new();
     for bench in chosen {
-        figures.extend(measure(bench)?);
+        figures.extend(run_bench(bench)?);
     }
-    print(&figures);
+    print_figures(&figures);
     let missed = figures.iter().filter(|figure| !figure.kept).count();
     ensure!(
         missed == 0,
@@ -124,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn choose(names: &[String]) -> Result<Vec<&'static Bench>> {
+fn choose_benches(names: &[String]) -> Result<Vec<&'static BenchProgram>> {
     if let Some(unknown) = names
         .iter()
         .find(|name| BENCHES.iter().all(|bench| bench.target != **name))
@@ -135,18 +134,19 @@ fn choose(names: &[String]) -> Result<Vec<&'static Bench>> {
             known.join(", ")
         );
     }
-    let wanted = |bench: &&Bench| names.is_empty() || names.iter().any(|name| name == bench.target);
+    let wanted =
+        |bench: &&BenchProgram| names.is_empty() || names.iter().any(|name| name == bench.target);
     Ok(BENCHES.iter().filter(wanted).collect())
 }
 
-fn measure(bench: &Bench) -> Result<Vec<Figure>> {
-    let Bench {
+fn run_bench(bench: &BenchProgram) -> Result<Vec<BenchFigure>> {
+    let BenchProgram {
         package,
         target,
         profile,
         ..
     } = bench;
-    let mut command = tree::cargo();
+    let mut command = source_tree::cargo_command();
     command.args([
         "bench",
         "--quiet",
@@ -168,7 +168,7 @@ fn measure(bench: &Bench) -> Result<Vec<Figure>> {
         serde_json::from_str(&line)
             .with_context(|| format!("the bench {target} printed no figure: {line}"))
     });
-    let figures: Result<Vec<Figure>> = figures.collect();
+    let figures: Result<Vec<BenchFigure>> = figures.collect();
     let status = child
         .wait()
         .with_context(|| format!("failed to wait for the bench {target}"))?;
@@ -176,8 +176,8 @@ fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     figures
 }
 
-fn print(figures: &[Figure]) {
-    let width = |column: fn(&Figure) -> &str, title: &str| {
+fn print_figures(figures: &[BenchFigure]) {
+    let width = |column: fn(&BenchFigure) -> &str, title: &str| {
         let cells = figures.iter().map(|figure| column(figure).chars().count());
         cells.chain([title.len()]).max().unwrap_or_default()
     };
@@ -190,7 +190,7 @@ fn print(figures: &[Figure]) {
     );
     for figure in figures {
         let verdict = if figure.kept { "ok" } else { "NOT REACHED" };
-        let Figure {
+        let BenchFigure {
             what: name,
             measured: outcome,
             reach: promise,

@@ -1,134 +1,68 @@
 //! `cargo xtask generate`: the files, and the blocks in files, that are made from code. `--check` only says what is stale.
+//!
+//! A test of `dogwatch-api` makes the definitions in `deploy/` (`tests/generated_manifests.rs`), so that xtask links none
+//! of the project's crates.
 
-use std::{fs, io::ErrorKind};
+use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::tree;
+use crate::source_tree;
 
-/// Something that is made from code.
-struct Generated {
-    /// The file, relative to the workspace's folder.
-    path: &'static str,
-    /// The whole file, or the block between two marks in it.
-    place: Place,
-    /// Makes the content.
-    make: fn() -> Result<String>,
-}
-
-enum Place {
-    /// The whole file.
-    File,
-    /// The lines between `<!-- generated: NAME -->` and `<!-- end -->`, as a block of plain text.
-    Block(&'static str),
-}
-
-/// Everything that is generated; a new one is added here.
-const GENERATED: &[Generated] = &[
-    Generated {
-        path: "CONTRIBUTING.md",
-        place: Place::Block("cargo xtask help"),
-        make: || Ok(crate::help()),
-    },
-    Generated {
-        path: "deploy/crds/powerremediations.yaml",
-        place: Place::File,
-        make: || manifest(&dogwatch_api::power_remediation::crd()),
-    },
-    Generated {
-        path: "deploy/crds/powerremediationtemplates.yaml",
-        place: Place::File,
-        make: || manifest(&dogwatch_api::power_remediation_template::crd()),
-    },
-    Generated {
-        path: "deploy/crds/rebootpolicies.yaml",
-        place: Place::File,
-        make: || manifest(&dogwatch_api::reboot_policy::crd()),
-    },
-    Generated {
-        path: "deploy/crds/rebootschedules.yaml",
-        place: Place::File,
-        make: || manifest(&dogwatch_api::reboot_schedule::crd()),
-    },
-    Generated {
-        path: "deploy/crds-hosts/baremetalhosts.yaml",
-        place: Place::File,
-        make: || manifest(&dogwatch_api::bare_metal_host::crd()),
-    },
-];
-
-/// An object as it stands in `deploy/`.
-fn manifest(object: &serde_json::Value) -> Result<String> {
-    let yaml = serde_saphyr::to_string(object)?;
-    Ok(format!("# Made from code: cargo xtask generate\n{yaml}"))
-}
+/// The page with the block that `cargo xtask help` fills.
+const HELP_PAGE: &str = "CONTRIBUTING.md";
+const HELP_BLOCK: &str = "cargo xtask help";
 
 #[derive(clap::Args)]
-pub struct Arguments {
-    /// Writes nothing; fails where something is stale
+pub struct GenerateArguments {
+    /// Write nothing; fail where something is stale
     #[arg(long)]
     check: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &GenerateArguments) -> Result<()> {
     if arguments.check {
-        return check();
+        return check_up_to_date();
     }
-    for (path, content) in stale()? {
-        let file = tree::root().join(path);
-        if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder)
-                .with_context(|| format!("failed to make the folder of {path}"))?;
-        }
-        fs::write(file, content).with_context(|| format!("failed to write {path}"))?;
-        println!("wrote {path}");
+    run_manifest_test(true)?;
+    let (current, wanted) = read_help_page()?;
+    if current != wanted {
+        let file = source_tree::workspace_root().join(HELP_PAGE);
+        fs::write(file, wanted).with_context(|| format!("failed to write {HELP_PAGE}"))?;
+        println!("wrote {HELP_PAGE}");
     }
     Ok(())
 }
 
 /// Fails where a file is not what `generate` would write.
-pub fn check() -> Result<()> {
-    let stale: Vec<&str> = stale()?.into_iter().map(|(path, _)| path).collect();
+pub fn check_up_to_date() -> Result<()> {
+    let (current, wanted) = read_help_page()?;
     ensure!(
-        stale.is_empty(),
-        "stale: {} (cargo xtask generate writes them)",
-        stale.join(", ")
+        current == wanted,
+        "stale: {HELP_PAGE} (cargo xtask generate writes it)"
     );
-    Ok(())
+    run_manifest_test(false)
 }
 
-/// The files that are not what they should be, with what they should be.
-fn stale() -> Result<Vec<(&'static str, String)>> {
-    let mut stale: Vec<(&'static str, String)> = Vec::new();
-    for generated in GENERATED {
-        let path = generated.path;
-        // Two blocks of one file: the second goes into what the first made of it.
-        let earlier = stale
-            .iter()
-            .position(|(other, _)| *other == path)
-            .map(|at| stale.remove(at).1);
-        let is_changed = earlier.is_some();
-        let now = earlier.map_or_else(|| read(path), Ok)?;
-        let made = (generated.make)().with_context(|| format!("failed to make {path}"))?;
-        let wanted = match generated.place {
-            Place::File => made,
-            Place::Block(name) => replace_block(&now, name, &made)
-                .with_context(|| format!("failed to find the block in {path}"))?,
-        };
-        if is_changed || wanted != now {
-            stale.push((path, wanted));
-        }
+fn run_manifest_test(write: bool) -> Result<()> {
+    let mut command = source_tree::test_cargo_command();
+    // The whole workspace, as the tests are built: with other features everything would compile again.
+    command.args(["test", "--quiet", "--workspace"]);
+    command.args(["--test", "generated_manifests", "--", "--nocapture"]);
+    if write {
+        command.env("DOGWATCH_WRITE_GENERATED", "1");
     }
-    Ok(stale)
+    source_tree::run_command(&mut command)
 }
 
-/// A file that is not there yet is empty.
-fn read(path: &str) -> Result<String> {
-    match fs::read_to_string(tree::root().join(path)) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(error).with_context(|| format!("failed to read {path}")),
-    }
+/// The page as it is, and as it should be.
+fn read_help_page() -> Result<(String, String)> {
+    let file = source_tree::workspace_root().join(HELP_PAGE);
+    let current =
+        fs::read_to_string(file).with_context(|| format!("failed to read {HELP_PAGE}"))?;
+    let wanted = replace_block(&current, HELP_BLOCK, &crate::help_text())
+        .with_context(|| format!("failed to find the block in {HELP_PAGE}"))?;
+    Ok((current, wanted))
 }
 
 fn replace_block(text: &str, name: &str, content: &str) -> Result<String> {

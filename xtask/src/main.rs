@@ -4,15 +4,16 @@
 //! It promises that `test` and `lint` need nothing that a fresh machine with cargo, Go and git cannot give.
 
 mod bench;
-mod control_plane;
-mod deny;
+mod cargo_deny;
+mod debian_packages;
+mod figures;
 mod generate;
-mod house;
+mod house_rules;
 mod lint;
-mod needs;
-mod packages;
+mod source_tree;
 mod test;
-mod tree;
+mod test_needs;
+mod testbed;
 
 use std::process::ExitCode;
 
@@ -25,27 +26,27 @@ use clap::{CommandFactory, Parser, Subcommand};
     bin_name = "cargo xtask",
     disable_help_subcommand = false
 )]
-struct Arguments {
+struct XtaskArguments {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Runs every test, on the embedded cluster and on a real API server, which is built first (once, some 5 minutes)
-    Test(test::Arguments),
+    Test(test::TestArguments),
     /// Checks format, lints, dependencies, generated files and house rules
-    Lint,
+    Lint(lint::LintArguments),
     /// Measures the figures the project promises and prints them as a table
-    Bench(bench::Arguments),
+    Bench(bench::BenchArguments),
     /// Writes the files that are made from code
-    Generate(generate::Arguments),
+    Generate(generate::GenerateArguments),
     /// Runs a real control plane on loopback until ctrl-c
-    ControlPlane(control_plane::Arguments),
+    ControlPlane(testbed::ControlPlaneArguments),
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    match run_command(XtaskArguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -54,20 +55,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
+fn run_command(command: XtaskCommand) -> anyhow::Result<()> {
     match command {
-        Command::Test(arguments) => test::run(&arguments),
-        Command::Lint => lint::run(),
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::Generate(arguments) => generate::run(&arguments),
-        Command::ControlPlane(arguments) => control_plane::run(&arguments),
+        XtaskCommand::Test(arguments) => test::run(&arguments),
+        XtaskCommand::Lint(arguments) => lint::run(&arguments),
+        XtaskCommand::Bench(arguments) => bench::run(&arguments),
+        XtaskCommand::Generate(arguments) => generate::run(&arguments),
+        XtaskCommand::ControlPlane(arguments) => testbed::run_control_plane(&arguments),
     }
 }
 
 /// What `cargo xtask help` prints, for CONTRIBUTING.md.
-fn help() -> String {
+fn help_text() -> String {
     // A fixed width: the terminal of whoever generates must not show in the file.
-    Arguments::command()
+    XtaskArguments::command()
         .term_width(100)
         .render_help()
         .to_string()

@@ -8,28 +8,30 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{needs, tree};
+use crate::{source_tree, test_needs::TestNeeds};
 
 mod programs;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct TestArguments {
     /// Handed to `cargo test` in place of `--workspace`, as in `cargo xtask test -p dogwatch-core`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     cargo_test: Vec<String>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<()> {
-    needs::prepare(&arguments.cargo_test)?;
+pub fn run(arguments: &TestArguments) -> Result<()> {
+    let needs = TestNeeds::of_arguments(&arguments.cargo_test)?;
+    needs.install_packages()?;
     let outcome = if arguments.cargo_test.is_empty() {
-        run_workspace()?
+        run_workspace(&needs)?
     } else {
-        let mut command = tree::cargo();
+        needs.prepare_parts(None)?;
+        let mut command = source_tree::test_cargo_command();
         command.args(["test", "--no-fail-fast"]);
         command.args(&arguments.cargo_test);
         run_and_count(&mut command, "cargo test", &|line| println!("{line}"))?
     };
-    let Count {
+    let TestCount {
         passed,
         failed,
         ignored,
@@ -43,9 +45,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Every test program of the workspace, as many at once as there are processors, and then the examples in the docs.
-fn run_workspace() -> Result<Outcome> {
-    let mut outcome = programs::run_all(programs::build()?)?;
-    let mut doc_tests = tree::cargo();
+fn run_workspace(needs: &TestNeeds) -> Result<TestOutcome> {
+    let built = programs::build_programs()?;
+    needs.prepare_parts(built.testbed.as_deref())?;
+    let mut outcome = programs::run_all(built.tests)?;
+    let mut doc_tests = source_tree::test_cargo_command();
     doc_tests.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
     outcome += run_and_count(&mut doc_tests, "doc tests", &|line| println!("{line}"))?;
     Ok(outcome)
@@ -53,13 +57,13 @@ fn run_workspace() -> Result<Outcome> {
 
 /// What test programs reported.
 #[derive(Debug, Default)]
-struct Outcome {
-    count: Count,
+struct TestOutcome {
+    count: TestCount,
     /// The programs that did not end well.
     failures: Vec<String>,
 }
 
-impl AddAssign for Outcome {
+impl AddAssign for TestOutcome {
     fn add_assign(&mut self, other: Self) {
         self.count += other.count;
         self.failures.extend(other.failures);
@@ -67,18 +71,18 @@ impl AddAssign for Outcome {
 }
 
 /// Hands each line of its standard output on, and counts what it says of tests.
-fn run_and_count(command: &mut Command, name: &str, on_line: &dyn Fn(&str)) -> Result<Outcome> {
+fn run_and_count(command: &mut Command, name: &str, on_line: &dyn Fn(&str)) -> Result<TestOutcome> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("failed to start {name}"))?;
     let stdout = child.stdout.take().expect("asked for above");
-    let mut outcome = Outcome::default();
+    let mut outcome = TestOutcome::default();
     for line in BufReader::new(stdout).split(b'\n') {
         let line = line.with_context(|| format!("failed to read what {name} prints"))?;
         let line = String::from_utf8_lossy(&line);
         on_line(&line);
-        outcome.count += Count::of(&line);
+        outcome.count += TestCount::parse_result_line(&line);
     }
     let status = child
         .wait()
@@ -90,15 +94,15 @@ fn run_and_count(command: &mut Command, name: &str, on_line: &dyn Fn(&str)) -> R
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
+struct TestCount {
     passed: u32,
     failed: u32,
     ignored: u32,
 }
 
-impl Count {
+impl TestCount {
     /// What a line `test result: ok. 7 passed; 0 failed; 1 ignored; …` says; any other line counts nothing.
-    fn of(line: &str) -> Self {
+    fn parse_result_line(line: &str) -> Self {
         let mut count = Self::default();
         let Some((_, figures)) = line
             .strip_prefix("test result: ")
@@ -118,7 +122,7 @@ impl Count {
     }
 }
 
-impl AddAssign for Count {
+impl AddAssign for TestCount {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -132,17 +136,17 @@ mod tests {
 
     #[test]
     fn the_closing_line_adds_up_what_every_test_program_said() {
-        let mut total = Count::default();
+        let mut total = TestCount::default();
         for line in [
             "running 3 tests",
             "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out; finished in 0.01s",
             "test result: FAILED. 6 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 20.10s",
         ] {
-            total += Count::of(line);
+            total += TestCount::parse_result_line(line);
         }
         assert_eq!(
             total,
-            Count {
+            TestCount {
                 passed: 9,
                 failed: 1,
                 ignored: 2

@@ -1,73 +1,74 @@
-//! `BareMetalHost` (`metal3.io/v1alpha1`): the power part of metal3's schema, by its names and with its
-//! meaning, and ours beside it. Source: specification §3; metal3's `metal3.io_baremetalhosts.yaml`.
+//! `BareMetalHost` (`metal3.io/v1alpha1`): the power part of metal3's schema, with metal3's names
+//! and meanings, and Dogwatch's own fields. Source: specification §3; metal3's
+//! `metal3.io_baremetalhosts.yaml`.
 //!
-//! What metal3 has more stays on the objects: [`crd()`] keeps fields that it does not know. Where
-//! metal3's own CustomResourceDefinition is installed, ours must not replace it; that one drops what is
-//! ours (`status.power`, the two times), which the power controller notices and says.
+//! metal3's other fields stay on the objects: [`host_crd`] preserves unknown fields. Where metal3's
+//! own CustomResourceDefinition is installed, ours must not replace it. metal3's drops Dogwatch's
+//! fields (`status.power`, the two times); the power controller notices that and reports it.
 
 use serde_json::Value;
 
-use crate::definition::{AGE, Column, Definition};
+use crate::crd_definition::{AGE_COLUMN, CrdDefinition, PrinterColumn};
 
 mod schema;
 #[cfg(test)]
 mod tests;
 
-/// Its group.
+/// API group of the kind.
 pub const GROUP: &str = "metal3.io";
-/// Its version.
+/// API version of the kind.
 pub const VERSION: &str = "v1alpha1";
-/// Its group and version.
+/// `GROUP/VERSION`.
 pub const API_VERSION: &str = "metal3.io/v1alpha1";
-/// Its kind.
+/// Kind of a host.
 pub const KIND: &str = "BareMetalHost";
-/// Its plural, as in URLs and RBAC rules.
+/// Plural, as in URLs and RBAC rules.
 pub const PLURAL: &str = "baremetalhosts";
-/// The name of its CustomResourceDefinition.
+/// Name of the CustomResourceDefinition.
 pub const CRD_NAME: &str = "baremetalhosts.metal3.io";
 /// How many levels a host can have beside `spec.bmc`.
 pub const MAX_LEVELS: usize = 4;
 /// How many devices a level can have.
 pub const MAX_DEVICES: usize = 8;
 
-/// The Lease of metal3's own controller: who holds it owns the power of its hosts. It lies in the
-/// controller's namespace (`POD_NAMESPACE`), else in the one that it watches. Source: metal3
+/// The Lease of metal3's own controller: its holder controls the power of the hosts. It is in the
+/// controller's namespace (`POD_NAMESPACE`), else in the namespace that it watches. Source: metal3
 /// baremetal-operator `main.go`, `leaderElectionID`.
-pub const OPERATOR_LEASE: &str = "baremetal-operator";
+pub const METAL3_LEADER_LEASE: &str = "baremetal-operator";
 
-/// Types of the conditions on a host that are ours.
+/// Types of the conditions that Dogwatch sets on a host.
 pub mod condition {
     /// Whether power control would work now. False on the first failure of a check.
     pub const POWER_CONTROL_READY: &str = "PowerControlReady";
-    /// Whether the power is where `spec.online` and the reboot annotations want it.
+    /// Whether the power is as `spec.online` and the reboot annotations want it.
     pub const POWER_AS_WANTED: &str = "PowerAsWanted";
-    /// Whether reboot annotations keep it off, and whose.
+    /// Whether reboot annotations keep the host off, and whose.
     pub const HELD_OFF: &str = "HeldOff";
 
-    /// All of them.
+    /// Every condition type of this module.
     pub const ALL: [&str; 3] = [POWER_CONTROL_READY, POWER_AS_WANTED, HELD_OFF];
 }
 
-/// The whole CustomResourceDefinition, as `deploy/crds-hosts` has it.
-pub fn crd() -> Value {
-    Definition {
+/// The whole CustomResourceDefinition, as in `deploy/crds-hosts`.
+pub fn host_crd() -> Value {
+    CrdDefinition {
         group: GROUP,
         version: VERSION,
         kind: KIND,
         plural: PLURAL,
         short_names: &["bmh", "bmhost"],
         categories: &[],
-        columns: COLUMNS,
-        wide: WIDE,
-        schema: schema::root(),
-        ..Definition::ours()
+        columns: PRINTER_COLUMNS,
+        wide: WIDE_COLUMNS,
+        schema: schema::root_schema(),
+        ..CrdDefinition::dogwatch_defaults()
     }
-    .crd()
+    .into_crd()
 }
 
-/// What `kubectl get baremetalhosts` shows: heading, type, path, meaning.
-/// metal3's own, in its order; then ours, before the age.
-const COLUMNS: &[Column] = &[
+/// Columns of `kubectl get baremetalhosts`: heading, type, path, meaning. metal3's own come first,
+/// in its order, then ours, then the age.
+const PRINTER_COLUMNS: &[PrinterColumn] = &[
     (
         "Status",
         "string",
@@ -128,8 +129,8 @@ const COLUMNS: &[Column] = &[
         ".status.conditions[?(@.type==\"PowerControlReady\")].status",
         "Whether power control would work now",
     ),
-    AGE,
+    AGE_COLUMN,
 ];
 
-/// Those that only `-o wide` shows.
-const WIDE: &[&str] = &["Status", "BMC", "Why", "Ready"];
+/// Columns that only `-o wide` shows.
+const WIDE_COLUMNS: &[&str] = &["Status", "BMC", "Why", "Ready"];

@@ -1,6 +1,6 @@
-//! Events.
+//! Namespace and reasons of Events.
 
-/// Where Events about Nodes live, as for all cluster-scoped objects.
+/// Namespace of Events about Nodes, as for all cluster-scoped objects.
 pub const NODE_EVENT_NAMESPACE: &str = "default";
 
 /// Reason of the Event on a Lease, and on the Node that held it, when a person breaks that lock

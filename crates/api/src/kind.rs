@@ -1,17 +1,17 @@
-//! What the types of all kinds have in common.
+//! Shared by the types of all kinds.
 
 use k8s_openapi::Resource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// The group of Dogwatch's own kinds.
+/// API group of Dogwatch's own kinds.
 pub const GROUP: &str = "dogwatch.dev";
-/// Their only version.
+/// Their only API version.
 pub const VERSION: &str = "v1alpha1";
-/// Their group and version.
+/// `GROUP/VERSION` of Dogwatch's own kinds.
 pub const API_VERSION: &str = "dogwatch.dev/v1alpha1";
 
-/// Says that `$object` is what the API server sends for the kind that is described in the module
-/// `$words`, of `$scope` (a type of `k8s_openapi`). Its `metadata` is an `ObjectMeta`.
+/// Implements the `k8s_openapi` traits for `$object`, the type of the kind that module `$words`
+/// describes. `$scope` is a scope type of `k8s_openapi`; `metadata` is an `ObjectMeta`.
 #[macro_export]
 macro_rules! is_sent_for {
     ($object:ty, $words:ident :: $module:ident, $scope:ident) => {
@@ -38,18 +38,17 @@ macro_rules! is_sent_for {
     };
 }
 
-/// The version of `T`, for where an object does not say it: items of a list do not.
+/// The `apiVersion` of `T`, as a default: items of a list do not contain it.
 pub(crate) fn api_version<T: Resource>() -> String {
     T::API_VERSION.to_owned()
 }
 
-/// The kind of `T`, likewise.
+/// The `kind` of `T`, as a default: items of a list do not contain it.
 pub(crate) fn kind<T: Resource>() -> String {
     T::KIND.to_owned()
 }
 
-/// Where an object lies that is to be sent.
-pub(crate) fn placed(namespace: impl Into<String>, name: impl Into<String>) -> ObjectMeta {
+pub(crate) fn namespaced_meta(namespace: impl Into<String>, name: impl Into<String>) -> ObjectMeta {
     ObjectMeta {
         namespace: Some(namespace.into()),
         name: Some(name.into()),

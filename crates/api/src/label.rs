@@ -1,19 +1,19 @@
-//! Labels.
+//! The labels that Dogwatch writes or reads.
 
-/// On a Node: `waiting` while it waits for the lock, so that the leaver finds it with one
-/// metadata-only list. Source: specification §2.2.
+/// Node: `waiting` while it waits for the lock, so that the node that releases the lock finds it
+/// with one metadata-only list. Source: specification §2.2.
 pub const REBOOT: &str = "dogwatch.dev/reboot";
-/// The value of [`REBOOT`] while a node waits.
+/// Value of [`REBOOT`] while a node waits.
 pub const WAITING: &str = "waiting";
-/// On a Node: `true` takes it out of every budget. Source: specification §2.2.
+/// Node: `true` takes it out of every budget. Source: specification §2.2.
 pub const IGNORE: &str = "dogwatch.dev/ignore";
-/// On a Node: its role. Source: Kubernetes.
+/// Node: it is a control-plane node. Source: Kubernetes.
 pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// On a slot's Lease: the group it belongs to.
+/// Lease of a slot: its group.
 pub const GROUP: &str = "dogwatch.dev/group";
-/// On a RebootPolicy: what made it, and may take it away again.
+/// RebootPolicy: what created it, and may delete it.
 pub const MADE_BY: &str = "dogwatch.dev/made-by";
-/// The value of [`MADE_BY`] where `dogwatch pause --all` made it.
+/// Value of [`MADE_BY`] for a policy that `dogwatch pause --all` created.
 pub const MADE_BY_PAUSE: &str = "pause";
-/// On a ConfigMap in Dogwatch's namespace: it keeps what was on a Node that remediation deleted.
+/// ConfigMap in Dogwatch's namespace: it holds the backup of a Node that a remediation deletes.
 pub const NODE_BACKUP: &str = "dogwatch.dev/node-backup";

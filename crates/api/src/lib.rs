@@ -1,14 +1,16 @@
-//! Every word that Dogwatch puts on a Kubernetes object, or reads from one.
+//! All names that Dogwatch writes on Kubernetes objects or reads from them, and its CRDs.
 //!
 //! **For:** one place for names that are public contracts, so that code, docs and tests cannot
 //! disagree about them.
 //! **May touch:** nothing.
 //! **Promises:** a name here changes only with an entry in the changelog.
 
+#![warn(missing_docs)]
+
 pub mod annotation;
 pub mod bare_metal_host;
 pub mod condition;
-mod definition;
+mod crd_definition;
 pub mod event;
 pub mod kind;
 pub mod label;
@@ -19,16 +21,15 @@ pub mod reboot_policy;
 pub mod reboot_schedule;
 #[cfg(test)]
 mod schema_check;
-mod schema_words;
+mod schema_parts;
 
-/// The namespace Dogwatch's own objects live in, unless a flag says otherwise.
+/// The namespace of Dogwatch's own objects, unless a flag sets another.
 pub const DEFAULT_NAMESPACE: &str = "dogwatch";
 
-/// What Dogwatch calls itself as a reporter of Events and as a field manager of Nodes.
+/// The coordinator's name as a reporter of Events and as a field manager of Nodes.
 pub const COORDINATOR: &str = "dogwatch-coordinator";
 
-/// What the controller calls itself as a field manager of Nodes and of its own Leases.
+/// The controller's name as a field manager of Nodes and of its own Leases.
 pub const CONTROLLER: &str = "dogwatch-controller";
 
-/// The Deployment and ServiceAccount of the lock over HTTP, where it is a program of its own.
-pub const LOCK_API: &str = "dogwatch-lock";
+pub use dogwatch_core::admission::LOCK_API_ACCOUNT;

@@ -1,6 +1,6 @@
-//! `PowerRemediationTemplate` (`dogwatch.dev/v1alpha1`, namespaced): what a health check makes
-//! [`PowerRemediation`](crate::power_remediation)s of. Source: specification §4.2; Cluster API's
-//! MachineHealthCheck; medik8s' NodeHealthCheck.
+//! `PowerRemediationTemplate` (`dogwatch.dev/v1alpha1`, namespaced): health checks create
+//! [`PowerRemediation`](crate::power_remediation)s from it. Source: specification §4.2; Cluster
+//! API's MachineHealthCheck; medik8s' NodeHealthCheck.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ mod crd;
 mod tests;
 
 pub use crate::kind::{API_VERSION, GROUP, VERSION};
-pub use crd::crd;
+pub use crd::template_crd;
 
-/// Its kind: that of a request, and `Template`, by which both contracts find the request's.
+/// The kind of a request plus `Template`: both contracts derive the request's kind from it.
 pub const KIND: &str = "PowerRemediationTemplate";
-/// Its plural, as in URLs and RBAC rules.
+/// Plural, as in URLs and RBAC rules.
 pub const PLURAL: &str = "powerremediationtemplates";
-/// The name of its CustomResourceDefinition.
+/// Name of the CustomResourceDefinition.
 pub const CRD_NAME: &str = "powerremediationtemplates.dogwatch.dev";
 
-/// One template, as the API server has it.
+/// One template, as the API server stores it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediationTemplate {
@@ -35,56 +35,56 @@ pub struct PowerRemediationTemplate {
     /// [`KIND`].
     #[serde(default = "kind::<PowerRemediationTemplate>")]
     pub kind: String,
-    /// Its name and namespace. Cluster API wants it where the Machines are; medik8s makes requests where
-    /// it is.
+    /// Name and namespace. Cluster API wants the template in the namespace of the Machines; medik8s
+    /// creates requests in the template's namespace.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What requests are made of.
+    /// What requests are created from.
     #[serde(default)]
     pub spec: PowerRemediationTemplateSpec,
-    /// What the controller says of it.
+    /// Written by the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<PowerRemediationTemplateStatus>,
 }
 
-/// `spec`.
+/// `spec` of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PowerRemediationTemplateSpec {
-    /// A request.
+    /// The request to create.
     #[serde(default)]
     pub template: TemplateResource,
 }
 
-/// `template`.
+/// `spec.template`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateResource {
-    /// What goes onto each request.
+    /// Metadata of each request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<TemplateMetadata>,
-    /// Its spec.
+    /// `spec` of each request.
     #[serde(default)]
     pub spec: PowerRemediationSpec,
 }
 
-/// `template.metadata`.
+/// `spec.template.metadata`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateMetadata {
-    /// Labels.
+    /// Labels of each request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
+    /// Annotations of each request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// `status`.
+/// `status` of a template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediationTemplateStatus {
-    /// What is said of it.
+    /// The template's conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

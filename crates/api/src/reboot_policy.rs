@@ -1,8 +1,8 @@
-//! `RebootPolicy` (`dogwatch.dev/v1alpha1`, cluster-scoped): what rules the planned reboots of some
-//! nodes. Its name is the name of their group. Source: specification §2.6.
+//! `RebootPolicy` (`dogwatch.dev/v1alpha1`, cluster-scoped): the rules for the planned reboots of
+//! some nodes. Its name is the name of their group. Source: specification §2.6.
 //!
-//! The types are written by hand beside the schema ([`crd()`]), and a test holds them equal: a
-//! derived schema would bring a second model of every Kubernetes type into each build.
+//! The types are written by hand beside the schema ([`policy_crd`]), and a test checks that they
+//! agree: a derived schema would bring a second model of every Kubernetes type into each build.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::kind::{api_version, kind};
 
 mod crd;
-mod name;
+mod policy_name;
 pub(crate) mod schema;
 mod spec;
 mod status;
@@ -18,24 +18,25 @@ mod status;
 mod tests;
 
 pub use crate::kind::{API_VERSION, GROUP, VERSION};
-pub use crd::crd;
-pub use name::{NAME_RULE, name_problem};
+pub use crd::policy_crd;
+pub use policy_name::{POLICY_NAME_RULE, policy_name_problem};
 pub use spec::{
-    Alerts, Drain, Gate, MaxUnavailable, OnGateTimeout, OnTimeout, Paused, PodsGate,
-    PrometheusGate, Reboot, RebootPolicySpec, Return, Window,
+    AlertsSpec, DrainSpec, GateSpec, MaxUnavailable, OnDrainTimeoutSpec, OnGateTimeoutSpec,
+    PausedSpec, PodsGateSpec, PolicyWindow, PrometheusGateSpec, RebootPolicySpec, RebootSpec,
+    ReturnSpec,
 };
 pub use status::{
-    Conflict, OutNode, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode, condition,
+    OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode, condition,
 };
 
-/// Its kind.
+/// Kind of a policy.
 pub const KIND: &str = "RebootPolicy";
-/// Its plural, as in URLs and RBAC rules.
+/// Plural, as in URLs and RBAC rules.
 pub const PLURAL: &str = "rebootpolicies";
-/// The name of its CustomResourceDefinition.
+/// Name of the CustomResourceDefinition.
 pub const CRD_NAME: &str = "rebootpolicies.dogwatch.dev";
 
-/// One policy, as the API server has it.
+/// One policy, as the API server stores it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RebootPolicy {
@@ -45,19 +46,19 @@ pub struct RebootPolicy {
     /// [`KIND`].
     #[serde(default = "kind::<RebootPolicy>")]
     pub kind: String,
-    /// Its name, which is also the name of its group.
+    /// Its name is also the name of its group.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What a person wrote.
+    /// Written by a person.
     #[serde(default)]
     pub spec: RebootPolicySpec,
-    /// What the controller saw.
+    /// Written by the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RebootPolicyStatus>,
 }
 
 impl RebootPolicy {
-    /// One to be sent.
+    /// A new policy without status.
     pub fn new(name: impl Into<String>, spec: RebootPolicySpec) -> Self {
         Self {
             api_version: api_version::<Self>(),

@@ -1,12 +1,13 @@
-//! `RebootSchedule` (`dogwatch.dev/v1alpha1`, namespaced): reboots at an appointed time, of nodes and
-//! of hosts in its namespace. Source: specification §5.
+//! `RebootSchedule` (`dogwatch.dev/v1alpha1`, namespaced): reboots of nodes, and of hosts in its
+//! namespace, at given times. Source: specification §5.
 //!
-//! The types are written by hand beside the schema ([`crd()`]), and a test holds them equal.
+//! The types are written by hand beside the schema ([`schedule_crd`]); a test checks that they
+//! agree.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use crate::kind::{api_version, kind, placed};
+use crate::kind::{api_version, kind, namespaced_meta};
 
 mod crd;
 mod schema;
@@ -16,18 +17,20 @@ mod status;
 mod tests;
 
 pub use crate::kind::{API_VERSION, GROUP, VERSION};
-pub use crd::crd;
-pub use spec::{Chosen, Mode, RebootScheduleSpec, Recurrence};
-pub use status::{Current, Occurrence, RebootScheduleStatus, TargetEnd};
+pub use crd::schedule_crd;
+pub use spec::{HostPowerOffMode, RebootScheduleSpec, RecurrenceSpec, TargetsSpec};
+pub use status::{
+    CurrentOccurrenceStatus, OccurrenceStatus, RebootScheduleStatus, TargetEndStatus,
+};
 
-/// Its kind.
+/// Kind of a schedule.
 pub const KIND: &str = "RebootSchedule";
-/// Its plural, as in URLs and RBAC rules.
+/// Plural, as in URLs and RBAC rules.
 pub const PLURAL: &str = "rebootschedules";
-/// The name of its CustomResourceDefinition.
+/// Name of the CustomResourceDefinition.
 pub const CRD_NAME: &str = "rebootschedules.dogwatch.dev";
 
-/// One schedule, as the API server has it.
+/// One schedule, as the API server stores it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RebootSchedule {
@@ -37,19 +40,19 @@ pub struct RebootSchedule {
     /// [`KIND`].
     #[serde(default = "kind::<RebootSchedule>")]
     pub kind: String,
-    /// Its name and namespace; its hosts live there too.
+    /// Name and namespace; the schedule's hosts are in the same namespace.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What a person wrote.
+    /// Written by a person.
     #[serde(default)]
     pub spec: RebootScheduleSpec,
-    /// What the controller did.
+    /// Written by the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RebootScheduleStatus>,
 }
 
 impl RebootSchedule {
-    /// One to be sent.
+    /// A new schedule without status.
     pub fn new(
         namespace: impl Into<String>,
         name: impl Into<String>,
@@ -58,7 +61,7 @@ impl RebootSchedule {
         Self {
             api_version: api_version::<Self>(),
             kind: kind::<Self>(),
-            metadata: placed(namespace, name),
+            metadata: namespaced_meta(namespace, name),
             spec,
             status: None,
         }

@@ -1,4 +1,4 @@
-//! What the tests of every kind look for in its schema.
+//! Checks that the tests of every kind run on its schema.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -7,19 +7,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The schema of the only version.
 pub(crate) fn schema_of(crd: &Value) -> Value {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
-/// A kind's `full` object sets every field that its schema knows, and no other.
+/// Checks that a `full` object sets every field of its schema, and no other.
 #[track_caller]
 pub(crate) fn assert_same_fields(full: &impl Serialize, crd: &Value) {
     let written = serde_json::to_value(full).unwrap();
     assert_eq!(written_fields(&written), known_fields(&schema_of(crd)));
 }
 
-/// What is written is what is read.
+/// Checks that an object survives serialization and deserialization.
 #[track_caller]
 pub(crate) fn assert_reads_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(full: &T) {
     let text = serde_json::to_string(full).unwrap();
@@ -27,12 +26,12 @@ pub(crate) fn assert_reads_back<T: Serialize + DeserializeOwned + PartialEq + De
 }
 
 /// Fields of `spec` that a page of the book does not name.
-pub(crate) fn unnamed(crd: &Value, page: &str) -> Vec<String> {
+pub(crate) fn undocumented_fields(crd: &Value, page: &str) -> Vec<String> {
     let mut found = Vec::new();
     let schema = schema_of(crd);
-    every_part(&schema["properties"]["spec"], "", &mut |path, _| {
+    visit_parts(&schema["properties"]["spec"], "", &mut |path, _| {
         let field = path.trim_start_matches('.');
-        // What a label selector is made of is Kubernetes' own.
+        // The parts of a label selector are documented by Kubernetes.
         let is_selector = field.contains("match");
         let is_field = !field.is_empty() && !field.ends_with(']');
         if is_field && !is_selector && !page.contains(&format!("`{field}`")) {
@@ -42,8 +41,8 @@ pub(crate) fn unnamed(crd: &Value, page: &str) -> Vec<String> {
     found
 }
 
-/// Every part of the schema, with its path; keys of maps are `a`.
-pub(crate) fn every_part<'a>(
+/// Calls the visitor for every part of the schema, with its path; keys of maps are `a`.
+pub(crate) fn visit_parts<'a>(
     schema: &'a Value,
     path: &str,
     visit: &mut impl FnMut(&str, &'a Value),
@@ -51,12 +50,12 @@ pub(crate) fn every_part<'a>(
     visit(path, schema);
     if let Some(properties) = schema["properties"].as_object() {
         for (name, schema) in properties {
-            every_part(schema, &format!("{path}.{name}"), visit);
+            visit_parts(schema, &format!("{path}.{name}"), visit);
         }
     }
     for (part, name) in [("items", "[]"), ("additionalProperties", ".a")] {
         if schema[part].is_object() {
-            every_part(&schema[part], &format!("{path}{name}"), visit);
+            visit_parts(&schema[part], &format!("{path}{name}"), visit);
         }
     }
 }
@@ -64,7 +63,7 @@ pub(crate) fn every_part<'a>(
 /// The fields of a schema, each as `.spec.nodes.names`; not what is below `.metadata`.
 fn known_fields(schema: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    every_part(schema, "", &mut |path, _| {
+    visit_parts(schema, "", &mut |path, _| {
         if !path.is_empty() && !path.ends_with("[]") {
             found.insert(path.to_owned());
         }
@@ -73,36 +72,36 @@ fn known_fields(schema: &Value) -> BTreeSet<String> {
     found
 }
 
-/// The fields of an object as it is written, in the same form.
+/// The fields of a serialized object, in the same form.
 fn written_fields(object: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    fields_of(object, "", &mut found);
+    collect_fields(object, "", &mut found);
     found.retain(|field| !field.starts_with(".metadata."));
     found
 }
 
-fn fields_of(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+fn collect_fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 let path = format!("{path}.{name}");
                 found.insert(path.clone());
-                fields_of(value, &path, found);
+                collect_fields(value, &path, found);
             }
         }
         Value::Array(items) => {
             for item in items {
-                fields_of(item, &format!("{path}[]"), found);
+                collect_fields(item, &format!("{path}[]"), found);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// Parts that say nothing to `kubectl explain`.
-pub(crate) fn unexplained(schema: &Value) -> Vec<String> {
+/// Parts for which `kubectl explain` shows no description.
+pub(crate) fn parts_without_description(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    every_part(schema, "", &mut |path, part| {
+    visit_parts(schema, "", &mut |path, part| {
         let explained = part["description"]
             .as_str()
             .is_some_and(|text| !text.is_empty());
@@ -113,11 +112,11 @@ pub(crate) fn unexplained(schema: &Value) -> Vec<String> {
     found
 }
 
-/// Parts of `spec` that may be of any size: the API server adds up what rules over them could cost.
-pub(crate) fn unbounded(schema: &Value) -> Vec<String> {
+/// Parts of `spec` without a maximum size: the API server adds up what rules over them could cost.
+pub(crate) fn parts_without_bound(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let spec = &schema["properties"]["spec"];
-    every_part(spec, ".spec", &mut |path, part| {
+    visit_parts(spec, ".spec", &mut |path, part| {
         let bound = match part["type"].as_str() {
             Some("string") if part["enum"].is_null() => "maxLength",
             Some("array") => "maxItems",

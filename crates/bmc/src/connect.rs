@@ -1,85 +1,85 @@
-//! From an address to a driver.
+//! Makes the driver for an address.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dogwatch_core::power::Address;
+use dogwatch_core::power::BmcAddress;
 
-use crate::fence::{self, Fence};
-use crate::ipmi::{self, Ipmi};
-use crate::redfish::{Clients, Http, Redfish};
-use crate::{Bmc, Credentials, Fault};
+use crate::fence::{self, FenceDriver};
+use crate::ipmi::{self, IpmiDriver};
+use crate::redfish::{HttpTransport, RedfishDriver, SharedHttpClients};
+use crate::{Bmc, BmcFault, Credentials};
 
-/// What drivers need beside the address. Made once; clones share what can be shared.
+/// What drivers need beside the address. Clones share the HTTP clients.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// The program `ipmitool`; a name is looked for in `PATH`.
+pub struct DriverOptions {
+    /// The program `ipmitool`; a plain name is looked up in `PATH`.
     pub ipmitool: PathBuf,
-    /// The one folder that fence agents come from.
+    /// The only folder from which fence agents are run.
     pub fence_agents: PathBuf,
-    /// The HTTP clients of all Redfish drivers.
-    pub clients: Clients,
+    pub clients: SharedHttpClients,
 }
 
-impl Default for Options {
+impl Default for DriverOptions {
     fn default() -> Self {
         Self {
             ipmitool: PathBuf::from("ipmitool"),
             fence_agents: PathBuf::from("/usr/sbin"),
-            clients: Clients::default(),
+            clients: SharedHttpClients::default(),
         }
     }
 }
 
-/// The driver for this address. Nothing is sent yet.
+/// Makes the driver for this address. It sends nothing yet.
 ///
-/// A driver remembers its session, the system, what the BMC can do, and for how long a BMC that refused
-/// user and password is left alone: keep it for as long as address, credentials and `verify` stay the
-/// same, and [`Bmc::close`] it after.
+/// A driver remembers its session, the system, what the BMC can do, and how long to wait after a
+/// BMC refused user and password. Keep the driver as long as address, credentials and `verify` stay
+/// the same, then call [`Bmc::close_session`].
 ///
 /// # Errors
-/// What the Secret or the address lacks for this driver.
-pub fn connect(
-    address: &Address,
+/// The Secret or the address lacks something that the driver needs.
+pub fn connect_driver(
+    address: &BmcAddress,
     credentials: &Credentials,
     verify: bool,
-    options: &Options,
-) -> Result<Arc<dyn Bmc>, Fault> {
+    options: &DriverOptions,
+) -> Result<Arc<dyn Bmc>, BmcFault> {
     match address {
-        Address::Redfish { .. } => {
+        BmcAddress::Redfish { .. } => {
             let ca = credentials.ca.as_deref();
-            let exchange = Http::new(&options.clients, address, ca, verify)?;
-            let driver = Redfish::over(Arc::new(exchange), address, credentials.clone())?;
+            let exchange = HttpTransport::new(&options.clients, address, ca, verify)?;
+            let driver =
+                RedfishDriver::over_transport(Arc::new(exchange), address, credentials.clone())?;
             Ok(Arc::new(driver))
         }
-        Address::Ipmi {
+        BmcAddress::Ipmi {
             host,
             port,
             privilege,
             cipher_suite,
         } => {
-            let target = ipmi::Target {
+            let target = ipmi::IpmiTarget {
                 host: host.clone(),
                 port: *port,
                 privilege: privilege.clone(),
                 cipher_suite: *cipher_suite,
             };
-            let driver = Ipmi::new(&options.ipmitool, target, credentials)?;
+            let driver = IpmiDriver::new(&options.ipmitool, target, credentials)?;
             Ok(Arc::new(driver))
         }
-        Address::Fence {
+        BmcAddress::Fence {
             agent,
             host,
             port,
             options: given,
         } => {
-            let target = fence::Target {
+            let target = fence::FenceTarget {
                 agent: agent.clone(),
                 host: host.clone(),
                 port: *port,
                 options: given.clone(),
             };
-            let driver = Fence::new(&options.fence_agents, target, credentials, verify)?;
+            let driver = FenceDriver::new(&options.fence_agents, target, credentials, verify)?;
             Ok(Arc::new(driver))
         }
     }

@@ -1,14 +1,15 @@
-//! The power of a host, through whatever cuts it: a BMC's Redfish or IPMI, or a fence agent.
+//! Drivers for a host's power: Redfish and IPMI of BMCs, and fence agents.
 //!
 //! **For:** the power controller; `dogwatch check hosts`.
 //! **May touch:** BMCs, and child processes that speak to them (`ipmitool`, `fence_…`).
 //! **Promises:**
 //! - Every call ends within the deadline it was given; a child process that outlives it is killed
 //!   with its group.
-//! - A driver reads, sends or looks, and decides nothing: it repeats no command by itself. A failed
-//!   command says whether the BMC may still run it ([`Fault::may_have_run`]).
-//! - No password or token is in an error, a log, a command line, or anything that `Debug` prints (S8).
-//! - What is not surely "off" is not [`Reading::Off`].
+//! - A driver reads and sends, and decides nothing: it does not repeat a command by itself. A
+//!   failed command states whether the BMC may still run it ([`BmcFault::may_have_run`]).
+//! - No password or token is in an error, a log, a command line, or anything that `Debug` prints
+//!   (S8).
+//! - A driver returns [`PowerReading::Off`] only if the device clearly says so.
 //!
 //! Source: specification §3.3.
 
@@ -21,28 +22,35 @@ mod secret;
 
 use std::time::Duration;
 
-pub use connect::{Options, connect};
-pub use dogwatch_core::power::{About, Answer, Class, Command, Cost, Fault, Reading};
+pub use connect::{DriverOptions, connect_driver};
+pub use dogwatch_core::power::{
+    BmcFault, BmcInfo, CallCost, CommandAnswer, FaultClass, PowerCommand, PowerReading,
+};
 use futures::future::BoxFuture;
 pub use secret::{Credentials, Password};
 
-/// One BMC, PDU outlet or whatever else holds a host's power.
+/// A device that controls a host's power: a BMC, a PDU outlet or a hypervisor.
 ///
-/// One driver speaks for one device with one set of credentials; when the Secret changes a new one
-/// is made. Calls may come at the same time; a driver lets one command through at a time.
+/// A driver speaks to one device with one set of credentials; when the Secret changes, make a new
+/// driver. Calls may run at the same time; a driver sends one command at a time.
+#[warn(missing_docs)]
 pub trait Bmc: Send + Sync + 'static {
-    /// The power, asked now: never a remembered answer.
-    fn read(&self, within: Duration) -> BoxFuture<'_, Result<Reading, Fault>>;
+    /// Reads the power from the device; never returns a remembered answer.
+    fn read_power(&self, within: Duration) -> BoxFuture<'_, Result<PowerReading, BmcFault>>;
 
-    /// Sends the command once. "Already so" is an answer, not an error.
-    fn send(&self, command: Command, within: Duration) -> BoxFuture<'_, Result<Answer, Fault>>;
+    /// Sends the command once. "Already in that state" is an answer, not an error.
+    fn send_command(
+        &self,
+        command: PowerCommand,
+        within: Duration,
+    ) -> BoxFuture<'_, Result<CommandAnswer, BmcFault>>;
 
-    /// What it is and can do: finds the system, logs in, changes nothing.
-    fn about(&self, within: Duration) -> BoxFuture<'_, Result<About, Fault>>;
+    /// Logs in, finds the system and describes what it is and can do. Changes nothing.
+    fn describe_device(&self, within: Duration) -> BoxFuture<'_, Result<BmcInfo, BmcFault>>;
 
-    /// How dear a call is.
-    fn cost(&self) -> Cost;
+    /// How expensive a call is.
+    fn call_cost(&self) -> CallCost;
 
-    /// Says goodbye where that is polite (a Redfish session); what fails is ignored.
-    fn close(&self, within: Duration) -> BoxFuture<'_, ()>;
+    /// Ends a Redfish session, if there is one. Errors are ignored.
+    fn close_session(&self, within: Duration) -> BoxFuture<'_, ()>;
 }

@@ -1,29 +1,28 @@
-//! What must not be seen.
+//! Credentials that `Debug` does not show.
 
 use std::fmt;
 
-/// User name and password of one device, and what else its Secret holds.
+/// The credentials of one device, from its Secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Credentials {
-    /// `username`, without white space around it.
+    /// `username` of the Secret, without surrounding white space.
     pub username: String,
-    /// `password`, without white space around it.
+    /// `password` of the Secret, without surrounding white space.
     pub password: Password,
-    /// `ca.crt`, PEM: whom its certificate must be from.
+    /// `ca.crt` of the Secret, PEM: the CA that must have issued the BMC's certificate.
     pub ca: Option<Vec<u8>>,
 }
 
-/// A password. `Debug` does not show it, and it has no `Display`.
+/// A password. `Debug` does not show it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
 impl Password {
-    /// Of this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text: for the one line that sends it.
+    /// The plain text, only for the code that sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

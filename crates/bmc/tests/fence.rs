@@ -1,5 +1,6 @@
-//! The driver of fence agents and real ones, as Debian installs them: fence_redfish against a real Redfish emulator,
-//! fence_dummy (whose device is a file) under another name. Scripts play only what hangs and what talks nonsense.
+//! Runs the fence driver with real agents from Debian: fence_redfish against a real Redfish
+//! emulator, and fence_dummy (whose device is a file) under another name. Scripts replace only
+//! agents that hang or print nonsense.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -13,17 +14,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dogwatch_bmc::{
-    Answer, Bmc, Class, Command, Credentials, Fault, Options, Password, Reading, connect,
+    Bmc, BmcFault, CommandAnswer, Credentials, DriverOptions, FaultClass, Password, PowerCommand,
+    PowerReading, connect_driver,
 };
-use dogwatch_core::power::Address;
+use dogwatch_core::power::BmcAddress;
 use dogwatch_testbed::ClosedPort;
-use dogwatch_testbed::sushy::{PASSWORD, Sushy, System, USERNAME};
+use dogwatch_testbed::sushy::{EmulatedSystem, PASSWORD, SushyEmulator, USERNAME};
 use tempfile::TempDir;
 
 use conformance::{Devices, Soft};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// An agent takes half a second of processor time for a call.
+/// One call of an agent takes half a second of CPU time.
 const WITHIN: Duration = Duration::from_mins(2);
 const UUID: &str = "0b7ab6a2-5c3f-4f0f-8e0f-6f1d3b1f0002";
 const AGENTS: &str = "/usr/sbin";
@@ -32,13 +34,13 @@ fn connected(
     folder: &Path,
     address: &str,
     credentials: &Credentials,
-) -> Result<Arc<dyn Bmc>, Fault> {
-    let options = Options {
+) -> Result<Arc<dyn Bmc>, BmcFault> {
+    let options = DriverOptions {
         fence_agents: folder.to_owned(),
-        ..Options::default()
+        ..DriverOptions::default()
     };
-    connect(
-        &Address::parse(address).unwrap(),
+    connect_driver(
+        &BmcAddress::parse(address).unwrap(),
         credentials,
         true,
         &options,
@@ -53,16 +55,16 @@ fn credentials(password: &str, ca: Option<PathBuf>) -> Credentials {
     }
 }
 
-fn in_folder(folder: &TempDir, address: &str) -> Result<Arc<dyn Bmc>, Fault> {
+fn in_folder(folder: &TempDir, address: &str) -> Result<Arc<dyn Bmc>, BmcFault> {
     connected(folder.path(), address, &credentials(PASSWORD, None))
 }
 
-async fn sushy() -> (Sushy, String) {
-    let system = System {
+async fn sushy() -> (SushyEmulator, String) {
+    let system = EmulatedSystem {
         uuid: UUID.to_owned(),
         on: true,
     };
-    let sushy = Sushy::start(&[system], Duration::from_secs(1))
+    let sushy = SushyEmulator::start(&[system], Duration::from_secs(1))
         .await
         .unwrap();
     let uri = format!("/redfish/v1/Systems/{UUID}");
@@ -88,7 +90,7 @@ async fn the_driver_keeps_every_drivers_promises() {
     let devices = Devices {
         good: driver(&address, PASSWORD),
         wrong_password: driver(&address, "another"),
-        dead: driver(&elsewhere(dead.number().unwrap()), PASSWORD),
+        dead: driver(&elsewhere(dead.port_number().unwrap()), PASSWORD),
         silent: driver(&elsewhere(silent.local_addr().unwrap().port()), PASSWORD),
         soft: Soft::Unsupported,
         within: WITHIN,
@@ -102,18 +104,27 @@ async fn a_host_behind_fence_redfish_is_read_and_switched_with_its_certificate_v
     let (sushy, address) = sushy().await;
     let credentials = credentials(PASSWORD, Some(sushy.ca_file()));
     let bmc = connected(Path::new(AGENTS), &address, &credentials).unwrap();
-    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::On));
-    assert_eq!(bmc.send(Command::Off, WITHIN).await, Ok(Answer::Accepted));
-    // The agent has waited for it.
-    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::Off));
+    assert_eq!(bmc.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(
-        bmc.send(Command::Off, WITHIN).await,
-        Ok(Answer::AlreadyThere)
+        bmc.send_command(PowerCommand::Off, WITHIN).await,
+        Ok(CommandAnswer::Accepted)
     );
-    let about = bmc.about(WITHIN).await.unwrap();
-    assert_eq!(about.commands, [Command::On, Command::Off]);
-    let soft = bmc.send(Command::SoftOff, WITHIN).await.unwrap_err();
-    assert_eq!((soft.class, soft.may_have_run), (Class::Unsupported, false));
+    // The agent has already waited for the new state.
+    assert_eq!(bmc.read_power(WITHIN).await, Ok(PowerReading::Off));
+    assert_eq!(
+        bmc.send_command(PowerCommand::Off, WITHIN).await,
+        Ok(CommandAnswer::AlreadyThere)
+    );
+    let about = bmc.describe_device(WITHIN).await.unwrap();
+    assert_eq!(about.commands, [PowerCommand::On, PowerCommand::Off]);
+    let soft = bmc
+        .send_command(PowerCommand::SoftOff, WITHIN)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (soft.class, soft.may_have_run),
+        (FaultClass::Unsupported, false)
+    );
 }
 
 #[tokio::test]
@@ -122,12 +133,12 @@ async fn a_wrong_password_and_a_certificate_of_nobody_known_are_told() {
     for (credentials, class) in [
         (
             credentials("wrong", Some(sushy.ca_file())),
-            Class::WrongCredentials,
+            FaultClass::WrongCredentials,
         ),
-        (credentials(PASSWORD, None), Class::Tls),
+        (credentials(PASSWORD, None), FaultClass::Tls),
     ] {
         let bmc = connected(Path::new(AGENTS), &address, &credentials).unwrap();
-        let fault = bmc.read(WITHIN).await.unwrap_err();
+        let fault = bmc.read_power(WITHIN).await.unwrap_err();
         assert_eq!(fault.class, class, "{fault}");
         assert!(!fault.message.contains(PASSWORD), "{fault}");
     }
@@ -138,17 +149,19 @@ async fn an_unknown_option_is_refused_by_name_before_the_agent_sees_anything() {
     let address = "fence+fence_redfish://127.0.0.1:1?systems_uri=/x&plugg=1";
     let bmc = connected(Path::new(AGENTS), address, &credentials(PASSWORD, None)).unwrap();
     for fault in [
-        bmc.read(WITHIN).await.unwrap_err(),
-        bmc.send(Command::Off, WITHIN).await.unwrap_err(),
+        bmc.read_power(WITHIN).await.unwrap_err(),
+        bmc.send_command(PowerCommand::Off, WITHIN)
+            .await
+            .unwrap_err(),
     ] {
         assert_eq!(
             fault,
-            Fault::harmless(Class::Unsupported, "fence_redfish has no option plugg")
+            BmcFault::without_effect(FaultClass::Unsupported, "fence_redfish has no option plugg")
         );
     }
 }
 
-/// A folder with one agent in it: another one under a name that nothing is known against.
+/// A folder with one agent under another name, which is not refused.
 fn alias(agent: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     symlink(
@@ -170,13 +183,29 @@ async fn every_answer_of_a_real_agent_is_read_back() {
     );
     let bmc = in_folder(&folder, &address).unwrap();
     for (command, answer, reading) in [
-        (Command::Off, Answer::AlreadyThere, Reading::Off),
-        (Command::On, Answer::Accepted, Reading::On),
-        (Command::On, Answer::AlreadyThere, Reading::On),
-        (Command::Off, Answer::Accepted, Reading::Off),
+        (
+            PowerCommand::Off,
+            CommandAnswer::AlreadyThere,
+            PowerReading::Off,
+        ),
+        (PowerCommand::On, CommandAnswer::Accepted, PowerReading::On),
+        (
+            PowerCommand::On,
+            CommandAnswer::AlreadyThere,
+            PowerReading::On,
+        ),
+        (
+            PowerCommand::Off,
+            CommandAnswer::Accepted,
+            PowerReading::Off,
+        ),
     ] {
-        assert_eq!(bmc.send(command, WITHIN).await, Ok(answer), "{command}");
-        assert_eq!(bmc.read(WITHIN).await, Ok(reading), "{command}");
+        assert_eq!(
+            bmc.send_command(command, WITHIN).await,
+            Ok(answer),
+            "{command}"
+        );
+        assert_eq!(bmc.read_power(WITHIN).await, Ok(reading), "{command}");
     }
 }
 
@@ -189,15 +218,18 @@ async fn what_an_agent_runs_or_cuts_is_seen_in_its_metadata_whatever_its_name() 
     ] {
         let folder = alias(agent);
         let bmc = in_folder(&folder, "fence+fence_alias://127.0.0.1?plug=1").unwrap();
-        let fault = bmc.read(WITHIN).await.unwrap_err();
-        assert_eq!(fault.class, Class::Unsupported, "{fault}");
+        let fault = bmc.read_power(WITHIN).await.unwrap_err();
+        assert_eq!(fault.class, FaultClass::Unsupported, "{fault}");
         assert!(fault.message.contains(says), "{fault}");
-        let fault = bmc.send(Command::Off, WITHIN).await.unwrap_err();
+        let fault = bmc
+            .send_command(PowerCommand::Off, WITHIN)
+            .await
+            .unwrap_err();
         assert!(!fault.may_have_run, "{fault}");
     }
 }
 
-/// An agent that describes itself well and does this for each action.
+/// An agent with valid metadata that runs this script for each action.
 fn scripted(action: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
@@ -212,7 +244,7 @@ fi
 {action}
 "#
     );
-    // Written under another name and renamed: a file that is open for writing is not run.
+    // Written under another name and then renamed: a file that is open for writing cannot be run.
     let agent = folder.path().join("fence_script");
     let partial = agent.with_extension("partial");
     fs::write(&partial, script).unwrap();
@@ -225,7 +257,7 @@ async fn gone(pid_file: &Path) {
     let deadline = Instant::now() + WITHIN;
     let is_gone = || {
         let pid = fs::read_to_string(pid_file).ok()?;
-        // Where nobody reaps it, a killed process stays as a zombie.
+        // If no process reaps it, a killed process stays a zombie.
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
         Some(!pid.trim().is_empty() && stat.map_or(true, |stat| stat.contains(") Z ")))
     };
@@ -239,12 +271,15 @@ async fn gone(pid_file: &Path) {
 async fn an_agent_that_hangs_is_killed_with_what_it_started_and_the_command_may_have_run() {
     let folder = scripted("sleep 600 & echo $! > child\nwait");
     let bmc = in_folder(&folder, "fence+fence_script://127.0.0.1?plug=1").unwrap();
-    // It has to have come to its child by then, after its metadata.
+    // By then, after its metadata, the agent must have started its child.
     let within = Duration::from_secs(10);
-    let fault = bmc.send(Command::Off, within).await.unwrap_err();
+    let fault = bmc
+        .send_command(PowerCommand::Off, within)
+        .await
+        .unwrap_err();
     assert_eq!(
         (fault.class, fault.may_have_run),
-        (Class::TimedOut, true),
+        (FaultClass::TimedOut, true),
         "{fault}"
     );
     gone(&folder.path().join("child")).await;
@@ -260,7 +295,7 @@ async fn nonsense_is_never_off() {
     ] {
         let folder = scripted(action);
         let bmc = in_folder(&folder, "fence+fence_script://127.0.0.1?plug=1").unwrap();
-        assert!(bmc.read(WITHIN).await.is_err(), "{action}");
+        assert!(bmc.read_power(WITHIN).await.is_err(), "{action}");
     }
 }
 
@@ -268,18 +303,21 @@ async fn nonsense_is_never_off() {
 async fn an_agent_that_is_not_installed_or_not_allowed_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let bmc = in_folder(&folder, "fence+fence_none://127.0.0.1?plug=1").unwrap();
-    let fault = bmc.send(Command::Off, WITHIN).await.unwrap_err();
+    let fault = bmc
+        .send_command(PowerCommand::Off, WITHIN)
+        .await
+        .unwrap_err();
     assert_eq!(
         (fault.class, fault.may_have_run),
-        (Class::Unsupported, false),
+        (FaultClass::Unsupported, false),
         "{fault}"
     );
     assert!(
         fault.message.contains("fence_none is not installed"),
         "{fault}"
     );
-    // The grammar of addresses refuses it already.
-    assert!(Address::parse("fence+fence_ipmilan://127.0.0.1").is_err());
+    // The address grammar refuses it already.
+    assert!(BmcAddress::parse("fence+fence_ipmilan://127.0.0.1").is_err());
     let fault = in_folder(&folder, "fence+fence_apc_snmp://127.0.0.1?plug=1")
         .err()
         .unwrap();
@@ -294,8 +332,8 @@ async fn the_password_is_on_no_command_line_while_an_agent_runs() {
     let address =
         format!("fence+fence_redfish://127.0.0.1:{port}?systems_uri=/redfish/v1/Systems/1");
     let bmc = connected(Path::new(AGENTS), &address, &credentials(secret, None)).unwrap();
-    let reading = tokio::spawn(async move { bmc.read(WITHIN).await });
-    // It has read its options when it connects.
+    let reading = tokio::spawn(async move { bmc.read_power(WITHIN).await });
+    // When the agent connects, it has read its options.
     let silent = tokio::net::TcpListener::from_std({
         silent.set_nonblocking(true).unwrap();
         silent
@@ -321,7 +359,7 @@ async fn the_password_is_on_no_command_line_while_an_agent_runs() {
     drop(connection);
 }
 
-/// The processes whose command line has this word.
+/// The processes whose command line contains this word.
 fn processes(word: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -329,17 +367,18 @@ fn processes(word: &str) -> Vec<String> {
     lines.filter(|line| line.contains(word)).collect()
 }
 
-/// pexpect gives it a session of its own, where no signal to the agent's group reaches it.
+/// pexpect starts ssh in its own session, where a signal to the agent's group does not reach it.
 #[tokio::test]
 async fn the_ssh_of_an_agent_goes_with_it() {
-    // Under nohup we ignore SIGHUP, and so would our children; a signal that is caught is theirs again.
+    // Under nohup this process ignores SIGHUP, and so would its children. If it catches the signal
+    // instead, the children get the default action.
     let _hangs_up = signal(SignalKind::hangup()).unwrap();
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port();
     let address = format!("fence+fence_apc://127.0.0.1:{port}?plug=1&ssh=1&login_timeout=60");
     let bmc = connected(Path::new(AGENTS), &address, &credentials(PASSWORD, None)).unwrap();
-    let sending = tokio::spawn(async move { bmc.send(Command::Off, WITHIN).await });
-    // So it speaks a protocol that today's ssh still has.
+    let sending = tokio::spawn(async move { bmc.send_command(PowerCommand::Off, WITHIN).await });
+    // So that the agent uses a protocol that today's ssh still has.
     let connection = tokio::time::timeout(WITHIN, silent.accept()).await.unwrap();
     let ours = format!(" -p {port} ");
     assert_eq!(processes(&ours).len(), 1);

@@ -1,4 +1,5 @@
-//! The IPMI driver and a real BMC: OpenIPMI's `ipmi_sim` over its real protocol, by the real `ipmitool`.
+//! Tests the IPMI driver with the real `ipmitool` against a real BMC implementation, OpenIPMI's
+//! `ipmi_sim`.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -10,15 +11,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dogwatch_bmc::{
-    About, Answer, Bmc, Class, Command, Credentials, Fault, Options, Password, Reading, connect,
+    Bmc, BmcFault, BmcInfo, CommandAnswer, Credentials, DriverOptions, FaultClass, Password,
+    PowerCommand, PowerReading, connect_driver,
 };
-use dogwatch_core::power::Address;
-use dogwatch_testbed::ipmi_sim::{Chassis, IpmiSim, PASSWORD, READER, USERNAME};
+use dogwatch_core::power::BmcAddress;
+use dogwatch_testbed::ipmi_sim::{ChassisMode, IpmiSim, PASSWORD, READER_USERNAME, USERNAME};
 
 use conformance::{Devices, Soft};
 
 const WITHIN: Duration = Duration::from_mins(1);
-const ALL: [Command; 3] = [Command::On, Command::SoftOff, Command::Off];
+const ALL: [PowerCommand; 3] = [PowerCommand::On, PowerCommand::SoftOff, PowerCommand::Off];
 
 fn driver_as(address: &str, username: &str, password: &str) -> Arc<dyn Bmc> {
     let credentials = Credentials {
@@ -26,8 +28,8 @@ fn driver_as(address: &str, username: &str, password: &str) -> Arc<dyn Bmc> {
         password: Password::new(password),
         ca: None,
     };
-    let address = Address::parse(address).unwrap();
-    connect(&address, &credentials, true, &Options::default()).unwrap()
+    let address = BmcAddress::parse(address).unwrap();
+    connect_driver(&address, &credentials, true, &DriverOptions::default()).unwrap()
 }
 
 fn driver(address: &str) -> Arc<dyn Bmc> {
@@ -55,14 +57,14 @@ async fn the_first_call_may_be_a_command() {
     let sim = IpmiSim::start(false).await.unwrap();
     let bmc = driver(&sim.address());
     assert_eq!(
-        bmc.send(Command::On, WITHIN).await,
-        Ok(Answer::Accepted),
+        bmc.send_command(PowerCommand::On, WITHIN).await,
+        Ok(CommandAnswer::Accepted),
         "the BMC has no cipher suite 17, so 3 is found first"
     );
-    assert_eq!(sim.commands().unwrap(), ["power 1"]);
+    assert_eq!(sim.chassis_commands().unwrap(), ["power 1"]);
 }
 
-/// Nobody listens there a moment later.
+/// A port on which nothing listens once the socket is dropped.
 fn unused_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap().port()
@@ -72,25 +74,25 @@ fn unused_port() -> u16 {
 async fn power_goes_on_and_off_and_is_read() {
     let sim = IpmiSim::start(false).await.unwrap();
     let bmc = driver(&sim.address());
-    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::Off));
+    assert_eq!(bmc.read_power(WITHIN).await, Ok(PowerReading::Off));
     for (command, reading) in [
-        (Command::On, Reading::On),
-        (Command::SoftOff, Reading::Off),
-        (Command::On, Reading::On),
-        (Command::Off, Reading::Off),
-        // It is off already.
-        (Command::Off, Reading::Off),
+        (PowerCommand::On, PowerReading::On),
+        (PowerCommand::SoftOff, PowerReading::Off),
+        (PowerCommand::On, PowerReading::On),
+        (PowerCommand::Off, PowerReading::Off),
+        // The host is off already.
+        (PowerCommand::Off, PowerReading::Off),
     ] {
         assert_eq!(
-            bmc.send(command, WITHIN).await,
-            Ok(Answer::Accepted),
+            bmc.send_command(command, WITHIN).await,
+            Ok(CommandAnswer::Accepted),
             "{command}"
         );
-        assert_eq!(bmc.read(WITHIN).await, Ok(reading), "{command}");
-        assert_eq!(sim.is_on().unwrap(), reading == Reading::On);
+        assert_eq!(bmc.read_power(WITHIN).await, Ok(reading), "{command}");
+        assert_eq!(sim.is_on().unwrap(), reading == PowerReading::On);
     }
     assert_eq!(
-        sim.commands().unwrap(),
+        sim.chassis_commands().unwrap(),
         ["power 1", "shutdown 1", "power 1", "power 0", "power 0"]
     );
 }
@@ -99,39 +101,53 @@ async fn power_goes_on_and_off_and_is_read() {
 async fn a_command_that_is_taken_proves_nothing() {
     let sim = IpmiSim::start(true).await.unwrap();
     let bmc = driver(&sim.address());
-    sim.set(Chassis::IgnoresSoft).unwrap();
+    sim.set_chassis(ChassisMode::IgnoresSoft).unwrap();
     assert_eq!(
-        bmc.send(Command::SoftOff, WITHIN).await,
-        Ok(Answer::Accepted)
+        bmc.send_command(PowerCommand::SoftOff, WITHIN).await,
+        Ok(CommandAnswer::Accepted)
     );
-    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::On));
-    sim.set(Chassis::IgnoresAll).unwrap();
-    assert_eq!(bmc.send(Command::Off, WITHIN).await, Ok(Answer::Accepted));
-    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(bmc.read_power(WITHIN).await, Ok(PowerReading::On));
+    sim.set_chassis(ChassisMode::IgnoresAll).unwrap();
+    assert_eq!(
+        bmc.send_command(PowerCommand::Off, WITHIN).await,
+        Ok(CommandAnswer::Accepted)
+    );
+    assert_eq!(bmc.read_power(WITHIN).await, Ok(PowerReading::On));
 }
 
 #[tokio::test]
 async fn about_tells_uuid_and_product_and_changes_nothing() {
     let sim = IpmiSim::start(true).await.unwrap();
-    let about = driver(&sim.address()).about(WITHIN).await.unwrap();
+    let about = driver(&sim.address())
+        .describe_device(WITHIN)
+        .await
+        .unwrap();
     assert_eq!(
         about,
-        About {
+        BmcInfo {
             system_uuid: Some("4c4c4544-0047-4b10-8031-b5c04f4e4833".to_owned()),
             commands: ALL.to_vec(),
             product: Some("MontaVista Software, Inc.".to_owned()),
         }
     );
-    assert_eq!(sim.commands().unwrap(), [""; 0]);
+    assert_eq!(sim.chassis_commands().unwrap(), [""; 0]);
 }
 
-/// What `ipmi_sim` says to a request, with the chassis and the credentials as given.
-async fn faults(chassis: Chassis, username: &str, password: &str, query: &str) -> [Fault; 2] {
+/// The faults that `ipmi_sim` causes with this chassis and these credentials.
+async fn faults(
+    chassis: ChassisMode,
+    username: &str,
+    password: &str,
+    query: &str,
+) -> [BmcFault; 2] {
     let sim = IpmiSim::start(false).await.unwrap();
-    sim.set(chassis).unwrap();
+    sim.set_chassis(chassis).unwrap();
     let bmc = driver_as(&format!("{}{query}", sim.address()), username, password);
-    let read = bmc.read(WITHIN).await.unwrap_err();
-    let sent = bmc.send(Command::Off, WITHIN).await.unwrap_err();
+    let read = bmc.read_power(WITHIN).await.unwrap_err();
+    let sent = bmc
+        .send_command(PowerCommand::Off, WITHIN)
+        .await
+        .unwrap_err();
     for fault in [&read, &sent] {
         assert!(!fault.message.contains(PASSWORD), "{fault}");
     }
@@ -141,9 +157,9 @@ async fn faults(chassis: Chassis, username: &str, password: &str, query: &str) -
 #[tokio::test]
 async fn a_wrong_password_and_a_wrong_user_are_told_apart_from_a_dead_bmc() {
     for (username, password) in [(USERNAME, "wrong"), ("nobody", PASSWORD)] {
-        let faults = faults(Chassis::Sound, username, password, "").await;
+        let faults = faults(ChassisMode::Sound, username, password, "").await;
         for fault in faults {
-            assert_eq!(fault.class, Class::WrongCredentials, "{fault}");
+            assert_eq!(fault.class, FaultClass::WrongCredentials, "{fault}");
             assert!(!fault.may_have_run, "{fault}");
         }
     }
@@ -151,21 +167,21 @@ async fn a_wrong_password_and_a_wrong_user_are_told_apart_from_a_dead_bmc() {
 
 #[tokio::test]
 async fn a_bmc_that_fails_inside_is_never_off() {
-    let [read, sent] = faults(Chassis::Fails, USERNAME, PASSWORD, "?ciphersuite=3").await;
-    assert_eq!(read.class, Class::Refused, "{read}");
+    let [read, sent] = faults(ChassisMode::Fails, USERNAME, PASSWORD, "?ciphersuite=3").await;
+    assert_eq!(read.class, FaultClass::Refused, "{read}");
     assert!(read.message.contains("0xff"), "{read}");
     assert!(sent.may_have_run, "the BMC does not say: {sent}");
     let sim = IpmiSim::start(false).await.unwrap();
-    sim.set(Chassis::Garbage).unwrap();
-    let read = driver(&sim.address()).read(WITHIN).await.unwrap_err();
-    assert_eq!(read.class, Class::Refused, "{read}");
+    sim.set_chassis(ChassisMode::Garbage).unwrap();
+    let read = driver(&sim.address()).read_power(WITHIN).await.unwrap_err();
+    assert_eq!(read.class, FaultClass::Refused, "{read}");
 }
 
 #[tokio::test]
 async fn a_cipher_suite_that_the_bmc_has_not_is_named() {
-    let faults = faults(Chassis::Sound, USERNAME, PASSWORD, "?ciphersuite=17").await;
+    let faults = faults(ChassisMode::Sound, USERNAME, PASSWORD, "?ciphersuite=17").await;
     for fault in faults {
-        assert_eq!(fault.class, Class::Refused, "{fault}");
+        assert_eq!(fault.class, FaultClass::Refused, "{fault}");
         assert!(fault.message.contains("?ciphersuite=NUMBER"), "{fault}");
         assert!(!fault.may_have_run, "{fault}");
     }
@@ -175,17 +191,20 @@ async fn a_cipher_suite_that_the_bmc_has_not_is_named() {
 async fn a_user_who_may_not_switch_is_told_so_and_nothing_runs() {
     let sim = IpmiSim::start(true).await.unwrap();
     let address = format!("{}?ciphersuite=3&privilegelevel=USER", sim.address());
-    let bmc = driver_as(&address, READER, PASSWORD);
-    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::On));
-    let fault = bmc.send(Command::Off, WITHIN).await.unwrap_err();
+    let bmc = driver_as(&address, READER_USERNAME, PASSWORD);
+    assert_eq!(bmc.read_power(WITHIN).await, Ok(PowerReading::On));
+    let fault = bmc
+        .send_command(PowerCommand::Off, WITHIN)
+        .await
+        .unwrap_err();
     assert_eq!(
         (fault.class, fault.may_have_run),
-        (Class::Unsupported, false),
+        (FaultClass::Unsupported, false),
         "{fault}"
     );
-    // A check tells it before it is needed.
-    assert_eq!(bmc.about(WITHIN).await.unwrap_err(), fault);
-    assert_eq!(sim.commands().unwrap(), [""; 0]);
+    // `describe_device` finds it before it matters.
+    assert_eq!(bmc.describe_device(WITHIN).await.unwrap_err(), fault);
+    assert_eq!(sim.chassis_commands().unwrap(), [""; 0]);
 }
 
 #[tokio::test]
@@ -196,10 +215,13 @@ async fn where_nobody_listens_it_is_unreachable_and_nothing_ran() {
         "ipmi://bmc.invalid".to_owned(),
     ] {
         let bmc = driver(&address);
-        let fault = bmc.read(WITHIN).await.unwrap_err();
-        assert_eq!(fault.class, Class::Unreachable, "{address}: {fault}");
-        let fault = bmc.send(Command::Off, WITHIN).await.unwrap_err();
-        assert_eq!(fault.class, Class::Unreachable, "{address}: {fault}");
+        let fault = bmc.read_power(WITHIN).await.unwrap_err();
+        assert_eq!(fault.class, FaultClass::Unreachable, "{address}: {fault}");
+        let fault = bmc
+            .send_command(PowerCommand::Off, WITHIN)
+            .await
+            .unwrap_err();
+        assert_eq!(fault.class, FaultClass::Unreachable, "{address}: {fault}");
         assert!(!fault.may_have_run, "{address}: {fault}");
     }
 }
@@ -209,8 +231,8 @@ async fn a_silent_port_is_unreachable_long_before_the_deadline() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let bmc = driver(&format!("ipmi://{}", silent.local_addr().unwrap()));
     // At the deadline it would be `TimedOut`.
-    let fault = bmc.read(WITHIN).await.unwrap_err();
-    assert_eq!(fault.class, Class::Unreachable, "{fault}");
+    let fault = bmc.read_power(WITHIN).await.unwrap_err();
+    assert_eq!(fault.class, FaultClass::Unreachable, "{fault}");
     assert!(fault.message.contains("hangs"), "{fault}");
 }
 
@@ -218,23 +240,26 @@ async fn a_silent_port_is_unreachable_long_before_the_deadline() {
 async fn a_bmc_that_hangs_is_left_at_the_deadline_and_may_have_run_the_command() {
     let sim = IpmiSim::start(false).await.unwrap();
     let bmc = driver(&sim.address());
-    assert_eq!(bmc.read(WITHIN).await, Ok(Reading::Off));
-    sim.set(Chassis::Hangs).unwrap();
+    assert_eq!(bmc.read_power(WITHIN).await, Ok(PowerReading::Off));
+    sim.set_chassis(ChassisMode::Hangs).unwrap();
     let within = Duration::from_secs(3);
-    let fault = bmc.send(Command::Off, within).await.unwrap_err();
+    let fault = bmc
+        .send_command(PowerCommand::Off, within)
+        .await
+        .unwrap_err();
     assert_eq!(
         (fault.class, fault.may_have_run),
-        (Class::TimedOut, true),
+        (FaultClass::TimedOut, true),
         "{fault}"
     );
-    let fault = bmc.read(within).await.unwrap_err();
+    let fault = bmc.read_power(within).await.unwrap_err();
     assert!(
-        matches!(fault.class, Class::TimedOut | Class::Unreachable),
+        matches!(fault.class, FaultClass::TimedOut | FaultClass::Unreachable),
         "{fault}"
     );
 }
 
-/// Everything that any process on this machine shows of itself to others.
+/// Everything that any process on this machine shows to other users.
 fn command_lines() -> String {
     let mut text = String::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -251,8 +276,8 @@ async fn the_password_is_on_no_command_line_and_in_no_environment() {
     let port = silent.local_addr().unwrap().port();
     let secret = "on-no-command-line";
     let bmc = driver_as(&format!("ipmi://127.0.0.1:{port}"), USERNAME, secret);
-    let reading = tokio::spawn(async move { bmc.read(WITHIN).await });
-    // It waits for an answer for seconds, and is looked at meanwhile.
+    let reading = tokio::spawn(async move { bmc.read_power(WITHIN).await });
+    // The call waits seconds for an answer, and the test reads the command lines meanwhile.
     let deadline = Instant::now() + WITHIN;
     let ours = format!(" -p {port} ");
     let line = loop {

@@ -1,11 +1,11 @@
-//! The command line.
+//! The `dogwatch` command line.
 
 use std::ffi::OsString;
 
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
-use crate::command::Command;
+use crate::command::DogwatchCommand;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -20,26 +20,24 @@ Exit codes:
 
 The cluster is chosen as kubectl chooses it: KUBECONFIG, else ~/.kube/config, else the pod's service account.";
 
-/// Takes Kubernetes nodes out of service safely, reboots them and brings them back
+/// Take Kubernetes nodes out of service safely, reboot them and bring them back
 #[derive(Debug, Parser)]
 #[command(name = "dogwatch", version, after_help = AFTER_HELP, propagate_version = true)]
 pub struct Args {
-    /// What every command takes.
     #[command(flatten)]
-    pub cluster: Cluster,
+    pub cluster: ClusterArgs,
 
-    /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: DogwatchCommand,
 }
 
 impl Args {
-    /// Of this command line; one that is wrong ends the process with code 2.
-    pub fn of(words: &[OsString]) -> Self {
-        let matches = command(words).get_matches_from(words);
+    /// Exits the process with code 2 when the command line is wrong.
+    pub fn parse_or_exit(words: &[OsString]) -> Self {
+        let matches = build_clap_command(words).get_matches_from(words);
         let mut args = match Self::from_arg_matches(&matches) {
             Ok(args) => args,
-            Err(error) => error.format(&mut command(words)).exit(),
+            Err(error) => error.format(&mut build_clap_command(words)).exit(),
         };
         let source = matches.value_source("namespace");
         args.cluster.namespace_given = source == Some(ValueSource::CommandLine);
@@ -47,29 +45,27 @@ impl Args {
     }
 }
 
-/// The command line, which calls itself as it was called: kubectl runs a program `kubectl-dogwatch`
-/// as `kubectl dogwatch`.
-pub fn command(words: &[OsString]) -> clap::Command {
+/// Builds the clap command under the name it was called by: kubectl runs a program
+/// `kubectl-dogwatch` as `kubectl dogwatch`.
+pub fn build_clap_command(words: &[OsString]) -> clap::Command {
     let command = Args::command();
     let program = words.first().map(std::path::Path::new);
     let name = program.and_then(|path| path.file_stem());
     match name.and_then(|name| name.to_str()) {
-        Some("kubectl-dogwatch") => command.bin_name(PLUGIN).display_name(PLUGIN),
+        Some("kubectl-dogwatch") => command.bin_name(PLUGIN_NAME).display_name(PLUGIN_NAME),
         Some(_) | None => command,
     }
 }
 
-/// How a kubectl plugin of our name is called.
-const PLUGIN: &str = "kubectl dogwatch";
+const PLUGIN_NAME: &str = "kubectl dogwatch";
 
-/// Names Dogwatch's namespace where the command line does not.
+/// Environment variable that names Dogwatch's namespace when the command line does not.
 pub const NAMESPACE_VARIABLE: &str = "DOGWATCH_NAMESPACE";
 
-/// Which cluster.
 #[derive(Debug, clap::Args)]
-pub struct Cluster {
-    /// Dogwatch's namespace, where its Leases are; for hosts, machines, remediations and schedules that are
-    /// named without a namespace, the namespace of those
+pub struct ClusterArgs {
+    /// Dogwatch's namespace, which holds its Leases; also the namespace of hosts, machines,
+    /// remediations and schedules that are named without one
     #[arg(
         long,
         short,
@@ -80,12 +76,12 @@ pub struct Cluster {
     )]
     pub namespace: String,
 
-    /// Whether `--namespace` stands on the command line. Commands for which a namespace is that of the
-    /// objects they are given must not take Dogwatch's own, which is the flag's default.
+    /// True when `--namespace` is on the command line. Commands that read `-n` as the namespace
+    /// of the named objects must not use Dogwatch's own namespace, which is the flag's default.
     #[arg(skip)]
     pub namespace_given: bool,
 
-    /// The kubeconfig's context; its current one where it is not given
+    /// Context of the kubeconfig; defaults to its current context
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
 }

@@ -1,36 +1,33 @@
-//! The way to the cluster, and the time.
+//! The connection to the cluster, and the current time.
 
 use std::time::Duration;
 
-use dogwatch_core::explain::{CoordinatorSeen, CoordinatorSigns};
+use dogwatch_core::explain::{CoordinatorSigns, ObservedCoordinator};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::Parsed;
+use dogwatch_core::reboot::ParsedAnnotation;
 use dogwatch_core::{Now, duration};
 use dogwatch_k8s::fleet::FleetClient;
 use tokio::time::Instant;
 
-use crate::args::Cluster;
-use crate::exit::{Exit, Failure};
-use dogwatch_core::near::near;
+use crate::args::ClusterArgs;
+use crate::exit::{CliExitCode, CommandFailure};
+use dogwatch_core::name_suggestions::suggest_names;
 
-/// A coordinator accepts a request within a second of it; the rest is for a slow API server.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+/// A coordinator accepts a request within 1 s; the rest is a margin for a slow API server.
+const REQUEST_ACCEPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The cluster that a command works on.
-pub struct Connected {
-    /// A hand on it.
+pub struct ConnectedCluster {
     pub fleet: FleetClient,
-    /// Dogwatch's namespace.
     pub namespace: String,
     server: String,
 }
 
-impl Connected {
-    /// Makes the client; nothing is sent yet.
-    pub async fn to(cluster: &Cluster) -> Result<Self, Failure> {
-        let connection = dogwatch_k8s::connect_to(cluster.context.as_deref())
+impl ConnectedCluster {
+    /// Builds the client without sending a request.
+    pub async fn connect_to(cluster: &ClusterArgs) -> Result<Self, CommandFailure> {
+        let connection = dogwatch_k8s::connect_to_context(cluster.context.as_deref())
             .await
-            .map_err(|error| Failure::connect(&error))?;
+            .map_err(|error| CommandFailure::from_connect_error(&error))?;
         Ok(Self {
             fleet: FleetClient::new(connection.client, cluster.namespace.clone()),
             namespace: cluster.namespace.clone(),
@@ -38,38 +35,40 @@ impl Connected {
         })
     }
 
-    /// That a node does not exist, and which ones may have been meant.
-    pub async fn no_such_node(&self, node: &NodeName) -> Failure {
-        let failure = Failure::new(
-            Exit::NotFound,
+    /// Says that the node does not exist and suggests similar names.
+    pub async fn no_such_node(&self, node: &NodeName) -> CommandFailure {
+        let failure = CommandFailure::new(
+            CliExitCode::NotFound,
             format!("there is no Node {node} in this cluster"),
         );
-        let names = self.fleet.names(None).await.unwrap_or_default();
-        let near = near(node.as_str(), names.iter().map(NodeName::as_str));
+        let names = self.fleet.list_node_names(None).await.unwrap_or_default();
+        let near = suggest_names(node.as_str(), names.iter().map(NodeName::as_str));
         if near.is_empty() {
-            failure.next("`dogwatch status` lists them")
+            failure.with_next_step("`dogwatch status` lists them")
         } else {
-            failure.next(format!(
+            failure.with_next_step(format!(
                 "did you mean {}? `dogwatch status` lists them",
                 near.join(" or ")
             ))
         }
     }
 
-    /// Warns where no pod of a coordinator is on the node and the request stays unanswered. Coordinators may
-    /// run in another way than as the DaemonSet, so what the node answers decides.
+    /// Warns when the node has no coordinator pod and the request stays unanswered. Coordinators
+    /// may run without the DaemonSet, so the node's answer decides.
     pub async fn warn_if_unanswered(&self, node: &NodeName, is_for_later: bool) {
-        let missing = match self.fleet.coordinator(node).await {
-            Ok(CoordinatorSeen::NoDaemonSet) => "no DaemonSet dogwatch-coordinator is in namespace",
-            Ok(CoordinatorSeen::NoPod) => {
+        let missing = match self.fleet.read_coordinator(node).await {
+            Ok(ObservedCoordinator::NoDaemonSet) => {
+                "no DaemonSet dogwatch-coordinator is in namespace"
+            }
+            Ok(ObservedCoordinator::NoPod) => {
                 "this node has no pod of dogwatch-coordinator in namespace"
             }
-            Ok(CoordinatorSeen::Unknown | CoordinatorSeen::Pod { .. }) | Err(_) => return,
+            Ok(ObservedCoordinator::Unknown | ObservedCoordinator::Pod { .. }) | Err(_) => return,
         };
         let found = if is_for_later {
-            self.no_coordinator_ever_wrote(node).await
+            self.describe_missing_coordinators(node).await
         } else {
-            self.is_unanswered(node).await
+            self.describe_unanswered_request(node).await
         };
         if let Some(found) = found {
             eprintln!(
@@ -80,36 +79,36 @@ impl Connected {
         }
     }
 
-    /// Nothing accepts a request before its time: then the Nodes have to show whether coordinators run.
-    async fn no_coordinator_ever_wrote(&self, node: &NodeName) -> Option<String> {
-        let fleet = self.fleet.read().await.ok()?;
+    /// A coordinator accepts no request before its time, so only the Nodes can show whether
+    /// coordinators run.
+    async fn describe_missing_coordinators(&self, node: &NodeName) -> Option<String> {
+        let fleet = self.fleet.read_fleet().await.ok()?;
         let nowhere = fleet.coordinator_signs(node) == CoordinatorSigns::Nowhere;
         nowhere.then(|| "no coordinator ever wrote on a Node".to_owned())
     }
 
-    async fn is_unanswered(&self, node: &NodeName) -> Option<String> {
-        let deadline = Instant::now() + ANSWERED_WITHIN;
+    async fn describe_unanswered_request(&self, node: &NodeName) -> Option<String> {
+        let deadline = Instant::now() + REQUEST_ACCEPT_TIMEOUT;
         while Instant::now() < deadline {
-            let seen = self.fleet.node(node).await.ok()??;
-            if seen.record != Parsed::Absent || seen.request == Parsed::Absent {
+            let seen = self.fleet.read_node(node).await.ok()??;
+            if seen.record != ParsedAnnotation::Absent || seen.request == ParsedAnnotation::Absent {
                 return None;
             }
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
-        let within = duration::format(ANSWERED_WITHIN);
+        let within = duration::format_duration(REQUEST_ACCEPT_TIMEOUT);
         Some(format!(
             "nothing on node {node} has accepted the request within {within}"
         ))
     }
 
-    /// What a call's error means for the person.
-    pub fn failed(&self, what: &str, error: &dogwatch_k8s::Error) -> Failure {
-        Failure::api(what, &self.server, error)
+    pub fn api_failure(&self, what: &str, error: &dogwatch_k8s::Error) -> CommandFailure {
+        CommandFailure::from_api_error(what, &self.server, error)
     }
 }
 
-/// What time it is here. Ages shown are this machine's clock against the node's.
-pub fn now() -> Now {
+/// This machine's time. The ages shown compare it with times from the nodes' clocks.
+pub fn current_time() -> Now {
     Now {
         wall: jiff::Timestamp::now(),
         mono: Duration::ZERO,

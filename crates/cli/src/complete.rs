@@ -1,8 +1,8 @@
-//! Completions of `kubectl dogwatch`: kubectl asks a program `kubectl_complete-dogwatch`.
+//! Completes `kubectl dogwatch`: kubectl calls a program `kubectl_complete-dogwatch`.
 //!
-//! It is called with the words after `kubectl dogwatch`, the last being the one that is typed, and
-//! answers with one word a line (a tab and a description behind it) and a last line `:4`, which keeps
-//! the shell from offering files. Source: `kubectl plugin --help`, cobra's `__complete`.
+//! Its arguments are the words after `kubectl dogwatch`; the last one is being typed. It answers
+//! with one word a line (with a tab and a description) and a last line `:4`, which keeps the shell
+//! from offering files. Source: `kubectl plugin --help`, cobra's `__complete`.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -11,67 +11,71 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::command::{RemedyKind, remedy_names};
+use crate::command::{RemediationArgKind, remedy_names};
 
-/// The name under which kubectl looks for it.
-const PROGRAM: &str = "kubectl_complete-dogwatch";
+/// The name under which kubectl looks for the completer.
+const PLUGIN_COMPLETER_NAME: &str = "kubectl_complete-dogwatch";
 /// `ShellCompDirectiveNoFileComp`.
-const NO_FILES: &str = ":4";
-/// `ShellCompDirectiveDefault`: files, where a value may be one.
-const FILES: &str = ":0";
+const NO_FILES_DIRECTIVE: &str = ":4";
+/// `ShellCompDirectiveDefault`: offers files where a value may be one.
+const FILES_DIRECTIVE: &str = ":0";
 
-/// Answers, if this process was started under kubectl's name for it.
-pub fn as_plugin(words: &[OsString]) -> Option<ExitCode> {
+/// Prints completions if this process was started under `PLUGIN_COMPLETER_NAME`.
+pub fn complete_as_plugin(words: &[OsString]) -> Option<ExitCode> {
     let program = Path::new(words.first()?).file_stem()?;
-    if program != PROGRAM {
+    if program != PLUGIN_COMPLETER_NAME {
         return None;
     }
     let typed: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
-    let mut command = crate::args::command(words);
+    let mut command = crate::args::build_clap_command(words);
     command.build();
-    let answer = match before_name(&command, &typed) {
+    let answer = match find_name_prefix(&command, &typed) {
         Some((prefix, names)) => {
-            let names = names.look_up(context(&typed));
+            let names = names.look_up_names(find_context(&typed));
             let words = names
                 .into_iter()
                 .map(|name| (format!("{prefix}{name}"), None));
-            lines(words.collect(), typed.last().unwrap_or(&""), NO_FILES)
+            format_completions(
+                words.collect(),
+                typed.last().unwrap_or(&""),
+                NO_FILES_DIRECTIVE,
+            )
         }
-        None => answer(&command, &typed),
+        None => complete_words(&command, &typed),
     };
-    // Whoever asked and went away needs no answer.
+    // A write error means that the shell no longer waits for the answer.
     let _ = std::io::stdout().write_all(answer.as_bytes());
     Some(ExitCode::SUCCESS)
 }
 
-/// Whose names are looked up.
+/// The objects whose names are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
+enum CompletionNames {
     Hosts,
     Machines,
     Requests,
 }
 
-impl Names {
-    fn look_up(self, context: Option<&str>) -> Vec<String> {
+impl CompletionNames {
+    fn look_up_names(self, context: Option<&str>) -> Vec<String> {
         match self {
-            Names::Hosts => crate::command::host_names(context),
-            Names::Machines => remedy_names(context, RemedyKind::Machine),
-            Names::Requests => remedy_names(context, RemedyKind::Request),
+            CompletionNames::Hosts => crate::command::host_names(context),
+            CompletionNames::Machines => remedy_names(context, RemediationArgKind::Machine),
+            CompletionNames::Requests => remedy_names(context, RemediationArgKind::Request),
         }
     }
 }
 
-/// What is explained by a name that is looked up, after its kind.
-const EXPLAINED: [(&str, Names); 4] = [
-    ("host/", Names::Hosts),
-    ("machine/", Names::Machines),
-    ("remediation/", Names::Requests),
-    ("powerremediation/", Names::Requests),
+/// The kinds that `explain` completes with names from the cluster.
+const EXPLAIN_PREFIXES: [(&str, CompletionNames); 4] = [
+    ("host/", CompletionNames::Hosts),
+    ("machine/", CompletionNames::Machines),
+    ("remediation/", CompletionNames::Requests),
+    ("powerremediation/", CompletionNames::Requests),
 ];
 
-/// What stands before a name that is typed now, and of what it is one.
-fn before_name(root: &Command, typed: &[&str]) -> Option<(&'static str, Names)> {
+/// The prefix before the name that is being typed, and the kind of that name.
+fn find_name_prefix(root: &Command, typed: &[&str]) -> Option<(&'static str, CompletionNames)> {
     let (last, before) = typed.split_last()?;
     let mut command = root;
     let mut path = Vec::new();
@@ -80,7 +84,7 @@ fn before_name(root: &Command, typed: &[&str]) -> Option<(&'static str, Names)> 
         if pending {
             pending = false;
         } else if word.starts_with('-') {
-            pending = awaited(command, word).is_some();
+            pending = flag_awaiting_value(command, word).is_some();
         } else if let Some(found) = command.find_subcommand(word) {
             command = found;
             path.push(found.get_name());
@@ -88,45 +92,47 @@ fn before_name(root: &Command, typed: &[&str]) -> Option<(&'static str, Names)> 
     }
     match path[..] {
         _ if pending || last.starts_with('-') => None,
-        ["power", _] | ["check", "hosts"] | ["confirm-off"] => Some(("", Names::Hosts)),
-        ["explain"] => EXPLAINED
+        ["power", _] | ["check", "hosts"] | ["confirm-off"] => Some(("", CompletionNames::Hosts)),
+        ["explain"] => EXPLAIN_PREFIXES
             .into_iter()
             .find(|(kind, _)| last.starts_with(kind)),
-        ["remediate"] if last.starts_with("machine/") => Some(("machine/", Names::Machines)),
+        ["remediate"] if last.starts_with("machine/") => {
+            Some(("machine/", CompletionNames::Machines))
+        }
         _ => None,
     }
 }
 
-/// The kubeconfig's context that was typed.
-fn context<'a>(typed: &[&'a str]) -> Option<&'a str> {
+/// The value of `--context` on the typed command line.
+fn find_context<'a>(typed: &[&'a str]) -> Option<&'a str> {
     let flag = typed.iter().position(|word| *word == "--context")?;
     typed.get(flag + 1).copied()
 }
 
-fn answer(root: &Command, typed: &[&str]) -> String {
+fn complete_words(root: &Command, typed: &[&str]) -> String {
     let (last, before) = typed.split_last().unwrap_or((&"", &[]));
     let mut command = root;
     let mut pending = None;
     for word in before {
         match pending.take() {
             Some(_) => {}
-            None if word.starts_with('-') => pending = awaited(command, word),
+            None if word.starts_with('-') => pending = flag_awaiting_value(command, word),
             None => command = command.find_subcommand(word).unwrap_or(command),
         }
     }
     if let Some(flag) = pending {
-        return values(flag, last);
+        return complete_values(flag, last);
     }
     let words = if last.starts_with('-') {
-        flags(command)
+        list_flags(command)
     } else {
-        subcommands(command)
+        list_subcommands(command)
     };
-    lines(words, last, NO_FILES)
+    format_completions(words, last, NO_FILES_DIRECTIVE)
 }
 
-/// The flag that this word is, if its value is the next word.
-fn awaited<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
+/// The flag that this word names, if its value is the next word.
+fn flag_awaiting_value<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     let takes = |arg: &&Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     let called = |arg: &&Arg| {
         let long = word
@@ -139,10 +145,10 @@ fn awaited<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     command.get_arguments().find(called).filter(takes)
 }
 
-fn values(flag: &Arg, typed: &str) -> String {
+fn complete_values(flag: &Arg, typed: &str) -> String {
     let values = flag.get_possible_values();
     if values.is_empty() {
-        return lines(Vec::new(), typed, FILES);
+        return format_completions(Vec::new(), typed, FILES_DIRECTIVE);
     }
     let words = values.iter().map(|value| {
         (
@@ -150,12 +156,12 @@ fn values(flag: &Arg, typed: &str) -> String {
             value.get_help().map(ToString::to_string),
         )
     });
-    lines(words.collect(), typed, NO_FILES)
+    format_completions(words.collect(), typed, NO_FILES_DIRECTIVE)
 }
 
-type Word = (String, Option<String>);
+type CompletionWord = (String, Option<String>);
 
-fn flags(command: &Command) -> Vec<Word> {
+fn list_flags(command: &Command) -> Vec<CompletionWord> {
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
     shown
         .filter_map(|arg| {
@@ -165,8 +171,8 @@ fn flags(command: &Command) -> Vec<Word> {
         .collect()
 }
 
-/// Subcommands, and the values of an argument that has a fixed list of them.
-fn subcommands(command: &Command) -> Vec<Word> {
+/// Subcommands, and the fixed values of positional arguments.
+fn list_subcommands(command: &Command) -> Vec<CompletionWord> {
     let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
     let names = shown.map(|one| {
         let about = one.get_about().map(ToString::to_string);
@@ -180,7 +186,7 @@ fn subcommands(command: &Command) -> Vec<Word> {
     names.chain(values).collect()
 }
 
-fn lines(words: Vec<Word>, typed: &str, directive: &str) -> String {
+fn format_completions(words: Vec<CompletionWord>, typed: &str, directive: &str) -> String {
     let matching = words
         .into_iter()
         .filter(|(word, _)| word.starts_with(typed));
@@ -203,7 +209,7 @@ mod tests {
     fn complete(typed: &[&str]) -> Vec<String> {
         let mut command = crate::args::Args::command();
         command.build();
-        let answer = answer(&command, typed);
+        let answer = complete_words(&command, typed);
         let first = |line: &str| line.split('\t').next().unwrap().to_owned();
         answer.lines().map(first).collect()
     }
@@ -227,29 +233,35 @@ mod tests {
         let mut command = crate::args::Args::command();
         command.build();
         for (typed, prefix) in [
-            (&["power", "off", ""][..], Some(("", Names::Hosts))),
+            (
+                &["power", "off", ""][..],
+                Some(("", CompletionNames::Hosts)),
+            ),
             (
                 &["power", "hold", "--key", "k", "me"],
-                Some(("", Names::Hosts)),
+                Some(("", CompletionNames::Hosts)),
             ),
-            (&["check", "hosts", "a/b", ""], Some(("", Names::Hosts))),
-            (&["confirm-off", "me"], Some(("", Names::Hosts))),
+            (
+                &["check", "hosts", "a/b", ""],
+                Some(("", CompletionNames::Hosts)),
+            ),
+            (&["confirm-off", "me"], Some(("", CompletionNames::Hosts))),
             (&["confirm-off", "--reason", ""], None),
             (
                 &["--context", "x", "explain", "host/"],
-                Some(("host/", Names::Hosts)),
+                Some(("host/", CompletionNames::Hosts)),
             ),
             (
                 &["explain", "machine/a"],
-                Some(("machine/", Names::Machines)),
+                Some(("machine/", CompletionNames::Machines)),
             ),
             (
                 &["explain", "remediation/"],
-                Some(("remediation/", Names::Requests)),
+                Some(("remediation/", CompletionNames::Requests)),
             ),
             (
                 &["remediate", "machine/"],
-                Some(("machine/", Names::Machines)),
+                Some(("machine/", CompletionNames::Machines)),
             ),
             (&["remediate", ""], None),
             (&["power", ""], None),
@@ -258,8 +270,8 @@ mod tests {
             (&["explain", "node/"], None),
             (&["status", ""], None),
         ] {
-            assert_eq!(before_name(&command, typed), prefix, "{typed:?}");
+            assert_eq!(find_name_prefix(&command, typed), prefix, "{typed:?}");
         }
-        assert_eq!(context(&["--context", "x", "power"]), Some("x"));
+        assert_eq!(find_context(&["--context", "x", "power"]), Some("x"));
     }
 }

@@ -1,126 +1,127 @@
-//! How the program ends: a code for programs, a sentence and the next step for people.
+//! How the program ends: an exit code for programs, a sentence and the next step for people.
 
 use std::process::ExitCode;
 
-use dogwatch_k8s::{ConnectError, Kind};
+use dogwatch_k8s::{ApiErrorKind, ConnectError};
 
 /// The codes that `--help` lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// Done.
+pub enum CliExitCode {
     Success = 0,
-    /// Something went wrong.
     Failed = 1,
     /// The command line is wrong. clap ends with the same code.
     Usage = 2,
-    /// What was named does not exist.
+    /// A named object does not exist.
     NotFound = 3,
-    /// No cluster, or none that answers.
+    /// No cluster is configured, or it does not answer.
     Unreachable = 4,
-    /// Not allowed.
     Forbidden = 5,
-    /// `check` found something in the way.
     Blocked = 6,
-    /// Ended by ctrl-C.
     Interrupted = 130,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CliExitCode> for ExitCode {
+    fn from(exit: CliExitCode) -> Self {
         ExitCode::from(exit as u8)
     }
 }
 
-/// Why a command did not do what it was asked.
 #[derive(Debug)]
-pub struct Failure {
-    exit: Exit,
-    what: String,
-    next: Option<String>,
+pub struct CommandFailure {
+    exit: CliExitCode,
+    message: String,
+    next_step: Option<String>,
 }
 
-impl Failure {
-    /// What went wrong, without a next step.
-    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+impl CommandFailure {
+    /// `what` says what went wrong, without the next step.
+    pub fn new(exit: CliExitCode, what: impl Into<String>) -> Self {
         Self {
             exit,
-            what: what.into(),
-            next: None,
+            message: what.into(),
+            next_step: None,
         }
     }
 
-    /// What to do about it.
-    pub fn next(mut self, next: impl Into<String>) -> Self {
-        self.next = Some(next.into());
+    /// Adds what the person can do about it.
+    pub fn with_next_step(mut self, next: impl Into<String>) -> Self {
+        self.next_step = Some(next.into());
         self
     }
 
-    /// The operating system gave us no timer or no poller.
-    pub fn runtime(error: &std::io::Error) -> Self {
+    /// The async runtime could not be built: the operating system gave no timer or no poller.
+    pub fn from_runtime_error(error: &std::io::Error) -> Self {
         Self::new(
-            Exit::Failed,
+            CliExitCode::Failed,
             format!("the runtime could not start: {error}"),
         )
     }
 
-    /// There is no way to the cluster.
-    pub fn connect(error: &ConnectError) -> Self {
-        let failure = Self::new(Exit::Unreachable, error.in_words());
+    /// The client could not be built from the kubeconfig.
+    pub fn from_connect_error(error: &ConnectError) -> Self {
+        let failure = Self::new(CliExitCode::Unreachable, error.error_chain());
         match error {
-            ConnectError::NoCluster => {
-                failure.next("set KUBECONFIG, or start a cluster with `dogwatch demo --serve`")
-            }
+            ConnectError::NoCluster => failure
+                .with_next_step("set KUBECONFIG, or start a cluster with `dogwatch demo --serve`"),
             ConnectError::Kubeconfig { .. }
             | ConnectError::NoContext(_)
             | ConnectError::ServiceAccount(_)
-            | ConnectError::Settings { .. } => failure.next("see what `kubectl config view` says"),
+            | ConnectError::Settings { .. } => {
+                failure.with_next_step("see what `kubectl config view` says")
+            }
         }
     }
 
-    /// The API server did not do what was asked, or was not there.
-    pub fn api(what: &str, server: &str, error: &dogwatch_k8s::Error) -> Self {
-        let said = error.in_words();
+    /// The API server refused or failed a request, or could not be reached.
+    pub fn from_api_error(what: &str, server: &str, error: &dogwatch_k8s::Error) -> Self {
+        let said = error.error_chain();
         match error.kind() {
-            Kind::Forbidden => Self::new(Exit::Forbidden, format!("not allowed to {what}: {said}"))
-                .next("ask for that right, or take another user with --context"),
-            Kind::NotFound => Self::new(Exit::NotFound, format!("failed to {what}: {said}")),
-            Kind::Transient => Self::new(
-                Exit::Unreachable,
+            ApiErrorKind::Forbidden => Self::new(
+                CliExitCode::Forbidden,
+                format!("not allowed to {what}: {said}"),
+            )
+            .with_next_step("ask for that right, or take another user with --context"),
+            ApiErrorKind::NotFound => {
+                Self::new(CliExitCode::NotFound, format!("failed to {what}: {said}"))
+            }
+            ApiErrorKind::Transient => Self::new(
+                CliExitCode::Unreachable,
                 format!("failed to {what} at {server}: {said}"),
             )
-            .next("is the cluster up? `dogwatch demo --serve` starts one to try"),
-            Kind::AlreadyExists
-            | Kind::Conflict
-            | Kind::Gone
-            | Kind::Throttled { .. }
-            | Kind::Refused => Self::new(Exit::Failed, format!("failed to {what}: {said}")),
+            .with_next_step("is the cluster up? `dogwatch demo --serve` starts one to try"),
+            ApiErrorKind::AlreadyExists
+            | ApiErrorKind::Conflict
+            | ApiErrorKind::Gone
+            | ApiErrorKind::Throttled { .. }
+            | ApiErrorKind::Refused => {
+                Self::new(CliExitCode::Failed, format!("failed to {what}: {said}"))
+            }
         }
     }
 
-    /// The kind RebootPolicy is not installed.
     pub fn no_policies_installed() -> Self {
         Self::new(
-            Exit::NotFound,
+            CliExitCode::NotFound,
             "RebootPolicies are not installed in this cluster, so there is nothing to pause",
         )
-        .next("dogwatch crds | kubectl apply --server-side -f -")
+        .with_next_step("dogwatch crds | kubectl apply --server-side -f -")
     }
 
-    /// What was to be printed could not be. A reader that went away (`| head`) is no failure.
-    pub fn output(error: &std::io::Error) -> Self {
+    /// Output could not be written. A reader that went away (`| head`) is no failure.
+    pub fn from_output_error(error: &std::io::Error) -> Self {
         let exit = if error.kind() == std::io::ErrorKind::BrokenPipe {
-            Exit::Success
+            CliExitCode::Success
         } else {
-            Exit::Failed
+            CliExitCode::Failed
         };
         Self::new(exit, format!("failed to write the output: {error}"))
     }
 
-    /// Says it, and gives the code.
-    pub fn report(self) -> ExitCode {
-        if self.exit != Exit::Success {
-            eprintln!("dogwatch: {}", self.what);
-            if let Some(next) = self.next {
+    /// Prints the failure to standard error and returns its exit code.
+    pub fn print_and_exit_code(self) -> ExitCode {
+        if self.exit != CliExitCode::Success {
+            eprintln!("dogwatch: {}", self.message);
+            if let Some(next) = self.next_step {
                 eprintln!("  → {next}");
             }
         }
@@ -128,8 +129,8 @@ impl Failure {
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for CommandFailure {
     fn from(error: std::io::Error) -> Self {
-        Self::output(&error)
+        Self::from_output_error(&error)
     }
 }

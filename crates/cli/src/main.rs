@@ -1,12 +1,12 @@
-//! `dogwatch`: what a person types.
+//! `dogwatch`: the command line for people.
 //!
-//! **For:** to see what Dogwatch does on a cluster and why, to ask for reboots, and to try it all
-//! without a cluster.
-//! **May touch:** the terminal; the API server through [`dogwatch_k8s`], as the kubeconfig's user; BMCs
-//! through [`dogwatch_bmc`], to read them (`check hosts`).
-//! **Promises:** what is printed for programs (`-o json|yaml`, the exit code) is documented and
-//! changes only with an entry in the changelog; an error says in one sentence what is wrong, and
-//! what to do next.
+//! **For:** showing what Dogwatch does on a cluster and why, requesting reboots and power
+//! operations, and trying it all without a cluster.
+//! **May touch:** the terminal; the API server through [`dogwatch_k8s`], as the kubeconfig's user;
+//! BMCs through [`dogwatch_bmc`], to read them (`check hosts`).
+//! **Promises:** output for programs (`-o json|yaml`, the exit code) is documented and changes only
+//! with an entry in the changelog; an error says in one sentence what is wrong, and what to do
+//! next.
 
 mod args;
 mod cluster;
@@ -24,22 +24,22 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(done) = complete::as_plugin(&words) {
+    if let Some(done) = complete::complete_as_plugin(&words) {
         return done;
     }
-    match run(args::Args::of(&words)) {
-        Ok(()) => exit::Exit::Success.into(),
-        Err(failure) => failure.report(),
+    match run(args::Args::parse_or_exit(&words)) {
+        Ok(()) => exit::CliExitCode::Success.into(),
+        Err(failure) => failure.print_and_exit_code(),
     }
 }
 
-fn run(args: args::Args) -> Result<(), exit::Failure> {
+fn run(args: args::Args) -> Result<(), exit::CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| exit::Failure::runtime(&error))?;
+        .map_err(|error| exit::CommandFailure::from_runtime_error(&error))?;
     let done = runtime.block_on(command::run(args));
-    // A connection that is still being made must not hold the process.
+    // A connection attempt under way must not delay the exit.
     runtime.shutdown_background();
     done
 }

@@ -1,16 +1,15 @@
-//! What is printed for programs.
+//! Output formats, and writing to standard output.
 
 use std::io::{self, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliExitCode, CommandFailure};
 
-/// What most commands that print take.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub struct Output {
-    /// How it is printed
+pub struct OutputArgs {
+    /// Output format
     #[arg(
         id = "output",
         long = "output",
@@ -19,58 +18,59 @@ pub struct Output {
         value_name = "FORMAT",
         default_value = "table"
     )]
-    pub format: Format,
+    pub format: OutputFormat,
 }
 
-/// `-o`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A table, or sentences
+pub enum OutputFormat {
+    /// Table or sentences
     Table,
-    /// The same with more columns
+    /// Like table, with more columns
     Wide,
-    /// JSON; one document a line where changes are followed
+    /// JSON; one document per line when changes are followed
     Json,
-    /// YAML; one document after each --- where changes are followed
+    /// YAML; one document after each --- when changes are followed
     Yaml,
 }
 
-/// One JSON document, readable.
-pub fn json(out: &mut impl Write, value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| unprintable(&error))?;
+/// Writes one indented JSON document.
+pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> Result<(), CommandFailure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| serialize_failure(&error))?;
     writeln!(out, "{text}")?;
     Ok(())
 }
 
-/// One JSON document on a line of its own.
-pub fn json_line(out: &mut impl Write, value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value).map_err(|error| unprintable(&error))?;
+/// Writes one JSON document on one line.
+pub fn write_json_line(out: &mut impl Write, value: &impl Serialize) -> Result<(), CommandFailure> {
+    let text = serde_json::to_string(value).map_err(|error| serialize_failure(&error))?;
     writeln!(out, "{text}")?;
     Ok(())
 }
 
-/// One YAML document.
-pub fn yaml(out: &mut impl Write, value: &impl Serialize) -> Result<(), Failure> {
-    // By way of JSON's own types: one shape for both, whatever the serialiser thinks of enums.
-    let value = serde_json::to_value(value).map_err(|error| unprintable(&error))?;
-    let text = serde_saphyr::to_string(&value).map_err(|error| unprintable(&error))?;
+pub fn write_yaml(out: &mut impl Write, value: &impl Serialize) -> Result<(), CommandFailure> {
+    // Converted through JSON types first, so that both formats have the same shape, however the
+    // YAML serializer writes enums.
+    let value = serde_json::to_value(value).map_err(|error| serialize_failure(&error))?;
+    let text = serde_saphyr::to_string(&value).map_err(|error| serialize_failure(&error))?;
     writeln!(out, "{}", text.trim_end())?;
     Ok(())
 }
 
-fn unprintable(error: &dyn std::error::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("failed to write the output: {error}"))
+fn serialize_failure(error: &dyn std::error::Error) -> CommandFailure {
+    CommandFailure::new(
+        CliExitCode::Failed,
+        format!("failed to write the output: {error}"),
+    )
 }
 
-/// One line, at once.
-pub fn say(text: &str) -> Result<(), Failure> {
-    let mut out = stdout();
+pub fn print_raw_line(text: &str) -> Result<(), CommandFailure> {
+    let mut out = buffered_stdout();
     writeln!(out, "{text}")?;
     Ok(out.flush()?)
 }
 
-/// Standard output, written at once and not line by line.
-pub fn stdout() -> io::BufWriter<io::StdoutLock<'static>> {
+/// Standard output that is written at once and not line by line.
+pub fn buffered_stdout() -> io::BufWriter<io::StdoutLock<'static>> {
     io::BufWriter::new(io::stdout().lock())
 }
 
@@ -86,7 +86,7 @@ mod tests {
             "number": "007",
         });
         let mut text = Vec::new();
-        yaml(&mut text, &value).unwrap();
+        write_yaml(&mut text, &value).unwrap();
         let back: serde_json::Value =
             serde_saphyr::from_str(&String::from_utf8(text).unwrap()).unwrap();
         assert_eq!(back, value);

@@ -1,65 +1,60 @@
-//! Colours, on a terminal only.
+//! Colours text, on terminals only.
 
 use std::io::IsTerminal as _;
 
 /// A colour of the terminal's own palette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
-    /// Something needs a person.
+pub enum TerminalColour {
+    /// Needs a person.
     Red,
-    /// Something is held up.
+    /// Is delayed.
     Yellow,
-    /// Something is well.
+    /// Is well.
     Green,
-    /// Something is under way.
+    /// Is under way.
     Cyan,
-    /// Less important.
+    /// Is less important.
     Dim,
-    /// A heading.
     Bold,
 }
 
-/// Whether to paint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Paint {
-    on: bool,
+pub struct TerminalPaint {
+    enabled: bool,
 }
 
-impl Paint {
-    /// Colours if standard output is a terminal that has them and nobody said no
-    /// (<https://no-color.org>).
+impl TerminalPaint {
+    /// Colours if standard output is a terminal that supports them (`TERM` is not `dumb`) and
+    /// `NO_COLOR` is not set (<https://no-color.org>).
     pub fn of_stdout() -> Self {
         let no = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            on: std::io::stdout().is_terminal() && !no && !dumb,
+            enabled: std::io::stdout().is_terminal() && !no && !dumb,
         }
     }
 
-    /// No colours.
     #[cfg(test)]
-    pub fn off() -> Self {
-        Self { on: false }
+    pub fn without_colours() -> Self {
+        Self { enabled: false }
     }
 
-    /// Colours, whatever standard output is.
     #[cfg(test)]
-    pub fn on() -> Self {
-        Self { on: true }
+    pub fn with_colours() -> Self {
+        Self { enabled: true }
     }
 
-    /// The text in this colour.
-    pub fn paint(self, colour: Colour, text: &str) -> String {
-        if !self.on || text.is_empty() {
+    pub fn paint_text(self, colour: TerminalColour, text: &str) -> String {
+        if !self.enabled || text.is_empty() {
             return text.to_owned();
         }
         let code = match colour {
-            Colour::Red => "31",
-            Colour::Yellow => "33",
-            Colour::Green => "32",
-            Colour::Cyan => "36",
-            Colour::Dim => "2",
-            Colour::Bold => "1",
+            TerminalColour::Red => "31",
+            TerminalColour::Yellow => "33",
+            TerminalColour::Green => "32",
+            TerminalColour::Cyan => "36",
+            TerminalColour::Dim => "2",
+            TerminalColour::Bold => "1",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }

@@ -1,24 +1,19 @@
-//! Columns, as kubectl lines them up.
+//! Formats tables with kubectl's column alignment.
 
 use std::io::{self, Write};
 
-use crate::paint::{Colour, Paint};
+use crate::paint::{TerminalColour, TerminalPaint};
 
-/// Between two columns.
-const GAP: usize = 3;
+const COLUMN_GAP: usize = 3;
 
-/// One cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
-    /// What stands in it.
+pub struct TableCell {
     pub text: String,
-    /// In which colour.
-    pub colour: Option<Colour>,
+    pub colour: Option<TerminalColour>,
 }
 
-impl Cell {
-    /// In a colour.
-    pub fn coloured(text: impl Into<String>, colour: Option<Colour>) -> Self {
+impl TableCell {
+    pub fn coloured(text: impl Into<String>, colour: Option<TerminalColour>) -> Self {
         Self {
             text: text.into(),
             colour,
@@ -26,41 +21,42 @@ impl Cell {
     }
 }
 
-impl From<String> for Cell {
+impl From<String> for TableCell {
     fn from(text: String) -> Self {
         Self::coloured(text, None)
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for TableCell {
     fn from(text: &str) -> Self {
         Self::coloured(text, None)
     }
 }
 
-impl<T: Into<Cell>> From<Option<T>> for Cell {
+impl<T: Into<TableCell>> From<Option<T>> for TableCell {
     fn from(cell: Option<T>) -> Self {
-        cell.map_or_else(|| Self::coloured("-", Some(Colour::Dim)), Into::into)
+        cell.map_or_else(
+            || Self::coloured("-", Some(TerminalColour::Dim)),
+            Into::into,
+        )
     }
 }
 
-/// A table: headings, and rows of as many cells.
+/// Each row has as many cells as there are headings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
-    /// The headings.
+pub struct TextTable {
     pub columns: Vec<&'static str>,
-    /// The rows.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableCell>>,
 }
 
-impl Table {
-    /// Writes it. Only the last column may be longer than what stands above it.
-    pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
-        let widths = self.widths();
-        let heads: Vec<Cell> = self
+impl TextTable {
+    /// Does not pad the last column.
+    pub fn write_table(&self, out: &mut impl Write, paint: TerminalPaint) -> io::Result<()> {
+        let widths = self.column_widths();
+        let heads: Vec<TableCell> = self
             .columns
             .iter()
-            .map(|head| Cell::coloured(*head, Some(Colour::Bold)))
+            .map(|head| TableCell::coloured(*head, Some(TerminalColour::Bold)))
             .collect();
         write_row(out, &heads, &widths, paint)?;
         self.rows
@@ -68,53 +64,59 @@ impl Table {
             .try_for_each(|row| write_row(out, row, &widths, paint))
     }
 
-    /// Writes these rows only, lined up with the whole.
+    /// Writes these rows only, with the column widths of the whole table.
     pub fn write_rows<'a>(
         &self,
         out: &mut impl Write,
-        rows: impl Iterator<Item = &'a Vec<Cell>>,
-        paint: Paint,
+        rows: impl Iterator<Item = &'a Vec<TableCell>>,
+        paint: TerminalPaint,
     ) -> io::Result<()> {
-        let widths = self.widths();
+        let widths = self.column_widths();
         rows.into_iter()
             .try_for_each(|row| write_row(out, row, &widths, paint))
     }
 
-    fn widths(&self) -> Vec<usize> {
+    fn column_widths(&self) -> Vec<usize> {
         let widest = |(index, head): (usize, &&str)| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
-            let widest = cells.map(|cell| length(&cell.text)).max();
+            let widest = cells.map(|cell| char_count(&cell.text)).max();
             widest.unwrap_or(0).max(head.len())
         };
         self.columns.iter().enumerate().map(widest).collect()
     }
 }
 
-fn write_row(out: &mut impl Write, row: &[Cell], widths: &[usize], paint: Paint) -> io::Result<()> {
+fn write_row(
+    out: &mut impl Write,
+    row: &[TableCell],
+    widths: &[usize],
+    paint: TerminalPaint,
+) -> io::Result<()> {
     let last = row.len().saturating_sub(1);
     for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
-        let text = printable(&cell.text);
+        let text = to_printable(&cell.text);
         let painted = match cell.colour {
-            Some(colour) => paint.paint(colour, &text),
+            Some(colour) => paint.paint_text(colour, &text),
             None => text.clone(),
         };
-        // Padded outside of the colour: a terminal counts no escape sequence, a formatter does.
+        // Padding stays outside the colour: a terminal does not count escape sequences, a formatter
+        // does.
         let padding = if index == last {
             0
         } else {
-            width + GAP - length(&text)
+            width + COLUMN_GAP - char_count(&text)
         };
         write!(out, "{painted}{:padding$}", "")?;
     }
     writeln!(out)
 }
 
-fn length(text: &str) -> usize {
+fn char_count(text: &str) -> usize {
     text.chars().count()
 }
 
-/// One line, without control characters: what stands on an object must not move the cursor.
-pub fn printable(text: &str) -> String {
+/// One line without control characters: text from an object must not move the cursor.
+pub fn to_printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
@@ -124,19 +126,19 @@ pub fn printable(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn written(table: &Table, paint: Paint) -> String {
+    fn written(table: &TextTable, paint: TerminalPaint) -> String {
         let mut out = Vec::new();
-        table.write(&mut out, paint).unwrap();
+        table.write_table(&mut out, paint).unwrap();
         String::from_utf8(out).unwrap()
     }
 
-    fn table() -> Table {
-        Table {
+    fn table() -> TextTable {
+        TextTable {
             columns: vec!["NODE", "PHASE", "WHY"],
             rows: vec![
                 vec![
                     "n1".into(),
-                    Cell::coloured("draining", Some(Colour::Yellow)),
+                    TableCell::coloured("draining", Some(TerminalColour::Yellow)),
                     "3 to go".into(),
                 ],
                 vec![
@@ -151,7 +153,7 @@ mod tests {
     #[test]
     fn columns_line_up_and_nothing_trails() {
         assert_eq!(
-            written(&table(), Paint::off()),
+            written(&table(), TerminalPaint::without_colours()),
             "NODE            PHASE      WHY\n\
              n1              draining   3 to go\n\
              a-longer-name   -          é [2J x\n"
@@ -160,8 +162,8 @@ mod tests {
 
     #[test]
     fn colours_do_not_move_columns() {
-        let plain = written(&table(), Paint::off());
-        let mut painted = written(&table(), Paint::on());
+        let plain = written(&table(), TerminalPaint::without_colours());
+        let mut painted = written(&table(), TerminalPaint::with_colours());
         assert!(painted.contains("\x1b[33mdraining\x1b[0m"), "{painted:?}");
         for code in ["\x1b[33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"] {
             painted = painted.replace(code, "");

@@ -1,4 +1,4 @@
-//! `dogwatch demo`, as a person starts it, and the real kubectl beside it.
+//! Runs `dogwatch demo` as a person would, with the real kubectl.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -7,7 +7,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
-use dogwatch_testbed::{Binaries, Program};
+use dogwatch_testbed::{ControlPlaneBinaries, ControlPlaneProgram};
 
 fn demo(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
@@ -81,7 +81,7 @@ fn what_cannot_be_shown_is_refused() {
     }
 }
 
-/// A demo that serves, and what it has said up to a line.
+/// A serving demo, and its output up to a line.
 struct Serving {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -90,7 +90,7 @@ struct Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // Told to end, it takes its folder along. It may have ended already.
+        // SIGTERM makes it remove its folder. It may have ended already.
         let _ = Command::new("kill")
             .arg(self.child.id().to_string())
             .status();
@@ -119,7 +119,7 @@ impl Serving {
         serving
     }
 
-    /// Reads up to the line that has this in it.
+    /// Reads up to the first line that contains this text.
     fn until(&mut self, text: &str) -> String {
         let found = self
             .lines
@@ -129,15 +129,15 @@ impl Serving {
         found.unwrap_or_else(|| panic!("the demo ended and never said {text:?}"))
     }
 
-    /// The file that this node's coordinator looks at.
+    /// The path of this node's sentinel file.
     fn sentinel(&mut self, node: &str) -> String {
         let line = self.until(&format!("  {node}  "));
         line.split_whitespace().nth(1).unwrap().to_owned()
     }
 
     fn kubectl(&self, args: &[&str]) -> Command {
-        let binaries = Binaries::find_or_build().unwrap();
-        let mut command = Command::new(binaries.path(Program::Kubectl));
+        let binaries = ControlPlaneBinaries::find_or_build().unwrap();
+        let mut command = Command::new(binaries.program_path(ControlPlaneProgram::Kubectl));
         command
             .env("KUBECONFIG", &self.kubeconfig)
             .env(
@@ -169,7 +169,8 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
     let mut watched = BufReader::new(watch.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap);
-    // It is cordoned once kubectl looks: how long a kubectl takes to come to that is not the demo's.
+    // The node is cordoned by the time of kubectl's first list; how long kubectl takes for that is
+    // not the demo's concern.
     let listed = watched.find(|line| line.starts_with("n1"));
     assert!(listed.is_some(), "kubectl get nodes -w never showed n1");
     std::fs::write(&sentinel, "once more").unwrap();
@@ -185,13 +186,13 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
     demo.until("done: Rebooted, boot n1#2 → boot n1#3");
     let nodes = demo.said(&["get", "nodes"]);
     assert!(nodes.starts_with("NAME"), "{nodes}");
-    // A control-plane node, two workers, and the two that carry the volume.
+    // One control-plane node, two workers, and the two nodes of the volume.
     assert_eq!(nodes.lines().count(), 1 + 5, "{nodes}");
     let described = demo.said(&["describe", "node", "n1"]);
     assert!(described.contains("MaintenancePlanned"), "{described}");
     assert!(described.contains("Rebooted"), "{described}");
     the_commands_that_the_demo_names_work(&demo);
-    // Two nodes and a budget of web's: its pods go two by two.
+    // Two nodes and web's PodDisruptionBudget: its pods are evicted two at a time.
     let drain = [
         "drain",
         "n1",
@@ -205,7 +206,8 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
     demo.said(&["wait", "--for=condition=Ready", "node/n1", "--timeout=180s"]);
 }
 
-/// What its own hints tell a person to type: no false blocker, no false alarm about power control.
+/// Runs the commands that the demo suggests: they must show no false blocker and no false alarm
+/// about power control.
 fn the_commands_that_the_demo_names_work(demo: &Serving) {
     let dogwatch = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));

@@ -1,4 +1,4 @@
-//! The book says what the code does: every name that a user can meet is in it.
+//! The book matches the code: every name that a user can meet is documented.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -6,6 +6,8 @@
 
 #[path = "docs/alerts.rs"]
 mod alerts;
+#[path = "docs/architecture.rs"]
+mod architecture;
 #[path = "docs/truth.rs"]
 mod truth;
 
@@ -20,15 +22,15 @@ const FLAGS: &str = include_str!("../../../docs/coordinator-flags.md");
 const METRICS: &str = include_str!("../../../docs/metrics.md");
 const REASONS: &str = include_str!("../../core/src/reboot/reason.rs");
 const HEALER: &str = include_str!("../../../docs/healer.md");
-const HEALERS_REASONS: &str = include_str!("../../core/src/heal/reason.rs");
+const HEALERS_REASONS: &str = include_str!("../../core/src/healer/reason.rs");
 
 const HOSTS: &str = include_str!("../../../docs/hosts.md");
 const REMEDIATION: &str = include_str!("../../../docs/remediation.md");
 const WITH_MEDIK8S: &str = include_str!("../../../docs/remediation-medik8s.md");
-const REMEDY_REASONS: &str = include_str!("../../core/src/remedy/reason.rs");
+const REMEDY_REASONS: &str = include_str!("../../core/src/remediation/reason.rs");
 const POWER_REASONS: &str = include_str!("../../core/src/power/reason.rs");
 
-/// The texts in quotes of lines like `pub const NAME: &str = "text";`.
+/// The string values of lines like `pub const NAME: &str = "text";`.
 fn constants(source: &str) -> Vec<&str> {
     source
         .lines()
@@ -67,7 +69,9 @@ fn what_only_the_healer_says_is_on_its_page() {
 fn every_reason_of_host_power_is_on_its_page_and_the_page_knows_no_other() {
     let mut reasons = constants(POWER_REASONS);
     assert!(reasons.len() > 30, "{reasons:?}");
-    reasons.extend(dogwatch_core::power::Class::ALL.map(dogwatch_core::power::Class::reason));
+    reasons.extend(
+        dogwatch_core::power::FaultClass::ALL.map(dogwatch_core::power::FaultClass::reason),
+    );
     let section = HOSTS.split("## Reasons").nth(1).unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     let told: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
@@ -95,28 +99,28 @@ fn every_reason_of_remediation_is_on_its_page_and_the_page_knows_no_other() {
 
 #[test]
 fn every_field_of_a_remediation_request_is_on_its_page() {
-    let crd = dogwatch_api::power_remediation::crd();
+    let crd = dogwatch_api::power_remediation::remediation_crd();
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let mut fields = Vec::new();
     for part in ["spec", "status"] {
         field_names(&schema["properties"][part], &mut fields);
     }
     assert!(fields.len() > 25, "{fields:?}");
-    // `status.attempt` is told as well as `attempt`.
+    // The page documents `status.attempt` as well as `attempt`.
     let page = REMEDIATION.replace("`status.", "`").replace("`spec.", "`");
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     assert_eq!(missing(&fields, &page), [""; 0]);
-    let phases = dogwatch_api::power_remediation::Phase::ALL;
+    let phases = dogwatch_api::power_remediation::PowerRemediationPhase::ALL;
     assert_eq!(
         missing(
-            &phases.map(dogwatch_api::power_remediation::Phase::as_str),
+            &phases.map(dogwatch_api::power_remediation::PowerRemediationPhase::as_str),
             &page
         ),
         [""; 0]
     );
 }
 
-/// The names of all fields, without those of a condition: they are Kubernetes' own.
+/// The names of all fields, except those of conditions, which Kubernetes defines.
 fn field_names(schema: &serde_json::Value, found: &mut Vec<String>) {
     let of_items = schema["items"]["properties"].as_object();
     let properties = schema["properties"].as_object().or(of_items);
@@ -168,8 +172,8 @@ fn every_annotation_label_and_condition_is_in_the_book() {
         annotation::LAST_REBOOT,
         annotation::KEEP_CORDONED,
         annotation::HOLDER,
-        annotation::NEXT,
-        annotation::GIVEN_BACK,
+        annotation::NEXT_WAITERS,
+        annotation::YIELD_COUNT,
         annotation::WAITING,
         annotation::WAITING_HOSTS,
         label::GROUP,
@@ -214,7 +218,7 @@ fn every_flag_of_the_coordinator_is_in_the_book_with_its_default() {
 
 #[test]
 fn the_metrics_in_the_book_are_those_that_are_served() {
-    let page = dogwatch_coordinator::metrics::render(&everything());
+    let page = dogwatch_coordinator::metrics::render_metrics(&everything());
     let served = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let mut served: Vec<&str> = served.filter_map(|line| line.split(' ').next()).collect();
     let rows = METRICS.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -224,31 +228,31 @@ fn the_metrics_in_the_book_are_those_that_are_served() {
     assert_eq!(told, served);
 }
 
-/// A node in the middle of everything, as far as the loop fills it in.
+/// A node with a value for every metric that the loop sets.
 fn everything() -> dogwatch_coordinator::metrics::MetricsView {
-    use dogwatch_coordinator::metrics::{DrainView, LastView, MetricsView, TriggerShown};
+    use dogwatch_coordinator::metrics::{DrainView, LastRebootView, MetricsView, TriggerMetric};
     let then = Some(jiff::Timestamp::UNIX_EPOCH);
     let mut view = MetricsView {
-        phase: Some(dogwatch_core::reboot::Phase::Waiting),
+        phase: Some(dogwatch_core::reboot::RebootPhase::Waiting),
         phase_since: then,
         waiting_since: then,
         blocked_by: [("lock".to_owned(), "node/n1".to_owned())].into(),
         drain: Some(DrainView::default()),
-        triggers: [("command".to_owned(), TriggerShown::Present)].into(),
-        last: Some(LastView {
+        triggers: [("command".to_owned(), TriggerMetric::Present)].into(),
+        last: Some(LastRebootView {
             outcome: "Rebooted".into(),
             ended: jiff::Timestamp::UNIX_EPOCH,
-            took: [(dogwatch_core::reboot::Phase::Draining, Duration::ZERO)].into(),
+            took: [(dogwatch_core::reboot::RebootPhase::Draining, Duration::ZERO)].into(),
         }),
         api_errors: [("conflict".to_owned(), 1)].into(),
         ..MetricsView::default()
     };
     view.count_reboot("Rebooted");
-    view.alarm("RebootFailed");
+    view.raise_alarm("RebootFailed");
     view
 }
 
-/// All Rust source below `folder`, one file after the other.
+/// Appends all Rust source below `folder`.
 fn sources(folder: &Path, found: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -330,7 +334,8 @@ fn each_test_that_the_table_of_pairs_names_is_there() {
 #[test]
 fn no_page_links_to_one_that_is_not_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut pages = vec![root.join("README.md"), root.join("ARCHITECTURE.md")];
+    let shown_first = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+    let mut pages = Vec::from(shown_first.map(|page| root.join(page)));
     for folder in ["docs", "docs/design"] {
         let entries = std::fs::read_dir(root.join(folder)).unwrap();
         pages.extend(

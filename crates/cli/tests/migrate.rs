@@ -1,4 +1,5 @@
-//! `dogwatch migrate kured`, up to the real API server taking what it prints; and `kubectl dogwatch`.
+//! `dogwatch migrate kured`, including the real API server's acceptance of its output; and `kubectl
+//! dogwatch`.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -8,8 +9,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use dogwatch_core::kured::FLAGS;
-use dogwatch_testbed::shared;
+use dogwatch_core::kured::KURED_FLAGS;
+use dogwatch_testbed::shared_control_plane;
 use serde_json::{Value, json};
 
 const PAGE: &str = include_str!("../../../docs/migrate-from-kured.md");
@@ -46,7 +47,7 @@ fn dogwatch(kubeconfig: Option<&Path>, args: &[&str], input: &str) -> Output {
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = streams.stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // One that does not read its input closes it.
+    // A command that does not read its input closes the pipe.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().unwrap()
@@ -83,10 +84,13 @@ const FULL: [&str; 16] = [
 
 #[tokio::test]
 async fn the_real_api_server_takes_every_policy_that_is_printed() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     let crds = printed(&dogwatch(None, &["crds"], ""));
     let kinds = ["rebootpolicies.dogwatch.dev"];
-    control_plane.install(&crds, &kinds).await.unwrap();
+    control_plane
+        .install_manifests(&crds, &kinds)
+        .await
+        .unwrap();
 
     let lines: [&[&str]; 8] = [
         &[],
@@ -201,7 +205,7 @@ fn what_is_printed_never_acts_beside_kured_and_says_whom_it_takes() {
             && text.contains("the first by name"),
         "{text}"
     );
-    // The page's steps are those of what is printed.
+    // The page lists the same steps as the output.
     assert!(
         PAGE.contains("What is printed is `paused`"),
         "docs/migrate-from-kured.md"
@@ -210,8 +214,8 @@ fn what_is_printed_never_acts_beside_kured_and_says_whom_it_takes() {
 
 #[tokio::test]
 async fn a_kured_is_found_in_the_cluster_and_one_that_runs_beside_us_fails_the_check() {
-    let control_plane = shared().await;
-    let kubeconfig = Some(control_plane.kubeconfig());
+    let control_plane = shared_control_plane().await;
+    let kubeconfig = Some(control_plane.admin_kubeconfig());
     let check = ["migrate", "kured", "--check"];
     assert!(printed(&dogwatch(kubeconfig, &check, "")).contains("no kured"));
     let none = dogwatch(kubeconfig, &["migrate", "kured"], "");
@@ -287,13 +291,13 @@ fn a_file_with_many_objects_is_searched_and_one_without_kured_is_no_success() {
 
 #[test]
 fn every_flag_of_kured_is_on_the_page_with_its_fate() {
-    let missing: Vec<&str> = FLAGS
+    let missing: Vec<&str> = KURED_FLAGS
         .iter()
         .filter(|flag| {
             let row = format!(
                 "| `--{}` | {} | {} |",
                 flag.name,
-                flag.fate.words(),
+                flag.outcome.as_str(),
                 flag.instead
             );
             !PAGE.contains(&row)
@@ -317,11 +321,11 @@ fn plugin() -> tempfile::TempDir {
 }
 
 async fn kubectl(folder: &Path, args: &[&str]) -> Output {
-    let control_plane = shared().await;
-    Command::new(control_plane.kubectl())
+    let control_plane = shared_control_plane().await;
+    Command::new(control_plane.kubectl_path())
         .env_clear()
         .env("PATH", folder)
-        .env("KUBECONFIG", control_plane.kubeconfig())
+        .env("KUBECONFIG", control_plane.admin_kubeconfig())
         .args(args)
         .output()
         .unwrap()
@@ -357,7 +361,7 @@ async fn kubectl_runs_the_program_as_its_plugin_and_completes_its_words() {
     assert_eq!(code.status.code(), Some(3), "{code:?}");
 }
 
-/// Runs a shell that was installed; `None` where it was not.
+/// Runs a shell; `None` if it is not installed.
 fn shell(program: &str, script: &str) -> Option<Output> {
     let folder = Path::new(env!("CARGO_BIN_EXE_dogwatch")).parent().unwrap();
     let path = format!("{}:/usr/bin:/bin", folder.display());
@@ -384,7 +388,7 @@ fn each_shell_completes_what_is_typed() {
     let fish = "dogwatch completions fish | source; complete -C 'dogwatch roll'";
     for (program, script) in [("bash", bash), ("zsh", zsh), ("fish", fish)] {
         let Some(output) = shell(program, script) else {
-            // testbed/debian-packages.txt has it; a machine without it tests the others.
+            // testbed/debian-packages.txt lists it; without it, only the other shells are tested.
             eprintln!("{program} is not installed here");
             continue;
         };

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use dogwatch_testbed::{ControlPlane, shared};
+use dogwatch_testbed::{ControlPlane, shared_control_plane};
 use serde_json::{Value, json};
 
 const ACCOUNT: &str = "system:serviceaccount:dogwatch:dogwatch-coordinator";
 
 fn dogwatch(control_plane: &ControlPlane, args: &[&str]) -> Output {
-    dogwatch_by(control_plane.kubeconfig(), args)
+    dogwatch_by(control_plane.admin_kubeconfig(), args)
 }
 
 fn dogwatch_by(kubeconfig: &Path, args: &[&str]) -> Output {
@@ -31,7 +31,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// By the flags alone, with the images that the base names.
+/// Uses the flags only, with the images that the base names.
 const MANIFESTS: [&str; 4] = [
     "manifests",
     "--ignore-cluster",
@@ -43,12 +43,15 @@ async fn install(control_plane: &ControlPlane) {
     let words = [&MANIFESTS[..], &["--without-policies"]].concat();
     let manifests = text(&dogwatch(control_plane, &words));
     let kinds = ["rebootpolicies.dogwatch.dev"];
-    control_plane.install(&manifests, &kinds).await.unwrap();
+    control_plane
+        .install_manifests(&manifests, &kinds)
+        .await
+        .unwrap();
     let in_force = control_plane.wait_until_rights_are_in_force();
     in_force.await.unwrap();
 }
 
-/// What the account may do, by the API server's own word.
+/// What the account may do, according to the API server.
 async fn allowed(control_plane: &ControlPlane, calls: &[(&str, &str, &str, &str)]) -> Vec<bool> {
     let review = |(namespace, group, resource, verb): &(&str, &str, &str, &str)| {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
@@ -78,7 +81,7 @@ async fn allowed(control_plane: &ControlPlane, calls: &[(&str, &str, &str, &str)
 
 #[tokio::test]
 async fn the_manifests_give_the_coordinator_what_it_calls_and_nothing_beside_it() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     install(control_plane).await;
     let may = [
         ("", "", "nodes", "get"),
@@ -135,7 +138,7 @@ async fn the_manifests_give_the_coordinator_what_it_calls_and_nothing_beside_it(
 
 #[tokio::test]
 async fn a_request_is_written_shown_and_explained() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     install(control_plane).await;
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "asked" } });
     control_plane
@@ -167,7 +170,7 @@ async fn a_request_is_written_shown_and_explained() {
         explained.contains("request by ann: \"kernel\""),
         "{explained}"
     );
-    // The DaemonSet is there, and nobody schedules its pods here.
+    // The DaemonSet exists, and nobody schedules its pods here.
     assert!(
         explained.contains("no pod of its DaemonSet is on this node"),
         "{explained}"
@@ -182,7 +185,7 @@ async fn a_request_is_written_shown_and_explained() {
 
 #[tokio::test]
 async fn kustomize_makes_the_same_of_the_base_as_the_program_prints() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     let kustomize = async |folder: &str| {
         let path = format!("{}/../../deploy/{folder}", env!("CARGO_MANIFEST_DIR"));
         let words = ["kustomize", &path];
@@ -240,7 +243,7 @@ fn sort(objects: &mut [Value]) {
     objects.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]));
 }
 
-/// Somebody with these roles of the shipped ones: `ClusterRole`s, and `Role`s of namespace dogwatch.
+/// A person with these shipped roles: `ClusterRole`s, and `Role`s of namespace dogwatch.
 async fn person(control_plane: &ControlPlane, name: &str, roles: &[&str]) -> PathBuf {
     let account = format!("--serviceaccount=default:{name}");
     let run = async |words: &[&str]| {
@@ -258,7 +261,7 @@ async fn person(control_plane: &ControlPlane, name: &str, roles: &[&str]) -> Pat
     control_plane.kubeconfig_of("default", name).await.unwrap()
 }
 
-/// Rights over Nodes, and none to ask them.
+/// The right to patch Nodes, without the right to request reboots.
 async fn grant_patching(control_plane: &ControlPlane) {
     let patches = [
         "create",
@@ -279,7 +282,7 @@ async fn grant_patching(control_plane: &ControlPlane) {
     control_plane.run_kubectl(&same, "").await.unwrap();
 }
 
-/// Has a person make a schedule.
+/// Creates a schedule as this person.
 async fn schedules(
     control_plane: &ControlPlane,
     who: &str,
@@ -288,7 +291,7 @@ async fn schedules(
         "metadata": { "name": "s1", "namespace": "dogwatch" },
         "spec": { "at": "2099-01-01T03:00:00Z", "nodes": { "selector": {} }, "hosts": { "selector": {} } } });
     let account = format!("--as=system:serviceaccount:default:{who}");
-    // Whoever may not list kinds cannot have kubectl look at a manifest's fields beforehand.
+    // Without the right to list kinds, kubectl cannot validate a manifest's fields.
     let create = ["create", "--validate=false", "-f", "-", &account];
     control_plane
         .run_kubectl(&create, &schedule.to_string())
@@ -297,7 +300,7 @@ async fn schedules(
 
 #[tokio::test]
 async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_for_a_reboot() {
-    let control_plane = ControlPlane::builder().controllers([]).start();
+    let control_plane = ControlPlane::builder().with_controllers([]).start();
     let control_plane = control_plane.await.unwrap();
     install(&control_plane).await;
     let words = [&MANIFESTS[..], &["--with-policies=deny"]].concat();
@@ -325,7 +328,7 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
         if !asked.status.success() {
             break asked;
         }
-        // Until the policy is in force, which nothing tells.
+        // Repeats until the policy is in force, which no status shows.
         assert!(Instant::now() < deadline, "not refused");
         let gone = ["annotate", "node", "n1", "dogwatch.dev/reboot-requested-"];
         control_plane.run_kubectl(&gone, "").await.unwrap();
@@ -349,7 +352,8 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
     }
 }
 
-/// What may not change by itself: each object but what an API server counts in it.
+/// Everything that must not change by itself: each object without the fields that the API server
+/// counts up.
 async fn everything(control_plane: &ControlPlane) -> Vec<Value> {
     let kinds = "deployments,daemonsets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
                  validatingadmissionpolicies,validatingadmissionpolicybindings,poddisruptionbudgets,namespaces,crds";
@@ -368,7 +372,7 @@ async fn everything(control_plane: &ControlPlane) -> Vec<Value> {
     items
 }
 
-/// As the docs have it.
+/// Applies the manifests as the docs say.
 async fn apply(control_plane: &ControlPlane, flags: &[&str]) -> String {
     let output = dogwatch(control_plane, &[&["manifests"][..], flags].concat());
     let manifests = text(&output);
@@ -379,7 +383,7 @@ async fn apply(control_plane: &ControlPlane, flags: &[&str]) -> String {
 
 #[tokio::test]
 async fn the_documented_command_run_again_changes_nothing_but_what_was_asked_for() {
-    let control_plane = ControlPlane::builder().controllers([]).start();
+    let control_plane = ControlPlane::builder().with_controllers([]).start();
     let control_plane = control_plane.await.unwrap();
     let refused = dogwatch(&control_plane, &["manifests"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
@@ -390,7 +394,7 @@ async fn the_documented_command_run_again_changes_nothing_but_what_was_asked_for
         &[&images[..], &["--with-remediation", "--with-policies=deny"]].concat(),
     )
     .await;
-    // A flag of somebody's own, by the file that was applied.
+    // A flag of the operator's own, written by the field manager that applied the manifests.
     let sentinel = r#"[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--sentinel=/run/x"}]"#;
     let patch = [
         "patch",

@@ -1,4 +1,5 @@
-//! What a person types, against the real API server: the writes that its rules make or break.
+//! What a person types, against the real API server: writes that succeed or fail by the API
+//! server's rules.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -9,13 +10,13 @@ use std::process::{Command, Output, Stdio};
 use dogwatch_core::lock::{HolderId, LockRecord};
 use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_k8s::lock::{BidOutcome, LockClient};
-use dogwatch_testbed::{ControlPlane, shared};
+use dogwatch_testbed::{ControlPlane, shared_control_plane};
 use serde_json::{Value, json};
 
 fn dogwatch(control_plane: &ControlPlane, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dogwatch"))
         .env_clear()
-        .env("KUBECONFIG", control_plane.kubeconfig())
+        .env("KUBECONFIG", control_plane.admin_kubeconfig())
         .args(args)
         .stdin(Stdio::null())
         .output()
@@ -57,10 +58,10 @@ async fn namespace(control_plane: &ControlPlane, name: &str) {
 }
 
 async fn kinds(control_plane: &ControlPlane) {
-    let crd = dogwatch_api::reboot_policy::crd();
+    let crd = dogwatch_api::reboot_policy::policy_crd();
     let kinds = ["rebootpolicies.dogwatch.dev"];
     control_plane
-        .install(&crd.to_string(), &kinds)
+        .install_manifests(&crd.to_string(), &kinds)
         .await
         .unwrap();
 }
@@ -77,19 +78,20 @@ fn record(node: &str, uid: &str) -> LockRecord {
     }
 }
 
-/// A hand that takes locks as this node's coordinator does.
+/// A lock client that takes locks as this node's coordinator does.
 async fn hand(control_plane: &ControlPlane, namespace: &str, node: &str) -> LockClient {
-    let client = dogwatch_k8s::connect::connect_by(control_plane.kubeconfig()).await;
+    let client =
+        dogwatch_k8s::connect::connect_by_kubeconfig(control_plane.admin_kubeconfig()).await;
     let client = client.unwrap();
-    let holder = HolderId::node(&NodeName::new(node).unwrap());
+    let holder = HolderId::for_node(&NodeName::new(node).unwrap());
     LockClient::new(client, namespace, holder)
 }
 
 async fn bid(hand: &LockClient, record: &LockRecord) -> bool {
     let group = GroupName::default_group();
-    hand.ensure(&group, 1, &[]).await.unwrap();
-    let lease = hand.list(&group).await.unwrap().remove(0);
-    matches!(hand.bid(&lease, record).await, BidOutcome::Won(_))
+    hand.ensure_leases(&group, 1, &[]).await.unwrap();
+    let lease = hand.list_slots(&group).await.unwrap().remove(0);
+    matches!(hand.bid_for_lease(&lease, record).await, BidOutcome::Won(_))
 }
 
 fn rebooting() -> Value {
@@ -102,7 +104,7 @@ fn rebooting() -> Value {
 
 #[tokio::test]
 async fn a_forced_unlock_is_told_by_events_and_leaves_a_lock_that_the_next_one_can_take() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     namespace(control_plane, "forced").await;
     let reboot = rebooting();
     let dead = node(
@@ -165,7 +167,7 @@ async fn a_forced_unlock_is_told_by_events_and_leaves_a_lock_that_the_next_one_c
 
 #[tokio::test]
 async fn a_lock_of_a_node_that_is_gone_is_freed_without_force_and_a_free_one_is_left_alone() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     namespace(control_plane, "proved").await;
     let gone = hand(control_plane, "proved", "proved-gone").await;
     assert!(bid(&gone, &record("proved-gone", "u")).await);
@@ -185,7 +187,7 @@ async fn a_lock_of_a_node_that_is_gone_is_freed_without_force_and_a_free_one_is_
 
 #[tokio::test]
 async fn a_pause_comes_and_goes_on_the_condition_that_the_policy_is_as_it_was_judged() {
-    // Policies are for the whole cluster: not on the one that other tests share.
+    // Policies apply to the whole cluster, so the shared control plane is not used.
     let control_plane = &ControlPlane::start().await.unwrap();
     let (code, _, errors) = ended(&dogwatch(control_plane, &["pause", "--reason", "r"]));
     assert_eq!(code, 3, "{errors}");
@@ -223,7 +225,7 @@ async fn a_pause_comes_and_goes_on_the_condition_that_the_policy_is_as_it_was_ju
 
 #[tokio::test]
 async fn an_abort_is_written_and_a_request_taken_back() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     let request = json!({ "reason": "kernel", "requester": "ann" }).to_string();
     node(
         control_plane,
@@ -270,7 +272,7 @@ async fn an_abort_is_written_and_a_request_taken_back() {
 
 #[tokio::test]
 async fn a_check_finds_the_budget_that_the_real_controller_counted() {
-    let control_plane = shared().await;
+    let control_plane = shared_control_plane().await;
     namespace(control_plane, "checked").await;
     namespace(control_plane, "checked-shop").await;
     node(control_plane, "check-1", json!({})).await;
@@ -316,7 +318,7 @@ async fn a_check_finds_the_budget_that_the_real_controller_counted() {
     for line in [
         "PodDisruptionBudget checked-shop/db: allows no disruption (1 healthy of 1 desired); here: checked-shop/db-0",
         "warns    pod checked-shop/db-0: what is in its emptyDir scratch is lost",
-        // It blocks, or warns where other tests' coordinators have written on their nodes.
+        // Blocks, or warns when other tests' coordinators have written on their nodes.
         "coordinator: no DaemonSet dogwatch-coordinator",
     ] {
         assert!(text.contains(line), "{line}: {text}");

@@ -1,5 +1,5 @@
-//! `dogwatch power` from the person to the machine: the real API server, the shipped rights, a real power
-//! controller, the real Redfish driver, and a simulated BMC with a machine behind it.
+//! `dogwatch power` from the person to the machine: the real API server, the shipped rights, a real
+//! power controller, the real Redfish driver, and a simulated BMC with a machine behind it.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc, State, port};
-use dogwatch_sim::clock::{Clock, TokioClock};
-use dogwatch_sim::seed::Seed;
+use dogwatch_kubesim::clock::{ClusterClock, TokioClock};
+use dogwatch_kubesim::machine::{MachineSpec, MachineState, SimMachine};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_sim::bmc::{BmcSpec, SimBmc, http_server};
 use dogwatch_testbed::ControlPlane;
 use serde_json::{Value, json};
 
@@ -44,13 +45,13 @@ async fn install(plane: &ControlPlane) {
         (&MANIFESTS[..], &[][..]),
         (&["crds", "--hosts"], &["baremetalhosts.metal3.io"]),
     ] {
-        let (code, yaml, errors) = dogwatch(plane.kubeconfig(), words);
+        let (code, yaml, errors) = dogwatch(plane.admin_kubeconfig(), words);
         assert_eq!(code, 0, "{errors}");
-        plane.install(&yaml, kinds).await.unwrap();
+        plane.install_manifests(&yaml, kinds).await.unwrap();
     }
 }
 
-/// Somebody with the shipped roles for people.
+/// An account with the shipped roles for people.
 async fn operator(plane: &ControlPlane) -> PathBuf {
     let run = async |words: &[&str]| {
         plane.run_kubectl(words, "").await.unwrap();
@@ -67,24 +68,32 @@ async fn operator(plane: &ControlPlane) -> PathBuf {
     plane.kubeconfig_of("default", "ann").await.unwrap()
 }
 
-/// A machine that runs, and its BMC on a port until the test's process ends.
-fn bmc() -> (Machine, String) {
+/// A running machine, and its BMC on a port until the test's process ends.
+fn bmc() -> (SimMachine, String) {
     let (told, tells) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
         runtime.unwrap().block_on(async {
-            let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(jiff::Timestamp::now()));
-            let machine = Machine::running(MachineSpec::new("h1", Seed(1), Arc::clone(&clock)));
-            let bmc = SimBmc::of(BmcSpec::new("h1", Seed(1), clock), machine.clone());
+            let clock: Arc<dyn ClusterClock> =
+                Arc::new(TokioClock::starting_at(jiff::Timestamp::now()));
+            let machine = SimMachine::running_first_boot(MachineSpec::new(
+                "h1",
+                SimulationSeed(1),
+                Arc::clone(&clock),
+            ));
+            let bmc = SimBmc::for_machine(
+                BmcSpec::new("h1", SimulationSeed(1), clock),
+                machine.clone(),
+            );
             let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
                 .await
                 .unwrap();
             let at = listener.local_addr().unwrap();
-            let address = format!("redfish+http://{at}{}", bmc.path());
+            let address = format!("redfish+http://{at}{}", bmc.system_path());
             told.send((machine, address)).unwrap();
-            port::serve(listener, bmc).await;
+            http_server::serve_bmc(listener, bmc).await;
         });
     });
     tells.recv().unwrap()
@@ -106,7 +115,7 @@ async fn host(plane: &ControlPlane, address: &str) {
         .unwrap();
 }
 
-/// The power controller as a process; dropped, it is killed.
+/// The power controller as a process, killed on drop.
 struct Controller(std::process::Child);
 
 impl Drop for Controller {
@@ -127,7 +136,7 @@ fn controller(plane: &ControlPlane) -> Controller {
     ];
     let child = Command::new(env!("CARGO_BIN_EXE_dogwatch"))
         .env_clear()
-        .env("KUBECONFIG", plane.kubeconfig())
+        .env("KUBECONFIG", plane.admin_kubeconfig())
         .env("DOGWATCH_PROBE_LISTEN", "off")
         .args(flags)
         .stderr(Stdio::null())
@@ -137,14 +146,14 @@ fn controller(plane: &ControlPlane) -> Controller {
 
 #[tokio::test]
 async fn what_a_person_asks_of_a_host_is_done_by_the_controller_and_followed_to_the_end() {
-    let plane = ControlPlane::builder().controllers([]).start();
+    let plane = ControlPlane::builder().with_controllers([]).start();
     let plane = plane.await.unwrap();
     install(&plane).await;
     let ann = operator(&plane).await;
     let (machine, address) = bmc();
     host(&plane, &address).await;
 
-    let (code, text, errors) = dogwatch(plane.kubeconfig(), &["check", "hosts", "metal/h1"]);
+    let (code, text, errors) = dogwatch(plane.admin_kubeconfig(), &["check", "hosts", "metal/h1"]);
     assert_eq!(code, 0, "{text}{errors}");
     let (code, text, _) = dogwatch(&ann, &["check", "hosts"]);
     assert_eq!(code, 1, "the shipped roles read no Secret: {text}");
@@ -164,14 +173,14 @@ async fn what_a_person_asks_of_a_host_is_done_by_the_controller_and_followed_to_
         assert_eq!(code, 0, "{args:?}\n{text}{errors}");
         assert_eq!(text.lines().last(), Some(last), "{args:?}\n{text}{errors}");
     };
-    let cuts = || machine.log().power_offs();
+    let cuts = || machine.transition_log().count_power_offs();
     asked(&["on"], "host/metal/h1 is on");
     assert_eq!(cuts(), 0);
     asked(&["cycle"], "host/metal/h1 was off, and is on again");
     assert_eq!(cuts(), 1);
     let hold = ["hold", "--hard", "--key=repair"];
     asked(&hold, "host/metal/h1 is held off, and that is confirmed");
-    assert_eq!((cuts(), machine.state()), (2, State::Off));
+    assert_eq!((cuts(), machine.power_state()), (2, MachineState::Off));
 
     let (_, json, _) = dogwatch(&ann, &["status", "hosts", "-o", "json"]);
     let row = serde_json::from_str::<Value>(&json).unwrap()["hosts"][0].clone();
@@ -190,7 +199,7 @@ async fn what_a_person_asks_of_a_host_is_done_by_the_controller_and_followed_to_
 
     asked(&["release", "--key=repair"], "host/metal/h1 is on");
     asked(&["off"], "host/metal/h1 is off, and that is confirmed");
-    assert_eq!((cuts(), machine.state()), (3, State::Off));
+    assert_eq!((cuts(), machine.power_state()), (3, MachineState::Off));
     asked(&["on"], "host/metal/h1 is on");
     let (code, text, errors) = dogwatch(&ann, &["check", "hosts", "--from-status"]);
     assert_eq!(code, 0, "{text}{errors}");

@@ -1,5 +1,5 @@
 //! `dogwatch rollout-restart` on a real API server, with the real controllers of Deployments,
-//! StatefulSets and DaemonSets; the kubelet's words are written by the test.
+//! StatefulSets and DaemonSets; the test writes the kubelet's status.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -8,7 +8,7 @@
 use std::process::Output;
 use std::time::Duration;
 
-use dogwatch_testbed::{ControlPlane, shared};
+use dogwatch_testbed::{ControlPlane, shared_control_plane};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -21,7 +21,7 @@ struct Shop {
 
 impl Shop {
     async fn open(namespace: &'static str) -> Self {
-        let control_plane = shared().await;
+        let control_plane = shared_control_plane().await;
         let shop = Self {
             control_plane,
             namespace,
@@ -53,7 +53,7 @@ impl Shop {
         let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"));
         command
             .env_clear()
-            .env("KUBECONFIG", self.control_plane.kubeconfig())
+            .env("KUBECONFIG", self.control_plane.admin_kubeconfig())
             .args(["rollout-restart", "-n", self.namespace])
             .args(args)
             .kill_on_drop(true);
@@ -64,7 +64,7 @@ impl Shop {
         self.command(args).output().await.unwrap()
     }
 
-    /// The restart, while a kubelet makes every pod ready and lets every leaving one go.
+    /// Runs the restart while a kubelet makes every pod ready and ends every deleted one.
     async fn restart_with_a_kubelet(&self, args: &[&str]) -> Output {
         let restart = self.restart(args);
         tokio::select! {
@@ -112,7 +112,7 @@ impl Shop {
             "-p",
             &patch,
         ];
-        // It may be gone by now.
+        // The pod may be gone already.
         let _ = self.control_plane.run_kubectl(&args, "").await;
     }
 
@@ -136,7 +136,7 @@ impl Shop {
         self.apply(&object).await;
     }
 
-    /// Until every pod that is wanted is there and ready.
+    /// Waits until every wanted pod exists and is ready.
     async fn settle(&self, what: &str) {
         let wait = async {
             let timeout = format!("--timeout={}s", PATIENCE.as_secs());
@@ -196,7 +196,7 @@ async fn new_pods_of_every_kind_are_waited_for_until_they_are_ready() {
         assert_eq!(stamps.len(), 2, "{app}");
         assert!(stamps.iter().all(Value::is_string), "{app}: {stamps:?}");
     }
-    // What kubectl asks of the same object is answered alike.
+    // `kubectl rollout status` agrees about the same object.
     shop.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"])
         .await;
 }
@@ -325,7 +325,7 @@ async fn what_would_not_roll_is_refused_and_nothing_is_written() {
         ("lease.coordination.k8s.io/x", 3, "there is no lease/x"),
     ];
     for (target, code, says) in table {
-        // One that could be restarted stands beside it, and is not.
+        // A restartable workload is named beside it, and is not restarted.
         let output = shop.restart(&["deployment/web", target]).await;
         let text = said(&output);
         assert_eq!(output.status.code(), Some(code), "{target}: {text}");
@@ -377,7 +377,7 @@ async fn any_kind_with_a_pod_template_is_restarted_and_judged_by_its_pods() {
     shop.kubectl(&["create", "sa", "default", "--dry-run=client", "-o", "name"])
         .await;
 
-    // Its controller is the test: it makes the pod of the new template once that is there.
+    // The test acts as the controller: it creates the pod of the new template once that exists.
     let controller = async {
         loop {
             let roll = shop.get(&["rolls", "api"]).await;
@@ -407,8 +407,8 @@ async fn any_kind_with_a_pod_template_is_restarted_and_judged_by_its_pods() {
 #[tokio::test]
 async fn who_may_not_patch_is_told_so_and_ends_with_5() {
     let control_plane = ControlPlane::builder()
-        .controllers([])
-        .user("reader-token", "reader", &[])
+        .with_controllers([])
+        .with_user("reader-token", "reader", &[])
         .start()
         .await
         .unwrap();

@@ -1,8 +1,8 @@
-//! What a `dogwatch controller` costs at which 1,000 hosts wait for the lock, and how they are served:
-//! a process of its own against a real API server, asked over HTTP.
+//! Measures a `dogwatch controller` at which 1,000 hosts wait for the lock: its cost, and the order
+//! in which it serves them. It is a process of its own against a real API server, called over HTTP.
 //!
-//! `WAITERS` says how many wait, `SERVED` how many of them are served; then the others hang up at
-//! once. `DOGWATCH` names a program that is built already.
+//! `WAITERS` sets how many hosts wait, `SERVED` how many of them are served; then the others hang
+//! up at once. `DOGWATCH` names a program that is already built.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the bench")]
 
@@ -19,9 +19,9 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::task::JoinSet;
 
 const WAITERS: usize = 1_000;
-/// How long they are left alone before the memory is read.
+/// The pause before the memory is read.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
-/// How long anything awaited may take.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 #[tokio::main(flavor = "current_thread")]
@@ -29,10 +29,10 @@ async fn main() {
     let waiters = number_of("WAITERS", WAITERS);
     let served = number_of("SERVED", waiters);
     let program = program().await;
-    let plane = ControlPlane::builder().controllers([]).start().await;
+    let plane = ControlPlane::builder().with_controllers([]).start().await;
     let plane = plane.expect("the control plane starts");
     install(&plane, &program).await;
-    let controller = Controller::start(&program, plane.kubeconfig()).await;
+    let controller = Controller::start(&program, plane.admin_kubeconfig()).await;
     controller.call("lock", "first").await;
     eprintln!("nobody waits: {:.1} MiB", controller.resident("VmRSS:"));
     let (told, mut turns) = mpsc::unbounded_channel();
@@ -56,18 +56,17 @@ fn number_of(name: &str, default: usize) -> usize {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
-/// One host's turn.
 struct Turn {
     number: usize,
-    /// When it was told that it holds.
+    /// When the host was answered that it holds the lock.
     won: Instant,
     /// When it asked to unlock.
     leaving: Instant,
-    /// When that was answered.
+    /// When the unlock was answered.
     left: Instant,
 }
 
-/// Builds what users get, but for the time that it takes to make it small.
+/// Builds the release program, but without the steps that take long and only reduce its size.
 async fn program() -> PathBuf {
     if let Some(built) = std::env::var_os("DOGWATCH") {
         return built.into();
@@ -94,7 +93,7 @@ async fn program() -> PathBuf {
     built.expect("cargo names what it has built")
 }
 
-/// Dogwatch's kinds and its namespace.
+/// Installs Dogwatch's CRDs and its namespace.
 async fn install(plane: &ControlPlane, program: &Path) {
     let words = [
         "manifests",
@@ -112,7 +111,7 @@ async fn install(plane: &ControlPlane, program: &Path) {
     plane.run_kubectl(&established, "").await.unwrap();
 }
 
-/// What the hosts that went away held is free again.
+/// Waits until the lock that the departed hosts held is free again.
 async fn until_free(plane: &ControlPlane) {
     let get = "get lease dogwatch-default-0 -n dogwatch -o jsonpath={.spec.holderIdentity}";
     let words: Vec<&str> = get.split(' ').collect();
@@ -133,7 +132,7 @@ struct Controller {
 }
 
 impl Controller {
-    /// Starts one; it serves when this returns.
+    /// Starts a controller and waits until it serves.
     async fn start(program: &Path, kubeconfig: &Path) -> Self {
         let mut child = Command::new(program)
             .env_clear()
@@ -159,7 +158,7 @@ impl Controller {
         }
     }
 
-    /// So many hosts that ask one after the other, and when each did.
+    /// Starts hosts that ask one after the other. Returns when each asked.
     async fn many(&self, hosts: usize, told: UnboundedSender<Turn>) -> (JoinSet<()>, Vec<Instant>) {
         let mut waiting = JoinSet::new();
         let mut came = Vec::with_capacity(hosts);
@@ -171,7 +170,7 @@ impl Controller {
                 let (won, leaving) = (Instant::now(), Instant::now());
                 call(&address, "unlock", &host).await;
                 let left = Instant::now();
-                // Nobody listens once enough were served.
+                // The receiver is dropped once enough hosts were served.
                 let _ = told.send(Turn {
                     number,
                     won,
@@ -217,7 +216,7 @@ impl Controller {
     }
 }
 
-/// Where it serves the lock and its metrics. What it logs later goes nowhere, as where nobody reads it.
+/// The addresses of the lock API and of the metrics. The rest of the log is read and dropped.
 async fn addresses(log: ChildStderr) -> (String, String) {
     let mut lines = BufReader::new(log).lines();
     let (mut lock, mut metrics) = (None, None);
@@ -287,7 +286,7 @@ fn report(turns: &[Turn], came: &[Instant]) {
     );
 }
 
-/// The longest that anybody came after one who was served later.
+/// The longest time by which a host asked after one that was served later.
 fn worst_inversion(turns: &[Turn], came: &[Instant]) -> Duration {
     let mut latest = came[0];
     let early = turns.iter().map(|turn| {
@@ -297,7 +296,6 @@ fn worst_inversion(turns: &[Turn], came: &[Instant]) -> Duration {
     early.max().unwrap_or_default()
 }
 
-/// One line of `cargo xtask bench`'s table.
 fn figure(what: &str, measured: &str, reach: &str, kept: bool) {
     let line = json!({ "what": what, "measured": measured, "reach": reach, "kept": kept });
     println!("{line}");

@@ -1,84 +1,73 @@
-//! What every component of the controller is given.
+//! The shared context that the controller gives to every component.
 
-use dogwatch_core::reboot::Config;
+use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::Client;
-use dogwatch_process::clock::Clock;
+use dogwatch_process::clock::ProcessClock;
 use tokio::sync::watch;
 
-use crate::board::Board;
-use crate::cluster::Cluster;
-use crate::leader::Leadership;
-use crate::metrics::Metrics;
+use crate::cluster_views::ClusterViewReceiver;
+use crate::health_registry::HealthRegistry;
+use crate::leader::LeadershipHandle;
+use crate::metrics::MetricsRegistry;
 
-/// What every component is given. Clones are the same.
 #[derive(Clone)]
-pub struct Context {
-    /// The API server.
+pub struct ControllerContext {
     pub client: Client,
-    /// Dogwatch's namespace.
     pub namespace: String,
-    /// The process' one clock.
-    pub clock: Clock,
-    /// What the flags say; a policy goes before them.
-    pub flags: Config,
-    /// This process: random, no other process ever had it. Part of run ids and holder identities.
+    pub clock: ProcessClock,
+    /// What the flags say. A policy overrides them.
+    pub flags: RebootConfig,
+    /// Random; no other process ever had it. Part of run ids and holder identities.
     pub process: String,
-    /// Whether this process leads now. A component that acts for the whole cluster asks before
+    /// Whether this process leads now. A component that acts for the whole cluster checks it before
     /// each write.
-    pub leadership: Leadership,
-    /// The cluster as the process' one set of watches shows it.
-    pub cluster: Cluster,
-    /// What `/metrics` shows.
-    pub metrics: Metrics,
-    /// What `/healthz` and `/readyz` say.
-    pub board: Board,
-    /// When to end.
-    pub stop: Stop,
+    pub leadership: LeadershipHandle,
+    pub cluster: ClusterViewReceiver,
+    pub metrics: MetricsRegistry,
+    /// What `/healthz` and `/readyz` report.
+    pub health: HealthRegistry,
+    pub stop: StopSignal,
 }
 
-impl Context {
-    /// Does this work whenever this process leads, until it is told to stop.
-    pub(crate) async fn while_leading<W>(&self, mut work: impl FnMut() -> W)
+impl ControllerContext {
+    /// Runs `work` whenever this process leads, until the process stops.
+    pub(crate) async fn run_while_leading<W>(&self, mut work: impl FnMut() -> W)
     where
         W: Future<Output = ()>,
     {
         let work = |_| work();
-        self.leadership.while_leading(&self.stop, work).await;
+        self.leadership.run_while_leading(&self.stop, work).await;
     }
 }
 
-/// Told once, when the process is to end: components then finish what they are at, within
-/// [`crate::run::FINISH_WITHIN`].
+/// Fires once, when the process stops: components then finish what they have begun, within
+/// [`crate::run::FINISH_TIMEOUT`].
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<bool>);
+pub struct StopSignal(watch::Receiver<bool>);
 
-/// Who says so.
 #[derive(Debug)]
-pub struct Stopper(watch::Sender<bool>);
+pub struct StopTrigger(watch::Sender<bool>);
 
-impl Stop {
-    /// A signal that was not given yet.
-    pub fn new() -> (Stopper, Stop) {
+impl StopSignal {
+    pub fn new() -> (StopTrigger, StopSignal) {
         let (sender, receiver) = watch::channel(false);
-        (Stopper(sender), Stop(receiver))
+        (StopTrigger(sender), StopSignal(receiver))
     }
 
-    /// Whether it was given.
-    pub fn is_told(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until it is given. A stopper that is gone has given it.
-    pub async fn told(&self) {
+    /// Waits for the signal. A dropped [`StopTrigger`] counts as a signal.
+    pub async fn wait_for_stop(&self) {
         let mut told = self.0.clone();
-        // Only fails when the stopper is gone.
+        // Only fails when the trigger is dropped.
         let _ = told.wait_for(|told| *told).await;
     }
 }
 
-impl Stopper {
-    /// Gives it.
-    pub fn stop(&self) {
+impl StopTrigger {
+    pub fn signal_stop(&self) {
         self.0.send_replace(true);
     }
 }

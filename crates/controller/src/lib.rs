@@ -1,23 +1,25 @@
-//! The controller: what watches over all nodes, and what serves hosts that run no coordinator.
+//! The controller: what no single node can do, and the lock API for hosts that run no coordinator.
 //!
-//! **For:** `dogwatch controller`. One loop finishes what a coordinator that never came back cannot
-//! finish, one tells what each policy governs, one serves the reboot lock over HTTP.
-//! **May touch:** the API server through `dogwatch-k8s`, and the listeners it is told to open.
-//! **Promises:** whoever acts on the cluster leads by Lease while it does; the lock API runs on every
-//! replica, for the lock itself keeps its rules; each loop decides in `dogwatch-core`.
+//! **For:** `dogwatch controller`. Its components are the healer, policy status, maintenance
+//! markers, the lock API, host power, remediation and schedules.
+//! **May touch:** the API server through `dogwatch-k8s`, BMCs through `dogwatch-bmc`, and the
+//! listeners that its flags name.
+//! **Promises:** a component that acts on the cluster does so only while its process holds the
+//! leader Lease. The lock API runs on every replica, because the lock keeps its own rules. Each
+//! loop decides in `dogwatch-core`.
 
-pub mod board;
-pub mod cluster;
+pub mod cluster_views;
 mod context;
-pub mod handshake;
 pub mod healer;
+pub mod health_registry;
 pub mod leader;
 pub mod lock;
+pub mod maintenance_markers;
 pub mod metrics;
 pub mod policy_status;
 pub mod power;
-pub mod remedy;
+pub mod remediation;
 pub mod run;
 pub mod schedule;
 
-pub use context::{Context, Stop, Stopper};
+pub use context::{ControllerContext, StopSignal, StopTrigger};

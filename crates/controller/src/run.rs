@@ -1,7 +1,8 @@
-//! The process: its parts wired together, from the start to the last release.
+//! Runs the controller's process: starts its components, and stops them in order.
 //!
-//! Told to stop, the components finish first, while the lead is still held; then the Lease is given
-//! back, so that another replica takes over at once and never beside us.
+//! When the process is stopped, the components finish first, while the lead is still held. Then the
+//! Lease is released, so that another replica takes over at once, but never while this one still
+//! acts.
 
 mod lock_thread;
 
@@ -9,113 +10,109 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_api::{CONTROLLER, LOCK_API};
-use dogwatch_core::admission::{not_in_force, unknown_account};
-use dogwatch_core::heal;
-use dogwatch_core::leader::Elector;
-use dogwatch_core::reboot::Config;
+use dogwatch_api::{CONTROLLER, LOCK_API_ACCOUNT};
+use dogwatch_core::admission::{describe_unknown_account, list_unenforced_policies};
+
+use dogwatch_core::leader::LeaderElector;
+use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::leader::LeaderClient;
-use dogwatch_k8s::{Client, Kind, admission};
-use dogwatch_process::clock::Clock;
-use dogwatch_process::http::{HttpError, Server};
-use dogwatch_process::jitter::Jitter;
-use dogwatch_process::listen::Listen;
+use dogwatch_k8s::{ApiErrorKind, Client, admission};
+use dogwatch_process::clock::ProcessClock;
+use dogwatch_process::http::{HealthServer, HttpError};
+use dogwatch_process::jitter::JitterSource;
+use dogwatch_process::listen::ListenAddress;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use crate::board::Board;
-use crate::cluster::{Cluster, Showing};
-use crate::leader::{Election, Leadership};
-use crate::lock::engine::Gatekeeper;
+use crate::cluster_views::{ClusterViewPublisher, ClusterViewReceiver};
+use crate::health_registry::HealthRegistry;
+use crate::leader::{LeaderElection, LeadershipHandle};
+use crate::lock::engine::GateChecker;
 use crate::lock::http;
-use crate::metrics::Metrics;
+use crate::metrics::MetricsRegistry;
 use crate::power;
-use crate::{Context, Stop, Stopper, handshake, healer, policy_status, remedy, schedule};
+use crate::{
+    ControllerContext, StopSignal, StopTrigger, healer, maintenance_markers, policy_status,
+    remediation, schedule,
+};
 
-/// How long components may take to finish once they are told to stop. The Deployment's
+/// How long components may take to finish once the process stops. The Deployment's
 /// `terminationGracePeriodSeconds` is longer. Source: specification §2.7.
-pub const FINISH_WITHIN: Duration = Duration::from_secs(20);
+pub const FINISH_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long after an API server that was away is asked again.
-const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// The retry interval while the API server does not answer.
+const API_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What one replica may be made of. Source: specification §7.
+/// A component of one replica. Source: specification §7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Component {
-    /// What leads: the healer, and the status of policies.
+pub enum ControllerComponent {
+    /// The healer, policy status and maintenance markers, on the leader.
     Healer,
-    /// The lock over HTTP, on every replica. Strangers reach it: it runs best as a program of its own.
+    /// The lock API, on every replica. Strangers can connect to it: it runs best as a process of
+    /// its own.
     Lock,
-    /// The power of BareMetalHosts, by the one that leads.
+    /// The power of BareMetalHosts, on the leader.
     Power,
-    /// Failed machines are proved off and come back, by the one that leads; needs [`Component::Power`].
+    /// Remediation of failed machines, on the leader; needs [`ControllerComponent::Power`].
     Remediation,
 }
 
-impl Component {
-    /// Whether it acts for the whole cluster, so that only one replica may.
-    fn needs_a_leader(self) -> bool {
+impl ControllerComponent {
+    /// Whether the component acts for the whole cluster, so that only one replica may run it.
+    fn needs_leader(self) -> bool {
         match self {
-            Component::Healer | Component::Power | Component::Remediation => true,
-            Component::Lock => false,
+            ControllerComponent::Healer
+            | ControllerComponent::Power
+            | ControllerComponent::Remediation => true,
+            ControllerComponent::Lock => false,
         }
     }
 
-    /// Whether it looks at Nodes and Leases.
-    fn needs_the_cluster(self) -> bool {
+    /// Whether the component reads Nodes and Leases from the watches.
+    fn needs_cluster_watch(self) -> bool {
         match self {
-            Component::Healer | Component::Remediation => true,
-            Component::Lock | Component::Power => false,
+            ControllerComponent::Healer | ControllerComponent::Remediation => true,
+            ControllerComponent::Lock | ControllerComponent::Power => false,
         }
     }
 }
 
-/// What a process is started with.
-pub struct Setup {
-    /// The API server.
+pub struct ControllerSetup {
     pub client: Client,
-    /// The same, with connections of its own, for the lock's thread.
+    /// The same API server with connections of its own, for the lock's thread.
     pub lock_client: Client,
-    /// Dogwatch's namespace.
     pub namespace: String,
-    /// The process' one clock.
-    pub clock: Clock,
-    /// What the flags say of nodes; a policy goes before them.
-    pub flags: Config,
+    pub clock: ProcessClock,
+    /// What the flags say about nodes. A policy overrides them.
+    pub flags: RebootConfig,
     /// Random: letters, digits and dashes, at most 40. No other process ever had it.
     pub process: String,
-    /// What runs.
-    pub components: BTreeSet<Component>,
-    /// Where metrics and probes are served.
-    pub listen: Listen,
-    /// Where the kubelet's probes are served, and nothing else.
-    pub probe_listen: Listen,
-    /// Where the lock is served, and to whom.
-    pub lock: http::Config,
-    /// How the power of hosts is kept.
-    pub power: power::Settings,
-    /// How failed machines are remediated.
-    pub remediation: dogwatch_core::remedy::Config,
-    /// Asks the Prometheus gates of policies that rule hosts of the lock API.
-    pub gatekeeper: Arc<dyn Gatekeeper>,
+    pub components: BTreeSet<ControllerComponent>,
+    /// The address for metrics and probes.
+    pub listen: ListenAddress,
+    /// The address for the kubelet's probes, and nothing else.
+    pub probe_listen: ListenAddress,
+    pub lock: http::LockApiConfig,
+    pub power: power::PowerSettings,
+    pub remediation: dogwatch_core::remediation::RemediationConfig,
+    /// Asks the Prometheus gates of policies that apply to hosts of the lock API.
+    pub gate_checker: Arc<dyn GateChecker>,
 }
 
-/// Why it does not run.
+/// Why the process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The metrics' socket.
     #[error(transparent)]
     Metrics(#[from] HttpError),
     /// The lock's sockets and certificates.
     #[error(transparent)]
-    Lock(#[from] http::StartError),
-    /// The lock's thread.
+    Lock(#[from] http::LockApiStartError),
     #[error("cannot start a thread for the lock")]
     Thread(#[source] std::io::Error),
-    /// A component ended by itself: a defect, and nothing that another try here would mend.
+    /// A component ended by itself: a defect, which a retry would not cure.
     #[error("{0} ended unexpectedly")]
     Ended(&'static str),
 }
@@ -123,13 +120,16 @@ pub enum RunError {
 /// Runs until `stop` is ready and everything is finished.
 ///
 /// # Errors
-/// What is wrong at the start; later, only a defect.
-pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), RunError> {
-    let (stopper, stopped) = Stop::new();
-    let (terms, leadership) = Leadership::new(setup.clock.clone());
-    let (showing, cluster) = Cluster::new();
-    let metrics = Metrics::default();
-    let context = Context {
+/// At the start: sockets, certificates or the lock's thread. Later: only a defect.
+pub async fn run_controller(
+    setup: ControllerSetup,
+    stop: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let (stopper, stopped) = StopSignal::new();
+    let (terms, leadership) = LeadershipHandle::new(setup.clock.clone());
+    let (showing, cluster) = ClusterViewReceiver::new();
+    let metrics = MetricsRegistry::default();
+    let context = ControllerContext {
         client: setup.client,
         namespace: setup.namespace,
         clock: setup.clock,
@@ -137,62 +137,64 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) -> Result<(), Run
         process: setup.process,
         leadership,
         cluster,
-        board: Board::new(metrics.clone()),
+        health: HealthRegistry::new(metrics.clone()),
         metrics,
         stop: stopped,
     };
-    if let Some(server) = Server::bind(&setup.listen).await? {
+    if let Some(server) = HealthServer::bind(&setup.listen).await? {
         info!(address = %server.address(), "serves /metrics, /healthz and /readyz");
-        tokio::spawn(server.serve(context.board.clone()));
+        tokio::spawn(server.serve_forever(context.health.clone()));
     }
-    if let Some(server) = Server::bind_probes(&setup.probe_listen).await? {
+    if let Some(server) = HealthServer::bind_probes(&setup.probe_listen).await? {
         info!(address = %server.address(), "serves the kubelet's probes");
-        tokio::spawn(server.serve(context.board.clone()));
+        tokio::spawn(server.serve_forever(context.health.clone()));
     }
-    tokio::spawn(say_weak_admission(
+    tokio::spawn(warn_weak_admission(
         context.clone(),
         setup.components.clone(),
     ));
-    let jitter = Jitter::of(&context.process);
+    let jitter = JitterSource::of_process(&context.process);
     let mut components = JoinSet::new();
-    if setup.components.contains(&Component::Lock) {
-        let context = Context {
+    if setup.components.contains(&ControllerComponent::Lock) {
+        let context = ControllerContext {
             client: setup.lock_client,
             ..context.clone()
         };
-        let lock = lock_thread::start(context, setup.lock, setup.gatekeeper).await?;
-        components.spawn(named("the lock", lock));
+        let lock = lock_thread::start_lock_thread(context, setup.lock, setup.gate_checker).await?;
+        components.spawn(run_named("the lock", lock));
     }
-    let (last_stopper, last_stop) = Stop::new();
+    let (last_stopper, last_stop) = StopSignal::new();
     let mut election = JoinSet::new();
     let parts = &setup.components;
-    if parts.iter().any(|part| part.needs_the_cluster()) {
+    if parts.iter().any(|part| part.needs_cluster_watch()) {
         watch_cluster(&context, showing, jitter.clone());
     }
-    let leading = leading(&context, parts, setup.power, setup.remediation);
+    let leading = leading_components(&context, parts, setup.power, setup.remediation);
     for (name, part) in leading {
-        components.spawn(named(name, part));
+        components.spawn(run_named(name, part));
     }
-    if parts.iter().any(|part| part.needs_a_leader()) {
-        election.spawn(lead(&context, terms, jitter).run(last_stop));
+    if parts.iter().any(|part| part.needs_leader()) {
+        election.spawn(build_election(&context, terms, jitter).run(last_stop));
     }
     let ended = tokio::select! {
         () = stop => Ok(()),
-        Some(part) = components.join_next() => Err(ended(part)),
+        Some(part) = components.join_next() => Err(unexpected_end(part)),
         Some(_) = election.join_next() => Err(RunError::Ended("the election")),
     };
-    finish(stopper, components, last_stopper, election).await;
+    stop_components(stopper, components, last_stopper, election).await;
     ended
 }
 
-/// A policy that limits nobody says nothing itself.
-async fn say_weak_admission(context: Context, parts: BTreeSet<Component>) {
+/// Warns of admission policies that restrict nobody, because nothing else reports them.
+async fn warn_weak_admission(context: ControllerContext, parts: BTreeSet<ControllerComponent>) {
     let gaps = loop {
         match admission_gaps(&context, &parts).await {
             Ok(gaps) => break gaps,
-            Err(error) if error.kind() == Kind::Transient => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) if error.kind() == ApiErrorKind::Transient => {
+                tokio::time::sleep(API_RETRY_INTERVAL).await;
+            }
             Err(error) => {
-                let error = error.in_words();
+                let error = error.error_chain();
                 info!(
                     error,
                     "cannot look whether the admission policies are in force"
@@ -207,130 +209,143 @@ async fn say_weak_admission(context: Context, parts: BTreeSet<Component>) {
 }
 
 async fn admission_gaps(
-    context: &Context,
-    parts: &BTreeSet<Component>,
+    context: &ControllerContext,
+    parts: &BTreeSet<ControllerComponent>,
 ) -> Result<Vec<String>, dogwatch_k8s::Error> {
-    let user = admission::user(&context.client).await?.unwrap_or_default();
-    if parts.iter().all(|part| *part == Component::Lock) {
-        // It has no right to look at policies, and the controller says what is wrong with them.
-        let unknown = unknown_account(&user, LOCK_API, &context.namespace);
+    let user = admission::read_own_user(&context.client)
+        .await?
+        .unwrap_or_default();
+    if parts.iter().all(|part| *part == ControllerComponent::Lock) {
+        // The lock API's account may not read admission policies; the controller reports what is
+        // wrong with them.
+        let unknown = describe_unknown_account(&user, LOCK_API_ACCOUNT, &context.namespace);
         return Ok(unknown.into_iter().collect());
     }
-    let unknown = unknown_account(&user, CONTROLLER, &context.namespace);
-    let policies = admission::policies(&context.client).await?;
-    let weak = policies.iter().flat_map(not_in_force);
+    let unknown = describe_unknown_account(&user, CONTROLLER, &context.namespace);
+    let policies = admission::list_admission_policies(&context.client).await?;
+    let weak = policies.iter().flat_map(list_unenforced_policies);
     Ok(unknown.into_iter().chain(weak).collect())
 }
 
-type Part = (&'static str, BoxFuture<'static, ()>);
+type NamedComponent = (&'static str, BoxFuture<'static, ()>);
 
-/// What acts only while this process leads, each with its name. It ends when the context's stop is told.
-pub fn leading(
-    context: &Context,
-    parts: &BTreeSet<Component>,
-    power: power::Settings,
-    remediation: dogwatch_core::remedy::Config,
-) -> Vec<Part> {
-    let mut leading: Vec<Part> = Vec::new();
-    if parts.contains(&Component::Healer) {
-        let policies = policy_status::run(context.clone());
+/// The components that act only while this process leads, each with its name. They end when the
+/// context's `stop` fires.
+pub fn leading_components(
+    context: &ControllerContext,
+    parts: &BTreeSet<ControllerComponent>,
+    power: power::PowerSettings,
+    remediation: dogwatch_core::remediation::RemediationConfig,
+) -> Vec<NamedComponent> {
+    let mut leading: Vec<NamedComponent> = Vec::new();
+    if parts.contains(&ControllerComponent::Healer) {
+        let policies = policy_status::run_policy_status(context.clone());
         leading.push(("the status of policies", policies.boxed()));
-        let healing = heal::Config {
+        let healing = dogwatch_core::healer::HealerConfig {
             flags: context.flags.clone(),
-            ..heal::Config::default()
+            ..dogwatch_core::healer::HealerConfig::default()
         };
-        leading.push(("the healer", healer::run(context.clone(), healing).boxed()));
+        leading.push((
+            "the healer",
+            healer::run_healer(context.clone(), healing).boxed(),
+        ));
     }
-    if parts.iter().any(|part| part.needs_the_cluster()) {
-        let telling = handshake::run(context.clone());
+    if parts.iter().any(|part| part.needs_cluster_watch()) {
+        let telling = maintenance_markers::run_maintenance_markers(context.clone());
         leading.push(("the handshake with other health checks", telling.boxed()));
     }
-    if parts.contains(&Component::Remediation) {
-        let settings = remedy::Settings {
+    if parts.contains(&ControllerComponent::Remediation) {
+        let settings = remediation::RemediationSettings {
             config: remediation,
             power: power.board.clone(),
             power_config: power.config,
-            board: remedy::RemediationBoard::default(),
+            board: remediation::RemediationRegistry::default(),
         };
-        let remediation = remedy::run(context.clone(), settings);
+        let remediation = remediation::run_remediation(context.clone(), settings);
         leading.push(("remediation", remediation.boxed()));
     }
-    if parts.contains(&Component::Power) {
-        leading.push(("power control", power::run(context.clone(), power).boxed()));
+    if parts.contains(&ControllerComponent::Power) {
+        leading.push((
+            "power control",
+            power::run_power_controller(context.clone(), power).boxed(),
+        ));
     }
-    if parts.iter().any(|part| part.needs_a_leader()) {
-        leading.push(("the schedules", schedule::run(context.clone()).boxed()));
+    if parts.iter().any(|part| part.needs_leader()) {
+        leading.push((
+            "the schedules",
+            schedule::run_schedules(context.clone()).boxed(),
+        ));
     }
     leading
 }
 
-/// Watches end with the runtime: nothing of theirs is worth waiting for.
-fn watch_cluster(context: &Context, showing: Showing, jitter: Jitter) {
+/// The watches end with the runtime: a stop need not wait for them.
+fn watch_cluster(context: &ControllerContext, showing: ClusterViewPublisher, jitter: JitterSource) {
     let watches = ClusterWatch::new(context.client.clone(), &context.namespace, move || {
-        jitter.draw()
+        jitter.next_fraction()
     });
-    tokio::spawn(showing.run(watches));
-    tokio::spawn(say_when_synced(context.clone()));
+    tokio::spawn(showing.publish_watched_views(watches));
+    tokio::spawn(report_when_synced(context.clone()));
 }
 
-/// First what acts, then what gives it the right to.
-async fn finish(
-    components_stop: Stopper,
+/// Stops the components first, then the election that gives them the right to act.
+async fn stop_components(
+    components_stop: StopTrigger,
     mut components: JoinSet<&'static str>,
-    election_stop: Stopper,
+    election_stop: StopTrigger,
     mut election: JoinSet<()>,
 ) {
     info!("told to stop");
-    components_stop.stop();
+    components_stop.signal_stop();
     let all = async { while components.join_next().await.is_some() {} };
-    if tokio::time::timeout(FINISH_WITHIN, all).await.is_err() {
+    if tokio::time::timeout(FINISH_TIMEOUT, all).await.is_err() {
         warn!("some parts did not finish in time; what they left is healed by whoever leads next");
         components.shutdown().await;
     }
-    election_stop.stop();
+    election_stop.signal_stop();
     while election.join_next().await.is_some() {}
 }
 
-async fn named(name: &'static str, part: impl Future<Output = ()>) -> &'static str {
+async fn run_named(name: &'static str, part: impl Future<Output = ()>) -> &'static str {
     part.await;
     name
 }
 
-fn ended(part: Result<&'static str, tokio::task::JoinError>) -> RunError {
+fn unexpected_end(part: Result<&'static str, tokio::task::JoinError>) -> RunError {
     RunError::Ended(part.unwrap_or("a part of it"))
 }
 
-fn lead(
-    context: &Context,
-    terms: tokio::sync::watch::Sender<Option<dogwatch_core::leader::Term>>,
-    jitter: Jitter,
-) -> Election {
-    let elector = Elector::new(context.process.clone(), jitter.draw());
+fn build_election(
+    context: &ControllerContext,
+    terms: tokio::sync::watch::Sender<Option<dogwatch_core::leader::LeaderTerm>>,
+    jitter: JitterSource,
+) -> LeaderElection {
+    let elector = LeaderElector::new(context.process.clone(), jitter.next_fraction());
     let lease = LeaderClient::new(
         context.client.clone(),
         &context.namespace,
         context.process.clone(),
     );
-    Election::new(
+    LeaderElection::new(
         elector,
         lease,
         context.clock.clone(),
         terms,
         context.metrics.clone(),
-        context.board.heart("election"),
-        move || jitter.draw(),
+        context.health.heartbeat_of("election"),
+        move || jitter.next_fraction(),
     )
 }
 
-/// Ready once the watches are in sync, leading or not: the one that takes over must not begin to
-/// look only then.
-async fn say_when_synced(context: Context) {
-    const PART: &str = "watches";
+/// Sets readiness once the watches are in sync, on the leader and on the others: a new leader must
+/// not begin to watch only when it takes over.
+async fn report_when_synced(context: ControllerContext) {
+    const READINESS_PART: &str = "watches";
     let mut cluster = context.cluster.clone();
-    let mut view = cluster.view();
+    let mut view = cluster.current_view();
     while !view.synced {
         let trouble: Vec<String> = view
-            .trouble
+            .errors
             .iter()
             .map(|(what, why)| format!("{what}: {why}"))
             .collect();
@@ -338,10 +353,10 @@ async fn say_when_synced(context: Context) {
             [] => "not in sync yet".to_owned(),
             some => format!("not in sync yet ({})", some.join("; ")),
         };
-        context.board.ready(PART, Err(why));
-        view = cluster.next().await;
+        context.health.set_readiness(READINESS_PART, Err(why));
+        view = cluster.next_view().await;
     }
-    context.board.ready(PART, Ok(()));
+    context.health.set_readiness(READINESS_PART, Ok(()));
     info!(
         nodes = view.nodes.len(),
         policies = view.policy_objects.len(),

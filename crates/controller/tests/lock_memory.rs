@@ -1,5 +1,5 @@
-//! What strangers cost the lock API. A test program of its own, with one test: memory is the process'.
-//! Source: specification §6.
+//! Measures the memory that strangers cost the lock API. A test program of its own with one test,
+//! because memory is counted for the whole process. Source: specification §6.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -10,63 +10,65 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_controller::lock::http::{Access, Config, LockAuth, Nobody, Parts, Protocol, Server};
+use dogwatch_controller::lock::http::{
+    LockAccess, LockApiConfig, LockApiDeps, LockApiServer, LockAuthMode, LockProtocol,
+    NoRequestMetrics,
+};
 use dogwatch_controller::lock::service::{
-    Client, LockAnswer, LockRequest, LockService, UnlockAnswer,
+    LockAnswer, LockRequest, LockRequester, LockService, UnlockAnswer,
 };
 use dogwatch_k8s::Error;
-use dogwatch_k8s::access::Caller;
+use dogwatch_k8s::access::ApiCaller;
 use futures::future::{BoxFuture, pending};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-/// What one may cost before it is known. Source: specification §6.
+/// Bytes that one caller may cost before it is authenticated. Source: specification §6.
 const MOST: usize = 16 * 1024;
 
-/// Below what many hosts let a process open: each is a socket at both ends here.
+/// Fewer files than many hosts let a process open: each stranger is a socket at both ends here.
 const STRANGERS: usize = 400;
 
-/// An API server that has not said yet whose token it is.
+/// An API server that never answers whose token it is.
 struct Silent;
 
-impl Access for Silent {
-    fn owner(&self, _: String) -> BoxFuture<'static, Result<Option<Caller>, Error>> {
+impl LockAccess for Silent {
+    fn find_token_owner(&self, _: String) -> BoxFuture<'static, Result<Option<ApiCaller>, Error>> {
         Box::pin(pending())
     }
-    fn may_lock(&self, _: Caller, _: String) -> BoxFuture<'static, Result<bool, Error>> {
+    fn may_lock(&self, _: ApiCaller, _: String) -> BoxFuture<'static, Result<bool, Error>> {
         Box::pin(async { Ok(false) })
     }
 }
 
-/// Is never asked.
 struct Unreached;
 
 impl LockService for Unreached {
-    fn lock(&self, _: LockRequest) -> BoxFuture<'static, LockAnswer> {
+    fn lock_host(&self, _: LockRequest) -> BoxFuture<'static, LockAnswer> {
         Box::pin(pending())
     }
-    fn unlock(&self, _: Client) -> BoxFuture<'static, UnlockAnswer> {
+    fn unlock_host(&self, _: LockRequester) -> BoxFuture<'static, UnlockAnswer> {
         Box::pin(pending())
     }
 }
 
 async fn started() -> SocketAddr {
-    let mut config = Config::new("127.0.0.1:0".parse().unwrap(), LockAuth::Kubernetes);
-    // What they cost is looked at, and not for how long.
+    let mut config = LockApiConfig::new("127.0.0.1:0".parse().unwrap(), LockAuthMode::Kubernetes);
+    // The test measures the cost of strangers, so the time limit must not end them.
     config.limits.body = Duration::from_mins(10);
     config.limits.idle_per_peer = 2 * STRANGERS;
-    let parts = Parts {
+    let parts = LockApiDeps {
         service: Arc::new(Unreached),
         access: Arc::new(Silent),
-        record: Arc::new(Nobody),
+        record: Arc::new(NoRequestMetrics),
     };
-    let server = Server::bind(config, parts).await.unwrap();
-    let address = server.address(Protocol::Api).unwrap();
-    tokio::spawn(server.serve(pending()));
+    let server = LockApiServer::bind(config, parts).await.unwrap();
+    let address = server.address_of(LockProtocol::Api).unwrap();
+    tokio::spawn(server.serve_until(pending()));
     address
 }
 
-/// Resident, in bytes.
+/// Resident memory, in bytes.
 fn memory() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -74,7 +76,8 @@ fn memory() -> usize {
     words.nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// As much as is taken of a header and of a body, the body a byte at a time, and never its end.
+/// Sends as much of a header and a body as the server reads, the body a byte at a time, and never
+/// ends it.
 async fn stranger(address: SocketAddr, body: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
@@ -91,7 +94,7 @@ async fn stranger(address: SocketAddr, body: &[u8]) -> TcpStream {
 async fn before_a_caller_is_known_it_costs_at_most_16_kib() {
     let address = started().await;
     let body = "1\r\nX\r\n".repeat(4_000);
-    // What is made once, for the first of them.
+    // Allocates what is needed once, before the measurement.
     let first = strangers(address, &body, 20).await;
     settle().await;
     let before = memory();
@@ -110,7 +113,8 @@ async fn strangers(address: SocketAddr, body: &str, count: usize) -> Vec<TcpStre
     all
 }
 
-/// Everything that was sent is read: there is one thread, and it has nothing left to do.
+/// Waits until the server has read everything that was sent: there is one thread, and it has
+/// nothing left to do.
 async fn settle() {
     for _ in 0..10_000 {
         tokio::task::yield_now().await;

@@ -1,6 +1,5 @@
-//! The coordinator's own figures of specification §9, on the program as it is shipped and against a
-//! real API server: how soon it asks for the lock, what it costs while it has nothing to do, how
-//! large it is.
+//! Measures the coordinator's figures of specification §9, with the shipped program and a real API
+//! server: how soon it requests the lock, its cost while idle, and its size.
 
 #[path = "../tests/real/support/api.rs"]
 #[expect(dead_code, reason = "the tests watch, this only asks")]
@@ -19,11 +18,12 @@ use tokio::process::Child;
 
 use api::Api;
 
-/// How often the way from the sentinel to the lock is measured, each time with a new process.
+/// How often the time from the sentinel to the lock is measured, each time with a new process.
 const RUNS: usize = 15;
-/// How long a coordinator is left alone before its memory is read: past its first list and reports.
+/// How long a coordinator runs before its memory is read: its first lists and reports are done by
+/// then.
 const LEFT_ALONE: Duration = Duration::from_secs(3);
-/// How long anything awaited may take.
+/// Limit for each wait.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 const NODES: &str = "/api/v1/nodes";
@@ -34,11 +34,11 @@ const NODE: &str = "bench";
 async fn main() {
     let program = shipped();
     let plane = ControlPlane::builder()
-        .controllers([])
+        .with_controllers([])
         .start()
         .await
         .expect("the real control plane starts");
-    let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig())
+    let client = dogwatch_k8s::connect::connect_by_kubeconfig(plane.admin_kubeconfig())
         .await
         .expect("a kubeconfig");
     let bench = Bench {
@@ -58,8 +58,8 @@ async fn main() {
     bench.lock_requests().await;
 }
 
-/// Builds what users get. Not the binary that cargo builds beside this bench: what the tests depend
-/// on turns features of shared dependencies on.
+/// Builds the shipped binary. The binary that cargo builds beside this bench would differ: the
+/// tests' dependencies enable features of shared dependencies.
 fn shipped() -> PathBuf {
     let cargo = Command::new(env!("CARGO"))
         .args([
@@ -91,7 +91,7 @@ struct Bench {
     program: PathBuf,
 }
 
-/// A coordinator that has seen its Node.
+/// A coordinator that has read its Node.
 struct Running {
     child: Child,
     host: TempDir,
@@ -144,14 +144,14 @@ impl Bench {
             later.push(self.lock_request().await);
         }
         say("sentinel → lock request", &later);
-        // Its Lease has to be made first; that happens once in a group's life.
+        // The first coordinator of a group also has to create its Lease.
         eprintln!(
             "the same for a group's first reboot ever: {}",
             spread(&first)
         );
     }
 
-    /// From just before the sentinel is made to when the API server has the request.
+    /// The time from just before the sentinel is created until the API server has the request.
     async fn lock_request(&self) -> Duration {
         let running = self.start().await;
         let mark = self.plane.audit_mark().await.expect("an audit log");
@@ -159,7 +159,11 @@ impl Bench {
         fs::write(running.host.path().join("reboot-needed"), "new kernel").expect("a file");
         let asked = tokio::time::timeout(PATIENCE, async {
             loop {
-                let entries = self.plane.audit_since(mark).await.expect("an audit log");
+                let entries = self
+                    .plane
+                    .audit_entries_since(mark)
+                    .await
+                    .expect("an audit log");
                 let bid = entries
                     .into_iter()
                     .find(|entry| entry.verb == "patch" && entry.resource == "leases");
@@ -173,7 +177,7 @@ impl Bench {
         asked.duration_since(made).expect("one clock for both")
     }
 
-    /// A Node, and its coordinator once that has seen it.
+    /// A Node with its coordinator, which has read it.
     async fn start(&self) -> Running {
         self.api
             .create(NODES, &json!({ "metadata": { "name": NODE } }))
@@ -181,7 +185,7 @@ impl Bench {
         let host = tempfile::tempdir().expect("a folder");
         let sentinel = format!("--sentinel={}", host.path().join("reboot-needed").display());
         let mut child = tokio::process::Command::new(&self.program)
-            .env("KUBECONFIG", self.plane.kubeconfig())
+            .env("KUBECONFIG", self.plane.admin_kubeconfig())
             .args([
                 "--node-name",
                 NODE,
@@ -205,7 +209,7 @@ impl Bench {
         tokio::time::timeout(PATIENCE, idle)
             .await
             .expect("it sees its Node");
-        // What it logs from now on goes nowhere, as where nobody reads a pod's log.
+        // Later log lines are discarded, as for a pod whose log nobody reads.
         tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
         Running { child, host }
     }
@@ -215,7 +219,7 @@ impl Bench {
         self.api.delete(&format!("{NODES}/{NODE}")).await;
     }
 
-    /// Takes the lock away from the coordinator that was killed with it.
+    /// Frees the lock of the coordinator that was killed while it held it.
     async fn free(&self) {
         let annotations = json!({ "dogwatch.dev/holder": null });
         let free = json!({ "metadata": { "annotations": annotations }, "spec": { "holderIdentity": null } });
@@ -243,7 +247,7 @@ fn spread(taken: &[Duration]) -> String {
     format!("median {median:.1} ms, max {most:.1} ms of {}", taken.len())
 }
 
-/// One line of what `/proc` tells in kibibytes.
+/// One line of `/proc`, converted from kibibytes.
 fn mebibytes(rollup: &str, field: &str) -> f64 {
     let line = rollup
         .lines()

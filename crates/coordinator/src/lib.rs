@@ -1,6 +1,6 @@
-//! The coordinator on every node: its hands on the host, and its loop.
+//! The coordinator that runs on every node: its loop, and its access to the host.
 //!
-//! **For:** rebooting one node when its host wants it, with the cluster's leave.
+//! **For:** rebooting one node when its host needs it and the cluster allows it.
 //! **May touch:** its host ([`host`]), and through `dogwatch-k8s` the API server.
 //! **Promises:** it acts only on `dogwatch_core::reboot::decide` ([`agent`]); it is small enough to
 //! run on every node.
@@ -9,8 +9,8 @@ pub mod agent;
 pub mod args;
 pub mod host;
 pub mod http;
+pub mod linux_host_ops;
 pub mod metrics;
-pub mod node_hands;
-mod show;
+mod metrics_update;
 
 pub use dogwatch_process::{clock, health, log};

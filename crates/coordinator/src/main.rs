@@ -1,4 +1,4 @@
-//! `dogwatch-coordinator`: wiring, and what is wrong at the start.
+//! Starts `dogwatch-coordinator`: builds its parts and reports start errors.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,34 +7,37 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use dogwatch_api::COORDINATOR;
-use dogwatch_coordinator::agent::{Agent, Exit, Hands as _, Setup};
-use dogwatch_coordinator::args::{Args, Identity};
-use dogwatch_coordinator::clock::Clock;
-use dogwatch_coordinator::http::{Board, Server};
+use dogwatch_coordinator::agent::{
+    CoordinatorAgent, CoordinatorExit, CoordinatorSetup, HostOps as _,
+};
+use dogwatch_coordinator::args::{Args, WriterIdentity};
+use dogwatch_coordinator::clock::ProcessClock;
+use dogwatch_coordinator::http::{CoordinatorHttpState, HealthServer};
+use dogwatch_coordinator::linux_host_ops::LinuxHostOps;
 use dogwatch_coordinator::log;
-use dogwatch_coordinator::node_hands::NodeHands;
-use dogwatch_core::admission::unknown_account;
-use dogwatch_core::decision::{Event, Severity};
+use dogwatch_core::admission::describe_unknown_account;
+use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::name::RunId;
-use dogwatch_core::reboot::{Config, reason};
+use dogwatch_core::reboot::{RebootConfig, reason};
 use dogwatch_k8s::node::EventWriter;
-use dogwatch_k8s::{Client, Kind, admission, node};
-use dogwatch_prometheus::Prometheus;
+use dogwatch_k8s::{ApiErrorKind, Client, admission, node};
+use dogwatch_prometheus::PrometheusClient;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
-/// Where the kernel gives away random UUIDs.
+/// The kernel returns a random UUID at each read of this file.
 const RANDOM_UUID: &str = "/proc/sys/kernel/random/uuid";
 
-/// Who speaks where the admission policies let nobody but a known account speak as the coordinator.
-const UNKNOWN: &str = "dogwatch";
+/// Reporter of the Event about an unknown account: the admission policies let only known accounts
+/// report as the coordinator.
+const UNKNOWN_ACCOUNT_REPORTER: &str = "dogwatch";
 
-/// How long after an API server that was away is asked again who we are.
-const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// Pause before an unreachable API server is asked again for our user name.
+const ACCOUNT_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if let Err(error) = log::begin(args.log_format) {
+    if let Err(error) = log::init_log(args.log_format) {
         eprintln!("dogwatch-coordinator: {error}");
         return ExitCode::from(2);
     }
@@ -49,11 +52,11 @@ fn main() -> ExitCode {
         }
     };
     let ended = runtime.block_on(run(args));
-    // What still runs is watches; nothing of theirs is worth waiting for.
+    // Only watches still run; nothing in them is worth waiting for.
     runtime.shutdown_background();
     match ended {
-        Ok(Exit::Stopped) => ExitCode::SUCCESS,
-        Ok(Exit::Superseded { by }) => {
+        Ok(CoordinatorExit::Stopped) => ExitCode::SUCCESS,
+        Ok(CoordinatorExit::Superseded { by }) => {
             eprintln!(
                 "dogwatch-coordinator: run {by} of this node's coordinator has taken over: run only one per node"
             );
@@ -66,7 +69,7 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(args: Args) -> anyhow::Result<Exit> {
+async fn run(args: Args) -> anyhow::Result<CoordinatorExit> {
     let mut terminated = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupted = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let stop = async move {
@@ -79,61 +82,61 @@ async fn run(args: Args) -> anyhow::Result<Exit> {
     let mut stop = std::pin::pin!(stop);
     let agent = tokio::select! {
         biased;
-        () = &mut stop => return Ok(Exit::Stopped),
-        agent = prepare(&args) => agent?,
+        () = &mut stop => return Ok(CoordinatorExit::Stopped),
+        agent = prepare_agent(&args) => agent?,
     };
     Ok(agent.run(stop).await)
 }
 
-async fn prepare(args: &Args) -> anyhow::Result<Agent> {
-    let mut hands = NodeHands::new(args)?;
-    if let Err(why) = hands.boot_id() {
+async fn prepare_agent(args: &Args) -> anyhow::Result<CoordinatorAgent> {
+    let mut hands = LinuxHostOps::new(args)?;
+    if let Err(why) = hands.read_boot_id() {
         bail!(why);
     }
     let client = dogwatch_k8s::connect().await?;
-    let node_client = node_client(&client, args).await?;
-    let board = Board::new();
-    if let Some(server) = Server::bind(&args.listen).await? {
+    let node_client = connect_node_client(&client, args).await?;
+    let board = CoordinatorHttpState::new();
+    if let Some(server) = HealthServer::bind(&args.listen).await? {
         info!(address = %server.address(), "serves /metrics, /healthz and /readyz");
-        tokio::spawn(server.serve(board.clone()));
+        tokio::spawn(server.serve_forever(board.clone()));
     }
-    if let Some(server) = Server::bind_probes(&args.probe_listen).await? {
+    if let Some(server) = HealthServer::bind_probes(&args.probe_listen).await? {
         info!(address = %server.address(), "serves the kubelet's probes");
-        tokio::spawn(server.serve(board.clone()));
+        tokio::spawn(server.serve_forever(board.clone()));
     }
-    node_exists(&client, args).await?;
-    tokio::spawn(say_unknown_account(client.clone(), args.clone()));
+    check_node_exists(&client, args).await?;
+    tokio::spawn(report_unknown_account(client.clone(), args.clone()));
     let run = std::fs::read_to_string(RANDOM_UUID)
         .with_context(|| format!("cannot read {RANDOM_UUID}"))?;
     let run = RunId::new(format!("coordinator/{}", run.trim()))?;
     info!(node = %args.node_name, %run, "started");
-    Ok(Agent::new(Setup {
+    Ok(CoordinatorAgent::new(CoordinatorSetup {
         client,
         node_client,
         node: args.node_name.clone(),
         namespace: args.namespace.clone(),
-        config: config(args),
+        config: build_config(args),
         run,
-        clock: Clock::system(),
-        hands: Box::new(hands),
-        gatekeeper: Arc::new(Prometheus::new(args.prometheus.settings())),
+        clock: ProcessClock::system_clock(),
+        host_ops: Box::new(hands),
+        gatekeeper: Arc::new(PrometheusClient::new(args.prometheus.prometheus_settings())),
         heart: board.heart.clone(),
-        watcher: Arc::new(board),
+        decision_sink: Arc::new(board),
     }))
 }
 
-/// Who writes this Node and evicts its pods.
-async fn node_client(client: &Client, args: &Args) -> anyhow::Result<Client> {
+/// The client with the identity that writes this Node and evicts its pods.
+async fn connect_node_client(client: &Client, args: &Args) -> anyhow::Result<Client> {
     let files = match args.identity {
-        Identity::ServiceAccount => return Ok(client.clone()),
-        Identity::Kubelet => args.kubelet_files(),
+        WriterIdentity::ServiceAccount => return Ok(client.clone()),
+        WriterIdentity::Kubelet => args.kubelet_files(),
     };
-    if let Err(why) = files.read() {
+    if let Err(why) = files.read_pem() {
         bail!(why);
     }
-    let kubelet = dogwatch_k8s::connect_by_certificate(move || files.read()).await?;
+    let kubelet = dogwatch_k8s::connect_by_certificate(move || files.read_pem()).await?;
     let expected = format!("system:node:{}", args.node_name);
-    match admission::user(&kubelet).await {
+    match admission::read_own_user(&kubelet).await {
         Ok(user) if user.as_ref().is_none_or(|user| *user == expected) => Ok(kubelet),
         Ok(user) => bail!(
             "the certificate at {} is of user {:?}, not of {expected:?}: set --kubelet-certificate to this node's own",
@@ -142,7 +145,7 @@ async fn node_client(client: &Client, args: &Args) -> anyhow::Result<Client> {
         ),
         Err(error) => {
             warn!(
-                error = error.in_words(),
+                error = error.error_chain(),
                 "cannot tell yet whose the kubelet's certificate is"
             );
             Ok(kubelet)
@@ -150,22 +153,22 @@ async fn node_client(client: &Client, args: &Args) -> anyhow::Result<Client> {
     }
 }
 
-/// What is certainly wrong is an error now; a server that is away is not: the node may have booted
+/// A definite error ends the process. An unreachable API server does not: the node may have booted
 /// before it.
-async fn node_exists(client: &Client, args: &Args) -> anyhow::Result<()> {
+async fn check_node_exists(client: &Client, args: &Args) -> anyhow::Result<()> {
     let name = &args.node_name;
     match node::get_node(client, name.as_str()).await {
         Ok(Some(_)) => Ok(()),
         Ok(None) => bail!(
             "there is no Node {name}: set --node-name to a name that `kubectl get nodes` shows"
         ),
-        Err(error) if error.kind() == Kind::Forbidden => bail!(
+        Err(error) if error.kind() == ApiErrorKind::Forbidden => bail!(
             "not allowed to read Node {name}: bind the ClusterRole of deploy/base to this ServiceAccount ({})",
-            error.in_words()
+            error.error_chain()
         ),
         Err(error) => {
             warn!(
-                error = error.in_words(),
+                error = error.error_chain(),
                 "the API server does not answer; trying for ever"
             );
             Ok(())
@@ -173,47 +176,55 @@ async fn node_exists(client: &Client, args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Policies that do not know our account limit nobody, and say nothing themselves.
-async fn say_unknown_account(client: Client, args: Args) {
+/// Admission policies that do not know our account restrict nobody, and give no error themselves.
+async fn report_unknown_account(client: Client, args: Args) {
     let user = loop {
-        match admission::user(&client).await {
+        match admission::read_own_user(&client).await {
             Ok(user) => break user.unwrap_or_default(),
-            Err(error) if error.kind() == Kind::Transient => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) if error.kind() == ApiErrorKind::Transient => {
+                tokio::time::sleep(ACCOUNT_CHECK_INTERVAL).await;
+            }
             Err(error) => {
                 warn!(
-                    error = error.in_words(),
+                    error = error.error_chain(),
                     "the API server does not say who we are"
                 );
                 return;
             }
         }
     };
-    let Some(why) = unknown_account(&user, COORDINATOR, &args.namespace) else {
+    let Some(why) = describe_unknown_account(&user, COORDINATOR, &args.namespace) else {
         return;
     };
     warn!(user, "{why}");
-    let event = Event {
-        severity: Severity::Warning,
+    let event = DecisionEvent {
+        severity: EventSeverity::Warning,
         reason: reason::ACCOUNT_UNKNOWN,
         message: why,
     };
-    if let Err(error) = say(&client, &args, &event).await {
-        warn!(error = error.in_words(), "could not say it on the Node");
+    if let Err(error) = write_node_event(&client, &args, &event).await {
+        warn!(error = error.error_chain(), "could not say it on the Node");
     }
 }
 
-async fn say(client: &Client, args: &Args, event: &Event) -> Result<(), dogwatch_k8s::Error> {
+async fn write_node_event(
+    client: &Client,
+    args: &Args,
+    event: &DecisionEvent,
+) -> Result<(), dogwatch_k8s::Error> {
     let Some(node) = node::get_node(client, args.node_name.as_str()).await? else {
         return Ok(());
     };
     let uid = node.metadata.uid.unwrap_or_default();
     let writer = EventWriter::new(client.clone(), args.node_name.as_str());
-    let mut writer = writer.in_the_name_of(UNKNOWN);
-    writer.say(event, &uid, "", Clock::system().now()).await
+    let mut writer = writer.with_component(UNKNOWN_ACCOUNT_REPORTER);
+    writer
+        .write_event(event, &uid, "", ProcessClock::system_clock().now())
+        .await
 }
 
-fn config(args: &Args) -> Config {
-    Config {
+fn build_config(args: &Args) -> RebootConfig {
+    RebootConfig {
         max_unavailable: args.max_unavailable,
         drain_timeout: args.drain_timeout,
         on_drain_timeout: args.on_drain_timeout.into(),
@@ -221,6 +232,6 @@ fn config(args: &Args) -> Config {
         reboot_timeout: args.reboot_timeout,
         reboot_attempts: args.reboot_attempts,
         settle: args.settle,
-        ..Config::default()
+        ..RebootConfig::default()
     }
 }

@@ -1,17 +1,18 @@
-//! Whether the admission policies are in force for Dogwatch's own accounts.
+//! Checks whether the admission policies are in force for Dogwatch's own accounts.
 //!
-//! A policy knows a program by the name of its ServiceAccount. Kustomize can rename accounts, policies and bindings,
-//! and a policy that knows nobody, or that no binding names, limits nobody and says nothing.
+//! A policy recognizes a program by the name of its ServiceAccount. Kustomize can rename accounts,
+//! policies and bindings. A policy that recognizes no account, or that no binding names, limits
+//! nobody and reports nothing.
 //!
 //! Source: specification §6.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The ServiceAccount of the lock API, where it is a program of its own.
-const LOCK_API: &str = "dogwatch-lock";
+/// The Deployment and ServiceAccount of the lock API, where it runs as a program of its own.
+pub const LOCK_API_ACCOUNT: &str = "dogwatch-lock";
 
-/// The policies of `deploy/policies`. Kustomize may put something before and behind.
-pub const POLICIES: [&str; 16] = [
+/// The policies of `deploy/policies`. Kustomize may add a prefix and a suffix.
+pub const SHIPPED_ADMISSION_POLICIES: [&str; 16] = [
     "coordinator-evictions.dogwatch.dev",
     "coordinator-nodes.dogwatch.dev",
     "coordinator-pods.dogwatch.dev",
@@ -30,18 +31,20 @@ pub const POLICIES: [&str; 16] = [
     "schedule-reboots.dogwatch.dev",
 ];
 
-/// The policies and bindings of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PoliciesSeen {
-    /// All policies, by name.
+pub struct ObservedAdmissionPolicies {
     pub policies: BTreeSet<String>,
-    /// All bindings: by name, the policy that each names.
+    /// By name of the binding, the policy that it names.
     pub bindings: BTreeMap<String, String>,
 }
 
-/// Which of the shipped policies are not in force, each in a sentence. Nothing where all are.
-pub fn not_in_force(seen: &PoliciesSeen) -> Vec<String> {
-    let is_ours = |name: &String| POLICIES.iter().any(|policy| name.contains(policy));
+/// Returns a sentence for each shipped policy that is not in force.
+pub fn list_unenforced_policies(seen: &ObservedAdmissionPolicies) -> Vec<String> {
+    let is_ours = |name: &String| {
+        SHIPPED_ADMISSION_POLICIES
+            .iter()
+            .any(|policy| name.contains(policy))
+    };
     if !seen.policies.iter().any(is_ours) {
         return vec![
             "the admission policies are not installed: root on one node can drain the cluster with its coordinator's \
@@ -49,11 +52,14 @@ pub fn not_in_force(seen: &PoliciesSeen) -> Vec<String> {
                 .to_owned(),
         ];
     }
-    let trouble = |policy: &&str| trouble_of(policy, seen);
-    POLICIES.iter().filter_map(trouble).collect()
+    let trouble = |policy: &&str| describe_policy_problem(policy, seen);
+    SHIPPED_ADMISSION_POLICIES
+        .iter()
+        .filter_map(trouble)
+        .collect()
 }
 
-fn trouble_of(policy: &str, seen: &PoliciesSeen) -> Option<String> {
+fn describe_policy_problem(policy: &str, seen: &ObservedAdmissionPolicies) -> Option<String> {
     let is_it = |name: &str| name.contains(policy);
     let mut bindings = seen.bindings.iter();
     if bindings
@@ -75,16 +81,16 @@ fn trouble_of(policy: &str, seen: &PoliciesSeen) -> Option<String> {
     )
 }
 
-/// Why the policies do not know this user as one of `program`'s in Dogwatch's `namespace`. Nothing where they do, and
-/// of a user that is no ServiceAccount.
-pub fn unknown_account(user: &str, program: &str, namespace: &str) -> Option<String> {
+/// Why the policies do not recognize this user as `program` in Dogwatch's `namespace`. `None` if
+/// they do, and for a user that is no ServiceAccount.
+pub fn describe_unknown_account(user: &str, program: &str, namespace: &str) -> Option<String> {
     let account = user.strip_prefix("system:serviceaccount:")?;
     let (home, name) = account.split_once(':')?;
-    // It is not limited by its name, it is let in by it: no part of a name will do.
-    if program == LOCK_API && name != program {
+    // The policies admit this account by its exact name: a part of the name is not enough.
+    if program == LOCK_API_ACCOUNT && name != program {
         return Some(format!(
             "ServiceAccount {home}/{name} is unknown to the admission policies: they let the lock API hold locks as \
-             {LOCK_API} alone. Give the account that name, without a prefix"
+             {LOCK_API_ACCOUNT} alone. Give the account that name, without a prefix"
         ));
     }
     if !name.contains(program) {
@@ -106,10 +112,16 @@ pub fn unknown_account(user: &str, program: &str, namespace: &str) -> Option<Str
 mod tests {
     use super::*;
 
-    fn installed(rename: impl Fn(&str) -> String, named: impl Fn(&str) -> String) -> PoliciesSeen {
-        PoliciesSeen {
-            policies: POLICIES.iter().map(|name| rename(name)).collect(),
-            bindings: POLICIES
+    fn installed(
+        rename: impl Fn(&str) -> String,
+        named: impl Fn(&str) -> String,
+    ) -> ObservedAdmissionPolicies {
+        ObservedAdmissionPolicies {
+            policies: SHIPPED_ADMISSION_POLICIES
+                .iter()
+                .map(|name| rename(name))
+                .collect(),
+            bindings: SHIPPED_ADMISSION_POLICIES
                 .iter()
                 .map(|name| (rename(name), named(name)))
                 .collect(),
@@ -128,24 +140,30 @@ mod tests {
         ];
         let lines = files.iter().flat_map(|file| file.lines());
         let shipped = lines.filter_map(|line| line.trim().strip_prefix("policyName: "));
-        assert_eq!(shipped.collect::<BTreeSet<_>>(), BTreeSet::from(POLICIES));
+        assert_eq!(
+            shipped.collect::<BTreeSet<_>>(),
+            BTreeSet::from(SHIPPED_ADMISSION_POLICIES)
+        );
     }
 
     #[test]
     fn policies_that_limit_nobody_are_told_apart_from_those_in_force() {
         let same = |name: &str| name.to_owned();
         let renamed = |name: &str| format!("acme-{name}");
-        assert_eq!(not_in_force(&installed(same, same)), [""; 0]);
-        assert_eq!(not_in_force(&installed(renamed, renamed)), [""; 0]);
-        // A prefix that kustomize puts before the policies, and not into what the bindings name.
-        let told = not_in_force(&installed(renamed, same));
-        assert_eq!(told.len(), POLICIES.len());
+        assert_eq!(list_unenforced_policies(&installed(same, same)), [""; 0]);
+        assert_eq!(
+            list_unenforced_policies(&installed(renamed, renamed)),
+            [""; 0]
+        );
+        // Kustomize prefixed the policies, but not the names in the bindings.
+        let told = list_unenforced_policies(&installed(renamed, same));
+        assert_eq!(told.len(), SHIPPED_ADMISSION_POLICIES.len());
         assert!(
             told[0].contains("binding acme-coordinator-evictions"),
             "{}",
             told[0]
         );
-        let none = not_in_force(&PoliciesSeen::default());
+        let none = list_unenforced_policies(&ObservedAdmissionPolicies::default());
         assert!(
             none.len() == 1 && none[0].contains("not installed"),
             "{none:?}"
@@ -153,7 +171,7 @@ mod tests {
         let mut part = installed(same, same);
         part.bindings.remove("locks.dogwatch.dev");
         part.policies.remove("leases.dogwatch.dev");
-        let told = not_in_force(&part);
+        let told = list_unenforced_policies(&part);
         assert_eq!(
             told,
             [
@@ -167,7 +185,7 @@ mod tests {
     fn the_lock_api_is_known_by_its_whole_name() {
         let known = |name: &str| {
             let user = format!("system:serviceaccount:dogwatch:{name}");
-            unknown_account(&user, LOCK_API, "dogwatch")
+            describe_unknown_account(&user, LOCK_API_ACCOUNT, "dogwatch")
         };
         assert_eq!(known("dogwatch-lock"), None);
         let renamed = known("acme-dogwatch-lock").expect("the policies refuse it the locks");
@@ -198,7 +216,7 @@ mod tests {
             ("system:node:n1", None),
             ("ann", None),
         ] {
-            let found = unknown_account(user, program, "dogwatch");
+            let found = describe_unknown_account(user, program, "dogwatch");
             assert_eq!(found.is_some(), words.is_some(), "{user}: {found:?}");
             let words = words.unwrap_or_default();
             assert!(found.unwrap_or_default().contains(words), "{user}");

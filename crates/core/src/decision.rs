@@ -1,82 +1,80 @@
-//! The one answer type of every domain.
+//! The result type of all decision functions.
 
 use std::time::Duration;
 
-use crate::condition::Observation;
+use crate::condition::DesiredCondition;
 
-/// What a decision function answers: what to look at, what to do, what to say, when to come back,
-/// and why.
+/// The result of a decision function: what to observe, what to do, what to report, when to decide
+/// again, and why.
 ///
-/// The live loop performs `actions` in order and stops at the first that fails; whatever the
-/// outcome, it observes again and decides again.
+/// The live loop performs `actions` in order and stops at the first failure. Whatever the outcome,
+/// it observes and decides again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision<Action, Look> {
     /// Writes, as data. Each is safe to repeat or carries a precondition.
     pub actions: Vec<Action>,
-    /// Facts this decision needs kept fresh until the next one. What is not listed may be dropped.
-    pub looks: Vec<Look>,
+    /// Facts to keep fresh until the next decision. Other facts may be dropped.
+    pub observe: Vec<Look>,
     /// What a person should be able to see now.
-    pub report: Report,
+    pub report: DecisionReport,
     /// When to decide again even if nothing changes. `None`: only a change can matter.
-    pub wake: Option<Wake>,
+    pub wake: Option<WakeTime>,
     /// Why this, and not something else.
-    pub because: Because,
+    pub cause: DecisionCause,
 }
 
-/// A decision in the making: so far only why.
-pub(crate) fn because<Action, Look>(
+/// A decision with a cause and nothing else.
+pub(crate) fn decision_with_cause<Action, Look>(
     reason: &'static str,
     message: impl Into<String>,
 ) -> Decision<Action, Look> {
     Decision {
         actions: Vec::new(),
-        looks: Vec::new(),
-        report: Report::default(),
+        observe: Vec::new(),
+        report: DecisionReport::default(),
         wake: None,
-        because: Because::new(reason, message),
+        cause: DecisionCause::new(reason, message),
     }
 }
 
-/// How one is filled.
 impl<Action, Look> Decision<Action, Look> {
-    pub(crate) fn act(mut self, action: Action) -> Self {
+    pub(crate) fn with_action(mut self, action: Action) -> Self {
         self.actions.push(action);
         self
     }
 
-    pub(crate) fn look(mut self, look: Look) -> Self {
-        self.looks.push(look);
+    pub(crate) fn with_observe(mut self, look: Look) -> Self {
+        self.observe.push(look);
         self
     }
 
-    pub(crate) fn wake(mut self, at: Duration, why: &'static str) -> Self {
-        self.wake = Wake::earlier(self.wake.take(), Some(Wake { at, why }));
+    pub(crate) fn wake_at(mut self, at: Duration, why: &'static str) -> Self {
+        self.wake = WakeTime::earlier_of(self.wake.take(), Some(WakeTime { at, why }));
         self
     }
 
-    /// Says the reason itself as an Event.
-    pub(crate) fn say(mut self, severity: Severity) -> Self {
-        self.report.events.push(Event {
+    /// Reports the cause itself as an Event.
+    pub(crate) fn with_event(mut self, severity: EventSeverity) -> Self {
+        self.report.events.push(DecisionEvent {
             severity,
-            reason: self.because.reason,
-            message: self.because.message.clone(),
+            reason: self.cause.reason,
+            message: self.cause.message.clone(),
         });
         self
     }
 }
 
-/// When to look again, and who asked for it.
+/// When to decide again, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wake {
-    /// Monotonic moment.
+pub struct WakeTime {
+    /// A monotonic moment.
     pub at: Duration,
-    /// What is waited for, as a person would say it.
+    /// What Dogwatch waits for, as a person would say it.
     pub why: &'static str,
 }
 
-impl Wake {
-    /// The earlier of two.
-    pub fn earlier(a: Option<Wake>, b: Option<Wake>) -> Option<Wake> {
+impl WakeTime {
+    pub fn earlier_of(a: Option<WakeTime>, b: Option<WakeTime>) -> Option<WakeTime> {
         match (a, b) {
             (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
             (a, b) => a.or(b),
@@ -84,17 +82,16 @@ impl Wake {
     }
 }
 
-/// The reason of a decision: one CamelCase word for machines, one sentence for people.
+/// Why a decision was made: one CamelCase word for machines, one sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Because {
+pub struct DecisionCause {
     /// One CamelCase word of a fixed list; it becomes the reason of conditions, Events and metrics.
     pub reason: &'static str,
     /// A sentence with the names and numbers that matter.
     pub message: String,
 }
 
-impl Because {
-    /// A reason with its sentence.
+impl DecisionCause {
     pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -105,29 +102,27 @@ impl Because {
 
 /// What should be visible after this decision. The writer compares it with what is there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    /// Node conditions as they should stand. One that is not listed is left alone.
-    pub conditions: Vec<Observation>,
-    /// Events worth saying once: the writer says each (reason, message) once in a run of sameness.
-    pub events: Vec<Event>,
+pub struct DecisionReport {
+    /// Node conditions as they should be. A condition that is not listed stays as it is.
+    pub conditions: Vec<DesiredCondition>,
+    /// The writer sends each (reason, message) once, until another one comes.
+    pub events: Vec<DecisionEvent>,
 }
 
-/// One thing that happened, for `kubectl describe` and `kubectl get events`.
+/// One Event for `kubectl describe` and `kubectl get events`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Event {
-    /// Whether it may need a person.
-    pub severity: Severity,
+pub struct DecisionEvent {
+    pub severity: EventSeverity,
     /// One CamelCase word.
     pub reason: &'static str,
     /// A sentence.
     pub message: String,
 }
 
-/// How loud an Event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// A change a user would care about.
+pub enum EventSeverity {
+    /// A change that a user would care about.
     Normal,
-    /// May need somebody.
+    /// May need a person.
     Warning,
 }

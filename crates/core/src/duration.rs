@@ -1,13 +1,13 @@
 //! Durations as Go writes them (`90s`, `10m`, `1h30m`, `500ms`): the form of every flag and every
-//! field of ours that holds one. Pure text in, [`Duration`] out, and back.
+//! field of Dogwatch that holds one. Pure text in, [`Duration`] out, and back.
 //!
-//! Promises: what [`format`] prints, [`parse`] reads back unchanged; a text that Go would refuse
-//! is refused here too, and so is a negative one, because no wait of ours can be negative.
+//! Promises: [`parse_duration`] reads back unchanged what [`format_duration`] prints. A text that
+//! Go would refuse is refused here too, and so is a negative one, because no wait can be negative.
 
 use std::time::Duration;
 
-/// Units as Go knows them, with their length in nanoseconds, longest first.
-const UNITS: [(&str, u128); 8] = [
+/// Go's units with their length in nanoseconds, longest first.
+const GO_UNITS: [(&str, u128); 8] = [
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),
     ("s", 1_000_000_000),
@@ -18,44 +18,40 @@ const UNITS: [(&str, u128); 8] = [
     ("ns", 1),
 ];
 
-/// The longest duration that Go can hold (an `int64` of nanoseconds, some 292 years), and so ours.
-const LONGEST: u128 = i64::MAX as u128;
+/// The longest duration that Go can hold (an `int64` of nanoseconds, some 292 years).
+const MAX_NANOSECONDS: u128 = i64::MAX as u128;
 
-/// Why a text is no duration.
+/// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Nothing was given.
     #[error("a duration is missing: write it like 90s, 10m or 1h30m")]
     Empty,
-    /// It starts with a minus sign.
     #[error("the duration {0:?} is negative: write it like 90s, 10m or 1h30m")]
     Negative(String),
-    /// A number without a unit behind it.
     #[error("the duration {0:?} lacks a unit: write it like 90s, 10m or 1h30m")]
     NoUnit(String),
-    /// A unit that Go does not know; days are the one that people try.
+    /// Go does not know the unit. Days are the unit that people try.
     #[error(
         "the duration {text:?} has the unit {unit:?}: use h, m, s, ms, us or ns (a day is 24h)"
     )]
     UnknownUnit {
-        /// The whole text.
         text: String,
         /// The unit as written.
         unit: String,
     },
-    /// Something stands where a number should.
+    /// Another character stands where a number should.
     #[error("{0:?} is no duration: write it like 90s, 10m or 1h30m")]
     NoNumber(String),
-    /// Longer than Go's longest.
+    /// Longer than Go's longest duration.
     #[error("the duration {0:?} is too long: at most 2562047h")]
     TooLong(String),
 }
 
-/// Reads a duration as Go's `time.ParseDuration` does, negative ones refused.
+/// Reads a duration as Go's `time.ParseDuration` does, but refuses negative ones.
 ///
-/// Fractions (`1.5h`) are taken; what is finer than a nanosecond is cut off, as Go does. A bare
+/// Fractions (`1.5h`) are accepted; like Go, this cuts off what is finer than a nanosecond. A bare
 /// `0` is zero.
-pub fn parse(text: &str) -> Result<Duration, DurationError> {
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if text.is_empty() {
         return Err(DurationError::Empty);
     }
@@ -71,11 +67,11 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     }
     let mut total: u128 = 0;
     while !rest.is_empty() {
-        let (nanos, tail) = parse_part(rest, text)?;
+        let (nanos, tail) = parse_number_and_unit(rest, text)?;
         total = total.saturating_add(nanos);
         rest = tail;
     }
-    if total > LONGEST {
+    if total > MAX_NANOSECONDS {
         return Err(DurationError::TooLong(text.to_owned()));
     }
     let seconds = u64::try_from(total / 1_000_000_000).expect("LONGEST seconds fit in 64 bits");
@@ -84,13 +80,13 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
 }
 
 /// Prints a duration in the shortest Go form: `1h30m`, not Go's own `1h30m0s`; zero is `0s`.
-pub fn format(duration: Duration) -> String {
+pub fn format_duration(duration: Duration) -> String {
     let mut left = duration.as_nanos();
     if left == 0 {
         return "0s".to_owned();
     }
     let mut text = String::new();
-    for (unit, length) in UNITS {
+    for (unit, length) in GO_UNITS {
         let count = left / length;
         if count > 0 {
             text.push_str(&count.to_string());
@@ -101,8 +97,8 @@ pub fn format(duration: Duration) -> String {
     text
 }
 
-/// One number and its unit from the front of `rest`, in nanoseconds, and what follows.
-fn parse_part<'a>(rest: &'a str, text: &str) -> Result<(u128, &'a str), DurationError> {
+/// Parses one number and its unit from the front of `rest`. Returns nanoseconds, and the rest.
+fn parse_number_and_unit<'a>(rest: &'a str, text: &str) -> Result<(u128, &'a str), DurationError> {
     let (whole, after) = split_digits(rest);
     let (fraction, after) = match after.strip_prefix('.') {
         Some(tail) => split_digits(tail),
@@ -116,8 +112,8 @@ fn parse_part<'a>(rest: &'a str, text: &str) -> Result<(u128, &'a str), Duration
         .unwrap_or(after.len());
     let (unit, tail) = after.split_at(end);
     let length = unit_length(unit, text)?;
-    let nanos = scaled(whole, length)
-        .and_then(|nanos| nanos.checked_add(scaled_fraction(fraction, length)))
+    let nanos = scale_whole(whole, length)
+        .and_then(|nanos| nanos.checked_add(scale_fraction(fraction, length)))
         .ok_or_else(|| DurationError::TooLong(text.to_owned()))?;
     Ok((nanos, tail))
 }
@@ -133,7 +129,7 @@ fn unit_length(unit: &str, text: &str) -> Result<u128, DurationError> {
     if unit.is_empty() {
         return Err(DurationError::NoUnit(text.to_owned()));
     }
-    UNITS
+    GO_UNITS
         .iter()
         .find(|(name, _)| *name == unit)
         .map(|(_, length)| *length)
@@ -143,16 +139,16 @@ fn unit_length(unit: &str, text: &str) -> Result<u128, DurationError> {
         })
 }
 
-fn scaled(whole: &str, length: u128) -> Option<u128> {
+fn scale_whole(whole: &str, length: u128) -> Option<u128> {
     if whole.is_empty() {
         return Some(0);
     }
     whole.parse::<u128>().ok()?.checked_mul(length)
 }
 
-/// The part behind the point, cut off at the nanosecond. Eighteen digits are finer than that in
-/// every unit (an hour is 3.6e12 ns); more would only overflow.
-fn scaled_fraction(digits: &str, length: u128) -> u128 {
+/// The digits behind the point, cut off at the nanosecond. Eighteen digits are finer than that in
+/// every unit (an hour is 3.6e12 ns); more would overflow.
+fn scale_fraction(digits: &str, length: u128) -> u128 {
     let (mut numerator, mut denominator) = (0_u128, 1_u128);
     for digit in digits.bytes().take(18) {
         numerator = numerator * 10 + u128::from(digit - b'0');
@@ -193,7 +189,7 @@ mod tests {
             ),
         ];
         for (text, expected) in table {
-            assert_eq!(parse(text), Ok(expected), "{text}");
+            assert_eq!(parse_duration(text), Ok(expected), "{text}");
         }
     }
 
@@ -213,7 +209,7 @@ mod tests {
             ("9223372036854775808ns", "too long"),
             ("99999999999999999999999999999999999999999h", "too long"),
         ] {
-            let error = parse(text).expect_err(text).to_string();
+            let error = parse_duration(text).expect_err(text).to_string();
             assert!(error.contains(says), "{text:?}: {error}");
         }
     }
@@ -223,7 +219,7 @@ mod tests {
         for text in [
             "0s", "1m30s", "10m", "1h30m", "500ms", "24h", "1s500ms", "3us", "7ns",
         ] {
-            assert_eq!(format(parse(text).unwrap()), text);
+            assert_eq!(format_duration(parse_duration(text).unwrap()), text);
         }
     }
 
@@ -231,12 +227,12 @@ mod tests {
         #[test]
         fn what_is_printed_reads_back_unchanged(nanos in 0..i64::MAX as u64) {
             let duration = Duration::from_nanos(nanos);
-            prop_assert_eq!(parse(&format(duration)), Ok(duration));
+            prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         }
 
         #[test]
         fn no_text_makes_it_panic(text in "[-+.0-9hmsnuµd ]{0,60}") {
-            let _ = parse(&text);
+            let _ = parse_duration(&text);
         }
     }
 }

@@ -1,8 +1,10 @@
-//! FleetLock: whose lock its clients may ask for, and the id by which Zincati's client calls its host.
+//! FleetLock: the groups that clients may lock, and the id that Zincati's client sends for its
+//! host.
 //!
-//! The id is systemd's app-specific machine id for Zincati's application id, so a Node is found by computing it over
-//! `status.nodeInfo.machineID`. A user may set another id on the host; then no Node has it.
-//! Source: `sd_id128_get_machine_app_specific(3)`, and Zincati's documentation of `identity.node_uuid`.
+//! The id is systemd's app-specific machine id for Zincati's application id. Dogwatch finds a
+//! host's Node by computing it over `status.nodeInfo.machineID`. If a user sets another id on the
+//! host, no Node has it. Source: `sd_id128_get_machine_app_specific(3)`, and Zincati's
+//! documentation of `identity.node_uuid`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,24 +14,23 @@ use sha2::Sha256;
 
 use crate::name::GroupName;
 
-/// The word for any group.
-const ANY: &str = "*";
+/// Stands for every group except groups of Nodes.
+const ANY_GROUP: &str = "*";
 
-/// The groups that FleetLock serves (`--fleetlock-groups`). Its clients cannot say who they are, so that each
-/// group is one that somebody chose: a group that nobody named would be a Lease for ever, made by a stranger.
+/// The groups that FleetLock serves (`--fleetlock-groups`). Clients do not authenticate, so an
+/// operator must name each group: otherwise a stranger could create Leases that last for ever.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetlockGroups {
     named: BTreeSet<String>,
     any: bool,
 }
 
-/// Why a group is not served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GroupRefused {
-    /// Nobody named it.
+pub enum GroupRefusal {
+    /// No flag names the group.
     #[error("group {0:?} is not served here: --fleetlock-groups names the groups that are")]
     Unknown(String),
-    /// Who holds its lock keeps Nodes from rebooting.
+    /// The holder of this group's lock keeps Nodes from rebooting.
     #[error(
         "group {0:?} is one of Nodes: it is served only where --fleetlock-groups names it, which * does not"
     )]
@@ -37,67 +38,67 @@ pub enum GroupRefused {
 }
 
 impl FleetlockGroups {
-    /// Of these names; `*` is any that is not a group of Nodes.
+    /// `*` means every group that is not a group of Nodes.
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         let mut named: BTreeSet<String> = names.into_iter().map(Into::into).collect();
-        let any = named.remove(ANY);
+        let any = named.remove(ANY_GROUP);
         Self { named, any }
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && !self.any
     }
 
-    /// Whether strangers choose the groups.
-    pub fn is_any(&self) -> bool {
+    /// Whether clients choose the groups.
+    pub fn allows_any_group(&self) -> bool {
         self.any
     }
 
-    /// Whether this group is served. `policies` are the names of the `RebootPolicy` objects: each is the
-    /// group of the Nodes that it rules.
+    /// Checks whether this group is served. `policies` are the names of the `RebootPolicy` objects:
+    /// each is the group of the Nodes that the policy selects.
     ///
     /// # Errors
-    /// Why not.
-    pub fn serves<'a>(
+    /// The reason why it is not served.
+    pub fn check_group_served<'a>(
         &self,
         group: &str,
         policies: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(), GroupRefused> {
+    ) -> Result<(), GroupRefusal> {
         if self.named.contains(group) {
             return Ok(());
         }
         if !self.any {
-            return Err(GroupRefused::Unknown(group.to_owned()));
+            return Err(GroupRefusal::Unknown(group.to_owned()));
         }
-        let built_in = [GroupName::default_group(), GroupName::control_plane()];
+        let built_in = [GroupName::default_group(), GroupName::control_plane_group()];
         let of_nodes = built_in.iter().any(|name| name.as_str() == group);
         if of_nodes || policies.into_iter().any(|policy| policy == group) {
-            return Err(GroupRefused::OfNodes(group.to_owned()));
+            return Err(GroupRefusal::OfNodes(group.to_owned()));
         }
         Ok(())
     }
 }
 
-/// Zincati's application id.
-const ZINCATI: u128 = 0xde35_106b_6ec2_4688_b63a_fdda_a156_679b;
+const ZINCATI_APPLICATION_ID: u128 = 0xde35_106b_6ec2_4688_b63a_fdda_a156_679b;
 
-/// What Zincati on the host with this machine id sends as `client_params.id` (32 lower-case hexadecimal digits).
-/// Dashes in `machine_id` are ignored; nothing for what is no machine id.
-pub fn fleetlock_id(machine_id: &str) -> Option<String> {
-    app_specific(parse(machine_id)?, ZINCATI)
+/// The `client_params.id` that Zincati sends on the host with this machine id (32 lower-case
+/// hexadecimal digits). Ignores dashes in `machine_id`. `None` if that is not a machine id.
+pub fn fleetlock_client_id(machine_id: &str) -> Option<String> {
+    app_specific_id(parse_machine_id(machine_id)?, ZINCATI_APPLICATION_ID)
 }
 
-/// 128 bits of 32 hexadecimal digits, dashed or not. All zeros is "no machine id" to systemd.
-fn parse(machine_id: &str) -> Option<u128> {
+/// Parses 32 hexadecimal digits, with or without dashes. To systemd, all zeros mean "no machine
+/// id".
+fn parse_machine_id(machine_id: &str) -> Option<u128> {
     let digits = machine_id.replace('-', "");
     let hexadecimal = digits.len() == 32 && digits.bytes().all(|c| c.is_ascii_hexdigit());
     let id = hexadecimal.then(|| u128::from_str_radix(&digits, 16).ok())??;
     (id != 0).then_some(id)
 }
 
-/// HMAC-SHA256 of the application id with the machine id as key, its first half, marked as a UUID of version 4.
-fn app_specific(machine: u128, application: u128) -> Option<String> {
+/// The first half of HMAC-SHA256(key: machine id, data: application id), marked as a UUID version
+/// 4.
+fn app_specific_id(machine: u128, application: u128) -> Option<String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&machine.to_be_bytes()).ok()?;
     mac.update(&application.to_be_bytes());
     let mut id: [u8; 16] = mac.finalize().into_bytes()[..16].try_into().ok()?;
@@ -116,25 +117,25 @@ mod tests {
     #[test]
     fn a_group_that_nobody_named_is_not_served() {
         let groups = FleetlockGroups::new(["storage", "default"]);
-        assert_eq!(groups.serves("storage", []), Ok(()));
-        assert_eq!(groups.serves("default", ["default"]), Ok(()));
+        assert_eq!(groups.check_group_served("storage", []), Ok(()));
+        assert_eq!(groups.check_group_served("default", ["default"]), Ok(()));
         for other in ["Storage", "g1", "control-plane", "*", ""] {
-            let refused = groups.serves(other, []);
-            assert_eq!(refused, Err(GroupRefused::Unknown(other.to_owned())));
+            let refused = groups.check_group_served(other, []);
+            assert_eq!(refused, Err(GroupRefusal::Unknown(other.to_owned())));
         }
         let none = FleetlockGroups::default();
-        assert!(none.is_empty() && none.serves("default", []).is_err());
+        assert!(none.is_empty() && none.check_group_served("default", []).is_err());
     }
 
     #[test]
     fn any_group_is_none_of_the_nodes_unless_it_is_named_as_well() {
         let any = FleetlockGroups::new(["*", "control-plane"]);
-        assert!(any.is_any() && !any.is_empty());
-        assert_eq!(any.serves("g1", ["workers"]), Ok(()));
-        assert_eq!(any.serves("control-plane", []), Ok(()));
+        assert!(any.allows_any_group() && !any.is_empty());
+        assert_eq!(any.check_group_served("g1", ["workers"]), Ok(()));
+        assert_eq!(any.check_group_served("control-plane", []), Ok(()));
         for nodes in ["default", "workers"] {
-            let refused = any.serves(nodes, ["workers", "gpus"]);
-            assert_eq!(refused, Err(GroupRefused::OfNodes(nodes.to_owned())));
+            let refused = any.check_group_served(nodes, ["workers", "gpus"]);
+            assert_eq!(refused, Err(GroupRefusal::OfNodes(nodes.to_owned())));
         }
     }
 
@@ -145,16 +146,16 @@ mod tests {
             "1c09ca98-649c-4c7a-bc77-9cd04c96812e",
             "1C09CA98649C4C7ABC779CD04C96812E",
         ] {
-            let id = fleetlock_id(machine);
+            let id = fleetlock_client_id(machine);
             assert_eq!(id.as_deref(), Some("978a225b3d7b40e9acd7ce9b62f68444"));
         }
     }
 
     #[test]
     fn the_computation_is_systemds_for_any_application() {
-        let machine = parse("2e074e9b299c41a59923c51ae16f279b").unwrap();
-        let application = parse("033b1b9b264441fcaa173e9e5bf35c5a").unwrap();
-        let id = app_specific(machine, application);
+        let machine = parse_machine_id("2e074e9b299c41a59923c51ae16f279b").unwrap();
+        let application = parse_machine_id("033b1b9b264441fcaa173e9e5bf35c5a").unwrap();
+        let id = app_specific_id(machine, application);
         assert_eq!(id.as_deref(), Some("4d4a86c9c6644a479560ded5d19a30c5"));
     }
 
@@ -169,7 +170,7 @@ mod tests {
             "+c09ca98649c4c7abc779cd04c96812e",
             &zeros,
         ] {
-            assert_eq!(fleetlock_id(bad), None, "{bad:?}");
+            assert_eq!(fleetlock_client_id(bad), None, "{bad:?}");
         }
     }
 }

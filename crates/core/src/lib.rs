@@ -1,11 +1,11 @@
-//! Every decision of Dogwatch.
+//! All decisions of Dogwatch.
 //!
-//! **For:** given what was seen and the time, say what to do, what to report, what else to look at,
-//! when to look again, and why.
-//! **May touch:** nothing. No async, no I/O, no clock, no random source, no environment, no client.
-//! **Promises:** the same input gives the same [`Decision`], whether the live loop, the simulator,
-//! a test or `explain` asks. What must be remembered is in the input, because it was written on the
-//! cluster before the step it belongs to.
+//! **For:** deciding, from an observation and the time, what to do, what to report, what else to
+//! observe, when to decide again, and why. **May touch:** nothing. No async, no I/O, no clock, no
+//! random source, no environment, no client. **Promises:** the same input gives the same
+//! [`Decision`], whether the live loop, the simulator, a test or `explain` asks. Facts that must be
+//! remembered are in the input: they were written on the cluster before the step that they belong
+//! to.
 
 pub mod admission;
 pub mod check;
@@ -15,22 +15,24 @@ pub mod drain;
 pub mod duration;
 pub mod explain;
 pub mod fleetlock;
-pub mod handshake;
-pub mod heal;
+pub mod healer;
 pub mod kured;
 pub mod leader;
 pub mod limit;
 pub mod lock;
+pub mod markers;
+#[cfg(test)]
+mod model_depth;
 pub mod name;
-pub mod near;
+pub mod name_suggestions;
 pub mod policy;
 pub mod power;
 pub mod reboot;
-pub mod remedy;
+pub mod remediation;
 pub mod rollout;
 pub mod schedule;
 pub mod selector;
 pub mod time;
 
-pub use decision::{Because, Decision, Wake};
+pub use decision::{Decision, DecisionCause, WakeTime};
 pub use time::Now;

@@ -4,24 +4,23 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How many of a group may be out of service at once.
+/// How many nodes of a group may be unavailable at once.
 ///
-/// Never zero: a limit that lets nobody reboot is what `pause` is for, and says so.
+/// Never zero: to let no node reboot, people use `pause`, which says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// So many nodes, at least 1.
+pub enum UnavailabilityLimit {
+    /// A number of nodes, at least 1.
     Count(u32),
-    /// So many per cent of the group, 1 to 100; rounded down, but at least one node.
+    /// A percentage of the group, 1 to 100; rounded down, but at least one node.
     Percent(u8),
 }
 
-/// Why a text is no limit.
+/// Why a text is not a limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// Neither a whole number nor one with a per cent sign.
     #[error("{0:?} is neither a number of nodes nor a percentage: write it like 1 or 10%")]
     NotANumber(String),
-    /// Zero of either kind.
     #[error("{0:?} would let no node reboot: at least 1 or 1%; to stop all reboots, pause them")]
     Zero(String),
     /// More than the whole group.
@@ -29,14 +28,14 @@ pub enum LimitError {
     OverHundred(String),
 }
 
-impl Limit {
+impl UnavailabilityLimit {
     /// The number of nodes that this allows in a group of `members`: at least 1, whatever the
-    /// percentage (a group of three could otherwise never reboot under `10%`).
-    pub fn of(self, members: usize) -> usize {
+    /// percentage (otherwise a group of three could never reboot under `10%`).
+    pub fn allowed_nodes(self, members: usize) -> usize {
         match self {
-            Limit::Count(count) => usize::try_from(count).unwrap_or(usize::MAX),
-            Limit::Percent(percent) => {
-                // Split, so that no group is large enough to overflow.
+            UnavailabilityLimit::Count(count) => usize::try_from(count).unwrap_or(usize::MAX),
+            UnavailabilityLimit::Percent(percent) => {
+                // Multiplied in two parts, so that no group is large enough to overflow.
                 let percent = usize::from(percent);
                 let nodes = members / 100 * percent + members % 100 * percent / 100;
                 nodes.max(1)
@@ -45,23 +44,23 @@ impl Limit {
     }
 }
 
-impl Default for Limit {
+impl Default for UnavailabilityLimit {
     /// One node at a time.
     fn default() -> Self {
-        Limit::Count(1)
+        UnavailabilityLimit::Count(1)
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for UnavailabilityLimit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Limit::Count(count) => write!(formatter, "{count}"),
-            Limit::Percent(percent) => write!(formatter, "{percent}%"),
+            UnavailabilityLimit::Count(count) => write!(formatter, "{count}"),
+            UnavailabilityLimit::Percent(percent) => write!(formatter, "{percent}%"),
         }
     }
 }
 
-impl FromStr for Limit {
+impl FromStr for UnavailabilityLimit {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
@@ -69,7 +68,7 @@ impl FromStr for Limit {
             Some(digits) => (digits, true),
             None => (text, false),
         };
-        // `parse` alone would take a plus sign.
+        // `parse` alone would accept a plus sign.
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(LimitError::NotANumber(text.to_owned()));
         }
@@ -78,8 +77,8 @@ impl FromStr for Limit {
             .map_err(|_| LimitError::NotANumber(text.to_owned()))?;
         match (number, percent) {
             (0, _) => Err(LimitError::Zero(text.to_owned())),
-            (count, false) => Ok(Limit::Count(count)),
-            (1..=100, true) => Ok(Limit::Percent(
+            (count, false) => Ok(UnavailabilityLimit::Count(count)),
+            (1..=100, true) => Ok(UnavailabilityLimit::Percent(
                 u8::try_from(number).expect("at most 100 in this arm"),
             )),
             (_, true) => Err(LimitError::OverHundred(text.to_owned())),
@@ -94,13 +93,16 @@ mod tests {
 
     #[test]
     fn a_percentage_is_rounded_down_and_at_least_one_node() {
-        let ten = "10%".parse::<Limit>().unwrap();
+        let ten = "10%".parse::<UnavailabilityLimit>().unwrap();
         let table = [(0, 1), (3, 1), (10, 1), (19, 1), (20, 2), (5000, 500)];
         for (members, allowed) in table {
-            assert_eq!(ten.of(members), allowed, "10% of {members}");
+            assert_eq!(ten.allowed_nodes(members), allowed, "10% of {members}");
         }
-        assert_eq!(Limit::Percent(100).of(usize::MAX), usize::MAX);
-        assert_eq!(Limit::Count(3).of(1), 3);
+        assert_eq!(
+            UnavailabilityLimit::Percent(100).allowed_nodes(usize::MAX),
+            usize::MAX
+        );
+        assert_eq!(UnavailabilityLimit::Count(3).allowed_nodes(1), 3);
     }
 
     #[test]
@@ -117,7 +119,7 @@ mod tests {
             ("all", "1 or 10%"),
             ("99999999999", "1 or 10%"),
         ] {
-            let error = text.parse::<Limit>().unwrap_err().to_string();
+            let error = text.parse::<UnavailabilityLimit>().unwrap_err().to_string();
             assert!(error.contains(says), "{text:?}: {error}");
             assert!(error.contains(&format!("{text:?}")), "{error}");
         }
@@ -126,8 +128,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_limit_reads_back_as_it_was_printed(number in 1_u32.., percent in 1_u8..=100) {
-            for limit in [Limit::Count(number), Limit::Percent(percent)] {
-                prop_assert_eq!(limit.to_string().parse::<Limit>(), Ok(limit));
+            for limit in [UnavailabilityLimit::Count(number), UnavailabilityLimit::Percent(percent)] {
+                prop_assert_eq!(limit.to_string().parse::<UnavailabilityLimit>(), Ok(limit));
             }
         }
 
@@ -136,7 +138,7 @@ mod tests {
             percent in 1_u8..=100,
             members in 0_usize..1_000_000,
         ) {
-            let allowed = Limit::Percent(percent).of(members);
+            let allowed = UnavailabilityLimit::Percent(percent).allowed_nodes(members);
             prop_assert!(allowed >= 1);
             prop_assert!(allowed == 1 || allowed * 100 <= members * usize::from(percent));
             prop_assert!((allowed + 1) * 100 > members * usize::from(percent));

@@ -1,18 +1,18 @@
-//! Names that were checked once, at the edge.
+//! Validated names, checked once, at the edge.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a text is not such a name.
+/// Why a text is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {text:?} is not valid: {why}")]
 pub struct BadName {
-    /// What it should have been.
+    /// The kind of name.
     pub what: &'static str,
-    /// What it was, shortened.
+    /// The text, at most 80 characters.
     pub text: String,
-    /// What rule it breaks.
+    /// The rule that the text breaks.
     pub why: &'static str,
 }
 
@@ -24,7 +24,6 @@ macro_rules! name {
         pub struct $type(String);
 
         impl $type {
-            /// Checks the text.
             pub fn new(text: impl Into<String>) -> Result<Self, BadName> {
                 let text = text.into();
                 match ($check)(text.as_str()) {
@@ -37,7 +36,6 @@ macro_rules! name {
                 }
             }
 
-            /// The text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -76,8 +74,8 @@ name!(
     NodeName, "node name", dns_subdomain
 );
 name!(
-    /// A group of nodes that share a lock and a budget: a DNS label, at most 63 bytes, because it is
-    /// part of a Lease's name. Source: specification §2.2.
+    /// A group of nodes that share a lock and a budget: a DNS label, at most 63 bytes, because it
+    /// is part of a Lease's name. Source: specification §2.2.
     GroupName, "group name", dns_label
 );
 name!(
@@ -86,7 +84,7 @@ name!(
     BootId, "boot id", boot_id
 );
 name!(
-    /// Who relies on a lock: a coordinator's run or a lock request. Names its process.
+    /// One coordinator process, or one lock request, that relies on a lock.
     RunId, "run id", run_id
 );
 
@@ -96,13 +94,12 @@ impl GroupName {
         Self("default".into())
     }
 
-    /// The group of control-plane nodes.
-    pub fn control_plane() -> Self {
+    pub fn control_plane_group() -> Self {
         Self("control-plane".into())
     }
 }
 
-/// Whether this can be the name of an object: what is not, never becomes part of a request's path.
+/// Whether this can be the name of an object. Other texts never become part of a request's path.
 pub fn is_dns_name(text: &str) -> bool {
     dns_subdomain(text).is_ok()
 }
@@ -114,7 +111,7 @@ fn dns_subdomain(text: &str) -> Result<(), &'static str> {
     if text.len() > 253 {
         return Err("it is longer than 253 bytes");
     }
-    if text.split('.').all(label_characters) {
+    if text.split('.').all(has_label_characters) {
         Ok(())
     } else {
         Err(
@@ -127,7 +124,7 @@ fn dns_label(text: &str) -> Result<(), &'static str> {
     if text.len() > 63 {
         return Err("it is longer than 63 bytes");
     }
-    if label_characters(text) {
+    if has_label_characters(text) {
         Ok(())
     } else {
         Err(
@@ -136,7 +133,7 @@ fn dns_label(text: &str) -> Result<(), &'static str> {
     }
 }
 
-fn label_characters(label: &str) -> bool {
+fn has_label_characters(label: &str) -> bool {
     let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     !label.is_empty()
         && label.bytes().all(inner)

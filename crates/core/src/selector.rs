@@ -1,94 +1,90 @@
-//! Label selectors, as `metav1.LabelSelector` means them.
+//! Label selectors, with the meaning of `metav1.LabelSelector`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Which labels an object must carry. All parts must hold; an empty selector matches everything.
+/// Which labels an object must have. All parts must hold; an empty selector matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels with these very values.
+    /// Labels with exactly these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
-    /// Requirements on keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub match_expressions: Vec<Requirement>,
+    pub match_expressions: Vec<LabelRequirement>,
 }
 
-/// One requirement on one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Requirement {
-    /// The label's key.
+pub struct LabelRequirement {
     pub key: String,
-    /// What is asked of it.
-    pub operator: Operator,
-    /// For `In` and `NotIn`.
+    pub operator: LabelOperator,
+    /// Only for `In` and `NotIn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
-/// What a requirement asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Operator {
-    /// The label is there with one of the values.
+pub enum LabelOperator {
+    /// The label is present with one of the values.
     In,
     /// The label is absent, or has none of the values.
     NotIn,
-    /// The label is there.
     Exists,
-    /// It is not.
     DoesNotExist,
 }
 
 impl LabelSelector {
-    /// Whether one of its parts speaks of this label.
-    pub fn names(&self, key: &str) -> bool {
+    /// Whether one of its parts names this label.
+    pub fn mentions_label(&self, key: &str) -> bool {
         self.match_labels.contains_key(key)
             || self.match_expressions.iter().any(|part| part.key == key)
     }
 
-    /// As the API server takes it in `labelSelector`; empty where it matches everything.
-    pub fn query(&self) -> String {
+    /// The form of the API server's query parameter `labelSelector`; empty if it matches
+    /// everything.
+    pub fn to_query_string(&self) -> String {
         let equal = self
             .match_labels
             .iter()
             .map(|(key, value)| format!("{key}={value}"));
-        let parts = self.match_expressions.iter().map(Requirement::query);
+        let parts = self
+            .match_expressions
+            .iter()
+            .map(LabelRequirement::to_query_string);
         equal.chain(parts).collect::<Vec<_>>().join(",")
     }
 
-    /// Whether these labels satisfy it.
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
         self.match_labels
             .iter()
             .all(|(key, value)| labels.get(key) == Some(value))
             && self
                 .match_expressions
                 .iter()
-                .all(|requirement| requirement.holds(labels))
+                .all(|requirement| requirement.is_satisfied_by(labels))
     }
 }
 
-impl Requirement {
-    fn query(&self) -> String {
+impl LabelRequirement {
+    fn to_query_string(&self) -> String {
         let (key, values) = (&self.key, self.values.join(","));
         match self.operator {
-            Operator::In => format!("{key} in ({values})"),
-            Operator::NotIn => format!("{key} notin ({values})"),
-            Operator::Exists => key.clone(),
-            Operator::DoesNotExist => format!("!{key}"),
+            LabelOperator::In => format!("{key} in ({values})"),
+            LabelOperator::NotIn => format!("{key} notin ({values})"),
+            LabelOperator::Exists => key.clone(),
+            LabelOperator::DoesNotExist => format!("!{key}"),
         }
     }
 
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+    fn is_satisfied_by(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);
         let listed = || value.is_some_and(|value| self.values.contains(value));
         match self.operator {
-            Operator::In => listed(),
-            Operator::NotIn => !listed(),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
+            LabelOperator::In => listed(),
+            LabelOperator::NotIn => !listed(),
+            LabelOperator::Exists => value.is_some(),
+            LabelOperator::DoesNotExist => value.is_none(),
         }
     }
 }
@@ -143,7 +139,7 @@ mod tests {
             ),
         ] {
             let selector: LabelSelector = serde_json::from_str(json).unwrap();
-            assert_eq!(selector.matches(&labels), matches, "{json}");
+            assert_eq!(selector.matches_labels(&labels), matches, "{json}");
         }
     }
 
@@ -159,8 +155,15 @@ mod tests {
             {"key":"c","operator":"In","values":["d","e"]},{"key":"f","operator":"NotIn","values":["g"]},
             {"key":"h","operator":"Exists"},{"key":"i","operator":"DoesNotExist"}]}"#;
         let selector: LabelSelector = serde_json::from_str(json).unwrap();
-        assert_eq!(selector.query(), "a=b,c in (d,e),f notin (g),h,!i");
-        assert!(selector.names("a") && selector.names("i") && !selector.names("d"));
-        assert_eq!(LabelSelector::default().query(), "");
+        assert_eq!(
+            selector.to_query_string(),
+            "a=b,c in (d,e),f notin (g),h,!i"
+        );
+        assert!(
+            selector.mentions_label("a")
+                && selector.mentions_label("i")
+                && !selector.mentions_label("d")
+        );
+        assert_eq!(LabelSelector::default().to_query_string(), "");
     }
 }

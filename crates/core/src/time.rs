@@ -1,14 +1,14 @@
-//! Time, as decisions see it: passed in, never read.
+//! Time, as decisions use it: passed in, never read.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// What time it is, twice.
+/// The current time by both clocks.
 ///
-/// `wall` is what other machines and people read; it may jump and be wrong. `mono` counts since
-/// some fixed moment of this process and never jumps; every wait that must not be fooled by a
-/// clock uses it.
+/// `wall` is what other machines and people read; it may jump and be wrong. `mono` counts from a
+/// fixed moment of this process and never jumps; every wait that a clock change must not affect
+/// uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     /// Wall-clock time. Written on the cluster, compared only with times this node wrote itself.
@@ -18,26 +18,26 @@ pub struct Now {
 }
 
 impl Now {
-    /// The monotonic moment at which the wall clock will show `wall`, if it runs evenly.
-    /// A moment that has passed is "now".
-    pub fn mono_at(self, wall: Timestamp) -> Duration {
+    /// The monotonic moment at which the wall clock will show `wall`, if it runs evenly. A past
+    /// moment gives `mono`.
+    pub fn mono_time_of(self, wall: Timestamp) -> Duration {
         let ahead = wall.duration_since(self.wall);
         self.mono + Duration::try_from(ahead).unwrap_or(Duration::ZERO)
     }
 
     /// How long ago `wall` was; zero if it lies ahead (a clock was set back).
-    pub fn since(self, wall: Timestamp) -> Duration {
+    pub fn elapsed_since(self, wall: Timestamp) -> Duration {
         Duration::try_from(self.wall.duration_since(wall)).unwrap_or(Duration::ZERO)
     }
 
-    /// The wall-clock time `ahead` from now; the end of time if it would pass it.
-    pub fn plus(self, ahead: Duration) -> Timestamp {
+    /// The wall-clock time `ahead` from now, at most [`Timestamp::MAX`].
+    pub fn wall_after(self, ahead: Duration) -> Timestamp {
         let ahead = SignedDuration::try_from(ahead).unwrap_or(SignedDuration::MAX);
         self.wall.checked_add(ahead).unwrap_or(Timestamp::MAX)
     }
 }
 
-/// As it is written on the cluster: RFC 3339 with microseconds.
-pub(crate) fn micros(at: Timestamp) -> Timestamp {
+/// The precision in which times are written on the cluster: RFC 3339 with microseconds.
+pub(crate) fn truncate_to_micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }

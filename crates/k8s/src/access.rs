@@ -1,8 +1,9 @@
-//! Who somebody is and what they may do, as the API server says it.
+//! Asks the API server who a caller is and what the caller may do.
 //!
-//! For whoever serves requests of others in Dogwatch's name: a bearer token is shown to the API
-//! server (TokenReview), and what its owner asks for is put to it too (SubjectAccessReview). Nothing
-//! is remembered: a token or a right that was taken away is gone with the next request.
+//! **For:** the lock API, which acts for others with Dogwatch's rights: it sends the bearer token
+//! to the API server (TokenReview), and what the token's owner asks for as well
+//! (SubjectAccessReview).
+//! **Promises:** nothing is cached: a revoked token or right is refused at the next request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,44 +17,43 @@ use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, ask};
+use crate::error::{Error, with_timeout};
 
-/// The group of everybody whose name is known.
-const AUTHENTICATED: &str = "system:authenticated";
+const AUTHENTICATED_GROUP: &str = "system:authenticated";
 
-/// Somebody, as the API server knows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// The user's name.
+pub struct ApiCaller {
     pub name: String,
-    /// What tells this user from another one of the same name, where that is known.
+    /// Tells this user from an earlier one of the same name, where the authenticator gives one.
     pub uid: Option<String>,
-    /// The user's groups.
     pub groups: Vec<String>,
-    /// What else the authenticator said.
+    /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-impl Caller {
+impl ApiCaller {
     /// The owner of a client certificate: its common name and its organizations, as the API server
-    /// itself takes them. Names that Kubernetes keeps for itself are refused: an authority that signs for
-    /// hosts shall not be able to sign for a kubelet, a ServiceAccount or an administrator.
+    /// itself reads them. Names that Kubernetes reserves are refused: a CA that signs for hosts
+    /// must not be able to sign for a kubelet, a ServiceAccount or an administrator.
     ///
     /// # Errors
     /// The reserved name.
-    pub fn of_certificate(
+    pub fn from_certificate(
         common_name: impl Into<String>,
         organizations: Vec<String>,
     ) -> Result<Self, CertificateRefused> {
         let name = common_name.into();
-        if name.starts_with(RESERVED) {
+        if name.starts_with(RESERVED_PREFIX) {
             return Err(CertificateRefused::User(name));
         }
         let mut groups = organizations;
-        if let Some(group) = groups.iter().find(|group| group.starts_with(RESERVED)) {
+        if let Some(group) = groups
+            .iter()
+            .find(|group| group.starts_with(RESERVED_PREFIX))
+        {
             return Err(CertificateRefused::Group(group.clone()));
         }
-        groups.push(AUTHENTICATED.to_owned());
+        groups.push(AUTHENTICATED_GROUP.to_owned());
         Ok(Self {
             name,
             groups,
@@ -62,28 +62,28 @@ impl Caller {
     }
 }
 
-impl fmt::Display for Caller {
+impl fmt::Display for ApiCaller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "user {:?}", self.name)
     }
 }
 
-/// What begins so is Kubernetes' own: its components, its ServiceAccounts, its built-in groups.
-const RESERVED: &str = "system:";
+/// Kubernetes' own components, ServiceAccounts and built-in groups have this prefix.
+const RESERVED_PREFIX: &str = "system:";
 
-/// Why a client certificate speaks for nobody.
+/// Why a client certificate is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateRefused {
     /// `system:admin`, `system:node:…`, `system:serviceaccount:…`.
     #[error("a client certificate may not name a user of Kubernetes itself ({0:?})")]
     User(String),
-    /// `system:masters`, which no right is ever asked of.
+    /// `system:masters`: the API server grants this group everything, so no right would be checked.
     #[error("a client certificate may not name a group of Kubernetes itself ({0:?})")]
     Group(String),
 }
 
-/// Asks the API server about others. Needs `create` on `tokenreviews.authentication.k8s.io` and on
-/// `subjectaccessreviews.authorization.k8s.io` (the ClusterRole `system:auth-delegator`).
+/// Sends access reviews to the API server. Needs `create` on `tokenreviews.authentication.k8s.io`
+/// and on `subjectaccessreviews.authorization.k8s.io` (the ClusterRole `system:auth-delegator`).
 #[derive(Clone)]
 pub struct AccessClient {
     client: Client,
@@ -91,14 +91,14 @@ pub struct AccessClient {
 }
 
 impl AccessClient {
-    /// Asks with this client, for tokens that were made for one of these audiences: one that was made for
-    /// the API server itself, or for another service, is worth nothing here, and one of ours nothing there.
+    /// `audiences`: only tokens that were issued for one of them are accepted. A token for the API
+    /// server itself or for another service is refused here, and a token of ours is refused there.
     pub fn new(client: Client, audiences: Vec<String>) -> Self {
         Self { client, audiences }
     }
 
-    /// Whose token it is; nothing if it is nobody's, or was not made for these audiences.
-    pub async fn owner(&self, token: &str) -> Result<Option<Caller>, Error> {
+    /// `None` if no user owns the token, or if it was not issued for these audiences.
+    pub async fn find_token_owner(&self, token: &str) -> Result<Option<ApiCaller>, Error> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token: token.to_owned(),
@@ -106,8 +106,8 @@ impl AccessClient {
             },
             ..TokenReview::default()
         };
-        let status = self.create(review).await?.status.unwrap_or_default();
-        // An authenticator that knows of no audiences names none, and has checked none.
+        let status = self.create_review(review).await?.status.unwrap_or_default();
+        // An authenticator that does not support audiences returns none, and has checked none.
         let checked = status.audiences.unwrap_or_default();
         let ours = checked
             .iter()
@@ -115,12 +115,12 @@ impl AccessClient {
         let user = status
             .user
             .filter(|_| status.authenticated == Some(true) && ours);
-        Ok(user.and_then(caller))
+        Ok(user.and_then(caller_of_user))
     }
 
-    /// Whether they may `lock` this host: verb `lock` on `rebootlocks.dogwatch.dev`, named as the
-    /// host. Source: specification §2.7.
-    pub async fn may_lock(&self, caller: &Caller, host: &str) -> Result<bool, Error> {
+    /// Whether the caller may `lock` this host: verb `lock` on `rebootlocks.dogwatch.dev`, with the
+    /// host as resource name. Source: specification §2.7.
+    pub async fn can_lock_host(&self, caller: &ApiCaller, host: &str) -> Result<bool, Error> {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
                 user: Some(caller.name.clone()),
@@ -138,23 +138,23 @@ impl AccessClient {
             },
             ..SubjectAccessReview::default()
         };
-        let status = self.create(review).await?.status.unwrap_or_default();
+        let status = self.create_review(review).await?.status.unwrap_or_default();
         Ok(status.allowed && status.denied != Some(true))
     }
 
-    async fn create<K>(&self, review: K) -> Result<K, Error>
+    async fn create_review<K>(&self, review: K) -> Result<K, Error>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>,
         K: Clone + fmt::Debug + Serialize + DeserializeOwned,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        ask(api.create(&PostParams::default(), &review)).await
+        with_timeout(api.create(&PostParams::default(), &review)).await
     }
 }
 
-/// Nobody for a user without a name, which the API server could only take for the one who asks.
-fn caller(user: UserInfo) -> Option<Caller> {
-    Some(Caller {
+/// `None` for a user without a name: the API server would take an empty name for our own.
+fn caller_of_user(user: UserInfo) -> Option<ApiCaller> {
+    Some(ApiCaller {
         name: user.username.filter(|name| !name.is_empty())?,
         uid: user.uid,
         groups: user.groups.unwrap_or_default(),

@@ -1,6 +1,6 @@
-//! Who we are to the API server, and whether the admission policies are in force.
+//! Reads our own user name and the admission policies from the API server.
 
-use dogwatch_core::admission::PoliciesSeen;
+use dogwatch_core::admission::ObservedAdmissionPolicies;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -8,19 +8,20 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 
-use crate::error::{Error, Kind, ask};
+use crate::error::{ApiErrorKind, Error, with_timeout};
 
-/// Our own user name, as admission and audit know it; `None`: the API server names nobody, or does not say.
+/// Our own user name, as admission and audit log spell it. `None`: the API server returns no name
+/// or has no SelfSubjectReview.
 ///
 /// # Errors
-/// When there is no answer.
-pub async fn user(client: &Client) -> Result<Option<String>, Error> {
+/// When the request fails.
+pub async fn read_own_user(client: &Client) -> Result<Option<String>, Error> {
     let api: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = SelfSubjectReview::default();
-    let answer = match ask(api.create(&PostParams::default(), &review)).await {
+    let answer = match with_timeout(api.create(&PostParams::default(), &review)).await {
         Ok(answer) => answer,
-        // Kubernetes before 1.28.
-        Err(error) if error.kind() == Kind::NotFound => return Ok(None),
+        // Kubernetes before 1.28 has no SelfSubjectReview.
+        Err(error) if error.kind() == ApiErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let user = answer.status.and_then(|status| status.user_info);
@@ -29,21 +30,23 @@ pub async fn user(client: &Client) -> Result<Option<String>, Error> {
         .filter(|name| !name.is_empty()))
 }
 
-/// All admission policies and bindings; `None`: the API server has no such kinds.
+/// All admission policies and bindings. `None`: the API server does not serve these kinds.
 ///
 /// # Errors
-/// When there is no answer, or we may not look.
-pub async fn policies(client: &Client) -> Result<Option<PoliciesSeen>, Error> {
+/// When the request fails, or we may not list them.
+pub async fn list_admission_policies(
+    client: &Client,
+) -> Result<Option<ObservedAdmissionPolicies>, Error> {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     let all = ListParams::default();
-    let policies = match ask(policies.list_metadata(&all)).await {
+    let policies = match with_timeout(policies.list_metadata(&all)).await {
         Ok(list) => list.items,
-        Err(error) if error.kind() == Kind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ApiErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
-    let bindings = ask(bindings.list(&all)).await?.items;
-    Ok(Some(PoliciesSeen {
+    let bindings = with_timeout(bindings.list(&all)).await?.items;
+    Ok(Some(ObservedAdmissionPolicies {
         policies: policies
             .into_iter()
             .filter_map(|policy| policy.metadata.name)

@@ -1,27 +1,29 @@
-//! Conditions of objects: as decisions see them, and as they are written.
+//! Converts conditions from and to the API.
 
-use dogwatch_core::condition::{Condition, Observation, Write};
+use dogwatch_core::condition::{ConditionWrite, CurrentCondition, DesiredCondition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self as meta, Time};
 use serde_json::Value;
 
-use crate::field::{text, time};
+use crate::json_field::{parse_text, parse_time};
 
-/// One of an object of any form. Most kinds' have no time of their own for the `last_write`.
-pub(crate) fn read(condition: &Value, last_write: Option<Timestamp>) -> Condition {
-    Condition {
-        kind: text(&condition["type"]),
-        status: text(&condition["status"]),
-        reason: text(&condition["reason"]),
-        message: text(&condition["message"]),
-        last_transition: time(&condition["lastTransitionTime"]),
+/// Reads a condition from JSON of any form. Most kinds' conditions have no field for `last_write`.
+pub(crate) fn parse_condition(
+    condition: &Value,
+    last_write: Option<Timestamp>,
+) -> CurrentCondition {
+    CurrentCondition {
+        kind: parse_text(&condition["type"]),
+        status: parse_text(&condition["status"]),
+        reason: parse_text(&condition["reason"]),
+        message: parse_text(&condition["message"]),
+        last_transition: parse_time(&condition["lastTransitionTime"]),
         last_heartbeat: last_write,
     }
 }
 
-/// One of a kind of ours.
-pub(crate) fn seen(condition: meta::Condition) -> Condition {
-    Condition {
+pub(crate) fn from_meta_condition(condition: meta::Condition) -> CurrentCondition {
+    CurrentCondition {
         kind: condition.type_,
         status: condition.status,
         reason: condition.reason,
@@ -31,9 +33,9 @@ pub(crate) fn seen(condition: meta::Condition) -> Condition {
     }
 }
 
-/// What is to be said, as it is written; its status is so `since`.
-pub(crate) fn written(
-    said: &Observation,
+/// `since`: since when the condition has its current status.
+pub(crate) fn to_meta_condition(
+    said: &DesiredCondition,
     since: Timestamp,
     generation: Option<i64>,
 ) -> meta::Condition {
@@ -47,8 +49,10 @@ pub(crate) fn written(
     }
 }
 
-/// Whether what was written stands among them.
-pub(crate) fn stands(conditions: &[Condition], write: &Write) -> bool {
+pub(crate) fn has_written_condition(
+    conditions: &[CurrentCondition],
+    write: &ConditionWrite,
+) -> bool {
     let wanted = &write.observation;
     conditions.iter().any(|there| {
         there.kind == wanted.kind

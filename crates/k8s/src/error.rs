@@ -1,7 +1,7 @@
-//! What can go wrong when the API server is asked, and what that means for the one who asked.
+//! Classifies the errors of requests to the API server.
 //!
-//! Promises: a request that gets no answer fails after [`PATIENCE`], and whoever gets an [`Error`]
-//! can tell by its [`Kind`] whether it may have acted, and whether it is worth asking again.
+//! **Promises:** a request without an answer fails after [`REQUEST_TIMEOUT`]; the [`ApiErrorKind`]
+//! of an [`Error`] tells whether a write may have been done, and whether a retry can help.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -12,69 +12,67 @@ use kube::core::Status;
 use serde_json::error::Category;
 use tokio::time::{Instant, sleep_until};
 
-/// How long one request may take. A connection that died silently (a cut cable, a firewall that
-/// forgot it) answers never; the API server itself gives up on a request after 60 s, but an answer
-/// that late is of no use to a caller that works with fresh facts.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Limit for one request. A connection that died silently (a cut cable, a firewall that dropped its
+/// state) never answers. The API server itself gives up on a request after 60 s, but such a late
+/// answer is of no use to a caller that works with fresh facts.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a request was not answered as hoped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server said no.
+    /// The API server refused the request.
     #[error("the API server answered {} {}: {}", .0.code, .0.reason, .0.message)]
     Answer(Box<Status>),
-    /// There was no answer; a write may or may not have been done.
+    /// No answer arrived. A write may have been done.
     #[error("no answer from the API server")]
     NoAnswer(#[source] kube::Error),
-    /// There was no answer in time; a write may or may not have been done.
+    /// No answer arrived within this time. A write may have been done.
     #[error("no answer from the API server within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The answer is not what the API promises; a write was done. Where it is so, and not what stands
-    /// there: it may be a Secret.
+    /// The answer does not have the promised form. A write was done. The text gives the place of
+    /// the error and not the content, which may be a Secret.
     #[error("the answer of the API server cannot be read: {0}")]
     Unreadable(String),
-    /// The request could not even be built or signed; nothing was sent.
+    /// The request could not be built or signed. Nothing was sent.
     #[error("the request could not be sent")]
     NotSent(#[source] kube::Error),
 }
 
-/// What an [`Error`] means for the one who asked.
+/// What an [`Error`] means for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// There is no such object (404).
+pub enum ApiErrorKind {
+    /// No such object (404).
     NotFound,
-    /// There is one already (409 `AlreadyExists`).
+    /// The object exists already (409 `AlreadyExists`).
     AlreadyExists,
-    /// A precondition does not hold, or another manager owns a field (409 `Conflict`).
+    /// A precondition failed, or another manager owns a field (409 `Conflict`).
     Conflict,
-    /// The resource version is too old: list again (410).
+    /// The resource version is too old: the caller has to list again (410).
     Gone,
-    /// Not allowed (401, 403). It may be soon: rights and tokens are mended by people.
+    /// Not allowed (401, 403). A retry may work later: people repair rights and tokens.
     Forbidden,
-    /// Too many requests (429): not before this, if the server said when.
+    /// Too many requests (429).
     Throttled {
-        /// `Retry-After`.
+        /// `Retry-After`, if the server sent one.
         after: Option<Duration>,
     },
-    /// Any other 4xx: the same request will never be answered otherwise.
+    /// Any other 4xx: a retry of the same request gets the same answer.
     Refused,
-    /// Asking again may help (5xx, no answer, no time). A write may have been done.
+    /// A retry may help (5xx, no answer, timeout). A write may have been done.
     Transient,
 }
 
 impl Error {
-    /// What it means.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ApiErrorKind {
         match self {
-            Error::Answer(status) => kind_of(status),
+            Error::Answer(status) => kind_of_status(status),
             Error::NoAnswer(_) | Error::Timeout(_) | Error::Unreadable(_) | Error::NotSent(_) => {
-                Kind::Transient
+                ApiErrorKind::Transient
             }
         }
     }
 
-    /// Whether a ResourceQuota lets no more of them be made. Source: Kubernetes' admission plugin, which
-    /// has no reason of its own for it.
+    /// Whether a ResourceQuota forbids the creation. Source: Kubernetes' admission plugin, which
+    /// has no reason of its own for this.
     pub fn is_over_quota(&self) -> bool {
         match self {
             Error::Answer(status) => {
@@ -87,13 +85,13 @@ impl Error {
     }
 
     /// The error and its causes in one line, for conditions and Events.
-    pub fn in_words(&self) -> String {
-        in_words(self)
+    pub fn error_chain(&self) -> String {
+        error_chain(self)
     }
 }
 
 /// An error and its causes in one line.
-pub fn in_words(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -116,7 +114,7 @@ impl From<kube::Error> for Error {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Error::Answer(status),
-            kube::Error::SerdeError(error) => Error::Unreadable(place_of(&error)),
+            kube::Error::SerdeError(error) => Error::Unreadable(describe_json_error(&error)),
             kube::Error::FromUtf8(_) => Error::Unreadable("it is no UTF-8".into()),
             kube::Error::BuildRequest(_)
             | kube::Error::HttpError(_)
@@ -128,7 +126,7 @@ impl From<kube::Error> for Error {
     }
 }
 
-fn place_of(error: &serde_json::Error) -> String {
+fn describe_json_error(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         Category::Io | Category::Eof => "it breaks off",
         Category::Syntax => "it is no JSON",
@@ -138,21 +136,21 @@ fn place_of(error: &serde_json::Error) -> String {
     format!("{what} (line {line}, column {column})")
 }
 
-/// Asks, but not for longer than [`PATIENCE`].
-pub async fn ask<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
-    ask_for(PATIENCE, request).await
+/// Fails after [`REQUEST_TIMEOUT`].
+pub async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
+    with_custom_timeout(REQUEST_TIMEOUT, request).await
 }
 
-/// Asks, but not for longer than this.
-pub async fn ask_for<T>(
+pub async fn with_custom_timeout<T>(
     patience: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Error> {
     let until = Instant::now() + patience;
     let (mut late, mut request) = (pin!(sleep_until(until)), pin!(request));
-    // The deadline goes first. Where this process was stopped for a while, both have come; and a request
-    // that waits for a connection, or for the client's own task, would leave now. A timer is ready once the
-    // runtime has looked at it, so the clock is asked as well.
+    // The deadline is checked before the request is polled. If this process was stopped for a
+    // while, both may be ready, and a request that still waits for a connection or for the client's
+    // task would be sent now. A timer fires only once the runtime has polled it, so the clock is
+    // read as well.
     poll_fn(|cx| {
         if late.as_mut().poll(cx).is_ready() || Instant::now() >= until {
             return Poll::Ready(Err(Error::Timeout(patience)));
@@ -162,22 +160,22 @@ pub async fn ask_for<T>(
     .await
 }
 
-fn kind_of(status: &Status) -> Kind {
+fn kind_of_status(status: &Status) -> ApiErrorKind {
     match (status.code, status.reason.as_str()) {
-        (401 | 403, _) => Kind::Forbidden,
-        (404, _) => Kind::NotFound,
-        (409, "AlreadyExists") => Kind::AlreadyExists,
-        (409, _) => Kind::Conflict,
-        (410, _) => Kind::Gone,
-        (429, _) => Kind::Throttled {
+        (401 | 403, _) => ApiErrorKind::Forbidden,
+        (404, _) => ApiErrorKind::NotFound,
+        (409, "AlreadyExists") => ApiErrorKind::AlreadyExists,
+        (409, _) => ApiErrorKind::Conflict,
+        (410, _) => ApiErrorKind::Gone,
+        (429, _) => ApiErrorKind::Throttled {
             after: retry_after(status),
         },
-        (400..=499, _) => Kind::Refused,
-        _ => Kind::Transient,
+        (400..=499, _) => ApiErrorKind::Refused,
+        _ => ApiErrorKind::Transient,
     }
 }
 
-/// kube drops the answer's headers; the API server repeats `Retry-After` in the body.
+/// kube drops the headers of the answer; the API server repeats `Retry-After` in the body.
 fn retry_after(status: &Status) -> Option<Duration> {
     let seconds = u64::from(status.details.as_ref()?.retry_after_seconds);
     (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -194,36 +192,40 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_could_leave_only_after_its_deadline_does_not() {
-        for (patience, leaves) in [(Duration::from_millis(1), false), (PATIENCE, true)] {
+        for (patience, leaves) in [(Duration::from_millis(1), false), (REQUEST_TIMEOUT, true)] {
             let left = std::cell::Cell::new(false);
             let request = async {
-                // The whole process stands still, and then goes on with whatever is ready.
+                // Stops the whole process; then it continues with whatever is ready.
                 std::thread::sleep(Duration::from_millis(2));
                 tokio::task::yield_now().await;
                 left.set(true);
                 Ok(())
             };
-            let answer = ask_for(patience, request).await;
+            let answer = with_custom_timeout(patience, request).await;
             let and = (left.get(), answer.is_ok());
             assert_eq!(and, (leaves, leaves), "{patience:?}");
         }
-        let answer = ask_for(Duration::ZERO, async { Ok(()) }).await;
+        let answer = with_custom_timeout(Duration::ZERO, async { Ok(()) }).await;
         assert!(matches!(answer, Err(Error::Timeout(_))), "nothing is begun");
     }
 
     #[test]
     fn every_answer_has_one_meaning() {
         for (code, reason, kind) in [
-            (401, "Unauthorized", Kind::Forbidden),
-            (403, "Forbidden", Kind::Forbidden),
-            (404, "NotFound", Kind::NotFound),
-            (409, "AlreadyExists", Kind::AlreadyExists),
-            (409, "Conflict", Kind::Conflict),
-            (410, "Expired", Kind::Gone),
-            (422, "Invalid", Kind::Refused),
-            (429, "TooManyRequests", Kind::Throttled { after: None }),
-            (500, "InternalError", Kind::Transient),
-            (504, "Timeout", Kind::Transient),
+            (401, "Unauthorized", ApiErrorKind::Forbidden),
+            (403, "Forbidden", ApiErrorKind::Forbidden),
+            (404, "NotFound", ApiErrorKind::NotFound),
+            (409, "AlreadyExists", ApiErrorKind::AlreadyExists),
+            (409, "Conflict", ApiErrorKind::Conflict),
+            (410, "Expired", ApiErrorKind::Gone),
+            (422, "Invalid", ApiErrorKind::Refused),
+            (
+                429,
+                "TooManyRequests",
+                ApiErrorKind::Throttled { after: None },
+            ),
+            (500, "InternalError", ApiErrorKind::Transient),
+            (504, "Timeout", ApiErrorKind::Transient),
         ] {
             assert_eq!(answer(code, reason).kind(), kind, "{code} {reason}");
         }
@@ -236,7 +238,7 @@ mod tests {
         let kind = Error::Answer(status.boxed()).kind();
         assert_eq!(
             kind,
-            Kind::Throttled {
+            ApiErrorKind::Throttled {
                 after: Some(Duration::from_secs(7))
             }
         );
@@ -244,10 +246,10 @@ mod tests {
 
     #[test]
     fn the_causes_are_told_once() {
-        let text = answer(409, "Conflict").in_words();
+        let text = answer(409, "Conflict").error_chain();
         assert_eq!(text, "the API server answered 409 Conflict: because");
         let cause = std::io::Error::other("connection refused");
-        let text = Error::NoAnswer(kube::Error::ReadEvents(cause)).in_words();
+        let text = Error::NoAnswer(kube::Error::ReadEvents(cause)).error_chain();
         assert_eq!(text.matches("connection refused").count(), 1, "{text}");
     }
 }

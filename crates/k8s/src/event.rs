@@ -1,95 +1,95 @@
-//! Events as the API server takes them: one shape, one length, one way to name them.
+//! Builds and writes Events of one form, with a limited length and stable names.
 
 use dogwatch_core::Now;
-use dogwatch_core::decision::{Event, Severity};
-use dogwatch_core::lock::digest;
+use dogwatch_core::decision::{DecisionEvent, EventSeverity};
+use dogwatch_core::lock::name_digest;
 use k8s_openapi::api::core::v1::Event as EventObject;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::error::{Error, Kind, ask};
-use crate::node::seconds;
+use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::node::format_seconds;
 
-/// The longest message an API server accepts for an Event is 1024 bytes.
-const LONGEST_MESSAGE: usize = 1000;
+/// The API server accepts messages of at most 1024 bytes in an Event.
+const MAX_MESSAGE_BYTES: usize = 1000;
 
-/// One Event in the making.
-pub(crate) struct Said<'a> {
-    /// Where it lives.
+pub(crate) struct EventDraft<'a> {
     pub(crate) namespace: &'a str,
-    /// Its `metadata.name`, or the beginning of a name of which the server makes one.
-    pub(crate) name: Name,
-    /// `involvedObject`.
-    pub(crate) about: Value,
-    /// The program that says it.
+    /// `metadata.name`, or a prefix to which the server adds a random suffix.
+    pub(crate) name: EventName,
+    pub(crate) involved_object: Value,
+    /// The reporting program.
     pub(crate) component: &'a str,
-    /// The node on which that runs, where there is one for each.
+    /// The node on which the program runs, for programs that run once per node.
     pub(crate) host: Option<&'a str>,
-    /// What is said.
-    pub(crate) event: &'a Event,
+    pub(crate) event: &'a DecisionEvent,
 }
 
-/// How an Event is called.
-pub(crate) enum Name {
-    /// So: a second one of that name is the same news, and was said.
-    Of(String),
-    /// With something random behind it: each is news.
-    From(String),
+pub(crate) enum EventName {
+    /// If an Event of this name exists with the same text, it was written before.
+    Fixed(String),
+    /// A prefix: the server adds a random suffix, so each Event is new.
+    Generated(String),
 }
 
-impl Name {
-    /// The name of this news about an object, in this episode (the phase's beginning, say): the same
-    /// words in the same episode have the same name, whoever says them.
-    pub(crate) fn of(object: &str, uid: &str, episode: &str, event: &Event) -> Self {
+impl EventName {
+    /// A name made from the object, the text and the episode (the start of the phase, for example):
+    /// the same text in the same episode gives the same name, in whichever process.
+    pub(crate) fn of_episode(
+        object: &str,
+        uid: &str,
+        episode: &str,
+        event: &DecisionEvent,
+    ) -> Self {
         let (reason, message) = (event.reason, &event.message);
-        let digest = digest(&format!("{uid}\n{episode}\n{reason}\n{message}"));
-        Self::Of(format!("{}.{digest}", beginning(object)))
+        let digest = name_digest(&format!("{uid}\n{episode}\n{reason}\n{message}"));
+        Self::Fixed(format!("{}.{digest}", name_prefix(object)))
     }
 
-    /// Another name each time.
-    pub(crate) fn from(object: &str) -> Self {
-        Self::From(format!("{}.", beginning(object)))
+    /// A name that is different each time.
+    pub(crate) fn with_random_suffix(object: &str) -> Self {
+        Self::Generated(format!("{}.", name_prefix(object)))
     }
 }
 
-impl Said<'_> {
-    /// Says it. If its name is taken by the same words of ours, it was said before; if somebody else took the
-    /// name, it is said under another one.
-    pub(crate) async fn say(&self, client: &Client, now: Now) -> Result<(), Error> {
+impl EventDraft<'_> {
+    /// Writes the Event. If our own identical Event has the name, nothing more is written; if
+    /// another Event has it, the Event is written with a random suffix.
+    pub(crate) async fn write_event(&self, client: &Client, now: Now) -> Result<(), Error> {
         let events: Api<EventObject> = Api::namespaced(client.clone(), self.namespace);
-        let object = self.object(&self.name, now);
-        let Err(error) = ask(events.create(&PostParams::default(), &object)).await else {
+        let object = self.event_object(&self.name, now);
+        let Err(error) = with_timeout(events.create(&PostParams::default(), &object)).await else {
             return Ok(());
         };
-        let Name::Of(name) = &self.name else {
+        let EventName::Fixed(name) = &self.name else {
             return Err(error);
         };
-        if error.kind() != Kind::AlreadyExists {
+        if error.kind() != ApiErrorKind::AlreadyExists {
             return Err(error);
         }
-        if was_said(&events, name, &object).await? {
+        if was_written(&events, name, &object).await? {
             return Ok(());
         }
-        let another = self.object(&Name::From(format!("{name}-")), now);
-        ask(events.create(&PostParams::default(), &another)).await?;
+        let another = self.event_object(&EventName::Generated(format!("{name}-")), now);
+        with_timeout(events.create(&PostParams::default(), &another)).await?;
         Ok(())
     }
 
-    fn object(&self, name: &Name, now: Now) -> EventObject {
-        let at = seconds(now.wall);
+    fn event_object(&self, name: &EventName, now: Now) -> EventObject {
+        let at = format_seconds(now.wall);
         let (name, from) = match name {
-            Name::Of(name) => (Some(name), None),
-            Name::From(beginning) => (None, Some(beginning)),
+            EventName::Fixed(name) => (Some(name), None),
+            EventName::Generated(beginning) => (None, Some(beginning)),
         };
         let json = json!({
             "metadata": { "name": name, "generateName": from, "namespace": self.namespace },
-            "involvedObject": self.about,
+            "involvedObject": self.involved_object,
             "reason": self.event.reason,
-            "message": shortened(&self.event.message),
+            "message": truncate_message(&self.event.message),
             "type": match self.event.severity {
-                Severity::Normal => "Normal",
-                Severity::Warning => "Warning",
+                EventSeverity::Normal => "Normal",
+                EventSeverity::Warning => "Warning",
             },
             "count": 1,
             "firstTimestamp": at,
@@ -102,23 +102,22 @@ impl Said<'_> {
     }
 }
 
-/// Whether the Event of this name is ours and says the same: names are made from what is said, so that whoever may
-/// write Events can take the name of a Warning first. With the rights of an older version nobody can look; it is
-/// said once more then.
-async fn was_said(
+/// Whether the Event of this name is ours and identical. Names are predictable, so anybody who may
+/// write Events can take the name of a Warning first. If we may not read Events (rights of an older
+/// version), the answer is no, and the Event is written once more.
+async fn was_written(
     events: &Api<EventObject>,
     name: &str,
     ours: &EventObject,
 ) -> Result<bool, Error> {
-    match ask(events.get_opt(name)).await {
-        Ok(there) => Ok(there.is_some_and(|there| same_words(&there, ours))),
-        Err(error) if error.kind() == Kind::Forbidden => Ok(false),
+    match with_timeout(events.get_opt(name)).await {
+        Ok(there) => Ok(there.is_some_and(|there| is_same_event(&there, ours))),
+        Err(error) if error.kind() == ApiErrorKind::Forbidden => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// The same words by the same reporter about the same object.
-fn same_words(there: &EventObject, ours: &EventObject) -> bool {
+fn is_same_event(there: &EventObject, ours: &EventObject) -> bool {
     let (about, our) = (&there.involved_object, &ours.involved_object);
     there.type_ == ours.type_
         && there.reason == ours.reason
@@ -128,17 +127,17 @@ fn same_words(there: &EventObject, ours: &EventObject) -> bool {
         && (&about.kind, &about.name, &about.uid) == (&our.kind, &our.name, &our.uid)
 }
 
-/// A name has room for 253 bytes, and an object's own may need them all.
-fn beginning(object: &str) -> String {
+/// A name may have 253 bytes, and the object's own name may use all of them.
+fn name_prefix(object: &str) -> String {
     let object: String = object.chars().take(200).collect();
     object.trim_end_matches(['.', '-']).to_owned()
 }
 
-fn shortened(message: &str) -> String {
-    if message.len() <= LONGEST_MESSAGE {
+fn truncate_message(message: &str) -> String {
+    if message.len() <= MAX_MESSAGE_BYTES {
         return message.to_owned();
     }
-    let mut end = LONGEST_MESSAGE;
+    let mut end = MAX_MESSAGE_BYTES;
     while !message.is_char_boundary(end) {
         end -= 1;
     }
@@ -151,16 +150,19 @@ mod tests {
 
     #[test]
     fn the_same_news_of_one_episode_has_one_name_however_often_a_process_starts() {
-        let event = |message: &str| Event {
-            severity: Severity::Normal,
+        let event = |message: &str| DecisionEvent {
+            severity: EventSeverity::Normal,
             reason: "Rebooting",
             message: message.into(),
         };
-        let name =
-            |node: &str, message, uid, episode| match Name::of(node, uid, episode, &event(message))
-            {
-                Name::Of(name) | Name::From(name) => name,
-            };
+        let name = |node: &str, message, uid, episode| match EventName::of_episode(
+            node,
+            uid,
+            episode,
+            &event(message),
+        ) {
+            EventName::Fixed(name) | EventName::Generated(name) => name,
+        };
         let first = name("n1", "attempt 1", "u", "12:00");
         assert_eq!(first, name("n1", "attempt 1", "u", "12:00"));
         for other in [
@@ -176,15 +178,15 @@ mod tests {
 
     #[test]
     fn only_the_same_words_of_the_same_reporter_about_the_same_object_were_said_before() {
-        let event = Event {
-            severity: Severity::Warning,
+        let event = DecisionEvent {
+            severity: EventSeverity::Warning,
             reason: "RebootFailed",
             message: "no new boot".into(),
         };
-        let said = Said {
+        let said = EventDraft {
             namespace: "default",
-            name: Name::Of("n1.x".into()),
-            about: json!({ "kind": "Node", "name": "n1", "uid": "u" }),
+            name: EventName::Fixed("n1.x".into()),
+            involved_object: json!({ "kind": "Node", "name": "n1", "uid": "u" }),
             component: "dogwatch-coordinator",
             host: Some("n1"),
             event: &event,
@@ -193,8 +195,8 @@ mod tests {
             wall: jiff::Timestamp::UNIX_EPOCH,
             mono: std::time::Duration::ZERO,
         };
-        let ours = said.object(&said.name, now);
-        assert!(same_words(&ours.clone(), &ours));
+        let ours = said.event_object(&said.name, now);
+        assert!(is_same_event(&ours.clone(), &ours));
         let forge: [fn(&mut EventObject); 6] = [
             |it| it.type_ = Some("Normal".into()),
             |it| it.reason = Some("Rebooted".into()),
@@ -206,7 +208,7 @@ mod tests {
         for forge in forge {
             let mut there = ours.clone();
             forge(&mut there);
-            assert!(!same_words(&there, &ours), "{there:?}");
+            assert!(!is_same_event(&there, &ours), "{there:?}");
         }
     }
 }

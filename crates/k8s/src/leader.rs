@@ -1,14 +1,16 @@
-//! The leader's Lease: read, watched and written.
+//! Reads, watches and writes the leader's Lease.
 //!
 //! **For:** the election that `dogwatch_core::leader` decides.
-//! **May touch:** the one Lease [`LEASE`] in Dogwatch's namespace: list and watch by name, get,
-//! create, patch.
-//! **Promises:** every write but the plain create carries the UID and resourceVersion that it was
-//! made for, as a merge patch: one that arrives late changes nothing, and unlike a PUT or an apply
-//! it never makes a deleted Lease anew (facts/control-plane.md). No deletion.
+//! **May touch:** the Lease [`LEASE`] in Dogwatch's namespace: list and watch by name, get, create,
+//! patch.
+//! **Promises:** every write except the create is a merge patch with the UID and resourceVersion
+//! that it was decided on: a late one changes nothing, and unlike a PUT or an apply it never
+//! creates a deleted Lease again (facts/control-plane.md). No deletion.
 
-use dogwatch_api::lease::LEADER as LEASE;
-use dogwatch_core::leader::{CALL_WITHIN, LEASE as LENGTH, LeaderLease, Sight, Write};
+use dogwatch_api::lease::CONTROLLER_LEADER as LEASE;
+use dogwatch_core::leader::{
+    CALL_TIMEOUT, LEASE_DURATION as LENGTH, LeaderLease, LeaderLeaseWrite, ObservedLeaderLease,
+};
 use futures::stream::{BoxStream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -16,14 +18,14 @@ use kube::api::{ObjectMeta, Patch, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::error::{Error, Kind};
-use crate::manager::patched_by;
-use crate::watch::{Event, Full, Selection, watch};
+use crate::error::{ApiErrorKind, Error};
+use crate::field_manager::patch_params_for;
+use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
-/// How the controller names itself as a field manager.
-const MANAGER: &str = "dogwatch-controller";
+/// The controller's field manager.
+const FIELD_MANAGER: &str = "dogwatch-controller";
 
-/// One process' hand on the leader's Lease.
+/// Leader election client of one process.
 #[derive(Clone)]
 pub struct LeaderClient {
     leases: Api<Lease>,
@@ -31,7 +33,7 @@ pub struct LeaderClient {
 }
 
 impl LeaderClient {
-    /// A hand that takes it as `me`.
+    /// `me`: the holder identity of this process.
     pub fn new(client: Client, namespace: &str, me: impl Into<String>) -> Self {
         Self {
             leases: Api::namespaced(client, namespace),
@@ -39,82 +41,99 @@ impl LeaderClient {
         }
     }
 
-    /// Reads it afresh.
-    pub async fn read(&self) -> Result<Sight, Error> {
-        match soon(self.leases.get(LEASE)).await {
-            Ok(lease) => Ok(sight(&lease)),
-            Err(error) if error.kind() == Kind::NotFound => Ok(Sight::Missing),
+    pub async fn read_lease(&self) -> Result<ObservedLeaderLease, Error> {
+        match with_call_timeout(self.leases.get(LEASE)).await {
+            Ok(lease) => Ok(observed_lease(&lease)),
+            Err(error) if error.kind() == ApiErrorKind::NotFound => {
+                Ok(ObservedLeaderLease::Missing)
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// Writes, and shows what stands there then; a refusal because it had changed is answered with
-    /// what it has changed to.
-    pub async fn write(&self, write: &Write) -> Result<Sight, Error> {
+    /// Writes the Lease and returns it as written. If it had changed, returns the current Lease
+    /// instead.
+    pub async fn write_lease(
+        &self,
+        write: &LeaderLeaseWrite,
+    ) -> Result<ObservedLeaderLease, Error> {
         let written = match write {
-            Write::Create => soon(self.leases.create(&PostParams::default(), &free())).await,
-            Write::Take { lease, renewed } => self.patch(taken(lease, &self.me, *renewed)).await,
-            Write::Renew { lease, renewed } => self.patch(renewal(lease, *renewed)).await,
-            Write::Release { lease } => self.patch(released(lease)).await,
+            LeaderLeaseWrite::Create => {
+                with_call_timeout(self.leases.create(&PostParams::default(), &free_lease())).await
+            }
+            LeaderLeaseWrite::Take { lease, renewed } => {
+                self.patch_lease(takeover_patch(lease, &self.me, *renewed))
+                    .await
+            }
+            LeaderLeaseWrite::Renew { lease, renewed } => {
+                self.patch_lease(renewal_patch(lease, *renewed)).await
+            }
+            LeaderLeaseWrite::Release { lease } => self.patch_lease(release_patch(lease)).await,
         };
         match written {
-            Ok(lease) => Ok(sight(&lease)),
+            Ok(lease) => Ok(observed_lease(&lease)),
             Err(error) => match error.kind() {
-                Kind::Conflict | Kind::AlreadyExists | Kind::NotFound => {
-                    self.found_instead(write, error).await
+                ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists | ApiErrorKind::NotFound => {
+                    self.read_after_conflict(write, error).await
                 }
-                Kind::Gone
-                | Kind::Forbidden
-                | Kind::Throttled { .. }
-                | Kind::Refused
-                | Kind::Transient => Err(error),
+                ApiErrorKind::Gone
+                | ApiErrorKind::Forbidden
+                | ApiErrorKind::Throttled { .. }
+                | ApiErrorKind::Refused
+                | ApiErrorKind::Transient => Err(error),
             },
         }
     }
 
-    /// What is seen of it from now on; trouble passes by itself.
-    pub fn watch(
+    /// Watches the Lease. Failures of the watch are retried.
+    pub fn watch_lease(
         &self,
         jitter: impl FnMut() -> f64 + Send + 'static,
-    ) -> BoxStream<'static, Result<Sight, Error>> {
-        let this_one = Selection::fields(format!("metadata.name={LEASE}"));
-        let events = watch(Full(self.leases.clone()), this_one, jitter);
+    ) -> BoxStream<'static, Result<ObservedLeaderLease, Error>> {
+        let this_one = ObjectSelection::by_fields(format!("metadata.name={LEASE}"));
+        let events = list_and_watch(FullObjects(self.leases.clone()), this_one, jitter);
         let sights = events.map(|event| match event {
-            Event::Restarted(leases) => Ok(leases.first().map_or(Sight::Missing, sight)),
-            Event::Applied(lease) => Ok(sight(&lease)),
-            Event::Deleted(_) => Ok(Sight::Missing),
-            Event::Trouble(error) => Err(error),
+            ObjectEvent::Restarted(leases) => Ok(leases
+                .first()
+                .map_or(ObservedLeaderLease::Missing, observed_lease)),
+            ObjectEvent::Applied(lease) => Ok(observed_lease(&lease)),
+            ObjectEvent::Deleted(_) => Ok(ObservedLeaderLease::Missing),
+            ObjectEvent::Failed(error) => Err(error),
         });
         sights.boxed()
     }
 
-    async fn patch(&self, body: Value) -> Result<Lease, Error> {
-        let params = patched_by(MANAGER);
-        soon(self.leases.patch(LEASE, &params, &Patch::Merge(body))).await
+    async fn patch_lease(&self, body: Value) -> Result<Lease, Error> {
+        let params = patch_params_for(FIELD_MANAGER);
+        with_call_timeout(self.leases.patch(LEASE, &params, &Patch::Merge(body))).await
     }
 
-    /// A 404 to a create is a namespace that is not there: said, and not taken for a Lease that has
-    /// gone, which would be made again at once and for ever.
-    async fn found_instead(&self, write: &Write, error: Error) -> Result<Sight, Error> {
+    /// A create answered with 404 means that the namespace is missing. That is an error: treated as
+    /// a missing Lease, it would be created again at once and for ever.
+    async fn read_after_conflict(
+        &self,
+        write: &LeaderLeaseWrite,
+        error: Error,
+    ) -> Result<ObservedLeaderLease, Error> {
         match (write, error.kind()) {
-            (Write::Create, Kind::NotFound) => Err(error),
-            _ => self.read().await,
+            (LeaderLeaseWrite::Create, ApiErrorKind::NotFound) => Err(error),
+            _ => self.read_lease().await,
         }
     }
 }
 
-/// A call within the time that its answer is of use.
-async fn soon<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
-    match tokio::time::timeout(CALL_WITHIN, call).await {
+/// Limits a call to the time in which its answer is useful.
+async fn with_call_timeout<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
+    match tokio::time::timeout(CALL_TIMEOUT, call).await {
         Ok(answer) => answer.map_err(Error::from),
-        Err(_) => Err(Error::Timeout(CALL_WITHIN)),
+        Err(_) => Err(Error::Timeout(CALL_TIMEOUT)),
     }
 }
 
-fn sight(lease: &Lease) -> Sight {
+fn observed_lease(lease: &Lease) -> ObservedLeaderLease {
     let spec = lease.spec.clone().unwrap_or_default();
     let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
-    Sight::There(LeaderLease {
+    ObservedLeaderLease::There(LeaderLease {
         uid: lease.uid().unwrap_or_default(),
         resource_version: lease.resource_version().unwrap_or_default(),
         released: holder.is_none() && spec.lease_duration_seconds == Some(1),
@@ -127,7 +146,7 @@ fn sight(lease: &Lease) -> Sight {
     })
 }
 
-fn free() -> Lease {
+fn free_lease() -> Lease {
     Lease {
         metadata: ObjectMeta {
             name: Some(LEASE.to_owned()),
@@ -137,39 +156,39 @@ fn free() -> Lease {
     }
 }
 
-fn on(lease: &LeaderLease, spec: &Value) -> Value {
+fn conditional_patch(lease: &LeaderLease, spec: &Value) -> Value {
     json!({
         "metadata": { "uid": lease.uid, "resourceVersion": lease.resource_version },
         "spec": spec,
     })
 }
 
-fn taken(lease: &LeaderLease, me: &str, renewed: Timestamp) -> Value {
-    on(
+fn takeover_patch(lease: &LeaderLease, me: &str, renewed: Timestamp) -> Value {
+    conditional_patch(
         lease,
         &json!({
             "holderIdentity": me,
             "leaseDurationSeconds": LENGTH.as_secs(),
-            "acquireTime": micro_time(renewed),
-            "renewTime": micro_time(renewed),
+            "acquireTime": format_micro_time(renewed),
+            "renewTime": format_micro_time(renewed),
             "leaseTransitions": lease.transitions.saturating_add(1),
         }),
     )
 }
 
-fn renewal(lease: &LeaderLease, renewed: Timestamp) -> Value {
-    on(lease, &json!({ "renewTime": micro_time(renewed) }))
+fn renewal_patch(lease: &LeaderLease, renewed: Timestamp) -> Value {
+    conditional_patch(lease, &json!({ "renewTime": format_micro_time(renewed) }))
 }
 
-fn released(lease: &LeaderLease) -> Value {
-    on(
+fn release_patch(lease: &LeaderLease) -> Value {
+    conditional_patch(
         lease,
         &json!({ "holderIdentity": null, "leaseDurationSeconds": 1 }),
     )
 }
 
-/// As the API server prints a `MicroTime`.
-fn micro_time(time: Timestamp) -> String {
+/// In the API server's `MicroTime` format.
+fn format_micro_time(time: Timestamp) -> String {
     format!("{time:.6}")
 }
 
@@ -182,9 +201,11 @@ mod tests {
             "metadata": { "name": LEASE, "uid": "u", "resourceVersion": "7" },
             "spec": spec,
         });
-        match sight(&serde_json::from_value(lease).unwrap()) {
-            Sight::There(lease) => lease,
-            other @ (Sight::Missing | Sight::NotYet) => panic!("{other:?}"),
+        match observed_lease(&serde_json::from_value(lease).unwrap()) {
+            ObservedLeaderLease::There(lease) => lease,
+            other @ (ObservedLeaderLease::Missing | ObservedLeaderLease::NotYet) => {
+                panic!("{other:?}")
+            }
         }
     }
 
@@ -213,18 +234,18 @@ mod tests {
         let lease = seen(&json!({ "holderIdentity": "x", "leaseTransitions": 4 }));
         let now = Timestamp::UNIX_EPOCH;
         for body in [
-            taken(&lease, "me", now),
-            renewal(&lease, now),
-            released(&lease),
+            takeover_patch(&lease, "me", now),
+            renewal_patch(&lease, now),
+            release_patch(&lease),
         ] {
             assert_eq!(
                 body["metadata"],
                 json!({ "uid": "u", "resourceVersion": "7" })
             );
         }
-        let taken = taken(&lease, "me", now);
+        let taken = takeover_patch(&lease, "me", now);
         assert_eq!(taken["spec"]["leaseTransitions"], 5);
         assert_eq!(taken["spec"]["renewTime"], "1970-01-01T00:00:00.000000Z");
-        assert_eq!(released(&lease)["spec"]["holderIdentity"], Value::Null);
+        assert_eq!(release_patch(&lease)["spec"]["holderIdentity"], Value::Null);
     }
 }

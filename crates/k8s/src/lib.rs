@@ -1,38 +1,41 @@
-//! The only code of Dogwatch that speaks Kubernetes in production.
+//! The only Dogwatch crate that speaks to Kubernetes in production.
 //!
-//! **For:** watches become what `core` sees; `core`'s actions become patches with preconditions.
-//! **May touch:** the API server, through the kube client it is given. No clock (a `Now` is given
-//! where one is needed; timers are tokio's, so that the embedded cluster can run them), no random
-//! source. Only [`mod@connect`] reads files and the environment.
+//! **For:** watches become snapshots for `core`; `core`'s actions become patches with
+//! preconditions.
+//! **May touch:** the API server, through the given kube client. No clock (a `Now` is passed where
+//! one is needed; timers are tokio's, so that the embedded cluster can run them), no random source.
+//! Only [`mod@connect`] reads files and the environment.
 //! **Promises:** every write carries what it relies on (UID, resourceVersion, field manager), so
-//! that a late duplicate does nothing; no request waits for ever; no error is dropped.
+//! that a late duplicate does nothing; every request has a deadline; no error is dropped.
 
 pub mod access;
 pub mod admission;
 pub mod cluster;
 mod condition;
 pub mod connect;
+mod deadline;
 pub mod drain;
 pub mod error;
 mod event;
-mod field;
+mod field_manager;
 pub mod fleet;
-pub mod handshake;
-pub mod heal;
+pub mod healer;
 pub mod host;
-mod in_time;
+mod json_field;
 pub mod kured;
 pub mod leader;
 pub mod lock;
-mod manager;
+pub mod markers;
 pub mod node;
 mod paged;
 pub mod policy;
-pub mod remedy;
+pub mod remediation;
 pub mod rollout;
 pub mod schedule;
 pub mod watch;
 
-pub use connect::{ConnectError, Connection, connect, connect_by_certificate, connect_to};
-pub use error::{Error, Kind};
+pub use connect::{
+    ClusterConnection, ConnectError, connect, connect_by_certificate, connect_to_context,
+};
+pub use error::{ApiErrorKind, Error};
 pub use kube::Client;

@@ -1,5 +1,5 @@
-//! Objects listed page by page, each trimmed as it comes: 10,000 whole hosts at once would be some
-//! 100 MiB, and what is kept of them a tenth.
+//! Lists objects page by page and trims each on arrival: 10,000 whole hosts at once would take some
+//! 100 MiB, the trimmed ones a tenth of that.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -12,19 +12,18 @@ use kube::core::DynamicResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use crate::watch::{Changes, Watched};
+use crate::watch::{ChangeStream, WatchSource};
 
-/// How many come at once.
-const PAGE: u32 = 250;
+const OBJECTS_PER_PAGE: u32 = 250;
 
-/// All objects that `api` shows, and what is kept of one.
-pub(crate) struct Paged<K, T> {
+/// All objects that `api` lists, each trimmed by `keep`.
+pub(crate) struct PagedObjects<K, T> {
     pub(crate) api: Api<K>,
     pub(crate) keep: Arc<dyn Fn(&K) -> T + Send + Sync>,
 }
 
-/// Lists them all; only what `keep` makes of them is ever held together.
-pub(crate) async fn list<K, T>(
+/// Lists all objects; only the trimmed ones are all in memory at once.
+pub(crate) async fn list_paged<K, T>(
     api: &Api<K>,
     params: ListParams,
     keep: impl Fn(&K) -> T,
@@ -33,7 +32,7 @@ where
     K: Clone + DeserializeOwned + Debug,
     T: Clone,
 {
-    let mut params = params.limit(PAGE);
+    let mut params = params.limit(OBJECTS_PER_PAGE);
     let mut items = Vec::new();
     loop {
         let page = api.list(&params).await?;
@@ -52,39 +51,42 @@ where
     }
 }
 
-/// What is kept of one, with what a watch needs.
+/// The trimmed object, with the metadata that a watch needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Trimmed<T> {
+pub(crate) struct TrimmedObject<T> {
     metadata: ObjectMeta,
     pub(crate) kept: T,
 }
 
-impl<K, T> Watched for Paged<K, T>
+impl<K, T> WatchSource for PagedObjects<K, T>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     T: Clone + Send + 'static,
 {
-    type Object = Trimmed<T>;
+    type Object = TrimmedObject<T>;
 
-    async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<Trimmed<T>>> {
-        let keep = |object: &K| trimmed(object, &*self.keep);
-        list(&self.api, params.clone(), keep).await
+    async fn list_objects(
+        &self,
+        params: &ListParams,
+    ) -> kube::Result<ObjectList<TrimmedObject<T>>> {
+        let keep = |object: &K| trim_object(object, &*self.keep);
+        list_paged(&self.api, params.clone(), keep).await
     }
 
-    async fn watch(
+    async fn watch_objects(
         &self,
         params: &WatchParams,
         version: &str,
-    ) -> kube::Result<Changes<Trimmed<T>>> {
+    ) -> kube::Result<ChangeStream<TrimmedObject<T>>> {
         let changes = self.api.watch(params, version).await?;
         let keep = Arc::clone(&self.keep);
         Ok(changes
-            .map(move |change| change.map(|change| trimmed_change(change, &*keep)))
+            .map(move |change| change.map(|change| trim_change(change, &*keep)))
             .boxed())
     }
 }
 
-fn trimmed<K: Resource, T>(object: &K, keep: &dyn Fn(&K) -> T) -> Trimmed<T> {
+fn trim_object<K: Resource, T>(object: &K, keep: &dyn Fn(&K) -> T) -> TrimmedObject<T> {
     let metadata = ObjectMeta {
         name: object.meta().name.clone(),
         namespace: object.meta().namespace.clone(),
@@ -92,24 +94,24 @@ fn trimmed<K: Resource, T>(object: &K, keep: &dyn Fn(&K) -> T) -> Trimmed<T> {
         ..ObjectMeta::default()
     };
     let kept = keep(object);
-    Trimmed { metadata, kept }
+    TrimmedObject { metadata, kept }
 }
 
-fn trimmed_change<K: Resource, T>(
+fn trim_change<K: Resource, T>(
     change: WatchEvent<K>,
     keep: &dyn Fn(&K) -> T,
-) -> WatchEvent<Trimmed<T>> {
+) -> WatchEvent<TrimmedObject<T>> {
     match change {
-        WatchEvent::Added(object) => WatchEvent::Added(trimmed(&object, keep)),
-        WatchEvent::Modified(object) => WatchEvent::Modified(trimmed(&object, keep)),
-        WatchEvent::Deleted(object) => WatchEvent::Deleted(trimmed(&object, keep)),
+        WatchEvent::Added(object) => WatchEvent::Added(trim_object(&object, keep)),
+        WatchEvent::Modified(object) => WatchEvent::Modified(trim_object(&object, keep)),
+        WatchEvent::Deleted(object) => WatchEvent::Deleted(trim_object(&object, keep)),
         WatchEvent::Bookmark(bookmark) => WatchEvent::Bookmark(bookmark),
         WatchEvent::Error(status) => WatchEvent::Error(status),
     }
 }
 
-/// Only its metadata is ever asked for: of what kind it was is the source's affair.
-impl<T> Resource for Trimmed<T> {
+/// Only its metadata is used; the source knows the kind.
+impl<T> Resource for TrimmedObject<T> {
     type DynamicType = ();
     type Scope = DynamicResourceScope;
 

@@ -1,13 +1,14 @@
-//! List and watch, without end.
+//! Lists and watches objects without end.
 //!
-//! kube's own `runtime` does this and more (stores, shared streams); its weight was left out of the
-//! coordinator on purpose. This is the part that every loop here needs.
+//! kube's own `runtime` does this and more (stores, shared streams), but is too large for the
+//! coordinator. This is the part that every loop here needs.
 //!
-//! Promises: it never polls. Every change after the list is told once and in order. A 410 is
-//! answered with a new list; what that lacks is gone. An end of the stream goes on from the last
-//! version seen. Trouble is told ([`Event::Trouble`]), never ends the stream, and is retried after
-//! a pause that doubles from [`SHORTEST`] to [`LONGEST`]. A connection that died silently is
-//! noticed when the server should have ended the watch.
+//! **Promises:** it never polls. Every change after the list is reported once and in order. A 410
+//! is answered with a new list; an object that it lacks is gone. When the server ends the stream,
+//! the watch continues from the last version seen. A failure is reported ([`ObjectEvent::Failed`]),
+//! never ends the stream, and is retried after a pause that doubles from [`SHORTEST_RETRY_PAUSE`]
+//! to [`LONGEST_RETRY_PAUSE`]. A connection that died silently is noticed when the server should
+//! have ended the watch.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -19,69 +20,64 @@ use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use crate::error::{Error, Kind, ask};
+use crate::error::{ApiErrorKind, Error, with_timeout};
 
-/// How long the server is asked to keep a watch open; kube refuses 295 s and more.
-const LIFETIME: Duration = Duration::from_secs(290);
-/// How much longer than that we believe in it.
-const GRACE: Duration = Duration::from_secs(15);
-/// A watch that lived this long was healthy: its end is no trouble.
-const HEALTHY: Duration = Duration::from_secs(10);
-/// The first pause after trouble.
-pub const SHORTEST: Duration = Duration::from_millis(500);
-/// The longest pause.
-pub const LONGEST: Duration = Duration::from_secs(30);
+/// How long the server should keep a watch open; kube refuses 295 s and more.
+const WATCH_LIFETIME: Duration = Duration::from_secs(290);
+/// How long after [`WATCH_LIFETIME`] a silent watch counts as dead.
+const WATCH_GRACE: Duration = Duration::from_secs(15);
+/// A watch that lived this long was healthy, so its end is no failure.
+const HEALTHY_AFTER: Duration = Duration::from_secs(10);
+/// The first pause after a failure.
+pub const SHORTEST_RETRY_PAUSE: Duration = Duration::from_millis(500);
+pub const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// What a watch tells.
 #[derive(Debug)]
-pub enum Event<K> {
-    /// Everything that there is: at the start, and after changes may have been missed. What is not
-    /// in it is gone.
+pub enum ObjectEvent<K> {
+    /// All objects: at the start, and after changes may have been missed. An object that is not in
+    /// it is gone.
     Restarted(Vec<K>),
-    /// It is new, or has changed.
+    /// The object is new, or has changed.
     Applied(K),
-    /// It is gone; this is how it last was.
+    /// The object's last state before its deletion.
     Deleted(K),
-    /// Nothing can be seen for the moment; it is tried again, for ever.
-    Trouble(Error),
+    /// The watch failed; it is retried for ever.
+    Failed(Error),
 }
 
-impl<K: Resource> Event<K> {
-    fn version(&self) -> Option<String> {
+impl<K: Resource> ObjectEvent<K> {
+    fn object_version(&self) -> Option<String> {
         match self {
-            Event::Applied(object) | Event::Deleted(object) => object.resource_version(),
-            Event::Restarted(_) | Event::Trouble(_) => None,
+            ObjectEvent::Applied(object) | ObjectEvent::Deleted(object) => {
+                object.resource_version()
+            }
+            ObjectEvent::Restarted(_) | ObjectEvent::Failed(_) => None,
         }
     }
 }
 
-/// Which objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Label selector.
+pub struct ObjectSelection {
     pub labels: Option<String>,
-    /// Field selector.
     pub fields: Option<String>,
 }
 
-impl Selection {
-    /// By labels.
-    pub fn labels(selector: impl Into<String>) -> Self {
+impl ObjectSelection {
+    pub fn by_labels(selector: impl Into<String>) -> Self {
         Self {
             labels: Some(selector.into()),
             fields: None,
         }
     }
 
-    /// By fields.
-    pub fn fields(selector: impl Into<String>) -> Self {
+    pub fn by_fields(selector: impl Into<String>) -> Self {
         Self {
             labels: None,
             fields: Some(selector.into()),
         }
     }
 
-    /// The same choice for a single list.
+    /// The same selection for a single list.
     pub fn list_params(&self) -> ListParams {
         ListParams {
             label_selector: self.labels.clone(),
@@ -94,132 +90,133 @@ impl Selection {
         WatchParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
-            timeout: u32::try_from(LIFETIME.as_secs()).ok(),
+            timeout: u32::try_from(WATCH_LIFETIME.as_secs()).ok(),
             bookmarks: true,
             send_initial_events: false,
         }
     }
 }
 
-/// What can be listed and watched: [`Full`] objects or their [`Metadata`] only.
-pub trait Watched: Send + Sync + 'static {
-    /// What arrives.
+pub trait WatchSource: Send + Sync + 'static {
     type Object: Resource + Clone + Send + 'static;
 
-    /// Lists it.
-    fn list(
+    fn list_objects(
         &self,
         params: &ListParams,
     ) -> impl Future<Output = kube::Result<ObjectList<Self::Object>>> + Send;
 
-    /// Watches it from a version.
-    fn watch(
+    /// Watches from this version on.
+    fn watch_objects(
         &self,
         params: &WatchParams,
         version: &str,
-    ) -> impl Future<Output = kube::Result<Changes<Self::Object>>> + Send;
+    ) -> impl Future<Output = kube::Result<ChangeStream<Self::Object>>> + Send;
 }
 
-/// One watch's events.
-pub type Changes<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
+pub type ChangeStream<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
 
-/// Whole objects.
 #[derive(Debug, Clone)]
-pub struct Full<K>(pub Api<K>);
+pub struct FullObjects<K>(pub Api<K>);
 
-/// Only their metadata: a Node is 10 KiB and more, its metadata 1.
+/// Only the metadata of objects: a Node has 10 KiB and more, its metadata 1 KiB.
 #[derive(Debug, Clone)]
-pub struct Metadata<K>(pub Api<K>);
+pub struct MetadataObjects<K>(pub Api<K>);
 
-impl<K> Watched for Full<K>
+impl<K> WatchSource for FullObjects<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     type Object = K;
 
-    async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<K>> {
+    async fn list_objects(&self, params: &ListParams) -> kube::Result<ObjectList<K>> {
         self.0.list(params).await
     }
 
-    async fn watch(&self, params: &WatchParams, version: &str) -> kube::Result<Changes<K>> {
+    async fn watch_objects(
+        &self,
+        params: &WatchParams,
+        version: &str,
+    ) -> kube::Result<ChangeStream<K>> {
         Ok(self.0.watch(params, version).await?.boxed())
     }
 }
 
-impl<K> Watched for Metadata<K>
+impl<K> WatchSource for MetadataObjects<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     type Object = PartialObjectMeta<K>;
 
-    async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<PartialObjectMeta<K>>> {
+    async fn list_objects(
+        &self,
+        params: &ListParams,
+    ) -> kube::Result<ObjectList<PartialObjectMeta<K>>> {
         self.0.list_metadata(params).await
     }
 
-    async fn watch(
+    async fn watch_objects(
         &self,
         params: &WatchParams,
         version: &str,
-    ) -> kube::Result<Changes<PartialObjectMeta<K>>> {
+    ) -> kube::Result<ChangeStream<PartialObjectMeta<K>>> {
         Ok(self.0.watch_metadata(params, version).await?.boxed())
     }
 }
 
-/// Lists, then watches, for ever. `jitter` gives a number in 0..1 for each pause; nothing else here
-/// is left to chance. Dropping the stream ends the watch.
-pub fn watch<W: Watched>(
+/// Lists, then watches, for ever. `jitter` returns a number in 0..1 for each pause; nothing else
+/// here is random. Dropping the stream ends the watch.
+pub fn list_and_watch<W: WatchSource>(
     source: W,
-    selection: Selection,
+    selection: ObjectSelection,
     jitter: impl FnMut() -> f64 + Send + 'static,
-) -> impl Stream<Item = Event<W::Object>> + Send {
-    let reflection = Loop {
+) -> impl Stream<Item = ObjectEvent<W::Object>> + Send {
+    let reflection = WatchLoop {
         source,
         selection,
-        pauses: Pauses {
+        pauses: RetryPauses {
             tries: 0,
             jitter,
             due: None,
         },
-        state: State::List,
+        state: WatchState::List,
     };
     futures::stream::unfold(reflection, |mut reflection| async move {
-        let event = reflection.next().await;
+        let event = reflection.next_event().await;
         Some((event, reflection))
     })
 }
 
-struct Loop<W: Watched, J> {
+struct WatchLoop<W: WatchSource, J> {
     source: W,
-    selection: Selection,
-    pauses: Pauses<J>,
-    state: State<W::Object>,
+    selection: ObjectSelection,
+    pauses: RetryPauses<J>,
+    state: WatchState<W::Object>,
 }
 
-enum State<K> {
-    /// Nothing is known.
+enum WatchState<K> {
+    /// The next step is a list.
     List,
-    /// Everything up to this version was told.
+    /// All changes up to this version were reported.
     Resume { version: String },
-    /// A watch is open.
     Open {
         version: String,
-        changes: Changes<K>,
+        changes: ChangeStream<K>,
         since: Instant,
     },
 }
 
-impl<W: Watched, J: FnMut() -> f64> Loop<W, J> {
-    async fn next(&mut self) -> Event<W::Object> {
+impl<W: WatchSource, J: FnMut() -> f64> WatchLoop<W, J> {
+    async fn next_event(&mut self) -> ObjectEvent<W::Object> {
         loop {
-            self.pauses.wait().await;
-            let (state, event) = match std::mem::replace(&mut self.state, State::List) {
-                State::List => self.list().await,
-                State::Resume { version } => self.open(version).await,
-                State::Open {
+            self.pauses.wait_pause().await;
+            let (state, event) = match std::mem::replace(&mut self.state, WatchState::List) {
+                WatchState::List => self.list_again().await,
+                WatchState::Resume { version } => self.open_watch(version).await,
+                WatchState::Open {
                     version,
                     changes,
                     since,
-                } => self.read(version, changes, since).await,
+                } => self.read_change(version, changes, since).await,
             };
             self.state = state;
             if let Some(event) = event {
@@ -228,55 +225,70 @@ impl<W: Watched, J: FnMut() -> f64> Loop<W, J> {
         }
     }
 
-    async fn list(&mut self) -> Step<W::Object> {
-        match ask(self.source.list(&self.selection.list_params())).await {
+    async fn list_again(&mut self) -> WatchStep<W::Object> {
+        match with_timeout(self.source.list_objects(&self.selection.list_params())).await {
             Ok(list) => {
                 let version = list.metadata.resource_version.clone().unwrap_or_default();
                 (
-                    State::Resume { version },
-                    Some(Event::Restarted(list.items)),
+                    WatchState::Resume { version },
+                    Some(ObjectEvent::Restarted(list.items)),
                 )
             }
-            Err(error) => self.trouble(State::List, error),
+            Err(error) => self.handle_error(WatchState::List, error),
         }
     }
 
-    async fn open(&mut self, version: String) -> Step<W::Object> {
-        match ask(self.source.watch(&self.selection.watch_params(), &version)).await {
+    async fn open_watch(&mut self, version: String) -> WatchStep<W::Object> {
+        match with_timeout(
+            self.source
+                .watch_objects(&self.selection.watch_params(), &version),
+        )
+        .await
+        {
             Ok(changes) => (
-                State::Open {
+                WatchState::Open {
                     version,
                     changes,
                     since: Instant::now(),
                 },
                 None,
             ),
-            Err(error) => self.interrupted(version, error),
+            Err(error) => self.handle_interruption(version, error),
         }
     }
 
-    async fn read(
+    async fn read_change(
         &mut self,
         version: String,
-        mut changes: Changes<W::Object>,
+        mut changes: ChangeStream<W::Object>,
         since: Instant,
-    ) -> Step<W::Object> {
-        let change = match tokio::time::timeout_at(since + LIFETIME + GRACE, changes.next()).await {
-            Ok(Some(Ok(change))) => change,
-            Ok(Some(Err(error))) => return self.interrupted(version, error.into()),
-            Ok(None) => {
-                self.ended(since);
-                return (State::Resume { version }, None);
-            }
-            Err(_) => return self.interrupted(version, Error::Timeout(LIFETIME + GRACE)),
-        };
+    ) -> WatchStep<W::Object> {
+        let change =
+            match tokio::time::timeout_at(since + WATCH_LIFETIME + WATCH_GRACE, changes.next())
+                .await
+            {
+                Ok(Some(Ok(change))) => change,
+                Ok(Some(Err(error))) => return self.handle_interruption(version, error.into()),
+                Ok(None) => {
+                    self.handle_end(since);
+                    return (WatchState::Resume { version }, None);
+                }
+                Err(_) => {
+                    return self.handle_interruption(
+                        version,
+                        Error::Timeout(WATCH_LIFETIME + WATCH_GRACE),
+                    );
+                }
+            };
         let event = match change {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Applied(object),
-            WatchEvent::Deleted(object) => Event::Deleted(object),
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                ObjectEvent::Applied(object)
+            }
+            WatchEvent::Deleted(object) => ObjectEvent::Deleted(object),
             WatchEvent::Bookmark(bookmark) => {
                 let version = bookmark.metadata.resource_version;
                 return (
-                    State::Open {
+                    WatchState::Open {
                         version,
                         changes,
                         since,
@@ -284,12 +296,14 @@ impl<W: Watched, J: FnMut() -> f64> Loop<W, J> {
                     None,
                 );
             }
-            WatchEvent::Error(status) => return self.interrupted(version, Error::Answer(status)),
+            WatchEvent::Error(status) => {
+                return self.handle_interruption(version, Error::Answer(status));
+            }
         };
         self.pauses.reset();
-        let version = event.version().unwrap_or(version);
+        let version = event.object_version().unwrap_or(version);
         (
-            State::Open {
+            WatchState::Open {
                 version,
                 changes,
                 since,
@@ -298,53 +312,53 @@ impl<W: Watched, J: FnMut() -> f64> Loop<W, J> {
         )
     }
 
-    /// The server ended the watch, as it does now and then. One that ends at once, again and
-    /// again, must not become a poll.
-    fn ended(&mut self, since: Instant) {
-        if since.elapsed() >= HEALTHY {
+    /// The server ends each watch now and then. A watch that ends at once, repeatedly, must not
+    /// become polling.
+    fn handle_end(&mut self, since: Instant) {
+        if since.elapsed() >= HEALTHY_AFTER {
             self.pauses.reset();
         } else {
-            self.pauses.lengthen(None);
+            self.pauses.lengthen_pause(None);
         }
     }
 
-    /// Changes may have been missed after `version`, or, where it is too old, were.
-    fn interrupted(&mut self, version: String, error: Error) -> Step<W::Object> {
-        if error.kind() == Kind::Gone {
-            self.pauses.lengthen_but_first();
-            return (State::List, None);
+    /// Changes after `version` may have been missed; if it is too old, they were.
+    fn handle_interruption(&mut self, version: String, error: Error) -> WatchStep<W::Object> {
+        if error.kind() == ApiErrorKind::Gone {
+            self.pauses.lengthen_after_first();
+            return (WatchState::List, None);
         }
-        self.trouble(State::Resume { version }, error)
+        self.handle_error(WatchState::Resume { version }, error)
     }
 
-    fn trouble(&mut self, state: State<W::Object>, error: Error) -> Step<W::Object> {
+    fn handle_error(&mut self, state: WatchState<W::Object>, error: Error) -> WatchStep<W::Object> {
         let after = match error.kind() {
-            Kind::Throttled { after } => after,
-            Kind::NotFound
-            | Kind::AlreadyExists
-            | Kind::Conflict
-            | Kind::Gone
-            | Kind::Forbidden
-            | Kind::Refused
-            | Kind::Transient => None,
+            ApiErrorKind::Throttled { after } => after,
+            ApiErrorKind::NotFound
+            | ApiErrorKind::AlreadyExists
+            | ApiErrorKind::Conflict
+            | ApiErrorKind::Gone
+            | ApiErrorKind::Forbidden
+            | ApiErrorKind::Refused
+            | ApiErrorKind::Transient => None,
         };
-        self.pauses.lengthen(after);
-        (state, Some(Event::Trouble(error)))
+        self.pauses.lengthen_pause(after);
+        (state, Some(ObjectEvent::Failed(error)))
     }
 }
 
-type Step<K> = (State<K>, Option<Event<K>>);
+type WatchStep<K> = (WatchState<K>, Option<ObjectEvent<K>>);
 
-/// Pauses between tries. The pause is waited out before the next try and not after the last, so
-/// that trouble is told at once.
-struct Pauses<J> {
+/// Pauses between tries. The pause comes before the next try and not after the last, so that a
+/// failure is reported at once.
+struct RetryPauses<J> {
     tries: u32,
     jitter: J,
     due: Option<Duration>,
 }
 
-impl<J: FnMut() -> f64> Pauses<J> {
-    async fn wait(&mut self) {
+impl<J: FnMut() -> f64> RetryPauses<J> {
+    async fn wait_pause(&mut self) {
         if let Some(due) = self.due.take() {
             tokio::time::sleep(due).await;
         }
@@ -354,23 +368,24 @@ impl<J: FnMut() -> f64> Pauses<J> {
         self.tries = 0;
     }
 
-    /// The next pause, at least as long as the server asked for.
-    fn lengthen(&mut self, at_least: Option<Duration>) {
+    /// At least as long as the server asked for.
+    fn lengthen_pause(&mut self, at_least: Option<Duration>) {
         self.tries = self.tries.saturating_add(1);
-        let longest = SHORTEST
+        let longest = SHORTEST_RETRY_PAUSE
             .saturating_mul(1 << (self.tries - 1).min(16))
-            .min(LONGEST);
+            .min(LONGEST_RETRY_PAUSE);
         let half = longest / 2;
         let pause = half + half.mul_f64((self.jitter)().clamp(0.0, 1.0));
         self.due = Some(pause.max(at_least.unwrap_or_default()));
     }
 
-    /// As [`Self::lengthen`], but without a pause the first time: a version grows old by itself.
-    fn lengthen_but_first(&mut self) {
+    /// As [`Self::lengthen_pause`], but without a pause the first time: a version can become too
+    /// old without a failure.
+    fn lengthen_after_first(&mut self) {
         if self.tries == 0 {
             self.tries = 1;
         } else {
-            self.lengthen(None);
+            self.lengthen_pause(None);
         }
     }
 }

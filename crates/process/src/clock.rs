@@ -1,4 +1,4 @@
-//! The process' time: one origin for everything that waits.
+//! The process' clock: one origin for everything that waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,29 +9,28 @@ use tokio::time::Instant;
 
 /// Tells the time, and sleeps by the same origin. Cheap to clone.
 ///
-/// The monotonic part is tokio's, so that paused time pauses it; the wall-clock part is whatever it
-/// was made with, so that a test can skew it.
+/// The monotonic part is tokio's, so that paused time pauses it. The wall-clock part is given at
+/// creation, so that a test can skew it.
 #[derive(Clone)]
-pub struct Clock {
+pub struct ProcessClock {
     origin: Instant,
     wall: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-impl Clock {
-    /// The machine's clocks.
-    pub fn system() -> Self {
-        Self::with_wall(Timestamp::now)
+impl ProcessClock {
+    pub fn system_clock() -> Self {
+        Self::with_wall_clock(Timestamp::now)
     }
 
     /// Tokio's monotonic clock beside this wall clock.
-    pub fn with_wall(wall: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+    pub fn with_wall_clock(wall: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self {
             origin: Instant::now(),
             wall: Arc::new(wall),
         }
     }
 
-    /// What time it is, twice.
+    /// Both clocks, read together.
     pub fn now(&self) -> Now {
         Now {
             wall: (self.wall)(),
@@ -39,7 +38,7 @@ impl Clock {
         }
     }
 
-    /// Sleeps until this monotonic moment. One past the end of the clock never comes.
+    /// Sleeps until this monotonic moment. A moment beyond the clock's range never comes.
     pub async fn sleep_until(&self, mono: Duration) {
         match self.origin.checked_add(mono) {
             Some(moment) => tokio::time::sleep_until(moment).await,
@@ -47,7 +46,7 @@ impl Clock {
         }
     }
 
-    /// The same; without a moment it never comes.
+    /// Like [`Self::sleep_until`]; `None` never wakes.
     pub async fn wake_at(&self, mono: Option<Duration>) {
         self.sleep_until(mono.unwrap_or(Duration::MAX)).await;
     }
@@ -59,7 +58,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_moment_comes_unless_it_is_none_or_past_the_end_of_the_clock() {
-        let clock = Clock::system();
+        let clock = ProcessClock::system_clock();
         let year = Duration::from_hours(24 * 365);
         clock.wake_at(Some(year)).await;
         assert!(clock.now().mono >= year);

@@ -1,10 +1,10 @@
-//! Who is connected to one listener, and who has to go when there are too many.
+//! Limits the connections of one listener: the oldest idle ones are closed when there are too many.
 //!
-//! **For:** every listener of Dogwatch. A connection is *idle* while the server waits for its client (for a
-//! handshake, a request, the rest of one, or until it has read its answer), and *busy* while the client
-//! waits for the server.
-//! **Promises:** a newcomer never waits behind idle connections: the oldest idle one is closed for it. One
-//! peer never has more idle connections than it may, and then loses its own oldest one.
+//! **For:** every listener of Dogwatch. A connection is *idle* while the server waits for its
+//! client (for a handshake, a request, the rest of one, or until it has read its answer), and
+//! *busy* while the client waits for the server.
+//! **Promises:** a new connection never waits behind idle ones: the oldest idle one is closed for
+//! it. One peer never has more idle connections than its limit, and then loses its own oldest one.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,66 +12,67 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// How many there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Open at once, of all peers together.
+pub struct ConnectionLimits {
+    /// Open connections of all peers together.
     pub connections: usize,
-    /// Idle at once, of one peer. Busy ones are not counted: many hosts may stand behind one address.
+    /// Idle connections of one peer. Busy ones are not counted: many hosts may stand behind one
+    /// address.
     pub idle_per_peer: usize,
 }
 
-/// The open connections of one listener. Clones are the same.
 #[derive(Debug, Clone)]
-pub struct Connections {
-    limits: Limits,
-    open: Arc<Mutex<Open>>,
+pub struct ConnectionTable {
+    limits: ConnectionLimits,
+    open: Arc<Mutex<OpenConnections>>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     /// By number, which is never used again.
-    all: BTreeMap<u64, Entry>,
-    /// Counts arrivals and ends of service: the smaller, the longer idle.
+    all: BTreeMap<u64, ConnectionEntry>,
+    /// Numbers arrivals and ends of service: the smaller, the longer idle.
     next: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ConnectionEntry {
     peer: IpAddr,
-    /// Nothing while it is busy.
+    /// `None` while the connection is busy.
     idle_since: Option<u64>,
     closed: Arc<Notify>,
 }
 
-/// One open connection; dropped, its place is free.
+/// One open connection. Dropping it frees its place.
 #[derive(Debug)]
-pub struct Connection {
-    connections: Connections,
+pub struct ConnectionSlot {
+    connections: ConnectionTable,
     number: u64,
     closed: Arc<Notify>,
 }
 
-/// While it lives its connection is busy.
+/// The connection is busy while this lives.
 #[derive(Debug)]
-pub struct Busy {
-    connections: Connections,
+pub struct BusyConnectionGuard {
+    connections: ConnectionTable,
     number: u64,
 }
 
-impl Connections {
-    /// Nobody is connected yet.
-    pub fn new(limits: Limits) -> Self {
+impl ConnectionTable {
+    pub fn new(limits: ConnectionLimits) -> Self {
         let open = Arc::default();
         Self { limits, open }
     }
 
-    /// A place for a newcomer, which is idle at first; another one is closed for it if need be. Nothing
-    /// while all others are busy.
-    pub fn enter(&self, peer: IpAddr) -> Option<Connection> {
-        let peer = network(peer);
-        let mut open = self.lock();
-        let of_peer = open.idle().filter(|(_, entry)| entry.peer == peer).count();
+    /// A slot for a new connection, idle at first; an idle one is closed for it if need be. `None`
+    /// if all others are busy.
+    pub fn admit_peer(&self, peer: IpAddr) -> Option<ConnectionSlot> {
+        let peer = network_of(peer);
+        let mut open = self.lock_open();
+        let of_peer = open
+            .idle_connections()
+            .filter(|(_, entry)| entry.peer == peer)
+            .count();
         if of_peer >= self.limits.idle_per_peer {
             open.close_oldest_idle(Some(peer));
         }
@@ -79,43 +80,42 @@ impl Connections {
             return None;
         }
         let closed = Arc::new(Notify::new());
-        let number = open.tick();
-        let entry = Entry {
+        let number = open.next_number();
+        let entry = ConnectionEntry {
             peer,
             idle_since: Some(number),
             closed: Arc::clone(&closed),
         };
         open.all.insert(number, entry);
         drop(open);
-        Some(Connection {
+        Some(ConnectionSlot {
             connections: self.clone(),
             number,
             closed,
         })
     }
 
-    /// How many are open.
-    pub fn open(&self) -> usize {
-        self.lock().all.len()
+    pub fn count_open(&self) -> usize {
+        self.lock_open().all.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock_open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    fn tick(&mut self) -> u64 {
+impl OpenConnections {
+    fn next_number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    fn idle(&self) -> impl Iterator<Item = (u64, &Entry)> {
+    fn idle_connections(&self) -> impl Iterator<Item = (u64, &ConnectionEntry)> {
         let all = self.all.iter();
         all.filter_map(|(_, entry)| Some((entry.idle_since?, entry)))
     }
 
-    /// Whether there was one, of this peer or of any.
+    /// Returns whether there was an idle one, of this peer or, with `None`, of any.
     fn close_oldest_idle(&mut self, peer: Option<IpAddr>) -> bool {
         let idle = self.all.iter().filter(|(_, entry)| {
             entry.idle_since.is_some() && peer.is_none_or(|peer| entry.peer == peer)
@@ -131,42 +131,43 @@ impl Open {
     }
 }
 
-impl Connection {
-    /// Ready when it has to be closed for a newcomer.
-    pub async fn closed(&self) {
+impl ConnectionSlot {
+    /// Ready when the connection must be closed for a new one.
+    pub async fn wait_for_close(&self) {
         self.closed.notified().await;
     }
 
-    /// It is busy for as long as what is returned lives.
-    pub fn busy(&self) -> Busy {
-        if let Some(entry) = self.connections.lock().all.get_mut(&self.number) {
+    /// The connection is busy until the guard is dropped.
+    pub fn mark_busy(&self) -> BusyConnectionGuard {
+        if let Some(entry) = self.connections.lock_open().all.get_mut(&self.number) {
             entry.idle_since = None;
         }
-        Busy {
+        BusyConnectionGuard {
             connections: self.connections.clone(),
             number: self.number,
         }
     }
 }
 
-impl Drop for Connection {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.connections.lock().all.remove(&self.number);
+        self.connections.lock_open().all.remove(&self.number);
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyConnectionGuard {
     fn drop(&mut self) {
-        let mut open = self.connections.lock();
-        let now = open.tick();
+        let mut open = self.connections.lock_open();
+        let now = open.next_number();
         if let Some(entry) = open.all.get_mut(&self.number) {
             entry.idle_since = Some(now);
         }
     }
 }
 
-/// A host with IPv6 has a whole /64 of addresses, and IPv4 may come mapped into IPv6.
-fn network(address: IpAddr) -> IpAddr {
+/// The network of a peer: a host with IPv6 has a whole /64 of addresses, and IPv4 may arrive mapped
+/// into IPv6.
+fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {

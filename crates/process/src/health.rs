@@ -1,10 +1,11 @@
-//! The loop's heartbeat: how `/healthz` notices that it is stuck.
+//! A loop's heartbeat: lets `/healthz` notice that the loop is stuck.
 //!
-//! **For:** the loop says what it does ([`Heart::working`]) or until when it sleeps
-//! ([`Heart::sleeping`]); anybody asks whether that still holds ([`Heart::check`]).
-//! **May touch:** the monotonic clock of tokio, which tests can stop.
-//! **Promises:** a loop that rests on purpose is never called stuck, however long; one that
-//! neither came back from its work nor woke at the time it named itself always is.
+//! **For:** the loop reports that it works ([`LoopHeartbeat::mark_working`]) or until when it
+//! sleeps ([`LoopHeartbeat::mark_sleeping`]); [`LoopHeartbeat::check_progress`] checks whether that
+//! still holds.
+//! **May touch:** tokio's monotonic clock, which tests can pause.
+//! **Promises:** a loop that sleeps on purpose is never called stuck, however long it sleeps. A
+//! loop that does not end its work, or does not wake at the time that it gave, always is.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,86 +17,84 @@ use tokio::time::Instant;
 /// half a minute at the latest, and one pass makes a few of them.
 pub const STUCK_AFTER: Duration = Duration::from_mins(5);
 
-/// The heart of one loop. Clones are the same heart.
+/// The heartbeat of one loop. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Heart(Arc<Mutex<Beat>>);
+pub struct LoopHeartbeat(Arc<Mutex<LoopActivity>>);
 
 #[derive(Debug, Clone, Copy)]
-enum Beat {
+enum LoopActivity {
     Working { on: &'static str, since: Instant },
     Sleeping { until: Option<Instant> },
 }
 
 /// Why the loop counts as stuck.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Stuck {
-    /// It does not come back.
-    #[error("the loop is stuck: it has been at {on} for {}", duration::format(*.since))]
+pub enum StuckLoop {
+    /// The work does not end.
+    #[error("the loop is stuck: it has been at {on} for {}", duration::format_duration(*.since))]
     Working {
-        /// What it does.
+        /// Names the work.
         on: &'static str,
-        /// For how long, in whole seconds.
+        /// Rounded down to whole seconds.
         since: Duration,
     },
-    /// It does not wake up.
-    #[error("the loop is stuck: it should have woken {} ago", duration::format(*.0))]
+    /// The loop did not wake in time.
+    #[error("the loop is stuck: it should have woken {} ago", duration::format_duration(*.0))]
     Overslept(Duration),
 }
 
-impl Default for Heart {
+impl Default for LoopHeartbeat {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Heart {
-    /// A heart that begins to beat now: a loop that never starts is stuck as well.
+impl LoopHeartbeat {
+    /// Counts as working from now: a loop that never starts is stuck as well.
     pub fn new() -> Self {
-        Self(Arc::new(Mutex::new(Beat::Working {
+        Self(Arc::new(Mutex::new(LoopActivity::Working {
             on: "starting",
             since: Instant::now(),
         })))
     }
 
-    /// The loop is at this now.
-    pub fn working(&self, on: &'static str) {
-        self.beat(Beat::Working {
+    pub fn mark_working(&self, on: &'static str) {
+        self.set_activity(LoopActivity::Working {
             on,
             since: Instant::now(),
         });
     }
 
-    /// The loop sleeps until a change, and at the latest for so long; without a limit if it has
-    /// nothing to wait for.
-    pub fn sleeping(&self, at_most: Option<Duration>) {
-        // A sleep past the end of the clock is one without a limit.
+    /// The loop sleeps until a change, and for `at_most` at the longest; `None` if it waits only
+    /// for a change.
+    pub fn mark_sleeping(&self, at_most: Option<Duration>) {
+        // A sleep beyond the clock's range has no limit.
         let until = at_most.and_then(|at_most| Instant::now().checked_add(at_most));
-        self.beat(Beat::Sleeping { until });
+        self.set_activity(LoopActivity::Sleeping { until });
     }
 
-    /// Whether the loop is where it said it would be.
-    pub fn check(&self) -> Result<(), Stuck> {
+    pub fn check_progress(&self) -> Result<(), StuckLoop> {
         let beat = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         match beat {
-            Beat::Working { on, since } => {
+            LoopActivity::Working { on, since } => {
                 let since = whole_seconds(now - since);
                 if since > STUCK_AFTER {
-                    return Err(Stuck::Working { on, since });
+                    return Err(StuckLoop::Working { on, since });
                 }
             }
-            Beat::Sleeping { until: Some(until) } => {
+            LoopActivity::Sleeping { until: Some(until) } => {
                 let late = whole_seconds(now.saturating_duration_since(until));
                 if late > STUCK_AFTER {
-                    return Err(Stuck::Overslept(late));
+                    return Err(StuckLoop::Overslept(late));
                 }
             }
-            Beat::Sleeping { until: None } => {}
+            LoopActivity::Sleeping { until: None } => {}
         }
         Ok(())
     }
 
-    fn beat(&self, beat: Beat) {
+    fn set_activity(&self, beat: LoopActivity) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = beat;
     }
 }
@@ -114,42 +113,45 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_that_does_not_come_back_is_stuck() {
-        let heart = Heart::new();
-        heart.working("writing the status");
+        let heart = LoopHeartbeat::new();
+        heart.mark_working("writing the status");
         pass(STUCK_AFTER).await;
-        assert_eq!(heart.check(), Ok(()));
+        assert_eq!(heart.check_progress(), Ok(()));
         pass(Duration::from_secs(1)).await;
-        let stuck = heart.check().unwrap_err().to_string();
+        let stuck = heart.check_progress().unwrap_err().to_string();
         assert!(stuck.contains("writing the status for 5m1s"), "{stuck}");
-        heart.working("writing the status");
-        assert_eq!(heart.check(), Ok(()));
+        heart.mark_working("writing the status");
+        assert_eq!(heart.check_progress(), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_never_began_is_stuck() {
-        let heart = Heart::new();
+        let heart = LoopHeartbeat::new();
         pass(STUCK_AFTER + Duration::from_secs(1)).await;
-        assert!(heart.check().is_err());
+        assert!(heart.check_progress().is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stated_wait_is_fine_until_it_is_overslept() {
-        let heart = Heart::new();
+        let heart = LoopHeartbeat::new();
         let night = Duration::from_hours(8);
-        heart.sleeping(Some(night));
+        heart.mark_sleeping(Some(night));
         pass(night + STUCK_AFTER).await;
-        assert_eq!(heart.check(), Ok(()));
+        assert_eq!(heart.check_progress(), Ok(()));
         pass(Duration::from_secs(1)).await;
-        assert!(matches!(heart.check(), Err(Stuck::Overslept(_))));
+        assert!(matches!(
+            heart.check_progress(),
+            Err(StuckLoop::Overslept(_))
+        ));
     }
 
     #[tokio::test(start_paused = true)]
     async fn idle_without_a_deadline_is_fine_for_ever() {
-        let heart = Heart::new();
+        let heart = LoopHeartbeat::new();
         for at_most in [None, Some(Duration::MAX)] {
-            heart.sleeping(at_most);
+            heart.mark_sleeping(at_most);
             pass(Duration::from_hours(1000)).await;
-            assert_eq!(heart.check(), Ok(()));
+            assert_eq!(heart.check_progress(), Ok(()));
         }
     }
 }

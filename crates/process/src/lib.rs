@@ -1,8 +1,7 @@
-//! What every long-running program of Dogwatch is made of.
+//! The parts that every long-running program of Dogwatch shares.
 //!
-//! **For:** the coordinator and the controller: one clock, one log, one way to notice that a loop is
-//! stuck, one small server for `/metrics` and the probes, one rule for who
-//! may stay connected.
+//! **For:** the coordinator and the controller: clock, log, jitter, heartbeats of loops, metrics
+//! text, a small server for `/metrics` and the probes, and limits for connections.
 //! **May touch:** the process' clocks, stderr, the variable `DOGWATCH_LOG`, listening sockets.
 //! **Promises:** nothing here knows Kubernetes or decides anything.
 
@@ -13,4 +12,4 @@ pub mod http;
 pub mod jitter;
 pub mod listen;
 pub mod log;
-pub mod text;
+pub mod metrics_text;

@@ -1,39 +1,36 @@
-//! `--listen`: where metrics and health are served.
+//! `--listen`: the address for metrics and health.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listen {
-    /// Nowhere.
+pub enum ListenAddress {
     Off,
-    /// At this host and port; port 0 is any that is free. No host is every address of this one.
+    /// A host and port; port 0 is any free one.
     At {
         /// A name or address, without brackets. `None` is all addresses, IPv6 and IPv4.
         host: Option<String>,
-        /// The port.
         port: u16,
     },
 }
 
-/// Why a text is no such place.
+/// The text is no listen address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("write it like :9420, 127.0.0.1:9420, [::1]:9420 or off")]
 pub struct ListenError;
 
-impl FromStr for Listen {
+impl FromStr for ListenAddress {
     type Err = ListenError;
 
     fn from_str(text: &str) -> Result<Self, ListenError> {
         if text == "off" {
-            return Ok(Listen::Off);
+            return Ok(ListenAddress::Off);
         }
         let (host, port) = text.rsplit_once(':').ok_or(ListenError)?;
         if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(ListenError);
         }
-        Ok(Listen::At {
+        Ok(ListenAddress::At {
             host: parse_host(host)?,
             port: port.parse().map_err(|_| ListenError)?,
         })
@@ -59,16 +56,16 @@ fn parse_host(text: &str) -> Result<Option<String>, ListenError> {
     Ok(Some(host))
 }
 
-impl fmt::Display for Listen {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Listen::Off => formatter.write_str("off"),
-            Listen::At { host: None, port } => write!(formatter, ":{port}"),
-            Listen::At {
+            ListenAddress::Off => formatter.write_str("off"),
+            ListenAddress::At { host: None, port } => write!(formatter, ":{port}"),
+            ListenAddress::At {
                 host: Some(host),
                 port,
             } if host.contains(':') => write!(formatter, "[{host}]:{port}"),
-            Listen::At {
+            ListenAddress::At {
                 host: Some(host),
                 port,
             } => write!(formatter, "{host}:{port}"),
@@ -90,7 +87,7 @@ mod tests {
             "[::1]:65535",
             "off",
         ] {
-            assert_eq!(text.parse::<Listen>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ListenAddress>().unwrap().to_string(), text);
         }
     }
 
@@ -111,7 +108,7 @@ mod tests {
             "OFF",
             "a b:1",
         ] {
-            assert_eq!(text.parse::<Listen>(), Err(ListenError), "{text}");
+            assert_eq!(text.parse::<ListenAddress>(), Err(ListenError), "{text}");
         }
     }
 }

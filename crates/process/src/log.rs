@@ -1,9 +1,10 @@
 //! The log: to stderr, as text for people or as JSON for machines.
 //!
-//! **Promises:** one event a line; the level is INFO, or what `DOGWATCH_LOG` says (`off`, `error`,
-//! `warn`, `info`, `debug`, `trace`), for all of the program alike. Not `RUST_LOG`'s filters by
-//! module: those bring an engine of regular expressions, 0.37 MB of binary (measured with fat LTO
-//! and size optimisation), for a program with one loop. What logs bodies of answers is never shown.
+//! **Promises:** one event a line. The level is INFO, or what `DOGWATCH_LOG` says (`off`, `error`,
+//! `warn`, `info`, `debug`, `trace`), for the whole program. `RUST_LOG`'s filters by module are not
+//! supported: they bring an engine of regular expressions, 0.37 MB of binary (measured with fat LTO
+//! and size optimisation), for a program with one loop. Messages that contain bodies of answers are
+//! never shown.
 
 use std::io::IsTerminal as _;
 
@@ -18,35 +19,34 @@ pub const LEVEL_VARIABLE: &str = "DOGWATCH_LOG";
 
 /// `--log-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum LogFormat {
     /// For people
     Text,
     /// One JSON object a line
     Json,
 }
 
-/// Why there is no log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// The variable holds something else.
+    /// The variable's value is no level.
     #[error("{LEVEL_VARIABLE}={0} is no level: write off, error, warn, info, debug or trace")]
     Level(String),
-    /// It was begun before.
+    /// The log was already started.
     #[error("the log was begun twice")]
     Twice,
 }
 
-/// Begins the log of this process.
-pub fn begin(format: Format) -> Result<(), LogError> {
-    let level = level(std::env::var(LEVEL_VARIABLE).ok().as_deref())?;
+/// Call it once per process.
+pub fn init_log(format: LogFormat) -> Result<(), LogError> {
+    let level = parse_level(std::env::var(LEVEL_VARIABLE).ok().as_deref())?;
     let log = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
-    let shown = filter_fn(|metadata| is_shown(metadata.target()));
+    let shown = filter_fn(|metadata| is_target_shown(metadata.target()));
     let begun = match format {
-        Format::Text => log.finish().with(shown).try_init(),
-        Format::Json => log
+        LogFormat::Text => log.finish().with(shown).try_init(),
+        LogFormat::Json => log
             .json()
             .flatten_event(true)
             .finish()
@@ -56,16 +56,16 @@ pub fn begin(format: Format) -> Result<(), LogError> {
     begun.map_err(|_| LogError::Twice)
 }
 
-/// kube's client logs the whole body of an answer that it cannot parse, at WARN: a Secret's, or a
-/// token review's with the token in it. What went wrong is said by whoever asked.
-const LOGS_BODIES: [&str; 1] = ["kube_client::client"];
+/// kube's client logs at WARN the whole body of an answer that it cannot parse: a Secret's, or a
+/// token review's with the token in it. The caller reports the error itself.
+const BODY_LOGGING_TARGETS: [&str; 1] = ["kube_client::client"];
 
-/// Whether what is logged under this target is shown, at any level.
-pub fn is_shown(target: &str) -> bool {
-    !LOGS_BODIES.contains(&target)
+/// Whether messages of this target are shown, at any level.
+pub fn is_target_shown(target: &str) -> bool {
+    !BODY_LOGGING_TARGETS.contains(&target)
 }
 
-fn level(text: Option<&str>) -> Result<LevelFilter, LogError> {
+fn parse_level(text: Option<&str>) -> Result<LevelFilter, LogError> {
     match text {
         None | Some("") => Ok(LevelFilter::INFO),
         Some(text) => text.parse().map_err(|_| LogError::Level(text.to_owned())),
@@ -78,11 +78,11 @@ mod tests {
 
     #[test]
     fn the_level_is_info_unless_the_variable_says_otherwise() {
-        assert_eq!(level(None), Ok(LevelFilter::INFO));
-        assert_eq!(level(Some("")), Ok(LevelFilter::INFO));
-        assert_eq!(level(Some("debug")), Ok(LevelFilter::DEBUG));
-        assert_eq!(level(Some("off")), Ok(LevelFilter::OFF));
-        let error = level(Some("loud")).unwrap_err().to_string();
+        assert_eq!(parse_level(None), Ok(LevelFilter::INFO));
+        assert_eq!(parse_level(Some("")), Ok(LevelFilter::INFO));
+        assert_eq!(parse_level(Some("debug")), Ok(LevelFilter::DEBUG));
+        assert_eq!(parse_level(Some("off")), Ok(LevelFilter::OFF));
+        let error = parse_level(Some("loud")).unwrap_err().to_string();
         assert!(
             error.contains("DOGWATCH_LOG=loud") && error.contains("warn"),
             "{error}"

@@ -1,4 +1,4 @@
-//! Where a Prometheus is: an origin, and the path below which it is served.
+//! Parses the address of a Prometheus: an origin, and the path below which it is served.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -6,74 +6,72 @@ use std::str::FromStr;
 
 use http::Uri;
 
-/// Scheme, host and port of a server: what a token is bound to.
+/// Scheme, host and port of a server: a token is bound to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    scheme: Scheme,
+pub struct PrometheusOrigin {
+    scheme: UrlScheme,
     /// In lower case, an IPv6 address in brackets.
     host: String,
     port: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scheme {
+enum UrlScheme {
     Http,
     Https,
 }
 
-impl Scheme {
+impl UrlScheme {
     fn default_port(self) -> u16 {
         match self {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
+            UrlScheme::Http => 80,
+            UrlScheme::Https => 443,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
+            UrlScheme::Http => "http",
+            UrlScheme::Https => "https",
         }
     }
 }
 
-/// Why a text is no origin that a token may go to. The text is never quoted: there may be a password
-/// in it.
+/// Why a text is no origin that a token may go to. The text is never quoted, because it may contain
+/// a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OriginError {
-    /// It is no address at all, or says more than where a server is.
+pub enum PrometheusOriginError {
+    /// The text is no address, or has more than scheme, host and port.
     #[error("it {0}")]
     NoAddress(&'static str),
-    /// A path follows.
     #[error("write only scheme, host and port, like https://prometheus.monitoring.svc:9090")]
     HasPath,
-    /// Anybody on the way could read the token.
+    /// Without TLS, anybody on the way could read the token.
     #[error("a token is sent over https only")]
     Plain,
 }
 
-impl FromStr for Origin {
-    type Err = OriginError;
+impl FromStr for PrometheusOrigin {
+    type Err = PrometheusOriginError;
 
     /// `https://HOST[:PORT]`.
-    fn from_str(text: &str) -> Result<Self, OriginError> {
-        let address = Address::parse(text).map_err(OriginError::NoAddress)?;
+    fn from_str(text: &str) -> Result<Self, PrometheusOriginError> {
+        let address = PrometheusAddress::parse(text).map_err(PrometheusOriginError::NoAddress)?;
         match (address.origin.is_tls(), address.prefix.is_empty()) {
             (true, true) => Ok(address.origin),
-            (false, true | false) => Err(OriginError::Plain),
-            (true, false) => Err(OriginError::HasPath),
+            (false, true | false) => Err(PrometheusOriginError::Plain),
+            (true, false) => Err(PrometheusOriginError::HasPath),
         }
     }
 }
 
-impl Origin {
-    /// Whether the server speaks TLS.
+impl PrometheusOrigin {
     pub(crate) fn is_tls(&self) -> bool {
-        self.scheme == Scheme::Https
+        self.scheme == UrlScheme::Https
     }
 
     /// The host as a certificate names it: an IPv6 address without its brackets.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn server_name(&self) -> &str {
         let inner = self.host.strip_prefix('[');
         inner
             .and_then(|host| host.strip_suffix(']'))
@@ -86,7 +84,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PrometheusOrigin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}://{}", self.scheme.name(), self.host)?;
         if self.port != self.scheme.default_port() {
@@ -96,23 +94,22 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The address of a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address {
-    origin: Origin,
-    /// What stands before `/api/v1`: empty, or `/prometheus`.
+pub(crate) struct PrometheusAddress {
+    origin: PrometheusOrigin,
+    /// The path before `/api/v1`: empty, or like `/prometheus`.
     prefix: String,
 }
 
-impl Address {
-    /// Reads what a policy says; what is wrong continues a sentence about the address.
+impl PrometheusAddress {
+    /// Parses a policy's text. The error continues a sentence about the address.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let uri: Uri = text
             .parse()
             .map_err(|_| "is none: write it like https://prometheus.monitoring.svc:9090")?;
         let scheme = match uri.scheme_str() {
-            Some("http") => Scheme::Http,
-            Some("https") => Scheme::Https,
+            Some("http") => UrlScheme::Http,
+            Some("https") => UrlScheme::Https,
             Some(_) | None => return Err("must begin with http:// or https://"),
         };
         let authority = uri.authority().ok_or("names no host")?;
@@ -126,14 +123,14 @@ impl Address {
         }
         let host = authority.host().to_ascii_lowercase();
         let port = authority.port_u16();
-        // What is no port is left out by the parser, and the question would go to the default one.
+        // The parser drops what is no port, and the query would go to the default port.
         if authority.as_str().len()
             != host.len() + authority.port().map_or(0, |port| port.as_str().len() + 1)
         {
             return Err("has a port that is none");
         }
         Ok(Self {
-            origin: Origin {
+            origin: PrometheusOrigin {
                 scheme,
                 host,
                 port: port.unwrap_or(scheme.default_port()),
@@ -142,12 +139,12 @@ impl Address {
         })
     }
 
-    pub(crate) fn origin(&self) -> &Origin {
+    pub(crate) fn origin(&self) -> &PrometheusOrigin {
         &self.origin
     }
 
-    /// Path and query of an instant query, now. By GET: proxies that let people only read let it
-    /// pass, and take POST for a write.
+    /// Path and query of an instant query, now. By GET: proxies that allow only reading let it
+    /// pass, and treat POST as a write.
     pub(crate) fn query_path(&self, query: &str) -> String {
         let mut path = format!("{}/api/v1/query?query=", self.prefix);
         for byte in query.bytes() {
@@ -162,7 +159,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for PrometheusAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}{}", self.origin, self.prefix)
     }

@@ -1,5 +1,5 @@
-//! The answer of `/api/v1/query`. Source: Prometheus' "HTTP API" page, Thanos' and VictoriaMetrics'
-//! additions to it for answers that are not whole.
+//! Parses the answer of `/api/v1/query`. Source: Prometheus' "HTTP API" page, and the fields that
+//! Thanos and VictoriaMetrics add for incomplete answers.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use http::{HeaderMap, StatusCode, Uri};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::trouble::Trouble;
-use crate::words::clip;
+use crate::query_error::QueryError;
+use crate::reason_text::clip_text;
 
 /// The labels of one series.
-pub(crate) type Labels = BTreeMap<String, String>;
+pub(crate) type SeriesLabels = BTreeMap<String, String>;
 
-/// Everything that a query has found, by labels.
+/// All series that a query returned, by labels.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Results {
-    found: Vec<Labels>,
-    /// Every value is 0: mostly a comparison that was written with `bool`.
+pub(crate) struct QueryResults {
+    found: Vec<SeriesLabels>,
+    /// Every value is 0: usually a comparison that was written with `bool`.
     pub(crate) all_zero: bool,
 }
 
-impl Results {
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Labels> {
+impl QueryResults {
+    pub(crate) fn iter_labels(&self) -> impl Iterator<Item = &SeriesLabels> {
         self.found.iter()
     }
 }
 
-/// Whether our token went along, for whoever has to mend a 401.
+/// Whether our token was sent, which helps to fix a 401.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenSent {
     Yes,
@@ -38,9 +38,9 @@ pub(crate) enum TokenSent {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
-    status: Status,
-    data: Option<Data>,
+struct QueryAnswer {
+    status: QueryStatus,
+    data: Option<QueryData>,
     #[serde(default)]
     error_type: String,
     #[serde(default)]
@@ -55,97 +55,99 @@ struct Answer {
 
 #[derive(Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Status {
+enum QueryStatus {
     Success,
     Error,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "resultType", content = "result", rename_all = "lowercase")]
-enum Data {
-    Vector(Vec<Series>),
-    Matrix(Vec<Series>),
+enum QueryData {
+    Vector(Vec<QuerySeries>),
+    Matrix(Vec<QuerySeries>),
     Scalar(IgnoredAny),
     String(IgnoredAny),
 }
 
 #[derive(Deserialize)]
-struct Series {
-    metric: Labels,
+struct QuerySeries {
+    metric: SeriesLabels,
     value: Option<(IgnoredAny, String)>,
 }
 
-/// What was found. Only a whole `success` counts as an answer.
-pub(crate) fn read(
+/// Only a complete `success` counts as an answer.
+pub(crate) fn parse_answer(
     status: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
     token: TokenSent,
-) -> Result<Results, Trouble> {
+) -> Result<QueryResults, QueryError> {
     if status.is_redirection() {
-        return Err(Trouble::Redirect(target(headers)));
+        return Err(QueryError::Redirect(redirect_target(headers)));
     }
     if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        return Err(Trouble::NotAllowed { status, token });
+        return Err(QueryError::NotAllowed { status, token });
     }
-    match serde_json::from_slice::<Answer>(body) {
-        Ok(answer) if answer.status == Status::Error => Err(refused(&answer)),
-        Ok(answer) if status == StatusCode::OK => results(answer),
-        Err(_) if status == StatusCode::OK => Err(Trouble::NotPrometheus(kind(headers))),
-        Ok(_) | Err(_) => Err(Trouble::Status { status }),
+    match serde_json::from_slice::<QueryAnswer>(body) {
+        Ok(answer) if answer.status == QueryStatus::Error => Err(refusal_error(&answer)),
+        Ok(answer) if status == StatusCode::OK => results_of(answer),
+        Err(_) if status == StatusCode::OK => {
+            Err(QueryError::NotPrometheus(content_type_of(headers)))
+        }
+        Ok(_) | Err(_) => Err(QueryError::Status { status }),
     }
 }
 
-fn refused(answer: &Answer) -> Trouble {
-    let text = clip(&answer.error);
+fn refusal_error(answer: &QueryAnswer) -> QueryError {
+    let text = clip_text(&answer.error);
     match answer.error_type.as_str() {
-        "bad_data" => Trouble::BadQuery(text),
-        kind => Trouble::Refused {
-            kind: clip(kind),
+        "bad_data" => QueryError::BadQuery(text),
+        kind => QueryError::Refused {
+            kind: clip_text(kind),
             text,
         },
     }
 }
 
-fn results(answer: Answer) -> Result<Results, Trouble> {
+fn results_of(answer: QueryAnswer) -> Result<QueryResults, QueryError> {
     if let Some(warning) = answer.warnings.as_ref().and_then(|all| all.first()) {
-        return Err(Trouble::Warned(clip(warning)));
+        return Err(QueryError::Warned(clip_text(warning)));
     }
     if answer.is_partial {
-        return Err(Trouble::Partial);
+        return Err(QueryError::Partial);
     }
     match answer.data {
-        Some(Data::Vector(found) | Data::Matrix(found)) => Ok(of(found)),
-        Some(Data::Scalar(_)) => Err(Trouble::NeverEmpty("a scalar")),
-        Some(Data::String(_)) => Err(Trouble::NeverEmpty("a string")),
-        None => Err(Trouble::NoData),
+        Some(QueryData::Vector(found) | QueryData::Matrix(found)) => Ok(collect_series(found)),
+        Some(QueryData::Scalar(_)) => Err(QueryError::NeverEmpty("a scalar")),
+        Some(QueryData::String(_)) => Err(QueryError::NeverEmpty("a string")),
+        None => Err(QueryError::NoData),
     }
 }
 
-fn of(found: Vec<Series>) -> Results {
-    let is_zero = |series: &Series| {
+fn collect_series(found: Vec<QuerySeries>) -> QueryResults {
+    let is_zero = |series: &QuerySeries| {
         let value = series.value.as_ref();
         value.is_some_and(|(_, value)| value == "0")
     };
-    Results {
+    QueryResults {
         all_zero: !found.is_empty() && found.iter().all(is_zero),
         found: found.into_iter().map(|series| series.metric).collect(),
     }
 }
 
-/// Where a redirect leads, without what may be secret in it: a login's state is in the query.
-fn target(headers: &HeaderMap) -> Option<String> {
+/// The target of a redirect, without its query, which may contain a login's secret state.
+fn redirect_target(headers: &HeaderMap) -> Option<String> {
     let uri: Uri = headers.get(LOCATION)?.to_str().ok()?.parse().ok()?;
     let host = uri.host()?;
     let port = uri.port().map(|port| format!(":{port}"));
     let port = port.unwrap_or_default();
-    Some(clip(&format!("{}://{host}{port}", uri.scheme_str()?)))
+    Some(clip_text(&format!("{}://{host}{port}", uri.scheme_str()?)))
 }
 
 /// The content type without its parameters.
-fn kind(headers: &HeaderMap) -> Option<String> {
+fn content_type_of(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    Some(clip(text.split(';').next()?.trim()))
+    Some(clip_text(text.split(';').next()?.trim()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! One request on one connection, and then nothing of it is left.
+//! One HTTP request on one connection, which is closed afterwards.
 //!
-//! Not hyper-util's client: what it adds is a pool of connections, and a question comes every ten
-//! seconds at most, for some minutes.
+//! hyper-util's client would add a pool of connections, which is useless here: a query is sent
+//! every ten seconds at most, for some minutes.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,53 +21,56 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower::ServiceExt as _;
 
-use crate::address::{Address, Origin};
-use crate::trouble::Trouble;
+use crate::address::{PrometheusAddress, PrometheusOrigin};
+use crate::query_error::QueryError;
 
-/// An answer of 10,000 series has about 2 MiB; a coordinator has 8 in all.
-const LARGEST_BODY: usize = 4 << 20;
-const AGENT: &str = concat!("dogwatch/", env!("CARGO_PKG_VERSION"));
+/// An answer of 10,000 series has about 2 MiB; a coordinator has 8 MiB in all.
+const MAX_BODY_BYTES: usize = 4 << 20;
+const USER_AGENT_VALUE: &str = concat!("dogwatch/", env!("CARGO_PKG_VERSION"));
 
-/// A whole answer.
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// Asks, following no redirect. Dropping it closes the connection.
-pub(crate) async fn get(
-    address: &Address,
+/// Follows no redirect. Dropping the future closes the connection.
+pub(crate) async fn get_reply(
+    address: &PrometheusAddress,
     path: &str,
     tls: Option<Arc<ClientConfig>>,
     token: Option<HeaderValue>,
-) -> Result<Reply, Trouble> {
-    let request = request(address.origin(), path, token);
-    let stream = connect(address.origin(), tls).await?;
+) -> Result<HttpReply, QueryError> {
+    let request = build_request(address.origin(), path, token);
+    let stream = open_connection(address.origin(), tls).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
-        .map_err(Trouble::Broken)?;
+        .map_err(QueryError::Broken)?;
     let mut asked = pin!(async {
         let sent = sender.send_request(request).await;
-        whole(sent.map_err(Trouble::Broken)?).await
+        read_whole_reply(sent.map_err(QueryError::Broken)?).await
     });
     tokio::select! {
         biased;
         reply = &mut asked => return reply,
-        // How it ended is told to the request.
+        // The request itself receives the connection's error.
         _ = connection => {}
     }
     asked.await
 }
 
-fn request(origin: &Origin, path: &str, token: Option<HeaderValue>) -> Request<Empty<Bytes>> {
+fn build_request(
+    origin: &PrometheusOrigin,
+    path: &str,
+    token: Option<HeaderValue>,
+) -> Request<Empty<Bytes>> {
     let mut request = Request::get(path)
         .header(HOST, origin.authority())
         .header(ACCEPT, "application/json")
-        .header(USER_AGENT, AGENT)
+        .header(USER_AGENT, USER_AGENT_VALUE)
         .header(CONNECTION, "close");
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, token);
@@ -76,21 +79,21 @@ fn request(origin: &Origin, path: &str, token: Option<HeaderValue>) -> Request<E
     request.expect("made of parts of an address that was understood")
 }
 
-async fn connect(
-    origin: &Origin,
+async fn open_connection(
+    origin: &PrometheusOrigin,
     tls: Option<Arc<ClientConfig>>,
-) -> Result<Box<dyn Stream>, Trouble> {
-    let tcp = tcp(origin).await?;
+) -> Result<Box<dyn ByteStream>, QueryError> {
+    let tcp = connect_tcp(origin).await?;
     let Some(tls) = tls else {
         return Ok(Box::new(tcp));
     };
-    let name = ServerName::try_from(origin.name()).map_err(|_| Trouble::ServerName)?;
+    let name = ServerName::try_from(origin.server_name()).map_err(|_| QueryError::ServerName)?;
     let connecting = TlsConnector::from(tls).connect(name.to_owned(), tcp);
-    Ok(Box::new(connecting.await.map_err(Trouble::Tls)?))
+    Ok(Box::new(connecting.await.map_err(QueryError::Tls)?))
 }
 
-/// Every address of the host, IPv6 and IPv4 at the same time.
-async fn tcp(origin: &Origin) -> Result<TcpStream, Trouble> {
+/// Tries every address of the host, IPv6 and IPv4 at the same time.
+async fn connect_tcp(origin: &PrometheusOrigin) -> Result<TcpStream, QueryError> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     let uri = Uri::builder()
@@ -102,20 +105,20 @@ async fn tcp(origin: &Origin) -> Result<TcpStream, Trouble> {
     let connected = connector.oneshot(uri).await;
     connected
         .map(TokioIo::into_inner)
-        .map_err(|error| Trouble::Connect(error.into()))
+        .map_err(|error| QueryError::Connect(error.into()))
 }
 
-async fn whole(response: Response<Incoming>) -> Result<Reply, Trouble> {
+async fn read_whole_reply(response: Response<Incoming>) -> Result<HttpReply, QueryError> {
     let (head, body) = response.into_parts();
-    let body = Limited::new(body, LARGEST_BODY).collect().await;
+    let body = Limited::new(body, MAX_BODY_BYTES).collect().await;
     let body = body.map_err(|error| match error.downcast::<hyper::Error>() {
-        Ok(error) => Trouble::Broken(*error),
+        Ok(error) => QueryError::Broken(*error),
         Err(other) => {
             debug_assert!(other.is::<LengthLimitError>());
-            Trouble::TooLarge(LARGEST_BODY)
+            QueryError::TooLarge(MAX_BODY_BYTES)
         }
     })?;
-    Ok(Reply {
+    Ok(HttpReply {
         status: head.status,
         headers: head.headers,
         body: body.to_bytes(),

@@ -1,5 +1,5 @@
-//! The two files: certificates to check servers against, and the token. Both are read for each
-//! question, because both are replaced while we run.
+//! Reads the two files: the CA certificates for servers, and the token. Both are read for each
+//! query, because both are replaced while the process runs.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,18 +11,18 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::trouble::Trouble;
+use crate::query_error::QueryError;
 
 /// No bundle of CAs and no token is larger; a wrong file (`/dev/zero`) may be.
-const LARGEST: u64 = 4 << 20;
-const CA_FILE: &str = "--prometheus-ca-file";
-const TOKEN_FILE: &str = "--prometheus-token-file";
+const MAX_FILE_BYTES: u64 = 4 << 20;
+const CA_FILE_FLAG: &str = "--prometheus-ca-file";
+const TOKEN_FILE_FLAG: &str = "--prometheus-token-file";
 
-/// How to speak TLS, with the system's certificates where no file is given.
-pub(crate) fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Trouble> {
+/// The TLS configuration; without a file, with the system's certificates.
+pub(crate) fn build_tls_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, QueryError> {
     let roots = match ca_file {
-        Some(path) => from_file(path)?,
-        None => from_system()?,
+        Some(path) => roots_from_file(path)?,
+        None => roots_from_system()?,
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -34,13 +34,13 @@ pub(crate) fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Trouble> 
     Ok(Arc::new(config))
 }
 
-fn from_file(path: &Path) -> Result<RootCertStore, Trouble> {
-    let bad = |what| Trouble::BadFile {
-        flag: CA_FILE,
+fn roots_from_file(path: &Path) -> Result<RootCertStore, QueryError> {
+    let bad = |what| QueryError::BadFile {
+        flag: CA_FILE_FLAG,
         path: path.to_owned(),
         what,
     };
-    let pem = read(CA_FILE, path)?;
+    let pem = read_file(CA_FILE_FLAG, path)?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|_| bad("is not in PEM"))?;
@@ -53,24 +53,25 @@ fn from_file(path: &Path) -> Result<RootCertStore, Trouble> {
     Ok(roots)
 }
 
-/// What cannot be used there is left out, as every program does; a server that needs it is refused.
-fn from_system() -> Result<RootCertStore, Trouble> {
+/// Unusable system certificates are skipped, as every program does; a server that needs one is
+/// refused.
+fn roots_from_system() -> Result<RootCertStore, QueryError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        return Err(Trouble::NoRoots);
+        return Err(QueryError::NoRoots);
     }
     Ok(roots)
 }
 
-/// The `Authorization` header, marked so that nobody prints it.
-pub(crate) fn bearer(path: &Path) -> Result<HeaderValue, Trouble> {
-    let bad = |what| Trouble::BadFile {
-        flag: TOKEN_FILE,
+/// The `Authorization` header, marked as sensitive so that it is never printed.
+pub(crate) fn read_bearer_header(path: &Path) -> Result<HeaderValue, QueryError> {
+    let bad = |what| QueryError::BadFile {
+        flag: TOKEN_FILE_FLAG,
         path: path.to_owned(),
         what,
     };
-    let bytes = read(TOKEN_FILE, path)?;
+    let bytes = read_file(TOKEN_FILE_FLAG, path)?;
     let token = bytes.trim_ascii();
     if token.is_empty() {
         return Err(bad("is empty"));
@@ -84,11 +85,11 @@ pub(crate) fn bearer(path: &Path) -> Result<HeaderValue, Trouble> {
     Ok(header)
 }
 
-fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, Trouble> {
+fn read_file(flag: &'static str, path: &Path) -> Result<Vec<u8>, QueryError> {
     let mut bytes = Vec::new();
     let file = File::open(path);
-    let read = file.and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
-    read.map(|_| bytes).map_err(|source| Trouble::File {
+    let read = file.and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
+    read.map(|_| bytes).map_err(|source| QueryError::File {
         flag,
         path: path.to_owned(),
         source,

@@ -27,7 +27,7 @@ use std::time::Instant;
 use api_lock_cases::world::World;
 use api_lock_rounds::{Done, Rounds, run};
 use dogwatch_k8s::Client;
-use dogwatch_k8s::connect::connect_by;
+use dogwatch_k8s::connect::connect_by_kubeconfig;
 use dogwatch_testbed::ControlPlane;
 use serde_json::json;
 
@@ -38,9 +38,11 @@ const GROUPS: u32 = 8;
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let rounds: u32 = std::env::var("ROUNDS").map_or(ROUNDS, |text| text.parse().unwrap());
-    let builder = ControlPlane::builder().controllers([]);
+    let builder = ControlPlane::builder().with_controllers([]);
     let plane = builder.start().await.expect("the control plane starts");
-    let client = connect_by(plane.kubeconfig()).await.expect("a kubeconfig");
+    let client = connect_by_kubeconfig(plane.admin_kubeconfig())
+        .await
+        .expect("a kubeconfig");
     let begun = Instant::now();
     let groups = (0..GROUPS).map(|group| in_a_group(&client, group, rounds / GROUPS));
     let done = futures::future::join_all(groups).await;

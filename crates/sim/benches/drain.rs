@@ -60,7 +60,7 @@ async fn main() {
         None => DrainConfig::default(),
     };
     let control_plane = ControlPlane::builder()
-        .controllers([])
+        .with_controllers([])
         .start()
         .await
         .expect("the control plane starts");
@@ -77,7 +77,7 @@ async fn ours(control_plane: &ControlPlane, case: &Case, config: DrainConfig) ->
         .audit_mark()
         .await
         .expect("the audit log can be read");
-    let client = client_as(control_plane.kubeconfig(), AGENT).await;
+    let client = client_as(control_plane.admin_kubeconfig(), AGENT).await;
     let begun = Instant::now();
     let drain = world.drain_as(client, config);
     world.until_drained(&drain).await;
@@ -114,7 +114,7 @@ async fn kubectl(control_plane: &ControlPlane, case: &Case) -> Measured {
 }
 
 async fn node_with_pods(control_plane: &ControlPlane, case: &Case) -> World {
-    let client = client_that_asks_once(control_plane.kubeconfig()).await;
+    let client = client_that_asks_once(control_plane.admin_kubeconfig()).await;
     let world = World::with_pods_that_end_after(client, case.end_after).await;
     let names: Vec<String> = (0..case.pods)
         .map(|number| format!("pod-{number}"))
@@ -134,7 +134,7 @@ async fn calls(
     agent: &str,
 ) -> usize {
     let audit = control_plane
-        .audit_since(mark)
+        .audit_entries_since(mark)
         .await
         .expect("the audit log can be read");
     let mine = audit

@@ -12,8 +12,8 @@ mod waiters;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_sim::api::{ApiServer, Options, Verb};
-use dogwatch_sim::clock::TokioClock;
+use dogwatch_kubesim::api::{ApiServer, ApiServerOptions, ApiVerb};
+use dogwatch_kubesim::clock::TokioClock;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
@@ -28,18 +28,18 @@ async fn main() {
     let clock = Arc::new(TokioClock::starting_at(Timestamp::now()));
     let server = ApiServer::new(
         clock,
-        Options {
+        ApiServerOptions {
             audit: true,
-            ..Options::default()
+            ..ApiServerOptions::default()
         },
     );
-    let admin = server.client("admin");
+    let admin = server.client_for_user("admin");
     let first = prepare(&admin, WAITERS).await;
     let (told, mut turns) = mpsc::unbounded_channel();
     let (ready, mut watching) = mpsc::unbounded_channel();
     for number in 1..=WAITERS {
         let waiter = Waiter {
-            client: server.client(&format!("node-{number}")),
+            client: server.client_for_user(&format!("node-{number}")),
             number,
             holds_for: HELD_FOR,
             ready: ready.clone(),
@@ -62,7 +62,7 @@ async fn main() {
 fn writes(server: &ApiServer) -> usize {
     let log = server.audit_log();
     log.iter()
-        .filter(|entry| entry.resource == "leases" && entry.verb == Some(Verb::Patch))
+        .filter(|entry| entry.resource == "leases" && entry.verb == Some(ApiVerb::Patch))
         .count()
 }
 

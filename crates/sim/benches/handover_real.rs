@@ -17,9 +17,9 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use dogwatch_core::lock::HINT_LENGTH;
+use dogwatch_core::lock::MAX_NEXT_WAITERS;
 use dogwatch_k8s::Client;
-use dogwatch_k8s::connect::connect_by;
+use dogwatch_k8s::connect::connect_by_kubeconfig;
 use dogwatch_testbed::{AuditEntry, ControlPlane};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
@@ -37,17 +37,17 @@ const HELD_FOR: Duration = Duration::from_secs(1);
 async fn main() {
     let (crowd, handovers) = (number_of("CROWD", CROWD), number_of("HANDOVERS", HANDOVERS));
     let plane = ControlPlane::builder()
-        .controllers([])
+        .with_controllers([])
         .start()
         .await
         .expect("the control plane starts");
-    let client = client(plane.kubeconfig()).await;
+    let client = client(plane.admin_kubeconfig()).await;
     let all = crowd + handovers + 1;
     let first = prepare(&client, all).await;
     let (told, mut turns) = mpsc::unbounded_channel();
     let (ready, mut watching) = mpsc::unbounded_channel();
     for numbers in [1..=handovers + 1, handovers + 2..=all] {
-        wait_in_a_thread(plane.kubeconfig(), numbers, &ready, &told);
+        wait_in_a_thread(plane.admin_kubeconfig(), numbers, &ready, &told);
     }
     for _ in 0..all {
         watching.recv().await;
@@ -59,7 +59,7 @@ async fn main() {
     while seen.len() <= handovers {
         seen.extend(turns.recv().await);
     }
-    let asked = plane.audit_since(mark).await.expect("an audit log");
+    let asked = plane.audit_entries_since(mark).await.expect("an audit log");
     report(&seen, &writes(&asked));
 }
 
@@ -68,7 +68,9 @@ fn number_of(name: &str, default: usize) -> usize {
 }
 
 async fn client(kubeconfig: &Path) -> Client {
-    connect_by(kubeconfig).await.expect("a kubeconfig")
+    connect_by_kubeconfig(kubeconfig)
+        .await
+        .expect("a kubeconfig")
 }
 
 /// They end with the process.
@@ -148,6 +150,6 @@ fn report(turns: &[Turn], writes: &[usize]) {
         &format!("{worst} places"),
         // Who was called bids when those before it have not in time; nobody else comes before them.
         "below the number of names in a call",
-        worst < HINT_LENGTH,
+        worst < MAX_NEXT_WAITERS,
     );
 }

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dogwatch_core::limit::Limit;
+use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::NodeName;
-use dogwatch_k8s::policy::convert;
-use dogwatch_sim::plan::{NodeGroup, Outcome, Plan, run};
+use dogwatch_k8s::policy::convert_policy;
+use dogwatch_sim::plan::{NodeGroup, RolloutOutcome, RolloutPlan, run_plan};
 use serde_json::json;
 
 const REACH: Duration = Duration::from_secs(10);
@@ -22,16 +22,16 @@ fn main() {
     );
 }
 
-fn by_flags() -> Plan {
-    Plan {
+fn by_flags() -> RolloutPlan {
+    RolloutPlan {
         nodes: 5_000,
-        max_unavailable: Limit::Percent(2),
-        ..Plan::default()
+        max_unavailable: UnavailabilityLimit::Percent(2),
+        ..RolloutPlan::default()
     }
 }
 
 /// Two groups of 2,500: one each night, one on weekends; they begin on a Wednesday at noon.
-fn by_policies() -> Plan {
+fn by_policies() -> RolloutPlan {
     let group = |name: &str| NodeGroup {
         name: NodeName::new(name).expect("letters"),
         count: 2_500,
@@ -44,10 +44,10 @@ fn by_policies() -> Plan {
             "drain": { "timeout": "15m" },
             "windows": [{ "days": days, "start": "22:00", "end": "04:00", "timeZone": "Europe/Berlin" }],
         });
-        convert(name, &spec)
+        convert_policy(name, &spec)
     };
     let nights = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-    Plan {
+    RolloutPlan {
         nodes: 0,
         groups: vec![group("batch"), group("web")],
         policies: vec![
@@ -55,15 +55,15 @@ fn by_policies() -> Plan {
             policy("web", &["Fri", "Sat"], "4%"),
         ],
         start: "2026-03-25T11:00:00Z".parse().expect("a time"),
-        ..Plan::default()
+        ..RolloutPlan::default()
     }
 }
 
-fn measure(what: &str, plan: &Plan) {
+fn measure(what: &str, plan: &RolloutPlan) {
     let begun = Instant::now();
-    let first = run(plan);
+    let first = run_plan(plan);
     let took = begun.elapsed();
-    let same = format!("{first:?}") == format!("{:?}", run(plan));
+    let same = format!("{first:?}") == format!("{:?}", run_plan(plan));
     let figure = |what: &str, measured: String, reach: &str, kept: bool| {
         println!(
             "{}",
@@ -85,7 +85,7 @@ fn measure(what: &str, plan: &Plan) {
 }
 
 /// Every node came back, and no group had more out than it may.
-fn is_well(plan: &Plan, outcome: &Outcome) -> bool {
+fn is_well(plan: &RolloutPlan, outcome: &RolloutOutcome) -> bool {
     let mut groups = outcome.groups.iter();
-    outcome.rebooted == plan.all_nodes() && groups.all(|group| group.most_out <= group.budget)
+    outcome.rebooted == plan.count_nodes() && groups.all(|group| group.most_out <= group.budget)
 }

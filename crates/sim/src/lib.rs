@@ -1,18 +1,15 @@
-//! The make-believe world: a Kubernetes API server, and around it what makes a cluster of it.
+//! The simulator: Dogwatch in the cluster of [`dogwatch_kubesim`], with hosts, BMCs and faults.
 //!
-//! May touch nothing outside of the process but a listener that it is given. Promises: time comes
-//! from a [`clock::Clock`] and tokio's timer only, everything random from one seed, and nothing
-//! depends on the order of a hash map, so that the same seed and the same requests give the same
-//! bytes.
+//! **May touch:** nothing outside of the process but a listener that it is given.
+//! **Promises:** time comes from a [`ClusterClock`](dogwatch_kubesim::clock::ClusterClock) and tokio's timer only, everything
+//! random from one seed, and nothing depends on the order of a hash map. So the same seed and the
+//! same requests give the same bytes.
 
-pub mod api;
+pub mod bare_metal;
 pub mod bmc;
-pub mod chronicle;
-pub mod clock;
 pub mod demo;
 pub mod host;
-pub mod metal;
+mod names;
+pub mod observer;
 pub mod plan;
 pub mod scenario;
-pub mod seed;
-pub mod world;

@@ -1,4 +1,4 @@
-//! The lock API's cases on a real API server, one after the other: its nodes are everybody's.
+//! The lock API's cases on a real API server, one after the other, because they share its nodes.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -20,7 +20,7 @@ macro_rules! one_after_the_other {
         #[tokio::test]
         async fn every_case_holds_on_a_real_api_server() {
             let control_plane = dogwatch_testbed::ControlPlane::start().await.unwrap();
-            let client = client_by(control_plane.kubeconfig()).await;
+            let client = client_by(control_plane.admin_kubeconfig()).await;
             $(
                 eprintln!("{}", stringify!($name));
                 let world = World::on(client.clone()).await;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use dogwatch_sim::demo::{Demo, DemoConfig};
 use jiff::Timestamp;
 
-/// Plays it to its end, and tells all of it.
+/// Plays the demo to its end and returns its whole output.
 async fn play(speed: f64) -> (Demo, String) {
     let folder = std::env::temp_dir().join(format!("dogwatch-demo-hosts-{}", std::process::id()));
     let config = DemoConfig {
@@ -18,10 +18,10 @@ async fn play(speed: f64) -> (Demo, String) {
         folder: folder.clone(),
         now: Timestamp::now(),
     };
-    let mut demo = Demo::start(config).await.unwrap();
+    let mut demo = Demo::start_demo(config).await.unwrap();
     let mut text = String::new();
-    while !demo.is_over() {
-        for told in demo.next().await.unwrap() {
+    while !demo.is_finished() {
+        for told in demo.next_lines().await.unwrap() {
             writeln!(text, "{told}").unwrap();
         }
     }
@@ -33,9 +33,9 @@ async fn play(speed: f64) -> (Demo, String) {
 async fn one_host_is_rebooted_one_is_held_off_and_one_that_failed_is_proved_off_before_another_writes()
  {
     let (demo, text) = play(4.0).await;
-    let verdict = demo.verdict();
+    let verdict = demo.judge_demo();
     println!("{text}\n{verdict:#?}");
-    assert!(verdict.held(), "{text}\n{verdict:#?}");
+    assert!(verdict.has_passed(), "{text}\n{verdict:#?}");
     for promise in [
         "every host that was annotated is served, every failed one is back, and they run again",
         "each host had exactly one power-off",

@@ -1,4 +1,4 @@
-//! The drain's cases on a real API server, and beside the real kubectl.
+//! The drain's cases on a real API server, and comparisons with the real kubectl.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -9,7 +9,7 @@ mod support;
 #[path = "support/webhook.rs"]
 mod webhook;
 
-use dogwatch_core::drain::{DrainConfig, Progress, Refuser};
+use dogwatch_core::drain::{AdmissionRefuser, DrainConfig, DrainProgress};
 use dogwatch_testbed::ControlPlane;
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -19,13 +19,13 @@ use drain_cases::world::World;
 use support::real::{client_as, client_that_asks_once};
 use webhook::{Verdict, Webhook};
 
-/// Without controllers: what they would write, each case writes itself.
+/// Without controllers: each case writes what a controller would write.
 async fn control_plane() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED
         .get_or_init(async || {
             ControlPlane::builder()
-                .controllers([])
+                .with_controllers([])
                 .start()
                 .await
                 .unwrap()
@@ -34,7 +34,7 @@ async fn control_plane() -> &'static ControlPlane {
 }
 
 async fn client() -> kube::Client {
-    client_that_asks_once(control_plane().await.kubeconfig()).await
+    client_that_asks_once(control_plane().await.admin_kubeconfig()).await
 }
 
 macro_rules! on_real {
@@ -48,7 +48,7 @@ macro_rules! on_real {
 
 drain_cases::every_case!(on_real);
 
-/// A ValidatingAdmissionPolicy, and its binding to one namespace.
+/// A ValidatingAdmissionPolicy and its binding to one namespace.
 fn eviction_policy(name: &str, namespace: &str, message: &str) -> String {
     let rule = json!({
         "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"],
@@ -127,14 +127,15 @@ async fn an_eviction_that_a_webhook_refuses_with_any_code_or_by_failing_is_waite
         (Verdict::NoAnswer, "it cannot be called"),
     ] {
         webhook.answers(verdict);
-        let says_so = |progress: &Progress| {
+        let says_so = |progress: &DrainProgress| {
             let refused = progress.blocked.iter().find_map(|one| one.refused.as_ref());
             refused.is_some_and(|refused| {
-                refused.by == Refuser::Webhook(webhook::NAME.into()) && refused.said.contains(words)
+                refused.by == AdmissionRefuser::Webhook(webhook::NAME.into())
+                    && refused.said.contains(words)
             })
         };
         let progress = world.until(&drain, says_so).await;
-        assert!(!progress.incomplete(), "{words}");
+        assert!(!progress.is_incomplete(), "{words}");
     }
     webhook.answers(Verdict::Allowed);
     world.until_drained(&drain).await;
@@ -184,16 +185,16 @@ async fn a_drain_makes_at_most_one_call_a_pod_and_twenty_more() {
             fleet::create_as(&world, fleet::Kind::OfDaemonSet, &format!("agent-{number}")).await;
         }
     }
-    // Told apart in the audit log by whom it is asked for.
+    // This user name identifies the drain's requests in the audit log.
     let mine = "dogwatch-drain-counted";
     let control_plane = control_plane().await;
     let drain = world.drain_as(
-        client_as(control_plane.kubeconfig(), mine).await,
+        client_as(control_plane.admin_kubeconfig(), mine).await,
         DrainConfig::default(),
     );
     world.until_drained(&drain).await;
     drop(drain);
-    let audit = control_plane.audit().await.unwrap();
+    let audit = control_plane.audit_entries().await.unwrap();
     let calls: Vec<_> = audit
         .iter()
         .filter(|entry| entry.stage != "RequestReceived" && entry.user_agent == mine)
@@ -212,13 +213,13 @@ async fn a_drain_makes_at_most_one_call_a_pod_and_twenty_more() {
 
 #[tokio::test]
 async fn a_drain_goes_on_after_the_api_server_was_away() {
-    // Its own: the others need theirs all the time.
+    // A separate control plane, because the other tests need theirs all the time.
     let control_plane = ControlPlane::builder()
-        .controllers([])
+        .with_controllers([])
         .start()
         .await
         .unwrap();
-    let world = World::on(client_that_asks_once(control_plane.kubeconfig()).await).await;
+    let world = World::on(client_that_asks_once(control_plane.admin_kubeconfig()).await).await;
     world.pod("free", json!({})).await;
     world
         .pod("web", json!({"metadata": {"labels": {"app": "web"}}}))
@@ -232,19 +233,19 @@ async fn a_drain_goes_on_after_the_api_server_was_away() {
         .await;
     control_plane.stop_api();
     world
-        .until(&drain, |progress| !progress.trouble.is_empty())
+        .until(&drain, |progress| !progress.observation_errors.is_empty())
         .await;
-    assert!(!drain.progress.borrow().drained());
+    assert!(!drain.progress.borrow().is_drained());
     control_plane.start_api().await.unwrap();
     world.allow("web-budget", 1).await;
     let progress = world.until_drained(&drain).await;
-    assert_eq!((progress.gone, progress.incomplete()), (2, false));
+    assert_eq!((progress.gone, progress.is_incomplete()), (2, false));
 }
 
 #[tokio::test]
 async fn pods_go_as_fast_as_the_real_disruption_controller_lets_them() {
-    let control_plane = dogwatch_testbed::shared().await;
-    let world = World::on(client_that_asks_once(control_plane.kubeconfig()).await).await;
+    let control_plane = dogwatch_testbed::shared_control_plane().await;
+    let world = World::on(client_that_asks_once(control_plane.admin_kubeconfig()).await).await;
     let labelled = json!({"metadata": {"labels": {"app": "web"}}});
     for number in 0..3 {
         world.pod(&format!("web-{number}"), labelled.clone()).await;
@@ -264,12 +265,12 @@ async fn pods_go_as_fast_as_the_real_disruption_controller_lets_them() {
         })
         .await;
     assert_eq!(progress.blocked[0].budgets[0].desired_healthy, 2);
-    // Two more come up on another node, as a ReplicaSet would have them.
+    // Two replacements start on another node, as from a ReplicaSet.
     for number in 3..5 {
         let elsewhere =
             json!({"metadata": {"labels": {"app": "web"}}, "spec": {"nodeName": "elsewhere"}});
         world.pod(&format!("web-{number}"), elsewhere).await;
     }
     let progress = world.until_drained(&drain).await;
-    assert_eq!((progress.gone, progress.incomplete()), (3, false));
+    assert_eq!((progress.gone, progress.is_incomplete()), (3, false));
 }

@@ -1,5 +1,5 @@
-//! The cases of the handshake on a real API server: with the rights that are shipped, no more and no
-//! less, and with all admission policies in force.
+//! The cases of reboots and remediations on a real API server: with exactly the rights that are
+//! shipped, and with all admission policies active.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -12,8 +12,8 @@ mod support;
 
 use std::time::Duration;
 
-use dogwatch_process::clock::Clock;
-use dogwatch_testbed::{UsedRights, rights_in};
+use dogwatch_process::clock::ProcessClock;
+use dogwatch_testbed::{UsedRights, rights_in_manifests};
 
 use handshake_cases as cases;
 use handshake_cases::world::World;
@@ -25,7 +25,7 @@ cases::every_case!(alone_on_real);
 
 async fn world() -> World {
     let timeout = Duration::from_mins(2);
-    let world = World::on(client().await, Clock::system(), timeout).await;
+    let world = World::on(client().await, ProcessClock::system_clock(), timeout).await;
     let mut world = world.with_listeners().await;
     let here = format!("namespace: {}\n", world.home);
     apply(&MEDIK8S_ROLE.replace("namespace: dogwatch\n", &here)).await;
@@ -33,10 +33,11 @@ async fn world() -> World {
     world
 }
 
-/// Nothing was refused in this case; and once all have run, no right of the handshake was unused.
+/// Checks that nothing was refused in this case and, after the last case, that every right was
+/// used.
 async fn after(world: &World) {
     static USED: UsedRights = UsedRights::none();
-    let shipped = rights_in(&[ROLES, MEDIK8S_ROLE], |why| why.contains("handshake:"));
+    let shipped = rights_in_manifests(&[ROLES, MEDIK8S_ROLE], |why| why.contains("handshake:"));
     assert!(shipped.len() > 5, "{shipped:?}");
-    USED.after(&asked_by_controller(&world.home).await, CASES, &shipped);
+    USED.record_test(&asked_by_controller(&world.home).await, CASES, &shipped);
 }

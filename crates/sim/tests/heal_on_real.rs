@@ -1,5 +1,5 @@
-//! The healer's cases on a real API server, with short times: with the rights that are shipped, no
-//! more and no less, and with all admission policies in force.
+//! The healer's cases on a real API server, with short times, exactly the rights that are shipped,
+//! and all admission policies active.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -11,7 +11,7 @@ mod support;
 
 use std::time::Duration;
 
-use dogwatch_core::heal::Config;
+use dogwatch_core::healer::HealerConfig;
 use dogwatch_core::reboot;
 
 use heal_cases as cases;
@@ -30,18 +30,18 @@ async fn after(world: &World) {
     heal_rights::after(&world.namespace, CASES).await;
 }
 
-fn short() -> Config {
+fn short() -> HealerConfig {
     let seconds = Duration::from_secs;
-    Config {
+    HealerConfig {
         heal_after: seconds(4),
         abort_after: seconds(1),
         presence_after: seconds(2),
         lock_stale_after: seconds(60),
-        flags: reboot::Config {
+        flags: reboot::RebootConfig {
             drain_timeout: seconds(5),
             reboot_timeout: seconds(3),
             settle: seconds(1),
-            ..reboot::Config::default()
+            ..reboot::RebootConfig::default()
         },
     }
 }

@@ -1,14 +1,14 @@
-//! What a real API server makes of the kind BareMetalHost: bad input is refused with the field named and
-//! a word on what to write, metal3's own objects are taken and keep what they have, and tables say what
-//! people look for.
+//! The kind BareMetalHost on a real API server: bad input is refused with the field and a
+//! correction, metal3's own objects are accepted and keep their fields, and tables show the useful
+//! columns.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
 
-use dogwatch_api::bare_metal_host::crd;
-use dogwatch_k8s::host::{HostObject, convert};
+use dogwatch_api::bare_metal_host::host_crd;
+use dogwatch_k8s::host::{HostObject, convert_host};
 use kube::Client;
 use serde_json::{Value, json};
 use support::admission::{Kind, Refused};
@@ -19,10 +19,10 @@ const HOSTS: Kind = Kind {
     path: "/apis/metal3.io/v1alpha1/namespaces/default/baremetalhosts",
 };
 
-/// A client of a server that has the kind.
+/// A client of a server with the kind.
 async fn client() -> Client {
     static SERVED: OnceCell<()> = OnceCell::const_new();
-    let install = async || HOSTS.install(&crd()).await;
+    let install = async || HOSTS.install(&host_crd()).await;
     SERVED.get_or_init(install).await;
     support::real::client().await
 }
@@ -130,10 +130,11 @@ const REFUSED: [Refused; 21] = [
 #[tokio::test]
 async fn bad_input_is_refused_with_the_field_named_and_what_to_write() {
     let client = client().await;
-    HOSTS.refuses(&client, "h", &REFUSED, &crd()).await;
+    HOSTS.refuses(&client, "h", &REFUSED, &host_crd()).await;
 }
 
-/// As people write them for metal3; the last ones are what the condition speaks of, not the schema.
+/// Hosts as people write them for metal3; the schema accepts the last ones too, and only the
+/// condition reports their errors.
 #[tokio::test]
 async fn what_metal3_takes_is_taken_and_keeps_what_it_has() {
     let client = client().await;
@@ -157,12 +158,12 @@ async fn what_metal3_takes_is_taken_and_keeps_what_it_has() {
         let taken = HOSTS.admitted(&client, "h", &spec).await.unwrap();
         assert_eq!(taken["spec"], spec);
         let object: HostObject = serde_json::from_value(taken).unwrap();
-        let host = convert(&object);
+        let host = convert_host(&object);
         assert_eq!(Value::Bool(host.online), spec["online"]);
     }
 }
 
-/// Every field of a status.
+/// A status with every field.
 fn whole_status() -> Value {
     let time = "2026-01-01T00:00:00.000001Z";
     let condition = |kind: &str, status: &str, reason: &str| {
@@ -198,7 +199,7 @@ async fn a_status_is_taken_whole_with_its_microseconds_and_shown_in_the_table() 
     let change = json!({ "status": status });
     let taken = HOSTS.send(&client, "PATCH", path, &change).await.unwrap();
     assert_eq!(taken["status"], status);
-    let plane = dogwatch_testbed::shared().await;
+    let plane = dogwatch_testbed::shared_control_plane().await;
     let table = plane
         .run_kubectl(&["get", "bmhost", "table", "-o", "wide"], "")
         .await

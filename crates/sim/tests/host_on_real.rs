@@ -1,4 +1,5 @@
-//! Hosts on a real API server, with the rights that are shipped: the cases, and what only it has.
+//! Hosts on a real API server, with the rights that are shipped: the cases, and tests of what only
+//! it has.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -8,8 +9,8 @@ mod host_cases;
 mod support;
 
 use dogwatch_core::power::reason;
-use dogwatch_k8s::host::{SecretTrouble, WriteError};
-use dogwatch_testbed::shared;
+use dogwatch_k8s::host::{BmcSecretError, HostWriteError};
+use dogwatch_testbed::shared_control_plane;
 use host_cases::world::{World, writing};
 use serde_json::json;
 use support::real::{
@@ -17,14 +18,14 @@ use support::real::{
 };
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-/// The kind is one for the whole server: one test at a time.
+/// The kind belongs to the whole server: one test at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 async fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().await
 }
 
-/// A namespace in which the controller may do what `deploy/base` and `deploy/hosts` let it do.
+/// A namespace in which the controller has the rights of `deploy/base` and `deploy/hosts`.
 async fn world() -> World {
     let world = without_role().await;
     let_read_secrets(&world.namespace).await;
@@ -34,7 +35,7 @@ async fn world() -> World {
 async fn without_role() -> World {
     static RIGHTS: OnceCell<()> = OnceCell::const_new();
     RIGHTS.get_or_init(rights).await;
-    let people = client_that_asks_once(shared().await.kubeconfig()).await;
+    let people = client_that_asks_once(shared_control_plane().await.admin_kubeconfig()).await;
     World::on(people, controller_that_asks_once("dogwatch").await).await
 }
 
@@ -60,8 +61,8 @@ host_cases::every_case!(on_real);
 async fn a_secret_that_may_not_be_read_is_said_with_the_role_that_lacks() {
     let _turn = turn().await;
     let world = without_role().await;
-    let answer = world.hosts().secret(&world.namespace, "bmc").await;
-    let Err(SecretTrouble::Missing { reason, message }) = answer else {
+    let answer = world.hosts().read_secret(&world.namespace, "bmc").await;
+    let Err(BmcSecretError::Missing { reason, message }) = answer else {
         panic!("{answer:?}");
     };
     assert_eq!(reason, reason::SECRET_FORBIDDEN);
@@ -71,7 +72,8 @@ async fn a_secret_that_may_not_be_read_is_said_with_the_role_that_lacks() {
     );
 }
 
-/// As metal3's own is: structural, with neither the two times nor `power`, and with its required fields.
+/// Like metal3's own definition: structural, with neither the two times nor `power`, and with its
+/// required fields.
 fn metal3s_own() -> serde_json::Value {
     let text = json!({ "type": "string" });
     let status = json!({
@@ -87,7 +89,7 @@ fn metal3s_own() -> serde_json::Value {
     let spec = json!({ "type": "object", "required": ["online"], "properties": {
         "online": { "type": "boolean" },
         "bmc": { "type": "object", "properties": { "address": text, "credentialsName": text } } } });
-    let mut crd = dogwatch_api::bare_metal_host::crd();
+    let mut crd = dogwatch_api::bare_metal_host::host_crd();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
         json!({ "type": "object", "properties": { "spec": spec, "status": status } });
     crd["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
@@ -107,7 +109,7 @@ async fn where_metal3s_own_definition_drops_what_is_ours_that_is_said_and_not_ta
         status.power.obeyed_in = Some("provisioned".into());
     });
     let answer = world.hosts().write_status(&host, &write, &[]).await;
-    let Err(WriteError::Pruned(dropped)) = answer else {
+    let Err(HostWriteError::Pruned(dropped)) = answer else {
         panic!("{answer:?}");
     };
     assert_eq!(

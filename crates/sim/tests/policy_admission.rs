@@ -1,14 +1,13 @@
-//! What a real API server makes of the CustomResourceDefinition: bad input is refused with the field
-//! named and a word on what to write, good input is taken and understood, and tables say what
-//! people look for.
+//! The kind RebootPolicy on a real API server: bad input is refused with the field and a
+//! correction, good input is accepted and understood, and tables show the useful columns.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
 
-use dogwatch_api::reboot_policy::crd;
-use dogwatch_k8s::policy::convert;
+use dogwatch_api::reboot_policy::policy_crd;
+use dogwatch_k8s::policy::convert_policy;
 use kube::Client;
 use serde_json::{Value, json};
 use support::admission::{Kind, Refused};
@@ -19,10 +18,10 @@ const POLICIES: Kind = Kind {
     path: "/apis/dogwatch.dev/v1alpha1/rebootpolicies",
 };
 
-/// A client of a server that has the kind.
+/// A client of a server with the kind.
 async fn client() -> Client {
     static SERVED: OnceCell<()> = OnceCell::const_new();
-    let install = async || POLICIES.install(&crd()).await;
+    let install = async || POLICIES.install(&policy_crd()).await;
     SERVED.get_or_init(install).await;
     support::real::client().await
 }
@@ -388,7 +387,9 @@ const REFUSED: &[Refused] = &[
 #[tokio::test]
 async fn bad_input_is_refused_with_the_field_named_and_what_to_write() {
     let client = client().await;
-    POLICIES.refuses(&client, "workers", REFUSED, &crd()).await;
+    POLICIES
+        .refuses(&client, "workers", REFUSED, &policy_crd())
+        .await;
 }
 
 #[tokio::test]
@@ -525,7 +526,7 @@ async fn what_is_taken_is_understood() {
     for (name, spec) in TAKEN {
         let stored = admitted(&client, name, &serde_json::from_str(spec).unwrap()).await;
         let stored = stored.unwrap_or_else(|message| panic!("{spec}: {message}"));
-        let policy = convert(name, &stored["spec"]);
+        let policy = convert_policy(name, &stored["spec"]);
         assert_eq!(policy.problems, Vec::<String>::new(), "{spec}");
     }
 }
@@ -536,7 +537,7 @@ async fn the_example_of_the_docs_is_taken() {
     let docs = include_str!("../../../docs/reboot-policy.md");
     let (_, rest) = docs.split_once("```yaml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
-    let plane = dogwatch_testbed::shared().await;
+    let plane = dogwatch_testbed::shared_control_plane().await;
     let create = ["create", "--dry-run=server", "--validate=strict", "-f", "-"];
     plane.run_kubectl(&create, example).await.unwrap();
 }
@@ -571,7 +572,7 @@ async fn what_the_controller_may_write_is_taken() {
     let stored = stored.await.unwrap();
     assert_eq!(stored["status"], status);
 
-    let plane = dogwatch_testbed::shared().await;
+    let plane = dogwatch_testbed::shared_control_plane().await;
     let table = plane
         .run_kubectl(&["get", "rp", "written"], "")
         .await

@@ -1,4 +1,4 @@
-//! Policies on a real API server: the cases, and what only it has (rights, CEL, tables).
+//! Policies on a real API server: the cases, and tests of what only it has (rights, CEL, tables).
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -13,11 +13,14 @@ use serde_json::json;
 use support::real::client_that_asks_once;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The kind is one for the whole server: one test at a time.
+/// The kind belongs to the whole server: one test at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 async fn turn() -> (MutexGuard<'static, ()>, &'static ControlPlane) {
-    (TURN.lock().await, dogwatch_testbed::shared().await)
+    (
+        TURN.lock().await,
+        dogwatch_testbed::shared_control_plane().await,
+    )
 }
 
 macro_rules! on_real {
@@ -35,7 +38,7 @@ policy_cases::every_case!(on_real);
 async fn client(plane: &ControlPlane, token: Option<&str>) -> kube::Client {
     let file = match token {
         Some(token) => plane.kubeconfig_for(token).unwrap(),
-        None => plane.kubeconfig().to_owned(),
+        None => plane.admin_kubeconfig().to_owned(),
     };
     client_that_asks_once(&file).await
 }
@@ -43,8 +46,8 @@ async fn client(plane: &ControlPlane, token: Option<&str>) -> kube::Client {
 #[tokio::test]
 async fn who_may_not_read_policies_is_told_what_to_do_and_sees_them_once_allowed() {
     let plane = ControlPlane::builder()
-        .controllers([])
-        .user("nobody", "nobody", &[])
+        .with_controllers([])
+        .with_user("nobody", "nobody", &[])
         .start()
         .await
         .unwrap();
@@ -53,7 +56,7 @@ async fn who_may_not_read_policies_is_told_what_to_do_and_sees_them_once_allowed
     world.create("workers", &json!({})).await;
     let mut sight = sight_of(client(&plane, Some("nobody")).await);
     let seen = sight.next().await;
-    let dogwatch_core::policy::Policies::Unreadable { why } = seen.policies else {
+    let dogwatch_core::policy::ClusterPolicies::Unreadable { why } = seen.policies else {
         panic!("{seen:?}");
     };
     assert!(
@@ -79,14 +82,14 @@ async fn who_may_not_read_policies_is_told_what_to_do_and_sees_them_once_allowed
     plane.run_kubectl(&bind, "").await.unwrap();
     sight.until(|seen| is_known(seen, &["workers"])).await;
 
-    // While the API is away what was seen stays, and it is said that it may be old.
+    // While the API is down the last state stays, marked as possibly old.
     plane.stop_api();
-    let seen = sight.until(|seen| seen.trouble.is_some()).await;
+    let seen = sight.until(|seen| seen.error.is_some()).await;
     assert!(is_known(&seen, &["workers"]), "{seen:?}");
     plane.start_api().await.unwrap();
     world.create("others", &json!({})).await;
     let seen = sight
         .until(|seen| is_known(seen, &["others", "workers"]))
         .await;
-    assert_eq!(seen.trouble, None);
+    assert_eq!(seen.error, None);
 }

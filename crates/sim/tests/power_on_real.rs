@@ -1,4 +1,5 @@
-//! The power controller's cases on a real API server, with short times, with the rights that are shipped.
+//! The power controller's cases on a real API server, with short times and the rights that are
+//! shipped.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(
@@ -26,7 +27,7 @@ async fn world() -> World {
     world
 }
 
-/// The controller may not read the Secrets of its namespace.
+/// A world whose controller may not read the Secrets of its namespace.
 async fn world_without_secrets() -> World {
     let mut world = World::on(client().await, short(), Timestamp::now()).await;
     world.leading = power_rights::controller().await;

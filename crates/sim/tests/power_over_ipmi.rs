@@ -1,4 +1,5 @@
-//! The power controller and a real machine behind a real BMC: an annotation on a BareMetalHost, and what the machine's console says.
+//! The power controller and a real machine behind a real BMC: an annotation on a BareMetalHost, and
+//! the machine's console.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(
@@ -12,14 +13,16 @@ mod support;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use dogwatch_bmc::{Command, Credentials, Password, connect};
-use dogwatch_controller::power::{self, PowerBoard, Settings};
-use dogwatch_core::power::{Address, Config, Host, OwnerRules, State};
+use dogwatch_bmc::{Credentials, Password, PowerCommand, connect_driver};
+use dogwatch_controller::power::{self, HostRegistry, PowerSettings};
+use dogwatch_core::power::{BmcAddress, HostSnapshot, OwnerRules, PowerConfig, PowerState};
 use dogwatch_core::reboot;
-use dogwatch_k8s::host::{HostObject, convert};
-use dogwatch_process::clock::Clock;
+use dogwatch_k8s::host::{HostObject, convert_host};
+use dogwatch_process::clock::ProcessClock;
 use dogwatch_testbed::ipmi_sim::{PASSWORD, USERNAME};
-use dogwatch_testbed::vm::{Guest, NOT_LISTENING, RUNNING, SHUTTING_DOWN, Vm};
+use dogwatch_testbed::vm::{
+    GUEST_NOT_LISTENING, GUEST_RUNNING, GUEST_SHUTTING_DOWN, GuestMode, VirtualMachine,
+};
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -36,26 +39,26 @@ const KEY: &str = "reboot.metal3.io/key";
 /// A boot takes 7 s alone, and this machine may be compiling.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// A controller that keeps one host over the machine. Dropped, it is killed, before the machine is.
+/// A controller with one host for the machine. Dropping it kills the controller before the machine.
 struct Kept {
     _leader: Leader,
-    vm: Vm,
+    vm: VirtualMachine,
     client: Client,
 }
 
 impl Kept {
-    /// The machine runs, and the host wants it online.
-    async fn over(guest: Guest) -> Self {
-        let vm = Vm::start(guest).await.unwrap();
+    /// Starts with a running machine whose host has `online: true`.
+    async fn over(guest: GuestMode) -> Self {
+        let vm = VirtualMachine::start(guest).await.unwrap();
         power_on(&vm).await;
-        let client = server_from(Timestamp::now()).client("controller");
+        let client = server_from(Timestamp::now()).client_for_user("controller");
         for object in objects(&vm) {
             create(&client, object).await;
         }
-        let clock = Clock::with_wall(Timestamp::now);
-        let flags = reboot::Config::default();
+        let clock = ProcessClock::with_wall_clock(Timestamp::now);
+        let flags = reboot::RebootConfig::default();
         let (mut leader, context, _) = Leader::new(&client, "default", &clock, &flags);
-        leader.run(power::run(context, settings()));
+        leader.run(power::run_power_controller(context, settings()));
         Self {
             _leader: leader,
             vm,
@@ -67,8 +70,8 @@ impl Kept {
         Api::namespaced(self.client.clone(), "default")
     }
 
-    async fn host(&self) -> Host {
-        convert(&self.hosts().get("h0").await.unwrap())
+    async fn host(&self) -> HostSnapshot {
+        convert_host(&self.hosts().get("h0").await.unwrap())
     }
 
     async fn annotate(&self, key: &str, value: Option<&str>) {
@@ -80,14 +83,14 @@ impl Kept {
         patched.unwrap();
     }
 
-    async fn until(&self, what: &str, holds: impl Fn(&Host) -> bool) -> Host {
+    async fn until(&self, what: &str, holds: impl Fn(&HostSnapshot) -> bool) -> HostSnapshot {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let host = self.host().await;
             if holds(&host) {
                 return host;
             }
-            let console = self.vm.console();
+            let console = self.vm.console_output();
             assert!(
                 Instant::now() < deadline,
                 "never: {what}: {host:#?}\n{console}"
@@ -97,48 +100,48 @@ impl Kept {
     }
 
     fn boots(&self) -> usize {
-        self.vm.console().matches(RUNNING).count()
+        self.vm.console_output().matches(GUEST_RUNNING).count()
     }
 }
 
-async fn power_on(vm: &Vm) {
+async fn power_on(vm: &VirtualMachine) {
     let credentials = Credentials {
         username: USERNAME.to_owned(),
         password: Password::new(PASSWORD),
         ca: None,
     };
-    let address = Address::parse(&vm.address()).unwrap();
-    let bmc = connect(
+    let address = BmcAddress::parse(&vm.address()).unwrap();
+    let bmc = connect_driver(
         &address,
         &credentials,
         true,
-        &dogwatch_bmc::Options::default(),
+        &dogwatch_bmc::DriverOptions::default(),
     )
     .unwrap();
-    bmc.send(Command::On, Duration::from_secs(30))
+    bmc.send_command(PowerCommand::On, Duration::from_secs(30))
         .await
         .unwrap();
-    vm.shows(RUNNING, 1).await.unwrap();
+    vm.wait_until_console_shows(GUEST_RUNNING, 1).await.unwrap();
 }
 
-fn settings() -> Settings {
-    Settings {
-        config: Config {
+fn settings() -> PowerSettings {
+    PowerSettings {
+        config: PowerConfig {
             poll: Duration::from_secs(2),
             confirm: Duration::from_secs(1),
             settle: Duration::from_secs(5),
-            // A guest that is emulated on a busy machine has to hear it by then.
+            // An emulated guest on a busy machine must react within this time.
             soft: Duration::from_secs(40),
-            ..Config::default()
+            ..PowerConfig::default()
         },
         max_concurrent: NonZeroUsize::MIN,
         owners: OwnerRules::default(),
-        connect: power::drivers("ipmitool".into(), "/usr/sbin".into()),
-        board: PowerBoard::default(),
+        connect: power::driver_connector("ipmitool".into(), "/usr/sbin".into()),
+        board: HostRegistry::default(),
     }
 }
 
-fn objects(vm: &Vm) -> [Value; 3] {
+fn objects(vm: &VirtualMachine) -> [Value; 3] {
     let bytes = |text: &str| json!(k8s_openapi::ByteString(text.into()));
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
@@ -153,10 +156,10 @@ fn objects(vm: &Vm) -> [Value; 3] {
             "bmc": { "address": vm.address(), "credentialsName": "bmc" },
         },
     });
-    [dogwatch_api::bare_metal_host::crd(), secret, host]
+    [dogwatch_api::bare_metal_host::host_crd(), secret, host]
 }
 
-/// As soon as its kind is served.
+/// Creates the object as soon as its kind is served.
 async fn create(client: &Client, object: Value) {
     let object: DynamicObject = serde_json::from_value(object).unwrap();
     let types = object.types.clone().unwrap();
@@ -175,15 +178,21 @@ async fn create(client: &Client, object: Value) {
 
 #[tokio::test]
 async fn an_annotation_reboots_a_real_machine_softly_and_a_key_holds_it_off() {
-    let kept = Kept::over(Guest::Polite).await;
+    let kept = Kept::over(GuestMode::Polite).await;
     kept.until("on is seen", |host| {
-        host.status.power.state == Some(State::On)
+        host.status.power.state == Some(PowerState::On)
     })
     .await;
 
     kept.annotate(ANY, Some("")).await;
-    kept.vm.shows(SHUTTING_DOWN, 1).await.unwrap();
-    kept.vm.shows(RUNNING, 2).await.unwrap();
+    kept.vm
+        .wait_until_console_shows(GUEST_SHUTTING_DOWN, 1)
+        .await
+        .unwrap();
+    kept.vm
+        .wait_until_console_shows(GUEST_RUNNING, 2)
+        .await
+        .unwrap();
     let host = kept
         .until("the reboot is served", |host| {
             !host.annotations.contains_key(ANY)
@@ -200,28 +209,38 @@ async fn an_annotation_reboots_a_real_machine_softly_and_a_key_holds_it_off() {
         host.status.power.off_confirmed_at.is_some()
     })
     .await;
-    // What others release workloads on: nothing of it runs.
+    // Other operators release workloads on this state, so no part of the machine may run.
     assert!(!kept.vm.has_process());
-    let softly = kept.vm.console().matches(SHUTTING_DOWN).count();
+    let softly = kept
+        .vm
+        .console_output()
+        .matches(GUEST_SHUTTING_DOWN)
+        .count();
     assert_eq!((kept.boots(), softly), (2, 1), "this time power was cut");
 
     kept.annotate(KEY, None).await;
-    kept.vm.shows(RUNNING, 3).await.unwrap();
+    kept.vm
+        .wait_until_console_shows(GUEST_RUNNING, 3)
+        .await
+        .unwrap();
     kept.until("on is seen", |host| {
-        host.status.power.state == Some(State::On)
+        host.status.power.state == Some(PowerState::On)
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_real_machine_that_is_deaf_to_the_soft_way_is_cut_off_at_its_deadline() {
-    let kept = Kept::over(Guest::Deaf).await;
+    let kept = Kept::over(GuestMode::Deaf).await;
     kept.until("on is seen", |host| {
-        host.status.power.state == Some(State::On)
+        host.status.power.state == Some(PowerState::On)
     })
     .await;
     kept.annotate(KEY, Some("")).await;
-    kept.vm.shows(NOT_LISTENING, 1).await.unwrap();
+    kept.vm
+        .wait_until_console_shows(GUEST_NOT_LISTENING, 1)
+        .await
+        .unwrap();
     kept.until("off is confirmed", |host| {
         host.status.power.off_confirmed_at.is_some()
     })

@@ -1,4 +1,4 @@
-//! Remediation's cases on a real API server, with short times, with the rights that are shipped.
+//! Remediation's cases on a real API server, with short times and the rights that are shipped.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(
@@ -18,7 +18,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use dogwatch_api::{power_remediation, power_remediation_template};
-use dogwatch_testbed::{rights_used, shared};
+use dogwatch_testbed::{rights_used, shared_control_plane};
 use jiff::Timestamp;
 
 use power_cases::world::{World as Metal, short};
@@ -47,7 +47,7 @@ const DELETE: &str = "- delete # remediation: a Node whose host is proved off";
 async fn without_the_right_to_delete_nodes_it_is_said_and_what_needs_none_is_served() {
     let _alone = ALONE.lock().await;
     let mut metal = Metal::on(client().await, short(), Timestamp::now()).await;
-    // The same account under another name, and with one right less.
+    // The same account under another name, with one right less.
     let weak = |manifests: &str| manifests.replace("dogwatch-controller", "dogwatch-weak");
     assert!(REMEDIATION_ROLE.contains(DELETE));
     let weaker = REMEDIATION_ROLE.replace(DELETE, "- get");
@@ -64,7 +64,7 @@ async fn without_the_right_to_delete_nodes_it_is_said_and_what_needs_none_is_ser
     world.end().await;
 }
 
-/// What is asked for, and what the API server answers.
+/// A request, and the API server's answer.
 const UNSERVED: [(&str, &str, &str); 6] = [
     (
         "PowerRemediation",
@@ -101,15 +101,21 @@ const UNSERVED: [(&str, &str, &str); 6] = [
 #[tokio::test]
 async fn a_request_or_a_template_that_nobody_can_serve_is_refused_with_its_field_named() {
     let _alone = ALONE.lock().await;
-    let plane = shared().await;
+    let plane = shared_control_plane().await;
     for (kind, name) in [
-        (power_remediation::crd(), power_remediation::CRD_NAME),
         (
-            power_remediation_template::crd(),
+            power_remediation::remediation_crd(),
+            power_remediation::CRD_NAME,
+        ),
+        (
+            power_remediation_template::template_crd(),
             power_remediation_template::CRD_NAME,
         ),
     ] {
-        plane.install(&kind.to_string(), &[name]).await.unwrap();
+        plane
+            .install_manifests(&kind.to_string(), &[name])
+            .await
+            .unwrap();
     }
     for (kind, spec, answer) in UNSERVED {
         let object = format!(
@@ -117,7 +123,7 @@ async fn a_request_or_a_template_that_nobody_can_serve_is_refused_with_its_field
         );
         let create = ["create", "--dry-run=server", "-f", "-"];
         let deadline = Instant::now() + Duration::from_mins(2);
-        // At first it answers that it does not serve the kind yet.
+        // At first the server answers that it does not serve the kind yet.
         loop {
             let refused = plane.run_kubectl(&create, &object).await.unwrap_err();
             let says = format!("{refused:?}").replace("\\\"", "\"");
@@ -130,7 +136,7 @@ async fn a_request_or_a_template_that_nobody_can_serve_is_refused_with_its_field
     }
 }
 
-/// Nothing was refused; that none is unused is held in `remedy_client_on_real`.
+/// Checks that nothing was refused; `remedy_client_on_real` checks that every right is used.
 async fn after(_: &World) {
     rights_used(&asked_by_controller("dogwatch").await);
 }

@@ -1,5 +1,5 @@
-//! The cases of schedules on a real API server: with the rights that are shipped, no more and no less,
-//! and with all admission policies in force; and what the server makes of the kind.
+//! The cases of schedules on a real API server, with exactly the rights that are shipped and all
+//! admission policies active; and tests of the kind's definition.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -10,8 +10,8 @@ mod schedule_cases;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
 
-use dogwatch_process::clock::Clock;
-use dogwatch_testbed::{UsedRights, rights_in, shared};
+use dogwatch_process::clock::ProcessClock;
+use dogwatch_testbed::{UsedRights, rights_in_manifests, shared_control_plane};
 use serde_json::{Value, json};
 
 use schedule_cases as cases;
@@ -23,7 +23,7 @@ use support::real::{
 cases::every_case!(alone_on_real);
 
 async fn world() -> World {
-    let mut world = World::on(client().await, Clock::system()).await;
+    let mut world = World::on(client().await, ProcessClock::system_clock()).await;
     let here = format!("namespace: {}\n", world.home);
     let role = HOSTS_ROLE.replace("namespace: dogwatch\n", &here);
     for namespace in [&world.home, &world.racks] {
@@ -33,20 +33,21 @@ async fn world() -> World {
     world
 }
 
-/// Nothing was refused in this case; and once all have run, no right of schedules was unused.
+/// Checks that nothing was refused in this case and, after the last case, that every right was
+/// used.
 async fn after(world: &World) {
     static USED: UsedRights = UsedRights::none();
-    let shipped = rights_in(&[ROLES, HOSTS_ROLE], |why| why.contains("schedule:"));
+    let shipped = rights_in_manifests(&[ROLES, HOSTS_ROLE], |why| why.contains("schedule:"));
     assert!(shipped.len() > 7, "{shipped:?}");
-    let unsaid = USED.after(&asked_by_controller(&world.home).await, CASES, &shipped);
-    // A right that schedules use says so beside it.
+    let unsaid = USED.record_test(&asked_by_controller(&world.home).await, CASES, &shipped);
+    // A comment beside the right names schedules.
     assert!(
         unsaid.is_empty(),
         "not said to be for schedules: {unsaid:?}"
     );
 }
 
-/// A spec, the field that is named, and what is said.
+/// A spec, the field of the refusal, and a part of its message.
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         r#"{"nodes": {"names": ["n1"]}}"#,
@@ -157,7 +158,7 @@ const TAKEN: &[&str] = &[
 #[tokio::test]
 async fn bad_input_is_refused_with_the_field_named_and_good_input_is_understood() {
     let _alone = ALONE.lock().await;
-    let world = World::on(client().await, Clock::system()).await;
+    let world = World::on(client().await, ProcessClock::system_clock()).await;
     let home = &world.home;
     let admit = async |spec: &str| {
         let spec: Value = serde_json::from_str(spec).unwrap();
@@ -185,7 +186,7 @@ async fn bad_input_is_refused_with_the_field_named_and_good_input_is_understood(
     for spec in TAKEN {
         let taken = admit(spec).await.unwrap();
         let object = serde_json::from_value(taken).unwrap();
-        let schedule = dogwatch_k8s::schedule::convert(&object, home);
+        let schedule = dogwatch_k8s::schedule::convert_schedule(&object, home);
         assert!(schedule.plan.is_ok(), "{spec}: {:?}", schedule.plan);
     }
 }
@@ -193,7 +194,7 @@ async fn bad_input_is_refused_with_the_field_named_and_good_input_is_understood(
 #[tokio::test]
 async fn the_table_says_what_people_look_for() {
     let _alone = ALONE.lock().await;
-    let world = World::on(client().await, Clock::system()).await;
+    let world = World::on(client().await, ProcessClock::system_clock()).await;
     let spec = json!({ "at": "2001-01-01T00:00:00Z", "suspend": false, "reason": "kernel",
         "nodes": { "names": ["n1"] } });
     world.make_schedule(&world.home, "late", &spec).await;
@@ -201,7 +202,11 @@ async fn the_table_says_what_people_look_for() {
     world.records(&world.home, "late", 1).await;
     let namespace = format!("--namespace={}", world.home);
     let get = ["get", "rbs", "-o", "wide", namespace.as_str()];
-    let table = shared().await.run_kubectl(&get, "").await.unwrap();
+    let table = shared_control_plane()
+        .await
+        .run_kubectl(&get, "")
+        .await
+        .unwrap();
     for word in [
         "NEXT",
         "LAST",

@@ -4,7 +4,6 @@
 use std::{
     cell::RefCell,
     collections::VecDeque,
-    io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Mutex, PoisonError},
@@ -12,15 +11,15 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde::Deserialize;
 
-use super::{Outcome, run_and_count};
-use crate::tree;
+use super::{TestOutcome, run_and_count};
+use crate::source_tree;
 
 /// One test program.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct TestProgram {
     /// `crate/program`, as in `sim/chaos`.
     name: String,
     executable: PathBuf,
@@ -30,54 +29,60 @@ pub struct Program {
 
 /// A line of what cargo prints about each thing that it built.
 #[derive(Deserialize)]
-struct Artifact {
+struct CargoArtifact {
     manifest_path: PathBuf,
-    target: Target,
-    profile: Profile,
+    target: CargoTarget,
+    profile: CargoProfile,
     executable: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct CargoTarget {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Profile {
+struct CargoProfile {
     test: bool,
 }
 
-/// Builds all of them; those that take longest come first.
-pub fn build() -> Result<Vec<Program>> {
-    let mut command = tree::cargo();
+/// What cargo built for the tests.
+#[derive(Default)]
+pub struct BuiltPrograms {
+    /// Those that take longest come first.
+    pub tests: Vec<TestProgram>,
+    /// The test bed's own program.
+    pub testbed: Option<PathBuf>,
+}
+
+pub fn build_programs() -> Result<BuiltPrograms> {
+    let mut command = source_tree::test_cargo_command();
     command.args(["test", "--workspace", "--no-run"]);
     command.arg("--message-format=json-render-diagnostics");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("failed to start cargo test --no-run")?;
-    let stdout = child.stdout.take().expect("asked for above");
-    let mut programs = Vec::new();
-    for line in BufReader::new(stdout).lines() {
-        let line = line.context("failed to read what cargo test --no-run prints")?;
-        programs.extend(Program::of(&line));
+    let programs = RefCell::new(BuiltPrograms::default());
+    let built = run_and_count(&mut command, "cargo test --no-run", &|line| {
+        programs.borrow_mut().add_artifact_line(line);
+    })?;
+    if !built.failures.is_empty() {
+        bail!("the tests do not compile: {}", built.failures.join(", "));
     }
-    let status = child.wait().context("failed to wait for cargo test")?;
-    if !status.success() {
-        bail!("the tests do not compile: cargo test --no-run ended with {status}");
-    }
+    let mut programs = programs.into_inner();
     // The same order each time: against the real API server first, which takes longest.
-    programs.sort_by_key(|program| (!program.is_on_real_servers(), program.name.clone()));
+    programs
+        .tests
+        .sort_by_key(|program| (program.queue_rank(), program.name.clone()));
     Ok(programs)
 }
 
 /// Runs them, and prints what each one printed when it has ended.
-pub fn run_all(programs: Vec<Program>) -> Result<Outcome> {
+pub fn run_all(programs: Vec<TestProgram>) -> Result<TestOutcome> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let queue = Mutex::new(VecDeque::from(programs));
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&queue))).collect();
-        let mut total = Outcome::default();
+        let workers: Vec<_> = (0..workers)
+            .map(|_| scope.spawn(|| run_queue(&queue)))
+            .collect();
+        let mut total = TestOutcome::default();
         for worker in workers {
             total += worker.join().expect("a worker does not panic")?;
         }
@@ -85,8 +90,8 @@ pub fn run_all(programs: Vec<Program>) -> Result<Outcome> {
     })
 }
 
-fn work(queue: &Mutex<VecDeque<Program>>) -> Result<Outcome> {
-    let mut total = Outcome::default();
+fn run_queue(queue: &Mutex<VecDeque<TestProgram>>) -> Result<TestOutcome> {
+    let mut total = TestOutcome::default();
     let next = || {
         queue
             .lock()
@@ -94,14 +99,26 @@ fn work(queue: &Mutex<VecDeque<Program>>) -> Result<Outcome> {
             .pop_front()
     };
     while let Some(program) = next() {
-        total += program.run()?;
+        total += program.run_program()?;
     }
     Ok(total)
 }
 
-impl Program {
-    fn of(line: &str) -> Option<Self> {
-        let artifact: Artifact = serde_json::from_str(line).ok()?;
+impl BuiltPrograms {
+    fn add_artifact_line(&mut self, line: &str) {
+        let Ok(artifact) = serde_json::from_str::<CargoArtifact>(line) else {
+            return;
+        };
+        if artifact.target.name == "testbed" && !artifact.profile.test {
+            self.testbed = artifact.executable;
+        } else {
+            self.tests.extend(TestProgram::from_artifact(artifact));
+        }
+    }
+}
+
+impl TestProgram {
+    fn from_artifact(artifact: CargoArtifact) -> Option<Self> {
         let folder = artifact.manifest_path.parent()?.to_owned();
         let executable = artifact.executable.filter(|_| artifact.profile.test)?;
         let name = format!("{}/{}", file_name(&folder), artifact.target.name);
@@ -112,16 +129,27 @@ impl Program {
         })
     }
 
+    /// All scenarios are one program, which takes longest; it begins first.
+    fn queue_rank(&self) -> u8 {
+        match (self.name == "sim/embedded", self.is_on_real_servers()) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
+        }
+    }
+
     fn is_on_real_servers(&self) -> bool {
         self.name.contains("real") || self.name.ends_with("/controller")
     }
 
-    fn run(&self) -> Result<Outcome> {
+    fn run_program(&self) -> Result<TestOutcome> {
         let begun = Instant::now();
         let mut command = Command::new(&self.executable);
         command
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
+            // The models of core run in full here, and 16 times shorter when one crate is tested.
+            .env("DOGWATCH_MODEL_DEPTH", "full")
             .stdin(Stdio::null());
         let printed = RefCell::new(String::new());
         let outcome = run_and_count(&mut command, &self.name, &|line| {
@@ -145,21 +173,24 @@ mod tests {
 
     #[test]
     fn a_test_program_is_told_from_what_else_cargo_builds() {
-        let line = |is_test: bool, executable: &str| {
+        let line = |name: &str, is_test: bool, executable: &str| {
             format!(
                 r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/sim/Cargo.toml",
-                "target":{{"name":"chaos"}},"profile":{{"test":{is_test}}},"executable":{executable}}}"#
+                "target":{{"name":"{name}"}},"profile":{{"test":{is_test}}},"executable":{executable}}}"#
             )
         };
-        let program = Program::of(&line(true, "\"/t/chaos-1\"")).expect("a test program");
+        let mut built = BuiltPrograms::default();
+        built.add_artifact_line(&line("chaos", true, "\"/t/chaos-1\""));
+        built.add_artifact_line(&line("dogwatch", false, "\"/t/dogwatch\""));
+        built.add_artifact_line(&line("chaos", true, "null"));
+        built.add_artifact_line(&line("testbed", false, "\"/t/testbed\""));
+        built.add_artifact_line(r#"{"reason":"build-finished","success":true}"#);
+        assert_eq!(built.testbed.as_deref(), Some(Path::new("/t/testbed")));
+        let [program] = &built.tests[..] else {
+            panic!("{:?}", built.tests);
+        };
         assert_eq!(program.name, "sim/chaos");
         assert_eq!(program.folder, Path::new("/w/crates/sim"));
         assert!(!program.is_on_real_servers());
-        assert_eq!(Program::of(&line(false, "\"/t/dogwatch\"")), None);
-        assert_eq!(Program::of(&line(true, "null")), None);
-        assert_eq!(
-            Program::of(r#"{"reason":"build-finished","success":true}"#),
-            None
-        );
     }
 }

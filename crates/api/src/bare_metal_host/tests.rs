@@ -1,17 +1,20 @@
-//! What the schema must keep to.
+//! Properties that the schema must have.
 
 use super::*;
-use crate::schema_check::{every_part, schema_of, unexplained};
+use crate::schema_check::{parts_without_description, schema_of, visit_parts};
 
 #[test]
 fn every_field_explains_itself_to_kubectl() {
-    assert_eq!(unexplained(&schema_of(&crd())), Vec::<String>::new());
+    assert_eq!(
+        parts_without_description(&schema_of(&host_crd())),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn what_metal3_has_more_stays_on_the_object_and_what_is_ours_is_strict() {
     let mut open = Vec::new();
-    every_part(&schema_of(&crd()), "", &mut |path, part| {
+    visit_parts(&schema_of(&host_crd()), "", &mut |path, part| {
         if part["x-kubernetes-preserve-unknown-fields"] == true {
             open.push(path.to_owned());
         }
@@ -24,7 +27,7 @@ fn what_metal3_has_more_stays_on_the_object_and_what_is_ours_is_strict() {
 
 #[test]
 fn metal3s_columns_are_there_as_metal3_has_them() {
-    let columns = crd()["spec"]["versions"][0]["additionalPrinterColumns"].clone();
+    let columns = host_crd()["spec"]["versions"][0]["additionalPrinterColumns"].clone();
     let columns = columns.as_array().unwrap();
     for (name, path, priority) in [
         ("Status", ".status.operationalStatus", 1),
@@ -48,19 +51,23 @@ fn metal3s_columns_are_there_as_metal3_has_them() {
 
 #[test]
 fn the_schema_has_the_words_of_core() {
-    use dogwatch_core::power::{Command, HISTORY, State};
-    let power = &schema_of(&crd())["properties"]["status"]["properties"]["power"]["properties"];
+    use dogwatch_core::power::{MAX_POWER_HISTORY, PowerCommand, PowerState};
+    let power =
+        &schema_of(&host_crd())["properties"]["status"]["properties"]["power"]["properties"];
     for state in power["state"]["enum"].as_array().unwrap() {
-        assert!(State::parse(state.as_str().unwrap()).is_some(), "{state}");
+        assert!(
+            PowerState::parse(state.as_str().unwrap()).is_some(),
+            "{state}"
+        );
     }
     for command in power["command"]["properties"]["command"]["enum"]
         .as_array()
         .unwrap()
     {
         assert!(
-            Command::parse(command.as_str().unwrap()).is_some(),
+            PowerCommand::parse(command.as_str().unwrap()).is_some(),
             "{command}"
         );
     }
-    assert_eq!(power["history"]["maxItems"], HISTORY);
+    assert_eq!(power["history"]["maxItems"], MAX_POWER_HISTORY);
 }

@@ -3,26 +3,26 @@
 use serde_json::{Value, json};
 
 use super::{KIND, PLURAL, schema};
-use crate::definition::{AGE, Column, Definition};
+use crate::crd_definition::{AGE_COLUMN, CrdDefinition, PrinterColumn};
 
-/// The whole CustomResourceDefinition, as `deploy/crds` has it.
-pub fn crd() -> Value {
-    Definition {
+/// The whole CustomResourceDefinition, as in `deploy/crds`.
+pub fn remediation_crd() -> Value {
+    CrdDefinition {
         kind: KIND,
         plural: PLURAL,
-        labels: labels(),
+        labels: contract_labels(),
         short_names: &["prem"],
-        columns: COLUMNS,
-        wide: WIDE,
-        schema: schema::root(),
-        ..Definition::ours()
+        columns: PRINTER_COLUMNS,
+        wide: WIDE_COLUMNS,
+        schema: schema::root_schema(),
+        ..CrdDefinition::dogwatch_defaults()
     }
-    .crd()
+    .into_crd()
 }
 
-/// Cluster API reads which of our versions keeps which version of its contract. Source: Cluster API's
-/// provider contract; it is the same label on the kind and on its template.
-pub(crate) fn labels() -> Value {
+/// The label from which Cluster API reads which of our versions implements which version of its
+/// contract. Source: Cluster API's provider contract; kind and template have the same label.
+pub(crate) fn contract_labels() -> Value {
     json!({
         "app.kubernetes.io/part-of": "dogwatch",
         "cluster.x-k8s.io/v1beta1": "v1alpha1",
@@ -30,8 +30,8 @@ pub(crate) fn labels() -> Value {
     })
 }
 
-/// What `kubectl get powerremediations` shows: heading, type, path, meaning.
-const COLUMNS: &[Column] = &[
+/// Columns of `kubectl get powerremediations`: heading, type, path, meaning.
+const PRINTER_COLUMNS: &[PrinterColumn] = &[
     ("Phase", "string", ".status.phase", "Where it stands"),
     (
         "Node",
@@ -57,8 +57,8 @@ const COLUMNS: &[Column] = &[
         ".status.conditions[?(@.type==\"Remediation\")].reason",
         "Why it stands there",
     ),
-    AGE,
+    AGE_COLUMN,
 ];
 
-/// Those that only `-o wide` shows.
-const WIDE: &[&str] = &["Reason"];
+/// Columns that only `-o wide` shows.
+const WIDE_COLUMNS: &[&str] = &["Reason"];

@@ -1,82 +1,82 @@
-//! Where a request stands, in one word.
+//! Summarizes the state of a request in one word.
 
 use serde::{Deserialize, Serialize};
 
 use super::{PowerRemediationStatus, condition};
 
-/// Where a request stands. For people: nothing is decided by it.
+/// The phase of a request. For people: no decision depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Phase {
-    /// Nothing is asked of the host yet.
+pub enum PowerRemediationPhase {
+    /// The host's power has not been changed yet.
     Waiting,
-    /// The host is to go off, and that is to be proved.
+    /// The host goes off, and Dogwatch waits for the proof.
     PoweringOff,
-    /// It is proved off: workloads are released.
+    /// The host is proved off: its workloads are released.
     Releasing,
-    /// They are released: the host comes back.
+    /// The workloads are released: the host comes back.
     PoweringOn,
-    /// A new boot is Ready.
+    /// The Node is Ready with a new boot.
     Succeeded,
-    /// Given up.
+    /// Dogwatch gave up.
     Failed,
-    /// Called off before anything was released.
+    /// Withdrawn before anything was released.
     Withdrawn,
 }
 
-impl Phase {
-    /// All of them, in their order.
-    pub const ALL: [Phase; 7] = [
-        Phase::Waiting,
-        Phase::PoweringOff,
-        Phase::Releasing,
-        Phase::PoweringOn,
-        Phase::Succeeded,
-        Phase::Failed,
-        Phase::Withdrawn,
+impl PowerRemediationPhase {
+    /// Every phase, in their order.
+    pub const ALL: [PowerRemediationPhase; 7] = [
+        PowerRemediationPhase::Waiting,
+        PowerRemediationPhase::PoweringOff,
+        PowerRemediationPhase::Releasing,
+        PowerRemediationPhase::PoweringOn,
+        PowerRemediationPhase::Succeeded,
+        PowerRemediationPhase::Failed,
+        PowerRemediationPhase::Withdrawn,
     ];
 
-    /// As it is written.
+    /// The phase as it is written in the status.
     pub fn as_str(self) -> &'static str {
         match self {
-            Phase::Waiting => "Waiting",
-            Phase::PoweringOff => "PoweringOff",
-            Phase::Releasing => "Releasing",
-            Phase::PoweringOn => "PoweringOn",
-            Phase::Succeeded => "Succeeded",
-            Phase::Failed => "Failed",
-            Phase::Withdrawn => "Withdrawn",
+            PowerRemediationPhase::Waiting => "Waiting",
+            PowerRemediationPhase::PoweringOff => "PoweringOff",
+            PowerRemediationPhase::Releasing => "Releasing",
+            PowerRemediationPhase::PoweringOn => "PoweringOn",
+            PowerRemediationPhase::Succeeded => "Succeeded",
+            PowerRemediationPhase::Failed => "Failed",
+            PowerRemediationPhase::Withdrawn => "Withdrawn",
         }
     }
 }
 
 impl PowerRemediationStatus {
-    /// What [`phase`](Self::phase) has to be, by everything else here.
-    pub fn phase_now(&self) -> Phase {
-        match (self.succeeded(), self.ended_at) {
-            (Some(true), _) => Phase::Succeeded,
-            (Some(false), _) => Phase::Failed,
-            (None, Some(_)) => Phase::Withdrawn,
+    /// Computes [`phase`](Self::phase) from the other fields.
+    pub fn current_phase(&self) -> PowerRemediationPhase {
+        match (self.succeeded_condition(), self.ended_at) {
+            (Some(true), _) => PowerRemediationPhase::Succeeded,
+            (Some(false), _) => PowerRemediationPhase::Failed,
+            (None, Some(_)) => PowerRemediationPhase::Withdrawn,
             (None, None) => self.phase_of_attempt(),
         }
     }
 
-    /// Of the attempt under way, the last step that was seen.
-    fn phase_of_attempt(&self) -> Phase {
+    /// The phase that follows from the last step of the present attempt.
+    fn phase_of_attempt(&self) -> PowerRemediationPhase {
         let Some(attempt) = self.attempt else {
-            return Phase::Waiting;
+            return PowerRemediationPhase::Waiting;
         };
         if attempt.released_at.is_some() {
-            Phase::PoweringOn
+            PowerRemediationPhase::PoweringOn
         } else if attempt.off_confirmed_at.is_some() {
-            Phase::Releasing
+            PowerRemediationPhase::Releasing
         } else if attempt.key_at.is_some() {
-            Phase::PoweringOff
+            PowerRemediationPhase::PoweringOff
         } else {
-            Phase::Waiting
+            PowerRemediationPhase::Waiting
         }
     }
 
-    fn succeeded(&self) -> Option<bool> {
+    fn succeeded_condition(&self) -> Option<bool> {
         let mut conditions = self.conditions.iter();
         let said = conditions.find(|condition| condition.type_ == condition::SUCCEEDED)?;
         match said.status.as_str() {

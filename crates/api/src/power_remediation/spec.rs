@@ -1,38 +1,37 @@
-//! `spec`. Texts stay as they were written: `dogwatch_k8s` makes of them what decisions use.
+//! `spec`, with unparsed texts: `dogwatch_k8s` converts it to the types that decisions use.
 //!
-//! An unknown field is an error and not left out: one that this program does not know may be a reason
-//! not to release anything.
+//! An unknown field is an error and is not ignored: it may be a reason not to release anything.
 
-pub use dogwatch_core::remedy::StrategyType;
+pub use dogwatch_core::remediation::StrategyType;
 use serde::{Deserialize, Serialize};
 
-/// `retryLimit` where it is not given.
+/// Default of `retryLimit`.
 pub const DEFAULT_RETRY_LIMIT: u32 = 1;
 /// The largest `retryLimit`.
 pub const MAX_RETRY_LIMIT: u32 = 10;
-/// `timeout` where it is not given.
+/// Default of `timeout`.
 pub const DEFAULT_TIMEOUT: &str = "10m";
 
-/// `spec`.
+/// `spec` of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PowerRemediationSpec {
-    /// How.
+    /// How the machine is remediated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<StrategySpec>,
 }
 
-/// `strategy`.
+/// `spec.strategy`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Strategy {
-    /// How workloads are released; [`StrategyType::DeleteNode`] where it is absent.
+pub struct StrategySpec {
+    /// How workloads are released; default [`StrategyType::DeleteNode`].
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<StrategyType>,
-    /// How often it is tried again; [`DEFAULT_RETRY_LIMIT`] where it is absent.
+    /// How many attempts may follow the first; default [`DEFAULT_RETRY_LIMIT`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_limit: Option<u32>,
-    /// How long one attempt may take, a Go duration; [`DEFAULT_TIMEOUT`] where it is absent.
+    /// How long one attempt may take, a Go duration; default [`DEFAULT_TIMEOUT`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
 }

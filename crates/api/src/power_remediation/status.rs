@@ -4,44 +4,44 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use super::Phase;
+use super::PowerRemediationPhase;
 
-/// `status`.
+/// `status` of a request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediationStatus {
-    /// The `metadata.generation` that it speaks of.
+    /// The `metadata.generation` that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Where it stands, for people: [`PowerRemediationStatus::phase_now`].
+    /// For people: [`PowerRemediationStatus::current_phase`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<Phase>,
-    /// When it was first seen.
+    pub phase: Option<PowerRemediationPhase>,
+    /// When the controller first saw the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended, well or not.
+    /// When the request ended, with success or without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// The attempt under way, or the last one.
+    /// The present attempt, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<Attempt>,
-    /// The host that is held off. Another one later is refused.
+    pub attempt: Option<AttemptStatus>,
+    /// The host that is held off. Another host is refused later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostReference>,
-    /// The Node that is released.
+    /// The Node whose workloads are released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeReference>,
-    /// `timeAdded` of our taint `node.kubernetes.io/out-of-service`, while it is ours to lift. Written before
-    /// the taint is set; one with another time is somebody else's.
+    /// `timeAdded` of our taint `node.kubernetes.io/out-of-service`, as long as we have to remove
+    /// it. Written before the taint is set; a taint with another time is somebody else's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tainted_at: Option<Timestamp>,
     /// What proved the host off in the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub off_proof: Option<OffProof>,
-    /// Its steps, the oldest first.
+    pub off_proof: Option<OffProofStatus>,
+    /// The steps, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,
-    /// Those of [`super::condition::ALL`].
+    /// Conditions of the types in [`super::condition::ALL`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -49,10 +49,10 @@ pub struct PowerRemediationStatus {
 /// One attempt: off, release, on, Ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Attempt {
-    /// From 1.
+pub struct AttemptStatus {
+    /// Number of the attempt, from 1.
     pub number: u32,
-    /// When it began; its timeout counts from here.
+    /// When the attempt began; its timeout counts from here.
     pub started_at: Timestamp,
     /// When the key was seen on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,36 +60,36 @@ pub struct Attempt {
     /// When the host was proved off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_confirmed_at: Option<Timestamp>,
-    /// When the workloads were seen released.
+    /// When the workloads were seen to be released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released_at: Option<Timestamp>,
-    /// When the key was seen gone.
+    /// When the key was seen to be gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_removed_at: Option<Timestamp>,
 }
 
-/// The host.
+/// The host that a request is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostReference {
-    /// Its namespace.
+    /// Namespace of the host.
     pub namespace: String,
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Its UID.
+    /// UID of the host.
     pub uid: String,
 }
 
-/// The Node.
+/// The Node that a request is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeReference {
-    /// Its name.
+    /// Name of the Node.
     pub name: String,
-    /// Its UID as it was when this began.
+    /// UID of the Node when the remediation began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// The boot that is to be ended.
+    /// Id of the boot that is to be ended.
     #[serde(default, rename = "bootID", skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
 }
@@ -97,28 +97,28 @@ pub struct NodeReference {
 /// What proved the host off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OffProof {
+pub struct OffProofStatus {
     /// `OurCommand`, `TheirController` or `Person`.
     pub source: String,
-    /// The power command that was answered, where it was ours.
+    /// The power command that the BMC accepted, if the source is `OurCommand`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// When it was proved.
+    /// When the host was proved off.
     pub confirmed_at: Timestamp,
-    /// Who, for a person.
+    /// The person, if the source is `Person`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Why, for a person.
+    /// The person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// One step.
+/// One step of the remediation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TimelineEntry {
-    /// Which: a name of [`dogwatch_core::remedy::Step`].
+    /// The step: a name of `dogwatch_core::remediation::RemediationStep`.
     pub what: String,
-    /// When, by the clock of whoever led then.
+    /// When the step was done, by the clock of the leader at the time.
     pub at: Timestamp,
 }

@@ -1,17 +1,18 @@
-//! The types and the schema say the same.
+//! The types and the schema agree.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::schema_check::{
-    assert_reads_back, assert_same_fields, schema_of, unbounded, unexplained,
+    assert_reads_back, assert_same_fields, parts_without_bound, parts_without_description,
+    schema_of,
 };
 
-/// Every field of every type is set: a new one does not compile until it is added here, and then
-/// the schema has to know it.
+/// Sets every field of every type: a new field does not compile until it is added here, and then
+/// the schema must have it.
 fn full() -> PowerRemediation {
-    let strategy = Strategy {
+    let strategy = StrategySpec {
         kind: Some(StrategyType::OutOfServiceTaint),
         retry_limit: Some(2),
         timeout: Some("15m".into()),
@@ -28,10 +29,10 @@ fn status() -> PowerRemediationStatus {
     let at = "2026-12-24T02:00:00.000001Z".parse().unwrap();
     PowerRemediationStatus {
         observed_generation: Some(1),
-        phase: Some(Phase::PoweringOn),
+        phase: Some(PowerRemediationPhase::PoweringOn),
         started_at: Some(at),
         ended_at: Some(at),
-        attempt: Some(Attempt {
+        attempt: Some(AttemptStatus {
             number: 1,
             started_at: at,
             key_at: Some(at),
@@ -50,7 +51,7 @@ fn status() -> PowerRemediationStatus {
             boot_id: Some("b1".into()),
         }),
         tainted_at: Some(at),
-        off_proof: Some(OffProof {
+        off_proof: Some(OffProofStatus {
             source: "Person".into(),
             command: Some("PowerOff".into()),
             confirmed_at: at,
@@ -78,7 +79,7 @@ fn said(type_: &str, status: &str) -> Condition {
 
 #[test]
 fn the_schema_knows_every_field_of_the_types_and_no_other() {
-    assert_same_fields(&full(), &crd());
+    assert_same_fields(&full(), &remediation_crd());
 }
 
 #[test]
@@ -99,14 +100,14 @@ fn a_field_that_this_version_does_not_know_is_no_silent_loss() {
 
 #[test]
 fn every_field_explains_itself_to_kubectl_and_has_a_largest_size() {
-    let schema = schema_of(&crd());
-    assert_eq!(unexplained(&schema), Vec::<String>::new());
-    assert_eq!(unbounded(&schema), Vec::<String>::new());
+    let schema = schema_of(&remediation_crd());
+    assert_eq!(parts_without_description(&schema), Vec::<String>::new());
+    assert_eq!(parts_without_bound(&schema), Vec::<String>::new());
 }
 
 #[test]
 fn the_api_server_fills_in_what_absent_fields_mean() {
-    let schema = schema_of(&crd());
+    let schema = schema_of(&remediation_crd());
     let strategy = &schema["properties"]["spec"]["properties"]["strategy"]["properties"];
     let filled = |field: &str| strategy[field]["default"].clone();
     assert_eq!(filled("type"), StrategyType::DeleteNode.as_str());
@@ -116,16 +117,16 @@ fn the_api_server_fills_in_what_absent_fields_mean() {
 
 #[test]
 fn the_schema_has_the_words_of_core() {
-    let schema = schema_of(&crd());
+    let schema = schema_of(&remediation_crd());
     let timeline = &schema["properties"]["status"]["properties"]["timeline"];
     assert_eq!(
         timeline["maxItems"],
-        dogwatch_core::remedy::RequestStatus::STEPS
+        dogwatch_core::remediation::RequestStatus::MAX_STEPS
     );
     for kind in [StrategyType::DeleteNode, StrategyType::OutOfServiceTaint] {
         assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
     }
-    for phase in Phase::ALL {
+    for phase in PowerRemediationPhase::ALL {
         assert_eq!(serde_json::to_value(phase).unwrap(), phase.as_str());
     }
 }
@@ -134,15 +135,15 @@ fn the_schema_has_the_words_of_core() {
 fn cluster_api_finds_the_kinds_by_their_names_and_labels() {
     use crate::power_remediation_template as template;
     for (crd, name, kind) in [
-        (crd(), CRD_NAME, "PowerRemediation"),
+        (remediation_crd(), CRD_NAME, "PowerRemediation"),
         (
-            template::crd(),
+            template::template_crd(),
             template::CRD_NAME,
             "PowerRemediationTemplate",
         ),
     ] {
         assert_eq!(crd["spec"]["names"]["kind"], kind);
-        // Cluster API makes the CustomResourceDefinition's name of the kind.
+        // Cluster API derives the CustomResourceDefinition's name from the kind.
         assert_eq!(name, format!("{}s.dogwatch.dev", kind.to_lowercase()));
         assert_eq!(crd["metadata"]["name"], name);
         for contract in ["v1beta1", "v1beta2"] {
@@ -155,7 +156,7 @@ fn cluster_api_finds_the_kinds_by_their_names_and_labels() {
 #[test]
 fn the_phase_is_the_last_step_that_was_seen_and_then_the_end() {
     let whole = status();
-    let attempt = |change: fn(&mut Attempt)| {
+    let attempt = |change: fn(&mut AttemptStatus)| {
         let mut attempt = whole.attempt;
         change(attempt.as_mut().unwrap());
         attempt
@@ -183,35 +184,35 @@ fn the_phase_is_the_last_step_that_was_seen_and_then_the_end() {
     });
     let proved = attempt(|attempt| attempt.released_at = None);
     for (status, phase) in [
-        (after(None), Phase::Waiting),
-        (after(begun), Phase::Waiting),
-        (after(off), Phase::PoweringOff),
-        (after(proved), Phase::Releasing),
-        (after(whole.attempt), Phase::PoweringOn),
-        (ended(Some("True")), Phase::Succeeded),
-        (ended(Some("False")), Phase::Failed),
-        (ended(None), Phase::Withdrawn),
+        (after(None), PowerRemediationPhase::Waiting),
+        (after(begun), PowerRemediationPhase::Waiting),
+        (after(off), PowerRemediationPhase::PoweringOff),
+        (after(proved), PowerRemediationPhase::Releasing),
+        (after(whole.attempt), PowerRemediationPhase::PoweringOn),
+        (ended(Some("True")), PowerRemediationPhase::Succeeded),
+        (ended(Some("False")), PowerRemediationPhase::Failed),
+        (ended(None), PowerRemediationPhase::Withdrawn),
     ] {
-        assert_eq!(status.phase_now(), phase, "{status:?}");
+        assert_eq!(status.current_phase(), phase, "{status:?}");
     }
 }
 
 #[test]
 fn the_schema_names_every_step_that_a_timeline_has() {
-    use dogwatch_core::remedy::Step;
-    let schema: Value = schema_of(&crd());
+    use dogwatch_core::remediation::RemediationStep;
+    let schema: Value = schema_of(&remediation_crd());
     let timeline = &schema["properties"]["status"]["properties"]["timeline"];
     let text = timeline["items"]["properties"]["what"]["description"].as_str();
     for step in [
-        Step::Requested,
-        Step::KeyAdded,
-        Step::OffProved,
-        Step::Released,
-        Step::KeyRemoved,
-        Step::PoweredOn,
-        Step::NodeReady,
-        Step::Withdrawn,
-        Step::Failed,
+        RemediationStep::Requested,
+        RemediationStep::KeyAdded,
+        RemediationStep::OffProved,
+        RemediationStep::Released,
+        RemediationStep::KeyRemoved,
+        RemediationStep::PoweredOn,
+        RemediationStep::NodeReady,
+        RemediationStep::Withdrawn,
+        RemediationStep::Failed,
     ] {
         assert!(text.unwrap().contains(step.as_str()), "{step:?}");
     }

@@ -3,27 +3,27 @@
 use serde_json::{Value, json};
 
 use super::{API_VERSION, KIND, PLURAL};
-use crate::definition::{self, AGE, Column, Definition};
-use crate::power_remediation::labels;
-use crate::power_remediation::schema::spec::{Of, spec};
-use crate::schema_words::{conditions, object, with};
+use crate::crd_definition::{self, AGE_COLUMN, CrdDefinition, PrinterColumn};
+use crate::power_remediation::contract_labels;
+use crate::power_remediation::schema::spec::{SpecOwner, spec_schema};
+use crate::schema_parts::{conditions_schema, object_schema, with_keyword};
 
-/// The whole CustomResourceDefinition, as `deploy/crds` has it.
-pub fn crd() -> Value {
-    Definition {
+/// The whole CustomResourceDefinition, as in `deploy/crds`.
+pub fn template_crd() -> Value {
+    CrdDefinition {
         kind: KIND,
         plural: PLURAL,
-        labels: labels(),
+        labels: contract_labels(),
         short_names: &["premt"],
-        columns: COLUMNS,
-        schema: root(),
-        ..Definition::ours()
+        columns: PRINTER_COLUMNS,
+        schema: root_schema(),
+        ..CrdDefinition::dogwatch_defaults()
     }
-    .crd()
+    .into_crd()
 }
 
-/// What `kubectl get powerremediationtemplates` shows: heading, type, path, meaning.
-const COLUMNS: &[Column] = &[
+/// Columns of `kubectl get powerremediationtemplates`: heading, type, path, meaning.
+const PRINTER_COLUMNS: &[PrinterColumn] = &[
     (
         "Strategy",
         "string",
@@ -42,59 +42,62 @@ const COLUMNS: &[Column] = &[
         ".spec.template.spec.strategy.timeout",
         "How long one attempt may take",
     ),
-    AGE,
+    AGE_COLUMN,
 ];
 
-fn root() -> Value {
-    definition::root(
+fn root_schema() -> Value {
+    crd_definition::resource_schema(
         "What a health check makes PowerRemediations of. https://dogwatch.dev/remediation",
         (API_VERSION, KIND),
         &["spec"],
-        template_spec(),
-        status(),
+        template_spec_schema(),
+        status_schema(),
     )
 }
 
-/// A request that was made keeps what it was made with.
-fn template_spec() -> Value {
-    let template = object(
+/// A template may change; existing requests keep the spec that they were created with.
+fn template_spec_schema() -> Value {
+    let template = object_schema(
         "A request.",
         &[],
-        [("metadata", metadata()), ("spec", spec(Of::Template))],
+        [
+            ("metadata", metadata_schema()),
+            ("spec", spec_schema(SpecOwner::Template)),
+        ],
     );
-    object(
+    object_schema(
         "What a person wrote. A change holds for requests that are made after it.",
         &["template"],
         [("template", template)],
     )
 }
 
-fn metadata() -> Value {
-    object(
+fn metadata_schema() -> Value {
+    object_schema(
         "What Cluster API puts onto each request.",
         &[],
         [
-            ("labels", texts("Labels.")),
-            ("annotations", texts("Annotations.")),
+            ("labels", string_map_schema("Labels.")),
+            ("annotations", string_map_schema("Annotations.")),
         ],
     )
 }
 
-fn texts(description: &str) -> Value {
-    with(
-        object(description, &[], []),
+fn string_map_schema(description: &str) -> Value {
+    with_keyword(
+        object_schema(description, &[], []),
         "additionalProperties",
         json!({ "type": "string", "description": "Its value." }),
     )
 }
 
-fn status() -> Value {
-    object(
+fn status_schema() -> Value {
+    object_schema(
         "What the controller says of it.",
         &[],
         [(
             "conditions",
-            conditions("What is said of it.", "What it is about."),
+            conditions_schema("What is said of it.", "What it is about."),
         )],
     )
 }

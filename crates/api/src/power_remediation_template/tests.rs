@@ -1,16 +1,18 @@
-//! The types and the schema say the same.
+//! The types and the schema agree.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
 use super::*;
-use crate::power_remediation::{Strategy, StrategyType};
-use crate::schema_check::{assert_reads_back, assert_same_fields, schema_of, unexplained};
+use crate::power_remediation::{StrategySpec, StrategyType};
+use crate::schema_check::{
+    assert_reads_back, assert_same_fields, parts_without_description, schema_of,
+};
 
-/// Every field of every type is set.
+/// Sets every field of every type.
 fn full() -> PowerRemediationTemplate {
     let one = || BTreeMap::from([("a".to_owned(), "b".to_owned())]);
-    let strategy = Strategy {
+    let strategy = StrategySpec {
         kind: Some(StrategyType::DeleteNode),
         retry_limit: Some(2),
         timeout: Some("15m".into()),
@@ -45,7 +47,7 @@ fn full() -> PowerRemediationTemplate {
 
 #[test]
 fn the_schema_knows_every_field_of_the_types_and_no_other() {
-    assert_same_fields(&full(), &crd());
+    assert_same_fields(&full(), &template_crd());
 }
 
 #[test]
@@ -55,13 +57,16 @@ fn a_template_reads_back_as_it_was_written() {
 
 #[test]
 fn every_field_explains_itself_to_kubectl() {
-    assert_eq!(unexplained(&schema_of(&crd())), Vec::<String>::new());
+    assert_eq!(
+        parts_without_description(&schema_of(&template_crd())),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn a_template_has_what_a_request_has_and_may_become_another_strategy() {
-    let request = schema_of(&crate::power_remediation::crd());
-    let template = schema_of(&crd());
+    let request = schema_of(&crate::power_remediation::remediation_crd());
+    let template = schema_of(&template_crd());
     let mut request = request["properties"]["spec"].clone();
     let kind = &mut request["properties"]["strategy"]["properties"]["type"];
     let rules = kind

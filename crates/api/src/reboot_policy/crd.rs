@@ -3,25 +3,25 @@
 use serde_json::Value;
 
 use super::{KIND, PLURAL, schema};
-use crate::definition::{AGE, Column, Definition};
+use crate::crd_definition::{AGE_COLUMN, CrdDefinition, PrinterColumn};
 
-/// The whole CustomResourceDefinition, as `deploy/crds` has it.
-pub fn crd() -> Value {
-    Definition {
+/// The whole CustomResourceDefinition, as in `deploy/crds`.
+pub fn policy_crd() -> Value {
+    CrdDefinition {
         kind: KIND,
         plural: PLURAL,
         scope: "Cluster",
         short_names: &["rp"],
-        columns: COLUMNS,
-        wide: WIDE,
-        schema: schema::root(),
-        ..Definition::ours()
+        columns: PRINTER_COLUMNS,
+        wide: WIDE_COLUMNS,
+        schema: schema::root_schema(),
+        ..CrdDefinition::dogwatch_defaults()
     }
-    .crd()
+    .into_crd()
 }
 
-/// What `kubectl get rebootpolicies` shows: heading, type, path, meaning.
-const COLUMNS: &[Column] = &[
+/// Columns of `kubectl get rebootpolicies`: heading, type, path, meaning.
+const PRINTER_COLUMNS: &[PrinterColumn] = &[
     (
         "Nodes",
         "integer",
@@ -76,8 +76,8 @@ const COLUMNS: &[Column] = &[
         ".spec.priority",
         "Of several that match a node the highest rules it",
     ),
-    AGE,
+    AGE_COLUMN,
 ];
 
-/// Those that only `-o wide` shows.
-const WIDE: &[&str] = &["Accepted", "Priority"];
+/// Columns that only `-o wide` shows.
+const WIDE_COLUMNS: &[&str] = &["Accepted", "Priority"];

@@ -1,215 +1,218 @@
-//! `spec`. Texts stay as they were written: `dogwatch_k8s::policy` makes of them what decisions use.
+//! `spec`, with unparsed texts: `dogwatch_k8s::policy` converts it to the types that decisions use.
 //!
-//! An unknown field is an error and not left out: the API server keeps only fields of the installed
-//! schema, so one that this program does not know is a rule that it would break.
+//! An unknown field is an error and is not ignored: the API server keeps only fields of the
+//! installed schema, so an unknown one is a rule that this program would break.
 
 use dogwatch_core::policy::ReturnGate;
 use dogwatch_core::selector::LabelSelector;
 use serde::{Deserialize, Serialize};
 
-/// Every part is optional: the coordinator's flags rule where it is silent.
+/// `spec` of a policy. Every part is optional; where it is missing, the coordinator's flags apply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RebootPolicySpec {
-    /// Which nodes; all where it is absent.
+    /// The nodes that the policy selects; default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<LabelSelector>,
-    /// Of several that match a node the highest rules; 0 where it is absent.
+    /// Of several policies that match a node the highest priority applies; default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// How many of the group may be out at once.
+    /// How many nodes of the group may be unavailable at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<MaxUnavailable>,
-    /// The lock goes to nodes with the same value of this node label first: an order, and no barrier.
+    /// The lock goes to nodes with the same value of this node label first: an order, and no
+    /// barrier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology_key: Option<String>,
-    /// Nothing begins, and a drain is undone.
+    /// While paused, nothing begins, and a drain is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused: Option<Paused>,
-    /// When reboots may happen; always where there are none.
+    pub paused: Option<PausedSpec>,
+    /// When reboots may happen; default always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub windows: Option<Vec<Window>>,
-    /// How long after one reboot of a node its next may begin; a Go duration.
+    pub windows: Option<Vec<PolicyWindow>>,
+    /// Minimum time between the end of a node's reboot and the beginning of its next; a Go
+    /// duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_interval: Option<String>,
-    /// The drain.
+    /// Rules of the drain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drain: Option<Drain>,
-    /// The reboot.
+    pub drain: Option<DrainSpec>,
+    /// Rules of the reboot itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reboot: Option<Reboot>,
-    /// The return.
+    pub reboot: Option<RebootSpec>,
+    /// Rules of the return.
     #[serde(default, rename = "return", skip_serializing_if = "Option::is_none")]
-    pub on_return: Option<Return>,
-    /// What must be so before a reboot begins, and again right before it.
+    pub on_return: Option<ReturnSpec>,
+    /// Checked before a reboot begins, and again right before the reboot command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gates: Option<Vec<Gate>>,
+    pub gates: Option<Vec<GateSpec>>,
 }
 
 /// A number of nodes (`2`), or a percentage of the group (`"10%"`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum MaxUnavailable {
-    /// So many nodes.
+    /// A number of nodes.
     Count(i64),
-    /// So many per cent, with the sign.
+    /// A percentage, with the sign.
     Percent(String),
 }
 
-/// `paused`.
+/// `spec.paused`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Paused {
-    /// Why; shown wherever the pause holds something up.
+pub struct PausedSpec {
+    /// Shown wherever the pause holds something up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// It ends by itself then (RFC 3339).
+    /// When the pause ends by itself (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
 
-/// One of `windows`.
+/// One of `spec.windows`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Window {
-    /// The days on which it starts: `Mon`, `Tue`, …; every day where it and `rrule` are absent.
+pub struct PolicyWindow {
+    /// The days on which the window starts: `Mon`, `Tue`, …; default every day, unless `rrule` is
+    /// set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub days: Option<Vec<String>>,
-    /// When it starts, like `22:00`.
+    /// When the window starts, like `22:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// When it ends, like `04:00`.
+    /// When the window ends, like `04:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    /// Whose clock (IANA name); UTC where it is absent.
+    /// Time zone of the times (IANA name); default UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// The days on which it starts, as a recurrence rule (RFC 5545).
+    /// The days on which the window starts, as a recurrence rule (RFC 5545).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
-    /// Dates on which it does not start, like `2026-12-24`.
+    /// Dates on which the window does not start, like `2026-12-24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_dates: Option<Vec<String>>,
 }
 
-/// `drain`.
+/// `spec.drain`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Drain {
-    /// How long it may take; a Go duration.
+pub struct DrainSpec {
+    /// How long the drain may take; a Go duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// What then.
+    /// What happens after the timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_timeout: Option<OnTimeout>,
+    pub on_timeout: Option<OnDrainTimeoutSpec>,
     /// How long the volumes of the drained pods may take to detach; a Go duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume_detach_timeout: Option<String>,
-    /// Pods that stay.
+    /// Pods that are not evicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude: Option<LabelSelector>,
 }
 
-/// What follows a drain that took too long.
+/// What happens after a drain that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum OnTimeout {
-    /// Undo it, give the lock back, queue again.
+pub enum OnDrainTimeoutSpec {
+    /// Undo the drain, release the lock, wait again.
     Abort,
-    /// Delete what is left.
+    /// Delete the pods that are left.
     Delete,
     /// Reboot all the same.
     Force,
 }
 
-/// `reboot`.
+/// `spec.reboot`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Reboot {
-    /// How long a new boot is waited for; a Go duration.
+pub struct RebootSpec {
+    /// How long to wait for a new boot; a Go duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// How often the command may be run in all.
+    /// How often the reboot command may be run in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// A reboot that does not happen is handed over to the power controller.
+    /// Whether a reboot that does not happen is handed over to the power controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate: Option<bool>,
 }
 
-/// `return`.
+/// `spec.return`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Return {
+pub struct ReturnSpec {
     /// How long the Node must be Ready; a Go duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<String>,
-    /// What must be so before the lock goes; all of them where it is absent.
+    /// Gates that must be open before the lock is released; default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<Vec<ReturnGate>>,
-    /// How long that may take; a Go duration.
+    /// How long to wait for the gates; a Go duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate_timeout: Option<String>,
-    /// What then.
+    /// What happens after the timeout of the gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_gate_timeout: Option<OnGateTimeout>,
+    pub on_gate_timeout: Option<OnGateTimeoutSpec>,
 }
 
-/// What follows return gates that stay shut.
+/// What happens if return gates stay shut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum OnGateTimeout {
-    /// Keep the lock, and say so.
+pub enum OnGateTimeoutSpec {
+    /// Keep the lock, and report it.
     Keep,
-    /// Release it.
+    /// Release the lock.
     Release,
 }
 
-/// One of `gates`: exactly one kind.
+/// One of `spec.gates`: exactly one kind.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Gate {
-    /// Pods on the node that must not be there.
+pub struct GateSpec {
+    /// Open while no pod on the node matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pods: Option<PodsGate>,
-    /// A question to Prometheus whose answer must be empty.
+    pub pods: Option<PodsGateSpec>,
+    /// Open while the result of a Prometheus query is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prometheus: Option<PrometheusGate>,
+    pub prometheus: Option<PrometheusGateSpec>,
 }
 
-/// `gates[].pods`.
+/// `spec.gates[].pods`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PodsGate {
-    /// Which pods.
+pub struct PodsGateSpec {
+    /// The pods that close the gate.
     pub selector: LabelSelector,
 }
 
-/// `gates[].prometheus`: exactly one of `query` and `alerts`.
+/// `spec.gates[].prometheus`: exactly one of `query` and `alerts`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PrometheusGate {
-    /// The server.
+pub struct PrometheusGateSpec {
+    /// URL of the server.
     pub url: String,
     /// A PromQL expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// Alerts, as kured's users know them.
+    /// Alerts, selected as in kured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alerts: Option<Alerts>,
+    pub alerts: Option<AlertsSpec>,
 }
 
-/// `gates[].prometheus.alerts`.
+/// `spec.gates[].prometheus.alerts`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Alerts {
-    /// Names that do not count; a regular expression.
+pub struct AlertsSpec {
+    /// Alert names to ignore; a regular expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore: Option<String>,
-    /// Only these count; a regular expression.
+    /// Only alert names that match count; a regular expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,
-    /// Pending ones do not count.
+    /// Pending alerts do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firing_only: Option<bool>,
 }

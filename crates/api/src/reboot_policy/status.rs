@@ -1,4 +1,4 @@
-//! `status`: written by the controller only.
+//! `status` of a policy, written by the controller only.
 //!
 //! Every write of it reaches every coordinator's watch on policies, so it stays small: lists hold
 //! at most [`STATUS_LIST_LIMIT`] entries beside their true length, and a writer should let some
@@ -11,78 +11,78 @@ use serde::{Deserialize, Serialize};
 /// How many entries each list may have.
 pub const STATUS_LIST_LIMIT: usize = 10;
 
-/// Types and reasons of its conditions.
+/// Types and reasons of the policy's conditions.
 pub mod condition {
-    /// True: it is understood and obeyed. False: part of it cannot be understood, and nothing that
-    /// it governs begins.
+    /// True: the policy is valid and obeyed. False: part of it is invalid, and nothing that it
+    /// rules begins.
     pub const ACCEPTED: &str = "Accepted";
     /// Reason of [`ACCEPTED`] when it is True.
     pub const VALID: &str = "Valid";
     /// Reason of [`ACCEPTED`] when it is False; the message names the fields.
     pub const INVALID: &str = "Invalid";
-    /// True: a node of the group is out of service on Dogwatch's account.
+    /// True: Dogwatch has taken a node of the group out of service.
     pub const PROGRESSING: &str = "Progressing";
-    /// True: nodes wait and none of them may go; the reason is that of the one that waits longest,
-    /// as its own Node conditions have it (`Paused`, `OutsideWindow`, …).
+    /// True: nodes wait and none of them may begin; the reason is that of the node that waits
+    /// longest, from its own conditions (`Paused`, `OutsideWindow`, …).
     pub const BLOCKED: &str = "Blocked";
-    /// Reason of [`PROGRESSING`] and [`BLOCKED`] when nobody is out or waits.
+    /// Reason of [`PROGRESSING`] and [`BLOCKED`] when no node is unavailable or waits.
     pub const IDLE: &str = "Idle";
     /// Reason of [`PROGRESSING`] when it is True.
     pub const NODES_OUT: &str = "NodesOut";
-    /// Reason of [`BLOCKED`] when somebody waits only for the one who is out.
+    /// Reason of [`BLOCKED`] when nodes wait only for the node that is unavailable.
     pub const IN_TURN: &str = "InTurn";
 }
 
-/// What the controller saw.
+/// `status` of a policy.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RebootPolicyStatus {
-    /// The `metadata.generation` that it speaks of.
+    /// The `metadata.generation` that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many nodes it rules.
+    /// How many nodes the policy rules.
     #[serde(default)]
     pub nodes: u32,
     /// How many of them are Ready and schedulable.
     #[serde(default)]
     pub ready: u32,
-    /// How many of them wait, held back by this policy (its windows, gates, interval or pause) and
-    /// not only by the lock.
+    /// How many of them wait because of this policy (its windows, gates, interval or pause) and not
+    /// only because of the lock.
     #[serde(default)]
     pub blocked: u32,
-    /// How many of them are out of service on Dogwatch's account.
+    /// How many of them Dogwatch has taken out of service.
     #[serde(default)]
     pub out_total: u32,
-    /// Those that have been out longest.
+    /// The nodes that have been out of service longest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub out: Vec<OutNode>,
-    /// How many of them wait to be rebooted.
+    /// How many of its nodes wait to be rebooted.
     #[serde(default)]
     pub waiting_total: u32,
-    /// Those that wait longest.
+    /// The nodes that have waited longest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingNode>,
     /// Policies that rule nodes which this one matches too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub conflicts: Vec<Conflict>,
-    /// See [`condition`].
+    pub conflicts: Vec<PolicyConflictStatus>,
+    /// Conditions of the types in [`condition`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 
-/// A node that is out of service on Dogwatch's account.
+/// A node that Dogwatch has taken out of service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutNode {
-    /// The Node's name.
+    /// Name of the Node.
     pub node: String,
-    /// `draining`, `rebooting` or `returning`; `locked` through the lock API; `remediation` while its
-    /// machine is being remediated.
+    /// `draining`, `rebooting` or `returning`; `locked` through the lock API; `remediation` while
+    /// its machine is being remediated.
     pub phase: String,
-    /// Since when it is in that phase.
+    /// When that phase began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Why it was to be rebooted.
+    /// Why the reboot was requested.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -91,26 +91,26 @@ pub struct OutNode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingNode {
-    /// The Node's name.
+    /// Name of the Node.
     pub node: String,
-    /// Since when it waits.
+    /// When it began to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// For what, in one CamelCase word.
+    /// What it waits for, in one CamelCase word.
     pub reason: String,
-    /// For what, in a sentence.
+    /// What it waits for, as a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// A policy that this one lost nodes to.
+/// A policy that rules nodes which this one matches too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Conflict {
-    /// The one that rules them.
+pub struct PolicyConflictStatus {
+    /// Name of the other policy.
     pub policy: String,
-    /// How many nodes.
+    /// How many nodes are concerned.
     pub nodes: u32,
-    /// One of them.
+    /// Name of one of these nodes.
     pub example: String,
 }

@@ -1,15 +1,18 @@
-//! The types and the schema say the same.
+//! The types and the schema agree.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
 use super::*;
-use crate::schema_check::{assert_same_fields, schema_of, unbounded, unexplained, unnamed};
+use crate::schema_check::{
+    assert_same_fields, parts_without_bound, parts_without_description, schema_of,
+    undocumented_fields,
+};
 use dogwatch_core::policy::ReturnGate;
 use dogwatch_core::selector::LabelSelector;
 
-/// Every field of every type is set: a new one does not compile until it is added here, and then
-/// the schema has to know it.
+/// Sets every field of every type: a new field does not compile until it is added here, and then
+/// the schema must have it.
 fn full() -> RebootPolicy {
     let mut policy = RebootPolicy::new("workers", spec());
     policy.status = Some(status());
@@ -22,11 +25,11 @@ fn spec() -> RebootPolicySpec {
         priority: Some(1),
         max_unavailable: Some(MaxUnavailable::Percent("10%".into())),
         topology_key: some("topology.kubernetes.io/zone"),
-        paused: Some(Paused {
+        paused: Some(PausedSpec {
             reason: some("release freeze"),
             until: some("2026-12-24T18:00:00Z"),
         }),
-        windows: Some(vec![Window {
+        windows: Some(vec![PolicyWindow {
             days: Some(vec!["Mon".into()]),
             start: some("22:00"),
             end: some("04:00"),
@@ -35,31 +38,31 @@ fn spec() -> RebootPolicySpec {
             excluded_dates: Some(vec!["2026-12-24".into()]),
         }]),
         min_interval: some("24h"),
-        drain: Some(Drain {
+        drain: Some(DrainSpec {
             timeout: some("1h"),
-            on_timeout: Some(OnTimeout::Abort),
+            on_timeout: Some(OnDrainTimeoutSpec::Abort),
             volume_detach_timeout: some("2m"),
             exclude: Some(selector()),
         }),
-        reboot: Some(Reboot {
+        reboot: Some(RebootSpec {
             timeout: some("30m"),
             attempts: Some(2),
             escalate: Some(true),
         }),
-        on_return: Some(Return {
+        on_return: Some(ReturnSpec {
             settle: some("30s"),
             gates: Some(ReturnGate::ALL.into()),
             gate_timeout: some("15m"),
-            on_gate_timeout: Some(OnGateTimeout::Keep),
+            on_gate_timeout: Some(OnGateTimeoutSpec::Keep),
         }),
-        gates: Some(vec![Gate {
-            pods: Some(PodsGate {
+        gates: Some(vec![GateSpec {
+            pods: Some(PodsGateSpec {
                 selector: selector(),
             }),
-            prometheus: Some(PrometheusGate {
+            prometheus: Some(PrometheusGateSpec {
                 url: "https://prometheus.monitoring.svc:9090".into(),
                 query: some("ALERTS"),
-                alerts: Some(Alerts {
+                alerts: Some(AlertsSpec {
                     ignore: some("Watchdog"),
                     only: some("Node.*"),
                     firing_only: Some(true),
@@ -90,7 +93,7 @@ fn status() -> RebootPolicyStatus {
             reason: "InTurn".into(),
             message: "n1 is out".into(),
         }],
-        conflicts: vec![Conflict {
+        conflicts: vec![PolicyConflictStatus {
             policy: "gpu".into(),
             nodes: 1,
             example: "n3".into(),
@@ -119,7 +122,7 @@ fn some(text: &str) -> Option<String> {
 
 #[test]
 fn the_schema_knows_every_field_of_the_types_and_no_other() {
-    assert_same_fields(&full(), &crd());
+    assert_same_fields(&full(), &policy_crd());
 }
 
 #[test]
@@ -140,18 +143,24 @@ fn a_field_that_this_version_does_not_know_is_no_silent_loss() {
 
 #[test]
 fn every_field_explains_itself_to_kubectl() {
-    assert_eq!(unexplained(&schema_of(&crd())), Vec::<String>::new());
+    assert_eq!(
+        parts_without_description(&schema_of(&policy_crd())),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn every_text_and_list_of_the_spec_has_a_largest_size() {
-    assert_eq!(unbounded(&schema_of(&crd())), Vec::<String>::new());
+    assert_eq!(
+        parts_without_bound(&schema_of(&policy_crd())),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn a_policy_is_called_what_its_group_can_be_called() {
     for good in ["default", "workers-1", "a", &"a".repeat(50)] {
-        assert_eq!(name_problem(good), None, "{good}");
+        assert_eq!(policy_name_problem(good), None, "{good}");
     }
     for bad in [
         "",
@@ -162,12 +171,15 @@ fn a_policy_is_called_what_its_group_can_be_called() {
         "remedy-x",
         &"a".repeat(51),
     ] {
-        assert_eq!(name_problem(bad), Some(NAME_RULE), "{bad}");
+        assert_eq!(policy_name_problem(bad), Some(POLICY_NAME_RULE), "{bad}");
     }
 }
 
 #[test]
 fn the_docs_name_every_field_of_the_spec() {
     let page = include_str!("../../../../docs/reboot-policy.md");
-    assert_eq!(unnamed(&crd(), page), Vec::<String>::new());
+    assert_eq!(
+        undocumented_fields(&policy_crd(), page),
+        Vec::<String>::new()
+    );
 }

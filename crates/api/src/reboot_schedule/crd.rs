@@ -3,25 +3,25 @@
 use serde_json::Value;
 
 use super::{KIND, PLURAL, schema};
-use crate::definition::{AGE, Column, Definition};
+use crate::crd_definition::{AGE_COLUMN, CrdDefinition, PrinterColumn};
 
-/// The whole CustomResourceDefinition, as `deploy/crds` has it.
-pub fn crd() -> Value {
-    Definition {
+/// The whole CustomResourceDefinition, as in `deploy/crds`.
+pub fn schedule_crd() -> Value {
+    CrdDefinition {
         kind: KIND,
         plural: PLURAL,
         short_names: &["rbs"],
-        columns: COLUMNS,
-        wide: WIDE,
-        schema: schema::root(),
-        ..Definition::ours()
+        columns: PRINTER_COLUMNS,
+        wide: WIDE_COLUMNS,
+        schema: schema::root_schema(),
+        ..CrdDefinition::dogwatch_defaults()
     }
-    .crd()
+    .into_crd()
 }
 
-/// What `kubectl get rebootschedules` shows: heading, type, path, meaning. A date that lies ahead is
-/// no age, so that the next one is text.
-const COLUMNS: &[Column] = &[
+/// Columns of `kubectl get rebootschedules`: heading, type, path, meaning. kubectl shows a date
+/// column as an age, so the next occurrence, a date in the future, is a text column.
+const PRINTER_COLUMNS: &[PrinterColumn] = &[
     (
         "Next",
         "string",
@@ -58,8 +58,8 @@ const COLUMNS: &[Column] = &[
         ".spec.reason",
         "Why the reboots are wanted",
     ),
-    AGE,
+    AGE_COLUMN,
 ];
 
-/// Those that only `-o wide` shows.
-const WIDE: &[&str] = &["Reason"];
+/// Columns that only `-o wide` shows.
+const WIDE_COLUMNS: &[&str] = &["Reason"];

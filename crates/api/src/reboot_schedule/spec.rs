@@ -1,28 +1,28 @@
-//! `spec`. Texts stay as they were written: `dogwatch_k8s::schedule` makes of them what decisions use.
+//! `spec`, with unparsed texts: `dogwatch_k8s::schedule` converts it to the types that decisions
+//! use.
 //!
-//! An unknown field is an error and not left out: one that this program does not know may be a reason
-//! not to reboot.
+//! An unknown field is an error and is not ignored: it may be a reason not to reboot.
 
 use dogwatch_core::selector::LabelSelector;
 use serde::{Deserialize, Serialize};
 
-/// `spec`.
+/// `spec` of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RebootScheduleSpec {
-    /// Once, at this time.
+    /// The time of a single reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Again and again.
+    /// The times of recurring reboots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recurrence: Option<Recurrence>,
-    /// Whose clock (IANA name); UTC where it is absent.
+    pub recurrence: Option<RecurrenceSpec>,
+    /// Time zone of the times (IANA name); default UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// How late is still on time; a Go duration.
+    /// How late an occurrence may still begin; a Go duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starting_deadline: Option<String>,
-    /// Nothing is issued while it is true.
+    /// While true, no request is issued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
     /// Why the reboots are wanted.
@@ -30,29 +30,29 @@ pub struct RebootScheduleSpec {
     pub reason: Option<String>,
     /// How hosts that carry no Node are switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// Nodes.
+    pub mode: Option<HostPowerOffMode>,
+    /// Nodes to reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<Chosen>,
-    /// Hosts in the schedule's namespace.
+    pub nodes: Option<TargetsSpec>,
+    /// Hosts to reboot, in the schedule's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hosts: Option<Chosen>,
+    pub hosts: Option<TargetsSpec>,
 }
 
-/// `recurrence`.
+/// `spec.recurrence`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Recurrence {
-    /// On which days: `Mon`, `Tue`, …; every day where it and `rrule` are absent.
+pub struct RecurrenceSpec {
+    /// The days of the reboots: `Mon`, `Tue`, …; default every day, unless `rrule` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub days: Option<Vec<String>>,
-    /// At what time of day, like `03:00`.
+    /// The time of day, like `03:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// On which days, as a recurrence rule (RFC 5545).
+    /// The days of the reboots, as a recurrence rule (RFC 5545).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
-    /// Dates that are left out, like `2026-12-24`.
+    /// Dates without a reboot, like `2026-12-24`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_dates: Option<Vec<String>>,
 }
@@ -60,21 +60,22 @@ pub struct Recurrence {
 /// How a host is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// It is asked first.
+pub enum HostPowerOffMode {
+    /// Ask its operating system to shut down first.
     Soft,
-    /// At once.
+    /// Cut the power at once.
     Hard,
 }
 
-/// `nodes` and `hosts`: those of these names, and those that the selector matches.
+/// `spec.nodes` and `spec.hosts`: the objects with these names, and those that the selector
+/// matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Chosen {
-    /// By name.
+pub struct TargetsSpec {
+    /// Names of Nodes or hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Vec<String>>,
-    /// By labels.
+    /// Labels of Nodes or hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 }

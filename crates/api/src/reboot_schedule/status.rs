@@ -1,28 +1,28 @@
-//! `status`: what the controller did.
+//! `status` of a schedule, written by the controller.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-/// `status`.
+/// `status` of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RebootScheduleStatus {
-    /// The `metadata.generation` that it speaks of.
+    /// The `metadata.generation` that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When it issues next.
+    /// When the schedule issues requests next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_occurrence: Option<Timestamp>,
     /// The newest occurrence that was begun or missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_occurrence: Option<Timestamp>,
-    /// The occurrence that is being issued: it stands here before the first request goes out.
+    /// The occurrence that is being issued, written before its first request is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub current: Option<Current>,
-    /// Past occurrences, the newest first.
+    pub current: Option<CurrentOccurrenceStatus>,
+    /// Past occurrences, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Occurrence>,
+    pub history: Vec<OccurrenceStatus>,
     /// `Accepted`, `Active`, `LastOccurrenceIssued`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -31,51 +31,51 @@ pub struct RebootScheduleStatus {
 /// An occurrence that is being issued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Current {
-    /// The appointed time.
+pub struct CurrentOccurrenceStatus {
+    /// The scheduled time.
     pub at: Timestamp,
-    /// When that was written down.
+    /// When the controller wrote this entry.
     pub begun: Timestamp,
 }
 
-/// What is left of a past occurrence.
+/// The result of a past occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Occurrence {
-    /// The appointed time.
+pub struct OccurrenceStatus {
+    /// The scheduled time.
     pub at: Timestamp,
-    /// When it was done with.
+    /// When the occurrence ended.
     pub ended: Timestamp,
     /// `Requested`, `PartlyRequested`, `Failed`, `Missed`, `Cancelled` or `NoTargets`.
     pub outcome: String,
-    /// How many targets were asked.
+    /// How many targets got a request.
     #[serde(default)]
     pub requested: u32,
-    /// How many had a request already.
+    /// How many targets had a request already.
     #[serde(default)]
     pub already_requested: u32,
-    /// How many could not be asked.
+    /// For how many targets the request could not be written.
     #[serde(default)]
     pub failed: u32,
-    /// Some of them, those that failed first.
+    /// Some of the targets, failed ones first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<TargetEnd>,
-    /// A sentence.
+    pub targets: Vec<TargetEndStatus>,
+    /// The result as a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// What came of one target.
+/// The result for one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TargetEnd {
+pub struct TargetEndStatus {
     /// `Node` or `BareMetalHost`.
     pub kind: String,
-    /// Its name.
+    /// Name of the Node or host.
     pub name: String,
     /// `Requested`, `AlreadyRequested` or `Failed`.
     pub result: String,
-    /// Why, where that is worth a word.
+    /// Why, if there is more to say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

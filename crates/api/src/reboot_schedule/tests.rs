@@ -1,4 +1,4 @@
-//! The types and the schema say the same.
+//! The types and the schema agree.
 
 use dogwatch_core::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -6,11 +6,12 @@ use serde_json::json;
 
 use super::*;
 use crate::schema_check::{
-    assert_reads_back, assert_same_fields, schema_of, unbounded, unexplained, unnamed,
+    assert_reads_back, assert_same_fields, parts_without_bound, parts_without_description,
+    schema_of, undocumented_fields,
 };
 
-/// Every field of every type is set: a new one does not compile until it is added here, and then
-/// the schema has to know it.
+/// Sets every field of every type: a new field does not compile until it is added here, and then
+/// the schema must have it.
 fn full() -> RebootSchedule {
     let mut schedule = RebootSchedule::new("metal3", "monthly", spec());
     schedule.status = Some(status());
@@ -19,13 +20,13 @@ fn full() -> RebootSchedule {
 
 fn spec() -> RebootScheduleSpec {
     let text = |text: &str| Some(text.to_owned());
-    let chosen = || Chosen {
+    let chosen = || TargetsSpec {
         names: Some(vec!["n1".into()]),
         selector: Some(selector()),
     };
     RebootScheduleSpec {
         at: text("2026-12-24T03:00"),
-        recurrence: Some(Recurrence {
+        recurrence: Some(RecurrenceSpec {
             days: Some(vec!["Mon".into()]),
             start: text("03:00"),
             rrule: text("FREQ=DAILY"),
@@ -35,7 +36,7 @@ fn spec() -> RebootScheduleSpec {
         starting_deadline: text("1h"),
         suspend: Some(true),
         reason: text("kernel"),
-        mode: Some(Mode::Soft),
+        mode: Some(HostPowerOffMode::Soft),
         nodes: Some(chosen()),
         hosts: Some(chosen()),
     }
@@ -47,15 +48,15 @@ fn status() -> RebootScheduleStatus {
         observed_generation: Some(1),
         next_occurrence: Some(at),
         last_occurrence: Some(at),
-        current: Some(Current { at, begun: at }),
-        history: vec![Occurrence {
+        current: Some(CurrentOccurrenceStatus { at, begun: at }),
+        history: vec![OccurrenceStatus {
             at,
             ended: at,
             outcome: "PartlyRequested".into(),
             requested: 1,
             already_requested: 1,
             failed: 1,
-            targets: vec![TargetEnd {
+            targets: vec![TargetEndStatus {
                 kind: "Node".into(),
                 name: "n1".into(),
                 result: "Failed".into(),
@@ -82,7 +83,7 @@ fn selector() -> LabelSelector {
 
 #[test]
 fn the_schema_knows_every_field_of_the_types_and_no_other() {
-    assert_same_fields(&full(), &crd());
+    assert_same_fields(&full(), &schedule_crd());
 }
 
 #[test]
@@ -103,13 +104,16 @@ fn a_field_that_this_version_does_not_know_is_no_silent_loss() {
 
 #[test]
 fn every_field_explains_itself_to_kubectl_and_has_a_largest_size() {
-    let schema = schema_of(&crd());
-    assert_eq!(unexplained(&schema), Vec::<String>::new());
-    assert_eq!(unbounded(&schema), Vec::<String>::new());
+    let schema = schema_of(&schedule_crd());
+    assert_eq!(parts_without_description(&schema), Vec::<String>::new());
+    assert_eq!(parts_without_bound(&schema), Vec::<String>::new());
 }
 
 #[test]
 fn the_docs_name_every_field_of_the_spec() {
     let page = include_str!("../../../../docs/schedules.md");
-    assert_eq!(unnamed(&crd(), page), Vec::<String>::new());
+    assert_eq!(
+        undocumented_fields(&schedule_crd(), page),
+        Vec::<String>::new()
+    );
 }

@@ -5,11 +5,11 @@ use rustix::process::test_kill_process;
 
 use super::*;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-fn sh<'a>(script: &'a [&'a str]) -> Call<'a> {
-    Call {
+fn sh<'a>(script: &'a [&'a str]) -> ChildCommand<'a> {
+    ChildCommand {
         program: Path::new("/bin/sh"),
         arguments: script,
         environment: &[],
@@ -17,13 +17,13 @@ fn sh<'a>(script: &'a [&'a str]) -> Call<'a> {
     }
 }
 
-/// Waits for the process whose number the file will hold to be there, or to be gone.
+/// Waits until the process whose number is in the file exists, or is gone.
 async fn process(file: &Path, alive: bool) {
     let deadline = Instant::now() + PATIENCE;
     let is_alive = || {
         let number: i32 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
-        // A killed one whose parent is gone as well may stay a zombie for a moment, or for good where
-        // nobody reaps: it runs no more.
+        // A killed process whose parent is gone too may stay a zombie for a moment, or forever if
+        // no process reaps it. A zombie does not run.
         let state = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
         let is_zombie = state.contains(") Z ");
         Some(!is_zombie && test_kill_process(Pid::from_raw(number)?).is_ok())
@@ -36,11 +36,11 @@ async fn process(file: &Path, alive: bool) {
 
 #[tokio::test]
 async fn what_it_says_and_how_it_ends_is_told_and_its_input_is_read() {
-    let call = Call {
+    let call = ChildCommand {
         input: "sekret16\n",
         ..sh(&["-c", "read word; echo got $word; echo no >&2; exit 3"])
     };
-    let ended = run(&call, PATIENCE).await.unwrap();
+    let ended = run_child(&call, PATIENCE).await.unwrap();
     assert_eq!(ended.code, Some(3));
     assert_eq!(
         (ended.stdout.as_str(), ended.stderr.as_str()),
@@ -51,11 +51,11 @@ async fn what_it_says_and_how_it_ends_is_told_and_its_input_is_read() {
 #[tokio::test]
 async fn a_process_that_reads_nothing_is_no_failure() {
     let long = "x".repeat(1 << 20);
-    let call = Call {
+    let call = ChildCommand {
         input: &long,
         ..sh(&["-c", "exit 2"])
     };
-    let ended = run(&call, PATIENCE).await.unwrap();
+    let ended = run_child(&call, PATIENCE).await.unwrap();
     assert_eq!(ended.code, Some(2));
 }
 
@@ -64,11 +64,11 @@ async fn past_its_deadline_the_whole_group_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("grandchild");
     let script = format!("sleep 600 & echo $! > {}; sleep 600", file.display());
-    // The shell has to have come to its child by then.
-    let failure = run(&sh(&["-c", &script]), Duration::from_secs(5))
+    // By then the shell must have started its child.
+    let failure = run_child(&sh(&["-c", &script]), Duration::from_secs(5))
         .await
         .unwrap_err();
-    assert!(matches!(failure, Failure::TimedOut(_)), "{failure}");
+    assert!(matches!(failure, ChildError::TimedOut(_)), "{failure}");
     process(&file, false).await;
 }
 
@@ -77,11 +77,11 @@ async fn with_no_time_left_nothing_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("started");
     let script = format!("touch {}", file.display());
-    let failure = run(&sh(&["-c", &script]), Duration::ZERO)
+    let failure = run_child(&sh(&["-c", &script]), Duration::ZERO)
         .await
         .unwrap_err();
-    assert!(matches!(failure, Failure::TooLate(_)), "{failure}");
-    assert!(!Fault::from(failure).may_have_run);
+    assert!(matches!(failure, ChildError::TooLate(_)), "{failure}");
+    assert!(!BmcFault::from(failure).may_have_run);
     assert!(!file.exists());
 }
 
@@ -91,7 +91,7 @@ async fn who_stops_waiting_kills_the_whole_group() {
     let file = folder.path().join("grandchild");
     let script = format!("sleep 600 & echo $! > {}; sleep 600", file.display());
     let waiting = tokio::spawn(async move {
-        let _ = run(&sh(&["-c", &script]), Duration::from_mins(10)).await;
+        let _ = run_child(&sh(&["-c", &script]), Duration::from_mins(10)).await;
     });
     process(&file, true).await;
     waiting.abort();
@@ -103,26 +103,28 @@ async fn what_a_process_leaves_running_ends_with_it_and_keeps_nobody_waiting() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("grandchild");
     let script = format!("sleep 600 & echo $! > {}; echo done", file.display());
-    let ended = run(&sh(&["-c", &script]), PATIENCE).await.unwrap();
+    let ended = run_child(&sh(&["-c", &script]), PATIENCE).await.unwrap();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "done\n"));
     process(&file, false).await;
 }
 
 #[tokio::test]
 async fn who_prints_without_end_is_killed() {
-    let failure = run(&sh(&["-c", "exec yes"]), PATIENCE).await.unwrap_err();
-    assert!(matches!(failure, Failure::TooMuch(_)), "{failure}");
+    let failure = run_child(&sh(&["-c", "exec yes"]), PATIENCE)
+        .await
+        .unwrap_err();
+    assert!(matches!(failure, ChildError::TooMuch(_)), "{failure}");
 }
 
 #[tokio::test]
 async fn of_our_environment_only_the_search_path_is_handed_on() {
-    let call = Call {
+    let call = ChildCommand {
         program: Path::new("env"),
         arguments: &[],
         environment: &[],
         input: "",
     };
-    let ended = run(&call, PATIENCE).await.unwrap();
+    let ended = run_child(&call, PATIENCE).await.unwrap();
     let mut names: Vec<_> = ended
         .stdout
         .lines()
@@ -134,14 +136,14 @@ async fn of_our_environment_only_the_search_path_is_handed_on() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
-    let call = Call {
+    let call = ChildCommand {
         program: Path::new("/nowhere/fence_none"),
         arguments: &[],
         environment: &[],
         input: "",
     };
-    let fault = Fault::from(run(&call, PATIENCE).await.unwrap_err());
-    assert_eq!(fault.class, Class::Unsupported);
+    let fault = BmcFault::from(run_child(&call, PATIENCE).await.unwrap_err());
+    assert_eq!(fault.class, FaultClass::Unsupported);
     assert!(!fault.may_have_run);
     assert_eq!(
         fault.message,
@@ -160,8 +162,8 @@ fn its_last_words_are_short_and_without_the_secret() {
         ),
         ("bell\u{7}", "bell"),
         ("", "nothing"),
-        (long.as_str(), &long[..SAID_LIMIT]),
+        (long.as_str(), &long[..MESSAGE_LENGTH_LIMIT]),
     ] {
-        assert_eq!(said(text.lines(), "sekret16"), said_is);
+        assert_eq!(redacted_last_line(text.lines(), "sekret16"), said_is);
     }
 }

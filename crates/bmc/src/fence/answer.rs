@@ -1,191 +1,206 @@
-//! What an agent's exit code and words mean. Pure.
+//! Interprets a fence agent's exit code and output. Pure.
 //!
-//! Source: ClusterLabs' Fence Agent API; fence-agents 4.12.1, `lib/fencing.py`, whose failures all have exit code 1.
+//! Source: ClusterLabs' Fence Agent API; fence-agents 4.12.1, `lib/fencing.py`, where every failure
+//! has exit code 1.
 
-use dogwatch_core::power::{Answer, Class, Fault, Reading};
+use dogwatch_core::power::{BmcFault, CommandAnswer, FaultClass, PowerReading};
 
-use crate::child::{Ended, said};
+use crate::child::{ChildExit, redacted_last_line};
 
-const ON: i32 = 0;
-/// Also how Python and shells end where a script is missing or misused: the words must say it too.
-const OFF: i32 = 2;
+const EXIT_CODE_ON: i32 = 0;
+/// Python and shells use this exit code too if a script is missing or misused, so the output must
+/// say "off" as well.
+const EXIT_CODE_OFF: i32 = 2;
 
-/// When it fails so, whether a command may have gone out before.
+/// At which stage an agent fails: whether it may have sent a command before.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
-    /// Before it speaks to the device, or while it logs in.
+enum FailureStage {
+    /// Before it speaks to the device, or during login.
     Before,
-    /// At any time: every agent reads the state before the command and after.
+    /// At any time: every agent reads the state before and after the command.
     Any,
 }
 
-/// Words on standard error, the class, when, and what is to be said where the agent's words do not. The first that occurs
-/// counts.
-const TEXTS: [(&str, Class, When, &str); 18] = [
+/// A text on standard error, its class, its stage, and the message to use instead of the agent's
+/// own text. The first text that occurs counts.
+const FAILURE_TEXTS: [(&str, FaultClass, FailureStage, &str); 18] = [
     (
         "CERTIFICATE_VERIFY_FAILED",
-        Class::Tls,
-        When::Any,
+        FaultClass::Tls,
+        FailureStage::Any,
         "the certificate is not from a CA that is known",
     ),
     (
         "SSL certificate problem",
-        Class::Tls,
-        When::Any,
+        FaultClass::Tls,
+        FailureStage::Any,
         "the certificate is not from a CA that is known",
     ),
     (
         "Connection refused",
-        Class::Unreachable,
-        When::Any,
+        FaultClass::Unreachable,
+        FailureStage::Any,
         "nothing listens at the address",
     ),
     (
         "No route to host",
-        Class::Unreachable,
-        When::Any,
+        FaultClass::Unreachable,
+        FailureStage::Any,
         "there is no route to the address",
     ),
     (
         "Network is unreachable",
-        Class::Unreachable,
-        When::Any,
+        FaultClass::Unreachable,
+        FailureStage::Any,
         "there is no route to the address",
     ),
     (
         "Name or service not known",
-        Class::Unreachable,
-        When::Any,
+        FaultClass::Unreachable,
+        FailureStage::Any,
         "the name is not known to any name server",
     ),
     (
         "Could not resolve",
-        Class::Unreachable,
-        When::Any,
+        FaultClass::Unreachable,
+        FailureStage::Any,
         "the name is not known to any name server",
     ),
     (
         "Unable to connect/login",
-        // Not told apart; asked too often, a device that refuses a password locks the account.
-        Class::WrongCredentials,
-        When::Before,
+        // The agent does not say which of the two it is. Too many attempts with a wrong password
+        // lock the account.
+        FaultClass::WrongCredentials,
+        FailureStage::Before,
         "it could not connect or not log in: the address, the network, or user and password",
     ),
     (
         "Unable to get PowerState",
-        Class::WrongCredentials,
-        When::Any,
+        FaultClass::WrongCredentials,
+        FailureStage::Any,
         "the answer holds no power state: user and password, or systems_uri, are wrong",
     ),
     (
         "login password",
-        Class::WrongCredentials,
-        When::Before,
+        FaultClass::WrongCredentials,
+        FailureStage::Before,
         "it lacks a password",
     ),
     (
         "enter password",
-        Class::WrongCredentials,
-        When::Before,
+        FaultClass::WrongCredentials,
+        FailureStage::Before,
         "it lacks a password",
     ),
     (
         "login name",
-        Class::WrongCredentials,
-        When::Before,
+        FaultClass::WrongCredentials,
+        FailureStage::Before,
         "it lacks a user",
     ),
     (
         "correct privileges",
-        Class::Refused,
-        When::Any,
+        FaultClass::Refused,
+        FailureStage::Any,
         "the user may not do this",
     ),
     (
         "plug is not available",
-        Class::NoSuchSystem,
-        When::Any,
+        FaultClass::NoSuchSystem,
+        FailureStage::Any,
         "the plug is not there, or its state cannot be read",
     ),
     (
         "You have to enter plug",
-        Class::NoSuchSystem,
-        When::Before,
+        FaultClass::NoSuchSystem,
+        FailureStage::Before,
         "name the plug: ?plug=NUMBER",
     ),
     (
         "Timed out waiting to power",
-        Class::TimedOut,
-        When::Any,
+        FaultClass::TimedOut,
+        FailureStage::Any,
         "the command was taken and the state did not follow",
     ),
     (
         "timed out",
-        Class::TimedOut,
-        When::Any,
+        FaultClass::TimedOut,
+        FailureStage::Any,
         "the device fell silent",
     ),
     (
         "not executable",
-        Class::Unsupported,
-        When::Before,
+        FaultClass::Unsupported,
+        FailureStage::Before,
         "a program that it needs is not installed where the controller runs",
     ),
 ];
 
-/// The power, from `action=status`: only exit code and words together are off.
-pub(super) fn reading(agent: &str, ended: &Ended, password: &str) -> Result<Reading, Fault> {
+/// The power state from `action=status`. Only exit code and output together mean "off".
+pub(super) fn parse_power_status(
+    agent: &str,
+    ended: &ChildExit,
+    password: &str,
+) -> Result<PowerReading, BmcFault> {
     let says = |word: &str| ended.stdout.lines().any(|line| line.trim() == word);
     match (ended.code, says("Status: ON"), says("Status: OFF")) {
-        (Some(ON), true, false) => Ok(Reading::On),
-        (Some(OFF), false, true) => Ok(Reading::Off),
-        (Some(ON), ..) | (_, true, _) | (_, _, true) => {
+        (Some(EXIT_CODE_ON), true, false) => Ok(PowerReading::On),
+        (Some(EXIT_CODE_OFF), false, true) => Ok(PowerReading::Off),
+        (Some(EXIT_CODE_ON), ..) | (_, true, _) | (_, _, true) => {
             let message = format!(
                 "{agent} contradicts itself: exit code {}, and it said: {}",
-                code(ended),
-                said(ended.stdout.lines(), password)
+                exit_code_text(ended),
+                redacted_last_line(ended.stdout.lines(), password)
             );
-            Err(Fault::harmless(Class::Contradiction, message))
+            Err(BmcFault::without_effect(FaultClass::Contradiction, message))
         }
-        (Some(_) | None, false, false) => Err(failure(agent, ended, password)),
+        (Some(_) | None, false, false) => Err(parse_failure(agent, ended, password)),
     }
 }
 
-/// How `action=on` or `action=off` ended: an agent says yes only once it has seen the state.
-pub(super) fn answer(agent: &str, ended: &Ended, password: &str) -> Result<Answer, Fault> {
+/// The result of `action=on` or `action=off`. An agent reports success only after it has read the
+/// new state.
+pub(super) fn parse_command_answer(
+    agent: &str,
+    ended: &ChildExit,
+    password: &str,
+) -> Result<CommandAnswer, BmcFault> {
     if ended.code != Some(0) {
-        return Err(failure(agent, ended, password));
+        return Err(parse_failure(agent, ended, password));
     }
     Ok(if ended.stdout.contains("Success: Already") {
-        Answer::AlreadyThere
+        CommandAnswer::AlreadyThere
     } else {
-        Answer::Accepted
+        CommandAnswer::Accepted
     })
 }
 
-/// Why it failed, as far as its words tell.
-pub(super) fn failure(agent: &str, ended: &Ended, password: &str) -> Fault {
-    let table = TEXTS.iter().find(|(text, ..)| ended.stderr.contains(text));
+/// The cause of a failure, as far as the output names it.
+pub(super) fn parse_failure(agent: &str, ended: &ChildExit, password: &str) -> BmcFault {
+    let table = FAILURE_TEXTS
+        .iter()
+        .find(|(text, ..)| ended.stderr.contains(text));
     if let Some((_, class, when, means)) = table {
-        return Fault {
+        return BmcFault {
             class: *class,
             message: format!("{agent}: {means}"),
-            may_have_run: *when == When::Any,
+            may_have_run: *when == FailureStage::Any,
         };
     }
     let lines = ended.stderr.lines().chain(ended.stdout.lines());
-    let lines: Vec<_> = lines.map(words).collect();
+    let lines: Vec<_> = lines.map(strip_log_prefix).collect();
     let message = format!(
         "{agent} failed with exit code {}; it said: {}",
-        code(ended),
-        said(lines.into_iter(), password)
+        exit_code_text(ended),
+        redacted_last_line(lines.into_iter(), password)
     );
-    Fault::unknown_end(Class::Refused, message)
+    BmcFault::with_unknown_effect(FaultClass::Refused, message)
 }
 
-/// A line of an agent's log without its time, which would make each message another one: `2026-11-21 23:34:51,522 ERROR: text`.
-/// The hint that ends each usage error says nothing.
-fn words(line: &str) -> &str {
+/// Removes the time from a line of an agent's log, because a changing time would make each message
+/// a new one: `2026-11-21 23:34:51,522 ERROR: text`. Also removes the hint at the end of each usage
+/// error.
+fn strip_log_prefix(line: &str) -> &str {
     let text = line.split_once("ERROR: ").map_or(line, |(_, text)| text);
     if text.starts_with("Please use '-h'") {
         return "";
@@ -193,7 +208,7 @@ fn words(line: &str) -> &str {
     text
 }
 
-fn code(ended: &Ended) -> String {
+fn exit_code_text(ended: &ChildExit) -> String {
     ended
         .code
         .map_or("none".to_owned(), |code| code.to_string())

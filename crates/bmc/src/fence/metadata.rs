@@ -1,34 +1,34 @@
-//! What an agent says of itself: its options and its actions.
+//! Reads an agent's metadata: its options and its actions.
 //!
 //! Source: ClusterLabs' Fence Agent API, "Agent metadata".
 
 use std::collections::BTreeSet;
 
-use dogwatch_core::power::{Class, Fault};
+use dogwatch_core::power::{BmcFault, FaultClass};
 use roxmltree::{Document, Node};
 
-/// An agent's metadata, as far as we need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Metadata {
+pub(super) struct AgentMetadata {
     options: BTreeSet<String>,
     actions: BTreeSet<String>,
-    /// It cuts storage or a network, and a node is to switch itself on again.
+    /// The agent cuts storage or a network, and the node is expected to switch itself on again.
     pub(super) is_fabric: bool,
 }
 
-impl Metadata {
-    /// Reads the XML that `action=metadata` prints. A document type is refused with all it could define.
-    pub(super) fn parse(agent: &str, xml: &str) -> Result<Self, Fault> {
+impl AgentMetadata {
+    /// Reads the XML that `action=metadata` prints. A document type declaration is refused, and
+    /// with it any entities.
+    pub(super) fn parse(agent: &str, xml: &str) -> Result<Self, BmcFault> {
         let unreadable = |_| {
             let message = format!("{agent} describes itself in a way that cannot be read");
-            Fault::harmless(Class::Contradiction, message)
+            BmcFault::without_effect(FaultClass::Contradiction, message)
         };
         let document = Document::parse(xml.trim()).map_err(unreadable)?;
         let root = document.root_element();
         let this = Self {
-            options: names(root, "parameter").collect(),
-            actions: names(root, "action").collect(),
-            is_fabric: elements(root, "action").any(|action| {
+            options: name_attributes(root, "parameter").collect(),
+            actions: name_attributes(root, "action").collect(),
+            is_fabric: elements_with_tag(root, "action").any(|action| {
                 action.attribute("name") == Some("on") && action.attribute("automatic") == Some("1")
             }),
         };
@@ -36,26 +36,27 @@ impl Metadata {
             return Ok(this);
         }
         let message = format!("{agent} does not describe itself as a fence agent");
-        Err(Fault::harmless(Class::Contradiction, message))
+        Err(BmcFault::without_effect(FaultClass::Contradiction, message))
     }
 
-    /// Whether it has the option.
-    pub(super) fn has(&self, option: &str) -> bool {
+    pub(super) fn has_option(&self, option: &str) -> bool {
         self.options.contains(option)
     }
 
-    /// Whether it has the action.
-    pub(super) fn can(&self, action: &str) -> bool {
+    pub(super) fn has_action(&self, action: &str) -> bool {
         self.actions.contains(action)
     }
 
-    /// The first of these options that it has.
-    pub(super) fn first_of(&self, options: &[&'static str]) -> Option<&'static str> {
-        options.iter().copied().find(|option| self.has(option))
+    /// Returns the first of these options that the agent has.
+    pub(super) fn first_known_option(&self, options: &[&'static str]) -> Option<&'static str> {
+        options
+            .iter()
+            .copied()
+            .find(|option| self.has_option(option))
     }
 }
 
-fn elements<'a, 'input>(
+fn elements_with_tag<'a, 'input>(
     root: Node<'a, 'input>,
     tag: &'static str,
 ) -> impl Iterator<Item = Node<'a, 'input>> {
@@ -63,6 +64,6 @@ fn elements<'a, 'input>(
         .filter(move |node| node.has_tag_name(tag))
 }
 
-fn names(root: Node<'_, '_>, tag: &'static str) -> impl Iterator<Item = String> {
-    elements(root, tag).filter_map(|node| node.attribute("name").map(str::to_owned))
+fn name_attributes(root: Node<'_, '_>, tag: &'static str) -> impl Iterator<Item = String> {
+    elements_with_tag(root, tag).filter_map(|node| node.attribute("name").map(str::to_owned))
 }

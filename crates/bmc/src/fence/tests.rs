@@ -23,8 +23,8 @@ const METADATA: &str = r#"<?xml version="1.0" ?>
 </resource-agent>
 "#;
 
-fn ended(code: i32, stdout: &str, stderr: &str) -> Ended {
-    Ended {
+fn ended(code: i32, stdout: &str, stderr: &str) -> ChildExit {
+    ChildExit {
         code: Some(code),
         stdout: stdout.to_owned(),
         stderr: stderr.to_owned(),
@@ -39,11 +39,11 @@ fn credentials(password: &str) -> Credentials {
     }
 }
 
-fn target(options: &[(&str, &str)]) -> Target {
+fn target(options: &[(&str, &str)]) -> FenceTarget {
     let options = options
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Target {
+    FenceTarget {
         agent: "fence_plug".to_owned(),
         host: "192.0.2.1".to_owned(),
         port: None,
@@ -51,22 +51,22 @@ fn target(options: &[(&str, &str)]) -> Target {
     }
 }
 
-fn metadata() -> Metadata {
-    Metadata::parse("fence_plug", METADATA).expect("written above")
+fn metadata() -> AgentMetadata {
+    AgentMetadata::parse("fence_plug", METADATA).expect("written above")
 }
 
-fn lines(target: &Target, password: &str, verify: bool) -> Result<String, Fault> {
-    input::lines("off", target, &credentials(password), verify, &metadata())
+fn lines(target: &FenceTarget, password: &str, verify: bool) -> Result<String, BmcFault> {
+    input::render_stdin("off", target, &credentials(password), verify, &metadata())
 }
 
 #[test]
 fn only_exit_code_and_words_together_are_off() {
-    use Class::{Contradiction, Refused};
+    use FaultClass::{Contradiction, Refused};
     for (code, stdout, reading) in [
-        (0, "Status: ON\n", Ok(Reading::On)),
-        (2, "Status: OFF\n", Ok(Reading::Off)),
-        (2, "warning: old\nStatus: OFF\n", Ok(Reading::Off)),
-        // Python that cannot open the script, a shell's misuse.
+        (0, "Status: ON\n", Ok(PowerReading::On)),
+        (2, "Status: OFF\n", Ok(PowerReading::Off)),
+        (2, "warning: old\nStatus: OFF\n", Ok(PowerReading::Off)),
+        // Python that cannot open the script; misuse of a shell.
         (2, "", Err(Refused)),
         (2, "Status: ON\n", Err(Contradiction)),
         (2, "Status: ON\nStatus: OFF\n", Err(Contradiction)),
@@ -78,69 +78,74 @@ fn only_exit_code_and_words_together_are_off() {
         (1, "", Err(Refused)),
         (127, "", Err(Refused)),
     ] {
-        let said = answer::reading("fence_plug", &ended(code, stdout, ""), "");
+        let said = answer::parse_power_status("fence_plug", &ended(code, stdout, ""), "");
         assert_eq!(
             said.map_err(|fault| fault.class),
             reading,
             "{code} {stdout:?}"
         );
     }
-    let killed = Ended {
+    let killed = ChildExit {
         code: None,
         ..ended(0, "Status: OFF\n", "")
     };
-    assert!(answer::reading("fence_plug", &killed, "").is_err());
+    assert!(answer::parse_power_status("fence_plug", &killed, "").is_err());
 }
 
-/// Each text as fence-agents 4.12.1 prints it.
+/// Texts as fence-agents 4.12.1 prints them.
 #[test]
 fn a_failure_says_what_is_wrong_and_whether_the_command_may_have_run() {
     for (stderr, class, may_have_run) in [
         (
             "ERROR: Unable to connect/login to fencing device\n",
-            Class::WrongCredentials,
+            FaultClass::WrongCredentials,
             false,
         ),
         (
             "ERROR: Failed: Timed out waiting to power OFF\n",
-            Class::TimedOut,
+            FaultClass::TimedOut,
             true,
         ),
-        ("ERROR: Connection timed out\n", Class::TimedOut, true),
+        ("ERROR: Connection timed out\n", FaultClass::TimedOut, true),
         (
             "ERROR: Failed: Unable to obtain correct plug status or plug is not available\n",
-            Class::NoSuchSystem,
+            FaultClass::NoSuchSystem,
             true,
         ),
         (
             "ERROR: Failed: You have to enter plug number or machine identification\n",
-            Class::NoSuchSystem,
+            FaultClass::NoSuchSystem,
             false,
         ),
         (
             "ERROR: Failed: You have to enter password or password script\n",
-            Class::WrongCredentials,
+            FaultClass::WrongCredentials,
             false,
         ),
         (
             "(Caused by SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate\n",
-            Class::Tls,
+            FaultClass::Tls,
             true,
         ),
         (
             "[Errno 111] Connection refused'))\n",
-            Class::Unreachable,
+            FaultClass::Unreachable,
             true,
         ),
         (
             "The command was not found or was not executable: /usr/bin/telnet.\n",
-            Class::Unsupported,
+            FaultClass::Unsupported,
             false,
         ),
-        ("Traceback (most recent call last):\n", Class::Refused, true),
-        ("", Class::Refused, true),
+        (
+            "Traceback (most recent call last):\n",
+            FaultClass::Refused,
+            true,
+        ),
+        ("", FaultClass::Refused, true),
     ] {
-        let fault = answer::answer("fence_plug", &ended(1, "", stderr), "").unwrap_err();
+        let fault =
+            answer::parse_command_answer("fence_plug", &ended(1, "", stderr), "").unwrap_err();
         assert_eq!(
             (fault.class, fault.may_have_run),
             (class, may_have_run),
@@ -163,7 +168,7 @@ fn an_agents_own_words_are_told_without_the_password_and_the_time() {
         ),
         ("", "nothing"),
     ] {
-        let fault = answer::failure("fence_plug", &ended(1, "", words), "sekret16");
+        let fault = answer::parse_failure("fence_plug", &ended(1, "", words), "sekret16");
         let message = format!("fence_plug failed with exit code 1; it said: {told}");
         assert_eq!(fault.message, message);
     }
@@ -172,10 +177,10 @@ fn an_agents_own_words_are_told_without_the_password_and_the_time() {
 #[test]
 fn already_so_is_an_answer() {
     for (stdout, answered) in [
-        ("Success: Powered OFF\n", Answer::Accepted),
-        ("Success: Already OFF\n", Answer::AlreadyThere),
+        ("Success: Powered OFF\n", CommandAnswer::Accepted),
+        ("Success: Already OFF\n", CommandAnswer::AlreadyThere),
     ] {
-        let said = answer::answer("fence_plug", &ended(0, stdout, ""), "");
+        let said = answer::parse_command_answer("fence_plug", &ended(0, stdout, ""), "");
         assert_eq!(said, Ok(answered));
     }
 }
@@ -197,10 +202,10 @@ fn options_are_lines_with_the_agents_own_names() {
 #[test]
 fn a_default_that_cannot_do_any_more_is_replaced() {
     let metadata = METADATA.replace("old-name", "ssh_options");
-    let metadata = Metadata::parse("fence_apc", &metadata).unwrap();
+    let metadata = AgentMetadata::parse("fence_apc", &metadata).unwrap();
     let mut target = target(&[("plug", "4")]);
     target.agent = "fence_apc".to_owned();
-    let lines = input::lines("off", &target, &credentials("sekret16"), true, &metadata);
+    let lines = input::render_stdin("off", &target, &credentials("sekret16"), true, &metadata);
     assert!(lines.unwrap().contains("ssh_options=\n"));
 }
 
@@ -219,7 +224,7 @@ fn the_certificate_is_left_unverified_only_where_that_is_wanted() {
     );
 }
 
-/// As `lib/fencing.py` reads a line: stripped, and without one pair of quotes.
+/// Reads a line as `lib/fencing.py` does: stripped, and without one pair of quotes.
 #[test]
 fn a_value_arrives_as_it_was_written() {
     for (value, line) in [
@@ -244,12 +249,12 @@ fn an_option_that_the_agent_does_not_have_is_refused_by_name() {
     assert_eq!(fault.message, "fence_plug has no option ipport");
 }
 
-fn made(agent: &str, options: &[(&str, &str)], password: &str) -> Result<Fence, Fault> {
-    let target = Target {
+fn made(agent: &str, options: &[(&str, &str)], password: &str) -> Result<FenceDriver, BmcFault> {
+    let target = FenceTarget {
         agent: agent.to_owned(),
         ..target(options)
     };
-    Fence::new(Path::new("/usr/sbin"), target, &credentials(password), true)
+    FenceDriver::new(Path::new("/usr/sbin"), target, &credentials(password), true)
 }
 
 #[test]
@@ -269,7 +274,7 @@ fn what_is_no_safe_agent_is_refused_with_the_better_way_named() {
         let fault = made(agent, &[], "sekret16").unwrap_err();
         assert_eq!(
             (fault.class, fault.may_have_run),
-            (Class::Unsupported, false)
+            (FaultClass::Unsupported, false)
         );
         assert!(fault.message.contains(says), "{agent}: {fault}");
     }
@@ -287,7 +292,7 @@ fn no_option_hides_or_widens_what_an_agent_does() {
         "apikey",
     ] {
         let fault = made("fence_apc", &[("plug", "1"), (name, "1")], "sekret16").unwrap_err();
-        assert_eq!(fault.class, Class::Unsupported);
+        assert_eq!(fault.class, FaultClass::Unsupported);
         assert!(fault.message.contains(name), "{fault}");
     }
     for (options, password) in [
@@ -304,10 +309,16 @@ fn no_option_hides_or_widens_what_an_agent_does() {
 #[test]
 fn metadata_is_read_and_what_is_none_is_refused() {
     let metadata = metadata();
-    assert!(metadata.has("plug") && metadata.can("off") && !metadata.can("reboot"));
+    assert!(
+        metadata.has_option("plug") && metadata.has_action("off") && !metadata.has_action("reboot")
+    );
     assert!(!metadata.is_fabric);
     let fabric = METADATA.replace("automatic=\"0\"", "automatic=\"1\"");
-    assert!(Metadata::parse("fence_plug", &fabric).unwrap().is_fabric);
+    assert!(
+        AgentMetadata::parse("fence_plug", &fabric)
+            .unwrap()
+            .is_fabric
+    );
     let half = &METADATA[..METADATA.len() / 2];
     let bomb =
         "<!DOCTYPE a [<!ENTITY b \"c\">]><resource-agent><action name=\"off\"/></resource-agent>";
@@ -319,8 +330,8 @@ fn metadata_is_read_and_what_is_none_is_refused() {
         half,
         bomb,
     ] {
-        let fault = Metadata::parse("fence_plug", nothing).unwrap_err();
-        assert_eq!(fault.class, Class::Contradiction, "{nothing}");
+        let fault = AgentMetadata::parse("fence_plug", nothing).unwrap_err();
+        assert_eq!(fault.class, FaultClass::Contradiction, "{nothing}");
     }
 }
 
@@ -331,7 +342,7 @@ fn a_user_name_cannot_become_a_command() {
             username: username.to_owned(),
             ..credentials("sekret16")
         };
-        Fence::new(Path::new("/"), target(&[("plug", "1")]), &credentials, true)
+        FenceDriver::new(Path::new("/"), target(&[("plug", "1")]), &credentials, true)
     };
     for username in [
         "\"-oProxyCommand=touch /tmp/x\" a",
@@ -343,7 +354,7 @@ fn a_user_name_cannot_become_a_command() {
         let fault = with_user(username).unwrap_err();
         assert_eq!(
             (fault.class, fault.may_have_run),
-            (Class::WrongCredentials, false)
+            (FaultClass::WrongCredentials, false)
         );
         assert!(!fault.message.contains(username), "{fault}");
     }
@@ -362,7 +373,7 @@ fn a_user_name_cannot_become_a_command() {
 fn an_option_cannot_become_a_command() {
     let with_plug = |value| {
         let target = target(&[("plug", value)]);
-        Fence::new(Path::new("/"), target, &credentials("p"), true)
+        FenceDriver::new(Path::new("/"), target, &credentials("p"), true)
     };
     for value in [
         "vm;reboot",
@@ -377,7 +388,7 @@ fn an_option_cannot_become_a_command() {
         "a\\b",
     ] {
         let fault = with_plug(value).unwrap_err();
-        assert_eq!(fault.class, Class::Unsupported, "{value}");
+        assert_eq!(fault.class, FaultClass::Unsupported, "{value}");
         assert!(fault.message.contains("plug"), "{fault}");
     }
     for value in [

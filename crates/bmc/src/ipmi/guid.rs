@@ -1,8 +1,9 @@
-//! The machine's UUID out of a System GUID.
+//! Reads the machine's UUID from an IPMI System GUID.
 //!
-//! IPMI 2.0 §20.8 wants the 16 bytes backwards; many BMCs send them as SMBIOS has them (the first three fields little-endian),
-//! some as they are read (RFC 4122). Only one of the three readings is a UUID as a rule; where more are, none is told: a wrong
-//! one would name another machine.
+//! IPMI 2.0 §20.8 specifies the 16 bytes in reverse order. Many BMCs send them as SMBIOS does (the
+//! first three fields little-endian), some as the UUID is written (RFC 4122). Usually only one of
+//! the three orders gives a valid UUID. If more do, no UUID is returned: a wrong one would name
+//! another machine.
 
 use std::fmt::Write as _;
 
@@ -11,8 +12,8 @@ fn is_uuid(bytes: [u8; 16]) -> bool {
     (1..=5).contains(&(bytes[6] >> 4)) && bytes[8] >> 6 == 0b10
 }
 
-/// The UUID in lower case with dashes, if the bytes can be read in one way only.
-pub(super) fn uuid(bytes: &[u8]) -> Option<String> {
+/// The UUID in lower case with dashes, if exactly one byte order gives a valid UUID.
+pub(super) fn uuid_from_guid(bytes: &[u8]) -> Option<String> {
     let plain: [u8; 16] = bytes.try_into().ok()?;
     let mut backwards = plain;
     backwards.reverse();
@@ -24,12 +25,12 @@ pub(super) fn uuid(bytes: &[u8]) -> Option<String> {
     readings.retain(|reading| is_uuid(*reading));
     readings.dedup();
     match readings[..] {
-        [only] => Some(text(only)),
+        [only] => Some(format_uuid(only)),
         _ => None,
     }
 }
 
-fn text(bytes: [u8; 16]) -> String {
+fn format_uuid(bytes: [u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (at, byte) in bytes.iter().enumerate() {
         if matches!(at, 4 | 6 | 8 | 10) {

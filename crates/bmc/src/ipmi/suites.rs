@@ -1,54 +1,56 @@
-//! Which cipher suite is tried first.
+//! Chooses the cipher suite to try first.
 //!
-//! 17 (RAKP-HMAC-SHA256) where the BMC has it, 3 (RAKP-HMAC-SHA1) on older ones. Asked for no particular one, ipmitool
-//! asks the BMC for its list first, which takes 10 s where the BMC does not answer that (measured on `ipmi_sim`).
+//! Suite 17 (RAKP-HMAC-SHA256) if the BMC has it, 3 (RAKP-HMAC-SHA1) on older BMCs. Without a given
+//! suite, ipmitool asks the BMC for its list first; that takes 10 s if the BMC does not answer
+//! (measured on `ipmi_sim`).
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-const TRIED: [u8; 2] = [17, 3];
-const NONE: u8 = u8::MAX;
+const DEFAULT_SUITES: [u8; 2] = [17, 3];
+const NO_SUITE: u8 = u8::MAX;
 
-/// The one the address names, or else the one that worked, and then the rest.
+/// The suite that the address names; otherwise the one that worked, then the others.
 #[derive(Debug)]
-pub(super) struct Suites {
+pub(super) struct CipherSuites {
     fixed: Option<u8>,
     worked: AtomicU8,
 }
 
-impl Suites {
+impl CipherSuites {
     pub(super) fn new(fixed: Option<u8>) -> Self {
         Self {
             fixed,
-            worked: AtomicU8::new(NONE),
+            worked: AtomicU8::new(NO_SUITE),
         }
     }
 
-    /// The one that is certain to do as far as anybody knows.
-    pub(super) fn known(&self) -> Option<u8> {
-        let worked = Some(self.worked.load(Ordering::Relaxed)).filter(|suite| *suite != NONE);
+    /// The suite that the address names or that worked last.
+    pub(super) fn working_suite(&self) -> Option<u8> {
+        let worked = Some(self.worked.load(Ordering::Relaxed)).filter(|suite| *suite != NO_SUITE);
         self.fixed.or(worked)
     }
 
-    /// At least one.
-    pub(super) fn in_order(&self) -> Vec<u8> {
+    /// The suites to try, at least one.
+    pub(super) fn suites_in_order(&self) -> Vec<u8> {
         if let Some(fixed) = self.fixed {
             return vec![fixed];
         }
         let worked = self.worked.load(Ordering::Relaxed);
-        let mut order = TRIED.to_vec();
+        let mut order = DEFAULT_SUITES.to_vec();
         order.sort_by_key(|suite| *suite != worked);
         order
     }
 
-    /// A session was made with it.
-    pub(super) fn worked(&self, suite: u8) {
+    /// Records that a session was made with this suite.
+    pub(super) fn record_success(&self, suite: u8) {
         self.worked.store(suite, Ordering::Relaxed);
     }
 
-    /// No session was made with it: after a change of the BMC's firmware or settings.
-    pub(super) fn failed(&self, suite: u8) {
+    /// Forgets a suite with which no session was made, for instance after a change of the BMC's
+    /// firmware or settings.
+    pub(super) fn record_failure(&self, suite: u8) {
         let _ = self
             .worked
-            .compare_exchange(suite, NONE, Ordering::Relaxed, Ordering::Relaxed);
+            .compare_exchange(suite, NO_SUITE, Ordering::Relaxed, Ordering::Relaxed);
     }
 }

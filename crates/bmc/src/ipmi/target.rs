@@ -1,55 +1,59 @@
-//! Whom to speak to as whom: what IPMI can carry.
+//! The address and user of an IPMI BMC, and the limits that IPMI sets.
 
-use dogwatch_core::power::{Class, Fault};
+use dogwatch_core::power::{BmcFault, FaultClass};
 
 use crate::Credentials;
 
-/// RMCP+ pads a password to 20 bytes; ipmitool cuts what is longer.
+/// RMCP+ pads a password to 20 bytes; ipmitool truncates longer ones.
 const LONGEST_PASSWORD: usize = 20;
 const LONGEST_USERNAME: usize = 16;
-/// Whoever may switch the power (IPMI 2.0 appendix G).
-const MAY_SWITCH: [&str; 3] = ["OPERATOR", "ADMINISTRATOR", "OEM"];
-const MAY_READ: [&str; 2] = ["CALLBACK", "USER"];
+/// Privilege levels that may switch the power (IPMI 2.0 appendix G).
+const SWITCHING_PRIVILEGES: [&str; 3] = ["OPERATOR", "ADMINISTRATOR", "OEM"];
+const READ_ONLY_PRIVILEGES: [&str; 2] = ["CALLBACK", "USER"];
 
-/// Where it is and how it is spoken to; the fields of `Address::Ipmi`.
+/// Where the BMC is and how to speak to it; the fields of `BmcAddress::Ipmi`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    /// Name or IP address.
+pub struct IpmiTarget {
     pub host: String,
-    /// UDP port.
     pub port: u16,
     /// `USER`, `OPERATOR`, `ADMINISTRATOR`, …
     pub privilege: String,
-    /// `None`: 17, then 3.
+    /// `None`: try 17, then 3.
     pub cipher_suite: Option<u8>,
 }
 
-impl Target {
-    pub(super) fn check_privilege(&self) -> Result<(), Fault> {
+impl IpmiTarget {
+    pub(super) fn check_privilege(&self) -> Result<(), BmcFault> {
         let level = self.privilege.as_str();
-        if MAY_READ.contains(&level) || MAY_SWITCH.contains(&level) {
+        if READ_ONLY_PRIVILEGES.contains(&level) || SWITCHING_PRIVILEGES.contains(&level) {
             return Ok(());
         }
         let message = "IPMI's privilege levels are CALLBACK, USER, OPERATOR, ADMINISTRATOR and OEM";
-        Err(Fault::harmless(Class::Unsupported, message))
+        Err(BmcFault::without_effect(FaultClass::Unsupported, message))
     }
 
-    pub(super) fn check_may_switch(&self) -> Result<(), Fault> {
+    pub(super) fn check_switch_privilege(&self) -> Result<(), BmcFault> {
         let level = self.privilege.as_str();
-        if MAY_READ.contains(&level) {
+        if READ_ONLY_PRIVILEGES.contains(&level) {
             let message = format!(
                 "privilege level {level} may not switch the power: write ?privilegelevel=OPERATOR into the address"
             );
-            return Err(Fault::harmless(Class::Unsupported, message));
+            return Err(BmcFault::without_effect(FaultClass::Unsupported, message));
         }
         Ok(())
     }
 }
 
-/// ipmitool would cut a longer password, and one with a tab, and say that it is wrong.
-pub(super) fn check_credentials(credentials: &Credentials) -> Result<(), Fault> {
+/// ipmitool would truncate a longer password, or one with a tab, and the BMC would refuse it as
+/// wrong.
+pub(super) fn check_credentials(credentials: &Credentials) -> Result<(), BmcFault> {
     let password = credentials.password.reveal();
-    let wrong = |message: &str| Err(Fault::harmless(Class::WrongCredentials, message));
+    let wrong = |message: &str| {
+        Err(BmcFault::without_effect(
+            FaultClass::WrongCredentials,
+            message,
+        ))
+    };
     if credentials.username.len() > LONGEST_USERNAME {
         return wrong("IPMI knows no user name of more than 16 bytes");
     }

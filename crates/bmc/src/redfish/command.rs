@@ -1,85 +1,106 @@
-//! Sending a command: once, or twice where the BMC says that it did not take the first one.
+//! Sends a command: once, or twice if the BMC says that it did not accept the first one.
 
 use http::StatusCode;
 
-use super::Redfish;
-use super::ask::Ask;
-use super::caller::nothing_sent;
+use super::RedfishDriver;
+use super::client::nothing_sent;
 use super::deadline::Deadline;
-use super::reply::Reply;
+use super::reply::RedfishReply;
+use super::request::RedfishRequest;
+use super::reset_methods::ResetMethod;
 use super::task;
-use super::ways::Way;
-use crate::{Answer, Class, Command, Fault, Reading};
+use crate::{BmcFault, CommandAnswer, FaultClass, PowerCommand, PowerReading};
 
-impl Redfish {
-    /// One command at a time: a second one waits for the first one's end.
-    pub(super) async fn command(
+impl RedfishDriver {
+    /// Runs one command at a time; a second call waits until the first one ends.
+    pub(super) async fn run_command(
         &self,
-        command: Command,
+        command: PowerCommand,
         deadline: Deadline,
-    ) -> Result<Answer, Fault> {
-        let _turn = deadline.bound(self.turn.lock()).await?;
+    ) -> Result<CommandAnswer, BmcFault> {
+        let _turn = deadline.bound_by_deadline(self.command_lock.lock()).await?;
         let (way, target) = self
-            .prepared(command, deadline)
+            .prepare_reset(command, deadline)
             .await
             .map_err(nothing_sent)?;
         if let Some(state) = way.only_when
-            && let Some(answer) = self.before_pressing(command, state, deadline).await?
+            && let Some(answer) = self
+                .check_before_button_press(command, state, deadline)
+                .await?
         {
             return Ok(answer);
         }
-        let reply = self.post(&target, way, deadline).await?;
+        let reply = self.post_reset(&target, way, deadline).await?;
         match reply.status {
             StatusCode::NOT_FOUND | StatusCode::GONE => {
-                self.forget();
-                Err(reply.fault())
+                self.forget_system();
+                Err(reply.to_fault())
             }
             StatusCode::BAD_REQUEST | StatusCode::CONFLICT => {
-                self.unless_there(command, &reply, deadline).await
+                self.resolve_rejected_command(command, &reply, deadline)
+                    .await
             }
-            status if status.is_success() => task::finish(&self.caller, &reply, deadline).await,
-            _ => Err(reply.fault()),
+            status if status.is_success() => {
+                task::wait_for_task(&self.client, &reply, deadline).await
+            }
+            _ => Err(reply.to_fault()),
         }
     }
 
-    /// How, and where to.
-    async fn prepared(&self, command: Command, deadline: Deadline) -> Result<(Way, String), Fault> {
+    /// Finds the reset method and the target of the command.
+    async fn prepare_reset(
+        &self,
+        command: PowerCommand,
+        deadline: Deadline,
+    ) -> Result<(ResetMethod, String), BmcFault> {
         let known = self.known_reset(deadline).await?;
         let unsupported = || {
             let message = format!(
                 "its reset types have none for {command}: {}",
                 known.abilities.allowed.join(", ")
             );
-            Fault::harmless(Class::Unsupported, message)
+            BmcFault::without_effect(FaultClass::Unsupported, message)
         };
-        let way = known.abilities.way(command).ok_or_else(unsupported)?;
-        let target = self.caller.origin.path(&known.target)?;
+        let way = known
+            .abilities
+            .choose_reset_method(command)
+            .ok_or_else(unsupported)?;
+        let target = self.client.origin.path_at_origin(&known.target)?;
         Ok((way, target))
     }
 
-    /// The button toggles: it is pressed only in the state that it is meant for.
-    async fn before_pressing(
+    /// The button toggles the power, so it is pressed only in the state for which it is meant.
+    async fn check_before_button_press(
         &self,
-        command: Command,
-        state: Reading,
+        command: PowerCommand,
+        state: PowerReading,
         deadline: Deadline,
-    ) -> Result<Option<Answer>, Fault> {
-        let reading = self.reading(deadline).await?;
+    ) -> Result<Option<CommandAnswer>, BmcFault> {
+        let reading = self.read_power_state(deadline).await?;
         match reading {
             _ if reading == state => Ok(None),
-            _ if reading == goal(command) => Ok(Some(Answer::AlreadyThere)),
-            Reading::On | Reading::PoweringOn | Reading::PoweringOff | Reading::Off => {
+            _ if reading == goal_reading(command) => Ok(Some(CommandAnswer::AlreadyThere)),
+            PowerReading::On
+            | PowerReading::PoweringOn
+            | PowerReading::PoweringOff
+            | PowerReading::Off => {
                 let message = "its power button is not pressed while the power changes";
-                Err(Fault::harmless(Class::Refused, message))
+                Err(BmcFault::without_effect(FaultClass::Refused, message))
             }
         }
     }
 
-    /// A BMC that wants to know which version of the system we mean did not run the command without.
-    async fn post(&self, target: &str, way: Way, deadline: Deadline) -> Result<Reply, Fault> {
+    /// Sends the reset. A BMC that demands an ETag has not run the command, so it is sent again
+    /// with the ETag.
+    async fn post_reset(
+        &self,
+        target: &str,
+        way: ResetMethod,
+        deadline: Deadline,
+    ) -> Result<RedfishReply, BmcFault> {
         let reply = self
-            .caller
-            .ask(&Ask::reset(target, way.reset), deadline)
+            .client
+            .send_logged_in(&RedfishRequest::power_reset(target, way.reset), deadline)
             .await?;
         let wants_version = [
             StatusCode::PRECONDITION_FAILED,
@@ -88,32 +109,33 @@ impl Redfish {
         if !wants_version.contains(&reply.status) {
             return Ok(reply);
         }
-        let system = self.system(deadline).await?;
+        let system = self.read_system(deadline).await?;
         let Some(etag) = system.etag() else {
             return Ok(reply);
         };
-        let ask = Ask::reset(target, way.reset).if_match(etag);
-        self.caller.ask(&ask, deadline).await
+        let ask = RedfishRequest::power_reset(target, way.reset).with_if_match(etag);
+        self.client.send_logged_in(&ask, deadline).await
     }
 
-    /// 400 and 409 are what BMCs say to a state that is there already, and to much else: it is read.
-    async fn unless_there(
+    /// BMCs answer 400 and 409 if the state is already reached, and for many other reasons; a
+    /// reading decides.
+    async fn resolve_rejected_command(
         &self,
-        command: Command,
-        reply: &Reply,
+        command: PowerCommand,
+        reply: &RedfishReply,
         deadline: Deadline,
-    ) -> Result<Answer, Fault> {
-        match self.reading(deadline).await {
-            Ok(reading) if reading == goal(command) => Ok(Answer::AlreadyThere),
-            Ok(_) | Err(_) => Err(reply.fault()),
+    ) -> Result<CommandAnswer, BmcFault> {
+        match self.read_power_state(deadline).await {
+            Ok(reading) if reading == goal_reading(command) => Ok(CommandAnswer::AlreadyThere),
+            Ok(_) | Err(_) => Err(reply.to_fault()),
         }
     }
 }
 
-/// The state that a command is for.
-fn goal(command: Command) -> Reading {
+/// The state that a command should reach.
+fn goal_reading(command: PowerCommand) -> PowerReading {
     match command {
-        Command::On => Reading::On,
-        Command::SoftOff | Command::Off => Reading::Off,
+        PowerCommand::On => PowerReading::On,
+        PowerCommand::SoftOff | PowerCommand::Off => PowerReading::Off,
     }
 }

@@ -1,4 +1,4 @@
-//! The deadline of one call of the driver, however many requests it takes.
+//! The deadline of one driver call, for all its requests.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::{Class, Fault};
+use crate::{BmcFault, FaultClass};
 
-/// When the call ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     at: Instant,
@@ -22,31 +21,34 @@ impl Deadline {
         }
     }
 
-    pub(super) fn left(self) -> Duration {
+    pub(super) fn time_left(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
     }
 
-    /// Waits for this, and no longer. The deadline goes first: where this process was stopped for a while, a
-    /// command that waited for its connection does not leave when it goes on, for another process may lead by
-    /// then.
+    /// Waits for the future until the deadline. The deadline is checked first: if this process was
+    /// stopped for a while, a command that waited for its connection is not sent when the process
+    /// goes on, because another process may be the leader by then.
     ///
     /// # Errors
-    /// [`Class::TimedOut`], for what had not begun.
-    pub(super) async fn bound<T>(self, wait: impl Future<Output = T>) -> Result<T, Fault> {
+    /// [`FaultClass::TimedOut`], for a request that had not begun.
+    pub(super) async fn bound_by_deadline<T>(
+        self,
+        wait: impl Future<Output = T>,
+    ) -> Result<T, BmcFault> {
         let mut wait = pin!(wait);
         let in_time = poll_fn(|cx| {
-            if self.left().is_zero() {
-                return Poll::Ready(Err(Self::passed()));
+            if self.time_left().is_zero() {
+                return Poll::Ready(Err(Self::exceeded_fault()));
             }
             wait.as_mut().poll(cx).map(Ok)
         });
         let waited = timeout_at(self.at, in_time).await;
-        waited.unwrap_or_else(|_| Err(Self::passed()))
+        waited.unwrap_or_else(|_| Err(Self::exceeded_fault()))
     }
 
-    /// What is said once it has passed, of something that had not begun.
-    pub(super) fn passed() -> Fault {
-        Fault::harmless(Class::TimedOut, "no answer within our deadline")
+    /// The fault of a request that had not begun by the deadline.
+    pub(super) fn exceeded_fault() -> BmcFault {
+        BmcFault::without_effect(FaultClass::TimedOut, "no answer within our deadline")
     }
 }
 
@@ -64,7 +66,7 @@ mod tests {
                 tokio::time::advance(Duration::from_millis(stopped_for)).await;
                 has_begun.set(true);
             };
-            let answer = deadline.bound(command).await;
+            let answer = deadline.bound_by_deadline(command).await;
             assert_eq!(
                 (has_begun.get(), answer.is_ok()),
                 (begins, begins),

@@ -1,105 +1,112 @@
-//! The documents that a power driver reads, as far as it reads them. What is of no use to it may have
-//! any shape: BMCs are not strict.
+//! The Redfish documents that a power driver reads, and only the parts that it needs. Everything
+//! else may have any shape: BMCs are not strict.
 
 use serde::de::MapAccess;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::tolerant::{Id, Links, Members, Name, Parameters, ResetTypes, Shape, State, Whatever};
-use crate::{About, Class, Fault, Reading};
+use super::tolerant::{
+    ActionParameters, BoundedText, CollectionMembers, LenientShape, LenientValue, ODataLink,
+    PowerStateText, ResetTypes, RootLinks,
+};
+use crate::{BmcFault, BmcInfo, FaultClass, PowerReading};
 
-/// The service root (DSP0266 §6.4). A driver keeps it for its life: three links, and nothing else of it.
+/// The service root (DSP0266 §6.4). A driver keeps three links of it for its lifetime.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Root {
+pub(super) struct ServiceRoot {
     #[serde(rename = "Systems", default)]
-    systems: Whatever<Id>,
+    systems: LenientValue<ODataLink>,
     #[serde(rename = "SessionService", default)]
-    session_service: Whatever<Id>,
+    session_service: LenientValue<ODataLink>,
     #[serde(rename = "Links", default)]
-    links: Whatever<Links>,
+    links: LenientValue<RootLinks>,
 }
 
-impl Root {
-    /// Where a session is made: `Links.Sessions`, else the standard's path below the SessionService.
-    pub(super) fn sessions(&self) -> Option<String> {
-        let link = self.links.get().and_then(Links::sessions);
-        let service = self.session_service.get().and_then(Id::link);
+impl ServiceRoot {
+    /// Where sessions are created: `Links.Sessions`, otherwise the standard's path below the
+    /// SessionService.
+    pub(super) fn sessions_link(&self) -> Option<String> {
+        let link = self.links.get().and_then(RootLinks::sessions_link);
+        let service = self.session_service.get().and_then(ODataLink::link);
         let below = |service: &str| format!("{}/Sessions", service.trim_end_matches('/'));
         link.map(str::to_owned).or_else(|| service.map(below))
     }
 
-    /// The collection of systems; the standard's path where the root does not name it.
-    pub(super) fn systems(&self) -> &str {
-        let link = self.systems.get().and_then(Id::link);
+    /// The collection of systems; the standard's path if the root does not name it.
+    pub(super) fn systems_link(&self) -> &str {
+        let link = self.systems.get().and_then(ODataLink::link);
         link.unwrap_or("/redfish/v1/Systems")
     }
 }
 
-/// A collection, or its first page.
 #[derive(Debug, Deserialize)]
-pub(super) struct Collection {
+pub(super) struct SystemCollection {
     #[serde(rename = "Members")]
-    members: Whatever<Members>,
+    members: LenientValue<CollectionMembers>,
     #[serde(rename = "Members@odata.count")]
     count: Option<usize>,
 }
 
-impl Collection {
-    /// How many there are, on all pages.
+impl SystemCollection {
+    /// The number of systems on all pages.
     pub(super) fn len(&self) -> usize {
-        let here = self.members.get().map_or(0, Members::len);
+        let here = self.members.get().map_or(0, CollectionMembers::len);
         self.count.unwrap_or_default().max(here)
     }
 
-    /// The links to the first of them.
-    pub(super) fn first(&self) -> &[String] {
-        self.members.get().map_or(&[], Members::first)
+    /// The links to the first systems.
+    pub(super) fn first_links(&self) -> &[String] {
+        self.members
+            .get()
+            .map_or(&[], CollectionMembers::first_links)
     }
 }
 
-/// A ComputerSystem. A second `PowerState` in one document is an error of the parser, as it must be: it
-/// would be two states at once.
+/// A ComputerSystem. The parser must reject a document with two `PowerState` properties, because
+/// they could contradict each other.
 #[derive(Debug, Deserialize)]
-pub(super) struct System {
+pub(super) struct ComputerSystem {
     #[serde(rename = "@odata.type", default)]
-    kind: Whatever<Name>,
+    kind: LenientValue<BoundedText>,
     #[serde(rename = "@odata.etag", default)]
-    etag: Whatever<Name>,
+    etag: LenientValue<BoundedText>,
     #[serde(rename = "PowerState", default)]
-    power_state: State,
+    power_state: PowerStateText,
     #[serde(rename = "UUID", default)]
-    uuid: Whatever<Name>,
+    uuid: LenientValue<BoundedText>,
     #[serde(rename = "Manufacturer", default)]
-    manufacturer: Whatever<Name>,
+    manufacturer: LenientValue<BoundedText>,
     #[serde(rename = "Model", default)]
-    model: Whatever<Name>,
+    model: LenientValue<BoundedText>,
     #[serde(rename = "Actions", default)]
-    actions: Whatever<Actions>,
+    actions: LenientValue<SystemActions>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Actions {
+struct SystemActions {
     #[serde(
         rename = "#ComputerSystem.Reset",
         default,
         deserialize_with = "present"
     )]
-    reset: Option<Whatever<ResetAction>>,
+    reset: Option<LenientValue<ResetAction>>,
 }
 
-fn present<'de, D: Deserializer<'de>>(it: D) -> Result<Option<Whatever<ResetAction>>, D::Error> {
-    Whatever::deserialize(it).map(Some)
+fn present<'de, D: Deserializer<'de>>(
+    it: D,
+) -> Result<Option<LenientValue<ResetAction>>, D::Error> {
+    LenientValue::deserialize(it).map(Some)
 }
 
-impl Shape for Actions {
-    fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+impl LenientShape for SystemActions {
+    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
         Self::deserialize(MapAccessDeserializer::new(map)).map(Some)
     }
 }
 
-impl Shape for ResetAction {
-    fn of_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+impl LenientShape for ResetAction {
+    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
         Self::deserialize(MapAccessDeserializer::new(map)).map(Some)
     }
 }
@@ -107,105 +114,110 @@ impl Shape for ResetAction {
 #[derive(Debug, Deserialize)]
 struct ResetAction {
     #[serde(default)]
-    target: Whatever<Name>,
+    target: LenientValue<BoundedText>,
     #[serde(rename = "ResetType@Redfish.AllowableValues", default)]
-    allowed: Whatever<ResetTypes>,
+    allowed: LenientValue<ResetTypes>,
     #[serde(rename = "@Redfish.ActionInfo", default)]
-    info: Whatever<Name>,
+    info: LenientValue<BoundedText>,
 }
 
-/// How a system is told to change its power.
+/// How a system accepts reset commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Reset {
-    /// The link that the command goes to; not checked yet.
+pub(super) struct ResetCapability {
+    /// The link to which the command is sent; not checked yet.
     pub(super) target: Option<String>,
-    /// The allowable reset types that stand in the system itself; empty: it names none.
+    /// The reset types listed in the system's document; empty: none are listed.
     pub(super) allowed: Vec<String>,
-    /// The link to where they stand instead.
+    /// The link to the ActionInfo document that lists them instead.
     pub(super) info: Option<String>,
 }
 
-impl System {
-    /// The power. Only the word itself is off.
+impl ComputerSystem {
+    /// The power state. Only the exact word `Off` means off.
     ///
     /// # Errors
-    /// [`Class::Contradiction`]: no state, or one that nobody knows.
-    pub(super) fn reading(&self) -> Result<Reading, Fault> {
-        match self.power_state.word() {
-            Some("On" | "Paused") => Ok(Reading::On),
-            Some("Off") => Ok(Reading::Off),
-            Some("PoweringOn") => Ok(Reading::PoweringOn),
-            Some("PoweringOff") => Ok(Reading::PoweringOff),
-            Some(_) | None => Err(Fault::harmless(
-                Class::Contradiction,
+    /// [`FaultClass::Contradiction`]: no state, or an unknown one.
+    pub(super) fn power_reading(&self) -> Result<PowerReading, BmcFault> {
+        match self.power_state.power_state_word() {
+            Some("On" | "Paused") => Ok(PowerReading::On),
+            Some("Off") => Ok(PowerReading::Off),
+            Some("PoweringOn") => Ok(PowerReading::PoweringOn),
+            Some("PoweringOff") => Ok(PowerReading::PoweringOff),
+            Some(_) | None => Err(BmcFault::without_effect(
+                FaultClass::Contradiction,
                 format!("its PowerState is {}", self.power_state),
             )),
         }
     }
 
-    /// Whether it is a system at all, as far as it says.
+    /// Whether the document claims to be a system; one without a type counts as a system.
     pub(super) fn is_system(&self) -> bool {
-        let kind = self.kind.get().map(Name::as_str);
+        let kind = self.kind.get().map(BoundedText::as_str);
         kind.is_none_or(|kind| kind.starts_with("#ComputerSystem."))
     }
 
-    /// `None`: it has no such action.
-    pub(super) fn reset(&self) -> Option<Reset> {
+    /// `None`: the system has no reset action.
+    pub(super) fn reset_capability(&self) -> Option<ResetCapability> {
         let action = self.actions.get()?.reset.as_ref()?;
         let Some(action) = action.get() else {
-            return Some(Reset::default());
+            return Some(ResetCapability::default());
         };
         let allowed = action.allowed.get();
-        Some(Reset {
-            target: text(&action.target),
+        Some(ResetCapability {
+            target: non_empty_text(&action.target),
             allowed: allowed.map_or_else(Vec::new, ResetTypes::to_vec),
-            info: text(&action.info),
+            info: non_empty_text(&action.info),
         })
     }
 
-    /// The version of the document, where it carries one.
+    /// The document's ETag, if it has one.
     pub(super) fn etag(&self) -> Option<String> {
-        text(&self.etag)
+        non_empty_text(&self.etag)
     }
 
-    /// Who made it.
     pub(super) fn manufacturer(&self) -> Option<String> {
-        text(&self.manufacturer)
+        non_empty_text(&self.manufacturer)
     }
 
-    /// What it says of itself, but for what it can do.
-    pub(super) fn about(&self) -> About {
-        let product = [text(&self.manufacturer), text(&self.model)];
+    /// The description of the system, without its commands.
+    pub(super) fn describe_system(&self) -> BmcInfo {
+        let product = [
+            non_empty_text(&self.manufacturer),
+            non_empty_text(&self.model),
+        ];
         let product = product.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        About {
-            system_uuid: text(&self.uuid),
+        BmcInfo {
+            system_uuid: non_empty_text(&self.uuid),
             commands: Vec::new(),
             product: Some(product).filter(|product| !product.is_empty()),
         }
     }
 }
 
-/// What `@Redfish.ActionInfo` leads to (DSP0268, ActionInfo).
+/// The document to which `@Redfish.ActionInfo` links (DSP0268, ActionInfo).
 #[derive(Debug, Deserialize)]
 pub(super) struct ActionInfo {
     #[serde(rename = "Parameters", default)]
-    parameters: Whatever<Parameters>,
+    parameters: LenientValue<ActionParameters>,
 }
 
 impl ActionInfo {
-    /// The allowable reset types; empty: it names none.
+    /// The allowable reset types; empty: none are listed.
     pub(super) fn reset_types(&self) -> Vec<String> {
-        let types = self.parameters.get().and_then(Parameters::reset_types);
+        let types = self
+            .parameters
+            .get()
+            .and_then(ActionParameters::reset_types);
         types.map_or_else(Vec::new, ResetTypes::to_vec)
     }
 }
 
-/// A Task (DSP0268), or an answer that is none.
+/// The state of a Task (DSP0268); `None` if the answer is not a Task.
 pub(super) fn task_state(document: &Value) -> Option<&str> {
     document.get("TaskState")?.as_str()
 }
 
-fn text(name: &Whatever<Name>) -> Option<String> {
+fn non_empty_text(name: &LenientValue<BoundedText>) -> Option<String> {
     let text = name.get()?.as_str();
     (!text.is_empty()).then(|| text.to_owned())
 }
@@ -214,14 +226,14 @@ fn text(name: &Whatever<Name>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Half a MiB of it in a list.
+    /// A list of half a MiB.
     fn many(item: &str) -> String {
         let count = (512 << 10) / (item.len() + 1);
         format!("[{}]", vec![item; count].join(","))
     }
 
-    fn kept(root: &Root, reset: &Reset, about: &About) -> usize {
-        let root = root.systems().len() + root.sessions().map_or(0, |link| link.len());
+    fn kept(root: &ServiceRoot, reset: &ResetCapability, about: &BmcInfo) -> usize {
+        let root = root.systems_link().len() + root.sessions_link().map_or(0, |link| link.len());
         let links = [
             &reset.target,
             &reset.info,
@@ -252,18 +264,18 @@ mod tests {
         ] {
             let root =
                 format!("{{\"Links\":{links},\"Systems\":{link},\"SessionService\":{link}}}");
-            let root: Root = serde_json::from_str(&root).expect("a root");
+            let root: ServiceRoot = serde_json::from_str(&root).expect("a root");
             let system = format!(
                 "{{\"PowerState\":\"Off\",\"UUID\":{long},\"Model\":{long},\"Actions\":{{\"#ComputerSystem.Reset\":\
                  {{\"target\":{long},\"ResetType@Redfish.AllowableValues\":{allowed}}}}}}}"
             );
-            let system: System = serde_json::from_str(&system).expect("a system");
-            let reset = system.reset().expect("it has the action");
-            assert_eq!(system.reading(), Ok(Reading::Off));
+            let system: ComputerSystem = serde_json::from_str(&system).expect("a system");
+            let reset = system.reset_capability().expect("it has the action");
+            assert_eq!(system.power_reading(), Ok(PowerReading::Off));
             assert!(reset.allowed.len() <= 64, "{}", reset.allowed.len());
-            let kept = kept(&root, &reset, &system.about());
+            let kept = kept(&root, &reset, &system.describe_system());
             assert!(kept <= 64 << 10, "{kept}");
-            assert_eq!(root.systems(), "/redfish/v1/Systems");
+            assert_eq!(root.systems_link(), "/redfish/v1/Systems");
         }
         let info = format!(
             "{{\"Parameters\":[0,{{\"Name\":\"ResetType\",\"AllowableValues\":{types}}}]}}"
@@ -275,17 +287,23 @@ mod tests {
     #[test]
     fn two_power_states_in_one_document_are_an_error() {
         let twice = r#"{"PowerState":"On","PowerState":"Off"}"#;
-        serde_json::from_str::<System>(twice).expect_err("two states at once");
+        serde_json::from_str::<ComputerSystem>(twice).expect_err("two states at once");
     }
 
     #[test]
     fn what_has_another_shape_is_as_if_it_were_not_there() {
         for odd in ["null", "7", "-1.5", "true", "[]", "{}"] {
             let system = format!("{{\"PowerState\":{odd},\"Actions\":{odd},\"UUID\":{odd}}}");
-            let system: System = serde_json::from_str(&system).expect(odd);
-            let fault = system.reading().expect_err("no state");
-            assert_eq!(fault.class, Class::Contradiction);
-            assert_eq!((system.reset(), system.about().system_uuid), (None, None));
+            let system: ComputerSystem = serde_json::from_str(&system).expect(odd);
+            let fault = system.power_reading().expect_err("no state");
+            assert_eq!(fault.class, FaultClass::Contradiction);
+            assert_eq!(
+                (
+                    system.reset_capability(),
+                    system.describe_system().system_uuid
+                ),
+                (None, None)
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Who asks: by a session where the BMC makes them, else by basic authentication; and how long a BMC that
-//! refused user and password is left alone.
+//! Authentication of a driver: with a session if the BMC has them, otherwise with basic
+//! authentication. Also decides how long to wait after a BMC refused user and password.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,195 +8,201 @@ use http::StatusCode;
 use http::header::LOCATION;
 use tokio::time::Instant;
 
-use super::document::Root;
-use super::origin::Origin;
-use super::reply::Reply;
-use super::secrets::basic;
-use crate::{Class, Credentials, Fault, Password};
+use super::document::ServiceRoot;
+use super::origin::BmcOrigin;
+use super::redaction::basic_auth_header;
+use super::reply::RedfishReply;
+use crate::{BmcFault, Credentials, FaultClass, Password};
 
-/// What goes along with a request.
+/// How a request is authenticated.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Pass {
-    /// User and password each time.
+pub(super) enum RequestAuth {
+    /// User and password with each request.
     Basic {
         /// The value of `Authorization`.
         header: Password,
     },
     /// A session's token.
     Token {
-        /// `X-Auth-Token`.
+        /// The value of `X-Auth-Token`.
         value: Password,
-        /// Where the session is, for its end.
+        /// The session's URI, to end it.
         location: Option<String>,
     },
 }
 
 /// How long a BMC is left alone after it refused user and password; doubled each time, because BMCs
-/// lock accounts after as few as 3 refusals within a minute (Dell's IP blocking) or 5 in all (Lenovo).
-const REFUSED: Duration = Duration::from_secs(30);
-/// The longest of it: the readiness check's interval. A new Secret makes a new driver, which asks at once.
-const LONGEST: Duration = Duration::from_mins(5);
-/// How long basic authentication stands in where there is no room for one session more.
-const FULL: Duration = Duration::from_mins(5);
+/// lock accounts after as few as 3 refusals within a minute (Dell's IP blocking) or 5 in all
+/// (Lenovo).
+const REFUSED_BACKOFF: Duration = Duration::from_secs(30);
+/// The longest such wait: the interval of the readiness check. A new Secret makes a new driver,
+/// which tries at once.
+const REFUSED_BACKOFF_MAX: Duration = Duration::from_mins(5);
+/// How long basic authentication is used after the BMC had no room for another session.
+const SESSIONS_FULL_BACKOFF: Duration = Duration::from_mins(5);
 
-/// The longest token, and the longest link to a session, that is kept. Tokens have 16 to 500 bytes.
+/// The longest token and the longest session link that are kept, in bytes. Tokens have 16 to 500
+/// bytes.
 const LONGEST_HEADER: usize = 4 << 10;
 
-/// What is known of logging in to one BMC. It is behind a lock that is held during a login: there is only
-/// one at a time.
+/// What is known about logging in to one BMC. The lock around it is held during a login, so there
+/// is only one login at a time.
 #[derive(Debug, Default)]
-pub(super) struct Login {
+pub(super) struct LoginState {
     /// The service root, once it was read.
-    pub(super) root: Option<Root>,
+    pub(super) root: Option<ServiceRoot>,
     refusals: u32,
     refused_until: Option<Instant>,
-    basic: Basic,
+    basic: BasicAuthMode,
 }
 
-/// When basic authentication is used though the root names sessions.
+/// When basic authentication is used although the root names sessions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Basic {
-    /// It is not.
+enum BasicAuthMode {
+    /// Sessions are used.
     #[default]
     Never,
-    /// Until then: all sessions were taken.
+    /// Until this time: all sessions were in use.
     Until(Instant),
-    /// The next time: a service that is switched off may answer 401 to everybody. In turns, so that a
-    /// wrong password is not tried twice at once.
+    /// For the next login: a session service that is switched off may answer 401 to everybody. The
+    /// two ways alternate, so that a wrong password is not tried twice at once.
     InTurn,
-    /// For good: the service makes no sessions.
+    /// Forever: the BMC makes no sessions.
     Always,
 }
 
-/// What became of a login.
+/// The result of a login.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// There is a session.
-    In(Pass),
+pub(super) enum LoginOutcome {
+    In(RequestAuth),
     /// This BMC makes no sessions.
     NoSessions,
-    /// No room for one session more.
+    /// The BMC has no room for another session.
     Full,
-    /// User or password.
     Refused,
-    /// Something else is wrong.
-    Failed(Fault),
+    /// Another fault.
+    Failed(BmcFault),
 }
 
-impl Outcome {
-    /// Of the answer to `POST …/Sessions`. A 400 counts as a refusal: some BMCs say so of a wrong password.
-    pub(super) fn of(reply: &Reply) -> Self {
+impl LoginOutcome {
+    /// Interprets the answer to `POST …/Sessions`. A 400 counts as a refusal: some BMCs answer a
+    /// wrong password with it.
+    pub(super) fn from_reply(reply: &RedfishReply) -> Self {
         if reply.is_out_of_sessions() {
-            return Outcome::Full;
+            return LoginOutcome::Full;
         }
         match reply.status {
-            status if status.is_success() => token(reply).map_or(Outcome::NoSessions, Outcome::In),
+            status if status.is_success() => {
+                parse_session_token(reply).map_or(LoginOutcome::NoSessions, LoginOutcome::In)
+            }
             StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Outcome::Refused
+                LoginOutcome::Refused
             }
             StatusCode::NOT_FOUND
             | StatusCode::METHOD_NOT_ALLOWED
-            | StatusCode::NOT_IMPLEMENTED => Outcome::NoSessions,
-            _ => Outcome::Failed(reply.fault()),
+            | StatusCode::NOT_IMPLEMENTED => LoginOutcome::NoSessions,
+            _ => LoginOutcome::Failed(reply.to_fault()),
         }
     }
 }
 
-fn token(reply: &Reply) -> Option<Pass> {
+fn parse_session_token(reply: &RedfishReply) -> Option<RequestAuth> {
     let value = reply.header("X-Auth-Token");
     let value = value.filter(|value| (1..=LONGEST_HEADER).contains(&value.len()))?;
     let location = reply.header(LOCATION);
     let location = location.filter(|link| link.len() <= LONGEST_HEADER);
-    Some(Pass::Token {
+    Some(RequestAuth::Token {
         value: Password::new(value),
-        location: location.and_then(Origin::path_here),
+        location: location.and_then(BmcOrigin::path_ignoring_host),
     })
 }
 
-impl Pass {
-    /// User and password, each time.
-    pub(super) fn basic(credentials: &Credentials) -> Arc<Self> {
-        let header = Password::new(basic(credentials));
-        Arc::new(Pass::Basic { header })
+impl RequestAuth {
+    /// Basic authentication with these credentials.
+    pub(super) fn basic_auth(credentials: &Credentials) -> Arc<Self> {
+        let header = Password::new(basic_auth_header(credentials));
+        Arc::new(RequestAuth::Basic { header })
     }
 
-    /// What nobody may read of it.
-    pub(super) fn secret(&self) -> &str {
+    /// The secret part, which must be redacted from messages.
+    pub(super) fn secret_text(&self) -> &str {
         match self {
-            Pass::Basic { header } => header.reveal(),
-            Pass::Token { value, .. } => value.reveal(),
+            RequestAuth::Basic { header } => header.reveal(),
+            RequestAuth::Token { value, .. } => value.reveal(),
         }
     }
 }
 
-impl Login {
-    /// Where a session is made; `None`: basic authentication now.
-    pub(super) fn sessions(&self, now: Instant) -> Option<String> {
+impl LoginState {
+    /// Where a session is created; `None`: use basic authentication now.
+    pub(super) fn sessions_link(&self, now: Instant) -> Option<String> {
         let wants_basic = match self.basic {
-            Basic::Never => false,
-            Basic::Until(until) => now < until,
-            Basic::InTurn | Basic::Always => true,
+            BasicAuthMode::Never => false,
+            BasicAuthMode::Until(until) => now < until,
+            BasicAuthMode::InTurn | BasicAuthMode::Always => true,
         };
-        let link = self.root.as_ref().and_then(Root::sessions);
+        let link = self.root.as_ref().and_then(ServiceRoot::sessions_link);
         link.filter(|_| !wants_basic)
     }
 
-    /// Whether the BMC may be asked for a login now.
+    /// Checks whether the BMC may be asked for a login now.
     ///
     /// # Errors
-    /// [`Class::WrongCredentials`]: it refused a moment ago.
-    pub(super) fn may_ask(&self, now: Instant) -> Result<(), Fault> {
+    /// [`FaultClass::WrongCredentials`]: the BMC refused a login a short time ago.
+    pub(super) fn check_login_allowed(&self, now: Instant) -> Result<(), BmcFault> {
         match self.refused_until {
-            Some(until) if now < until => Err(refused()),
+            Some(until) if now < until => Err(refused_fault()),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// The BMC let us in.
-    pub(super) fn accepted(&mut self) {
+    pub(super) fn record_accepted(&mut self) {
         self.refusals = 0;
         self.refused_until = None;
-        if self.basic == Basic::InTurn {
-            self.basic = Basic::Always;
+        if self.basic == BasicAuthMode::InTurn {
+            self.basic = BasicAuthMode::Always;
         }
     }
 
-    /// The BMC refused user and password, however they were sent.
-    pub(super) fn refused(&mut self, now: Instant) -> Fault {
-        let wait = REFUSED * 2_u32.pow(self.refusals.min(4));
-        let wait = wait.min(LONGEST);
+    /// Records that the BMC refused user and password, as a session or as basic authentication.
+    pub(super) fn record_refused(&mut self, now: Instant) -> BmcFault {
+        let wait = REFUSED_BACKOFF * 2_u32.pow(self.refusals.min(4));
+        let wait = wait.min(REFUSED_BACKOFF_MAX);
         self.refusals += 1;
         self.refused_until = Some(now + wait);
         self.basic = match self.basic {
-            Basic::Never => Basic::InTurn,
-            Basic::InTurn | Basic::Always | Basic::Until(_) => Basic::Never,
+            BasicAuthMode::Never => BasicAuthMode::InTurn,
+            BasicAuthMode::InTurn | BasicAuthMode::Always | BasicAuthMode::Until(_) => {
+                BasicAuthMode::Never
+            }
         };
-        refused()
+        refused_fault()
     }
 
-    /// The BMC makes no sessions.
-    pub(super) fn without_sessions(&mut self) {
-        self.basic = Basic::Always;
+    /// Records that the BMC makes no sessions.
+    pub(super) fn record_no_sessions(&mut self) {
+        self.basic = BasicAuthMode::Always;
     }
 
-    /// The BMC has no room for one more.
-    pub(super) fn full(&mut self, now: Instant) {
-        self.basic = Basic::Until(now + FULL);
+    /// Records that the BMC has no room for another session.
+    pub(super) fn record_sessions_full(&mut self, now: Instant) {
+        self.basic = BasicAuthMode::Until(now + SESSIONS_FULL_BACKOFF);
     }
 
-    /// Until when what lets us in is used; after that another way is tried.
-    pub(super) fn lasts_until(&self) -> Option<Instant> {
+    /// Until when the current authentication is used; after that another way is tried.
+    pub(super) fn auth_valid_until(&self) -> Option<Instant> {
         match self.basic {
-            Basic::Until(until) => Some(until),
-            Basic::Never | Basic::InTurn | Basic::Always => None,
+            BasicAuthMode::Until(until) => Some(until),
+            BasicAuthMode::Never | BasicAuthMode::InTurn | BasicAuthMode::Always => None,
         }
     }
 }
 
-/// Without the time that is left: a condition whose text changes at each poll is written at each poll.
-fn refused() -> Fault {
-    Fault::harmless(
-        Class::WrongCredentials,
+/// Does not state the remaining time: a condition whose text changes at each poll is written at
+/// each poll.
+fn refused_fault() -> BmcFault {
+    BmcFault::without_effect(
+        FaultClass::WrongCredentials,
         "the BMC refused user and password; so that it locks no account, it is then left alone for 30 s, \
          and longer after each further refusal, up to 5 min",
     )

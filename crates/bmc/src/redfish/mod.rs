@@ -1,120 +1,125 @@
-//! Redfish (DSP0266 1.x), as far as power needs it.
+//! Redfish (DSP0266 1.x), limited to power control.
 //!
-//! What a call costs in requests; each session serves until the BMC ends it:
+//! Requests that each call costs; a session is used until the BMC ends it:
 //!
 //! | Call | first of a driver | with a session | without sessions (basic) |
 //! |---|---|---|---|
-//! | `read` | 3: root, login, system | **1** | 1 |
-//! | `read`, no system in the address | 4: the collection as well | **1** | 1 |
-//! | `send` after a `read` | | **1**, and 1 for each look at a task | 1 |
-//! | `send` where reset types stand in an ActionInfo | | 2 the first time, then 1 | 2, then 1 |
-//! | `send` answered 400 or 409 | | 2: the state is read | 2 |
-//! | `about` | 3 or 4 | 1, or 2 with an ActionInfo | 1 or 2 |
-//! | `close` | | 1 | 0 |
+//! | `read_power` | 3: root, login, system | **1** | 1 |
+//! | `read_power`, no system in the address | 4: also the collection | **1** | 1 |
+//! | `send_command` after a `read_power` | | **1**, and 1 for each poll of a task | 1 |
+//! | `send_command` with reset types in an ActionInfo | | 2 the first time, then 1 | 2, then 1 |
+//! | `send_command` answered 400 or 409 | | 2: the state is read | 2 |
+//! | `describe_device` | 3 or 4 | 1, or 2 with an ActionInfo | 1 or 2 |
+//! | `close_session` | | 1 | 0 |
 //!
-//! A session that has ended costs 2 more (the 401, the login). A path that lacks its slash at the end, or
-//! has one too many, costs 1 more once.
+//! A session that has ended costs 2 more (the 401 and the login). A path with a missing or extra
+//! slash at its end costs 1 more, once.
 
-mod admission;
-mod ask;
-mod caller;
-mod clients;
+mod authentication;
+mod client;
 mod command;
 mod deadline;
 mod document;
-mod exchange;
-mod failure;
-mod finding;
 mod http;
+mod http_clients;
+mod http_failure;
 mod login;
 mod origin;
+mod redaction;
 mod reply;
-mod secrets;
+mod request;
+mod reset_methods;
+mod system_discovery;
 mod task;
 mod tolerant;
-mod ways;
+mod transport;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dogwatch_core::power::{Address, Vendor};
+use dogwatch_core::power::{BmcAddress, RedfishVendor};
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use self::caller::Caller;
-pub use self::clients::Clients;
+use self::client::RedfishClient;
 use self::deadline::Deadline;
-pub use self::exchange::Exchange;
-use self::finding::Known;
-pub use self::http::Http;
-use self::origin::Origin;
-use crate::{About, Answer, Bmc, Class, Command, Cost, Credentials, Fault, Reading};
+pub use self::http::HttpTransport;
+pub use self::http_clients::SharedHttpClients;
+use self::origin::BmcOrigin;
+use self::system_discovery::KnownSystem;
+pub use self::transport::RedfishTransport;
+use crate::{
+    Bmc, BmcFault, BmcInfo, CallCost, CommandAnswer, Credentials, FaultClass, PowerCommand,
+    PowerReading,
+};
 
-/// How long after a command the power is read every few seconds at least.
+/// How long after a command the power is read at least every few seconds.
 const AFTER_COMMAND: Duration = Duration::from_secs(30);
 
-/// A BMC that speaks Redfish.
-pub struct Redfish {
-    caller: Caller,
-    vendor: Vendor,
+pub struct RedfishDriver {
+    client: RedfishClient,
+    vendor: RedfishVendor,
     /// The path that the address names.
-    given: Option<String>,
-    known: Mutex<Known>,
-    /// One command at a time.
-    turn: tokio::sync::Mutex<()>,
-    /// Since when the last command is under way, or its effect is looked for.
+    configured_system: Option<String>,
+    known: Mutex<KnownSystem>,
+    /// Held while a command runs.
+    command_lock: tokio::sync::Mutex<()>,
+    /// When the last command was sent. Used to tell readings that follow a command from ordinary
+    /// polls.
     commanded: Mutex<Option<Instant>>,
 }
 
-impl Redfish {
-    /// Speaks to the system that the address names, over this exchange, in the name of these.
+impl RedfishDriver {
+    /// Makes a driver for the system that the address names, over this transport, with these
+    /// credentials.
     ///
     /// # Errors
-    /// [`Class::Unsupported`]: the address is of another kind.
-    pub fn over(
-        exchange: Arc<dyn Exchange>,
-        address: &Address,
+    /// [`FaultClass::Unsupported`]: the address is not a Redfish address.
+    pub fn over_transport(
+        exchange: Arc<dyn RedfishTransport>,
+        address: &BmcAddress,
         credentials: Credentials,
-    ) -> Result<Self, Fault> {
-        let none = || Fault::harmless(Class::Unsupported, "the address is not Redfish's");
-        let origin = Origin::of(address).ok_or_else(none)?;
+    ) -> Result<Self, BmcFault> {
+        let none =
+            || BmcFault::without_effect(FaultClass::Unsupported, "the address is not Redfish's");
+        let origin = BmcOrigin::from_address(address).ok_or_else(none)?;
         let (vendor, given) = match address {
-            Address::Redfish { vendor, system, .. } => (*vendor, system.clone()),
-            Address::Ipmi { .. } | Address::Fence { .. } => return Err(none()),
+            BmcAddress::Redfish { vendor, system, .. } => (*vendor, system.clone()),
+            BmcAddress::Ipmi { .. } | BmcAddress::Fence { .. } => return Err(none()),
         };
-        // The exchange goes by the CA; a bundle can be larger than all else of a driver.
+        // Only the transport uses the CA; a bundle can be larger than the rest of a driver.
         let credentials = Credentials {
             ca: None,
             ..credentials
         };
         Ok(Self {
-            caller: Caller::new(exchange, origin, credentials),
+            client: RedfishClient::new(exchange, origin, credentials),
             vendor,
-            given,
+            configured_system: given,
             known: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
+            command_lock: tokio::sync::Mutex::default(),
             commanded: Mutex::default(),
         })
     }
 
-    async fn reading(&self, deadline: Deadline) -> Result<Reading, Fault> {
-        self.system(deadline).await?.reading()
+    async fn read_power_state(&self, deadline: Deadline) -> Result<PowerReading, BmcFault> {
+        self.read_system(deadline).await?.power_reading()
     }
 
-    async fn look(&self, deadline: Deadline) -> Result<About, Fault> {
+    async fn probe_device(&self, deadline: Deadline) -> Result<BmcInfo, BmcFault> {
         self.lock_known().info = None;
-        let system = self.system(deadline).await?;
-        let reading = system.reading()?;
+        let system = self.read_system(deadline).await?;
+        let reading = system.power_reading()?;
         let reset = self.known_reset(deadline).await?;
-        self.caller.origin.path(&reset.target)?;
-        Ok(About {
-            commands: reset.abilities.commands(reading),
-            ..system.about()
+        self.client.origin.path_at_origin(&reset.target)?;
+        Ok(BmcInfo {
+            commands: reset.abilities.supported_commands(reading),
+            ..system.describe_system()
         })
     }
 
-    /// Whether one reading follows the other because of a command.
-    fn is_commanded(&self) -> bool {
+    /// Whether readings follow each other quickly because of a command.
+    fn is_after_command(&self) -> bool {
         let commanded = self
             .commanded
             .lock()
@@ -122,37 +127,41 @@ impl Redfish {
         commanded.is_some_and(|at| at.elapsed() < AFTER_COMMAND)
     }
 
-    fn told<T>(&self, said: Result<T, Fault>) -> Result<T, Fault> {
-        said.map_err(|fault| self.caller.tell(fault))
+    fn redact_result<T>(&self, said: Result<T, BmcFault>) -> Result<T, BmcFault> {
+        said.map_err(|fault| self.client.redact_fault(fault))
     }
 }
 
-impl Bmc for Redfish {
-    fn read(&self, within: Duration) -> BoxFuture<'_, Result<Reading, Fault>> {
+impl Bmc for RedfishDriver {
+    fn read_power(&self, within: Duration) -> BoxFuture<'_, Result<PowerReading, BmcFault>> {
         let deadline = Deadline::after(within);
-        Box::pin(async move { self.told(self.reading(deadline).await) })
+        Box::pin(async move { self.redact_result(self.read_power_state(deadline).await) })
     }
 
-    fn send(&self, command: Command, within: Duration) -> BoxFuture<'_, Result<Answer, Fault>> {
+    fn send_command(
+        &self,
+        command: PowerCommand,
+        within: Duration,
+    ) -> BoxFuture<'_, Result<CommandAnswer, BmcFault>> {
         let deadline = Deadline::after(within);
         let mut commanded = self
             .commanded
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         *commanded = Some(Instant::now());
-        Box::pin(async move { self.told(self.command(command, deadline).await) })
+        Box::pin(async move { self.redact_result(self.run_command(command, deadline).await) })
     }
 
-    fn about(&self, within: Duration) -> BoxFuture<'_, Result<About, Fault>> {
+    fn describe_device(&self, within: Duration) -> BoxFuture<'_, Result<BmcInfo, BmcFault>> {
         let deadline = Deadline::after(within);
-        Box::pin(async move { self.told(self.look(deadline).await) })
+        Box::pin(async move { self.redact_result(self.probe_device(deadline).await) })
     }
 
-    fn cost(&self) -> Cost {
-        Cost::Request
+    fn call_cost(&self) -> CallCost {
+        CallCost::Request
     }
 
-    fn close(&self, within: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(self.caller.close(Deadline::after(within)))
+    fn close_session(&self, within: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(self.client.end_session(Deadline::after(within)))
     }
 }

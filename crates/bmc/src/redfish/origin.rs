@@ -1,57 +1,57 @@
-//! Where a BMC is, and what of its links stays there.
+//! The origin of a BMC, and the check that its links stay there.
 
 use std::fmt;
 
-use dogwatch_core::power::Address;
+use dogwatch_core::power::BmcAddress;
 use http::Uri;
 
-use crate::{Class, Fault};
+use crate::{BmcFault, FaultClass};
 
-/// Scheme, host and port: what the credentials are for.
+/// Scheme, host and port for which the credentials are valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct BmcOrigin {
     tls: bool,
-    /// In lower case, an IPv6 address in brackets.
+    /// In lower case; an IPv6 address in brackets.
     host: String,
     port: u16,
 }
 
-impl Origin {
-    /// Of a Redfish address; `None` for the other kinds.
-    pub(super) fn of(address: &Address) -> Option<Self> {
+impl BmcOrigin {
+    /// The origin of a Redfish address; `None` for other kinds of address.
+    pub(super) fn from_address(address: &BmcAddress) -> Option<Self> {
         match address {
-            Address::Redfish {
+            BmcAddress::Redfish {
                 tls, host, port, ..
             } => Some(Self {
                 tls: *tls,
-                host: bracketed(host),
+                host: bracket_ipv6(host),
                 port: *port,
             }),
-            Address::Ipmi { .. } | Address::Fence { .. } => None,
+            BmcAddress::Ipmi { .. } | BmcAddress::Fence { .. } => None,
         }
     }
 
-    /// Path and query of a link, if it does not lead elsewhere: whoever holds a BMC could otherwise have
-    /// the password sent to wherever they like.
+    /// Returns path and query of a link that stays at this origin. Otherwise, whoever controls a
+    /// BMC could have the password sent to any host.
     ///
     /// # Errors
-    /// [`Class::Contradiction`]: it leads to another origin, or is no link.
-    pub(super) fn path(&self, link: &str) -> Result<String, Fault> {
-        let uri = parse(link)?;
-        if !self.is_here(&uri) {
-            return Err(elsewhere(&uri));
+    /// [`FaultClass::Contradiction`]: the link leads to another origin, or is not a link.
+    pub(super) fn path_at_origin(&self, link: &str) -> Result<String, BmcFault> {
+        let uri = parse_link(link)?;
+        if !self.is_same_origin(&uri) {
+            return Err(foreign_origin_fault(&uri));
         }
-        Ok(path_of(&uri))
+        Ok(path_and_query(&uri))
     }
 
-    /// Path and query of a link, taken at this origin whatever host it names: BMCs that are addressed by
-    /// name tell where a new session is by their IP address.
-    pub(super) fn path_here(link: &str) -> Option<String> {
-        let uri = parse(link).ok()?;
-        Some(path_of(&uri))
+    /// Returns path and query of a link, whatever host it names: BMCs that are addressed by name
+    /// give the location of a new session with their IP address.
+    pub(super) fn path_ignoring_host(link: &str) -> Option<String> {
+        let uri = parse_link(link).ok()?;
+        Some(path_and_query(&uri))
     }
 
-    fn is_here(&self, uri: &Uri) -> bool {
+    fn is_same_origin(&self, uri: &Uri) -> bool {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return uri.scheme().is_none() && uri.authority().is_none();
         };
@@ -63,18 +63,22 @@ impl Origin {
             && !authority.as_str().contains('@')
     }
 
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.tls
+    }
+
     fn scheme(&self) -> &'static str {
         if self.tls { "https" } else { "http" }
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for BmcOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}:{}", self.scheme(), self.host, self.port)
     }
 }
 
-fn bracketed(host: &str) -> String {
+fn bracket_ipv6(host: &str) -> String {
     let host = host.to_ascii_lowercase();
     if host.contains(':') {
         return format!("[{host}]");
@@ -86,33 +90,35 @@ fn default_port(scheme: &str) -> u16 {
     if scheme == "http" { 80 } else { 443 }
 }
 
-fn parse(link: &str) -> Result<Uri, Fault> {
+fn parse_link(link: &str) -> Result<Uri, BmcFault> {
     let is_path = link.starts_with('/') && !link.starts_with("//");
     let uri = link.parse::<Uri>().ok();
     let uri = uri.filter(|uri| is_path || uri.scheme().is_some());
-    uri.ok_or_else(|| Fault::harmless(Class::Contradiction, "it names a link that is none"))
+    uri.ok_or_else(|| {
+        BmcFault::without_effect(FaultClass::Contradiction, "it names a link that is none")
+    })
 }
 
-fn path_of(uri: &Uri) -> String {
+fn path_and_query(uri: &Uri) -> String {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     path.to_owned()
 }
 
-fn elsewhere(uri: &Uri) -> Fault {
+fn foreign_origin_fault(uri: &Uri) -> BmcFault {
     let host = uri.host().unwrap_or_default();
     let scheme = uri.scheme_str().unwrap_or_default();
     let message = format!("it links to another origin ({scheme}://{host}), which is not followed");
-    Fault::harmless(Class::Contradiction, message)
+    BmcFault::without_effect(FaultClass::Contradiction, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn origin(host: &str) -> Origin {
-        Origin {
+    fn origin(host: &str) -> BmcOrigin {
+        BmcOrigin {
             tls: true,
-            host: bracketed(host),
+            host: bracket_ipv6(host),
             port: 443,
         }
     }
@@ -137,7 +143,7 @@ mod tests {
             ("/a b", None),
             ("/a\r\nb", None),
         ] {
-            assert_eq!(here.path(link).ok().as_deref(), path, "{link}");
+            assert_eq!(here.path_at_origin(link).ok().as_deref(), path, "{link}");
         }
     }
 
@@ -145,6 +151,9 @@ mod tests {
     fn an_ipv6_address_stands_in_brackets() {
         let here = origin("fd00::1");
         assert_eq!(here.to_string(), "https://[fd00::1]:443");
-        assert_eq!(here.path("https://[fd00::1]/a"), Ok("/a".to_owned()));
+        assert_eq!(
+            here.path_at_origin("https://[fd00::1]/a"),
+            Ok("/a".to_owned())
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! An answer of a BMC, and what its status means.
+//! A BMC's answer, and what its status means.
 
 use std::time::Duration;
 
@@ -9,29 +9,28 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::error::Category;
 
-use crate::{Class, Fault};
+use crate::{BmcFault, FaultClass};
 
-/// A whole answer.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct RedfishReply {
     pub(super) status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
-    /// `GET /redfish/v1/Systems/1`, for sentences.
+    /// `GET /redfish/v1/Systems/1`, for messages.
     asked: String,
-    /// Where it was found in the end.
+    /// The path that answered, perhaps after a redirect.
     pub(super) path: String,
 }
 
-/// The longest body of which every value is taken.
-const LONGEST_WORDS: usize = 64 << 10;
+/// The longest body, in bytes, that is parsed as untyped JSON.
+const JSON_BODY_LIMIT: usize = 64 << 10;
 
 /// Extended errors (DSP0266 §8.6), and the older spelling of their id.
-const IDS: [&str; 2] = ["MessageId", "MessageID"];
+const MESSAGE_ID_NAMES: [&str; 2] = ["MessageId", "MessageID"];
 
-/// The ends of message ids that say that the BMC does not know this reset type.
-/// Source: DMTF Base registry.
-const UNSUPPORTED: [&str; 7] = [
+/// Suffixes of message ids that mean that the BMC does not know this reset type. Source: DMTF Base
+/// registry.
+const UNSUPPORTED_MESSAGE_IDS: [&str; 7] = [
     "ActionNotSupported",
     "ActionParameterNotSupported",
     "ActionParameterUnknown",
@@ -41,7 +40,7 @@ const UNSUPPORTED: [&str; 7] = [
     "PropertyValueNotInList",
 ];
 
-impl Reply {
+impl RedfishReply {
     pub(super) fn new(response: Response<Bytes>, asked: String, path: String) -> Self {
         let (head, body) = response.into_parts();
         Self {
@@ -53,115 +52,122 @@ impl Reply {
         }
     }
 
-    /// A header as text.
     pub(super) fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The document of a 200.
+    /// Parses the document of an answer with status 200.
     ///
     /// # Errors
-    /// The status' class; [`Class::Contradiction`] where the document is not whole.
-    pub(super) fn document<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+    /// The status' class; [`FaultClass::Contradiction`] if the document is not complete.
+    pub(super) fn parse_document<T: DeserializeOwned>(&self) -> Result<T, BmcFault> {
         if self.status != StatusCode::OK {
-            return Err(self.fault());
+            return Err(self.to_fault());
         }
         serde_json::from_slice(&self.body).map_err(|error| {
-            let message = format!("{}: {}", self.asked, odd(&error));
-            Fault::harmless(Class::Contradiction, message)
+            let message = format!("{}: {}", self.asked, json_error_text(&error));
+            BmcFault::without_effect(FaultClass::Contradiction, message)
         })
     }
 
-    /// The body as JSON, whatever the status: an error's words, or a task. A value in memory takes sixteen times
-    /// its text, so that what is longer than either ever is counts as none.
-    pub(super) fn json(&self) -> Option<Value> {
-        let body = Some(&self.body).filter(|body| body.len() <= LONGEST_WORDS);
+    /// The body as JSON, whatever the status: an error message, or a task. A parsed value takes
+    /// sixteen times the memory of its text, so a body that is longer than either ever is counts as
+    /// none.
+    pub(super) fn body_json(&self) -> Option<Value> {
+        let body = Some(&self.body).filter(|body| body.len() <= JSON_BODY_LIMIT);
         body.and_then(|body| serde_json::from_slice(body).ok())
     }
 
-    /// How long the BMC asks us to wait.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let seconds = self.header(RETRY_AFTER)?.trim().parse().ok()?;
         Some(Duration::from_secs(seconds))
     }
 
-    /// Whether the session or the password was not accepted. HPE says 401 or 403 with `NoValidSession`.
+    /// Whether the session or the password was refused. HPE answers 401 or 403 with
+    /// `NoValidSession`.
     pub(super) fn is_unauthorized(&self) -> bool {
-        let no_session = || self.ids().iter().any(|id| id.ends_with("NoValidSession"));
+        let no_session = || {
+            self.message_ids()
+                .iter()
+                .any(|id| id.ends_with("NoValidSession"))
+        };
         self.status == StatusCode::UNAUTHORIZED
             || self.status == StatusCode::FORBIDDEN && no_session()
     }
 
-    /// Whether there was no room for one session more.
+    /// Whether the BMC has no room for another session.
     pub(super) fn is_out_of_sessions(&self) -> bool {
-        let ids = self.ids();
+        let ids = self.message_ids();
         ids.iter().any(|id| id.ends_with("SessionLimitExceeded"))
     }
 
-    /// Whether it says that it does not know what was asked for.
+    /// Whether the BMC says that it does not support the request.
     pub(super) fn is_unsupported(&self) -> bool {
-        let says_so = |id: &String| UNSUPPORTED.iter().any(|end| id.ends_with(end));
+        let says_so = |id: &String| UNSUPPORTED_MESSAGE_IDS.iter().any(|end| id.ends_with(end));
         let unknown = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
-        unknown.contains(&self.status) || self.ids().iter().any(says_so)
+        unknown.contains(&self.status) || self.message_ids().iter().any(says_so)
     }
 
-    /// What this answer is, where another one was wanted. Of a command: a server that failed may have run
-    /// it, one that refused has not.
-    pub(super) fn fault(&self) -> Fault {
-        Fault {
-            class: self.class(),
-            message: self.sentence(),
+    /// Converts an unexpected answer into a fault. For commands: a server error may mean that the
+    /// command has run; a refusal means that it has not.
+    pub(super) fn to_fault(&self) -> BmcFault {
+        BmcFault {
+            class: self.fault_class(),
+            message: self.fault_message(),
             may_have_run: self.status.is_server_error() && !self.is_own_refusal(),
         }
     }
 
-    /// Redfish's own "not now" and "cannot": a gateway in front of it says neither so.
+    /// Whether the BMC itself answered "not now" or "cannot". A gateway in front of it sends
+    /// neither.
     fn is_own_refusal(&self) -> bool {
         let busy = self.status == StatusCode::SERVICE_UNAVAILABLE;
-        let said = self.retry_after().is_some() || !self.ids().is_empty();
+        let said = self.retry_after().is_some() || !self.message_ids().is_empty();
         self.status == StatusCode::NOT_IMPLEMENTED || busy && said
     }
 
-    fn class(&self) -> Class {
+    fn fault_class(&self) -> FaultClass {
         match self.status {
-            StatusCode::UNAUTHORIZED => Class::WrongCredentials,
-            StatusCode::NOT_FOUND | StatusCode::GONE => Class::NoSuchSystem,
-            _ if self.is_unsupported() => Class::Unsupported,
-            status if status.is_client_error() || status.is_server_error() => Class::Refused,
-            _ => Class::Contradiction,
+            StatusCode::UNAUTHORIZED => FaultClass::WrongCredentials,
+            StatusCode::NOT_FOUND | StatusCode::GONE => FaultClass::NoSuchSystem,
+            _ if self.is_unsupported() => FaultClass::Unsupported,
+            status if status.is_client_error() || status.is_server_error() => FaultClass::Refused,
+            _ => FaultClass::Contradiction,
         }
     }
 
-    fn sentence(&self) -> String {
+    fn fault_message(&self) -> String {
         let Self { asked, status, .. } = self;
         let wait = self.retry_after();
         let wait = wait.map(|wait| format!(", and asks to wait {} s", wait.as_secs()));
-        let words = self.words().map(|words| format!(": {words}"));
+        let words = self.error_message().map(|words| format!(": {words}"));
         let (wait, words) = (wait.unwrap_or_default(), words.unwrap_or_default());
         format!("{asked}: the BMC answered {}{wait}{words}", status.as_u16())
     }
 
     /// The first message of an extended error, or its id.
-    fn words(&self) -> Option<String> {
-        let json = self.json()?;
+    fn error_message(&self) -> Option<String> {
+        let json = self.body_json()?;
         let error = json.get("error")?;
-        let info = error.get("@Message.ExtendedInfo").and_then(first);
-        let info = info.and_then(|info| text(info, "Message").or_else(|| id_of(info)));
-        info.or_else(|| text(error, "message"))
+        let info = error.get("@Message.ExtendedInfo").and_then(first_info);
+        let info =
+            info.and_then(|info| string_member(info, "Message").or_else(|| message_id(info)));
+        info.or_else(|| string_member(error, "message"))
     }
 
-    fn ids(&self) -> Vec<String> {
-        let json = self.json();
+    fn message_ids(&self) -> Vec<String> {
+        let json = self.body_json();
         let error = json.as_ref().and_then(|json| json.get("error"));
         let infos = error.and_then(|error| error.get("@Message.ExtendedInfo"));
         let infos = infos.and_then(Value::as_array).into_iter().flatten();
-        let code = error.and_then(|error| text(error, "code"));
-        infos.filter_map(id_of).chain(code).collect()
+        let code = error.and_then(|error| string_member(error, "code"));
+        infos.filter_map(message_id).chain(code).collect()
     }
 }
 
-/// What is wrong with a document, without where: half a document ends elsewhere each time.
-fn odd(error: &serde_json::Error) -> &'static str {
+/// The kind of JSON error without its position: a truncated document ends at another position each
+/// time.
+fn json_error_text(error: &serde_json::Error) -> &'static str {
     match error.classify() {
         Category::Eof | Category::Io => "half a document",
         Category::Syntax => "no JSON",
@@ -169,14 +175,16 @@ fn odd(error: &serde_json::Error) -> &'static str {
     }
 }
 
-fn first(infos: &Value) -> Option<&Value> {
+fn first_info(infos: &Value) -> Option<&Value> {
     infos.as_array().map_or(Some(infos), |infos| infos.first())
 }
 
-fn id_of(info: &Value) -> Option<String> {
-    IDS.iter().find_map(|name| text(info, name))
+fn message_id(info: &Value) -> Option<String> {
+    MESSAGE_ID_NAMES
+        .iter()
+        .find_map(|name| string_member(info, name))
 }
 
-fn text(value: &Value, name: &str) -> Option<String> {
+fn string_member(value: &Value, name: &str) -> Option<String> {
     value.get(name)?.as_str().map(ToOwned::to_owned)
 }

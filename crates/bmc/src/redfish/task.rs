@@ -1,4 +1,4 @@
-//! A command that the BMC works on after it has answered: 202, and where to ask (DSP0266 §11).
+//! Waits for commands that the BMC completes after its 202 answer (DSP0266 §11).
 
 use std::time::Duration;
 
@@ -6,104 +6,104 @@ use http::StatusCode;
 use http::header::LOCATION;
 use serde_json::Value;
 
-use super::ask::Ask;
-use super::caller::Caller;
+use super::client::RedfishClient;
 use super::deadline::Deadline;
 use super::document::task_state;
-use super::reply::Reply;
-use crate::{Answer, Class, Fault};
+use super::reply::RedfishReply;
+use super::request::RedfishRequest;
+use crate::{BmcFault, CommandAnswer, FaultClass};
 
-/// How long the first wait is; doubled each time.
+/// The first wait between two polls; doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// How a task stands.
 #[derive(Debug, PartialEq, Eq)]
-enum Progress {
+enum TaskProgress {
     Done,
     Under,
     Forgotten,
     Failed(String),
 }
 
-/// Waits until what the BMC accepted has ended. `reply` is its answer to the command. An answer that leads to no
-/// task, or to one that the BMC does not know any more, is an answer all the same: nothing is gained by sending
-/// the command again.
+/// Waits until an accepted command has ended. `reply` is the BMC's answer to the command. If it
+/// names no task, or one that the BMC no longer knows, the command still counts as accepted: to
+/// send it again would gain nothing.
 ///
 /// # Errors
-/// The task failed; or nobody knows how it ends, the deadline among it.
-pub(super) async fn finish(
-    caller: &Caller,
-    reply: &Reply,
+/// The task failed, or its end is unknown, for instance because the deadline passed.
+pub(super) async fn wait_for_task(
+    caller: &RedfishClient,
+    reply: &RedfishReply,
     deadline: Deadline,
-) -> Result<Answer, Fault> {
-    let mut progress = progress(reply)?;
+) -> Result<CommandAnswer, BmcFault> {
+    let mut progress = parse_task_progress(reply)?;
     let mut wait = FIRST_WAIT;
-    let monitor = monitor(reply);
+    let monitor = task_monitor_link(reply);
     loop {
         match progress {
-            Progress::Done => return Ok(Answer::Accepted),
-            Progress::Forgotten => return Ok(Answer::AcceptedWithoutTask),
-            Progress::Failed(how) => {
+            TaskProgress::Done => return Ok(CommandAnswer::Accepted),
+            TaskProgress::Forgotten => return Ok(CommandAnswer::AcceptedWithoutTask),
+            TaskProgress::Failed(how) => {
                 let message = format!("the BMC's task for it ended as {how}");
-                return Err(Fault::harmless(Class::Refused, message));
+                return Err(BmcFault::without_effect(FaultClass::Refused, message));
             }
-            Progress::Under => {}
+            TaskProgress::Under => {}
         }
         let path = monitor
             .as_deref()
-            .and_then(|link| caller.origin.path(link).ok());
+            .and_then(|link| caller.origin.path_at_origin(link).ok());
         let Some(path) = path else {
-            return Ok(Answer::AcceptedWithoutTask);
+            return Ok(CommandAnswer::AcceptedWithoutTask);
         };
-        pause(wait, deadline).await?;
+        wait_before_poll(wait, deadline).await?;
         wait = (wait * 2).min(LONGEST_WAIT);
         let reply = caller
-            .get(&Ask::get(path), deadline)
+            .get_with_retry(&RedfishRequest::get(path), deadline)
             .await
-            .map_err(unknown)?;
-        progress = self::progress(&reply)?;
+            .map_err(mark_unknown_end)?;
+        progress = self::parse_task_progress(&reply)?;
     }
 }
 
-async fn pause(wait: Duration, deadline: Deadline) -> Result<(), Fault> {
-    let slept = deadline.bound(tokio::time::sleep(wait)).await;
+async fn wait_before_poll(wait: Duration, deadline: Deadline) -> Result<(), BmcFault> {
+    let slept = deadline.bound_by_deadline(tokio::time::sleep(wait)).await;
     slept.map_err(|fault| {
-        unknown(Fault {
+        mark_unknown_end(BmcFault {
             message: format!("the BMC's task for it did not end: {}", fault.message),
             ..fault
         })
     })
 }
 
-/// Of an answer to the command, or to a question about its task: once the task has ended, that is the
-/// command's own answer. A BMC that is busy is asked again.
-fn progress(reply: &Reply) -> Result<Progress, Fault> {
+/// Reads the answer to the command, or to a poll of its task monitor. When the task has ended, the
+/// monitor gives the command's own answer. A BMC that is busy is polled again.
+fn parse_task_progress(reply: &RedfishReply) -> Result<TaskProgress, BmcFault> {
     match reply.status {
-        StatusCode::NOT_FOUND | StatusCode::GONE => Ok(Progress::Forgotten),
-        status if status.is_server_error() => Ok(Progress::Under),
-        status if status.is_success() => Ok(of_document(reply)),
-        _ => Err(reply.fault()),
+        StatusCode::NOT_FOUND | StatusCode::GONE => Ok(TaskProgress::Forgotten),
+        status if status.is_server_error() => Ok(TaskProgress::Under),
+        status if status.is_success() => Ok(progress_of_document(reply)),
+        _ => Err(reply.to_fault()),
     }
 }
 
-fn of_document(reply: &Reply) -> Progress {
-    let document = reply.json().unwrap_or_default();
+fn progress_of_document(reply: &RedfishReply) -> TaskProgress {
+    let document = reply.body_json().unwrap_or_default();
     match task_state(&document) {
-        Some("Completed") => Progress::Done,
-        Some(state @ ("Exception" | "Killed" | "Cancelled")) => Progress::Failed(state.to_owned()),
-        Some(_) => Progress::Under,
-        None if reply.status == StatusCode::ACCEPTED => Progress::Under,
-        None => Progress::Done,
+        Some("Completed") => TaskProgress::Done,
+        Some(state @ ("Exception" | "Killed" | "Cancelled")) => {
+            TaskProgress::Failed(state.to_owned())
+        }
+        Some(_) => TaskProgress::Under,
+        None if reply.status == StatusCode::ACCEPTED => TaskProgress::Under,
+        None => TaskProgress::Done,
     }
 }
 
-/// Where to ask: `Location`, else the task itself.
-fn monitor(reply: &Reply) -> Option<String> {
+/// The link to poll: `Location`, otherwise the task itself.
+fn task_monitor_link(reply: &RedfishReply) -> Option<String> {
     let location = reply.header(LOCATION).map(ToOwned::to_owned);
     let itself = || {
-        let document = reply.json()?;
+        let document = reply.body_json()?;
         task_state(&document)?;
         let id = document.get("@odata.id").and_then(Value::as_str);
         id.map(ToOwned::to_owned)
@@ -111,8 +111,8 @@ fn monitor(reply: &Reply) -> Option<String> {
     location.or_else(itself)
 }
 
-fn unknown(fault: Fault) -> Fault {
-    Fault {
+fn mark_unknown_end(fault: BmcFault) -> BmcFault {
+    BmcFault {
         may_have_run: true,
         ..fault
     }

@@ -1,8 +1,8 @@
-//! What became of a command.
+//! Results of commands.
 
 use std::time::Duration;
 
-use dogwatch_bmc::{Answer, Bmc, Class, Command, Fault, Reading};
+use dogwatch_bmc::{Bmc, BmcFault, CommandAnswer, FaultClass, PowerCommand, PowerReading};
 use futures::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ const RESET: &str = "POST /redfish/v1/Systems/System.Embedded.1/Actions/Computer
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_of_what_is_there_already_is_no_fault() {
-    use Command::{Off, On, SoftOff};
+    use PowerCommand::{Off, On, SoftOff};
     for refusal in [
         error(
             400,
@@ -42,9 +42,9 @@ async fn a_refusal_of_what_is_there_already_is_no_fault() {
             let bmc = Stub::plain();
             bmc.system(|system| system["PowerState"] = power.into());
             bmc.instead(RESET, [refusal.clone()]);
-            let sent = bmc.driver().send(command, WITHIN).await;
+            let sent = bmc.driver().send_command(command, WITHIN).await;
             assert_eq!(
-                sent == Ok(Answer::AlreadyThere),
+                sent == Ok(CommandAnswer::AlreadyThere),
                 is_there,
                 "{command} {power}: {sent:?}"
             );
@@ -58,52 +58,55 @@ async fn a_refusal_of_what_is_there_already_is_no_fault() {
 async fn a_refusal_that_no_reading_explains_stays_one() {
     let bmc = Stub::plain();
     let driver = bmc.driver();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.system(|system| system["PowerState"] = "Off".into());
     bmc.instead(RESET, [status(409)])
         .instead(SYSTEM, [status(500)]);
     let fault = driver
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("not read");
-    assert_eq!((fault.class, fault.may_have_run), (Class::Refused, false));
+    assert_eq!(
+        (fault.class, fault.may_have_run),
+        (FaultClass::Refused, false)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_command_says_whether_it_may_still_run() {
-    let late = Fault::unknown_end(Class::TimedOut, "late");
-    let dead = Fault::harmless(Class::Unreachable, "refused");
+    let late = BmcFault::with_unknown_effect(FaultClass::TimedOut, "late");
+    let dead = BmcFault::without_effect(FaultClass::Unreachable, "refused");
     let busy = error(503, "Base.1.0.ServiceTemporarilyUnavailable", "busy");
     let wait = with_header(status(503), "retry-after", "7");
     let redirect = with_header(status(307), "location", "https://other.example/x");
     for (answer, class, may_have_run) in [
-        (status(400), Class::Refused, false),
+        (status(400), FaultClass::Refused, false),
         (
             error(400, "Base.1.0.ActionParameterUnknown", "x"),
-            Class::Unsupported,
+            FaultClass::Unsupported,
             false,
         ),
-        (status(403), Class::Refused, false),
-        (status(404), Class::NoSuchSystem, false),
-        (status(405), Class::Unsupported, false),
-        (status(429), Class::Refused, false),
-        (status(501), Class::Unsupported, false),
-        (redirect, Class::Contradiction, false),
-        (busy, Class::Refused, false),
-        (wait, Class::Refused, false),
-        (status(500), Class::Refused, true),
-        (status(502), Class::Refused, true),
-        (status(503), Class::Refused, true),
-        (status(504), Class::Refused, true),
-        (Step::Hangs, Class::TimedOut, true),
-        (Step::Fails(late), Class::TimedOut, true),
-        (Step::Fails(dead), Class::Unreachable, false),
+        (status(403), FaultClass::Refused, false),
+        (status(404), FaultClass::NoSuchSystem, false),
+        (status(405), FaultClass::Unsupported, false),
+        (status(429), FaultClass::Refused, false),
+        (status(501), FaultClass::Unsupported, false),
+        (redirect, FaultClass::Contradiction, false),
+        (busy, FaultClass::Refused, false),
+        (wait, FaultClass::Refused, false),
+        (status(500), FaultClass::Refused, true),
+        (status(502), FaultClass::Refused, true),
+        (status(503), FaultClass::Refused, true),
+        (status(504), FaultClass::Refused, true),
+        (Step::Hangs, FaultClass::TimedOut, true),
+        (Step::Fails(late), FaultClass::TimedOut, true),
+        (Step::Fails(dead), FaultClass::Unreachable, false),
     ] {
         let bmc = Stub::plain();
         bmc.instead(RESET, [answer]);
         let fault = bmc
             .driver()
-            .send(Command::Off, WITHIN)
+            .send_command(PowerCommand::Off, WITHIN)
             .await
             .expect_err("a fault");
         assert_eq!(
@@ -121,7 +124,7 @@ async fn a_busy_bmc_names_its_time() {
     bmc.instead(RESET, [with_header(status(503), "retry-after", "7")]);
     let fault = bmc
         .driver()
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("busy");
     assert!(
@@ -141,13 +144,16 @@ async fn a_fault_before_the_command_has_run_nothing() {
         for step in [
             Step::Hangs,
             status(500),
-            Step::Fails(Fault::unknown_end(Class::Refused, "half an answer")),
+            Step::Fails(BmcFault::with_unknown_effect(
+                FaultClass::Refused,
+                "half an answer",
+            )),
         ] {
             let bmc = Stub::plain();
             bmc.instead(request, [step]);
             let fault = bmc
                 .driver()
-                .send(Command::Off, WITHIN)
+                .send_command(PowerCommand::Off, WITHIN)
                 .await
                 .expect_err(request);
             assert!(!fault.may_have_run, "{request}: {fault}");
@@ -160,10 +166,15 @@ async fn a_fault_before_the_command_has_run_nothing() {
 async fn commands_go_out_one_after_the_other() {
     let bmc = Stub::plain();
     let driver = bmc.driver();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.lock().most_under_way = 0;
-    let commands = [Command::Off, Command::On, Command::Off, Command::On];
-    join_all(commands.map(|command| driver.send(command, WITHIN))).await;
+    let commands = [
+        PowerCommand::Off,
+        PowerCommand::On,
+        PowerCommand::Off,
+        PowerCommand::On,
+    ];
+    join_all(commands.map(|command| driver.send_command(command, WITHIN))).await;
     assert_eq!(bmc.lock().most_under_way, 1);
 }
 
@@ -171,19 +182,20 @@ async fn commands_go_out_one_after_the_other() {
 async fn a_command_that_waits_for_another_ends_in_its_own_time_and_has_not_run() {
     let bmc = Stub::plain();
     let driver = bmc.driver();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.instead(RESET, [Step::Hangs]);
     let short = Duration::from_secs(3);
     let start = Instant::now();
     let waits = async {
-        let sent = driver.send(Command::On, short).await;
+        let sent = driver.send_command(PowerCommand::On, short).await;
         (sent.expect_err("waits"), start.elapsed())
     };
-    let (first, (second, took)) = futures::join!(driver.send(Command::Off, WITHIN), waits);
+    let (first, (second, took)) =
+        futures::join!(driver.send_command(PowerCommand::Off, WITHIN), waits);
     assert!(first.expect_err("hangs").may_have_run);
     assert_eq!(
         (second.class, second.may_have_run, took),
-        (Class::TimedOut, false, short)
+        (FaultClass::TimedOut, false, short)
     );
 }
 
@@ -191,15 +203,16 @@ async fn a_command_that_waits_for_another_ends_in_its_own_time_and_has_not_run()
 async fn a_reading_does_not_wait_for_a_command() {
     let bmc = Stub::plain();
     let driver = bmc.driver();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.instead(RESET, [Step::Hangs]);
     let start = Instant::now();
     let reads = async {
-        let reading = driver.read(WITHIN).await;
+        let reading = driver.read_power(WITHIN).await;
         (reading, start.elapsed())
     };
-    let (_, (reading, took)) = futures::join!(driver.send(Command::Off, WITHIN), reads);
-    assert_eq!((reading, took), (Ok(Reading::On), Duration::ZERO));
+    let (_, (reading, took)) =
+        futures::join!(driver.send_command(PowerCommand::Off, WITHIN), reads);
+    assert_eq!((reading, took), (Ok(PowerReading::On), Duration::ZERO));
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,8 +221,8 @@ async fn a_version_is_named_where_the_bmc_wants_one_and_once() {
         let bmc = Stub::plain();
         bmc.instead(RESET, [status(wants)]);
         assert_eq!(
-            bmc.driver().send(Command::Off, WITHIN).await,
-            Ok(Answer::Accepted)
+            bmc.driver().send_command(PowerCommand::Off, WITHIN).await,
+            Ok(CommandAnswer::Accepted)
         );
         assert_eq!(bmc.lock().versions, [Some("W/\"gen-18\"".to_owned())]);
     }
@@ -217,19 +230,22 @@ async fn a_version_is_named_where_the_bmc_wants_one_and_once() {
     bmc.instead(RESET, [status(412), status(412)]);
     let fault = bmc
         .driver()
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("never right");
-    assert_eq!((fault.class, fault.may_have_run), (Class::Refused, false));
+    assert_eq!(
+        (fault.class, fault.may_have_run),
+        (FaultClass::Refused, false)
+    );
     let bmc = Stub::plain();
     bmc.system(|system| system["@odata.etag"] = Value::Null);
     bmc.instead(RESET, [status(428)]);
     let fault = bmc
         .driver()
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("has none");
-    assert_eq!(fault.class, Class::Refused);
+    assert_eq!(fault.class, FaultClass::Refused);
     assert_eq!(bmc.power(), "On");
 }
 
@@ -238,14 +254,17 @@ async fn a_system_without_a_reset_action_cannot_be_told() {
     let bmc = Stub::plain();
     bmc.system(|system| system["Actions"] = Value::Null);
     let driver = bmc.driver();
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     for fault in [
-        driver.about(WITHIN).await.expect_err("about"),
-        driver.send(Command::Off, WITHIN).await.expect_err("off"),
+        driver.describe_device(WITHIN).await.expect_err("about"),
+        driver
+            .send_command(PowerCommand::Off, WITHIN)
+            .await
+            .expect_err("off"),
     ] {
         assert_eq!(
             (fault.class, fault.may_have_run),
-            (Class::Unsupported, false)
+            (FaultClass::Unsupported, false)
         );
     }
 }
@@ -254,20 +273,27 @@ async fn a_system_without_a_reset_action_cannot_be_told() {
 async fn a_check_fails_where_the_power_cannot_be_told() {
     let bmc = Stub::plain();
     bmc.system(|system| system["PowerState"] = Value::Null);
-    let fault = bmc.driver().about(WITHIN).await.expect_err("no state");
-    assert_eq!(fault.class, Class::Contradiction);
+    let fault = bmc
+        .driver()
+        .describe_device(WITHIN)
+        .await
+        .expect_err("no state");
+    assert_eq!(fault.class, FaultClass::Contradiction);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_action_that_has_moved_is_found_anew() {
     let bmc = Stub::plain();
     let driver = bmc.driver();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.instead(RESET, [status(404)]);
-    driver.send(Command::Off, WITHIN).await.expect_err("moved");
+    driver
+        .send_command(PowerCommand::Off, WITHIN)
+        .await
+        .expect_err("moved");
     assert_eq!(
-        driver.send(Command::Off, WITHIN).await,
-        Ok(Answer::Accepted)
+        driver.send_command(PowerCommand::Off, WITHIN).await,
+        Ok(CommandAnswer::Accepted)
     );
     assert_eq!(bmc.power(), "Off");
 }

@@ -1,6 +1,6 @@
-//! Which system, where its links lead, and what its power is.
+//! Finding the system, links, and the power state.
 
-use dogwatch_bmc::{Bmc, Class, Command, Fault, Reading};
+use dogwatch_bmc::{Bmc, BmcFault, FaultClass, PowerCommand, PowerReading};
 use serde_json::{Value, json};
 
 use crate::stub::{Step, Stub, WITHIN, document, status, with_header};
@@ -42,8 +42,11 @@ async fn only_the_only_system_is_taken_without_a_name() {
     ] {
         let bmc = Stub::plain();
         bmc.instead(SYSTEMS, [document(systems)]);
-        let fault = bmc.driver().read(WITHIN).await.expect_err("not one");
-        assert_eq!(fault, Fault::harmless(Class::NoSuchSystem, sentence));
+        let fault = bmc.driver().read_power(WITHIN).await.expect_err("not one");
+        assert_eq!(
+            fault,
+            BmcFault::without_effect(FaultClass::NoSuchSystem, sentence)
+        );
     }
 }
 
@@ -58,34 +61,41 @@ async fn the_named_system_is_taken_of_many_and_no_other() {
     let other = bmc.driver_at("redfish://bmc.example/redfish/v1/Systems/System.Embedded.1");
     let second = bmc.driver_at("redfish://bmc.example/redfish/v1/Systems/2");
     let third = bmc.driver_at("redfish://bmc.example/redfish/v1/Systems/3");
-    // Which of the two `system` has changed does not matter: they differ.
-    let read = [other.read(WITHIN).await, second.read(WITHIN).await];
+    // Either one of the two may have changed; they differ.
+    let read = [
+        other.read_power(WITHIN).await,
+        second.read_power(WITHIN).await,
+    ];
     assert!(
-        read.contains(&Ok(Reading::On)) && read.contains(&Ok(Reading::Off)),
+        read.contains(&Ok(PowerReading::On)) && read.contains(&Ok(PowerReading::Off)),
         "{read:?}"
     );
-    let fault = third.read(WITHIN).await.expect_err("no third");
-    assert_eq!(fault.class, Class::NoSuchSystem);
+    let fault = third.read_power(WITHIN).await.expect_err("no third");
+    assert_eq!(fault.class, FaultClass::NoSuchSystem);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_system_has_no_power_to_read() {
     let bmc = Stub::plain();
     bmc.system(|system| system["@odata.type"] = "#Chassis.v1_0_0.Chassis".into());
-    let fault = bmc.driver().read(WITHIN).await.expect_err("a chassis");
-    assert_eq!(fault.class, Class::NoSuchSystem);
+    let fault = bmc
+        .driver()
+        .read_power(WITHIN)
+        .await
+        .expect_err("a chassis");
+    assert_eq!(fault.class, FaultClass::NoSuchSystem);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_system_that_has_moved_is_found_anew() {
     let bmc = Stub::plain();
     let driver = bmc.driver();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.instead(SYSTEM, [status(404)]);
-    let fault = driver.read(WITHIN).await.expect_err("gone");
-    assert_eq!(fault.class, Class::NoSuchSystem);
+    let fault = driver.read_power(WITHIN).await.expect_err("gone");
+    assert_eq!(fault.class, FaultClass::NoSuchSystem);
     bmc.asked();
-    driver.read(WITHIN).await.expect("found anew");
+    driver.read_power(WITHIN).await.expect("found anew");
     assert_eq!(bmc.asked(), [SYSTEMS, SYSTEM]);
 }
 
@@ -121,10 +131,10 @@ async fn no_link_and_no_redirect_to_another_origin_is_followed() {
     ] {
         let bmc = Stub::plain();
         bmc.instead(request, [step]);
-        let fault = bmc.driver().read(WITHIN).await.expect_err(request);
+        let fault = bmc.driver().read_power(WITHIN).await.expect_err(request);
         assert_eq!(
             (fault.class, fault.may_have_run),
-            (Class::Contradiction, false),
+            (FaultClass::Contradiction, false),
             "{fault}"
         );
     }
@@ -133,20 +143,23 @@ async fn no_link_and_no_redirect_to_another_origin_is_followed() {
         system["Actions"]["#ComputerSystem.Reset"]["target"] = elsewhere.into();
     });
     let driver = bmc.driver();
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     for fault in [
-        driver.send(Command::Off, WITHIN).await.expect_err("off"),
-        driver.about(WITHIN).await.expect_err("about"),
+        driver
+            .send_command(PowerCommand::Off, WITHIN)
+            .await
+            .expect_err("off"),
+        driver.describe_device(WITHIN).await.expect_err("about"),
     ] {
         assert_eq!(
             (fault.class, fault.may_have_run),
-            (Class::Contradiction, false),
+            (FaultClass::Contradiction, false),
             "{fault}"
         );
     }
 }
 
-/// HPE's and Supermicro's.
+/// HPE and Supermicro BMCs.
 #[tokio::test(start_paused = true)]
 async fn a_slash_too_many_or_too_few_is_put_right_once() {
     let bmc = Stub::of(include_str!("fixtures/hpe.json"));
@@ -159,9 +172,9 @@ async fn a_slash_too_many_or_too_few_is_put_right_once() {
         )],
     );
     let driver = bmc.driver_at("ilo5-redfish://bmc.example/redfish/v1/Systems/1");
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     bmc.asked();
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(bmc.asked(), ["GET /redfish/v1/Systems/1/"]);
     let circle = |path: &str| with_header(status(301), "location", path);
     bmc.instead(
@@ -172,19 +185,19 @@ async fn a_slash_too_many_or_too_few_is_put_right_once() {
         "GET /redfish/v1/Systems/1",
         [circle("/redfish/v1/Systems/1/")],
     );
-    let fault = driver.read(WITHIN).await.expect_err("a circle");
-    assert_eq!(fault.class, Class::Contradiction);
+    let fault = driver.read_power(WITHIN).await.expect_err("a circle");
+    assert_eq!(fault.class, FaultClass::Contradiction);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_word_off_is_off() {
-    let contradiction = Err(Class::Contradiction);
+    let contradiction = Err(FaultClass::Contradiction);
     for (state, reading) in [
-        (json!("On"), Ok(Reading::On)),
-        (json!("Off"), Ok(Reading::Off)),
-        (json!("PoweringOn"), Ok(Reading::PoweringOn)),
-        (json!("PoweringOff"), Ok(Reading::PoweringOff)),
-        (json!("Paused"), Ok(Reading::On)),
+        (json!("On"), Ok(PowerReading::On)),
+        (json!("Off"), Ok(PowerReading::Off)),
+        (json!("PoweringOn"), Ok(PowerReading::PoweringOn)),
+        (json!("PoweringOff"), Ok(PowerReading::PoweringOff)),
+        (json!("Paused"), Ok(PowerReading::On)),
         (Value::Null, contradiction),
         (json!("off"), contradiction),
         (json!("OFF"), contradiction),
@@ -198,7 +211,7 @@ async fn only_the_word_off_is_off() {
     ] {
         let bmc = Stub::plain();
         bmc.system(|system| system["PowerState"] = state.clone());
-        let said = bmc.driver().read(WITHIN).await;
+        let said = bmc.driver().read_power(WITHIN).await;
         assert_eq!(said.map_err(|fault| fault.class), reading, "{state}");
     }
 }
@@ -221,48 +234,55 @@ async fn what_is_no_whole_document_with_one_state_is_no_reading() {
     ] {
         let bmc = Stub::plain();
         bmc.instead(SYSTEM, [document(Value::String(body.to_owned()))]);
-        let said = bmc.driver().read(WITHIN).await;
-        assert_eq!(said.expect_err(body).class, Class::Contradiction, "{body}");
+        let said = bmc.driver().read_power(WITHIN).await;
+        assert_eq!(
+            said.expect_err(body).class,
+            FaultClass::Contradiction,
+            "{body}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_answer_has_its_class_and_none_is_a_reading() {
     for (answer, class) in [
-        (status(204), Class::Contradiction),
-        (status(206), Class::Contradiction),
-        (status(304), Class::Contradiction),
-        (status(400), Class::Refused),
-        (status(403), Class::Refused),
-        (status(404), Class::NoSuchSystem),
-        (status(405), Class::Unsupported),
-        (status(410), Class::NoSuchSystem),
-        (status(418), Class::Refused),
-        (status(429), Class::Refused),
-        (status(500), Class::Refused),
-        (status(502), Class::Refused),
-        (status(503), Class::Refused),
-        (status(504), Class::Refused),
-        (Step::Hangs, Class::TimedOut),
+        (status(204), FaultClass::Contradiction),
+        (status(206), FaultClass::Contradiction),
+        (status(304), FaultClass::Contradiction),
+        (status(400), FaultClass::Refused),
+        (status(403), FaultClass::Refused),
+        (status(404), FaultClass::NoSuchSystem),
+        (status(405), FaultClass::Unsupported),
+        (status(410), FaultClass::NoSuchSystem),
+        (status(418), FaultClass::Refused),
+        (status(429), FaultClass::Refused),
+        (status(500), FaultClass::Refused),
+        (status(502), FaultClass::Refused),
+        (status(503), FaultClass::Refused),
+        (status(504), FaultClass::Refused),
+        (Step::Hangs, FaultClass::TimedOut),
         (
-            Step::Fails(Fault::unknown_end(Class::TimedOut, "late")),
-            Class::TimedOut,
+            Step::Fails(BmcFault::with_unknown_effect(FaultClass::TimedOut, "late")),
+            FaultClass::TimedOut,
         ),
-        (Step::Fails(Fault::harmless(Class::Tls, "tls")), Class::Tls),
         (
-            Step::Fails(Fault::harmless(Class::Unreachable, "dead")),
-            Class::Unreachable,
+            Step::Fails(BmcFault::without_effect(FaultClass::Tls, "tls")),
+            FaultClass::Tls,
+        ),
+        (
+            Step::Fails(BmcFault::without_effect(FaultClass::Unreachable, "dead")),
+            FaultClass::Unreachable,
         ),
     ] {
         let bmc = Stub::plain();
         let driver = bmc.driver();
-        driver.read(WITHIN).await.expect("read");
+        driver.read_power(WITHIN).await.expect("read");
         bmc.instead(SYSTEM, [answer]);
-        let fault = driver.read(WITHIN).await.expect_err("no reading");
+        let fault = driver.read_power(WITHIN).await.expect_err("no reading");
         assert_eq!((fault.class, fault.may_have_run), (class, false), "{fault}");
         assert_eq!(
-            driver.read(WITHIN).await,
-            Ok(Reading::On),
+            driver.read_power(WITHIN).await,
+            Ok(PowerReading::On),
             "{class:?} is over"
         );
     }
@@ -270,17 +290,25 @@ async fn each_answer_has_its_class_and_none_is_a_reading() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reading_is_asked_for_again_where_the_connection_was_lost_but_no_command_is() {
-    let lost = || Step::Fails(Fault::unknown_end(Class::Unreachable, "lost"));
+    let lost = || {
+        Step::Fails(BmcFault::with_unknown_effect(
+            FaultClass::Unreachable,
+            "lost",
+        ))
+    };
     let post = "POST /redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset";
     let bmc = Stub::plain();
     let driver = bmc.driver();
     bmc.instead(SYSTEM, [lost()]).instead(post, [lost()]);
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     bmc.asked();
-    let fault = driver.send(Command::Off, WITHIN).await.expect_err("lost");
+    let fault = driver
+        .send_command(PowerCommand::Off, WITHIN)
+        .await
+        .expect_err("lost");
     assert_eq!(
         (fault.class, fault.may_have_run),
-        (Class::Unreachable, true)
+        (FaultClass::Unreachable, true)
     );
     assert_eq!(bmc.asked(), [format!("{post} ForceOff")]);
 }

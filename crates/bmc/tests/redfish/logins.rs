@@ -1,12 +1,12 @@
-//! Sessions, basic authentication, and accounts that are not locked out.
+//! Sessions, basic authentication, and protection against account lock-out.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dogwatch_bmc::redfish::{Exchange, Redfish};
-use dogwatch_bmc::{Bmc, Class, Command, Credentials, Fault, Password, Reading};
-use dogwatch_core::power::Address;
+use dogwatch_bmc::redfish::{RedfishDriver, RedfishTransport};
+use dogwatch_bmc::{Bmc, BmcFault, Credentials, FaultClass, Password, PowerCommand, PowerReading};
+use dogwatch_core::power::BmcAddress;
 use futures::future::{BoxFuture, join_all};
 use http::{Request, Response};
 use serde_json::{Value, json};
@@ -30,20 +30,23 @@ fn logins(asked: &[String]) -> usize {
 async fn a_poll_is_one_request_once_a_session_is_open() {
     let bmc = Stub::plain();
     let driver = bmc.driver_at(NAMED);
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(bmc.asked(), [get(ROOT), LOGIN.to_owned(), get(SYSTEM)]);
     for _ in 0..3 {
-        assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+        assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
         assert_eq!(bmc.asked(), [get(SYSTEM)]);
     }
-    driver.send(Command::Off, WITHIN).await.expect("off");
+    driver
+        .send_command(PowerCommand::Off, WITHIN)
+        .await
+        .expect("off");
     assert_eq!(
         bmc.asked(),
         [format!(
             "POST {SYSTEM}/Actions/ComputerSystem.Reset ForceOff"
         )]
     );
-    driver.about(WITHIN).await.expect("about");
+    driver.describe_device(WITHIN).await.expect("about");
     assert_eq!(bmc.asked(), [get(SYSTEM)]);
 }
 
@@ -51,9 +54,9 @@ async fn a_poll_is_one_request_once_a_session_is_open() {
 async fn a_system_that_is_not_named_costs_one_request_more_once() {
     let bmc = Stub::plain();
     let driver = bmc.driver();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     assert_eq!(bmc.asked().len(), 4);
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     assert_eq!(bmc.asked(), [get(SYSTEM)]);
 }
 
@@ -61,13 +64,18 @@ async fn a_system_that_is_not_named_costs_one_request_more_once() {
 async fn a_session_that_ended_is_made_anew_and_the_command_is_sent_once() {
     let bmc = Stub::plain();
     let driver = bmc.driver_at(NAMED);
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     for call in ["read", "off"] {
         bmc.end_sessions();
         bmc.asked();
         match call {
-            "read" => assert_eq!(driver.read(WITHIN).await, Ok(Reading::On)),
-            _ => drop(driver.send(Command::Off, WITHIN).await.expect("off")),
+            "read" => assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On)),
+            _ => drop(
+                driver
+                    .send_command(PowerCommand::Off, WITHIN)
+                    .await
+                    .expect("off"),
+            ),
         }
         let asked = bmc.asked();
         assert_eq!(asked.len(), 3, "{asked:?}");
@@ -76,24 +84,24 @@ async fn a_session_that_ended_is_made_anew_and_the_command_is_sent_once() {
     }
 }
 
-/// HPE's word for it, which is not 401.
+/// HPE's answer instead of 401.
 #[tokio::test(start_paused = true)]
 async fn a_403_without_a_valid_session_is_an_ended_one() {
     let bmc = Stub::plain();
     let driver = bmc.driver_at(NAMED);
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.instead(
         &get(SYSTEM),
         [error(403, "Base.1.4.NoValidSession", "no session")],
     );
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(logins(&bmc.asked()), 2);
     bmc.instead(
         &get(SYSTEM),
         [error(403, "Base.1.4.InsufficientPrivilege", "no")],
     );
-    let fault = driver.read(WITHIN).await.expect_err("no right");
-    assert_eq!(fault.class, Class::Refused);
+    let fault = driver.read_power(WITHIN).await.expect_err("no right");
+    assert_eq!(fault.class, FaultClass::Refused);
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,10 +110,13 @@ async fn a_wrong_password_is_not_brought_again_for_a_while_that_grows() {
     let driver = bmc.driver_with(NAMED, "another");
     let mut at = Vec::new();
     for second in 0..1_000_u64 {
-        let fault = driver.read(WITHIN).await.expect_err("a wrong password");
+        let fault = driver
+            .read_power(WITHIN)
+            .await
+            .expect_err("a wrong password");
         assert_eq!(
             (fault.class, fault.may_have_run),
-            (Class::WrongCredentials, false)
+            (FaultClass::WrongCredentials, false)
         );
         let asked = bmc.asked();
         if asked.iter().any(|asked| asked.starts_with('!')) {
@@ -121,12 +132,12 @@ async fn a_command_with_a_wrong_password_is_known_not_to_have_run() {
     let bmc = Stub::plain();
     let driver = bmc.driver_with(NAMED, "another");
     let fault = driver
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("a wrong password");
     assert_eq!(
         (fault.class, fault.may_have_run),
-        (Class::WrongCredentials, false)
+        (FaultClass::WrongCredentials, false)
     );
     assert_eq!(bmc.power(), "On");
 }
@@ -136,7 +147,7 @@ async fn calls_at_once_bring_a_password_once() {
     for password in [PASSWORD, "another"] {
         let bmc = Stub::plain();
         let driver = bmc.driver_with(NAMED, password);
-        join_all((0..5).map(|_| driver.read(WITHIN))).await;
+        join_all((0..5).map(|_| driver.read_power(WITHIN))).await;
         assert_eq!(logins(&bmc.asked()), 1, "{password}");
     }
 }
@@ -145,12 +156,14 @@ async fn calls_at_once_bring_a_password_once() {
 async fn an_ended_session_that_five_calls_find_is_made_anew_once() {
     let bmc = Stub::plain();
     let driver = bmc.driver_at(NAMED);
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.end_sessions();
     bmc.asked();
-    let readings = join_all((0..5).map(|_| driver.read(WITHIN))).await;
+    let readings = join_all((0..5).map(|_| driver.read_power(WITHIN))).await;
     assert!(
-        readings.iter().all(|reading| *reading == Ok(Reading::On)),
+        readings
+            .iter()
+            .all(|reading| *reading == Ok(PowerReading::On)),
         "{readings:?}"
     );
     assert_eq!(logins(&bmc.asked()), 1);
@@ -170,11 +183,11 @@ async fn a_bmc_that_names_no_sessions_is_asked_by_basic_authentication() {
     let bmc = Stub::plain();
     without_sessions(&bmc);
     let driver = bmc.driver_at(NAMED);
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(logins(&bmc.asked()), 0);
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(bmc.asked(), [get(SYSTEM)]);
-    driver.close(WITHIN).await;
+    driver.close_session(WITHIN).await;
     assert!(bmc.asked().is_empty());
 }
 
@@ -183,7 +196,7 @@ async fn a_wrong_password_by_basic_authentication_is_brought_once_as_well() {
     let bmc = Stub::plain();
     without_sessions(&bmc);
     let driver = bmc.driver_with(NAMED, "another");
-    let readings = join_all((0..5).map(|_| driver.read(WITHIN))).await;
+    let readings = join_all((0..5).map(|_| driver.read_power(WITHIN))).await;
     assert!(readings.iter().all(Result::is_err));
     let asked = bmc.asked();
     assert_eq!(
@@ -198,24 +211,24 @@ async fn a_password_that_was_changed_meanwhile_is_refused_once_however_many_find
     let bmc = Stub::plain();
     without_sessions(&bmc);
     let driver = bmc.driver_at(NAMED);
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.instead(&get(SYSTEM), std::iter::repeat_n(status(401), 5));
-    let readings = join_all((0..5).map(|_| driver.read(WITHIN))).await;
+    let readings = join_all((0..5).map(|_| driver.read_power(WITHIN))).await;
     assert!(readings.iter().all(Result::is_err), "{readings:?}");
     bmc.asked();
-    driver.read(WITHIN).await.expect_err("it waits");
+    driver.read_power(WITHIN).await.expect_err("it waits");
     assert!(bmc.asked().is_empty());
     advance(Duration::from_secs(31)).await;
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
 }
 
-/// Sushy's way, and against the standard.
+/// Sushy does this, against the standard.
 #[tokio::test(start_paused = true)]
 async fn a_root_that_wants_a_login_gets_one() {
     let bmc = Stub::plain();
     bmc.instead(&get(ROOT), [status(401)]);
     let driver = bmc.driver_at(NAMED);
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(logins(&bmc.asked()), 0);
 }
 
@@ -225,23 +238,32 @@ async fn a_session_service_that_is_not_there_after_all_is_done_without() {
         let bmc = Stub::plain();
         bmc.instead(LOGIN, [status(answer)]);
         let driver = bmc.driver_at(NAMED);
-        assert_eq!(driver.read(WITHIN).await, Ok(Reading::On), "{answer}");
-        assert_eq!(driver.read(WITHIN).await, Ok(Reading::On), "{answer}");
+        assert_eq!(
+            driver.read_power(WITHIN).await,
+            Ok(PowerReading::On),
+            "{answer}"
+        );
+        assert_eq!(
+            driver.read_power(WITHIN).await,
+            Ok(PowerReading::On),
+            "{answer}"
+        );
         assert_eq!(logins(&bmc.asked()), 1, "{answer}");
     }
 }
 
-/// A service that is switched off may refuse everybody; a password is not brought twice at once for that.
+/// A session service that is switched off may refuse everybody. The driver must not send a wrong
+/// password twice at once because of it.
 #[tokio::test(start_paused = true)]
 async fn a_session_service_that_refuses_everybody_is_gone_round_at_the_next_time() {
     let bmc = Stub::plain();
     bmc.instead(LOGIN, [status(401)]);
     let driver = bmc.driver_at(NAMED);
-    let fault = driver.read(WITHIN).await.expect_err("refused");
-    assert_eq!(fault.class, Class::WrongCredentials);
+    let fault = driver.read_power(WITHIN).await.expect_err("refused");
+    assert_eq!(fault.class, FaultClass::WrongCredentials);
     advance(Duration::from_secs(31)).await;
     bmc.asked();
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(logins(&bmc.asked()), 0);
 }
 
@@ -253,13 +275,13 @@ async fn while_all_sessions_are_taken_basic_authentication_stands_in() {
         [error(400, "Base.1.8.SessionLimitExceeded", "too many")],
     );
     let driver = bmc.driver_at(NAMED);
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(logins(&bmc.asked()), 1);
     advance(Duration::from_mins(4)).await;
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!(logins(&bmc.asked()), 0);
     advance(Duration::from_mins(2)).await;
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
     assert_eq!((logins(&bmc.asked()), bmc.open_sessions()), (1, 1));
 }
 
@@ -267,12 +289,12 @@ async fn while_all_sessions_are_taken_basic_authentication_stands_in() {
 async fn a_driver_that_is_closed_leaves_no_session() {
     let bmc = Stub::plain();
     let driver = bmc.driver_at(NAMED);
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     assert_eq!(bmc.open_sessions(), 1);
-    driver.close(WITHIN).await;
+    driver.close_session(WITHIN).await;
     assert_eq!(bmc.open_sessions(), 0);
     bmc.asked();
-    driver.close(WITHIN).await;
+    driver.close_session(WITHIN).await;
     assert!(bmc.asked().is_empty());
 }
 
@@ -282,15 +304,21 @@ async fn a_login_that_hangs_ends_in_time_and_has_sent_no_command() {
     bmc.instead(LOGIN, [Step::Hangs]);
     let driver = bmc.driver_at(NAMED);
     let start = tokio::time::Instant::now();
-    let (first, second) = futures::join!(driver.send(Command::Off, WITHIN), driver.read(WITHIN));
+    let (first, second) = futures::join!(
+        driver.send_command(PowerCommand::Off, WITHIN),
+        driver.read_power(WITHIN)
+    );
     assert_eq!(start.elapsed(), WITHIN);
     let first = first.expect_err("hangs");
-    assert_eq!((first.class, first.may_have_run), (Class::TimedOut, false));
+    assert_eq!(
+        (first.class, first.may_have_run),
+        (FaultClass::TimedOut, false)
+    );
     assert_eq!(
         second.expect_err("waits for the login").class,
-        Class::TimedOut
+        FaultClass::TimedOut
     );
-    assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+    assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,10 +326,10 @@ async fn a_command_that_an_ended_session_refused_has_not_run_though_the_login_af
     for step in [Step::Hangs, status(500)] {
         let bmc = Stub::plain();
         let driver = bmc.driver_at(NAMED);
-        driver.read(WITHIN).await.expect("read");
+        driver.read_power(WITHIN).await.expect("read");
         bmc.end_sessions();
         bmc.instead(LOGIN, [step]);
-        let fault = driver.send(Command::Off, WITHIN).await;
+        let fault = driver.send_command(PowerCommand::Off, WITHIN).await;
         assert!(!fault.expect_err("no login").may_have_run);
         assert_eq!(bmc.power(), "On");
     }
@@ -329,8 +357,8 @@ async fn what_a_bmc_repeats_of_our_secrets_is_shown_nowhere() {
         let bmc = Stub::plain();
         let driver = bmc.driver();
         bmc.instead(&request, [step]);
-        let read = driver.read(WITHIN).await.err();
-        let sent = driver.send(Command::Off, WITHIN).await.err();
+        let read = driver.read_power(WITHIN).await.err();
+        let sent = driver.send_command(PowerCommand::Off, WITHIN).await.err();
         let faults = [read, sent].map(|fault| fault.map(|fault| fault.message));
         let shown = format!("{faults:?}");
         assert!(faults.iter().any(Option::is_some), "{request}");
@@ -344,18 +372,18 @@ async fn what_a_bmc_repeats_of_our_secrets_is_shown_nowhere() {
     }
 }
 
-/// Keeps what `Debug` shows of the headers.
+/// Records what `Debug` shows of the headers.
 struct Watched(Stub, Mutex<Vec<String>>);
 
-impl Exchange for Watched {
-    fn ask(
+impl RedfishTransport for Watched {
+    fn send_request(
         &self,
         request: Request<Bytes>,
         within: Duration,
-    ) -> BoxFuture<'_, Result<Response<Bytes>, Fault>> {
+    ) -> BoxFuture<'_, Result<Response<Bytes>, BmcFault>> {
         let shown = format!("{:?}", request.headers());
         self.1.lock().expect("a lock").push(shown);
-        self.0.ask(request, within)
+        self.0.send_request(request, within)
     }
 }
 
@@ -371,9 +399,10 @@ async fn debug_of_a_request_shows_no_secret() {
             password: Password::new(PASSWORD),
             ca: None,
         };
-        let address = Address::parse(NAMED).expect("an address");
-        let driver = Redfish::over(watched.clone(), &address, credentials).expect("Redfish");
-        driver.read(WITHIN).await.expect("read");
+        let address = BmcAddress::parse(NAMED).expect("an address");
+        let driver =
+            RedfishDriver::over_transport(watched.clone(), &address, credentials).expect("Redfish");
+        driver.read_power(WITHIN).await.expect("read");
         let shown = watched.1.lock().expect("a lock").join(" ");
         assert!(shown.contains("Sensitive"), "{shown}");
         assert!(

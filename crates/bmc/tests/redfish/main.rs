@@ -1,4 +1,4 @@
-//! The Redfish driver over BMCs of documents, under paused time.
+//! Tests the Redfish driver with stub BMCs that serve documents, under paused time.
 
 mod commands;
 mod finding;

@@ -1,17 +1,16 @@
-//! The shapes of four makers.
+//! Documents of four makers.
 
-use dogwatch_bmc::{About, Answer, Bmc, Command};
+use dogwatch_bmc::{Bmc, BmcInfo, CommandAnswer, PowerCommand};
 use serde_json::{Value, json};
 
 use crate::stub::{Stub, WITHIN, document, error, status};
 
-const ALL: [Command; 3] = [Command::On, Command::SoftOff, Command::Off];
+const ALL: [PowerCommand; 3] = [PowerCommand::On, PowerCommand::SoftOff, PowerCommand::Off];
 const DELL: &str = include_str!("fixtures/dell.json");
 const HPE: &str = include_str!("fixtures/hpe.json");
 const LENOVO: &str = include_str!("fixtures/lenovo.json");
 const SUPERMICRO: &str = include_str!("fixtures/supermicro.json");
 
-/// The reset types that were sent.
 fn resets(bmc: &Stub) -> Vec<String> {
     let asked = bmc.asked().into_iter();
     let resets = asked.filter(|asked| asked.contains("ComputerSystem.Reset"));
@@ -46,20 +45,20 @@ async fn each_maker_is_told_what_it_understands() {
     ] {
         let bmc = Stub::of(fixture);
         let driver = bmc.driver();
-        let about = About {
+        let about = BmcInfo {
             system_uuid: Some(uuid.into()),
             commands: ALL.into(),
             product: Some(product.into()),
         };
-        assert_eq!(driver.about(WITHIN).await, Ok(about));
+        assert_eq!(driver.describe_device(WITHIN).await, Ok(about));
         for (command, power) in [
-            (Command::Off, "Off"),
-            (Command::On, "On"),
-            (Command::SoftOff, "Off"),
+            (PowerCommand::Off, "Off"),
+            (PowerCommand::On, "On"),
+            (PowerCommand::SoftOff, "Off"),
         ] {
             assert_eq!(
-                driver.send(command, WITHIN).await,
-                Ok(Answer::Accepted),
+                driver.send_command(command, WITHIN).await,
+                Ok(CommandAnswer::Accepted),
                 "{product}"
             );
             assert_eq!(bmc.power(), power, "{product}: {command}");
@@ -78,21 +77,27 @@ async fn an_action_info_is_read_once_and_anew_at_each_check() {
     let bmc = Stub::of(SUPERMICRO);
     let driver = bmc.driver();
     let read = |asked: Vec<String>| asked.iter().filter(|asked| **asked == info).count();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     assert_eq!(read(bmc.asked()), 0);
-    driver.send(Command::Off, WITHIN).await.expect("off");
+    driver
+        .send_command(PowerCommand::Off, WITHIN)
+        .await
+        .expect("off");
     assert_eq!(read(bmc.asked()), 1);
-    driver.read(WITHIN).await.expect("read");
-    driver.send(Command::On, WITHIN).await.expect("on");
+    driver.read_power(WITHIN).await.expect("read");
+    driver
+        .send_command(PowerCommand::On, WITHIN)
+        .await
+        .expect("on");
     assert_eq!(read(bmc.asked()), 0);
-    driver.about(WITHIN).await.expect("about");
+    driver.describe_device(WITHIN).await.expect("about");
     assert_eq!(read(bmc.asked()), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn reset_types_in_the_system_go_before_those_of_an_action_info() {
     let bmc = Stub::of(LENOVO);
-    let about = bmc.driver().about(WITHIN).await.expect("about");
+    let about = bmc.driver().describe_device(WITHIN).await.expect("about");
     assert_eq!(about.commands, ALL);
     assert!(!bmc.asked().iter().any(|asked| asked.contains("ActionInfo")));
 }
@@ -109,9 +114,19 @@ async fn a_bmc_that_does_not_say_what_it_can_is_tried() {
         let bmc = Stub::of(SUPERMICRO);
         bmc.instead(info, [answer.clone(), answer]);
         let driver = bmc.driver();
-        assert_eq!(driver.about(WITHIN).await.expect("about").commands, []);
-        for command in [Command::SoftOff, Command::On, Command::Off] {
-            assert_eq!(driver.send(command, WITHIN).await, Ok(Answer::Accepted));
+        assert_eq!(
+            driver
+                .describe_device(WITHIN)
+                .await
+                .expect("about")
+                .commands,
+            []
+        );
+        for command in [PowerCommand::SoftOff, PowerCommand::On, PowerCommand::Off] {
+            assert_eq!(
+                driver.send_command(command, WITHIN).await,
+                Ok(CommandAnswer::Accepted)
+            );
         }
         assert_eq!(resets(&bmc), ["GracefulShutdown", "On", "ForceOff"]);
     }
@@ -119,11 +134,11 @@ async fn a_bmc_that_does_not_say_what_it_can_is_tried() {
     bmc.system(|system| {
         system["Actions"]["#ComputerSystem.Reset"] = json!({});
     });
-    // Not even where to send it: the standard's place.
+    // The document names no target either; the driver uses the standard's path.
     let driver = bmc.driver();
     assert_eq!(
-        driver.send(Command::Off, WITHIN).await,
-        Ok(Answer::Accepted)
+        driver.send_command(PowerCommand::Off, WITHIN).await,
+        Ok(CommandAnswer::Accepted)
     );
     assert_eq!(bmc.power(), "Off");
 }
@@ -137,22 +152,26 @@ async fn a_list_without_off_does_not_keep_a_host_on() {
     });
     let driver = bmc.driver();
     assert_eq!(
-        driver.about(WITHIN).await.expect("about").commands,
-        [Command::On]
+        driver
+            .describe_device(WITHIN)
+            .await
+            .expect("about")
+            .commands,
+        [PowerCommand::On]
     );
     let fault = driver
-        .send(Command::SoftOff, WITHIN)
+        .send_command(PowerCommand::SoftOff, WITHIN)
         .await
         .expect_err("no soft off");
-    assert_eq!(fault.class, dogwatch_bmc::Class::Unsupported);
+    assert_eq!(fault.class, dogwatch_bmc::FaultClass::Unsupported);
     assert_eq!(
-        driver.send(Command::Off, WITHIN).await,
-        Ok(Answer::Accepted)
+        driver.send_command(PowerCommand::Off, WITHIN).await,
+        Ok(CommandAnswer::Accepted)
     );
     assert_eq!(bmc.power(), "Off");
 }
 
-/// iLO 4 and early iLO 5 know no GracefulShutdown.
+/// iLO 4 and early iLO 5 have no GracefulShutdown.
 fn with_a_button(fixture: &str) -> Stub {
     let bmc = Stub::of(fixture);
     bmc.system(|system| {
@@ -172,16 +191,20 @@ async fn a_button_is_pressed_where_that_is_soft_and_never_on_a_host_that_is_off(
     ] {
         let bmc = with_a_button(fixture);
         let driver = bmc.driver_at(address);
-        let about = driver.about(WITHIN).await.expect("about");
-        assert_eq!(about.can(Command::SoftOff), presses, "{address}");
-        let sent = driver.send(Command::SoftOff, WITHIN).await;
+        let about = driver.describe_device(WITHIN).await.expect("about");
+        assert_eq!(
+            about.supports_command(PowerCommand::SoftOff),
+            presses,
+            "{address}"
+        );
+        let sent = driver.send_command(PowerCommand::SoftOff, WITHIN).await;
         assert_eq!(sent.is_ok(), presses, "{sent:?}");
         assert_eq!(resets(&bmc).len(), usize::from(presses));
         for state in ["Off", "PoweringOff", "PoweringOn"] {
             bmc.system(|system| system["PowerState"] = state.into());
-            let sent = driver.send(Command::SoftOff, WITHIN).await;
+            let sent = driver.send_command(PowerCommand::SoftOff, WITHIN).await;
             assert_eq!(
-                sent == Ok(Answer::AlreadyThere),
+                sent == Ok(CommandAnswer::AlreadyThere),
                 presses && state == "Off",
                 "{state}"
             );
@@ -194,13 +217,13 @@ async fn a_button_is_pressed_where_that_is_soft_and_never_on_a_host_that_is_off(
 async fn a_button_is_not_pressed_when_the_state_cannot_be_read() {
     let bmc = with_a_button(HPE);
     let driver = bmc.driver();
-    driver.read(WITHIN).await.expect("read");
+    driver.read_power(WITHIN).await.expect("read");
     bmc.instead(
         "GET /redfish/v1/Systems/1/",
         [error(503, "Base.1.0.Busy", "busy")],
     );
     let fault = driver
-        .send(Command::SoftOff, WITHIN)
+        .send_command(PowerCommand::SoftOff, WITHIN)
         .await
         .expect_err("not read");
     assert!(!fault.may_have_run);

@@ -1,14 +1,14 @@
-//! A BMC of documents, asked in process: it knows logins and does what it is told at once, until a test
-//! says what it answers instead.
+//! A stub BMC that serves documents in process: it checks logins and carries out commands at once,
+//! unless a test sets other answers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dogwatch_bmc::redfish::{Exchange, Redfish};
-use dogwatch_bmc::{Credentials, Fault, Password};
-use dogwatch_core::power::Address;
+use dogwatch_bmc::redfish::{RedfishDriver, RedfishTransport};
+use dogwatch_bmc::{BmcFault, Credentials, Password};
+use dogwatch_core::power::BmcAddress;
 use futures::future::{BoxFuture, pending};
 use http::{Method, Request, Response};
 use serde_json::{Value, json};
@@ -20,11 +20,11 @@ pub const BASIC: &str = "Basic YWRtaW46c2VrcmV0MTY=";
 pub const ROOT: &str = "/redfish/v1/";
 pub const WITHIN: Duration = Duration::from_secs(10);
 
-/// What is answered instead.
+/// An answer that replaces the stub's own.
 #[derive(Clone)]
 pub enum Step {
     Answer(u16, Vec<(&'static str, String)>, Value),
-    Fails(Fault),
+    Fails(BmcFault),
     Hangs,
 }
 
@@ -36,7 +36,6 @@ pub fn document(document: Value) -> Step {
     Step::Answer(200, Vec::new(), document)
 }
 
-/// An extended error.
 pub fn error(status: u16, id: &str, message: &str) -> Step {
     let info = json!([{"MessageId": id, "Message": message}]);
     let error = json!({"error": {"code": id, "@Message.ExtendedInfo": info}});
@@ -56,15 +55,16 @@ pub fn with_header(step: Step, name: &'static str, value: &str) -> Step {
 #[derive(Default)]
 pub struct State {
     pub documents: BTreeMap<String, Value>,
-    /// In order; what is left then is the BMC's own answer.
+    /// Used in order; when none is left, the stub answers itself.
     instead: BTreeMap<String, VecDeque<Step>>,
     tokens: BTreeSet<String>,
     logins: usize,
-    /// `GET /redfish/v1/`, `POST …/ComputerSystem.Reset ForceOff`; a refused one has `!` before it.
+    /// `GET /redfish/v1/`, `POST …/ComputerSystem.Reset ForceOff`; a refused request begins with
+    /// `!`.
     log: Vec<String>,
     /// The `If-Match` of each reset.
     pub versions: Vec<Option<String>>,
-    /// Requests that are under way now, and the most that ever were.
+    /// Present number of concurrent requests, and the maximum so far.
     under_way: usize,
     pub most_under_way: usize,
 }
@@ -73,7 +73,6 @@ pub struct State {
 pub struct Stub(Arc<Mutex<State>>);
 
 impl Stub {
-    /// Of a fixture.
     pub fn of(fixture: &str) -> Self {
         let stub = Self::default();
         stub.lock().documents = serde_json::from_str(fixture).expect("a fixture");
@@ -89,7 +88,7 @@ impl Stub {
         self.0.lock().expect("no test panics with it")
     }
 
-    /// These answers come first.
+    /// Sets the next answers to this request.
     pub fn instead(&self, request: &str, steps: impl IntoIterator<Item = Step>) -> &Self {
         let mut state = self.lock();
         let queue = state.instead.entry(request.to_owned()).or_default();
@@ -98,7 +97,7 @@ impl Stub {
         self
     }
 
-    /// The one system's document.
+    /// Changes the document of the only system.
     pub fn system(&self, change: impl FnOnce(&mut Value)) {
         let mut state = self.lock();
         let mut documents = state.documents.iter_mut();
@@ -112,7 +111,6 @@ impl Stub {
         power
     }
 
-    /// All sessions are over.
     pub fn end_sessions(&self) {
         self.lock().tokens.clear();
     }
@@ -121,30 +119,31 @@ impl Stub {
         self.lock().tokens.len()
     }
 
-    /// What was asked since the last time.
+    /// Returns the requests since the last call.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().log)
     }
 
-    pub fn driver(&self) -> Redfish {
+    pub fn driver(&self) -> RedfishDriver {
         self.driver_at("redfish://bmc.example")
     }
 
-    pub fn driver_at(&self, address: &str) -> Redfish {
+    pub fn driver_at(&self, address: &str) -> RedfishDriver {
         self.driver_with(address, PASSWORD)
     }
 
-    pub fn driver_with(&self, address: &str, password: &str) -> Redfish {
+    pub fn driver_with(&self, address: &str, password: &str) -> RedfishDriver {
         let credentials = Credentials {
             username: USER.into(),
             password: Password::new(password),
             ca: None,
         };
-        let address = Address::parse(address).expect("an address");
-        Redfish::over(Arc::new(self.clone()), &address, credentials).expect("Redfish")
+        let address = BmcAddress::parse(address).expect("an address");
+        RedfishDriver::over_transport(Arc::new(self.clone()), &address, credentials)
+            .expect("Redfish")
     }
 
-    async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Fault> {
+    async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, BmcFault> {
         let step = {
             let mut state = self.lock();
             state.under_way += 1;
@@ -162,12 +161,12 @@ impl Stub {
     }
 }
 
-impl Exchange for Stub {
-    fn ask(
+impl RedfishTransport for Stub {
+    fn send_request(
         &self,
         request: Request<Bytes>,
         _within: Duration,
-    ) -> BoxFuture<'_, Result<Response<Bytes>, Fault>> {
+    ) -> BoxFuture<'_, Result<Response<Bytes>, BmcFault>> {
         Box::pin(self.answer(request))
     }
 }
@@ -213,7 +212,7 @@ impl State {
         }
         self.logins += 1;
         let token = format!("token-{}", self.logins);
-        // By its IP address, as BMCs do that are addressed by name.
+        // With its IP address, as BMCs that are addressed by name do.
         let location = format!("https://192.0.2.1{}/{token}", path.trim_end_matches('/'));
         let step = with_header(status(201), "x-auth-token", &token);
         self.tokens.insert(token);
@@ -253,7 +252,7 @@ fn response(status: u16, headers: &[(&'static str, String)], body: &Value) -> Re
         response = response.header(*name, value);
     }
     let body = match body.as_str() {
-        // Not JSON, perhaps.
+        // The body may not be JSON.
         Some(text) => text.to_owned(),
         None if body.is_null() => String::new(),
         None => body.to_string(),

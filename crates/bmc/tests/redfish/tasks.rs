@@ -1,8 +1,8 @@
-//! Commands that the BMC works on after it has answered.
+//! Commands that the BMC completes after its answer.
 
 use std::time::Duration;
 
-use dogwatch_bmc::{Answer, Bmc, Class, Command, Fault};
+use dogwatch_bmc::{Bmc, BmcFault, CommandAnswer, FaultClass, PowerCommand};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ fn accepted() -> Step {
     with_header(status(202), "location", MONITOR)
 }
 
-/// A driver of a BMC that answers a reset with this, and questions about its task with those.
+/// A stub that answers a reset with `answer`, and polls of its task with `looks`.
 fn bmc(answer: Step, looks: impl IntoIterator<Item = Step>) -> Stub {
     let bmc = Stub::plain();
     bmc.instead(RESET, [answer]);
@@ -40,8 +40,8 @@ async fn a_task_is_waited_for_until_it_has_ended() {
             accepted(),
             [under(), document(task("Pending")), status(503), end],
         );
-        let sent = bmc.driver().send(Command::Off, WITHIN).await;
-        assert_eq!((sent, looks(&bmc)), (Ok(Answer::Accepted), 4));
+        let sent = bmc.driver().send_command(PowerCommand::Off, WITHIN).await;
+        assert_eq!((sent, looks(&bmc)), (Ok(CommandAnswer::Accepted), 4));
     }
 }
 
@@ -50,13 +50,13 @@ async fn a_task_that_stands_in_the_answer_is_a_task_as_well() {
     let answers = |state: &str, status| Step::Answer(status, Vec::new(), task(state));
     let done = bmc(answers("Completed", 200), []);
     assert_eq!(
-        done.driver().send(Command::Off, WITHIN).await,
-        Ok(Answer::Accepted)
+        done.driver().send_command(PowerCommand::Off, WITHIN).await,
+        Ok(CommandAnswer::Accepted)
     );
     let failed = bmc(answers("Exception", 200), []);
     failed
         .driver()
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("failed");
     let under = bmc(answers("Running", 202), []);
@@ -65,8 +65,8 @@ async fn a_task_that_stands_in_the_answer_is_a_task_as_well() {
         [document(task("Completed"))],
     );
     assert_eq!(
-        under.driver().send(Command::Off, WITHIN).await,
-        Ok(Answer::Accepted)
+        under.driver().send_command(PowerCommand::Off, WITHIN).await,
+        Ok(CommandAnswer::Accepted)
     );
     assert_eq!(looks(&under), 1);
 }
@@ -77,19 +77,25 @@ async fn a_task_that_failed_is_over() {
         let bmc = bmc(accepted(), [document(task(state))]);
         let fault = bmc
             .driver()
-            .send(Command::Off, WITHIN)
+            .send_command(PowerCommand::Off, WITHIN)
             .await
             .expect_err(state);
         let message = format!("the BMC's task for it ended as {state}");
-        assert_eq!(fault, Fault::harmless(Class::Refused, message));
+        assert_eq!(
+            fault,
+            BmcFault::without_effect(FaultClass::Refused, message)
+        );
     }
     let bmc = bmc(accepted(), [status(409)]);
     let fault = bmc
         .driver()
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("refused in the end");
-    assert_eq!((fault.class, fault.may_have_run), (Class::Refused, false));
+    assert_eq!(
+        (fault.class, fault.may_have_run),
+        (FaultClass::Refused, false)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,19 +105,25 @@ async fn a_task_without_an_end_may_still_run() {
     let never = bmc(accepted(), forever);
     let fault = never
         .driver()
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("no end");
-    assert_eq!((fault.class, fault.may_have_run), (Class::TimedOut, true));
+    assert_eq!(
+        (fault.class, fault.may_have_run),
+        (FaultClass::TimedOut, true)
+    );
     assert_eq!(start.elapsed(), WITHIN);
     assert!(looks(&never) < 10);
     let hangs = bmc(accepted(), [Step::Hangs]);
     let fault = hangs
         .driver()
-        .send(Command::Off, WITHIN)
+        .send_command(PowerCommand::Off, WITHIN)
         .await
         .expect_err("no answer");
-    assert_eq!((fault.class, fault.may_have_run), (Class::TimedOut, true));
+    assert_eq!(
+        (fault.class, fault.may_have_run),
+        (FaultClass::TimedOut, true)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,8 +136,8 @@ async fn a_202_that_leads_to_no_task_is_an_answer_whose_end_is_unknown() {
         (status(202), status(200)),
     ] {
         let bmc = bmc(answer, [look]);
-        let sent = bmc.driver().send(Command::Off, WITHIN).await;
-        assert_eq!(sent, Ok(Answer::AcceptedWithoutTask));
+        let sent = bmc.driver().send_command(PowerCommand::Off, WITHIN).await;
+        assert_eq!(sent, Ok(CommandAnswer::AcceptedWithoutTask));
     }
 }
 
@@ -134,8 +146,8 @@ async fn a_session_that_ends_meanwhile_does_not_lose_the_task() {
     let bmc = bmc(accepted(), [status(401), document(task("Completed"))]);
     let sent = bmc
         .driver()
-        .send(Command::Off, Duration::from_secs(5))
+        .send_command(PowerCommand::Off, Duration::from_secs(5))
         .await;
-    assert_eq!(sent, Ok(Answer::Accepted));
+    assert_eq!(sent, Ok(CommandAnswer::Accepted));
     assert_eq!(bmc.open_sessions(), 2);
 }

@@ -1,9 +1,9 @@
-//! How many connections there are, and to whom.
+//! The number of connections, and to which servers.
 
 use std::process;
 use std::sync::Arc;
 
-use dogwatch_bmc::{Bmc, Class, Command, Options, Reading};
+use dogwatch_bmc::{Bmc, DriverOptions, FaultClass, PowerCommand, PowerReading};
 
 use crate::server::{Authority, Server, Then};
 use crate::{WITHIN, address, driver};
@@ -14,7 +14,7 @@ async fn polls_share_one_connection() {
     let plain = Server::http(Then::Serves).await;
     let tls = Server::https(&authority, "127.0.0.1").await;
     for (scheme, server) in [("redfish+http", &plain), ("redfish", &tls)] {
-        let options = Options::default();
+        let options = DriverOptions::default();
         let driver = driver(
             &address(scheme, server.port),
             Some(&authority.pem),
@@ -23,9 +23,9 @@ async fn polls_share_one_connection() {
         );
         let driver = driver.expect("a driver");
         for _ in 0..5 {
-            assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+            assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
         }
-        // The first reading takes the root and the proof of the password as well.
+        // The first reading also reads the root and tests the password.
         assert_eq!(
             (server.connections(), server.requests()),
             (1, 7),
@@ -37,28 +37,31 @@ async fn polls_share_one_connection() {
 #[tokio::test]
 async fn who_is_one_too_many_keeps_no_connection_between_polls_but_after_a_command() {
     let bmc = Server::http(Then::Serves).await;
-    let options = Options::default();
+    let options = DriverOptions::default();
     let address = address("redfish+http", bmc.port);
     let drivers = (0..=1_000).map(|_| driver(&address, None, true, &options).expect("a driver"));
     let drivers: Vec<_> = drivers.collect();
     let polls = async |driver: &Arc<dyn Bmc>| {
         for _ in 0..3 {
-            assert_eq!(driver.read(WITHIN).await, Ok(Reading::On));
+            assert_eq!(driver.read_power(WITHIN).await, Ok(PowerReading::On));
         }
         bmc.connections()
     };
     assert_eq!(polls(&drivers[0]).await, 1, "one of those that keep theirs");
     assert_eq!(polls(&drivers[1_000]).await, 1 + 3);
-    // This BMC has no way to be switched off; that is found out with a request.
-    let sent = drivers[1_000].send(Command::Off, WITHIN).await;
-    assert_eq!(sent.map_err(|fault| fault.class), Err(Class::Unsupported));
+    // This BMC cannot switch off; the driver needs a request to find out.
+    let sent = drivers[1_000].send_command(PowerCommand::Off, WITHIN).await;
+    assert_eq!(
+        sent.map_err(|fault| fault.class),
+        Err(FaultClass::Unsupported)
+    );
     assert_eq!(polls(&drivers[1_000]).await, 1 + 3 + 1);
 }
 
-/// Where the child finds its BMC.
+/// The environment variable that gives the child process its BMC's port.
 const PORT: &str = "DOGWATCH_TEST_BMC_PORT";
 
-/// The child of the next test.
+/// The child process of the next test.
 #[tokio::test]
 #[ignore = "the next test runs it with an environment of its own"]
 async fn reads_its_bmc() {
@@ -70,11 +73,11 @@ async fn reads_its_bmc() {
         &address("redfish+http", port),
         None,
         true,
-        &Options::default(),
+        &DriverOptions::default(),
     );
     assert_eq!(
-        driver.expect("a driver").read(WITHIN).await,
-        Ok(Reading::On)
+        driver.expect("a driver").read_power(WITHIN).await,
+        Ok(PowerReading::On)
     );
 }
 

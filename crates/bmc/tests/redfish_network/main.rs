@@ -1,4 +1,4 @@
-//! The Redfish driver's way over a network: classes of what goes wrong, certificates, connections.
+//! Tests the Redfish driver over a network: failure classes, certificates, connections.
 
 #![allow(clippy::unwrap_used)] // a test's server: what fails, fails the test
 
@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dogwatch_bmc::redfish::{Clients, Exchange, Http};
-use dogwatch_bmc::{Bmc, Credentials, Fault, Options, Password, connect};
-use dogwatch_core::power::Address;
+use dogwatch_bmc::redfish::{HttpTransport, RedfishTransport, SharedHttpClients};
+use dogwatch_bmc::{Bmc, BmcFault, Credentials, DriverOptions, Password, connect_driver};
+use dogwatch_core::power::BmcAddress;
 use http::{Request, Response};
 
 const WITHIN: Duration = Duration::from_mins(1);
 const SYSTEM: &str = "/redfish/v1/Systems/1";
 
-fn address(scheme: &str, port: u16) -> Address {
-    Address::parse(&format!("{scheme}://127.0.0.1:{port}{SYSTEM}")).expect("an address")
+fn address(scheme: &str, port: u16) -> BmcAddress {
+    BmcAddress::parse(&format!("{scheme}://127.0.0.1:{port}{SYSTEM}")).expect("an address")
 }
 
 fn credentials(ca: Option<&str>) -> Credentials {
@@ -31,18 +31,19 @@ fn credentials(ca: Option<&str>) -> Credentials {
     }
 }
 
-/// One request, without the driver.
-async fn ask(address: &Address, within: Duration) -> Result<Response<Bytes>, Fault> {
-    let http = Http::new(&Clients::default(), address, None, true).expect("an exchange");
+/// Sends one request without the driver.
+async fn ask(address: &BmcAddress, within: Duration) -> Result<Response<Bytes>, BmcFault> {
+    let http = HttpTransport::new(&SharedHttpClients::default(), address, None, true)
+        .expect("an exchange");
     let request = Request::get(SYSTEM).body(Bytes::new()).expect("a request");
-    http.ask(request, within).await
+    http.send_request(request, within).await
 }
 
 fn driver(
-    address: &Address,
+    address: &BmcAddress,
     ca: Option<&str>,
     verify: bool,
-    options: &Options,
-) -> Result<Arc<dyn Bmc>, Fault> {
-    connect(address, &credentials(ca), verify, options)
+    options: &DriverOptions,
+) -> Result<Arc<dyn Bmc>, BmcFault> {
+    connect_driver(address, &credentials(ca), verify, options)
 }

@@ -1,4 +1,4 @@
-//! A server on loopback that does to its clients what a test wants.
+//! A server on loopback that treats its clients as a test requires.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,18 +10,18 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// What happens after a request was read.
+/// What the server does after it has read a request.
 #[derive(Clone, Copy)]
 pub enum Then {
-    /// A BMC without sessions answers, and keeps the connection.
+    /// Answers as a BMC without sessions, and keeps the connection.
     Serves,
-    /// These bytes, and the end.
+    /// Sends these bytes and closes the connection.
     Ends(&'static str),
-    /// These bytes, and then nothing for ever.
+    /// Sends these bytes, then nothing.
     Hangs(&'static str),
-    /// The connection is torn down.
+    /// Resets the connection.
     Resets,
-    /// An answer without end.
+    /// Sends an endless answer.
     Floods,
 }
 
@@ -87,7 +87,7 @@ async fn connection(
     }
 }
 
-/// The client may leave at any time; that is its right.
+/// Errors are ignored: the client may close the connection at any time.
 async fn requests_of(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     then: Then,
@@ -127,7 +127,7 @@ async fn head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     Some(head)
 }
 
-/// No sessions, one system that is on.
+/// A BMC without sessions, with one system that is on.
 fn bmc(head: &str) -> String {
     let body = match head.split(' ').nth(1).unwrap_or_default() {
         "/redfish/v1/systems/1" => r#"{"PowerState": "On"}"#,
@@ -137,7 +137,6 @@ fn bmc(head: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// A certificate authority.
 pub struct Authority {
     params: CertificateParams,
     key: KeyPair,
@@ -154,7 +153,7 @@ impl Authority {
         Self { params, key, pem }
     }
 
-    /// Who serves under a certificate for this name.
+    /// A TLS acceptor with a certificate for this name.
     fn acceptor(&self, name: &str) -> TlsAcceptor {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();

@@ -1,10 +1,10 @@
-//! Whose certificates are good, and how old a BMC may be.
+//! Which certificates are accepted, and how old a BMC's TLS may be.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use dogwatch_bmc::redfish::{Clients, Exchange as _, Http};
-use dogwatch_bmc::{Class, Fault, Options, Reading};
+use dogwatch_bmc::redfish::{HttpTransport, RedfishTransport as _, SharedHttpClients};
+use dogwatch_bmc::{BmcFault, DriverOptions, FaultClass, PowerReading};
 use http::{Request, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -13,9 +13,14 @@ use tokio::time::{Duration, Instant, sleep};
 use crate::server::{Authority, Server};
 use crate::{SYSTEM, WITHIN, address, driver};
 
-async fn read(port: u16, ca: Option<&str>, verify: bool) -> Result<Reading, Fault> {
-    let driver = driver(&address("redfish", port), ca, verify, &Options::default())?;
-    driver.read(WITHIN).await
+async fn read(port: u16, ca: Option<&str>, verify: bool) -> Result<PowerReading, BmcFault> {
+    let driver = driver(
+        &address("redfish", port),
+        ca,
+        verify,
+        &DriverOptions::default(),
+    )?;
+    driver.read_power(WITHIN).await
 }
 
 #[tokio::test]
@@ -37,12 +42,12 @@ async fn a_certificate_is_from_the_secrets_ca_and_for_the_bmcs_name_or_it_is_not
     ] {
         let requests = server.requests();
         match read(server.port, ca, verify).await {
-            Ok(reading) => assert!(is_good && reading == Reading::On),
+            Ok(reading) => assert!(is_good && reading == PowerReading::On),
             Err(fault) => {
                 assert!(!is_good, "{fault}");
                 assert_eq!(
                     (fault.class, fault.may_have_run),
-                    (Class::Tls, false),
+                    (FaultClass::Tls, false),
                     "{fault}"
                 );
                 assert_eq!(server.requests(), requests, "a stranger was told something");
@@ -58,7 +63,7 @@ async fn a_ca_that_is_none_is_said_before_anything_is_sent() {
         let fault = read(1, Some(ca), true).await.expect_err("no CA");
         assert_eq!(
             (fault.class, fault.may_have_run),
-            (Class::Tls, false),
+            (FaultClass::Tls, false),
             "{ca}: {fault}"
         );
         assert!(fault.message.contains("ca.crt"), "{ca}: {fault}");
@@ -78,23 +83,24 @@ async fn a_server_without_tls_is_a_fault_of_tls() {
     let fault = read(port, None, true).await.expect_err("no TLS");
     assert_eq!(
         (fault.class, fault.may_have_run),
-        (Class::Tls, false),
+        (FaultClass::Tls, false),
         "{fault}"
     );
 }
 
-/// A BMC of the years before forward secrecy. rustls does not connect to it.
+/// Like a BMC from before forward secrecy; rustls cannot connect to it.
 #[tokio::test]
 async fn a_bmc_that_knows_only_rsa_key_exchange_is_reached() {
     let folder = tempfile::tempdir().expect("a folder");
     let old = OldServer::start(folder.path()).await;
     let ca = std::fs::read(folder.path().join("server.crt")).expect("a certificate");
     let address = address("redfish", old.port);
-    let http = Http::new(&Clients::default(), &address, Some(&ca), true).expect("an exchange");
+    let http = HttpTransport::new(&SharedHttpClients::default(), &address, Some(&ca), true)
+        .expect("an exchange");
     let request = Request::get(SYSTEM)
         .body(bytes::Bytes::new())
         .expect("a request");
-    let response = http.ask(request, WITHIN).await.expect("an answer");
+    let response = http.send_request(request, WITHIN).await.expect("an answer");
     assert_eq!(response.status(), StatusCode::OK);
     let page = String::from_utf8_lossy(response.body()).into_owned();
     assert!(
@@ -103,7 +109,7 @@ async fn a_bmc_that_knows_only_rsa_key_exchange_is_reached() {
     );
 }
 
-/// `openssl s_server`.
+/// Runs `openssl s_server`.
 struct OldServer {
     port: u16,
     child: Child,

@@ -1,211 +1,216 @@
-//! `dogwatch abort`.
+//! Implements `dogwatch abort`.
 
 use std::time::Duration;
 
 use dogwatch_core::duration;
 use dogwatch_core::explain;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::{Abort, NodeSeen, Outcome, Parsed, Phase};
-use dogwatch_k8s::fleet::AbortAsked;
+use dogwatch_core::reboot::{
+    AbortRequest, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase,
+};
+use dogwatch_k8s::fleet::AbortOutcome;
 use tokio::time::Instant;
 
-use crate::args::Cluster;
-use crate::cluster::Connected;
-use crate::exit::{Exit, Failure};
-use crate::output::say;
+use crate::args::ClusterArgs;
+use crate::cluster::ConnectedCluster;
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_raw_line;
 use crate::person;
-use crate::table::printable;
+use crate::table::to_printable;
 
-/// Which reboot to stop.
 #[derive(Debug, clap::Args)]
 pub struct AbortArgs {
-    /// The node (NAME or node/NAME)
-    #[arg(value_name = "NODE", value_parser = super::explain::node)]
+    /// Node to abort (NAME or node/NAME)
+    #[arg(value_name = "NODE", value_parser = super::explain::parse_node)]
     node: NodeName,
 
-    /// Why; shown wherever the reboot is
+    /// Reason, shown wherever the reboot is shown
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 
-    /// Who asks; the name of the user at this machine where it is not given
+    /// Name of the requester; defaults to the local user name
     #[arg(long, value_name = "NAME")]
     requester: Option<String>,
 
-    /// Does not wait until it is done
+    /// Do not wait until the abort is done
     #[arg(long)]
     no_wait: bool,
 
-    /// How long to wait until it is done
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    /// How long to wait until the abort is done
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse_duration)]
     timeout: Duration,
 
-    /// Does not ask, even if the machine may be going down already
+    /// Do not ask for confirmation, even if the machine may already be going down
     #[arg(long, short)]
     yes: bool,
 }
 
-/// Asks for it, and waits until it is done.
-pub async fn run(cluster: &Cluster, args: &AbortArgs) -> Result<(), Failure> {
-    let connected = Connected::to(cluster).await?;
+pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandFailure> {
+    let connected = ConnectedCluster::connect_to(cluster).await?;
     let node = &args.node;
-    let mut asked = ask(&connected, args, args.yes).await?;
-    if let AbortAsked::Rebooting(_) = asked {
-        person::confirm(
+    let mut asked = request_node_abort(&connected, args, args.yes).await?;
+    if let AbortOutcome::Rebooting(_) = asked {
+        person::ask_confirmation(
             &format!(
                 "{node} is rebooting: the command may have been started, and a shutdown that was ordered still comes. \
                  Stop waiting for it, uncordon the node and free its lock?"
             ),
             args.yes,
         )?;
-        asked = ask(&connected, args, true).await?;
+        asked = request_node_abort(&connected, args, true).await?;
     }
     let before = match asked {
-        AbortAsked::Written(before) => before,
-        AbortAsked::Already(before) => {
-            say(&format!("node/{node} is asked to stop already"))?;
+        AbortOutcome::Written(before) => before,
+        AbortOutcome::Already(before) => {
+            print_raw_line(&format!("node/{node} is asked to stop already"))?;
             before
         }
-        AbortAsked::TakenBack(request) => {
-            return say(&format!(
+        AbortOutcome::TakenBack(request) => {
+            return print_raw_line(&format!(
                 "node/{node}: the request by {} is taken back; nothing had begun",
-                printable(&request.requester)
+                to_printable(&request.requester)
             ));
         }
-        AbortAsked::Rebooting(_) => {
+        AbortOutcome::Rebooting(_) => {
             let text = format!("node {node} is not asked to stop");
-            return Err(Failure::new(Exit::Failed, text).next("say --yes"));
+            return Err(CommandFailure::new(CliExitCode::Failed, text).with_next_step("say --yes"));
         }
-        AbortAsked::Unreadable(why) => return Err(unreadable(node, &why)),
-        AbortAsked::NothingUnderWay(seen) => return Err(nothing(&seen)),
-        AbortAsked::NoSuchNode => return Err(connected.no_such_node(node).await),
+        AbortOutcome::Unreadable(why) => return Err(unreadable_record_failure(node, &why)),
+        AbortOutcome::NothingUnderWay(seen) => return Err(nothing_to_abort_failure(&seen)),
+        AbortOutcome::NoSuchNode => return Err(connected.no_such_node(node).await),
     };
     if args.no_wait {
-        return say(&format!("node/{node} is asked to stop its reboot"));
+        return print_raw_line(&format!("node/{node} is asked to stop its reboot"));
     }
-    wait(&connected, node, &before, args.timeout).await
+    wait_for_abort(&connected, node, &before, args.timeout).await
 }
 
-async fn ask(
-    connected: &Connected,
+async fn request_node_abort(
+    connected: &ConnectedCluster,
     args: &AbortArgs,
     although_rebooting: bool,
-) -> Result<AbortAsked, Failure> {
-    let abort = Abort {
+) -> Result<AbortOutcome, CommandFailure> {
+    let abort = AbortRequest {
         reason: args.reason.clone(),
-        requester: args.requester.clone().unwrap_or_else(person::name),
+        requester: args.requester.clone().unwrap_or_else(person::user_name),
     };
     connected
         .fleet
         .request_abort(&args.node, &abort, although_rebooting)
         .await
         .map_err(|error| {
-            connected.failed(&format!("stop the reboot of node {}", args.node), &error)
+            connected.api_failure(&format!("stop the reboot of node {}", args.node), &error)
         })
 }
 
-/// Nobody can undo what nobody can read.
-fn unreadable(node: &NodeName, why: &str) -> Failure {
+/// An abort must not undo work that an unreadable record describes.
+fn unreadable_record_failure(node: &NodeName, why: &str) -> CommandFailure {
     let text = format!(
         "annotation dogwatch.dev/reboot on node {node} cannot be read, so nobody can undo it: {}",
-        printable(why)
+        to_printable(why)
     );
-    Failure::new(Exit::Failed, text).next(format!(
+    CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
         "mend it; or remove it (kubectl annotate node {node} dogwatch.dev/reboot-), then look at the cordon and \
          at the lock: dogwatch unlock {node}"
     ))
 }
 
-fn nothing(seen: &NodeSeen) -> Failure {
+fn nothing_to_abort_failure(seen: &ObservedNode) -> CommandFailure {
     let name = &seen.name;
-    let failure = Failure::new(Exit::Failed, format!("no reboot of {name} is under way"));
+    let failure = CommandFailure::new(
+        CliExitCode::Failed,
+        format!("no reboot of {name} is under way"),
+    );
     if seen.api_lock {
-        return failure.next(format!(
+        return failure.with_next_step(format!(
             "the lock API has taken it out of service: whoever locked it unlocks it, or dogwatch unlock {name}"
         ));
     }
-    if matches!(seen.request, Parsed::Bad { .. }) {
-        return failure.next(format!(
+    if matches!(seen.request, ParsedAnnotation::Bad { .. }) {
+        return failure.with_next_step(format!(
             "its request cannot be read; remove it: kubectl annotate node {name} dogwatch.dev/reboot-requested-"
         ));
     }
-    failure.next(format!("dogwatch explain {name}"))
+    failure.with_next_step(format!("dogwatch explain {name}"))
 }
 
-/// Until the coordinator has done it, at once; or the healer, if the coordinator is dead.
-async fn wait(
-    connected: &Connected,
+/// Waits until the coordinator has aborted the reboot; if the coordinator is dead, the healer does
+/// it.
+async fn wait_for_abort(
+    connected: &ConnectedCluster,
     node: &NodeName,
-    before: &NodeSeen,
+    before: &ObservedNode,
     timeout: Duration,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let mut watch = connected.fleet.watch_node(node);
     let deadline = Instant::now() + timeout;
     let mut told = String::new();
     loop {
         tokio::select! {
-            next = watch.next() => match next {
+            next = watch.next_state() => match next {
                 Ok(None) => {
                     let text = format!("Node {node} was deleted meanwhile");
-                    return Err(Failure::new(Exit::NotFound, text));
+                    return Err(CommandFailure::new(CliExitCode::NotFound, text));
                 }
-                Ok(Some(seen)) if is_served(before, &seen) => return done(before, &seen),
-                Ok(Some(seen)) => progress(&seen, &mut told)?,
-                Err(error) if error.kind() == dogwatch_k8s::Kind::Forbidden => {
-                    return Err(connected.failed(&format!("watch node {node}"), &error));
+                Ok(Some(seen)) if is_abort_served(before, &seen) => return report_aborted(before, &seen),
+                Ok(Some(seen)) => report_progress(&seen, &mut told)?,
+                Err(error) if error.kind() == dogwatch_k8s::ApiErrorKind::Forbidden => {
+                    return Err(connected.api_failure(&format!("watch node {node}"), &error));
                 }
-                Err(error) => eprintln!("dogwatch: {}; trying again", error.in_words()),
+                Err(error) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
             },
             () = tokio::time::sleep_until(deadline) => {
-                let text = format!("node {node} was not freed within {}", duration::format(timeout));
-                return Err(Failure::new(Exit::Failed, text).next(format!(
+                let text = format!("node {node} was not freed within {}", duration::format_duration(timeout));
+                return Err(CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
                     "the wish to stop stays on the Node: its coordinator serves it at once, the healer of \
                      `dogwatch controller` after half a minute; is either running? dogwatch explain {node}"
                 )));
             }
             _ = tokio::signal::ctrl_c() => {
                 let text = format!("not waiting any more; the wish to stop stays on node {node}");
-                return Err(Failure::new(Exit::Interrupted, text));
+                return Err(CommandFailure::new(CliExitCode::Interrupted, text));
             }
         }
     }
 }
 
-/// What was under way is gone. A list from before our write shows it still.
-fn is_served(before: &NodeSeen, seen: &NodeSeen) -> bool {
-    let planned = |node: &NodeSeen| node.record.get().map(|record| record.planned);
-    let gone = seen.record == Parsed::Absent
+/// Whether the reboot that was under way is gone. A list from before our write still shows it.
+fn is_abort_served(before: &ObservedNode, seen: &ObservedNode) -> bool {
+    let planned = |node: &ObservedNode| node.record.get().map(|record| record.planned);
+    let gone = seen.record == ParsedAnnotation::Absent
         || (planned(before).is_some() && planned(seen) != planned(before));
-    gone && seen.abort == Parsed::Absent
+    gone && seen.abort == ParsedAnnotation::Absent
 }
 
-fn progress(seen: &NodeSeen, told: &mut String) -> Result<(), Failure> {
+fn report_progress(seen: &ObservedNode, told: &mut String) -> Result<(), CommandFailure> {
     let phase = seen.record.get().map_or("", |record| record.phase.as_str());
-    let said = explain::said(seen).map(|condition| format!(": {}", condition.reason));
+    let said = explain::leading_condition(seen).map(|condition| format!(": {}", condition.reason));
     let text = format!("node/{} {phase}{}", seen.name, said.unwrap_or_default());
     if *told != text {
-        say(&text)?;
+        print_raw_line(&text)?;
         *told = text;
     }
     Ok(())
 }
 
-fn done(before: &NodeSeen, after: &NodeSeen) -> Result<(), Failure> {
+fn report_aborted(before: &ObservedNode, after: &ObservedNode) -> Result<(), CommandFailure> {
     let name = &after.name;
-    let rebooted = after.last.get().map(|last| last.outcome) == Some(Outcome::Rebooted);
-    if rebooted && before.record.get().map(|record| record.phase) == Some(Phase::Returning) {
-        say(&format!(
+    let rebooted =
+        after.last_reboot.get().map(|last| last.outcome) == Some(RebootOutcome::Rebooted);
+    if rebooted && before.record.get().map(|record| record.phase) == Some(RebootPhase::Returning) {
+        print_raw_line(&format!(
             "node/{name} had rebooted already; its return was cut short"
         ))?;
     } else {
-        say(&format!("node/{name} is stopped"))?;
+        print_raw_line(&format!("node/{name} is stopped"))?;
     }
-    for line in undone(before, after) {
-        say(&format!("  {line}"))?;
+    for line in describe_undone_work(before, after) {
+        print_raw_line(&format!("  {line}"))?;
     }
     Ok(())
 }
 
-fn undone(before: &NodeSeen, after: &NodeSeen) -> Vec<String> {
+fn describe_undone_work(before: &ObservedNode, after: &ObservedNode) -> Vec<String> {
     let Some(record) = before.record.get() else {
         return Vec::new();
     };
@@ -228,7 +233,7 @@ fn undone(before: &NodeSeen, after: &NodeSeen) -> Vec<String> {
         ),
         source => format!(
             "{} counts as served; touch it anew for another reboot",
-            printable(source)
+            to_printable(source)
         ),
     });
     lines

@@ -1,179 +1,189 @@
-//! `dogwatch check`.
+//! Implements `dogwatch check`.
 
+mod check_view;
 mod hosts;
-mod look;
 
 use std::io::{self, Write};
 
-use dogwatch_core::check::{self, Finding, Severity};
+use dogwatch_core::check::{self, CheckFinding, FindingSeverity};
 use dogwatch_core::name::NodeName;
 use serde::Serialize;
 
-use super::nodes::Which;
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
-use crate::output::{self, Format, Output};
-use crate::paint::{Colour, Paint};
-use crate::table::printable;
+use super::nodes::NodeSelectionArgs;
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::{self, OutputArgs, OutputFormat};
+use crate::paint::{TerminalColour, TerminalPaint};
+use crate::table::to_printable;
 
-/// What to check.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct CheckArgs {
     #[command(subcommand)]
-    other: Option<Other>,
+    other: Option<CheckSubcommand>,
 
     #[command(flatten)]
-    which: Which,
+    which: NodeSelectionArgs,
 
-    /// After etcd was restored from a backup: every record that the world contradicts
+    /// Check every record that the cluster contradicts, after etcd was restored from a backup
     #[arg(long, conflicts_with_all = ["nodes", "selector", "all"])]
     after_restore: bool,
 
-    /// How it is printed
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 }
 
-/// What else can be checked. A node of such a name is written node/NAME.
+/// Subcommands of `check`. A node with the name of a subcommand is written `node/NAME`.
 #[derive(Debug, clap::Subcommand)]
-enum Other {
-    /// Says whether power control of hosts would work now, by asking their BMCs; changes nothing
-    Hosts(hosts::HostsArgs),
+enum CheckSubcommand {
+    /// Check whether power control of hosts would work now, by asking their BMCs; changes nothing
+    Hosts(hosts::CheckHostsArgs),
 }
 
-/// What one thing came to.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct CheckReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
     blocked: bool,
-    findings: Vec<Finding>,
+    findings: Vec<CheckFinding>,
 }
 
-impl Report {
-    fn new(node: Option<&NodeName>, findings: Vec<Finding>) -> Self {
+impl CheckReport {
+    fn new(node: Option<&NodeName>, findings: Vec<CheckFinding>) -> Self {
         Self {
             node: node.map(ToString::to_string),
             blocked: findings
                 .iter()
-                .any(|found| found.severity == Severity::Blocks),
+                .any(|found| found.severity == FindingSeverity::Blocks),
             findings,
         }
     }
 }
 
-/// Looks, prints; the exit code tells what blocks from what is clear.
-pub async fn run(cluster: &Cluster, args: &CheckArgs) -> Result<(), Failure> {
-    if let Some(Other::Hosts(args)) = &args.other {
+/// Prints the reports; the exit code says whether something blocks.
+pub async fn run(cluster: &ClusterArgs, args: &CheckArgs) -> Result<(), CommandFailure> {
+    if let Some(CheckSubcommand::Hosts(args)) = &args.other {
         return hosts::run(cluster, args).await;
     }
     if !args.after_restore {
-        args.which.chosen()?;
+        args.which.require_selection()?;
     }
-    let connected = Connected::to(cluster).await?;
+    let connected = ConnectedCluster::connect_to(cluster).await?;
     let fleet = connected
         .fleet
-        .read()
+        .read_fleet()
         .await
-        .map_err(|error| connected.failed("list Nodes and Leases", &error))?;
+        .map_err(|error| connected.api_failure("list Nodes and Leases", &error))?;
     if args.after_restore {
-        let report = Report::new(None, check::after_restore(&fleet));
-        print(args.output.format, std::slice::from_ref(&report))?;
-        return after_restore(&report);
+        let report = CheckReport::new(None, check::find_restore_contradictions(&fleet));
+        print_reports(args.output.format, std::slice::from_ref(&report))?;
+        return restore_verdict(&report);
     }
     let mut reports = Vec::new();
     let mut missing = None;
-    let remedies = look::remedies(&connected).await;
-    let admission = look::admission(&connected).await;
-    for node in args.which.names(&connected).await? {
-        let view = look::view(&connected, &fleet, &remedies, &admission, &node).await;
-        match check::findings(&view, now()) {
-            Some(findings) => reports.push(Report::new(Some(&node), findings)),
+    let remedies = check_view::read_remediations(&connected).await;
+    let admission = check_view::read_admission_gaps(&connected).await;
+    for node in args.which.list_node_names(&connected).await? {
+        let view =
+            check_view::read_check_view(&connected, &fleet, &remedies, &admission, &node).await;
+        match check::find_reboot_blockers(&view, current_time()) {
+            Some(findings) => reports.push(CheckReport::new(Some(&node), findings)),
             None => missing = Some(connected.no_such_node(&node).await),
         }
     }
-    print(args.output.format, &reports)?;
+    print_reports(args.output.format, &reports)?;
     match missing {
         Some(missing) => Err(missing),
-        None => verdict(&reports),
+        None => check_verdict(&reports),
     }
 }
 
-fn after_restore(report: &Report) -> Result<(), Failure> {
+fn restore_verdict(report: &CheckReport) -> Result<(), CommandFailure> {
     if report.findings.is_empty() {
         return Ok(());
     }
     let text = format!("{} records are contradicted", report.findings.len());
-    Err(Failure::new(Exit::Blocked, text).next(
+    Err(CommandFailure::new(CliExitCode::Blocked, text).with_next_step(
         "nothing was changed; settle them before anything moves: dogwatch pause --all --reason restored",
     ))
 }
 
-/// What could not be looked at is not clear.
-fn verdict(reports: &[Report]) -> Result<(), Failure> {
+/// A check that could not be made is not clear.
+fn check_verdict(reports: &[CheckReport]) -> Result<(), CommandFailure> {
     let blocked = reports.iter().filter(|report| report.blocked).count();
     if blocked > 0 {
-        let text = format!("{blocked} of {} would be blocked now", nodes(reports.len()));
-        return Err(Failure::new(Exit::Blocked, text));
+        let text = format!(
+            "{blocked} of {} would be blocked now",
+            format_node_count(reports.len())
+        );
+        return Err(CommandFailure::new(CliExitCode::Blocked, text));
     }
-    let unknown = |report: &&Report| {
+    let unknown = |report: &&CheckReport| {
         let mut findings = report.findings.iter();
-        findings.any(|found| found.severity == Severity::Unknown)
+        findings.any(|found| found.severity == FindingSeverity::Unknown)
     };
     if reports.iter().any(|report| unknown(&report)) {
         let text = "nothing that could be looked at is in the way; not everything could";
-        return Err(Failure::new(Exit::Failed, text).next("see what is marked unknown"));
+        return Err(CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step("see what is marked unknown"));
     }
     Ok(())
 }
 
-fn nodes(count: usize) -> String {
+fn format_node_count(count: usize) -> String {
     match count {
         1 => "1 node".into(),
         many => format!("{many} nodes"),
     }
 }
 
-fn print(format: Format, reports: &[Report]) -> Result<(), Failure> {
-    let mut out = output::stdout();
+fn print_reports(format: OutputFormat, reports: &[CheckReport]) -> Result<(), CommandFailure> {
+    let mut out = output::buffered_stdout();
     match format {
-        Format::Json => output::json(&mut out, &reports)?,
-        Format::Yaml => output::yaml(&mut out, &reports)?,
-        Format::Table | Format::Wide => {
-            let paint = Paint::of_stdout();
+        OutputFormat::Json => output::write_json(&mut out, &reports)?,
+        OutputFormat::Yaml => output::write_yaml(&mut out, &reports)?,
+        OutputFormat::Table | OutputFormat::Wide => {
+            let paint = TerminalPaint::of_stdout();
             reports
                 .iter()
-                .try_for_each(|report| write(&mut out, report, paint))?;
+                .try_for_each(|report| write_report(&mut out, report, paint))?;
         }
     }
     Ok(out.flush()?)
 }
 
-fn write(out: &mut impl Write, report: &Report, paint: Paint) -> io::Result<()> {
-    writeln!(out, "{}", paint.paint(Colour::Bold, &heading(report)))?;
+fn write_report(
+    out: &mut impl Write,
+    report: &CheckReport,
+    paint: TerminalPaint,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{}",
+        paint.paint_text(TerminalColour::Bold, &report_heading(report))
+    )?;
     for found in &report.findings {
         let severity = format!("{:7}", found.severity.as_str());
-        let severity = match colour(found.severity) {
-            Some(colour) => paint.paint(colour, &severity),
+        let severity = match severity_colour(found.severity) {
+            Some(colour) => paint.paint_text(colour, &severity),
             None => severity,
         };
-        let (subject, what) = (printable(&found.subject), printable(&found.what));
+        let (subject, what) = (to_printable(&found.subject), to_printable(&found.what));
         writeln!(out, "  {severity}  {subject}: {what}")?;
         if let Some(fix) = &found.fix {
-            writeln!(out, "           → {}", printable(fix))?;
+            writeln!(out, "           → {}", to_printable(fix))?;
         }
     }
     Ok(())
 }
 
-fn heading(report: &Report) -> String {
+fn report_heading(report: &CheckReport) -> String {
     let blocks = report
         .findings
         .iter()
-        .filter(|found| found.severity == Severity::Blocks)
+        .filter(|found| found.severity == FindingSeverity::Blocks)
         .count();
     match (&report.node, blocks) {
         (Some(node), 0) => format!("{node}: nothing found that blocks a reboot now"),
@@ -186,10 +196,10 @@ fn heading(report: &Report) -> String {
     }
 }
 
-fn colour(severity: Severity) -> Option<Colour> {
+fn severity_colour(severity: FindingSeverity) -> Option<TerminalColour> {
     match severity {
-        Severity::Blocks => Some(Colour::Red),
-        Severity::Unknown | Severity::Warns => Some(Colour::Yellow),
-        Severity::Note => None,
+        FindingSeverity::Blocks => Some(TerminalColour::Red),
+        FindingSeverity::Unknown | FindingSeverity::Warns => Some(TerminalColour::Yellow),
+        FindingSeverity::Note => None,
     }
 }

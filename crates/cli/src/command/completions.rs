@@ -1,4 +1,4 @@
-//! `dogwatch completions`.
+//! Implements `dogwatch completions`.
 
 use std::io::Write as _;
 
@@ -6,20 +6,18 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::args::Args;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::output;
 
-/// Which shell.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to print completions for
     #[arg(value_enum)]
-    shell: Shells,
+    shell: CompletionShell,
 }
 
-/// The shells that were asked for; clap knows others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Shells {
+enum CompletionShell {
     /// source <(dogwatch completions bash)
     Bash,
     /// dogwatch completions zsh > "${fpath[1]}/_dogwatch"
@@ -28,17 +26,16 @@ enum Shells {
     Fish,
 }
 
-/// Prints them.
-pub fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+pub fn run(args: &CompletionsArgs) -> Result<(), CommandFailure> {
     let shell = match args.shell {
-        Shells::Bash => Shell::Bash,
-        Shells::Zsh => Shell::Zsh,
-        Shells::Fish => Shell::Fish,
+        CompletionShell::Bash => Shell::Bash,
+        CompletionShell::Zsh => Shell::Zsh,
+        CompletionShell::Fish => Shell::Fish,
     };
-    // clap_complete panics where it cannot write, and a closed pipe is no reason to.
+    // clap_complete panics when a write fails, and a closed pipe must not cause a panic.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "dogwatch", &mut script);
-    let mut out = output::stdout();
+    let mut out = output::buffered_stdout();
     out.write_all(&script)?;
     Ok(out.flush()?)
 }

@@ -1,36 +1,34 @@
-//! `dogwatch crds`: the kinds that Dogwatch adds to a cluster.
+//! Implements `dogwatch crds`, which prints the CRDs that Dogwatch adds to a cluster.
 
 use std::io::Write as _;
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::output;
 
-/// `deploy/crds`, each a document of its own.
-pub(super) const CRDS: [&str; 4] = [
+/// The files of `deploy/crds`, one document each.
+pub(super) const CRD_MANIFESTS: [&str; 4] = [
     include_str!("../../../../deploy/crds/powerremediations.yaml"),
     include_str!("../../../../deploy/crds/powerremediationtemplates.yaml"),
     include_str!("../../../../deploy/crds/rebootpolicies.yaml"),
     include_str!("../../../../deploy/crds/rebootschedules.yaml"),
 ];
 
-/// `deploy/crds-hosts`.
-const HOSTS: &str = include_str!("../../../../deploy/crds-hosts/baremetalhosts.yaml");
+const HOST_CRD_MANIFEST: &str = include_str!("../../../../deploy/crds-hosts/baremetalhosts.yaml");
 
-/// Which.
 #[derive(Debug, clap::Args)]
 pub struct CrdsArgs {
-    /// Only BareMetalHost, for a cluster without metal3: where metal3 has installed it, that one stays
+    /// Print only BareMetalHost, for a cluster without metal3; metal3's own CRD must stay where it
+    /// is installed
     #[arg(long)]
     hosts: bool,
 }
 
-/// Prints them.
-pub fn run(args: &CrdsArgs) -> Result<(), Failure> {
-    let mut out = output::stdout();
+pub fn run(args: &CrdsArgs) -> Result<(), CommandFailure> {
+    let mut out = output::buffered_stdout();
     let printed = if args.hosts {
-        HOSTS.to_owned()
+        HOST_CRD_MANIFEST.to_owned()
     } else {
-        CRDS.join("---\n")
+        CRD_MANIFESTS.join("---\n")
     };
     out.write_all(printed.as_bytes())?;
     Ok(out.flush()?)
@@ -46,17 +44,18 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_what_this_version_understands() {
-        let printed: Vec<Value> = serde_saphyr::from_multiple(&CRDS.join("---\n")).unwrap();
+        let printed: Vec<Value> =
+            serde_saphyr::from_multiple(&CRD_MANIFESTS.join("---\n")).unwrap();
         assert_eq!(
             printed,
             [
-                power_remediation::crd(),
-                power_remediation_template::crd(),
-                reboot_policy::crd(),
-                reboot_schedule::crd(),
+                power_remediation::remediation_crd(),
+                power_remediation_template::template_crd(),
+                reboot_policy::policy_crd(),
+                reboot_schedule::schedule_crd(),
             ]
         );
-        let hosts: Value = serde_saphyr::from_str(HOSTS).unwrap();
-        assert_eq!(hosts, dogwatch_api::bare_metal_host::crd());
+        let hosts: Value = serde_saphyr::from_str(HOST_CRD_MANIFEST).unwrap();
+        assert_eq!(hosts, dogwatch_api::bare_metal_host::host_crd());
     }
 }

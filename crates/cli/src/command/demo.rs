@@ -1,4 +1,4 @@
-//! `dogwatch demo`: a cluster that reboots itself before one's eyes, without a cluster.
+//! Implements `dogwatch demo`: a simulated cluster reboots itself node by node.
 
 mod screen;
 mod serve;
@@ -9,32 +9,32 @@ use std::net::SocketAddr;
 use dogwatch_sim::demo::{Demo, DemoConfig, DemoError};
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::screen::Screen;
-use crate::exit::{Exit, Failure};
+use self::screen::DemoScreen;
+use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
-use crate::paint::{Colour, Paint};
+use crate::paint::{TerminalColour, TerminalPaint};
 
-/// What is shown.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
-    /// Worker nodes, beside one of the control plane; one alone would have nowhere to drain to
+    /// Worker nodes, in addition to one control-plane node; at least two, because a drain needs a
+    /// second node
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=100))]
     nodes: u32,
 
-    /// Decides everything random but the true time
+    /// Seed of everything random; only real time is not reproducible
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// How many times as fast; 1 takes some 30 seconds
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    /// Speed factor; at 1 the demo takes some 30 seconds
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_speed)]
     speed: f64,
 
     /// Serve the cluster's API here, for kubectl, and go on until Ctrl-C
-    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = loopback)]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = parse_loopback_address)]
     serve: Option<SocketAddr>,
 }
 
-fn speed(text: &str) -> Result<f64, String> {
+fn parse_speed(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(speed) if (0.1..=20.0).contains(&speed) => Ok(speed),
         Ok(_) => Err("from 0.1 to 20".into()),
@@ -42,8 +42,8 @@ fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The embedded API server asks nobody for a password.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
+/// Only loopback addresses are accepted: the embedded API server authenticates nobody.
+fn parse_loopback_address(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .replace("localhost", "127.0.0.1")
         .parse()
@@ -58,57 +58,58 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Plays it. Ends with an error if one of the promises did not hold.
-pub async fn run(args: &DemoArgs) -> Result<(), Failure> {
+/// Fails if one of the demo's promises did not hold.
+pub async fn run(args: &DemoArgs) -> Result<(), CommandFailure> {
     let folder = tempfile::Builder::new()
         .prefix("dogwatch-demo-")
         .tempdir()
         .map_err(|error| {
-            Failure::new(
-                Exit::Failed,
+            CommandFailure::new(
+                CliExitCode::Failed,
                 format!("failed to make a folder for the nodes' files: {error}"),
             )
         })?;
     let mut demo = tokio::select! {
-        demo = start(args, folder.path()) => demo?,
-        () = ended() => return Ok(()),
+        demo = start_demo(args, folder.path()) => demo?,
+        () = wait_for_end_signal() => return Ok(()),
     };
-    let mut screen = Screen::new(std::io::stdout().is_terminal(), Paint::of_stdout());
+    let mut screen = DemoScreen::new(std::io::stdout().is_terminal(), TerminalPaint::of_stdout());
     let serving = match args.serve {
-        Some(address) => Some(serve::Serving::begin(&demo, address, folder.path()).await?),
+        Some(address) => {
+            Some(serve::DemoApiServer::start_serving(&demo, address, folder.path()).await?)
+        }
         None => None,
     };
-    screen.note(&stories(args.nodes))?;
+    screen.print_lines(&intro_lines(args.nodes))?;
     if let Some(serving) = &serving {
-        screen.note(&serving.how_to(&demo))?;
+        screen.print_lines(&serving.usage_lines(&demo))?;
     }
-    let finished = play(&mut demo, &mut screen, Demo::is_over).await?;
+    let finished = play_until(&mut demo, &mut screen, Demo::is_finished).await?;
     if !finished {
         return Ok(());
     }
-    let rest = demo.rest();
-    screen.show(&demo, &rest)?;
-    screen.end(&demo)?;
-    let verdict = demo.verdict();
-    summary(&demo, &verdict)?;
-    if serving.is_some() && verdict.held() {
-        screen.note(&serve::goes_on())?;
-        play(&mut demo, &mut screen, |_| false).await?;
-        screen.end(&demo)?;
+    let rest = demo.remaining_lines();
+    screen.print_events(&demo, &rest)?;
+    screen.freeze_table(&demo)?;
+    let verdict = demo.judge_demo();
+    print_verdict(&demo, &verdict)?;
+    if serving.is_some() && verdict.has_passed() {
+        screen.print_lines(&serve::after_demo_lines())?;
+        play_until(&mut demo, &mut screen, |_| false).await?;
+        screen.freeze_table(&demo)?;
     }
-    if verdict.held() {
+    if verdict.has_passed() {
         return Ok(());
     }
     Err(
-        Failure::new(Exit::Failed, "a promise did not hold").next(format!(
+        CommandFailure::new(CliExitCode::Failed, "a promise did not hold").with_next_step(format!(
             "run it again with --seed {}, and report what it shows",
             args.seed
         )),
     )
 }
 
-/// What is about to happen, and to whom.
-fn stories(nodes: u32) -> [String; 5] {
+fn intro_lines(nodes: u32) -> [String; 5] {
     [
         "Three stories at once, on a simulated cluster with real coordinators and a real controller:".into(),
         format!(
@@ -120,7 +121,7 @@ fn stories(nodes: u32) -> [String; 5] {
     ]
 }
 
-async fn start(args: &DemoArgs, folder: &std::path::Path) -> Result<Demo, Failure> {
+async fn start_demo(args: &DemoArgs, folder: &std::path::Path) -> Result<Demo, CommandFailure> {
     let config = DemoConfig {
         nodes: args.nodes,
         control_plane: 1,
@@ -129,24 +130,26 @@ async fn start(args: &DemoArgs, folder: &std::path::Path) -> Result<Demo, Failur
         folder: folder.to_owned(),
         now: jiff::Timestamp::now(),
     };
-    Demo::start(config).await.map_err(|error| failed(&error))
+    Demo::start_demo(config)
+        .await
+        .map_err(|error| demo_failure(&error))
 }
 
-/// Shows what happens until `over`, or until somebody ends it: then false.
-async fn play(
+/// Shows events until `over` holds; returns false when a signal ended the demo first.
+async fn play_until(
     demo: &mut Demo,
-    screen: &mut Screen,
+    screen: &mut DemoScreen,
     over: impl Fn(&Demo) -> bool,
-) -> Result<bool, Failure> {
-    let mut end = std::pin::pin!(ended());
+) -> Result<bool, CommandFailure> {
+    let mut end = std::pin::pin!(wait_for_end_signal());
     while !over(demo) {
         tokio::select! {
-            told = demo.next() => {
-                let told = told.map_err(|error| failed(&error))?;
-                screen.show(demo, &told)?;
+            told = demo.next_lines() => {
+                let told = told.map_err(|error| demo_failure(&error))?;
+                screen.print_events(demo, &told)?;
             }
             () = &mut end => {
-                screen.end(demo)?;
+                screen.freeze_table(demo)?;
                 return Ok(false);
             }
         }
@@ -154,8 +157,8 @@ async fn play(
     Ok(true)
 }
 
-/// Ctrl-C, or being told to end.
-async fn ended() {
+/// Resolves on SIGINT or SIGTERM.
+async fn wait_for_end_signal() {
     let mut terminated = signal(SignalKind::terminate()).ok();
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
@@ -163,35 +166,38 @@ async fn ended() {
     }
 }
 
-fn failed(error: &DemoError) -> Failure {
+fn demo_failure(error: &DemoError) -> CommandFailure {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    Failure::new(Exit::Failed, text)
+    CommandFailure::new(CliExitCode::Failed, text)
 }
 
-fn summary(demo: &Demo, verdict: &dogwatch_sim::demo::Verdict) -> Result<(), Failure> {
-    let paint = Paint::of_stdout();
-    let mut out = output::stdout();
-    let time = demo.elapsed().as_secs_f64();
+fn print_verdict(
+    demo: &Demo,
+    verdict: &dogwatch_sim::demo::DemoVerdict,
+) -> Result<(), CommandFailure> {
+    let paint = TerminalPaint::of_stdout();
+    let mut out = output::buffered_stdout();
+    let time = demo.elapsed_time().as_secs_f64();
     writeln!(
         out,
         "\n{}",
-        paint.paint(
-            Colour::Bold,
+        paint.paint_text(
+            TerminalColour::Bold,
             &format!("what was checked, at every change of {time:.1} seconds")
         )
     )?;
     for check in &verdict.0 {
         let mark = if check.held {
-            paint.paint(Colour::Green, "ok    ")
+            paint.paint_text(TerminalColour::Green, "ok    ")
         } else {
-            paint.paint(Colour::Red, "BROKEN")
+            paint.paint_text(TerminalColour::Red, "BROKEN")
         };
-        writeln!(out, "  {mark}  {}: {}", check.what, check.seen)?;
+        writeln!(out, "  {mark}  {}: {}", check.what, check.observed)?;
     }
     Ok(out.flush()?)
 }
@@ -202,21 +208,21 @@ mod tests {
 
     #[test]
     fn the_api_is_served_on_loopback_only() {
-        assert!(loopback("127.0.0.1:0").is_ok());
-        assert!(loopback("localhost:8001").is_ok());
-        assert!(loopback("[::1]:0").is_ok());
+        assert!(parse_loopback_address("127.0.0.1:0").is_ok());
+        assert!(parse_loopback_address("localhost:8001").is_ok());
+        assert!(parse_loopback_address("[::1]:0").is_ok());
         assert!(
-            loopback("0.0.0.0:8001")
+            parse_loopback_address("0.0.0.0:8001")
                 .unwrap_err()
                 .contains("not loopback")
         );
-        assert!(loopback("8001").is_err());
+        assert!(parse_loopback_address("8001").is_err());
     }
 
     #[test]
     fn a_speed_is_within_what_the_clock_can_show() {
-        assert!(speed("4").is_ok());
-        assert!(speed("0").is_err());
-        assert!(speed("1000").is_err());
+        assert!(parse_speed("4").is_ok());
+        assert!(parse_speed("0").is_err());
+        assert!(parse_speed("1000").is_err());
     }
 }

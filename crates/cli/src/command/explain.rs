@@ -1,71 +1,71 @@
-//! `dogwatch explain`.
+//! Implements `dogwatch explain`.
 
 mod host;
-mod remedy;
+mod remediation;
 mod schedule;
 
 use std::io::{self, Write};
 
-use dogwatch_core::explain::{self, CoordinatorSeen, Explanation, Line, RemedyExplanation, View};
+use dogwatch_core::explain::{
+    self, ExplanationLine, NodeExplanation, NodeReportInput, ObservedCoordinator,
+    RemediationExplanation,
+};
 use dogwatch_core::name::NodeName;
 use serde::Serialize;
 
-use super::hosts::{Named, is_host, named};
-use super::remedies::{self, is_remedy};
-use super::schedules::{self, is_schedule};
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::Failure;
-use crate::output::{self, Format, Output};
-use crate::paint::{Colour, Paint};
-use crate::table::printable;
+use super::hosts::{HostArg, is_host_arg, parse_host_arg};
+use super::remediations::{self, is_remediation_arg};
+use super::schedules::{self, is_schedule_arg};
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::CommandFailure;
+use crate::output::{self, OutputArgs, OutputFormat};
+use crate::paint::{TerminalColour, TerminalPaint};
+use crate::table::to_printable;
 
-/// What to explain.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// node/NAME, NAME, host/NAMESPACE/NAME, machine/NAMESPACE/NAME, remediation/NAMESPACE/NAME,
-    /// schedule/NAMESPACE/NAME; all but nodes without NAMESPACE/ where -n names it
+    /// Subject: node/NAME, NAME, host/NAMESPACE/NAME, machine/NAMESPACE/NAME,
+    /// remediation/NAMESPACE/NAME or schedule/NAMESPACE/NAME; with -n, NAMESPACE/ may be left out
     #[arg(
         value_name = "node/NAME|KIND/NAMESPACE/NAME",
-        value_parser = subject
+        value_parser = parse_subject
     )]
-    subject: Subject,
+    subject: ExplainSubject,
 
-    /// How it is printed
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 }
 
-/// What is explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Subject {
+enum ExplainSubject {
     Node(NodeName),
-    Host(Named),
-    Remedy(remedies::Named),
-    Schedule(schedules::Named),
+    Host(HostArg),
+    Remedy(remediations::RemediationArg),
+    Schedule(schedules::ScheduleArg),
 }
 
-/// All but nodes are named by their kind; what has none is a node.
-fn subject(text: &str) -> Result<Subject, String> {
-    if is_host(text) {
-        return named(text).map(Subject::Host);
+/// A name without a kind is a node's.
+fn parse_subject(text: &str) -> Result<ExplainSubject, String> {
+    if is_host_arg(text) {
+        return parse_host_arg(text).map(ExplainSubject::Host);
     }
-    if is_remedy(text) {
-        return remedies::named(text).map(Subject::Remedy);
+    if is_remediation_arg(text) {
+        return remediations::parse_remediation_arg(text).map(ExplainSubject::Remedy);
     }
-    if is_schedule(text) {
-        return schedules::named(text).map(Subject::Schedule);
+    if is_schedule_arg(text) {
+        return schedules::parse_schedule_arg(text).map(ExplainSubject::Schedule);
     }
-    match node(text) {
+    match parse_node(text) {
         Err(_) if text.contains('/') && !text.starts_with("no") => Err(format!(
             "{text:?} is not known here: write node/NAME, or KIND/NAMESPACE/NAME of a host, machine, remediation or schedule"
         )),
-        node => node.map(Subject::Node),
+        node => node.map(ExplainSubject::Node),
     }
 }
 
-/// `node/NAME`, or the name alone.
-pub fn node(text: &str) -> Result<NodeName, String> {
+/// Accepts `node/NAME` or the bare name.
+pub fn parse_node(text: &str) -> Result<NodeName, String> {
     let name = match text.split_once('/') {
         None => text,
         Some(("node" | "nodes" | "no", name)) => name,
@@ -74,24 +74,27 @@ pub fn node(text: &str) -> Result<NodeName, String> {
     NodeName::new(name).map_err(|error| error.to_string())
 }
 
-/// Reads, explains, prints.
-pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
+pub async fn run(cluster: &ClusterArgs, args: &ExplainArgs) -> Result<(), CommandFailure> {
     let node = match &args.subject {
-        Subject::Host(host) => return host::run(cluster, host, args.output.format).await,
-        Subject::Remedy(named) => return remedy::run(cluster, named, args.output.format).await,
-        Subject::Schedule(named) => return schedule::run(cluster, named, args.output.format).await,
-        Subject::Node(node) => node,
+        ExplainSubject::Host(host) => return host::run(cluster, host, args.output.format).await,
+        ExplainSubject::Remedy(named) => {
+            return remediation::run(cluster, named, args.output.format).await;
+        }
+        ExplainSubject::Schedule(named) => {
+            return schedule::run(cluster, named, args.output.format).await;
+        }
+        ExplainSubject::Node(node) => node,
     };
-    let connected = Connected::to(cluster).await?;
-    let view = look(&connected, node).await?;
-    let planned = explain::explain(&view, now());
-    let remediations = remedy::of_node(&connected, node).await;
-    let planned = planned.map(|planned| planned.beside(&remediations));
+    let connected = ConnectedCluster::connect_to(cluster).await?;
+    let view = read_node_input(&connected, node).await?;
+    let planned = explain::explain_node(&view, current_time());
+    let remediations = remediation::explain_node_remediations(&connected, node).await;
+    let planned = planned.map(|planned| planned.beside_remediations(&remediations));
     if planned.is_none() && remediations.is_empty() {
         return Err(connected.no_such_node(node).await);
     }
     print_node(
-        &OfNode {
+        &NodeExplanations {
             planned,
             remediations,
         },
@@ -99,38 +102,38 @@ pub async fn run(cluster: &Cluster, args: &ExplainArgs) -> Result<(), Failure> {
     )
 }
 
-/// Planned and forced work on a node. In the middle of a remediation there is no Node.
+/// The planned reboot and the remediations of a node. During a remediation the Node may not exist.
 #[derive(Serialize)]
-struct OfNode {
+struct NodeExplanations {
     #[serde(flatten)]
-    planned: Option<Explanation>,
+    planned: Option<NodeExplanation>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    remediations: Vec<RemedyExplanation>,
+    remediations: Vec<RemediationExplanation>,
 }
 
-fn print_node(whole: &OfNode, format: Format) -> Result<(), Failure> {
-    let planned = whole.planned.iter().map(|it| Told {
+fn print_node(whole: &NodeExplanations, format: OutputFormat) -> Result<(), CommandFailure> {
+    let planned = whole.planned.iter().map(|it| ExplanationText {
         summary: &it.summary,
         chain: &it.chain,
         advice: &it.advice,
     });
     let (under_way, others): (Vec<_>, Vec<_>) =
         whole.remediations.iter().partition(|it| it.under_way);
-    let first = under_way.into_iter().map(Told::of_remedy);
-    let last = others.into_iter().map(Told::of_remedy);
-    let told: Vec<Told<'_>> = first.chain(planned).chain(last).collect();
-    print_all(whole, &told, format)
+    let first = under_way.into_iter().map(ExplanationText::of_remediation);
+    let last = others.into_iter().map(ExplanationText::of_remediation);
+    let told: Vec<ExplanationText<'_>> = first.chain(planned).chain(last).collect();
+    print_explanations(whole, &told, format)
 }
 
-/// What each kind of explanation has.
-struct Told<'a> {
+/// The fields that every kind of explanation has.
+struct ExplanationText<'a> {
     summary: &'a str,
-    chain: &'a [Line],
+    chain: &'a [ExplanationLine],
     advice: &'a [String],
 }
 
-impl<'a> Told<'a> {
-    fn of_remedy(it: &'a RemedyExplanation) -> Self {
+impl<'a> ExplanationText<'a> {
+    fn of_remediation(it: &'a RemediationExplanation) -> Self {
         Self {
             summary: &it.summary,
             chain: &it.chain,
@@ -139,66 +142,86 @@ impl<'a> Told<'a> {
     }
 }
 
-fn print(whole: &impl Serialize, told: &Told<'_>, format: Format) -> Result<(), Failure> {
-    print_all(whole, std::slice::from_ref(told), format)
+fn print_explanation(
+    whole: &impl Serialize,
+    told: &ExplanationText<'_>,
+    format: OutputFormat,
+) -> Result<(), CommandFailure> {
+    print_explanations(whole, std::slice::from_ref(told), format)
 }
 
-/// Several, with an empty line between two.
-fn print_all(whole: &impl Serialize, all: &[Told<'_>], format: Format) -> Result<(), Failure> {
-    let mut out = output::stdout();
+/// Prints the explanations, separated by empty lines.
+fn print_explanations(
+    whole: &impl Serialize,
+    all: &[ExplanationText<'_>],
+    format: OutputFormat,
+) -> Result<(), CommandFailure> {
+    let mut out = output::buffered_stdout();
     match format {
-        Format::Json => output::json(&mut out, whole)?,
-        Format::Yaml => output::yaml(&mut out, whole)?,
-        Format::Table | Format::Wide => {
+        OutputFormat::Json => output::write_json(&mut out, whole)?,
+        OutputFormat::Yaml => output::write_yaml(&mut out, whole)?,
+        OutputFormat::Table | OutputFormat::Wide => {
             for (index, told) in all.iter().enumerate() {
                 if index > 0 {
                     writeln!(out)?;
                 }
-                write(&mut out, told, Paint::of_stdout())?;
+                write_explanation(&mut out, told, TerminalPaint::of_stdout())?;
             }
         }
     }
     Ok(out.flush()?)
 }
 
-/// Nodes and Leases must be readable; what else is missing is said and left out.
-async fn look(connected: &Connected, node: &NodeName) -> Result<View, Failure> {
+/// Nodes and Leases must be readable; anything else that cannot be read is left out with a warning.
+async fn read_node_input(
+    connected: &ConnectedCluster,
+    node: &NodeName,
+) -> Result<NodeReportInput, CommandFailure> {
     let fleet = connected
         .fleet
-        .read()
+        .read_fleet()
         .await
-        .map_err(|error| connected.failed("list Nodes and Leases", &error))?;
-    let on_node = connected.fleet.on_node(node).await;
-    let coordinator = connected.fleet.coordinator(node).await;
-    let healer = connected.fleet.healer().await;
-    Ok(View {
+        .map_err(|error| connected.api_failure("list Nodes and Leases", &error))?;
+    let on_node = connected.fleet.read_node_contents(node).await;
+    let coordinator = connected.fleet.read_coordinator(node).await;
+    let healer = connected.fleet.read_healer().await;
+    Ok(NodeReportInput {
         node: node.clone(),
         fleet,
-        on_node: on_node
-            .map_err(|error| without("the node's pods", &error))
+        node_pods: on_node
+            .map_err(|error| warn_left_out("the node's pods", &error))
             .ok(),
         coordinator: coordinator
-            .map_err(|error| without("the node's coordinator", &error))
-            .unwrap_or(CoordinatorSeen::Unknown),
-        healer: healer.map_err(|error| without("the healer", &error)).ok(),
+            .map_err(|error| warn_left_out("the node's coordinator", &error))
+            .unwrap_or(ObservedCoordinator::Unknown),
+        healer: healer
+            .map_err(|error| warn_left_out("the healer", &error))
+            .ok(),
     })
 }
 
-fn without(what: &str, error: &dogwatch_k8s::Error) {
-    eprintln!("dogwatch: explained without {what}: {}", error.in_words());
+fn warn_left_out(what: &str, error: &dogwatch_k8s::Error) {
+    eprintln!(
+        "dogwatch: explained without {what}: {}",
+        error.error_chain()
+    );
 }
 
-fn write(out: &mut impl Write, told: &Told<'_>, paint: Paint) -> io::Result<()> {
+fn write_explanation(
+    out: &mut impl Write,
+    told: &ExplanationText<'_>,
+    paint: TerminalPaint,
+) -> io::Result<()> {
     writeln!(
         out,
         "{}",
-        paint.paint(Colour::Bold, &printable(told.summary))
+        paint.paint_text(TerminalColour::Bold, &to_printable(told.summary))
     )?;
     let topics = told.chain.iter().map(|line| line.topic.as_str());
     let width = topics.map(str::len).max().unwrap_or(0);
     let mut before = "";
     for line in told.chain {
-        // The same topic again needs no second name.
+        // A repeated topic is not printed again.
         let topic = if line.topic.as_str() == before {
             ""
         } else {
@@ -209,15 +232,19 @@ fn write(out: &mut impl Write, told: &Told<'_>, paint: Paint) -> io::Result<()> 
         writeln!(
             out,
             "  {}  {}",
-            paint.paint(Colour::Cyan, &padded),
-            printable(&line.text)
+            paint.paint_text(TerminalColour::Cyan, &padded),
+            to_printable(&line.text)
         )?;
     }
     if !told.advice.is_empty() {
-        writeln!(out, "{}", paint.paint(Colour::Bold, "what you can do"))?;
+        writeln!(
+            out,
+            "{}",
+            paint.paint_text(TerminalColour::Bold, "what you can do")
+        )?;
     }
     for advice in told.advice {
-        writeln!(out, "  → {}", printable(advice))?;
+        writeln!(out, "  → {}", to_printable(advice))?;
     }
     Ok(())
 }
@@ -225,28 +252,35 @@ fn write(out: &mut impl Write, told: &Told<'_>, paint: Paint) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dogwatch_core::explain::Topic;
+    use dogwatch_core::explain::ExplanationTopic;
 
     #[test]
     fn a_node_is_named_with_or_without_its_kind() {
         for text in ["n1", "node/n1", "nodes/n1", "no/n1"] {
-            assert_eq!(node(text).unwrap().as_str(), "n1", "{text}");
+            assert_eq!(parse_node(text).unwrap().as_str(), "n1", "{text}");
         }
-        assert!(node("node/").is_err());
+        assert!(parse_node("node/").is_err());
     }
 
     #[test]
     fn what_is_explained_is_a_node_unless_its_kind_says_host() {
-        let host = named("metal/h1").unwrap();
+        let host = parse_host_arg("metal/h1").unwrap();
         for text in ["host/metal/h1", "bmh/metal/h1", "baremetalhost/metal/h1"] {
-            assert_eq!(subject(text), Ok(Subject::Host(host.clone())), "{text}");
+            assert_eq!(
+                parse_subject(text),
+                Ok(ExplainSubject::Host(host.clone())),
+                "{text}"
+            );
         }
-        let alone = Ok(Subject::Host(named("h1").unwrap()));
-        assert_eq!(subject("host/h1"), alone);
-        let node = Ok(Subject::Node(NodeName::new("h1").unwrap()));
-        assert_eq!((subject("h1"), subject("node/h1")), (node.clone(), node));
+        let alone = Ok(ExplainSubject::Host(parse_host_arg("h1").unwrap()));
+        assert_eq!(parse_subject("host/h1"), alone);
+        let node = Ok(ExplainSubject::Node(NodeName::new("h1").unwrap()));
+        assert_eq!(
+            (parse_subject("h1"), parse_subject("node/h1")),
+            (node.clone(), node)
+        );
         for text in ["pod/a", "metal/h1", "host/a/b/c"] {
-            let said = subject(text).unwrap_err();
+            let said = parse_subject(text).unwrap_err();
             assert!(said.contains("NAMESPACE/NAME"), "{said}");
         }
     }
@@ -256,29 +290,29 @@ mod tests {
         use clap::Parser as _;
         let words = ["dogwatch-coordinator", "--node-name", "n1"];
         let args = dogwatch_coordinator::args::Args::try_parse_from(words).unwrap();
-        assert_eq!(args.drain_timeout, explain::DRAIN_TIMEOUT);
-        assert_eq!(args.reboot_timeout, explain::REBOOT_TIMEOUT);
+        assert_eq!(args.drain_timeout, explain::DEFAULT_DRAIN_TIMEOUT);
+        assert_eq!(args.reboot_timeout, explain::DEFAULT_REBOOT_TIMEOUT);
         assert_eq!(args.reboot_attempts, 2);
     }
 
     #[test]
     fn an_explanation_is_a_list_of_topics_and_then_of_advice() {
-        let line = |topic, text: &str| Line {
+        let line = |topic, text: &str| ExplanationLine {
             topic,
             text: text.into(),
         };
         let chain = [
-            line(Topic::Asked, "request by ann"),
-            line(Topic::Lock, "dogwatch-default-0 is held"),
-            line(Topic::Lock, "dogwatch-default-1 is held"),
+            line(ExplanationTopic::Asked, "request by ann"),
+            line(ExplanationTopic::Lock, "dogwatch-default-0 is held"),
+            line(ExplanationTopic::Lock, "dogwatch-default-1 is held"),
         ];
-        let told = Told {
+        let told = ExplanationText {
             summary: "n1: waiting for 3m: LockHeldByOther",
             chain: &chain,
             advice: &["wait\u{7}".into()],
         };
         let mut out = Vec::new();
-        write(&mut out, &told, Paint::off()).unwrap();
+        write_explanation(&mut out, &told, TerminalPaint::without_colours()).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "n1: waiting for 3m: LockHeldByOther\n  \

@@ -1,32 +1,32 @@
-//! Which hosts a command is for, and how one that cannot be found is told.
+//! Finds the hosts that a command names, and reports those that it cannot find.
 
 use std::collections::BTreeMap;
 
-use dogwatch_core::power::{Host, HostName, OwnerRules, Seniority, Sharing};
+use dogwatch_core::power::{HostName, HostSeniority, HostSnapshot, OwnerRules, SharedBmcs};
 use dogwatch_k8s::fleet::{HostFound, HostsFound};
 
-use crate::args::Cluster;
-use crate::cluster::Connected;
-use crate::exit::{Exit, Failure};
+use crate::args::ClusterArgs;
+use crate::cluster::ConnectedCluster;
+use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
-use crate::table::printable;
-use dogwatch_core::near::near;
+use crate::table::to_printable;
+use dogwatch_core::name_suggestions::suggest_names;
 
-/// A host as it is typed: `NAMESPACE/NAME`, or its name alone; either with `host/` before it.
+/// A host argument: `NAMESPACE/NAME` or the bare name, either with `host/` before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct HostArg {
     namespace: Option<String>,
     name: String,
 }
 
-/// The kind, as people write it.
-const KINDS: [&str; 5] = ["host", "hosts", "bmh", "baremetalhost", "baremetalhosts"];
+/// The accepted spellings of the kind.
+const HOST_KINDS: [&str; 5] = ["host", "hosts", "bmh", "baremetalhost", "baremetalhosts"];
 
-/// Reads one; the kind may be left out.
-pub fn named(text: &str) -> Result<Named, String> {
+/// The kind may be left out.
+pub fn parse_host_arg(text: &str) -> Result<HostArg, String> {
     let words: Vec<&str> = text.split('/').collect();
     let rest = match words[..] {
-        [kind, ..] if words.len() > 1 && KINDS.contains(&kind) => &words[1..],
+        [kind, ..] if words.len() > 1 && HOST_KINDS.contains(&kind) => &words[1..],
         _ => &words[..],
     };
     let (namespace, name) = match *rest {
@@ -41,36 +41,36 @@ pub fn named(text: &str) -> Result<Named, String> {
     if is_bad(name) || namespace.is_some_and(is_bad) {
         return Err(format!("{text:?} is no host: write NAMESPACE/NAME"));
     }
-    Ok(Named {
+    Ok(HostArg {
         namespace: namespace.map(str::to_owned),
         name: name.to_owned(),
     })
 }
 
-/// Whether the text says by its kind that it means a host.
-pub fn is_host(text: &str) -> bool {
+/// Whether the text begins with the kind of a host.
+pub fn is_host_arg(text: &str) -> bool {
     let kind = text.split_once('/').map(|(kind, _)| kind);
-    kind.is_some_and(|kind| KINDS.contains(&kind))
+    kind.is_some_and(|kind| HOST_KINDS.contains(&kind))
 }
 
-/// The cluster; `-n` is the hosts' namespace, and Dogwatch's own is what the environment says.
-pub async fn connect(cluster: &Cluster) -> Result<Connected, Failure> {
+/// `-n` is the hosts' namespace here, so Dogwatch's own namespace comes from the environment.
+pub async fn connect_for_hosts(cluster: &ClusterArgs) -> Result<ConnectedCluster, CommandFailure> {
     if !cluster.namespace_given {
-        return Connected::to(cluster).await;
+        return ConnectedCluster::connect_to(cluster).await;
     }
     let own = std::env::var(crate::args::NAMESPACE_VARIABLE).ok();
     let own = own.filter(|name| !name.is_empty());
-    let cluster = Cluster {
+    let cluster = ClusterArgs {
         namespace: own.unwrap_or_else(|| dogwatch_api::DEFAULT_NAMESPACE.into()),
         namespace_given: false,
         context: cluster.context.clone(),
     };
-    Connected::to(&cluster).await
+    ConnectedCluster::connect_to(&cluster).await
 }
 
-impl Named {
-    /// Where it is: as it is named, else in `-n`, else where the kubeconfig's context is.
-    pub fn in_cluster(&self, cluster: &Cluster, connected: &Connected) -> HostName {
+impl HostArg {
+    /// The namespace is the named one, else `-n`, else that of the kubeconfig's context.
+    pub fn resolve_name(&self, cluster: &ClusterArgs, connected: &ConnectedCluster) -> HostName {
         let given = cluster.namespace_given.then(|| cluster.namespace.clone());
         let namespace = self.namespace.clone().or(given);
         let here = || connected.fleet.default_namespace().to_owned();
@@ -78,72 +78,76 @@ impl Named {
     }
 }
 
-/// Why nothing is written on a host.
+/// Why a command writes nothing to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum No {
-    /// It is so already: what follows the host's name.
-    Already(String),
-    /// It cannot be, or must not be.
+pub enum HostUnchanged {
+    /// The host is in that state already. The text follows the host's name.
+    AlreadySet(String),
     Refused {
-        /// Why, as it follows the host's name.
+        /// The reason; the text follows the host's name.
         text: String,
-        /// What to do.
+        /// The next step for the person.
         next: String,
     },
 }
 
-impl No {
-    /// It must not be: why, as it follows the host's name, and what to do.
-    pub fn refused(text: impl Into<String>, next: impl Into<String>) -> Self {
-        No::Refused {
+impl HostUnchanged {
+    /// `text` follows the host's name; `next` is the next step for the person.
+    pub fn refuse_change(text: impl Into<String>, next: impl Into<String>) -> Self {
+        HostUnchanged::Refused {
             text: text.into(),
             next: next.into(),
         }
     }
 
-    /// A host that is on its way out takes nothing.
-    pub fn deleting() -> Self {
-        Self::refused(
+    /// A host that is being deleted accepts no change.
+    pub fn host_is_deleting() -> Self {
+        Self::refuse_change(
             "is being deleted",
             "what waits for its end is in its metadata.finalizers",
         )
     }
 }
 
-/// One line, at once; what others wrote in it cannot move the terminal.
-pub fn say(text: &str) -> Result<(), Failure> {
-    output::say(&printable(text))
+/// Prints one line and flushes it, without the control characters that other writers may have put
+/// into it.
+pub fn print_line(text: &str) -> Result<(), CommandFailure> {
+    output::print_raw_line(&to_printable(text))
 }
 
-/// The kind BareMetalHost is not installed.
-pub fn no_kind() -> Failure {
+pub fn host_kind_missing() -> CommandFailure {
     let text = "the kind BareMetalHost is not installed in this cluster, so it has no hosts";
-    Failure::new(Exit::NotFound, text)
-        .next("with metal3 its own comes; without: dogwatch crds --hosts | kubectl apply --server-side -f -")
+    CommandFailure::new(CliExitCode::NotFound, text)
+        .with_next_step("with metal3 its own comes; without: dogwatch crds --hosts | kubectl apply --server-side -f -")
 }
 
-/// That a host does not exist, and which ones may have been meant.
-pub async fn no_such_host(connected: &Connected, name: &HostName) -> Failure {
-    let failure = Failure::new(
-        Exit::NotFound,
+/// Says that the host does not exist and suggests similar names.
+pub async fn no_such_host(connected: &ConnectedCluster, name: &HostName) -> CommandFailure {
+    let failure = CommandFailure::new(
+        CliExitCode::NotFound,
         format!("there is no BareMetalHost {name} in this cluster"),
     );
-    let near = match connected.fleet.hosts(None).await {
-        Ok(HostsFound::Hosts(hosts)) => suggestions(name, hosts.iter().map(|host| &host.name)),
-        // Of whoever may not list them, nothing more is known.
+    let near = match connected.fleet.list_hosts(None).await {
+        Ok(HostsFound::Hosts(hosts)) => {
+            suggest_host_names(name, hosts.iter().map(|host| &host.name))
+        }
+        // Without the right to list hosts there is nothing to suggest.
         Ok(HostsFound::NoKind) | Err(_) => Vec::new(),
     };
     if near.is_empty() {
-        return failure.next("`dogwatch status hosts` lists them");
+        return failure.with_next_step("`dogwatch status hosts` lists them");
     }
-    failure.next(format!(
+    failure.with_next_step(format!(
         "did you mean {}? `dogwatch status hosts` lists them",
         near.join(" or ")
     ))
 }
 
-/// The same name elsewhere, else names that are near.
-fn suggestions<'a>(wrong: &HostName, hosts: impl Iterator<Item = &'a HostName>) -> Vec<String> {
+/// Suggests the same name in another namespace, else similar names.
+fn suggest_host_names<'a>(
+    wrong: &HostName,
+    hosts: impl Iterator<Item = &'a HostName>,
+) -> Vec<String> {
     let hosts: Vec<&HostName> = hosts.collect();
     let same = hosts.iter().filter(|host| host.name == wrong.name);
     let same: Vec<String> = same.take(3).map(ToString::to_string).collect();
@@ -151,27 +155,30 @@ fn suggestions<'a>(wrong: &HostName, hosts: impl Iterator<Item = &'a HostName>) 
         return same;
     }
     let full: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-    let near = near(&wrong.to_string(), full.iter().map(String::as_str));
+    let near = suggest_names(&wrong.to_string(), full.iter().map(String::as_str));
     near.into_iter().map(str::to_owned).collect()
 }
 
-/// One host, or why it cannot be had.
-pub async fn one(connected: &Connected, name: &HostName) -> Result<Host, Failure> {
-    let found = connected.fleet.host(name).await;
-    match found.map_err(|error| connected.failed(&format!("read host {name}"), &error))? {
+pub async fn read_host(
+    connected: &ConnectedCluster,
+    name: &HostName,
+) -> Result<HostSnapshot, CommandFailure> {
+    let found = connected.fleet.read_host(name).await;
+    match found.map_err(|error| connected.api_failure(&format!("read host {name}"), &error))? {
         HostFound::There(host) => Ok(*host),
         HostFound::NoHost => Err(no_such_host(connected, name).await),
-        HostFound::NoKind => Err(no_kind()),
+        HostFound::NoKind => Err(host_kind_missing()),
     }
 }
 
-/// How long somebody who pressed the tabulator waits.
-const SOON: std::time::Duration = std::time::Duration::from_secs(2);
+/// How long a person who pressed Tab has to wait at most.
+const COMPLETION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// The names of all hosts, for a shell that completes one; none where they cannot be had soon.
-pub fn names(context: Option<&str>) -> Vec<String> {
-    soon(context, async |connected| {
-        match connected.fleet.hosts(None).await {
+/// The names of all hosts for shell completion; empty when they cannot be read within
+/// `COMPLETION_TIMEOUT`.
+pub fn complete_host_names(context: Option<&str>) -> Vec<String> {
+    run_for_completion(context, async |connected| {
+        match connected.fleet.list_hosts(None).await {
             Ok(HostsFound::Hosts(hosts)) => {
                 hosts.iter().map(|host| host.name.to_string()).collect()
             }
@@ -180,10 +187,10 @@ pub fn names(context: Option<&str>) -> Vec<String> {
     })
 }
 
-/// What a look finds within the time that somebody waits for it.
-pub fn soon(
+/// Runs a lookup for shell completion within `COMPLETION_TIMEOUT`.
+pub fn run_for_completion(
     context: Option<&str>,
-    look: impl AsyncFnOnce(Connected) -> Vec<String>,
+    look: impl AsyncFnOnce(ConnectedCluster) -> Vec<String>,
 ) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -191,31 +198,31 @@ pub fn soon(
     let Ok(runtime) = runtime else {
         return Vec::new();
     };
-    let cluster = Cluster {
+    let cluster = ClusterArgs {
         namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
         namespace_given: false,
         context: context.map(str::to_owned),
     };
     let look = async {
-        match Connected::to(&cluster).await {
+        match ConnectedCluster::connect_to(&cluster).await {
             Ok(connected) => look(connected).await,
             Err(_) => Vec::new(),
         }
     };
-    let found = runtime.block_on(async { tokio::time::timeout(SOON, look).await });
+    let found = runtime.block_on(async { tokio::time::timeout(COMPLETION_TIMEOUT, look).await });
     found.unwrap_or_default()
 }
 
-/// Of each host that names a BMC which another one named first, those others.
-pub fn sharing(hosts: &[Host]) -> BTreeMap<HostName, Vec<HostName>> {
-    let mut sharing = Sharing::default();
+/// For each host that names the BMC of another host: those other hosts.
+pub fn find_shared_bmcs(hosts: &[HostSnapshot]) -> BTreeMap<HostName, Vec<HostName>> {
+    let mut sharing = SharedBmcs::default();
     for host in hosts {
-        let seniority = Seniority::of(host, &OwnerRules::default());
-        sharing.put(&host.name, seniority, &host.levels);
+        let seniority = HostSeniority::of_host(host, &OwnerRules::default());
+        sharing.put_host(&host.name, seniority, &host.levels);
     }
     let before = hosts
         .iter()
-        .map(|host| (host.name.clone(), sharing.before(&host.name)));
+        .map(|host| (host.name.clone(), sharing.senior_hosts(&host.name)));
     before.filter(|(_, others)| !others.is_empty()).collect()
 }
 
@@ -225,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_host_is_named_with_or_without_its_kind_and_its_namespace() {
-        let of = |namespace: Option<&str>, name: &str| Named {
+        let of = |namespace: Option<&str>, name: &str| HostArg {
             namespace: namespace.map(str::to_owned),
             name: name.to_owned(),
         };
@@ -237,7 +244,7 @@ mod tests {
             ("bmh/metal/h1", of(Some("metal"), "h1")),
             ("host", of(None, "host")),
         ] {
-            assert_eq!(named(text), Ok(host), "{text}");
+            assert_eq!(parse_host_arg(text), Ok(host), "{text}");
         }
         for text in [
             "",
@@ -249,7 +256,7 @@ mod tests {
             "metal/H1",
             "a b",
         ] {
-            assert!(named(text).is_err(), "{text}");
+            assert!(parse_host_arg(text).is_err(), "{text}");
         }
     }
 
@@ -260,9 +267,9 @@ mod tests {
             HostName::new("metal", "h2"),
             HostName::new("rack-2", "h1"),
         ];
-        let found = suggestions(&HostName::new("default", "h1"), hosts.iter());
+        let found = suggest_host_names(&HostName::new("default", "h1"), hosts.iter());
         assert_eq!(found, ["metal/h1", "rack-2/h1"]);
-        let found = suggestions(&HostName::new("mtal", "h2"), hosts.iter());
+        let found = suggest_host_names(&HostName::new("mtal", "h2"), hosts.iter());
         assert_eq!(found[0], "metal/h2");
     }
 }

@@ -1,23 +1,22 @@
-//! `dogwatch migrate`.
+//! Implements `dogwatch migrate`.
 
 mod daemonset;
 mod kured;
 mod policy;
 mod print;
 
-use crate::args::Cluster;
-use crate::exit::Failure;
+use crate::args::ClusterArgs;
+use crate::exit::CommandFailure;
 
-/// From what.
 #[derive(Debug, clap::Subcommand)]
-pub enum Migrate {
-    /// Prints the RebootPolicy that replaces a kured, paused; the coordinator's flags; and what has no equal
-    Kured(kured::KuredArgs),
+pub enum MigrateCommand {
+    /// Print a paused RebootPolicy that replaces a kured, the coordinator's flags, and what has no
+    /// equivalent
+    Kured(kured::MigrateKuredArgs),
 }
 
-/// Translates.
-pub async fn run(cluster: &Cluster, migrate: &Migrate) -> Result<(), Failure> {
+pub async fn run(cluster: &ClusterArgs, migrate: &MigrateCommand) -> Result<(), CommandFailure> {
     match migrate {
-        Migrate::Kured(args) => kured::run(cluster, args).await,
+        MigrateCommand::Kured(args) => kured::run(cluster, args).await,
     }
 }

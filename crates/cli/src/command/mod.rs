@@ -16,7 +16,7 @@ mod pause;
 mod power;
 mod reboot;
 mod remediate;
-mod remedies;
+mod remediations;
 mod rollout_restart;
 mod schedules;
 mod simulate;
@@ -24,80 +24,82 @@ mod status;
 mod unlock;
 
 use clap::Subcommand;
-pub use hosts::names as host_names;
-pub use remedies::{Kind as RemedyKind, completions as remedy_names};
+pub use hosts::complete_host_names as host_names;
+pub use remediations::{RemediationArgKind, complete_names as remedy_names};
 
 use crate::args::Args;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 
-/// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Shows every node, lock, host and remediation: who holds, who waits, and for what
+pub enum DogwatchCommand {
+    /// Show every node, lock, host and remediation: who holds, who waits, and for what
     Status(status::StatusArgs),
-    /// Explains why a node, host, machine, remediation or schedule is in its present state, and what you can do
+    /// Explain why a node, host, machine, remediation or schedule is in its present state, and what
+    /// you can do
     Explain(explain::ExplainArgs),
-    /// Requests a reboot of nodes, each in its turn
+    /// Request a reboot of nodes, one after the other
     Reboot(reboot::RebootArgs),
-    /// Restarts whatever controls pods, and waits until the new pods are ready
+    /// Restart the pods of a workload, and wait until the new pods are ready
     RolloutRestart(rollout_restart::RolloutRestartArgs),
-    /// Switches a host on or off, reboots it, or holds it off, through its BareMetalHost
+    /// Switch a host on or off, reboot it, or hold it off, through its BareMetalHost
     #[command(subcommand)]
-    Power(power::Power),
-    /// Has the host of a failed node powered off, its Node deleted, and it powered on again; asks first
+    Power(power::PowerSubcommand),
+    /// Power off the host of a failed node, delete its Node, and power it on again; asks first
     Remediate(remediate::RemediateArgs),
-    /// Confirms by hand that a host is off when its BMC does not answer, so that its workloads can start elsewhere
+    /// Confirm by hand that a host is off when its BMC does not answer, so that its workloads can
+    /// start elsewhere
     ConfirmOff(confirm_off::ConfirmOffArgs),
-    /// Stops a reboot: undoes it, frees its lock, and waits until that is done
+    /// Abort a reboot: undo it, release its lock, and wait until that is done
     Abort(abort::AbortArgs),
-    /// Pauses policies: nothing begins, and a drain under way is undone
+    /// Pause policies: no reboot begins, and a drain under way is undone
     Pause(pause::PauseArgs),
-    /// Ends pauses
+    /// Resume paused policies
     Resume(pause::resume::ResumeArgs),
-    /// Shows who holds a lock and whether that holder still exists; frees a lock whose holder does not
+    /// Show who holds a lock and whether that holder still exists; free the lock if the holder does
+    /// not
     Unlock(unlock::UnlockArgs),
-    /// Shows what would block a reboot of a node now, before you request it
+    /// Check what would block a reboot of a node now, before you request it
     Check(check::CheckArgs),
-    /// Shows a cluster that reboots itself node by node, here and now, without a cluster
+    /// Show a simulated cluster that reboots itself node by node; needs no cluster
     Demo(demo::DemoArgs),
-    /// Simulates a rollout of many nodes in seconds: how long it takes, who waits longest, what it costs
+    /// Simulate a rollout of many nodes in seconds: how long it takes, who waits longest, what it
+    /// costs
     Simulate(simulate::SimulateArgs),
-    /// Prints Dogwatch's CustomResourceDefinitions
+    /// Print Dogwatch's CustomResourceDefinitions
     Crds(crds::CrdsArgs),
-    /// Runs the controller: healer, policy status, lock API, host power, remediation, schedules
+    /// Run the controller: healer, policy status, lock API, host power, remediation, schedules
     Controller(Box<controller::ControllerArgs>),
-    /// Prints the manifests that install or update Dogwatch (CRDs, coordinator, controller, rights); keeps what
-    /// is installed
+    /// Print the manifests that install or update Dogwatch (CRDs, coordinator, controller, rights);
+    /// keeps the installed settings
     Manifests(manifests::ManifestsArgs),
-    /// Translates another program's settings into a RebootPolicy
+    /// Translate another program's settings into a RebootPolicy
     #[command(subcommand)]
-    Migrate(migrate::Migrate),
-    /// Prints the completions of a shell
+    Migrate(migrate::MigrateCommand),
+    /// Print the completion script of a shell
     Completions(completions::CompletionsArgs),
 }
 
-/// Does it.
-pub async fn run(args: Args) -> Result<(), Failure> {
+pub async fn run(args: Args) -> Result<(), CommandFailure> {
     let cluster = args.cluster;
     match args.command {
-        Command::Status(args) => status::run(&cluster, &args).await,
-        Command::Explain(args) => explain::run(&cluster, &args).await,
-        Command::Reboot(args) => reboot::run(&cluster, &args).await,
-        Command::RolloutRestart(args) => rollout_restart::run(&cluster, &args).await,
-        Command::Migrate(args) => migrate::run(&cluster, &args).await,
-        Command::Abort(args) => abort::run(&cluster, &args).await,
-        Command::Pause(args) => pause::run(&cluster, &args).await,
-        Command::Resume(args) => pause::resume::run(&cluster, &args).await,
-        Command::Unlock(args) => unlock::run(&cluster, &args).await,
-        Command::Check(args) => check::run(&cluster, &args).await,
-        Command::Power(power) => power::run(&cluster, &power).await,
-        Command::Remediate(args) => remediate::run(&cluster, &args).await,
-        Command::ConfirmOff(args) => confirm_off::run(&cluster, &args).await,
-        Command::Demo(args) => demo::run(&args).await,
-        Command::Simulate(args) => simulate::run(&args),
-        Command::Crds(args) => crds::run(&args),
-        Command::Controller(args) => controller::run(&cluster, *args).await,
-        Command::Manifests(args) => manifests::run(&cluster, &args).await,
-        Command::Completions(args) => completions::run(&args),
+        DogwatchCommand::Status(args) => status::run(&cluster, &args).await,
+        DogwatchCommand::Explain(args) => explain::run(&cluster, &args).await,
+        DogwatchCommand::Reboot(args) => reboot::run(&cluster, &args).await,
+        DogwatchCommand::RolloutRestart(args) => rollout_restart::run(&cluster, &args).await,
+        DogwatchCommand::Migrate(args) => migrate::run(&cluster, &args).await,
+        DogwatchCommand::Abort(args) => abort::run(&cluster, &args).await,
+        DogwatchCommand::Pause(args) => pause::run(&cluster, &args).await,
+        DogwatchCommand::Resume(args) => pause::resume::run(&cluster, &args).await,
+        DogwatchCommand::Unlock(args) => unlock::run(&cluster, &args).await,
+        DogwatchCommand::Check(args) => check::run(&cluster, &args).await,
+        DogwatchCommand::Power(power) => power::run(&cluster, &power).await,
+        DogwatchCommand::Remediate(args) => remediate::run(&cluster, &args).await,
+        DogwatchCommand::ConfirmOff(args) => confirm_off::run(&cluster, &args).await,
+        DogwatchCommand::Demo(args) => demo::run(&args).await,
+        DogwatchCommand::Simulate(args) => simulate::run(&args),
+        DogwatchCommand::Crds(args) => crds::run(&args),
+        DogwatchCommand::Controller(args) => controller::run(&cluster, *args).await,
+        DogwatchCommand::Manifests(args) => manifests::run(&cluster, &args).await,
+        DogwatchCommand::Completions(args) => completions::run(&args),
     }
 }

@@ -1,21 +1,21 @@
-//! Which nodes a command is for.
+//! Selects the nodes of a command.
 
 use std::collections::BTreeSet;
 
 use dogwatch_core::name::NodeName;
 
-use crate::cluster::Connected;
-use crate::exit::{Exit, Failure};
+use crate::cluster::ConnectedCluster;
+use crate::exit::{CliExitCode, CommandFailure};
 
 /// By name, by label, or all of them.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
-pub struct Which {
-    /// The nodes (NAME or node/NAME); each in its turn
-    #[arg(value_name = "NODE", value_parser = super::explain::node)]
+pub struct NodeSelectionArgs {
+    /// Nodes (NAME or node/NAME), handled one after the other
+    #[arg(value_name = "NODE", value_parser = super::explain::parse_node)]
     pub nodes: Vec<NodeName>,
 
-    /// All nodes with these labels, as kubectl takes them (zone=a,!gpu)
+    /// Nodes with these labels, in kubectl's syntax (zone=a,!gpu)
     #[arg(long, short = 'l', value_name = "LABELS")]
     pub selector: Option<String>,
 
@@ -24,19 +24,22 @@ pub struct Which {
     pub all: bool,
 }
 
-impl Which {
-    /// Whether any was chosen: none is never all.
-    pub fn chosen(&self) -> Result<(), Failure> {
+impl NodeSelectionArgs {
+    /// Fails if nothing is selected: an empty selection never means all nodes.
+    pub fn require_selection(&self) -> Result<(), CommandFailure> {
         if self.nodes.is_empty() && self.selector.is_none() && !self.all {
-            return Err(Failure::new(Exit::Usage, "no node is named")
-                .next("name the nodes, or choose them by --selector LABELS or --all"));
+            return Err(CommandFailure::new(CliExitCode::Usage, "no node is named")
+                .with_next_step("name the nodes, or choose them by --selector LABELS or --all"));
         }
         Ok(())
     }
 
-    /// Their names, each once: in the order in which they were named, else by name. Those that are
-    /// named need not exist.
-    pub async fn names(&self, connected: &Connected) -> Result<Vec<NodeName>, Failure> {
+    /// The names without duplicates, in the order given, else sorted by name. Named nodes need not
+    /// exist.
+    pub async fn list_node_names(
+        &self,
+        connected: &ConnectedCluster,
+    ) -> Result<Vec<NodeName>, CommandFailure> {
         if !self.nodes.is_empty() {
             let mut seen = BTreeSet::new();
             let first = |node: &&NodeName| seen.insert((*node).clone());
@@ -44,15 +47,16 @@ impl Which {
         }
         let names = connected
             .fleet
-            .names(self.selector.as_deref())
+            .list_node_names(self.selector.as_deref())
             .await
-            .map_err(|error| connected.failed("list Nodes", &error))?;
+            .map_err(|error| connected.api_failure("list Nodes", &error))?;
         if names.is_empty() {
             let which = match &self.selector {
                 Some(labels) => format!("no Node of this cluster has the labels {labels}"),
                 None => "this cluster has no Nodes".into(),
             };
-            return Err(Failure::new(Exit::NotFound, which).next("`dogwatch status` lists them"));
+            return Err(CommandFailure::new(CliExitCode::NotFound, which)
+                .with_next_step("`dogwatch status` lists them"));
         }
         Ok(names)
     }

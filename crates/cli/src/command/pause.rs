@@ -1,4 +1,4 @@
-//! `dogwatch pause`; `dogwatch resume` is in [`resume`].
+//! Implements `dogwatch pause`; [`resume`] implements `dogwatch resume`.
 
 mod decide;
 mod effect;
@@ -7,54 +7,53 @@ pub mod resume;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
-use dogwatch_api::reboot_policy::Paused;
-use dogwatch_core::explain::Fleet;
+use dogwatch_api::reboot_policy::PausedSpec;
+use dogwatch_core::explain::FleetSnapshot;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy;
-use dogwatch_k8s::Kind;
+use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::fleet::PauseChange;
 use dogwatch_k8s::policy::PolicyObject;
 use jiff::Timestamp;
 
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
-use crate::output::{self, say};
-use crate::table::printable;
-use dogwatch_core::near::near;
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::{self, print_raw_line};
+use crate::table::to_printable;
+use dogwatch_core::name_suggestions::suggest_names;
 
-/// The policy that `pause --all` makes for nodes that no other rules: of the same name as the group
-/// that those nodes are in, so that none changes its group by it.
-const FOR_THE_REST: &str = "default";
-/// Below what anybody would give a policy of their own.
-const LAST: i32 = -1000;
+/// The policy that `pause --all` creates for nodes without a policy. It has the name of their
+/// group, so that no node changes its group.
+const REST_POLICY_NAME: &str = "default";
+/// Lower than anybody would choose for a policy of their own.
+const MAX_REST_POLICY_PRIORITY: i32 = -1000;
 
-/// What to pause.
 #[derive(Debug, clap::Args)]
 pub struct PauseArgs {
-    /// The policies; all of them where none is named
-    #[arg(value_name = "POLICY", value_parser = policy_name)]
+    /// Policies to pause; defaults to all of them
+    #[arg(value_name = "POLICY", value_parser = parse_policy_name)]
     policies: Vec<String>,
 
-    /// Why; shown wherever the pause holds something up
+    /// Reason, shown wherever the pause delays something
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
-    /// It ends by itself at this time (RFC 3339), or after this long (2h)
-    #[arg(long, value_name = "TIME|DURATION", value_parser = super::reboot::moment)]
+    /// When the pause ends by itself: a time (RFC 3339) or a duration from now (2h)
+    #[arg(long, value_name = "TIME|DURATION", value_parser = super::reboot::parse_time_or_delay)]
     until: Option<Timestamp>,
 
-    /// All policies, and the nodes that no policy rules: a policy "default" is made for them
+    /// All policies, and the nodes without a policy: a policy "default" is created for them
     #[arg(long, conflicts_with = "policies")]
     all: bool,
 
-    /// Replaces a pause that ends earlier than this one
+    /// Replace a pause that ends earlier than this one
     #[arg(long)]
     replace: bool,
 }
 
-/// `rebootpolicy/NAME`, or the name alone.
-fn policy_name(text: &str) -> Result<String, String> {
+/// Accepts `rebootpolicy/NAME` or the bare name.
+fn parse_policy_name(text: &str) -> Result<String, String> {
     let name = match text.split_once('/') {
         None => text,
         Some(("rebootpolicy" | "rebootpolicies" | "policy", name)) => name,
@@ -65,78 +64,90 @@ fn policy_name(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Pauses; the first trouble gives the exit code.
-pub async fn run(cluster: &Cluster, args: &PauseArgs) -> Result<(), Failure> {
-    let connected = Connected::to(cluster).await?;
-    if args.until.is_some_and(|until| until <= now().wall) {
-        return Err(Failure::new(Exit::Usage, "--until has passed already"));
+/// The first failure gives the exit code.
+pub async fn run(cluster: &ClusterArgs, args: &PauseArgs) -> Result<(), CommandFailure> {
+    let connected = ConnectedCluster::connect_to(cluster).await?;
+    if args.until.is_some_and(|until| until <= current_time().wall) {
+        return Err(CommandFailure::new(
+            CliExitCode::Usage,
+            "--until has passed already",
+        ));
     }
-    let objects = objects(&connected).await?;
-    let wanted = Paused {
+    let objects = list_policy_objects(&connected).await?;
+    let wanted = PausedSpec {
         reason: Some(args.reason.clone()),
         until: args.until.map(|until| until.to_string()),
     };
-    let names = chosen(&objects, &args.policies)?;
+    let names = select_policies(&objects, &args.policies)?;
     let mut trouble = None;
     for name in &names {
-        let done = pause_one(&connected, name, &wanted, args.replace).await;
-        keep_first(&mut trouble, done);
+        let done = pause_policy(&connected, name, &wanted, args.replace).await;
+        keep_first_failure(&mut trouble, done);
     }
-    let fleet = fleet(&connected).await?;
-    let rest = decide::without_policy(&fleet);
+    let fleet = read_fleet(&connected).await?;
+    let rest = decide::nodes_without_policy(&fleet);
     if args.all && !rest.is_empty() {
-        keep_first(
+        keep_first_failure(
             &mut trouble,
-            pause_the_rest(&connected, &objects, wanted).await,
+            pause_unruled_nodes(&connected, &objects, wanted).await,
         );
     }
-    let fleet = self::fleet(&connected).await?;
-    let mut out = output::stdout();
-    effect::of_pause(&mut out, &fleet, now())?;
+    let fleet = self::read_fleet(&connected).await?;
+    let mut out = output::buffered_stdout();
+    effect::write_pause_effect(&mut out, &fleet, current_time())?;
     out.flush()?;
     if names.is_empty() && !args.all {
-        return Err(Failure::new(
-            Exit::NotFound,
+        return Err(CommandFailure::new(
+            CliExitCode::NotFound,
             "there is no RebootPolicy, so nothing is paused",
         )
-        .next("to pause every node: dogwatch pause --all --reason …"));
+        .with_next_step("to pause every node: dogwatch pause --all --reason …"));
     }
     trouble.map_or(Ok(()), Err)
 }
 
-fn keep_first(trouble: &mut Option<Failure>, done: Result<(), Failure>) {
+fn keep_first_failure(trouble: &mut Option<CommandFailure>, done: Result<(), CommandFailure>) {
     let Err(failure) = done else {
         return;
     };
     match trouble {
         None => *trouble = Some(failure),
-        // Only the first one's code can be the program's.
+        // Only the first failure can give the exit code.
         Some(_) => {
-            let _ = failure.report();
+            let _ = failure.print_and_exit_code();
         }
     }
 }
 
-async fn objects(connected: &Connected) -> Result<Vec<PolicyObject>, Failure> {
-    connected.fleet.policy_objects().await.map_err(|error| {
-        if error.kind() == Kind::NotFound {
-            Failure::no_policies_installed()
-        } else {
-            connected.failed("list RebootPolicies", &error)
-        }
-    })
-}
-
-async fn fleet(connected: &Connected) -> Result<Fleet, Failure> {
+async fn list_policy_objects(
+    connected: &ConnectedCluster,
+) -> Result<Vec<PolicyObject>, CommandFailure> {
     connected
         .fleet
-        .read()
+        .list_policy_objects()
         .await
-        .map_err(|error| connected.failed("list Nodes and Leases", &error))
+        .map_err(|error| {
+            if error.kind() == ApiErrorKind::NotFound {
+                CommandFailure::no_policies_installed()
+            } else {
+                connected.api_failure("list RebootPolicies", &error)
+            }
+        })
 }
 
-/// Those that are named; all where none is.
-fn chosen(objects: &[PolicyObject], named: &[String]) -> Result<Vec<String>, Failure> {
+async fn read_fleet(connected: &ConnectedCluster) -> Result<FleetSnapshot, CommandFailure> {
+    connected
+        .fleet
+        .read_fleet()
+        .await
+        .map_err(|error| connected.api_failure("list Nodes and Leases", &error))
+}
+
+/// The named policies, or all of them if none is named.
+fn select_policies(
+    objects: &[PolicyObject],
+    named: &[String],
+) -> Result<Vec<String>, CommandFailure> {
     let there = || {
         objects
             .iter()
@@ -144,15 +155,15 @@ fn chosen(objects: &[PolicyObject], named: &[String]) -> Result<Vec<String>, Fai
     };
     for name in named {
         if there().all(|there| there != name) {
-            let failure = Failure::new(
-                Exit::NotFound,
+            let failure = CommandFailure::new(
+                CliExitCode::NotFound,
                 format!("there is no RebootPolicy {name} in this cluster; nothing was changed"),
             );
-            let near = near(name, there());
+            let near = suggest_names(name, there());
             return Err(if near.is_empty() {
-                failure.next("kubectl get rebootpolicies")
+                failure.with_next_step("kubectl get rebootpolicies")
             } else {
-                failure.next(format!("did you mean {}?", near.join(" or ")))
+                failure.with_next_step(format!("did you mean {}?", near.join(" or ")))
             });
         }
     }
@@ -164,90 +175,92 @@ fn chosen(objects: &[PolicyObject], named: &[String]) -> Result<Vec<String>, Fai
     Ok(unique.into_iter().collect())
 }
 
-async fn pause_one(
-    connected: &Connected,
+async fn pause_policy(
+    connected: &ConnectedCluster,
     name: &str,
-    wanted: &Paused,
+    wanted: &PausedSpec,
     replace: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let changed = connected
         .fleet
         .change_pause(name, |object| {
-            decide::pause(object, wanted, replace, now().wall)
+            decide::decide_pause(object, wanted, replace, current_time().wall)
         })
         .await
-        .map_err(|error| connected.failed(&format!("pause RebootPolicy {name}"), &error))?;
+        .map_err(|error| connected.api_failure(&format!("pause RebootPolicy {name}"), &error))?;
     let end = wanted.until.as_ref().map(|until| format!(" until {until}"));
     let end = end.as_deref().unwrap_or(", until somebody resumes it");
     match changed {
-        Some(PauseChange::Set(_)) => say(&format!("rebootpolicy/{name} is paused{end}")),
+        Some(PauseChange::Set(_)) => print_raw_line(&format!("rebootpolicy/{name} is paused{end}")),
         Some(PauseChange::Keep | PauseChange::Clear | PauseChange::Delete) => {
-            let objects = objects(connected).await?;
+            let objects = list_policy_objects(connected).await?;
             let there = objects
                 .iter()
                 .find(|object| object.metadata.name.as_deref() == Some(name));
-            match there.and_then(|object| decide::in_force(object, now().wall)) {
-                Some(pause) if decide::is_enough(&pause, wanted) => say(&format!(
+            match there.and_then(|object| decide::pause_in_force(object, current_time().wall)) {
+                Some(pause) if decide::is_long_enough(&pause, wanted) => print_raw_line(&format!(
                     "rebootpolicy/{name} is paused already: {}",
-                    printable(&pause.reason)
+                    to_printable(&pause.reason)
                 )),
-                Some(pause) => Err(Failure::new(
-                    Exit::Failed,
+                Some(pause) => Err(CommandFailure::new(
+                    CliExitCode::Failed,
                     format!(
                         "RebootPolicy {name} is paused already, and that ends earlier: {}",
-                        printable(&pause.reason)
+                        to_printable(&pause.reason)
                     ),
                 )
-                .next("leave it, or make this one of it: --replace")),
-                None => Err(Failure::new(
-                    Exit::Failed,
+                .with_next_step("leave it, or make this one of it: --replace")),
+                None => Err(CommandFailure::new(
+                    CliExitCode::Failed,
                     format!("RebootPolicy {name} changed meanwhile"),
                 )
-                .next("do it again")),
+                .with_next_step("do it again")),
             }
         }
-        None => Err(Failure::new(
-            Exit::NotFound,
+        None => Err(CommandFailure::new(
+            CliExitCode::NotFound,
             format!("RebootPolicy {name} was deleted meanwhile"),
         )),
     }
 }
 
-async fn pause_the_rest(
-    connected: &Connected,
+async fn pause_unruled_nodes(
+    connected: &ConnectedCluster,
     objects: &[PolicyObject],
-    wanted: Paused,
-) -> Result<(), Failure> {
+    wanted: PausedSpec,
+) -> Result<(), CommandFailure> {
     let taken = objects
         .iter()
-        .any(|object| object.metadata.name.as_deref() == Some(FOR_THE_REST));
+        .any(|object| object.metadata.name.as_deref() == Some(REST_POLICY_NAME));
     if taken {
-        return Err(Failure::new(
-            Exit::Failed,
-            format!("RebootPolicy {FOR_THE_REST} does not match every node, so those that no policy rules are not paused"),
+        return Err(CommandFailure::new(
+            CliExitCode::Failed,
+            format!("RebootPolicy {REST_POLICY_NAME} does not match every node, so those that no policy rules are not paused"),
         )
-        .next("make a policy of your own for them, or take its nodeSelector away"));
+        .with_next_step("make a policy of your own for them, or take its nodeSelector away"));
     }
     let lowest = objects
         .iter()
         .filter_map(|object| object.spec.get("priority")?.as_i64())
         .min();
-    let priority = decide::last(lowest, LAST);
+    let priority = decide::lowest_priority(lowest, MAX_REST_POLICY_PRIORITY);
     connected
         .fleet
-        .make_paused(FOR_THE_REST, priority, wanted)
+        .create_paused_policy(REST_POLICY_NAME, priority, wanted)
         .await
-        .map_err(|error| connected.failed("make RebootPolicy default", &error))?;
-    say(&format!(
-        "rebootpolicy/{FOR_THE_REST} was made, for the nodes that no other rules, and is paused; `dogwatch resume {FOR_THE_REST}` takes it away again"
+        .map_err(|error| connected.api_failure("make RebootPolicy default", &error))?;
+    print_raw_line(&format!(
+        "rebootpolicy/{REST_POLICY_NAME} was made, for the nodes that no other rules, and is paused; `dogwatch resume {REST_POLICY_NAME}` takes it away again"
     ))
 }
 
-/// Names of the nodes that this policy rules.
-fn ruled<'a>(fleet: &'a Fleet, name: &GroupName) -> Vec<&'a dogwatch_core::reboot::NodeSeen> {
-    let policies = fleet.policies.known();
-    let is_its = |node: &&dogwatch_core::reboot::NodeSeen| {
-        policy::ruling(policies, &node.labels).is_some_and(|policy| policy.name == *name)
+fn nodes_ruled_by<'a>(
+    fleet: &'a FleetSnapshot,
+    name: &GroupName,
+) -> Vec<&'a dogwatch_core::reboot::ObservedNode> {
+    let policies = fleet.policies.known_policies();
+    let is_its = |node: &&dogwatch_core::reboot::ObservedNode| {
+        policy::ruling_policy(policies, &node.labels).is_some_and(|policy| policy.name == *name)
     };
     fleet.nodes.iter().filter(is_its).collect()
 }

@@ -1,120 +1,136 @@
-//! `dogwatch power`: a host's power, through its object and never behind the controller's back.
+//! Implements `dogwatch power`: changes a host's power through its BareMetalHost, so that the power
+//! controller carries it out.
 
 mod args;
 mod decide;
-mod end;
 mod follow;
-mod guard;
+mod outcome;
+mod preflight;
+mod request;
 mod status;
-mod wish;
 
-pub use args::Power;
-use dogwatch_core::power::{Host, HostName};
-use dogwatch_k8s::fleet::HostChanged;
+pub use args::PowerSubcommand;
+use dogwatch_core::power::{HostName, HostSnapshot};
+use dogwatch_k8s::fleet::HostChangeOutcome;
 
-use super::hosts::{self, No, say};
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
+use super::hosts::{self, HostUnchanged, print_line};
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::{CliExitCode, CommandFailure};
 use crate::person;
-use args::Asking;
-use decide::judge;
-use wish::{Wish, Words};
+use args::PowerRequestArgs;
+use decide::decide_host_change;
+use request::{PowerOperation, RequestReason};
 
-/// Asks, and follows where that was asked for.
-pub async fn run(cluster: &Cluster, power: &Power) -> Result<(), Failure> {
+/// Writes the request, and follows it with `--wait`.
+pub async fn run(cluster: &ClusterArgs, power: &PowerSubcommand) -> Result<(), CommandFailure> {
     let (asking, wish, yes) = match power {
-        Power::Status(args) => return status::run(cluster, args).await,
-        Power::On(args) => (&args.asking, Wish::On, true),
-        Power::Off(args) => (&args.asking, Wish::Off, args.yes),
-        Power::Cycle(args) => (
+        PowerSubcommand::Status(args) => return status::run(cluster, args).await,
+        PowerSubcommand::On(args) => (&args.asking, PowerOperation::On, true),
+        PowerSubcommand::Off(args) => (&args.asking, PowerOperation::Off, args.yes),
+        PowerSubcommand::Cycle(args) => (
             &args.asking,
-            Wish::Cycle {
-                mode: args.how.mode(),
+            PowerOperation::Cycle {
+                mode: args.how.off_mode(),
                 force: args.force,
             },
             args.yes,
         ),
-        Power::Hold(args) => (
+        PowerSubcommand::Hold(args) => (
             &args.asking,
-            Wish::Hold {
+            PowerOperation::Hold {
                 key: args.key.clone(),
-                mode: args.how.mode(),
+                mode: args.how.off_mode(),
                 force: args.force,
             },
             args.yes,
         ),
-        Power::Release(args) => (
+        PowerSubcommand::Release(args) => (
             &args.asking,
-            Wish::Release {
+            PowerOperation::Release {
                 key: args.key.clone(),
             },
             args.yes,
         ),
     };
-    let connected = hosts::connect(cluster).await?;
-    let name = asking.host.in_cluster(cluster, &connected);
-    ask(&connected, &name, asking, &wish, yes).await
+    let connected = hosts::connect_for_hosts(cluster).await?;
+    let name = asking.host.resolve_name(cluster, &connected);
+    request_power(&connected, &name, asking, &wish, yes).await
 }
 
-async fn ask(
-    connected: &Connected,
+async fn request_power(
+    connected: &ConnectedCluster,
     name: &HostName,
-    asking: &Asking,
-    wish: &Wish,
+    asking: &PowerRequestArgs,
+    wish: &PowerOperation,
     yes: bool,
-) -> Result<(), Failure> {
-    let host = hosts::one(connected, name).await?;
-    let requester = asking.requester.clone().unwrap_or_else(person::name);
-    let words = Words {
+) -> Result<(), CommandFailure> {
+    let host = hosts::read_host(connected, name).await?;
+    let requester = asking.requester.clone().unwrap_or_else(person::user_name);
+    let words = RequestReason {
         requester: &requester,
         reason: &asking.reason,
     };
-    // Judged before anybody is asked for a word, and again on what is written.
-    if judge(&host, wish, &words).is_ok() {
-        guard::confirm(connected, &host, wish, yes).await?;
+    // Decided before the person is asked, and again when it is written.
+    if decide_host_change(&host, wish, &words).is_ok() {
+        preflight::confirm_power_cut(connected, &host, wish, yes).await?;
     }
     let changed = connected
         .fleet
-        .change_host(name, |host| judge(host, wish, &words))
+        .change_host(name, |host| decide_host_change(host, wish, &words))
         .await
-        .map_err(|error| connected.failed(&format!("{} host {name}", wish.verb()), &error))?;
+        .map_err(|error| {
+            connected.api_failure(&format!("{} host {name}", wish.verb_phrase()), &error)
+        })?;
     let (before, after) = match changed {
-        HostChanged::Written { before, after } => {
-            say(&format!("host/{name} {}", wish.said()))?;
-            tell_reason(connected, &after, wish, &words).await;
+        HostChangeOutcome::Written { before, after } => {
+            print_line(&format!("host/{name} {}", wish.done_text()))?;
+            record_reason_event(connected, &after, wish, &words).await;
             (before, after)
         }
-        HostChanged::Not(host, No::Already(text)) => {
-            say(&format!("host/{name} {text}"))?;
+        HostChangeOutcome::Not(host, HostUnchanged::AlreadySet(text)) => {
+            print_line(&format!("host/{name} {text}"))?;
             (host.clone(), host)
         }
-        HostChanged::Not(_, No::Refused { text, next }) => {
-            return Err(Failure::new(Exit::Failed, format!("host {name} {text}")).next(next));
+        HostChangeOutcome::Not(_, HostUnchanged::Refused { text, next }) => {
+            return Err(
+                CommandFailure::new(CliExitCode::Failed, format!("host {name} {text}"))
+                    .with_next_step(next),
+            );
         }
-        HostChanged::NoHost => return Err(hosts::no_such_host(connected, name).await),
-        HostChanged::NoKind => return Err(hosts::no_kind()),
+        HostChangeOutcome::NoHost => return Err(hosts::no_such_host(connected, name).await),
+        HostChangeOutcome::NoKind => return Err(hosts::host_kind_missing()),
     };
-    guard::warn(&after, wish);
+    preflight::warn_of_blockers(&after, wish);
     if asking.wait {
-        return follow::to_the_end(connected, &before, &after, wish, asking.timeout).await;
+        return follow::follow_to_outcome(connected, &before, &after, wish, asking.timeout).await;
     }
     Ok(())
 }
 
-/// A reason that was given is kept where others look for it.
-async fn tell_reason(connected: &Connected, host: &Host, wish: &Wish, words: &Words<'_>) {
+/// Records a given reason as an Event on the host.
+async fn record_reason_event(
+    connected: &ConnectedCluster,
+    host: &HostSnapshot,
+    wish: &PowerOperation,
+    words: &RequestReason<'_>,
+) {
     if words.reason.is_empty() {
         return;
     }
-    let message = format!("{} {}: {}", words.requester, wish.event(), words.reason);
+    let message = format!(
+        "{} {}: {}",
+        words.requester,
+        wish.event_text(),
+        words.reason
+    );
     let said = connected
         .fleet
-        .say_of_host(host, "PowerRequested", &message, now());
+        .write_host_event(host, "PowerRequested", &message, current_time());
     if let Err(error) = said.await {
         eprintln!(
             "dogwatch: it was asked, and the reason could not be said in an Event: {}",
-            error.in_words()
+            error.error_chain()
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `dogwatch reboot`.
+//! Implements `dogwatch reboot`.
 
 mod follow;
 
@@ -6,92 +6,91 @@ use std::time::Duration;
 
 use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::Request;
-use dogwatch_k8s::fleet::Requested;
+use dogwatch_core::reboot::RebootRequest;
+use dogwatch_k8s::fleet::RebootRequestOutcome;
 use jiff::Timestamp;
 
-use super::nodes::Which;
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
-use crate::output::say;
+use super::nodes::NodeSelectionArgs;
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_raw_line;
 use crate::person;
-use crate::table::printable;
+use crate::table::to_printable;
 
-/// Which nodes, and why.
 #[derive(Debug, clap::Args)]
 pub struct RebootArgs {
     #[command(flatten)]
-    which: Which,
+    which: NodeSelectionArgs,
 
-    /// Why; shown wherever the reboot is
+    /// Reason, shown wherever the reboot is shown
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 
-    /// Who asks; the name of the user at this machine where it is not given
+    /// Name of the requester; defaults to the local user name
     #[arg(long, value_name = "NAME")]
     requester: Option<String>,
 
-    /// Not before this time (RFC 3339), or this long from now (2h)
-    #[arg(long, value_name = "TIME|DURATION", value_parser = moment)]
+    /// Earliest start: a time (RFC 3339) or a duration from now (2h)
+    #[arg(long, value_name = "TIME|DURATION", value_parser = parse_time_or_delay)]
     not_before: Option<Timestamp>,
 
-    /// Replaces another request that a node carries already
+    /// Replace another request that a node already carries
     #[arg(long)]
     replace: bool,
 
-    /// Follows the nodes until each has been rebooted and is back
+    /// Follow the nodes until each has been rebooted and is back
     #[arg(long)]
     wait: bool,
 
-    /// How long to follow them; for ever where it is not given
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "wait")]
+    /// How long to follow the nodes; without a limit unless given
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_duration, requires = "wait")]
     timeout: Option<Duration>,
 
-    /// Does not ask (--all)
+    /// Do not ask for confirmation (--all)
     #[arg(long, short)]
     yes: bool,
 }
 
-/// Writes the requests, each on its own; the first trouble gives the exit code.
-pub async fn run(cluster: &Cluster, args: &RebootArgs) -> Result<(), Failure> {
-    args.which.chosen()?;
-    let connected = Connected::to(cluster).await?;
-    let request = Request {
+/// Writes each request on its own; the first failure gives the exit code.
+pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), CommandFailure> {
+    args.which.require_selection()?;
+    let connected = ConnectedCluster::connect_to(cluster).await?;
+    let request = RebootRequest {
         reason: args.reason.clone(),
-        requester: args.requester.clone().unwrap_or_else(person::name),
+        requester: args.requester.clone().unwrap_or_else(person::user_name),
         not_before: args.not_before,
     };
-    let nodes = args.which.names(&connected).await?;
+    let nodes = args.which.list_node_names(&connected).await?;
     if args.which.all {
         let question = format!("Reboot all {} nodes, each in its turn?", nodes.len());
-        person::confirm(&question, args.yes)?;
+        person::ask_confirmation(&question, args.yes)?;
     }
-    // Before anything is asked: what was served before is told from what is served now.
+    // Watch before the first request, to tell earlier reboots from the requested ones.
     let mut following = None;
     if args.wait {
-        following = Some(follow::Following::begin(&connected).await?);
+        following = Some(follow::RebootFollower::start_watching(&connected).await?);
     }
     let mut failures = Vec::new();
     let mut asked = Vec::new();
     for node in &nodes {
-        match ask(&connected, node, &request, args.replace).await {
+        match request_node_reboot(&connected, node, &request, args.replace).await {
             Ok(said) => {
-                say(&format!("node/{node} {said}"))?;
+                print_raw_line(&format!("node/{node} {said}"))?;
                 asked.push(node.clone());
             }
             Err(failure) => failures.push(failure),
         }
     }
     if let Some(node) = asked.first() {
-        let is_for_later = args.not_before.is_some_and(|at| at > now().wall);
+        let is_for_later = args.not_before.is_some_and(|at| at > current_time().wall);
         connected.warn_if_unanswered(node, is_for_later).await;
     }
     if let Some(following) = &mut following
         && !asked.is_empty()
     {
         let followed = following
-            .follow_until_the_end(&connected, &asked, args.timeout)
+            .follow_until_done(&connected, &asked, args.timeout)
             .await;
         failures.extend(followed.err());
     }
@@ -100,44 +99,44 @@ pub async fn run(cluster: &Cluster, args: &RebootArgs) -> Result<(), Failure> {
         return Ok(());
     };
     for failure in failures {
-        // Only the first one's code can be the program's.
-        let _ = failure.report();
+        // Only the first failure can give the exit code.
+        let _ = failure.print_and_exit_code();
     }
     Err(first)
 }
 
-async fn ask(
-    connected: &Connected,
+async fn request_node_reboot(
+    connected: &ConnectedCluster,
     node: &NodeName,
-    request: &Request,
+    request: &RebootRequest,
     replace: bool,
-) -> Result<&'static str, Failure> {
+) -> Result<&'static str, CommandFailure> {
     let asked = connected
         .fleet
         .request_reboot(node, request, replace)
         .await
-        .map_err(|error| connected.failed(&format!("ask node {node} to reboot"), &error))?;
+        .map_err(|error| connected.api_failure(&format!("ask node {node} to reboot"), &error))?;
     match asked {
-        Requested::Written => Ok("is asked to reboot"),
-        Requested::Same => Ok("was asked to reboot already, in the same words"),
-        Requested::Other { text } => Err(Failure::new(
-            Exit::Failed,
+        RebootRequestOutcome::Written => Ok("is asked to reboot"),
+        RebootRequestOutcome::Same => Ok("was asked to reboot already, in the same words"),
+        RebootRequestOutcome::Other { text } => Err(CommandFailure::new(
+            CliExitCode::Failed,
             format!(
                 "node {node} carries another request already: {}",
-                printable(&text)
+                to_printable(&text)
             ),
         )
-        .next(format!(
+        .with_next_step(format!(
             "leave it, or replace it: dogwatch reboot {node} --replace"
         ))),
-        Requested::NoSuchNode => Err(connected.no_such_node(node).await),
+        RebootRequestOutcome::NoSuchNode => Err(connected.no_such_node(node).await),
     }
 }
 
-/// A moment, to the second; a duration counts from now.
-pub fn moment(text: &str) -> Result<Timestamp, String> {
-    let time = match duration::parse(text) {
-        Ok(ahead) => now().plus(ahead),
+/// Parses a time, to the second; a duration counts from now.
+pub fn parse_time_or_delay(text: &str) -> Result<Timestamp, String> {
+    let time = match duration::parse_duration(text) {
+        Ok(ahead) => current_time().wall_after(ahead),
         Err(_) => text.parse::<Timestamp>().map_err(|_| {
             "write a time like 2026-11-21T22:00:00Z, or a duration like 2h".to_owned()
         })?,
@@ -152,16 +151,18 @@ mod tests {
     #[test]
     fn a_moment_is_a_time_or_a_duration_from_now() {
         assert_eq!(
-            moment("2026-11-21T22:00:00+01:00").unwrap().to_string(),
+            parse_time_or_delay("2026-11-21T22:00:00+01:00")
+                .unwrap()
+                .to_string(),
             "2026-11-21T21:00:00Z"
         );
-        let ahead = moment("2h")
+        let ahead = parse_time_or_delay("2h")
             .unwrap()
             .duration_since(Timestamp::now())
             .as_secs();
         assert!((7_195..=7_200).contains(&ahead), "{ahead}");
         assert!(
-            moment("tomorrow")
+            parse_time_or_delay("tomorrow")
                 .unwrap_err()
                 .contains("write a time like")
         );

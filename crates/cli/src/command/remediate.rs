@@ -1,104 +1,114 @@
-//! `dogwatch remediate`: the mark that has a machine powered off, its Node deleted, and it powered on again.
+//! Implements `dogwatch remediate`: sets the mark that has a machine powered off, its Node deleted,
+//! and the machine powered on again.
 
 mod follow;
-mod plan;
+mod preview;
 mod target;
 
 use std::time::Duration;
 
-use dogwatch_core::explain::RemedyView;
-use dogwatch_k8s::{Error, Kind};
+use dogwatch_core::explain::RemediationReportInput;
+use dogwatch_k8s::{ApiErrorKind, Error};
 
-use super::hosts::{self, say};
-use super::remedies;
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
+use super::hosts::{self, print_line};
+use super::remediations;
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::{CliExitCode, CommandFailure};
 use crate::person;
-use crate::table::printable;
-use plan::Plan;
-use target::{Named, Target};
+use crate::table::to_printable;
+use preview::RemediatePreview;
+use target::{MarkTarget, RemediateTargetArg};
 
-/// Which machine.
 #[derive(Debug, clap::Args)]
 pub struct RemediateArgs {
-    /// The node (NAME or node/NAME), or its Machine: machine/NAMESPACE/NAME, or machine/NAME with -n NAMESPACE
-    #[arg(value_name = "NODE|machine/NAMESPACE/NAME", value_parser = target::named)]
-    named: Named,
+    /// Node (NAME or node/NAME), or its Machine: machine/NAMESPACE/NAME, or machine/NAME with -n
+    /// NAMESPACE
+    #[arg(value_name = "NODE|machine/NAMESPACE/NAME", value_parser = target::parse_target_arg)]
+    named: RemediateTargetArg,
 
-    /// Does not ask, even if the node is healthy
+    /// Do not ask for confirmation, even if the node is healthy
     #[arg(long, short)]
     yes: bool,
 
-    /// Waits until the node is Ready with a new boot, and tells each step
+    /// Wait until the node is Ready with a new boot, and print each step
     #[arg(long)]
     wait: bool,
 
-    /// Gives up waiting after this time; the remediation goes on
-    #[arg(long, value_name = "DURATION", requires = "wait", value_parser = dogwatch_core::duration::parse)]
+    /// Stop waiting after this time; the remediation goes on
+    #[arg(long, value_name = "DURATION", requires = "wait", value_parser = dogwatch_core::duration::parse_duration)]
     timeout: Option<Duration>,
 }
 
-/// Says what will happen, asks, marks, and follows where that was asked for.
-pub async fn run(cluster: &Cluster, args: &RemediateArgs) -> Result<(), Failure> {
-    let connected = hosts::connect(cluster).await?;
-    let view = remedies::look(&connected).await?;
-    let target = args.named.find(cluster, &connected, &view)?;
-    let plan = Plan::of(&view, &target, now())?;
+/// Prints the preview, asks for confirmation, sets the mark, and follows with `--wait`.
+pub async fn run(cluster: &ClusterArgs, args: &RemediateArgs) -> Result<(), CommandFailure> {
+    let connected = hosts::connect_for_hosts(cluster).await?;
+    let view = remediations::read_remediations(&connected).await?;
+    let target = args.named.find_target(cluster, &connected, &view)?;
+    let plan = RemediatePreview::of_target(&view, &target, current_time())?;
     if plan.is_under_way {
-        say(&format!("{target} is being remediated already"))?;
+        print_line(&format!("{target} is being remediated already"))?;
     } else {
-        ask(&plan, args.yes)?;
-        mark(&connected, &view, &target).await?;
-        say(&format!(
+        confirm_remediation(&plan, args.yes)?;
+        mark_target(&connected, &view, &target).await?;
+        print_line(&format!(
             "{target} is marked: it is powered off, its Node is deleted, and it is powered on again"
         ))?;
     }
     if args.wait {
-        return follow::to_the_end(&connected, &target, args.timeout).await;
+        return follow::follow_until_ready(&connected, &target, args.timeout).await;
     }
     Ok(())
 }
 
-fn ask(plan: &Plan, yes: bool) -> Result<(), Failure> {
+fn confirm_remediation(plan: &RemediatePreview, yes: bool) -> Result<(), CommandFailure> {
     for line in &plan.lines {
-        eprintln!("dogwatch: {}", printable(line));
+        eprintln!("dogwatch: {}", to_printable(line));
     }
-    person::confirm(&printable(&plan.question), yes)
+    person::ask_confirmation(&to_printable(&plan.question), yes)
 }
 
-async fn mark(connected: &Connected, view: &RemedyView, target: &Target) -> Result<(), Failure> {
+async fn mark_target(
+    connected: &ConnectedCluster,
+    view: &RemediationReportInput,
+    target: &MarkTarget,
+) -> Result<(), CommandFailure> {
     let fleet = &connected.fleet;
     let marked = match target {
-        Target::Node(name) => {
-            let node = view.world.nodes.get(name);
+        MarkTarget::Node(name) => {
+            let node = view.snapshot.nodes.get(name);
             let node = node.expect("it was found there");
             fleet.mark_node_for_remediation(node).await
         }
-        Target::Machine(name) => {
-            let machine = view.world.machines.get(name);
+        MarkTarget::Machine(name) => {
+            let machine = view.snapshot.machines.get(name);
             let machine = machine.expect("it was found there");
             fleet.mark_machine_for_remediation(machine).await
         }
     };
     match marked {
         Ok(_) => Ok(()),
-        Err(error) => Err(failed(connected, target, &error)),
+        Err(error) => Err(mark_failure(connected, target, &error)),
     }
 }
 
-fn failed(connected: &Connected, target: &Target, error: &Error) -> Failure {
+fn mark_failure(
+    connected: &ConnectedCluster,
+    target: &MarkTarget,
+    error: &Error,
+) -> CommandFailure {
     match error.kind() {
-        Kind::Conflict | Kind::NotFound => {
+        ApiErrorKind::Conflict | ApiErrorKind::NotFound => {
             let text =
                 format!("{target} was deleted, or made anew, a moment ago: nothing was done");
-            Failure::new(Exit::Failed, text).next(format!("dogwatch explain {target}"))
+            CommandFailure::new(CliExitCode::Failed, text)
+                .with_next_step(format!("dogwatch explain {target}"))
         }
-        Kind::AlreadyExists
-        | Kind::Gone
-        | Kind::Forbidden
-        | Kind::Throttled { .. }
-        | Kind::Refused
-        | Kind::Transient => connected.failed(&format!("mark {target}"), error),
+        ApiErrorKind::AlreadyExists
+        | ApiErrorKind::Gone
+        | ApiErrorKind::Forbidden
+        | ApiErrorKind::Throttled { .. }
+        | ApiErrorKind::Refused
+        | ApiErrorKind::Transient => connected.api_failure(&format!("mark {target}"), error),
     }
 }

@@ -1,40 +1,39 @@
-//! `dogwatch rollout-restart`: new pods, by the rules of whatever controls them.
+//! Implements `dogwatch rollout-restart`: new pods, by the rollout rules of their controller.
 
 mod follow;
-mod said;
+mod report;
 
 use std::io::Write as _;
 use std::time::Duration;
 
-use dogwatch_core::rollout::State;
-use dogwatch_k8s::rollout::{Failed, Found, RolloutClient};
+use dogwatch_core::rollout::RolloutState;
+use dogwatch_k8s::rollout::{RestartError, RolloutClient, RolloutTarget};
 
-use crate::args::Cluster;
-use crate::exit::{Exit, Failure};
-use crate::output::{self, Format};
-use said::Ended;
+use crate::args::ClusterArgs;
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::{self, OutputFormat};
+use report::RestartResult;
 
-/// What to restart, and how long to wait.
 #[derive(Debug, clap::Args)]
 pub struct RolloutRestartArgs {
-    /// What controls the pods: deployment/web, sts/db, rollouts.argoproj.io/api
-    #[arg(required = true, value_name = "KIND/NAME", value_parser = target)]
-    targets: Vec<Target>,
+    /// Workloads to restart: deployment/web, sts/db, rollouts.argoproj.io/api
+    #[arg(required = true, value_name = "KIND/NAME", value_parser = parse_target)]
+    targets: Vec<RestartTarget>,
 
-    /// Their namespace; that of the kubeconfig's context where it is not given
-    // The id is that of the global flag, which this one stands in for here.
+    /// Namespace of the workloads; defaults to that of the kubeconfig's context
+    // This id is that of the global flag, which this one replaces here.
     #[arg(id = "namespace", long = "namespace", short = 'n', value_name = "NAME")]
     _namespace: Option<String>,
 
     /// How long to wait for the new pods
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = dogwatch_core::duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = dogwatch_core::duration::parse_duration)]
     timeout: Duration,
 
-    /// Has the API server check everything, and changes nothing
+    /// Let the API server check everything, and change nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// How the end is printed; with json and yaml the progress goes to standard error
+    /// Output format of the result; with json and yaml the progress goes to standard error
     #[arg(
         long,
         short,
@@ -42,20 +41,19 @@ pub struct RolloutRestartArgs {
         value_name = "FORMAT",
         default_value = "table"
     )]
-    output: Format,
+    output: OutputFormat,
 }
 
-/// One thing to restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Target {
+struct RestartTarget {
     kind: String,
     name: String,
 }
 
-fn target(text: &str) -> Result<Target, String> {
+fn parse_target(text: &str) -> Result<RestartTarget, String> {
     let parts: Vec<&str> = text.split('/').collect();
     match parts[..] {
-        [kind, name] if !kind.is_empty() && !name.is_empty() => Ok(Target {
+        [kind, name] if !kind.is_empty() && !name.is_empty() => Ok(RestartTarget {
             kind: kind.to_owned(),
             name: name.to_owned(),
         }),
@@ -63,11 +61,12 @@ fn target(text: &str) -> Result<Target, String> {
     }
 }
 
-/// Checks everything, restarts everything, waits for everything. The first trouble gives the exit code.
-pub async fn run(cluster: &Cluster, args: &RolloutRestartArgs) -> Result<(), Failure> {
-    let connection = dogwatch_k8s::connect_to(cluster.context.as_deref())
+/// Checks all workloads, then restarts all, then waits for all. The first failure gives the exit
+/// code.
+pub async fn run(cluster: &ClusterArgs, args: &RolloutRestartArgs) -> Result<(), CommandFailure> {
+    let connection = dogwatch_k8s::connect_to_context(cluster.context.as_deref())
         .await
-        .map_err(|error| Failure::connect(&error))?;
+        .map_err(|error| CommandFailure::from_connect_error(&error))?;
     let client = RolloutClient::new(connection.client);
     let namespace = if cluster.namespace_given {
         cluster.namespace.clone()
@@ -75,28 +74,28 @@ pub async fn run(cluster: &Cluster, args: &RolloutRestartArgs) -> Result<(), Fai
         client.default_namespace().to_owned()
     };
     let server = connection.server;
-    let found = find_all(&client, &args.targets, &namespace, &server).await?;
-    let restarted = restart_all(&client, found, args.dry_run, &server).await?;
+    let found = find_targets(&client, &args.targets, &namespace, &server).await?;
+    let restarted = restart_targets(&client, found, args.dry_run, &server).await?;
     if args.dry_run {
-        return said::dry(&restarted, args.output);
+        return report::print_dry_run(&restarted, args.output);
     }
-    let ended = follow::all(&client, &restarted, args.timeout, args.output).await?;
-    finish(&ended, args.output)
+    let ended = follow::follow_all(&client, &restarted, args.timeout, args.output).await?;
+    print_results(&ended, args.output)
 }
 
-/// Nothing is restarted while one of them cannot be.
-async fn find_all(
+/// Fails if one workload cannot be restarted, before any restart.
+async fn find_targets(
     client: &RolloutClient,
-    targets: &[Target],
+    targets: &[RestartTarget],
     namespace: &str,
     server: &str,
-) -> Result<Vec<Found>, Failure> {
-    let mut found: Vec<Found> = Vec::new();
-    for Target { kind, name } in targets {
+) -> Result<Vec<RolloutTarget>, CommandFailure> {
+    let mut found: Vec<RolloutTarget> = Vec::new();
+    for RestartTarget { kind, name } in targets {
         let what = format!("read {kind}/{name}");
-        let one = client.find(kind, name, namespace).await;
-        let one = one.map_err(|error| failure(&what, server, &error))?;
-        // Named twice, it is restarted once.
+        let one = client.find_target(kind, name, namespace).await;
+        let one = one.map_err(|error| rollout_failure(&what, server, &error))?;
+        // A workload that was named twice is restarted once.
         if !found.iter().any(|other| other.seen.uid == one.seen.uid) {
             found.push(one);
         }
@@ -104,42 +103,42 @@ async fn find_all(
     Ok(found)
 }
 
-async fn restart_all(
+async fn restart_targets(
     client: &RolloutClient,
-    mut found: Vec<Found>,
+    mut found: Vec<RolloutTarget>,
     dry_run: bool,
     server: &str,
-) -> Result<Vec<Found>, Failure> {
-    // kubectl writes whole seconds, so that a second restart within one does nothing.
+) -> Result<Vec<RolloutTarget>, CommandFailure> {
+    // kubectl writes whole seconds, so a second restart within the same second does nothing.
     let at = format!("{:.3}", jiff::Timestamp::now());
     for index in 0..found.len() {
         let (before, rest) = found.split_at_mut(index);
         let one = &mut rest[0];
-        if let Err(error) = client.restart(one, &at, dry_run).await {
-            let failure = failure(&format!("restart {}", one.name), server, &error);
+        if let Err(error) = client.write_restart(one, &at, dry_run).await {
+            let failure = rollout_failure(&format!("restart {}", one.name), server, &error);
             return Err(if before.is_empty() || dry_run {
                 failure
             } else {
                 let names: Vec<&str> = before.iter().map(|one| one.name.as_str()).collect();
-                failure.next(format!("{} were restarted before that", names.join(", ")))
+                failure.with_next_step(format!("{} were restarted before that", names.join(", ")))
             });
         }
     }
     Ok(found)
 }
 
-fn finish(ended: &[Ended], format: Format) -> Result<(), Failure> {
-    let mut out = output::stdout();
+fn print_results(ended: &[RestartResult], format: OutputFormat) -> Result<(), CommandFailure> {
+    let mut out = output::buffered_stdout();
     match format {
-        Format::Json => output::json(&mut out, &ended)?,
-        Format::Yaml => output::yaml(&mut out, &ended)?,
-        // The lines of the progress have said it.
-        Format::Table | Format::Wide => {}
+        OutputFormat::Json => output::write_json(&mut out, &ended)?,
+        OutputFormat::Yaml => output::write_yaml(&mut out, &ended)?,
+        // The progress lines have printed the result.
+        OutputFormat::Table | OutputFormat::Wide => {}
     }
     out.flush()?;
-    let failed: Vec<&Ended> = ended
+    let failed: Vec<&RestartResult> = ended
         .iter()
-        .filter(|one| one.state == State::Failed)
+        .filter(|one| one.state == RolloutState::Failed)
         .collect();
     let Some(first) = failed.first() else {
         return Ok(());
@@ -147,23 +146,28 @@ fn finish(ended: &[Ended], format: Format) -> Result<(), Failure> {
     for one in &failed[1..] {
         eprintln!("dogwatch: {}: {}", one.name, one.message);
     }
-    Err(
-        Failure::new(Exit::Failed, format!("{}: {}", first.name, first.message)).next(format!(
-            "`kubectl describe {}` and its pods tell more; `kubectl rollout undo` goes back",
-            first.name
-        )),
+    Err(CommandFailure::new(
+        CliExitCode::Failed,
+        format!("{}: {}", first.name, first.message),
     )
+    .with_next_step(format!(
+        "`kubectl describe {}` and its pods tell more; `kubectl rollout undo` goes back",
+        first.name
+    )))
 }
 
-fn failure(what: &str, server: &str, error: &Failed) -> Failure {
+fn rollout_failure(what: &str, server: &str, error: &RestartError) -> CommandFailure {
     match error {
-        Failed::Api(error) => Failure::api(what, server, error),
-        Failed::Kind(_) => Failure::new(Exit::NotFound, error.in_words())
-            .next("`kubectl api-resources` lists the kinds"),
-        Failed::NotFound { .. } => Failure::new(Exit::NotFound, error.in_words())
-            .next("name its namespace with -n, its cluster with --context"),
-        Failed::Refused(refusal) => {
-            Failure::new(Exit::Failed, refusal.what.clone()).next(refusal.next.clone())
+        RestartError::Api(error) => CommandFailure::from_api_error(what, server, error),
+        RestartError::Kind(_) => CommandFailure::new(CliExitCode::NotFound, error.error_chain())
+            .with_next_step("`kubectl api-resources` lists the kinds"),
+        RestartError::NotFound { .. } => {
+            CommandFailure::new(CliExitCode::NotFound, error.error_chain())
+                .with_next_step("name its namespace with -n, its cluster with --context")
+        }
+        RestartError::Refused(refusal) => {
+            CommandFailure::new(CliExitCode::Failed, refusal.what.clone())
+                .with_next_step(refusal.next.clone())
         }
     }
 }
@@ -174,10 +178,13 @@ mod tests {
 
     #[test]
     fn a_target_is_a_kind_and_a_name() {
-        let both = target("deploy/web").unwrap();
+        let both = parse_target("deploy/web").unwrap();
         assert_eq!((both.kind.as_str(), both.name.as_str()), ("deploy", "web"));
         for text in ["web", "deploy/", "/web", "a/b/c", ""] {
-            assert!(target(text).unwrap_err().contains("KIND/NAME"), "{text}");
+            assert!(
+                parse_target(text).unwrap_err().contains("KIND/NAME"),
+                "{text}"
+            );
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Which schedule a command is for, and how one that cannot be found is told.
+//! Finds the schedule that a command names, and reports one that it cannot find.
 
 use dogwatch_core::schedule::{Schedule, ScheduleName};
 use dogwatch_k8s::fleet::{ScheduleFound, SchedulesFound};
 
-use crate::args::Cluster;
-use crate::cluster::Connected;
-use crate::exit::{Exit, Failure};
-use dogwatch_core::near::near;
+use crate::args::ClusterArgs;
+use crate::cluster::ConnectedCluster;
+use crate::exit::{CliExitCode, CommandFailure};
+use dogwatch_core::name_suggestions::suggest_names;
 
-/// The kind, as people write it.
-const KINDS: [&str; 5] = [
+/// The accepted spellings of the kind.
+const SCHEDULE_KINDS: [&str; 5] = [
     "schedule",
     "schedules",
     "rebootschedule",
@@ -17,21 +17,20 @@ const KINDS: [&str; 5] = [
     "rbs",
 ];
 
-/// A schedule as it is typed: `schedule/NAMESPACE/NAME`, or `schedule/NAME`.
+/// A schedule argument: `schedule/NAMESPACE/NAME` or `schedule/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct ScheduleArg {
     namespace: Option<String>,
     name: String,
 }
 
-/// Whether the text says by its kind that it means a schedule.
-pub fn is_schedule(text: &str) -> bool {
+/// Whether the text begins with the kind of a schedule.
+pub fn is_schedule_arg(text: &str) -> bool {
     let kind = text.split_once('/').map(|(kind, _)| kind);
-    kind.is_some_and(|kind| KINDS.contains(&kind))
+    kind.is_some_and(|kind| SCHEDULE_KINDS.contains(&kind))
 }
 
-/// Reads one, with its kind.
-pub fn named(text: &str) -> Result<Named, String> {
+pub fn parse_schedule_arg(text: &str) -> Result<ScheduleArg, String> {
     let words: Vec<&str> = text.split('/').collect();
     let (namespace, name) = match words[..] {
         [_, name] => (None, name),
@@ -49,15 +48,15 @@ pub fn named(text: &str) -> Result<Named, String> {
             "{text:?} is no schedule: write schedule/NAMESPACE/NAME"
         ));
     }
-    Ok(Named {
+    Ok(ScheduleArg {
         namespace: namespace.map(str::to_owned),
         name: name.to_owned(),
     })
 }
 
-impl Named {
-    /// Where it is: as it is named, else in `-n`, else where the kubeconfig's context is.
-    fn in_cluster(&self, cluster: &Cluster, connected: &Connected) -> ScheduleName {
+impl ScheduleArg {
+    /// The namespace is the named one, else `-n`, else that of the kubeconfig's context.
+    fn resolve_name(&self, cluster: &ClusterArgs, connected: &ConnectedCluster) -> ScheduleName {
         let given = cluster.namespace_given.then(|| cluster.namespace.clone());
         let namespace = self.namespace.clone().or(given);
         let here = || connected.fleet.default_namespace().to_owned();
@@ -68,55 +67,53 @@ impl Named {
     }
 }
 
-/// The kind RebootSchedule is not installed.
-pub fn no_kind() -> Failure {
+pub fn schedule_kind_missing() -> CommandFailure {
     let text = "the kind RebootSchedule is not installed in this cluster, so it has no schedules";
-    Failure::new(Exit::NotFound, text)
-        .next("it comes with dogwatch crds | kubectl apply --server-side -f -")
+    CommandFailure::new(CliExitCode::NotFound, text)
+        .with_next_step("it comes with dogwatch crds | kubectl apply --server-side -f -")
 }
 
-/// One schedule, or why it cannot be had.
-pub async fn one(
-    cluster: &Cluster,
-    connected: &Connected,
-    named: &Named,
-) -> Result<Schedule, Failure> {
-    let name = named.in_cluster(cluster, connected);
-    let found = connected.fleet.schedule(&name).await;
-    match found.map_err(|error| connected.failed(&format!("read schedule {name}"), &error))? {
+pub async fn read_schedule(
+    cluster: &ClusterArgs,
+    connected: &ConnectedCluster,
+    named: &ScheduleArg,
+) -> Result<Schedule, CommandFailure> {
+    let name = named.resolve_name(cluster, connected);
+    let found = connected.fleet.read_schedule(&name).await;
+    match found.map_err(|error| connected.api_failure(&format!("read schedule {name}"), &error))? {
         ScheduleFound::There(schedule) => Ok(*schedule),
         ScheduleFound::NoSchedule => Err(no_such_schedule(connected, &name).await),
-        ScheduleFound::NoKind => Err(no_kind()),
+        ScheduleFound::NoKind => Err(schedule_kind_missing()),
     }
 }
 
-async fn no_such_schedule(connected: &Connected, name: &ScheduleName) -> Failure {
+async fn no_such_schedule(connected: &ConnectedCluster, name: &ScheduleName) -> CommandFailure {
     let text = format!("there is no RebootSchedule {name} in this cluster");
-    let failure = Failure::new(Exit::NotFound, text);
-    let there = match connected.fleet.schedules(None).await {
+    let failure = CommandFailure::new(CliExitCode::NotFound, text);
+    let there = match connected.fleet.list_schedules(None).await {
         Ok(SchedulesFound::Schedules(all)) => all.iter().map(|one| one.name.to_string()).collect(),
-        // Of whoever may not list them, nothing more is known.
+        // Without the right to list schedules there is nothing to suggest.
         Ok(SchedulesFound::NoKind) | Err(_) => Vec::new(),
     };
-    let near = suggestions(name, &there);
+    let near = suggest_schedule_names(name, &there);
     if near.is_empty() {
-        return failure.next("`dogwatch status schedules` lists them");
+        return failure.with_next_step("`dogwatch status schedules` lists them");
     }
-    failure.next(format!(
+    failure.with_next_step(format!(
         "did you mean {}? `dogwatch status schedules` lists them",
         near.join(" or ")
     ))
 }
 
-/// The same name elsewhere, else names that are near.
-fn suggestions<'a>(wrong: &ScheduleName, there: &'a [String]) -> Vec<&'a str> {
+/// Suggests the same name in another namespace, else similar names.
+fn suggest_schedule_names<'a>(wrong: &ScheduleName, there: &'a [String]) -> Vec<&'a str> {
     let end = format!("/{}", wrong.name);
     let same = there.iter().filter(|name| name.ends_with(&end));
     let same: Vec<&str> = same.take(3).map(String::as_str).collect();
     if !same.is_empty() {
         return same;
     }
-    near(&wrong.to_string(), there.iter().map(String::as_str))
+    suggest_names(&wrong.to_string(), there.iter().map(String::as_str))
 }
 
 #[cfg(test)]
@@ -130,16 +127,16 @@ mod tests {
             ("rbs/metal3/monthly", Some("metal3"), "monthly"),
             ("rebootschedules/a/host", Some("a"), "host"),
         ] {
-            assert!(is_schedule(text), "{text}");
-            let expected = Named {
+            assert!(is_schedule_arg(text), "{text}");
+            let expected = ScheduleArg {
                 namespace: namespace.map(str::to_owned),
                 name: name.into(),
             };
-            assert_eq!(named(text), Ok(expected), "{text}");
+            assert_eq!(parse_schedule_arg(text), Ok(expected), "{text}");
         }
-        assert!(!is_schedule("schedule"), "a node may be called so");
+        assert!(!is_schedule_arg("schedule"), "a node may be called so");
         for text in ["schedule/", "schedule//a", "schedule/A", "schedule/a/b/c"] {
-            assert!(named(text).is_err(), "{text}");
+            assert!(parse_schedule_arg(text).is_err(), "{text}");
         }
     }
 
@@ -150,6 +147,9 @@ mod tests {
             namespace: "b".into(),
             name: name.into(),
         };
-        assert_eq!(suggestions(&wrong("monthly"), &there), ["a/monthly"]);
+        assert_eq!(
+            suggest_schedule_names(&wrong("monthly"), &there),
+            ["a/monthly"]
+        );
     }
 }

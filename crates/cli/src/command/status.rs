@@ -1,168 +1,172 @@
-//! `dogwatch status`.
+//! Implements `dogwatch status`.
 
 pub mod hosts;
-mod remedies;
+mod remediations;
 pub mod rows;
 mod schedules;
-mod sight;
 mod watch;
+mod watched_status;
 
-pub use sight::Sight;
+pub use watched_status::WatchedStatus;
 
 use std::io::Write as _;
 
-use dogwatch_core::explain::{self, Fleet, Status};
-use dogwatch_core::policy::Policies;
+use dogwatch_core::explain::{self, FleetSnapshot, FleetStatus};
+use dogwatch_core::policy::ClusterPolicies;
 
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::Failure;
-use crate::output::{self, Format, Output};
-use crate::paint::Paint;
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::CommandFailure;
+use crate::output::{self, OutputArgs, OutputFormat};
+use crate::paint::TerminalPaint;
 
-/// What to show.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Only this: nodes, locks, policies, hosts, schedules or remediations; all of them where it is not given
+    /// Show only this part: nodes, locks, policies, hosts, schedules or remediations; all parts by
+    /// default
     #[arg(value_enum, value_name = "WHAT")]
-    what: Option<What>,
+    what: Option<StatusPart>,
 
-    /// Hosts, schedules and remediations of all namespaces, which is so where -n does not name one
+    /// Show hosts, schedules and remediations of all namespaces, which is the default without -n
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
 
-    /// How it is printed
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 
-    /// Goes on, and shows every change
+    /// Keep running and show every change
     #[arg(long, short)]
     watch: bool,
 }
 
-/// A part of the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum What {
+pub enum StatusPart {
     /// The nodes
     Nodes,
-    /// The slots of the lock
+    /// The slots of the locks
     Locks,
     /// The RebootPolicies
     Policies,
-    /// The BareMetalHosts, of the namespace that -n names
+    /// The BareMetalHosts, in the namespace of -n
     Hosts,
-    /// The RebootSchedules, of the namespace that -n names
+    /// The RebootSchedules, in the namespace of -n
     Schedules,
-    /// The remediations under way, those that ended within the last hour, and requests that failed; of the
-    /// namespace that -n names
+    /// The remediations under way, those that ended within the last hour, and requests that failed;
+    /// in the namespace of -n
     Remediations,
 }
 
-/// What is to be shown.
-pub struct Scope {
-    /// Only this.
-    what: Option<What>,
-    /// Hosts, schedules and remediations of this namespace only.
+pub struct StatusScope {
+    part: Option<StatusPart>,
+    /// Limits hosts, schedules and remediations to this namespace.
     namespace: Option<String>,
 }
 
-impl Scope {
-    fn new(cluster: &Cluster, what: Option<What>) -> Self {
-        // Without a part, `-n` is Dogwatch's own namespace, where the locks are.
-        let namespaced = [What::Hosts, What::Schedules, What::Remediations];
+impl StatusScope {
+    fn new(cluster: &ClusterArgs, what: Option<StatusPart>) -> Self {
+        // Without a part, `-n` is Dogwatch's own namespace, which holds the locks.
+        let namespaced = [
+            StatusPart::Hosts,
+            StatusPart::Schedules,
+            StatusPart::Remediations,
+        ];
         let is_namespaced = what.is_some_and(|what| namespaced.contains(&what));
         let is_named = is_namespaced && cluster.namespace_given;
         Self {
-            what,
+            part: what,
             namespace: is_named.then(|| cluster.namespace.clone()),
         }
     }
 
-    fn wants(&self, part: What) -> bool {
-        self.what.is_none_or(|what| what == part)
+    fn includes_part(&self, part: StatusPart) -> bool {
+        self.part.is_none_or(|what| what == part)
     }
 
-    /// The remediations of all namespaces.
-    pub fn of_remediations() -> Self {
+    pub fn all_remediations() -> Self {
         Self {
-            what: Some(What::Remediations),
+            part: Some(StatusPart::Remediations),
             namespace: None,
         }
     }
 
-    /// Whether Nodes and Leases are shown at all.
-    fn wants_fleet(&self) -> bool {
-        self.wants(What::Nodes) || self.wants(What::Locks) || self.wants(What::Policies)
+    fn includes_fleet(&self) -> bool {
+        self.includes_part(StatusPart::Nodes)
+            || self.includes_part(StatusPart::Locks)
+            || self.includes_part(StatusPart::Policies)
     }
 }
 
-/// Reads and prints; with `--watch` for ever.
-pub async fn run(cluster: &Cluster, args: &StatusArgs) -> Result<(), Failure> {
-    let scope = Scope::new(cluster, args.what);
-    let connected = if scope.wants_fleet() {
-        Connected::to(cluster).await?
+/// Runs until it is stopped with `--watch`.
+pub async fn run(cluster: &ClusterArgs, args: &StatusArgs) -> Result<(), CommandFailure> {
+    let scope = StatusScope::new(cluster, args.what);
+    let connected = if scope.includes_fleet() {
+        ConnectedCluster::connect_to(cluster).await?
     } else {
-        super::hosts::connect(cluster).await?
+        super::hosts::connect_for_hosts(cluster).await?
     };
     if args.watch {
-        if scope.what == Some(What::Remediations) {
-            // A watch would go on trying where a kind may not be read.
-            super::remedies::look(&connected).await?;
+        if scope.part == Some(StatusPart::Remediations) {
+            // Read once first: without the right to list a kind, a watch would retry for ever.
+            super::remediations::read_remediations(&connected).await?;
         }
         return watch::run(&connected, args.output.format, scope).await;
     }
-    let status = read(&connected, &scope).await?;
-    let mut out = output::stdout();
-    let (format, paint) = (args.output.format, Paint::of_stdout());
-    print(&mut out, &status, scope.what, format, paint)?;
+    let status = read_status(&connected, &scope).await?;
+    let mut out = output::buffered_stdout();
+    let (format, paint) = (args.output.format, TerminalPaint::of_stdout());
+    print_status(&mut out, &status, scope.part, format, paint)?;
     Ok(out.flush()?)
 }
 
-async fn read(connected: &Connected, scope: &Scope) -> Result<Status, Failure> {
-    let mut fleet = Fleet::default();
-    if scope.wants_fleet() {
-        let read = connected.fleet.read().await;
-        fleet = read.map_err(|error| connected.failed("list Nodes and Leases", &error))?;
-        if let Some(missing) = missing(&fleet, scope.what) {
+async fn read_status(
+    connected: &ConnectedCluster,
+    scope: &StatusScope,
+) -> Result<FleetStatus, CommandFailure> {
+    let mut fleet = FleetSnapshot::default();
+    if scope.includes_fleet() {
+        let read = connected.fleet.read_fleet().await;
+        fleet = read.map_err(|error| connected.api_failure("list Nodes and Leases", &error))?;
+        if let Some(missing) = empty_reason(&fleet, scope.part) {
             eprintln!("dogwatch: {missing}");
         }
     }
-    let hosts = hosts::read(connected, scope).await?;
-    // Without a host nothing can be fenced.
-    let remediations = if hosts.is_empty() && scope.what.is_none() {
+    let hosts = hosts::read_host_rows(connected, scope).await?;
+    // Without a host there is no remediation.
+    let remediations = if hosts.is_empty() && scope.part.is_none() {
         Vec::new()
     } else {
-        remedies::read(connected, scope).await?
+        remediations::read_remediation_rows(connected, scope).await?
     };
-    Ok(Status {
+    Ok(FleetStatus {
         hosts,
-        schedules: schedules::read(connected, scope).await?,
+        schedules: schedules::read_schedule_rows(connected, scope).await?,
         remediations,
-        ..only(explain::status(&fleet, now()), scope)
+        ..filter_status(explain::fleet_status(&fleet, current_time()), scope)
     })
 }
 
-/// The status with that part only.
-fn only(mut status: Status, scope: &Scope) -> Status {
-    if !scope.wants(What::Nodes) {
+fn filter_status(mut status: FleetStatus, scope: &StatusScope) -> FleetStatus {
+    if !scope.includes_part(StatusPart::Nodes) {
         status.nodes.clear();
     }
-    if !scope.wants(What::Locks) {
+    if !scope.includes_part(StatusPart::Locks) {
         status.locks.clear();
         status.waiting.clear();
     }
-    if !scope.wants(What::Policies) {
+    if !scope.includes_part(StatusPart::Policies) {
         status.policies.clear();
     }
     status
 }
 
-/// Why there is nothing to see, where that is so.
-fn missing(fleet: &Fleet, what: Option<What>) -> Option<String> {
-    if let (Some(What::Policies), Policies::Unreadable { why }) = (what, &fleet.policies) {
+/// Explains an empty status; `None` if it is not empty.
+fn empty_reason(fleet: &FleetSnapshot, what: Option<StatusPart>) -> Option<String> {
+    if let (Some(StatusPart::Policies), ClusterPolicies::Unreadable { why }) =
+        (what, &fleet.policies)
+    {
         return Some(format!("the RebootPolicies cannot be read: {why}"));
     }
-    if what == Some(What::Policies) && fleet.policies.known().is_empty() {
+    if what == Some(StatusPart::Policies) && fleet.policies.known_policies().is_empty() {
         return Some("there are no RebootPolicies: the coordinators' flags rule every node".into());
     }
     fleet
@@ -171,19 +175,19 @@ fn missing(fleet: &Fleet, what: Option<What>) -> Option<String> {
         .then(|| "this cluster has no Nodes".into())
 }
 
-fn print(
+fn print_status(
     out: &mut impl std::io::Write,
-    status: &Status,
-    what: Option<What>,
-    format: Format,
-    paint: Paint,
-) -> Result<(), Failure> {
+    status: &FleetStatus,
+    what: Option<StatusPart>,
+    format: OutputFormat,
+    paint: TerminalPaint,
+) -> Result<(), CommandFailure> {
     match format {
-        Format::Json => output::json(out, status),
-        Format::Yaml => output::yaml(out, status),
-        Format::Table | Format::Wide => {
-            let tables = rows::Tables::of(status, format, now());
-            Ok(tables.write(out, what, paint)?)
+        OutputFormat::Json => output::write_json(out, status),
+        OutputFormat::Yaml => output::write_yaml(out, status),
+        OutputFormat::Table | OutputFormat::Wide => {
+            let tables = rows::StatusTables::of_status(status, format, current_time());
+            Ok(tables.write_tables(out, what, paint)?)
         }
     }
 }

@@ -1,96 +1,99 @@
-//! `dogwatch unlock`.
+//! Implements `dogwatch unlock`.
 
 mod target;
 
-use dogwatch_core::check::{self, Behind, HolderFound};
-use dogwatch_core::explain::{LeaseRow, moment};
-use dogwatch_core::lock::{BETWEEN_HOLDER_READS, LeaseSeen};
-use dogwatch_k8s::Kind;
+use dogwatch_core::check::{self, HolderStatus, ObservedHolder};
+use dogwatch_core::explain::{LeaseRow, format_time};
+use dogwatch_core::lock::{MIN_HOLDER_READ_INTERVAL, ObservedLease};
+use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::lock::ReleaseOutcome;
 
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
-use crate::output::say;
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_raw_line;
 use crate::person;
-use crate::table::printable;
+use crate::table::to_printable;
 
-/// Which lock, and on whose word.
 #[derive(Debug, clap::Args)]
 pub struct UnlockArgs {
-    /// The Lease (dogwatch-GROUP-SLOT), or who holds it: a node, or a host of the lock API
+    /// Lease (dogwatch-GROUP-SLOT), or its holder: a node or a host of the lock API
     #[arg(value_name = "LEASE|NODE|HOST")]
     target: String,
 
-    /// Breaks it although somebody may be behind it
+    /// Break the lock although its holder may still exist
     #[arg(long, requires = "reason")]
     force: bool,
 
-    /// Why; told by an Event
+    /// Reason, written to an Event
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// Who says so; the name of the user at this machine where it is not given
+    /// Name of the requester; defaults to the local user name
     #[arg(long, value_name = "NAME")]
     requester: Option<String>,
 
-    /// Does not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
-/// Shows who holds it; frees what is provably nobody's, and with `--force` the rest.
-pub async fn run(cluster: &Cluster, args: &UnlockArgs) -> Result<(), Failure> {
-    let connected = Connected::to(cluster).await?;
-    let name = target::resolve(&connected, &args.target).await?;
-    // From before the reads: the write that follows from them relies on this version.
-    let Some(row) = lease(&connected, &name).await? else {
-        return Err(Failure::new(
-            Exit::NotFound,
+/// Prints the holder. Frees a lock whose holder provably no longer exists, and any other only with
+/// `--force`.
+pub async fn run(cluster: &ClusterArgs, args: &UnlockArgs) -> Result<(), CommandFailure> {
+    let connected = ConnectedCluster::connect_to(cluster).await?;
+    let name = target::resolve_lease(&connected, &args.target).await?;
+    // Read first: the write below requires this version of the Lease.
+    let Some(row) = read_lease(&connected, &name).await? else {
+        return Err(CommandFailure::new(
+            CliExitCode::NotFound,
             format!("Lease {name} was deleted meanwhile"),
         ));
     };
     if row.lease.holder.is_none() {
-        return say(&format!("lease/{name} is free already"));
+        return print_raw_line(&format!("lease/{name} is free already"));
     }
-    say(&holder_in_words(&row))?;
-    let reads = two_reads(&connected, &row.lease).await?;
+    print_raw_line(&describe_holder(&row))?;
+    let reads = read_holder_twice(&connected, &row.lease).await?;
     let pair = reads.as_ref().map(|(first, second)| (first, second));
-    let why = match check::behind(&row.lease, pair) {
-        Behind::Nobody { evidence } => {
-            say(&format!("  nobody is behind it: {evidence}"))?;
+    let why = match check::judge_holder(&row.lease, pair) {
+        HolderStatus::Nobody { evidence } => {
+            print_raw_line(&format!("  nobody is behind it: {evidence}"))?;
             evidence
         }
-        Behind::Somebody { what, instead } => {
-            say(&format!("  {what}"))?;
-            forced(args, &name, &instead)?
+        HolderStatus::Somebody { what, instead } => {
+            print_raw_line(&format!("  {what}"))?;
+            require_force_reason(args, &name, &instead)?
         }
     };
     let holder = reads.map(|(_, second)| second);
-    free(&connected, args, &row.lease, holder.as_ref(), &why).await
+    break_lease(&connected, args, &row.lease, holder.as_ref(), &why).await
 }
 
-async fn lease(connected: &Connected, name: &str) -> Result<Option<LeaseRow>, Failure> {
+async fn read_lease(
+    connected: &ConnectedCluster,
+    name: &str,
+) -> Result<Option<LeaseRow>, CommandFailure> {
     connected
         .fleet
-        .lease(name)
+        .read_lease(name)
         .await
-        .map_err(|error| connected.failed(&format!("read Lease {name}"), &error))
+        .map_err(|error| connected.api_failure(&format!("read Lease {name}"), &error))
 }
 
-fn holder_in_words(row: &LeaseRow) -> String {
+fn describe_holder(row: &LeaseRow) -> String {
     let lease = &row.lease;
     let holder = lease.holder.as_ref().map_or("", |holder| holder.as_str());
     let text = format!(
         "lease/{} of group {} is held by {}",
         lease.name,
         row.group,
-        printable(holder)
+        to_printable(holder)
     );
     let Some(record) = &lease.record else {
         return format!("{text}; its record cannot be read");
     };
-    let since = moment(record.since);
+    let since = format_time(record.since);
     let node = record.node_uid.as_ref();
     let node = node.map_or_else(String::new, |uid| format!(", for the Node of UID {uid}"));
     let runs: Vec<&str> = record
@@ -105,39 +108,43 @@ fn holder_in_words(row: &LeaseRow) -> String {
     format!("{text} since {since}{node}{runs}")
 }
 
-async fn two_reads(
-    connected: &Connected,
-    lease: &LeaseSeen,
-) -> Result<Option<(HolderFound, HolderFound)>, Failure> {
-    let failed = |error| connected.failed("read the holder's Node", &error);
-    let Some(first) = connected.fleet.holder_found(lease).await.map_err(failed)? else {
+async fn read_holder_twice(
+    connected: &ConnectedCluster,
+    lease: &ObservedLease,
+) -> Result<Option<(ObservedHolder, ObservedHolder)>, CommandFailure> {
+    let failed = |error| connected.api_failure("read the holder's Node", &error);
+    let Some(first) = connected.fleet.read_holder(lease).await.map_err(failed)? else {
         return Ok(None);
     };
-    tokio::time::sleep(BETWEEN_HOLDER_READS).await;
-    let second = connected.fleet.holder_found(lease).await.map_err(failed)?;
+    tokio::time::sleep(MIN_HOLDER_READ_INTERVAL).await;
+    let second = connected.fleet.read_holder(lease).await.map_err(failed)?;
     Ok(second.map(|second| (first, second)))
 }
 
-/// The person's word in place of a proof.
-fn forced(args: &UnlockArgs, name: &str, instead: &str) -> Result<String, Failure> {
+/// Without a proof, the person's `--force` and reason are needed.
+fn require_force_reason(
+    args: &UnlockArgs,
+    name: &str,
+    instead: &str,
+) -> Result<String, CommandFailure> {
     let reason = args.reason.as_deref().unwrap_or_default().trim();
     if !args.force {
-        return Err(Failure::new(
-            Exit::Failed,
+        return Err(CommandFailure::new(
+            CliExitCode::Failed,
             format!("Lease {name} is not freed: somebody may be behind it"),
         )
-        .next(format!(
+        .with_next_step(format!(
             "{instead}; or, if you are sure that its holder is in service or off for good, and will not act on this lock: \
              dogwatch unlock {name} --force --reason …"
         )));
     }
     if reason.is_empty() {
-        return Err(Failure::new(
-            Exit::Usage,
+        return Err(CommandFailure::new(
+            CliExitCode::Usage,
             "--force needs a --reason that says something",
         ));
     }
-    person::confirm(
+    person::ask_confirmation(
         &format!(
             "If the holder of {name} is still out of service, one node more than allowed may be out. Break the lock?"
         ),
@@ -146,44 +153,44 @@ fn forced(args: &UnlockArgs, name: &str, instead: &str) -> Result<String, Failur
     Ok(format!("forced: {reason}"))
 }
 
-async fn free(
-    connected: &Connected,
+async fn break_lease(
+    connected: &ConnectedCluster,
     args: &UnlockArgs,
-    lease: &LeaseSeen,
-    holder: Option<&HolderFound>,
+    lease: &ObservedLease,
+    holder: Option<&ObservedHolder>,
     why: &str,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let name = &lease.name;
     let held_by = lease.holder.as_ref().map_or("", |holder| holder.as_str());
-    let who = args.requester.clone().unwrap_or_else(person::name);
-    let who = match connected.fleet.who_am_i().await {
+    let who = args.requester.clone().unwrap_or_else(person::user_name);
+    let who = match connected.fleet.try_read_caller().await {
         Some(user) => format!("{who} (as user {user})"),
         None => who,
     };
     let text = format!("{who} breaks Lease {name}, held by {held_by}: {why}");
     connected
         .fleet
-        .audit_break(lease, holder, &text, now())
+        .record_lock_break(lease, holder, &text, current_time())
         .await
         .map_err(|error| {
-            connected.failed(
+            connected.api_failure(
                 &format!("tell by an Event that Lease {name} is broken, so it was not"),
                 &error,
             )
         })?;
     match connected.fleet.break_lock(lease).await {
-        ReleaseOutcome::Freed(_) => say(&format!("lease/{name} is free")),
-        ReleaseOutcome::Changed { .. } => Err(Failure::new(
-            Exit::Failed,
+        ReleaseOutcome::Freed(_) => print_raw_line(&format!("lease/{name} is free")),
+        ReleaseOutcome::Changed { .. } => Err(CommandFailure::new(
+            CliExitCode::Failed,
             format!("Lease {name} has changed meanwhile, and was left alone"),
         )
-        .next(format!("look again: dogwatch unlock {}", args.target))),
-        ReleaseOutcome::Refused(error) if error.kind() == Kind::Forbidden => Err(connected
-            .failed(&format!("break Lease {name}"), &error)
-            .next("it needs verb patch on leases; where Dogwatch's admission policies are installed, also verb break on rebootlocks.dogwatch.dev")),
-        ReleaseOutcome::Refused(error) => Err(connected.failed(&format!("break Lease {name}"), &error)),
+        .with_next_step(format!("look again: dogwatch unlock {}", args.target))),
+        ReleaseOutcome::Refused(error) if error.kind() == ApiErrorKind::Forbidden => Err(connected
+            .api_failure(&format!("break Lease {name}"), &error)
+            .with_next_step("it needs verb patch on leases; where Dogwatch's admission policies are installed, also verb break on rebootlocks.dogwatch.dev")),
+        ReleaseOutcome::Refused(error) => Err(connected.api_failure(&format!("break Lease {name}"), &error)),
         ReleaseOutcome::Unknown(error) => Err(connected
-            .failed(&format!("break Lease {name}"), &error)
-            .next(format!("it may be free or not: dogwatch unlock {}", args.target))),
+            .api_failure(&format!("break Lease {name}"), &error)
+            .with_next_step(format!("it may be free or not: dogwatch unlock {}", args.target))),
     }
 }

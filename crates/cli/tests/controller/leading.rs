@@ -1,5 +1,5 @@
-//! One leads, whatever happens to it. How soon is for the tests of `core::leader`, by a clock of their own, and for the
-//! bench: here a busy machine may take its time.
+//! Exactly one replica leads. `core::leader` tests with its own clock how soon another one takes
+//! over, and the benchmark measures it; a busy machine may be slow here.
 
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ async fn a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes() {
     second.until("in sync", 1).await;
     first.signal(Signal::STOP);
     second.until(LEADS, 1).await;
-    // Something that the first one would have written about as well.
+    // The first leader would have written a status for this policy too.
     let policy = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
         "metadata": { "name": "workers" }, "spec": {} });
     let apply = ["apply", "-f", "-"];
@@ -72,9 +72,9 @@ async fn a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes() {
     let mark = plane.audit_mark().await.unwrap();
     first.signal(Signal::CONT);
     first.until(NO_MORE, 1).await;
-    // Whoever leads goes on: when it has renewed twice more the other one has had time to err.
+    // The leader goes on: after two more renewals, the other replica has had time for a mistake.
     let renewed = || async {
-        let entries = plane.audit_since(mark).await.unwrap();
+        let entries = plane.audit_entries_since(mark).await.unwrap();
         let renewals = entries.iter().filter(|entry| {
             entry.user == USERS[1] && entry.verb == "patch" && entry.resource == "leases"
         });
@@ -132,7 +132,7 @@ async fn a_lease_that_somebody_deletes_or_takes_ends_the_term_and_is_waited_out(
     let moment = Instant::now();
     plane.run_kubectl(&stolen, "").await.unwrap();
     assert_eq!(only.field(NO_MORE, "leader").await, "somebody");
-    // The thief's record does not change, so that it is waited out.
+    // The thief's record never changes, so the replica waits until it expires.
     only.until(LEADS, 2).await;
     assert!(
         moment.elapsed() > Duration::from_secs(15),

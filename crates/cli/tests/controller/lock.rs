@@ -1,4 +1,4 @@
-//! The lock is served by the program, and given back when it ends.
+//! The controller serves the lock API, and callers that wait get an answer when it ends.
 
 use std::process::Output;
 
@@ -31,7 +31,7 @@ async fn a_host_locks_and_unlocks_and_who_waits_is_told_when_the_controller_ends
         "--lock-listen=127.0.0.1:0",
         "--listen=127.0.0.1:0",
     ];
-    let mut controller = Controller::with(plane.kubeconfig(), &flags);
+    let mut controller = Controller::with(plane.admin_kubeconfig(), &flags);
     let address = controller.field("the lock is served", "address").await;
     let first = text(&call("lock", &address, "a.example").await);
     assert!(first.ends_with("\n200"), "{first}");
@@ -67,8 +67,8 @@ async fn a_host_locks_and_unlocks_and_who_waits_is_told_when_the_controller_ends
         "what was answered stays"
     );
 
-    // Another process serves the same lock.
-    let other = Controller::with(plane.kubeconfig(), &flags);
+    // A second process serves the same lock.
+    let other = Controller::with(plane.admin_kubeconfig(), &flags);
     let address = other.field("the lock is served", "address").await;
     let freed = text(&call("unlock", &address, "a.example").await);
     assert!(freed.ends_with("\n200"), "{freed}");
@@ -76,7 +76,7 @@ async fn a_host_locks_and_unlocks_and_who_waits_is_told_when_the_controller_ends
     assert!(next.ends_with("\n200"), "{next}");
 }
 
-/// Whoever reaches the metrics cannot have the kubelet restart what fences.
+/// Nobody who reaches the metrics port may cause the kubelet to restart the controller.
 #[tokio::test]
 async fn idle_sockets_on_the_metrics_port_do_not_keep_the_probes_from_their_answer() {
     let plane = plane().await;
@@ -85,7 +85,7 @@ async fn idle_sockets_on_the_metrics_port_do_not_keep_the_probes_from_their_answ
         "--listen=127.0.0.1:0",
         "--probe-listen=127.0.0.1:0",
     ];
-    let controller = Controller::with(plane.kubeconfig(), &flags);
+    let controller = Controller::with(plane.admin_kubeconfig(), &flags);
     let said = "serves /metrics, /healthz and /readyz";
     let metrics = controller.field(said, "address").await;
     let probes = controller
@@ -125,7 +125,7 @@ async fn a_call_that_a_pause_forbids_is_told_why_and_one_that_waits_is_in_status
         "--lock-listen=127.0.0.1:0",
         "--listen=off",
     ];
-    let controller = Controller::with(plane.kubeconfig(), &flags);
+    let controller = Controller::with(plane.admin_kubeconfig(), &flags);
     let address = controller.field("the lock is served", "address").await;
     for form in ["hostname=frozen-1", "hostname=frozen-1&wait=false"] {
         let url = format!("http://{address}/api/v1/lock");
@@ -146,7 +146,7 @@ async fn a_call_that_a_pause_forbids_is_told_why_and_one_that_waits_is_in_status
     for words in [["status", "locks"], ["explain", "node/frozen-1"]] {
         eventually(|| async {
             let shown = Command::new(env!("CARGO_BIN_EXE_dogwatch"))
-                .env("KUBECONFIG", plane.kubeconfig())
+                .env("KUBECONFIG", plane.admin_kubeconfig())
                 .args(words)
                 .output()
                 .await

@@ -1,4 +1,4 @@
-//! `dogwatch controller` as processes, against the real API server.
+//! Runs `dogwatch controller` as processes against the real API server.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"

@@ -1,20 +1,20 @@
-//! A control plane with hosts, the account of the controller that is shipped, and a BMC on loopback.
+//! A control plane with hosts, the shipped account of the controller, and a BMC on loopback.
 
 use std::path::PathBuf;
 
-use dogwatch_sim::bmc::{Park, SimBmc, port};
+use dogwatch_sim::bmc::{BmcFleet, SimBmc, http_server};
 use dogwatch_testbed::ControlPlane;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::support::{eventually, installed};
 
-/// Stands in no log, no metric, no Event and on no host.
+/// Must appear in no log, metric, Event or host.
 pub const PASSWORD: &str = "sekret16";
 const HOSTS_ROLE: &str = include_str!("../../../../deploy/hosts/rbac.yaml");
 
-/// One with the kind of hosts, the policies that refuse, and namespace `metal`, whose Secrets the
-/// controller may read.
+/// A control plane with the kind BareMetalHost, policies that deny, and namespace `metal`, whose
+/// Secrets the controller may read.
 pub async fn metal() -> ControlPlane {
     let plane = installed(&["--with-policies=deny", "--with-power"]).await;
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
@@ -37,24 +37,24 @@ pub async fn apply(plane: &ControlPlane, manifests: &str) {
     plane.run_kubectl(&words, manifests).await.unwrap();
 }
 
-/// The controller's own account.
+/// The kubeconfig of the controller's own account.
 pub async fn account(plane: &ControlPlane) -> PathBuf {
     let kubeconfig = plane.kubeconfig_of("dogwatch", "dogwatch-controller");
     kubeconfig.await.unwrap()
 }
 
-/// Where it answers on loopback from now on.
+/// Serves the BMC and returns its address on loopback.
 pub async fn served(bmc: &SimBmc) -> String {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let number = listener.local_addr().unwrap().port();
-    let park = Park::default();
-    park.add(bmc.clone());
-    let address = park.address("h0", number).unwrap();
-    tokio::spawn(port::serve_park(listener, park));
+    let park = BmcFleet::default();
+    park.add_bmc(bmc.clone());
+    let address = park.bmc_address("h0", number).unwrap();
+    tokio::spawn(http_server::serve_fleet(listener, park));
     address
 }
 
-/// Host `h0` of this BMC, which should be on.
+/// Creates host `h0` with this BMC and `spec.online` true.
 pub async fn put_host(plane: &ControlPlane, address: &str) {
     let secret = json!({ "apiVersion": "v1", "kind": "Secret",
         "metadata": { "name": "bmc", "namespace": "metal" },
@@ -67,7 +67,7 @@ pub async fn put_host(plane: &ControlPlane, address: &str) {
     }
 }
 
-/// As soon as its kind is served.
+/// Creates the object as soon as its kind is served.
 pub async fn put(plane: &ControlPlane, object: &Value) {
     let object = object.to_string();
     eventually(|| async {

@@ -1,4 +1,4 @@
-//! What a policy tells of itself on the real API server.
+//! The status of policies on the real API server.
 
 use std::time::Instant;
 
@@ -60,7 +60,7 @@ fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
         .unwrap()
 }
 
-/// Three nodes and three policies, and a controller with the rights that are shipped.
+/// Three nodes, three policies, and a controller with the shipped rights.
 async fn stage() -> (ControlPlane, Controller) {
     let plane = plane().await;
     let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
@@ -81,7 +81,7 @@ async fn stage() -> (ControlPlane, Controller) {
 }
 
 async fn ours(plane: &ControlPlane) -> Vec<AuditEntry> {
-    let mut entries = plane.audit().await.unwrap();
+    let mut entries = plane.audit_entries().await.unwrap();
     entries.retain(|entry| entry.user == ACCOUNT);
     entries
 }

@@ -1,11 +1,12 @@
-//! The power of hosts, by real processes over a network, with the rights and policies that are shipped.
+//! Power control by real processes over a network, with the shipped rights and policies.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc};
-use dogwatch_sim::clock::{Clock, TokioClock};
-use dogwatch_sim::seed::Seed;
+use dogwatch_kubesim::clock::{ClusterClock, TokioClock};
+use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_sim::bmc::{BmcSpec, SimBmc};
 use dogwatch_testbed::ControlPlane;
 use jiff::Timestamp;
 use rustix::process::Signal;
@@ -32,22 +33,26 @@ async fn every_leader_killed_at_the_next_step_of_a_reboot_it_is_one_power_off_an
         next.until("hosts are in sync", 1).await;
         eventually(|| stage.has_come_to(step)).await;
         leader.signal(Signal::KILL);
-        let (killed, requests) = (Instant::now(), stage.bmc.counters().requests);
+        let (killed, requests) = (Instant::now(), stage.bmc.request_counters().requests);
         logs.push(leader.log());
         next.until(LEADS, 1).await;
         eventually(|| async {
-            let asked = stage.bmc.counters().requests > requests;
+            let asked = stage.bmc.request_counters().requests > requests;
             asked.then_some(()).ok_or("the BMC is not asked".to_owned())
         })
         .await;
         let took = killed.elapsed();
-        // How fast is the bench's to say: here other tests run beside it.
+        // The benchmark judges the speed; here, other tests run in parallel.
         eprintln!("killed at {step}: driven again after {took:?}");
         leader = next;
     }
     eventually(|| stage.is_rebooted()).await;
-    let log = stage.bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    let log = stage.bmc.machine().transition_log();
+    assert_eq!(
+        (log.count_power_offs(), log.count_power_ons()),
+        (1, 1),
+        "{log}"
+    );
     let page = stage.metrics(&leader).await;
     assert!(
         page.contains("dogwatch_power_hosts{state=\"On\"} 1\n"),
@@ -61,16 +66,16 @@ async fn every_leader_killed_at_the_next_step_of_a_reboot_it_is_one_power_off_an
     for text in &logs {
         assert!(!text.contains(PASSWORD), "{text}");
     }
-    // The killed ones left theirs behind.
-    let sessions = stage.bmc.sessions();
+    // Killed controllers leave their BMC sessions open.
+    let sessions = stage.bmc.count_sessions();
     leader.signal(Signal::TERM);
     assert!(leader.ended().await.success());
-    let left = stage.bmc.sessions();
+    let left = stage.bmc.count_sessions();
     assert_eq!(left + 1, sessions, "the last one said goodbye");
 }
 
-/// In this order. One that was passed between two looks counts as reached: off stands confirmed for
-/// some milliseconds only.
+/// The steps in their order. A step that passed between two reads counts as reached: off stays
+/// confirmed for some milliseconds only.
 const STEPS: [&str; 5] = [
     "the intention is written",
     "the power is off",
@@ -142,8 +147,8 @@ impl Stage {
         let host = self.host().await;
         let status = &host["status"];
         let command = &status["power"]["command"]["command"];
-        let is_on = self.bmc.machine().state().is_powered();
-        // Written with the power-on, and there to stay.
+        let is_on = self.bmc.machine().power_state().is_powered();
+        // Written with the power-on, and never removed.
         let is_past = status["provisioning"]["lastPoweredOn"].is_string();
         let has = match step {
             "the intention is written" => command == "PowerOff" || is_past,
@@ -179,11 +184,15 @@ impl Stage {
     }
 }
 
-/// A machine that runs, and the address of its BMC on loopback.
+/// A running machine, and the address of its BMC on loopback.
 async fn bmc() -> (SimBmc, String) {
-    let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(Timestamp::now()));
-    let machine = Machine::running(MachineSpec::new("h0", Seed(1), Arc::clone(&clock)));
-    let bmc = SimBmc::of(BmcSpec::new("h0", Seed(1), clock), machine);
+    let clock: Arc<dyn ClusterClock> = Arc::new(TokioClock::starting_at(Timestamp::now()));
+    let machine = SimMachine::running_first_boot(MachineSpec::new(
+        "h0",
+        SimulationSeed(1),
+        Arc::clone(&clock),
+    ));
+    let bmc = SimBmc::for_machine(BmcSpec::new("h0", SimulationSeed(1), clock), machine);
     let address = served(&bmc).await;
     (bmc, address)
 }

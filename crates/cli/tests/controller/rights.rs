@@ -1,12 +1,12 @@
-//! The rights that are shipped for the controller and for the lock API: enough for what the program does, and not one too
-//! many. Source: specification §6. Those that only the healer needs are looked at in
-//! `crates/sim/tests/heal_on_real.rs`; those for hosts' power (`power:`), schedules (`schedule:`) and other
-//! health checks (`handshake:`) in their own tests.
+//! The shipped rights of the controller and of the lock API are sufficient, and none is
+//! superfluous. Source: specification §6. `crates/sim/tests/heal_on_real.rs` tests the rights that
+//! only the healer needs; those for power (`power:`), schedules (`schedule:`) and other health
+//! checks (`handshake:`) have tests of their own.
 
 use std::collections::BTreeSet;
 use std::process::Output;
 
-use dogwatch_testbed::{AuditEntry, ControlPlane, rights_in};
+use dogwatch_testbed::{AuditEntry, ControlPlane, rights_in_manifests};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -16,11 +16,11 @@ use crate::support::{Controller, eventually, get, installed};
 const CONTROLLER: &str = "dogwatch-controller";
 const LOCK: &str = "dogwatch-lock";
 const ROLES: &str = include_str!("../../../../deploy/base/controller-rbac.yaml");
-/// For the policy that deletes in the end.
+/// For the policy that deletes pods after the deadline.
 const DELETE_PODS: &str = include_str!("../../../../deploy/delete-pods/rbac.yaml");
 const LOCK_ROLES: &str = include_str!("../../../../deploy/lock/rbac.yaml");
-/// What stands in the cluster: a Node with pods of every kind, a policy that deletes in the end, and
-/// somebody who may lock.
+/// A Node with pods of every kind, a policy that deletes pods after the deadline, and an account
+/// that may lock.
 const STAGE: &str = include_str!("rights.yaml");
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn the_lock_api_uses_every_right_that_is_shipped_for_it_and_no_other() {
         let (address, token) = (address.clone(), token.clone());
         async move { call("lock", &address, &token, "n1").await }
     });
-    // The volume is attached until it is watched, so that its end is seen.
+    // The volume stays attached until the lock API watches it, so that its detachment is observed.
     until_asked(&plane, LOCK, "watch volumeattachments").await;
     kubectl(&plane, &["delete", "volumeattachment", "volume"]).await;
     let locked = locks.await.unwrap();
@@ -61,7 +61,7 @@ async fn the_lock_api_uses_every_right_that_is_shipped_for_it_and_no_other() {
     assert!(lock.ended().await.success());
 
     let used = asked(&plane, LOCK).await;
-    let shipped = rights_in(&[LOCK_ROLES, DELETE_PODS], |_| true);
+    let shipped = rights_in_manifests(&[LOCK_ROLES, DELETE_PODS], |_| true);
     assert!(shipped.len() > 15, "{shipped:?}");
     let unused: Vec<&String> = shipped.difference(&used).collect();
     assert!(unused.is_empty(), "unused: {unused:?}");
@@ -82,13 +82,13 @@ async fn the_controller_uses_every_right_that_is_not_looked_at_elsewhere_and_rev
     assert!(controller.ended().await.success());
 
     let used = asked(&plane, CONTROLLER).await;
-    let shipped = rights_in(&[ROLES], |why| {
+    let shipped = rights_in_manifests(&[ROLES], |why| {
         !ELSEWHERE.iter().any(|it| why.starts_with(it))
     });
     assert!(shipped.len() > 5, "{shipped:?}");
     let unused: Vec<&String> = shipped.difference(&used).collect();
     assert!(unused.is_empty(), "unused: {unused:?}");
-    let reviews = rights_in(&[ROLES], |_| true)
+    let reviews = rights_in_manifests(&[ROLES], |_| true)
         .into_iter()
         .filter(|right| right.contains("reviews"));
     assert_eq!(reviews.collect::<Vec<_>>(), [""; 0]);
@@ -132,7 +132,7 @@ async fn kubectl(plane: &ControlPlane, words: &[&str]) {
     plane.run_kubectl(words, "").await.unwrap();
 }
 
-/// There is no kubelet, and no controller of budgets: their words are written here.
+/// No kubelet and no controller of PodDisruptionBudgets run here, so the test writes their status.
 async fn stage(plane: &ControlPlane) {
     let apply = ["apply", "--server-side", "-f", "-"];
     plane.run_kubectl(&apply, STAGE).await.unwrap();
@@ -172,18 +172,18 @@ async fn stage(plane: &ControlPlane) {
     .await;
 }
 
-/// What this account has asked so far; nothing was refused.
+/// The calls of this account so far; fails if any was refused.
 async fn asked(plane: &ControlPlane, account: &str) -> BTreeSet<String> {
     let account = format!("system:serviceaccount:dogwatch:{account}");
-    let mut entries = plane.audit().await.unwrap();
+    let mut entries = plane.audit_entries().await.unwrap();
     entries.retain(|entry| entry.user == account);
     let refused: Vec<&AuditEntry> = entries.iter().filter(|entry| entry.code == 403).collect();
     assert!(
         refused.is_empty(),
         "what is shipped does not let it work: {refused:#?}"
     );
-    entries.iter().map(AuditEntry::right).collect()
+    entries.iter().map(AuditEntry::used_right).collect()
 }
 
-/// Whose rights are looked at in tests of their own, by how the comment begins.
+/// Beginnings of the comments of rights that other tests cover.
 const ELSEWHERE: [&str; 4] = ["healer", "power:", "schedule:", "handshake:"];

@@ -11,24 +11,24 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-/// Longer than anything here may take on a slow machine.
+/// Longer than any step takes on a slow machine.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Two controllers that the audit log can tell apart.
 pub const USERS: [&str; 2] = ["first", "second"];
 
-/// One with everything installed but the workloads themselves, and no controllers of its own.
+/// A control plane with everything installed except the workloads, and without controllers.
 pub async fn plane() -> ControlPlane {
     installed(&[]).await
 }
 
 const WITHOUT: &[&str] = &["--without-policies"];
 
-/// The same, with what `dogwatch manifests` prints when it is asked so.
+/// The same, with the output of `dogwatch manifests` for these flags.
 pub async fn installed(flags: &[&str]) -> ControlPlane {
-    let mut builder = ControlPlane::builder().controllers([]);
+    let mut builder = ControlPlane::builder().with_controllers([]);
     for user in USERS {
-        builder = builder.user(user, user, &["system:masters"]);
+        builder = builder.with_user(user, user, &["system:masters"]);
     }
     let plane = builder.start().await.unwrap();
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
@@ -51,24 +51,23 @@ pub async fn installed(flags: &[&str]) -> ControlPlane {
     plane
 }
 
-/// A running controller. Dropped, it is killed.
+/// A running controller, killed on drop.
 pub struct Controller {
     child: Child,
     lines: watch::Receiver<Vec<Value>>,
 }
 
 impl Controller {
-    /// Starts one that leads, watches and writes, and serves nothing.
+    /// A controller that leads, watches and writes, and serves nothing.
     pub fn start(kubeconfig: &Path) -> Self {
         Self::with(kubeconfig, &["--components=healer", "--listen=off"])
     }
 
-    /// Starts one with these flags.
     pub fn with(kubeconfig: &Path, flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_dogwatch"))
             .env_clear()
             .env("KUBECONFIG", kubeconfig)
-            // Many run on this host at once.
+            // Many controllers run on this host at once.
             .env("DOGWATCH_PROBE_LISTEN", "off")
             .args(["controller", "--log-format=json"])
             .args(flags)
@@ -88,12 +87,12 @@ impl Controller {
         Self { child, lines }
     }
 
-    /// As one of [`USERS`].
+    /// Runs as one of [`USERS`].
     pub fn as_user(plane: &ControlPlane, user: &str) -> Self {
         Self::start(&plane.kubeconfig_for(user).unwrap())
     }
 
-    /// What a line that it says has in this field.
+    /// The value of this field in the log line with this message.
     pub async fn field(&self, message: &str, field: &str) -> String {
         self.until(message, 1).await;
         let lines = self.lines.borrow();
@@ -101,20 +100,20 @@ impl Controller {
         line.unwrap()[field].as_str().unwrap().to_owned()
     }
 
-    /// All that it has said so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         let lines = self.lines.borrow();
         let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
         lines.join("\n")
     }
 
-    /// How often it has said this so far.
+    /// The number of log lines with this message so far.
     pub fn said(&self, message: &str) -> usize {
         let said = |line: &&Value| line["message"] == message;
         self.lines.borrow().iter().filter(said).count()
     }
 
-    /// Waits until it has said this so many times.
+    /// Waits for this number of log lines with this message.
     pub async fn until(&self, message: &str, times: usize) {
         let mut lines = self.lines.clone();
         let said = |line: &&Value| line["message"] == message;
@@ -127,7 +126,7 @@ impl Controller {
         );
     }
 
-    /// Waits for a line that it says, now or earlier.
+    /// Waits for a log line, past or future, that matches.
     pub async fn until_one(&self, is_it: impl Fn(&Value) -> bool) -> Value {
         let mut lines = self.lines.clone();
         let has_it = |lines: &Vec<Value>| lines.iter().any(&is_it);
@@ -149,7 +148,7 @@ impl Controller {
     }
 }
 
-/// Waits until this is so, by asking again whenever there may be news.
+/// Repeats `ask` until it succeeds.
 pub async fn eventually<T, F: Future<Output = Result<T, String>>>(mut ask: impl FnMut() -> F) -> T {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
@@ -161,7 +160,6 @@ pub async fn eventually<T, F: Future<Output = Result<T, String>>>(mut ask: impl 
     }
 }
 
-/// An object as JSON.
 pub async fn get(plane: &ControlPlane, arguments: &[&str]) -> Value {
     let words: Vec<&str> = ["get"]
         .into_iter()

@@ -1,10 +1,12 @@
-//! The alerts that the book proposes stay silent while nothing is wrong.
+//! The alerts that the book proposes do not fire while nothing is wrong.
 
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::policy::{Allowance, MinInterval, Policies, Policy, allowed};
-use dogwatch_core::reboot::{HeldBack, reason};
+use dogwatch_core::policy::{
+    ClusterPolicies, MinInterval, Policy, RebootAllowance, may_reboot_begin,
+};
+use dogwatch_core::reboot::{HeldBackTime, reason};
 use jiff::Timestamp;
 
 use super::METRICS;
@@ -20,18 +22,18 @@ fn policy() -> Policy {
         .unwrap();
     let object: serde_json::Value = serde_saphyr::from_str(text).unwrap();
     let name = object["metadata"]["name"].as_str().unwrap();
-    let policy = dogwatch_k8s::policy::convert(name, &object["spec"]);
+    let policy = dogwatch_k8s::policy::convert_policy(name, &object["spec"]);
     assert_eq!(policy.problems, [""; 0]);
     policy
 }
 
-/// One that waits for a lock that is never free: what its coordinator would decide at `now`.
-fn decided(policies: &Policies, now: Timestamp) -> &'static str {
-    let policy = &policies.known()[0];
+/// The reason that a coordinator decides at `now` while the lock never becomes free.
+fn decided(policies: &ClusterPolicies, now: Timestamp) -> &'static str {
+    let policy = &policies.known_policies()[0];
     let drain = policy.drain.timeout.unwrap();
-    match allowed(policies, Some(policy), drain, MinInterval::default(), now) {
-        Allowance::No { reason, .. } => reason,
-        Allowance::Yes { .. } => reason::LOCK_HELD,
+    match may_reboot_begin(policies, Some(policy), drain, MinInterval::default(), now) {
+        RebootAllowance::No { reason, .. } => reason,
+        RebootAllowance::Yes { .. } => reason::LOCK_HELD_BY_OTHER,
     }
 }
 
@@ -39,10 +41,10 @@ fn decided(policies: &Policies, now: Timestamp) -> &'static str {
 fn from_friday_to_monday_nobody_is_woken_by_readmes_policy() {
     let rule = "time() - dogwatch_waiting_since_seconds > 24 * 3600";
     assert!(METRICS.contains(rule), "this test is about another rule");
-    let policies = Policies::Known(vec![policy()]);
+    let policies = ClusterPolicies::Known(vec![policy()]);
     let friday: Timestamp = "2026-11-20T08:00:00Z".parse().unwrap();
     let monday: Timestamp = "2026-11-23T21:00:00Z".parse().unwrap();
-    let mut held_back = HeldBack::default();
+    let mut held_back = HeldBackTime::default();
     let mut fires = None;
     let mut passed = Duration::ZERO;
     while fires.is_none() {
@@ -50,25 +52,25 @@ fn from_friday_to_monday_nobody_is_woken_by_readmes_policy() {
             wall: friday + passed,
             mono: passed,
         };
-        held_back.decided(decided(&policies, now.wall), now);
-        let waits_since = held_back.waits_since(friday);
+        held_back.record_decision(decided(&policies, now.wall), now);
+        let waits_since = held_back.waiting_since(friday);
         assert_eq!(
             waits_since.is_none(),
             now.wall < monday || !is_night(now.wall),
             "{}",
             now.wall
         );
-        let waits = waits_since.map(|since| now.since(since));
+        let waits = waits_since.map(|since| now.elapsed_since(since));
         fires = waits
             .filter(|waits| *waits > Duration::from_hours(24))
             .map(|_| now.wall);
         passed += Duration::from_mins(10);
     }
-    // Four nights of some 5.7 hours are less than a day of waiting; the fifth night makes it one.
+    // Four nights of some 5.7 h are less than a day of waiting; the fifth night makes it one.
     assert_eq!(fires, Some("2026-11-30T22:30:00Z".parse().unwrap()));
 }
 
-/// Between 22:00 and 03:30 in Berlin, where a drain of 30 minutes still fits, on the policy's days.
+/// Between 22:00 and 03:30 in Berlin, while a drain of 30 min still fits, on the policy's days.
 fn is_night(at: Timestamp) -> bool {
     let zones = jiff::tz::TimeZoneDatabase::bundled();
     let local = at.to_zoned(zones.get("Europe/Berlin").unwrap());

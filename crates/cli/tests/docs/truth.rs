@@ -1,4 +1,4 @@
-//! Statements that a reader can check in the first hour.
+//! Statements of the docs that a reader can check in the first hour.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::CommandFactory as _;
 use dogwatch_core::policy::Policy;
-use dogwatch_core::policy::window::{Opening, opening};
+use dogwatch_core::policy::window::{WindowOpening, window_opening};
 use jiff::Timestamp;
 
 use super::{FLAGS, METRICS};
@@ -27,7 +27,7 @@ fn policies(page: &str) -> Vec<Policy> {
     let policies = objects.filter(|object| object["kind"] == "RebootPolicy");
     let convert = |object: serde_json::Value| {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        dogwatch_k8s::policy::convert(&name, &object["spec"])
+        dogwatch_k8s::policy::convert_policy(&name, &object["spec"])
     };
     policies.map(convert).collect()
 }
@@ -60,7 +60,7 @@ fn a_window_in_an_example_opens_when_its_policy_says() {
         let at: Timestamp = told.split_whitespace().next().unwrap().parse().unwrap();
         let before = at - Duration::from_secs(1);
         let needs = policy.drain.timeout.unwrap();
-        let Opening::Shut { opens } = opening(&policy.windows, before, needs) else {
+        let WindowOpening::Shut { opens } = window_opening(&policy.windows, before, needs) else {
             panic!("{name}: a window is open right before {at}");
         };
         assert_eq!(opens, Some(at), "{name}");
@@ -69,7 +69,8 @@ fn a_window_in_an_example_opens_when_its_policy_says() {
 
 #[test]
 fn help_and_book_name_the_same_order_of_kubeconfigs_which_is_the_codes() {
-    // The order itself: crates/cli/tests/on_a_cluster, `without_a_cluster_…` and `a_kubeconfig_at_home_…`.
+    // Tests of the order itself: crates/cli/tests/on_a_cluster, `without_a_cluster_…` and
+    // `a_kubeconfig_at_home_…`.
     let about = dogwatch_coordinator::args::Args::command()
         .get_long_about()
         .unwrap()
@@ -109,16 +110,16 @@ fn a_command_says_all_that_it_does() {
             &["explain"],
             &["node", "host", "machine", "remediation", "schedule"],
         ),
-        (&["simulate"], &["without it now, where --policy is given"]),
+        (&["simulate"], &["defaults to now with --policy"]),
         (
             &["power", "off"],
             &[
-                "for hosts, machines, remediations and schedules that are named without a namespace, the namespace of those",
+                "also the namespace of hosts, machines, remediations and schedules that are named without one",
             ],
         ),
         (
             &["check"],
-            &["JSON; one document a line where changes are followed"],
+            &["JSON; one document per line when changes are followed"],
         ),
     ] {
         let help = help(args);
@@ -130,7 +131,7 @@ fn a_command_says_all_that_it_does() {
 
 #[test]
 fn one_key_that_orders_zones_is_told_in_the_same_way_everywhere() {
-    let crd = dogwatch_api::reboot_policy::crd().to_string();
+    let crd = dogwatch_api::reboot_policy::policy_crd().to_string();
     for text in [
         crd,
         page("docs/reboot-policy.md"),

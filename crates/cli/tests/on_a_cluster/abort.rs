@@ -1,4 +1,4 @@
-//! `dogwatch abort`.
+//! Tests `dogwatch abort`.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn abort(stage: &Stage, name: &str) -> Option<Value> {
         .map(|text| serde_json::from_str(text).unwrap())
 }
 
-/// What a coordinator writes once it has undone everything.
+/// Writes what a coordinator writes once it has undone everything.
 fn serve(stage: &Stage, name: &str) {
     let deadline = Instant::now() + LONG;
     while abort(stage, name).is_none() {

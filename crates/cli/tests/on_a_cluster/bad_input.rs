@@ -1,6 +1,6 @@
-//! What a person may get wrong, and what may be missing: one clear sentence and the next step.
+//! Wrong input and missing prerequisites: one clear sentence and the next step.
 
-use dogwatch_sim::api::Verb;
+use dogwatch_kubesim::api::ApiVerb;
 
 use super::rebooting_cluster;
 use super::stage::{Stage, ended};
@@ -27,12 +27,12 @@ fn every_command_names_an_unknown_node_and_those_that_are_near() {
 
 #[test]
 fn a_right_that_is_missing_is_named_by_verb_and_kind() {
-    let table: [(&[&str], Verb, &str); 5] = [
-        (&["reboot", "n3"], Verb::Patch, "nodes"),
-        (&["abort", "n1"], Verb::Patch, "nodes"),
-        (&["unlock", "n1"], Verb::List, "leases"),
-        (&["check", "n1"], Verb::List, "nodes"),
-        (&["pause", "--reason", "r"], Verb::List, "rebootpolicies"),
+    let table: [(&[&str], ApiVerb, &str); 5] = [
+        (&["reboot", "n3"], ApiVerb::Patch, "nodes"),
+        (&["abort", "n1"], ApiVerb::Patch, "nodes"),
+        (&["unlock", "n1"], ApiVerb::List, "leases"),
+        (&["check", "n1"], ApiVerb::List, "nodes"),
+        (&["pause", "--reason", "r"], ApiVerb::List, "rebootpolicies"),
     ];
     for (args, verb, kind) in table {
         let stage = rebooting_cluster();

@@ -1,8 +1,7 @@
-//! `dogwatch check`.
+//! Tests `dogwatch check`.
 
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
-
-use dogwatch_sim::api::Verb;
 
 use super::rebooting_cluster;
 use super::stage::{Stage, ended};
@@ -90,7 +89,7 @@ fn policies_gates_and_budgets_are_checked_as_the_coordinator_would() {
 #[test]
 fn a_right_that_is_missing_costs_its_own_part_and_is_never_clear() {
     let stage = quiet();
-    stage.deny(Verb::List, "poddisruptionbudgets");
+    stage.deny(ApiVerb::List, "poddisruptionbudgets");
     let (code, text, errors) = ended(stage.dogwatch(&["check", "n1"]));
     assert_eq!(code, 1, "{text}");
     assert!(
@@ -125,7 +124,7 @@ fn after_a_restore_every_record_that_the_world_contradicts_is_listed() {
         (code, text.as_str()),
         (0, "no record is contradicted by another one or by a Node\n")
     );
-    // Its records say other UIDs and Leases than there are.
+    // Its records name UIDs and Leases that do not exist.
     let (code, text, errors) = ended(rebooting_cluster().dogwatch(&["check", "--after-restore"]));
     assert_eq!(code, 6, "{text}");
     assert!(

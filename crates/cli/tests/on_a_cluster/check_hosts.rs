@@ -1,12 +1,13 @@
-//! `dogwatch check hosts`: asks real drivers' BMCs, and changes nothing.
+//! `dogwatch check hosts` probes BMCs with the real drivers, and changes nothing.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use dogwatch_sim::api::Verb;
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc, port};
-use dogwatch_sim::clock::{Clock, TokioClock};
-use dogwatch_sim::seed::Seed;
+use dogwatch_kubesim::api::ApiVerb;
+use dogwatch_kubesim::clock::{ClusterClock, TokioClock};
+use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_sim::bmc::{BmcSpec, SimBmc, http_server};
 use dogwatch_testbed::ClosedPort;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use super::stage::{Stage, ended, shown};
 
 const PASSWORD: &str = "sekret16";
 
-/// A simulated BMC on a port, as long as this lives.
+/// A simulated BMC, served on a port until this is dropped.
 struct Served {
     bmc: SimBmc,
     address: String,
@@ -31,17 +32,22 @@ fn served() -> Served {
             .enable_all()
             .build();
         runtime.unwrap().block_on(async {
-            let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH));
-            let machine = Machine::off(MachineSpec::new("m", Seed(1), Arc::clone(&clock)));
-            let bmc = SimBmc::of(BmcSpec::new("m", Seed(1), clock), machine);
+            let clock: Arc<dyn ClusterClock> =
+                Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH));
+            let machine = SimMachine::powered_off(MachineSpec::new(
+                "m",
+                SimulationSeed(1),
+                Arc::clone(&clock),
+            ));
+            let bmc = SimBmc::for_machine(BmcSpec::new("m", SimulationSeed(1), clock), machine);
             let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
                 .await
                 .unwrap();
             let at = listener.local_addr().unwrap();
-            let address = format!("redfish+http://{at}{}", bmc.path());
+            let address = format!("redfish+http://{at}{}", bmc.system_path());
             told.send((bmc.clone(), address)).unwrap();
             tokio::select! {
-                () = port::serve(listener, bmc) => {}
+                () = http_server::serve_bmc(listener, bmc) => {}
                 _ = stopped => {}
             }
         });
@@ -61,7 +67,7 @@ fn secret(stage: &Stage, name: &str, fields: &Value) {
     );
 }
 
-/// `admin` and the password, as a Secret has them.
+/// Valid credentials in the form of a Secret: `admin` and the password.
 fn right() -> Value {
     json!({ "username": "YWRtaW4=", "password": "c2VrcmV0MTY=" })
 }
@@ -102,11 +108,14 @@ fn a_host_whose_bmc_answers_is_well_and_nothing_of_it_is_changed() {
         "{row}"
     );
     assert_eq!(stage.get(&path("metal", "h1")), before);
-    assert!(served.bmc.received().is_empty(), "no command was sent");
-    assert_eq!(served.bmc.sessions(), 0, "no session is left behind");
+    assert!(
+        served.bmc.received_commands().is_empty(),
+        "no command was sent"
+    );
+    assert_eq!(served.bmc.count_sessions(), 0, "no session is left behind");
 }
 
-/// One host alone: its reason, its next step, its exit code, and no password.
+/// Checks one host: reason, next step, exit code, and no password in the output.
 fn fails(stage: &Stage, name: &str, reason: &str, says: &str) {
     let named = format!("metal/{name}");
     let (code, text, errors) = ended(stage.dogwatch(&["check", "hosts", &named]));
@@ -139,7 +148,7 @@ fn each_trouble_has_its_class_and_its_next_step_and_ends_with_6() {
     secret(&stage, "half", &json!({ "username": "YWRtaW4=" }));
     let closed = ClosedPort::new().unwrap();
     let (nobody, other) = (
-        format!("redfish+http://127.0.0.1:{}", closed.number().unwrap()),
+        format!("redfish+http://127.0.0.1:{}", closed.port_number().unwrap()),
         "redfish+http://127.0.0.1:1/redfish/v1/Systems/",
     );
     let rows = [
@@ -187,7 +196,7 @@ fn each_trouble_has_its_class_and_its_next_step_and_ends_with_6() {
     );
 }
 
-/// No controller has found anything about its power control.
+/// A host whose power control no controller has checked.
 fn never_checked(stage: &Stage, name: &str) {
     let never = json!({ "status": { "conditions": null } });
     stage.merge(&format!("{}/status", path("metal", name)), &never);
@@ -198,7 +207,7 @@ fn a_bmc_that_only_the_controller_reaches_is_not_called_broken() {
     let stage = with_hosts();
     secret(&stage, "bmc", &right());
     let closed = ClosedPort::new().unwrap();
-    let nobody = format!("redfish+http://127.0.0.1:{}", closed.number().unwrap());
+    let nobody = format!("redfish+http://127.0.0.1:{}", closed.port_number().unwrap());
     with_bmc(&stage, "h1", &nobody, "bmc");
     let (code, text, errors) = ended(stage.dogwatch(&["check", "hosts"]));
     assert_eq!(code, 1, "{text}{errors}");
@@ -230,7 +239,7 @@ fn of_two_hosts_with_one_bmc_the_newer_is_named_and_not_asked() {
 fn a_secret_that_the_person_may_not_read_is_unknown_and_not_a_broken_bmc() {
     let stage = with_hosts();
     host(&stage, "metal", "h1", &json!({}));
-    stage.deny(Verb::Get, "secrets");
+    stage.deny(ApiVerb::Get, "secrets");
     let (code, text, errors) = ended(stage.dogwatch(&["check", "hosts"]));
     assert_eq!(code, 1, "{text}{errors}");
     assert!(

@@ -1,9 +1,9 @@
-//! `dogwatch status hosts`, `dogwatch explain host/…`, and hosts beside nodes.
+//! Tests `dogwatch status hosts`, `dogwatch explain host/…`, and hosts beside nodes.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use dogwatch_sim::api::Verb;
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
 
 use super::stage::{Stage, ended, in_json, shown};
@@ -12,7 +12,7 @@ use super::stage::{Stage, ended, in_json, shown};
 pub fn with_hosts() -> Stage {
     let stage = Stage::new();
     let kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    stage.post(kinds, &dogwatch_api::bare_metal_host::crd());
+    stage.post(kinds, &dogwatch_api::bare_metal_host::host_crd());
     for name in ["metal", "rack-2"] {
         let namespace = json!({ "metadata": { "name": name } });
         stage.post("/api/v1/namespaces", &namespace);
@@ -20,12 +20,12 @@ pub fn with_hosts() -> Stage {
     stage
 }
 
-/// Where a host is.
+/// The API path of a host.
 pub fn path(namespace: &str, name: &str) -> String {
     format!("/apis/metal3.io/v1alpha1/namespaces/{namespace}/baremetalhosts/{name}")
 }
 
-/// A provisioned host that is on and well; what is given is laid over it.
+/// Creates a provisioned host that is on and well; `over` is merged over it.
 pub fn host(stage: &Stage, namespace: &str, name: &str, over: &Value) {
     let hosts = format!("/apis/metal3.io/v1alpha1/namespaces/{namespace}/baremetalhosts");
     stage.post(
@@ -52,7 +52,7 @@ pub fn host(stage: &Stage, namespace: &str, name: &str, over: &Value) {
     }
 }
 
-/// The two conditions that are always there.
+/// The two conditions that every host has.
 pub fn conditions(wanted: &str, reason: &str, message: &str, ready: &str, checked: &str) -> Value {
     let at = "2026-01-01T00:00:40Z";
     json!([
@@ -129,7 +129,7 @@ fn the_whole_status_has_the_hosts_below_the_nodes() {
     let text = shown(stage.dogwatch(&["status"]));
     assert!(text.starts_with("NODE "), "{text}");
     assert!(text.contains("\nNAMESPACE   HOST "), "{text}");
-    stage.deny(Verb::List, "baremetalhosts");
+    stage.deny(ApiVerb::List, "baremetalhosts");
     let (code, text, errors) = ended(stage.dogwatch(&["status"]));
     assert_eq!(code, 0, "{errors}");
     assert!(errors.contains("shown without hosts"), "{errors}");
@@ -253,7 +253,7 @@ fn without_the_kind_each_command_says_how_to_get_it() {
 #[test]
 fn who_may_not_list_hosts_is_told_which_right_is_missing() {
     let stage = with_hosts();
-    stage.deny(Verb::List, "baremetalhosts");
+    stage.deny(ApiVerb::List, "baremetalhosts");
     for args in [&["status", "hosts"][..], &["check", "hosts"]] {
         let (code, _, errors) = ended(stage.dogwatch(args));
         assert_eq!(code, 5, "{args:?} {errors}");

@@ -1,4 +1,4 @@
-//! The program itself against the embedded cluster on a port: what it prints and how it ends.
+//! Runs the program against the embedded cluster on a port: its output and its exit code.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -20,7 +20,7 @@ mod unlock;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use dogwatch_sim::api::Verb;
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
 
 use stage::{Stage, alone, ended, in_json, shown};
@@ -135,7 +135,7 @@ fn explain_follows_the_chain_to_the_holder_and_to_the_budget() {
 #[test]
 fn what_may_not_be_read_is_left_out_and_said() {
     let stage = rebooting_cluster();
-    stage.deny(Verb::List, "pods");
+    stage.deny(ApiVerb::List, "pods");
     let (code, text, errors) = ended(stage.dogwatch(&["explain", "node/n1"]));
     assert_eq!(code, 0, "{errors}");
     assert!(text.contains("says      Draining"), "{text}");
@@ -213,7 +213,7 @@ fn what_does_not_exist_ends_with_3_and_says_where_to_look() {
 #[test]
 fn what_is_not_allowed_ends_with_5_and_quotes_the_server() {
     let stage = rebooting_cluster();
-    stage.deny(Verb::List, "nodes");
+    stage.deny(ApiVerb::List, "nodes");
     for args in [&["status"][..], &["status", "--watch"], &["explain", "n1"]] {
         let (code, _, errors) = ended(stage.dogwatch(args));
         assert_eq!(code, 5, "{args:?} {errors}");

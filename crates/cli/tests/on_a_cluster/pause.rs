@@ -1,4 +1,4 @@
-//! `dogwatch pause` and `resume`.
+//! Tests `dogwatch pause` and `resume`.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn without_a_name_every_policy_is_paused_and_a_pause_may_end_by_itself() {
     let until = |policy| stage.spec(policy)["paused"]["until"].clone();
     assert_eq!(until("workers"), "2100-01-01T00:00:00Z");
     assert_eq!(until("spare"), "2100-01-01T00:00:00Z");
-    // Somebody else's pause is not shortened, and made longer only if that is said.
+    // Another person's pause is never shortened, and prolonged only with `--replace`.
     let (code, text, _) =
         ended(stage.dogwatch(&["pause", "spare", "--reason", "x", "--until", "2h"]));
     assert_eq!(code, 0, "{text}");

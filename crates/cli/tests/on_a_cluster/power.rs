@@ -1,9 +1,9 @@
-//! `dogwatch power`: what it writes, what it refuses, and how long it waits.
+//! Tests `dogwatch power`: what it writes, what it refuses, and how long it waits.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use dogwatch_sim::api::Verb;
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
 
 use super::hosts::{conditions, host, path, with_hosts};
@@ -188,7 +188,7 @@ fn a_host_with_disable_power_off_is_never_asked_to_go_off() {
     assert_eq!(version(&stage), before, "nothing was written");
 }
 
-/// Three ways in which Node n1 can be named as the host's.
+/// Makes Node n1 the host's Node, by annotation or by the Node's provider ID.
 fn carries(stage: &Stage, by_annotation: bool) {
     if by_annotation {
         let names = json!({ "metadata": { "annotations": { "dogwatch.dev/node": "n1" } } });
@@ -326,7 +326,7 @@ fn what_keeps_a_wish_from_coming_about_is_said_at_once() {
 #[test]
 fn who_may_not_change_hosts_ends_with_5() {
     let stage = on();
-    stage.deny(Verb::Patch, "baremetalhosts");
+    stage.deny(ApiVerb::Patch, "baremetalhosts");
     let (code, _, errors) = dogwatch(&stage, &["power", "off", "metal/h1"]);
     assert_eq!(code, 5, "{errors}");
     assert!(
@@ -348,7 +348,7 @@ fn power_status_is_one_row_or_one_object() {
     );
 }
 
-/// Does what the power controller does once the wish stands there.
+/// Writes `then` as the power controller would, once the host satisfies `is_so`.
 fn when(stage: &Stage, is_so: impl Fn(&Value) -> bool, then: &Value) {
     let deadline = Instant::now() + LONG;
     while !is_so(&h1(stage)) {

@@ -1,4 +1,4 @@
-//! `dogwatch reboot` for several nodes, and to the end.
+//! Tests `dogwatch reboot` of several nodes, up to their return.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -16,7 +16,7 @@ fn request(stage: &Stage, name: &str) -> Value {
     stage.get(&node(name))["metadata"]["annotations"]["dogwatch.dev/reboot-requested"].clone()
 }
 
-/// What a coordinator writes at the end.
+/// Writes what a coordinator writes at the end.
 fn finish(stage: &Stage, name: &str, outcome: &str) {
     let last = json!({
         "outcome": outcome, "planned": "1970-01-01T00:00:20Z", "finished": "1970-01-01T00:09:00Z",
@@ -29,7 +29,7 @@ fn finish(stage: &Stage, name: &str, outcome: &str) {
     stage.merge(&node(name), &done);
 }
 
-/// What a coordinator writes when it has taken a request up.
+/// Writes what a coordinator writes when it accepts a request.
 fn begin(stage: &Stage, name: &str) {
     let record = json!({
         "phase": "waiting", "run": "coordinator/x", "since": "1970-01-01T00:00:20Z",

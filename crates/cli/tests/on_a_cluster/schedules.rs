@@ -1,9 +1,9 @@
-//! `dogwatch status schedules` and `dogwatch explain schedule/…`.
+//! Tests `dogwatch status schedules` and `dogwatch explain schedule/…`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use dogwatch_sim::api::Verb;
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
 
 use super::stage::{Stage, ended, in_json, shown};
@@ -11,7 +11,7 @@ use super::stage::{Stage, ended, in_json, shown};
 fn with_schedules() -> Stage {
     let stage = Stage::new();
     let kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    stage.post(kinds, &dogwatch_api::reboot_schedule::crd());
+    stage.post(kinds, &dogwatch_api::reboot_schedule::schedule_crd());
     stage
 }
 
@@ -19,7 +19,7 @@ fn path(namespace: &str, name: &str) -> String {
     format!("/apis/dogwatch.dev/v1alpha1/namespaces/{namespace}/rebootschedules/{name}")
 }
 
-/// One for the nodes of a pool, far ahead; what is given is laid over its spec.
+/// A schedule for the nodes of a pool, far in the future; `over` is merged over its spec.
 fn schedule(stage: &Stage, namespace: &str, name: &str, over: &Value) {
     let schedules = format!("/apis/dogwatch.dev/v1alpha1/namespaces/{namespace}/rebootschedules");
     let spec = json!({ "at": "2099-01-01T03:00:00Z", "reason": "kernel",
@@ -48,7 +48,7 @@ fn status_shows_when_each_schedule_issues_and_who_needs_somebody_first() {
     schedule(&stage, "dogwatch", "b", &json!({ "suspend": true }));
     schedule(&stage, "dogwatch", "c", &json!({}));
     partly(&stage, "dogwatch", "c");
-    // Nodes may be asked from Dogwatch's own namespace alone.
+    // Only schedules in Dogwatch's own namespace may target nodes.
     schedule(&stage, "shop", "d", &json!({}));
     let text = shown(stage.dogwatch(&["status", "schedules"]));
     let rows: Vec<Vec<&str>> = text
@@ -90,7 +90,7 @@ fn the_whole_status_has_the_schedules_where_they_can_be_had() {
     schedule(&stage, "dogwatch", "a", &json!({}));
     let text = shown(stage.dogwatch(&["status"]));
     assert!(text.contains("\nNAMESPACE   SCHEDULE "), "{text}");
-    stage.deny(Verb::List, "rebootschedules");
+    stage.deny(ApiVerb::List, "rebootschedules");
     let (code, text, errors) = ended(stage.dogwatch(&["status"]));
     assert_eq!(code, 0, "{errors}");
     assert!(errors.contains("shown without schedules"), "{errors}");

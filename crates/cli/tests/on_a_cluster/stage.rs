@@ -1,11 +1,11 @@
-//! An embedded cluster on a port, with what a test puts into it, and the program pointed at it.
+//! An embedded cluster on a port, with the objects of a test, and the program connected to it.
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use dogwatch_sim::api::{ApiServer, Denial, Options, Reply, Request, Verb};
-use dogwatch_sim::clock::TokioClock;
+use dogwatch_kubesim::api::{ApiReply, ApiRequest, ApiServer, ApiServerOptions, ApiVerb, Denial};
+use dogwatch_kubesim::clock::TokioClock;
 use dogwatch_testbed::ClosedPort;
 use http::Method;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const TESTER: &str = "tester";
 const POLICIES: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
 
-/// A cluster; it lives as long as this.
+/// A cluster that lives until this is dropped.
 pub struct Stage {
     server: ApiServer,
     home: TempDir,
@@ -23,13 +23,13 @@ pub struct Stage {
     _kept: Kept,
 }
 
-/// What has to live as long as the cluster.
+/// Values that must live as long as the cluster.
 enum Kept {
-    /// Dropped, it ends the server.
+    /// Stops the server on drop.
     Stop(
         #[expect(dead_code, reason = "it is there to be dropped")] tokio::sync::oneshot::Sender<()>,
     ),
-    /// Nobody serves here.
+    /// Nobody serves on this port.
     Closed(#[expect(dead_code, reason = "it is there to be kept")] ClosedPort),
 }
 
@@ -45,7 +45,7 @@ impl Stage {
                 let port = listener.local_addr().unwrap().port();
                 told.send((server.clone(), port)).unwrap();
                 tokio::select! {
-                    () = server.serve(listener) => {}
+                    () = server.serve_http(listener) => {}
                     _ = stopped => {}
                 }
             });
@@ -70,7 +70,7 @@ impl Stage {
     pub fn away() -> Self {
         let server = runtime().block_on(async { server() });
         let closed = ClosedPort::new().unwrap();
-        let port = closed.number().unwrap();
+        let port = closed.port_number().unwrap();
         Self {
             server,
             home: tempfile::tempdir().unwrap(),
@@ -94,7 +94,7 @@ impl Stage {
         command
     }
 
-    /// A Ready node, in a phase since some seconds after midnight 1970, or in none.
+    /// A Ready node, in a phase since this second of 1970, or in none.
     pub fn node(&self, name: &str, phase: Option<&str>, since: i64) {
         let mut annotations = json!({});
         let mut conditions = vec![json!({ "type": "Ready", "status": "True" })];
@@ -153,7 +153,7 @@ impl Stage {
         );
     }
 
-    /// A pod on the node, under a budget that allows nothing.
+    /// A pod on the node, under a PodDisruptionBudget that allows no eviction.
     pub fn blocked_pod(&self, node: &str) {
         let labels = json!({ "app": "db" });
         self.post(
@@ -175,11 +175,11 @@ impl Stage {
             "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
         } });
         let patch = request(Method::PATCH, &format!("{budgets}/db/status"), &status);
-        self.send(&patch.content_type("application/merge-patch+json"));
+        self.send(&patch.with_content_type("application/merge-patch+json"));
     }
 
     /// Withholds a right from everybody.
-    pub fn deny(&self, verb: Verb, resource: &str) {
+    pub fn deny(&self, verb: ApiVerb, resource: &str) {
         let denial = Denial {
             user: None,
             verb: Some(verb),
@@ -199,10 +199,10 @@ impl Stage {
         serde_json::from_str(text.expect("the node carries a request")).unwrap()
     }
 
-    /// The kind RebootPolicy, and these policies by name and `spec`.
+    /// Installs the kind RebootPolicy, and these policies by name and `spec`.
     pub fn policies(&self, policies: &[(&str, Value)]) {
         let kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        self.post(kinds, &dogwatch_api::reboot_policy::crd());
+        self.post(kinds, &dogwatch_api::reboot_policy::policy_crd());
         for (name, spec) in policies {
             let policy = json!({
                 "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
@@ -246,11 +246,11 @@ impl Stage {
         }
     }
 
-    /// An object, or null where there is none.
+    /// Returns null if the object does not exist.
     pub fn get(&self, path: &str) -> Value {
-        let Reply::Response(response) =
+        let ApiReply::Response(response) =
             self.server
-                .handle(&request(Method::GET, path, &Value::Null))
+                .handle_request(&request(Method::GET, path, &Value::Null))
         else {
             panic!("{path} is no watch");
         };
@@ -260,18 +260,16 @@ impl Stage {
         serde_json::from_slice(&response.body).unwrap()
     }
 
-    /// A merge patch.
     pub fn merge(&self, path: &str, body: &Value) {
         let patch = request(Method::PATCH, path, body);
-        self.send(&patch.content_type("application/merge-patch+json"));
+        self.send(&patch.with_content_type("application/merge-patch+json"));
     }
 
-    /// One policy's `spec`; null where there is no such policy.
+    /// One policy's `spec`; null if the policy does not exist.
     pub fn spec(&self, policy: &str) -> Value {
         self.get(&format!("{POLICIES}/{policy}"))["spec"].clone()
     }
 
-    /// Makes an object.
     pub fn post(&self, path: &str, object: &Value) {
         self.send(&request(Method::POST, path, object));
     }
@@ -282,8 +280,8 @@ impl Stage {
         self.send(&request(Method::DELETE, path, &at_once));
     }
 
-    fn send(&self, request: &Request) -> Value {
-        let Reply::Response(response) = self.server.handle(request) else {
+    fn send(&self, request: &ApiRequest) -> Value {
+        let ApiReply::Response(response) = self.server.handle_request(request) else {
             panic!("{} is no watch", request.path);
         };
         let text = String::from_utf8_lossy(&response.body).into_owned();
@@ -306,11 +304,11 @@ fn runtime() -> tokio::runtime::Runtime {
 
 fn server() -> ApiServer {
     let clock = TokioClock::starting_at(Timestamp::UNIX_EPOCH);
-    ApiServer::new(Arc::new(clock), Options::default())
+    ApiServer::new(Arc::new(clock), ApiServerOptions::default())
 }
 
-fn request(method: Method, path: &str, body: &Value) -> Request {
-    Request::new(TESTER, method, path, body.to_string())
+fn request(method: Method, path: &str, body: &Value) -> ApiRequest {
+    ApiRequest::new(TESTER, method, path, body.to_string())
 }
 
 /// The program, without a cluster.
@@ -320,7 +318,7 @@ pub fn alone(home: &Path) -> Command {
     command
 }
 
-/// Runs it to its end: exit code, standard output, standard error.
+/// Runs the command to its end: exit code, standard output, standard error.
 pub fn ended(mut command: impl std::borrow::BorrowMut<Command>) -> (i32, String, String) {
     let output = command.borrow_mut().output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -331,14 +329,14 @@ pub fn ended(mut command: impl std::borrow::BorrowMut<Command>) -> (i32, String,
     )
 }
 
-/// What a command prints that ends well and warns of nothing.
+/// The output of a command that succeeds without a warning.
 pub fn shown(command: impl std::borrow::BorrowMut<Command>) -> String {
     let (code, text, errors) = ended(command);
     assert_eq!((code, errors.as_str()), (0, ""), "{text}");
     text
 }
 
-/// What it prints, as JSON.
+/// The output, parsed as JSON.
 pub fn in_json(command: impl std::borrow::BorrowMut<Command>) -> Value {
     let (_, json, errors) = ended(command);
     serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json} {errors}"))

@@ -1,4 +1,4 @@
-//! `dogwatch unlock`.
+//! Tests `dogwatch unlock`.
 
 use std::process::Stdio;
 
@@ -18,7 +18,7 @@ fn is_free(stage: &Stage) -> bool {
         && lease["metadata"]["annotations"]["dogwatch.dev/holder"].is_null()
 }
 
-/// One slot, held for this node as it is now.
+/// One slot, held for this node in its present state.
 fn held(phase: Option<&str>) -> Stage {
     let stage = Stage::new();
     stage.node("n1", phase, 20);
@@ -41,7 +41,7 @@ fn hold(stage: &Stage, holder: &str, who: &Value) {
     stage.merge(&format!("{LEASES}/dogwatch-default-0"), &body);
 }
 
-/// The messages of the Events about broken locks, by what they are about.
+/// The messages of the Events about broken locks, by the object they are about.
 fn told(stage: &Stage, namespace: &str) -> Vec<String> {
     let events = stage.get(&format!("/api/v1/namespaces/{namespace}/events"));
     let events = events["items"].as_array().unwrap().clone();
@@ -154,9 +154,9 @@ fn force_needs_a_reason_and_a_clear_word_and_is_told_on_lease_and_node() {
 
 #[test]
 fn what_cannot_be_told_is_not_done() {
-    use dogwatch_sim::api::Verb;
+    use dogwatch_kubesim::api::ApiVerb;
     let stage = held(None);
-    stage.deny(Verb::Create, "events");
+    stage.deny(ApiVerb::Create, "events");
     let (code, _, errors) = ended(stage.dogwatch(&["unlock", "n1"]));
     assert_eq!(code, 5, "{errors}");
     assert!(errors.contains("so it was not"), "{errors}");

@@ -1,5 +1,5 @@
-//! What a person types about remediations, against the real API server: with the shipped rights, the shipped
-//! admission policies, and the real shapes of Machines.
+//! The commands for remediations against the real API server: with the shipped rights, the shipped
+//! admission policies, and the real schemas of Machines.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -22,13 +22,13 @@ use stage::{
 
 const CONFIRMED: &str = "dogwatch.dev/confirmed-off";
 
-/// Admission policies take effect a while after they are made.
+/// Waits until admission policies take effect, which is some time after they were created.
 async fn until_words_are_judged(plane: &ControlPlane, name: &str) {
     let deadline = Instant::now() + Duration::from_mins(2);
     let forged =
         json!({ "by": "nobody", "at": "2026-01-01T00:00:00Z", "reason": "r", "for": ["k"] });
     loop {
-        // A `by` that comes first, and is not the writer's.
+        // A first `by` that names somebody else than the writer.
         let text = format!(
             "{CONFIRMED}={{\"by\":\"nobody\",{}",
             &forged.to_string()[1..]
@@ -94,7 +94,7 @@ async fn a_persons_word_is_written_in_their_own_name_and_followed_to_the_release
     is_told_in_an_event(plane, me).await;
 }
 
-/// What stands there is shown, and nothing is written where nobody can be asked.
+/// The state is printed, and nothing is written when nobody can be asked.
 fn is_asked_first(ann: &Path, word: &[&str]) {
     let (code, text, errors) = dogwatch(ann, word);
     assert_eq!(code, 2, "nobody can be asked: {text}");
@@ -141,7 +141,8 @@ async fn is_told_in_an_event(plane: &ControlPlane, me: &str) {
     );
 }
 
-/// By the table no key is put on a host whose power cannot be read: who looked at it puts it there.
+/// The remediator puts no key on a host whose power it cannot read; the person who has checked the
+/// host adds it.
 #[tokio::test]
 async fn a_host_that_died_with_its_bmc_gets_its_key_and_the_word_for_it_in_one_write() {
     let plane = installed().await;
@@ -184,7 +185,7 @@ async fn a_host_that_nobody_wants_off_gets_no_key_on_anybodys_word() {
     let patch = ["--type=merge", "-p", need];
     run(plane, &[&["patch"], &machine[..], &patch].concat()).await;
     let word = ["confirm-off", "machines/well", "--reason", "r", "--yes"];
-    let (code, _, errors) = dogwatch(plane.kubeconfig(), &word);
+    let (code, _, errors) = dogwatch(plane.admin_kubeconfig(), &word);
     assert_eq!(code, 1, "{errors}");
     assert!(errors.contains("wanted off by nobody"), "{errors}");
 }
@@ -274,7 +275,7 @@ async fn whoever_may_view_sees_remediations_of_machines_and_by_request() {
     );
 }
 
-/// Nothing is asked of it, and its host is on.
+/// The host is on, and no remediation is requested.
 async fn quiet(plane: &ControlPlane, name: &str) {
     fenced(plane, name).await;
     annotate(plane, name, &format!("{KEY}-")).await.unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use dogwatch_testbed::{ControlPlane, fixtures, shared};
+use dogwatch_testbed::{ControlPlane, fixtures, shared_control_plane};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -45,9 +45,9 @@ async fn status(plane: &ControlPlane, what: &[&str], status: &Value) {
 
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
 
-/// Everything that is shipped, the Machines of OpenShift, and two people.
+/// Installs everything that is shipped, OpenShift's Machines, and two people.
 pub async fn installed() -> &'static ControlPlane {
-    let plane = shared().await;
+    let plane = shared_control_plane().await;
     INSTALLED.get_or_init(async || install(plane).await).await;
     plane
 }
@@ -62,7 +62,7 @@ const MANIFESTS: [&str; 4] = [
 async fn install(plane: &ControlPlane) {
     let mut manifests = vec![fixtures::openshift_machines().to_string()];
     for words in [&MANIFESTS[..], &["crds"], &["crds", "--hosts"]] {
-        let (code, yaml, errors) = dogwatch(plane.kubeconfig(), words);
+        let (code, yaml, errors) = dogwatch(plane.admin_kubeconfig(), words);
         assert_eq!(code, 0, "{errors}");
         manifests.push(yaml);
     }
@@ -72,14 +72,15 @@ async fn install(plane: &ControlPlane) {
         "powerremediations.dogwatch.dev",
     ];
     let manifests = manifests.join("\n---\n");
-    plane.install(&manifests, &kinds).await.unwrap();
+    plane.install_manifests(&manifests, &kinds).await.unwrap();
     let policies =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/policies/remediation.yaml");
     run(plane, &["apply", "-f", policies.to_str().unwrap()]).await;
     run(plane, &["create", "namespace", "machines"]).await;
 }
 
-/// A service account with these ClusterRoles, the Role of the viewer, and Events of the hosts.
+/// A service account with these ClusterRoles, the viewer's Role, and the right to read Events of
+/// the hosts.
 pub async fn somebody(plane: &ControlPlane, name: &str, roles: &[&str]) -> PathBuf {
     run(plane, &["create", "serviceaccount", name]).await;
     let account = format!("--serviceaccount=default:{name}");
@@ -109,7 +110,8 @@ pub async fn somebody(plane: &ControlPlane, name: &str, roles: &[&str]) -> PathB
     plane.kubeconfig_of("default", name).await.unwrap()
 }
 
-/// Machine `NAME` of Node `NAME` is marked, and host `machines/NAME` carries its key; its BMC is dead.
+/// Machine `NAME` of Node `NAME` is marked, and host `machines/NAME` carries its key; its BMC is
+/// dead.
 pub async fn fenced(plane: &ControlPlane, name: &str) -> String {
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } });
     make(plane, &node).await;
@@ -164,7 +166,7 @@ pub async fn annotate(plane: &ControlPlane, name: &str, text: &str) -> Result<St
     said.map_err(|error| format!("{error:?}"))
 }
 
-/// What stands on host `machines/NAME`.
+/// The annotations of host `machines/NAME`.
 pub async fn annotations(plane: &ControlPlane, name: &str) -> Value {
     let get = ["get", "bmh", name, "-n", "machines", "-o", "json"];
     let host: Value = serde_json::from_str(&run(plane, &get).await).unwrap();

@@ -1,174 +1,181 @@
-//! The healer: what a coordinator that never came back cannot finish.
+//! The healer: finishes the work of a coordinator that never came back.
 //!
-//! **For:** one loop while this process leads: watch, decide ([`heal::decide`]), do, say.
-//! **May touch:** what [`HealClient`] may.
-//! **Promises:** nothing is written while this process does not lead; of one object one thing is
-//! done at a time, and trouble with it delays only itself (L1). Everything is watched anew by each
-//! leader, on its own monotonic clock.
+//! **For:** one loop while this process leads: watch, decide ([`healer::decide`]), act, report.
+//! **May touch:** what [`HealerClient`] may.
+//! **Promises:** nothing is written while this process does not lead; at most one job runs per
+//! object, and an error delays only that object (L1). Each new leader starts without memory and
+//! watches everything anew, on its own monotonic clock.
 
-pub(crate) mod eyes;
-mod hands;
-pub(crate) mod pace;
-mod work;
+mod api_calls;
+mod healer_job;
+pub(crate) mod observer;
+pub(crate) mod retry_backoff;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use dogwatch_core::condition;
-use dogwatch_core::decision::Event;
-use dogwatch_core::heal::{self, Action, Case, Config, Subject};
-use dogwatch_k8s::heal::HealClient;
-use dogwatch_process::health::Heart;
+use dogwatch_core::decision::DecisionEvent;
+use dogwatch_core::healer::{self, HealerAction, HealerConfig, HealingCase, HealingSubject};
+use dogwatch_k8s::healer::HealerClient;
+use dogwatch_process::health::LoopHeartbeat;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tracing::{info, warn};
 
-use self::eyes::Eyes;
-use self::pace::Pace;
-use self::work::{Done, Job};
-use crate::Context;
-use crate::metrics::{Family, Labels, Shape};
+use self::healer_job::{HealerJob, HealerJobResult};
+use self::observer::HealerObserver;
+use self::retry_backoff::RetryBackoff;
+use crate::ControllerContext;
+use crate::metrics::{MetricFamily, MetricLabels, MetricShape};
 
-/// How often everything is decided anew at most: with 5,000 nodes something changes many times a
-/// second, and nothing here is urgent to the tenth of one.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How many objects are worked on at a time.
-const AT_A_TIME: usize = 16;
+/// The shortest time between two passes over all cases: with 5,000 nodes something changes many
+/// times a second, and nothing here is urgent to a tenth of a second.
+const MIN_DECIDE_INTERVAL: Duration = Duration::from_millis(500);
+const MAX_CONCURRENT_JOBS: usize = 16;
 
-static ACTIONS: Family = Family {
+static HEALER_ACTIONS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_healer_actions_total",
     help: "What the healer did, by reason and by how it ended: done, changed or failed.",
-    shape: Shape::Counter,
+    shape: MetricShape::Counter,
 };
-static CASES: Family = Family {
+static HEALER_CASES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_healer_cases",
     help: "Objects that the healer has in hand, by the reason of its last decision.",
-    shape: Shape::Gauge,
+    shape: MetricShape::Gauge,
 };
 
-/// Heals while this process leads.
-pub async fn run(context: Context, config: Config) {
+pub async fn run_healer(context: ControllerContext, config: HealerConfig) {
     context
-        .while_leading(|| Healer::new(context.clone(), config.clone()).lead())
+        .run_while_leading(|| HealerLoop::new(context.clone(), config.clone()).run_as_leader())
         .await;
 }
 
-struct Healer {
-    context: Context,
-    config: Config,
-    client: HealClient,
-    heart: Heart,
-    eyes: Eyes,
-    pace: BTreeMap<Subject, Pace>,
-    busy: BTreeSet<Subject>,
-    said: BTreeMap<Subject, Vec<Event>>,
-    jobs: FuturesUnordered<BoxFuture<'static, Done>>,
+struct HealerLoop {
+    context: ControllerContext,
+    config: HealerConfig,
+    client: HealerClient,
+    heart: LoopHeartbeat,
+    observer: HealerObserver,
+    pace: BTreeMap<HealingSubject, RetryBackoff>,
+    busy: BTreeSet<HealingSubject>,
+    reported_events: BTreeMap<HealingSubject, Vec<DecisionEvent>>,
+    jobs: FuturesUnordered<BoxFuture<'static, HealerJobResult>>,
 }
 
-impl Healer {
-    fn new(context: Context, config: Config) -> Self {
+impl HealerLoop {
+    fn new(context: ControllerContext, config: HealerConfig) -> Self {
         Self {
-            client: HealClient::new(context.client.clone(), &context.namespace),
-            heart: context.board.heart("healer"),
+            client: HealerClient::new(context.client.clone(), &context.namespace),
+            heart: context.health.heartbeat_of("healer"),
             context,
             config,
-            eyes: Eyes::default(),
+            observer: HealerObserver::default(),
             pace: BTreeMap::new(),
             busy: BTreeSet::new(),
-            said: BTreeMap::new(),
+            reported_events: BTreeMap::new(),
             jobs: FuturesUnordered::new(),
         }
     }
 
-    async fn lead(mut self) {
+    async fn run_as_leader(mut self) {
         let mut cluster = self.context.cluster.clone();
         info!("healing begins; every coordinator is watched anew");
         loop {
-            let view = cluster.view();
-            self.heart.working("healing");
-            let wake = if view.synced { self.pass(&view) } else { None };
+            let view = cluster.current_view();
+            self.heart.mark_working("healing");
+            let wake = if view.synced {
+                self.decide_all_cases(&view)
+            } else {
+                None
+            };
             let now = self.context.clock.now().mono;
             self.heart
-                .sleeping(wake.map(|wake| wake.saturating_sub(now)));
-            let again = now + LOOK_EVERY;
-            // In this order: what happens at one moment is taken in the same way each time.
+                .mark_sleeping(wake.map(|wake| wake.saturating_sub(now)));
+            let again = now + MIN_DECIDE_INTERVAL;
+            // `biased`, so that events of one moment are always handled in the same order.
             tokio::select! {
                 biased;
-                _ = cluster.next() => {}
-                Some(done) = self.jobs.next() => self.finished(done),
+                _ = cluster.next_view() => {}
+                Some(done) = self.jobs.next() => self.handle_job_result(done),
                 () = self.context.clock.wake_at(wake) => {}
             }
-            self.rest(again).await;
+            self.drain_results_until(again).await;
         }
     }
 
-    /// Takes what is finished meanwhile, and no more, until it is time to look again.
-    async fn rest(&mut self, until: Duration) {
+    /// Handles finished jobs, and nothing else, until `until`.
+    async fn drain_results_until(&mut self, until: Duration) {
         loop {
             tokio::select! {
                 biased;
-                Some(done) = self.jobs.next() => self.finished(done),
+                Some(done) = self.jobs.next() => self.handle_job_result(done),
                 () = self.context.clock.sleep_until(until) => return,
             }
         }
     }
 
-    /// Decides about everything, and begins what is to be done. When to do so again.
-    fn pass(&mut self, view: &crate::cluster::ClusterView) -> Option<Duration> {
+    /// Decides all cases and starts their jobs. Returns when to decide again.
+    fn decide_all_cases(&mut self, view: &crate::cluster_views::ClusterView) -> Option<Duration> {
         let now = self.context.clock.now();
-        self.eyes.see(view, now);
-        let cases = heal::decide(&self.eyes.seen, &self.config, now);
-        self.count(&cases);
-        let subjects: BTreeSet<&Subject> = cases.iter().map(|case| &case.subject).collect();
+        self.observer.observe_view(view, now);
+        let cases = healer::decide(&self.observer.seen, &self.config, now);
+        self.record_case_metrics(&cases);
+        let subjects: BTreeSet<&HealingSubject> = cases.iter().map(|case| &case.subject).collect();
         self.pace.retain(|subject, _| subjects.contains(subject));
-        self.said.retain(|subject, _| subjects.contains(subject));
-        let wakes = cases.into_iter().map(|case| self.begin(case));
+        self.reported_events
+            .retain(|subject, _| subjects.contains(subject));
+        let wakes = cases.into_iter().map(|case| self.start_job(case));
         wakes.collect::<Vec<_>>().into_iter().flatten().min()
     }
 
-    /// Begins what the case wants, unless it is at work on that object or has to pause.
-    fn begin(&mut self, case: Case) -> Option<Duration> {
+    /// Starts the case's job, unless one runs for that object or the object has to pause.
+    fn start_job(&mut self, case: HealingCase) -> Option<Duration> {
         let wake = case.decision.wake.as_ref().map(|wake| wake.at);
         if self.busy.contains(&case.subject) {
             return None;
         }
-        let paused = self.pace.get(&case.subject).and_then(Pace::until);
+        let paused = self
+            .pace
+            .get(&case.subject)
+            .and_then(RetryBackoff::blocked_until);
         let now = self.context.clock.now();
         if let Some(until) = paused.filter(|until| *until > now.mono) {
             return Some(until);
         }
-        let job = self.job(case);
-        if job.is_nothing() {
+        let job = self.build_job(case);
+        if job.has_no_work() {
             return wake;
         }
-        if self.busy.len() >= AT_A_TIME {
-            // Somebody finishes, and that wakes us.
+        if self.busy.len() >= MAX_CONCURRENT_JOBS {
+            // The end of a running job wakes the loop.
             return wake;
         }
         self.busy.insert(job.case.subject.clone());
-        self.jobs.push(Box::pin(job.run()));
+        self.jobs.push(Box::pin(job.run_job()));
         wake
     }
 
-    fn job(&self, case: Case) -> Job {
+    fn build_job(&self, case: HealingCase) -> HealerJob {
         let now = self.context.clock.now();
-        let said = self.said.get(&case.subject);
+        let said = self.reported_events.get(&case.subject);
         let unsaid = case.decision.report.events.iter();
         let unsaid = unsaid.filter(|event| said.is_none_or(|said| !said.contains(event)));
-        let events: Vec<Event> = unsaid.cloned().collect();
+        let events: Vec<DecisionEvent> = unsaid.cloned().collect();
         let node = match &case.subject {
-            Subject::Node(name) => self.eyes.seen.nodes.get(name).cloned(),
-            Subject::Lease(_) | Subject::Presence(_) => None,
+            HealingSubject::Node(name) => self.observer.seen.nodes.get(name).cloned(),
+            HealingSubject::Lease(_) | HealingSubject::Presence(_) => None,
         };
         let standing = node.as_ref().map_or(&[][..], |node| &node.conditions);
-        let conditions = condition::to_write(standing, &case.decision.report.conditions, now);
-        Job {
+        let conditions =
+            condition::conditions_to_write(standing, &case.decision.report.conditions, now);
+        HealerJob {
             client: self.client.clone(),
             clock: self.context.clock.clone(),
             leadership: self.context.leadership.clone(),
-            policies: self.eyes.seen.policies.clone(),
-            about: self.eyes.about(&case),
-            zone: self.eyes.zone(&case),
+            policies: self.observer.seen.policies.clone(),
+            about: self.observer.event_object_of(&case),
+            zone: self.observer.zone_of_case(&case),
             node,
             events,
             conditions,
@@ -176,59 +183,66 @@ impl Healer {
         }
     }
 
-    fn finished(&mut self, done: Done) {
+    fn handle_job_result(&mut self, done: HealerJobResult) {
         let now = self.context.clock.now();
         self.busy.remove(&done.subject);
         for fact in done.facts {
-            self.eyes.take(fact, now);
+            self.observer.apply_call_result(fact, now);
         }
-        let said = self.said.entry(done.subject.clone()).or_default();
+        let said = self
+            .reported_events
+            .entry(done.subject.clone())
+            .or_default();
         said.extend(done.said);
         if let Some(end) = &done.end {
             let labels = [("reason", done.reason), ("result", end.as_str())];
-            self.context.metrics.add(&ACTIONS, &labels, 1);
+            self.context
+                .metrics
+                .add_to_counter(&HEALER_ACTIONS_METRIC, &labels, 1);
         }
         let pace = self.pace.entry(done.subject.clone()).or_default();
         match done.trouble {
-            None => pace.well(),
+            None => pace.reset(),
             Some(trouble) => {
-                warn!(object = %eyes::words(&done.subject), reason = done.reason, error = trouble, "cannot heal");
-                pace.trouble(now.mono);
+                warn!(object = %observer::format_subject(&done.subject), reason = done.reason, error = trouble, "cannot heal");
+                pace.record_failure(now.mono);
             }
         }
     }
 
-    fn count(&self, cases: &[Case]) {
+    fn record_case_metrics(&self, cases: &[HealingCase]) {
         let mut by_reason: BTreeMap<&'static str, f64> = BTreeMap::new();
         for case in cases {
-            *by_reason.entry(case.decision.because.reason).or_default() += 1.0;
+            *by_reason.entry(case.decision.cause.reason).or_default() += 1.0;
         }
         let samples = by_reason.into_iter();
         let samples = samples.map(|(reason, count)| {
-            let labels: Labels = vec![("reason", reason.to_owned())];
+            let labels: MetricLabels = vec![("reason", reason.to_owned())];
             (labels, count)
         });
-        self.context.metrics.replace(&CASES, samples);
+        self.context
+            .metrics
+            .replace_gauge(&HEALER_CASES_METRIC, samples);
     }
 }
 
-impl Drop for Healer {
-    /// Who does not lead has nothing in hand.
+impl Drop for HealerLoop {
+    /// A process that does not lead reports no cases.
     fn drop(&mut self) {
-        self.heart.sleeping(None);
-        self.context.metrics.replace(&CASES, []);
+        self.heart.mark_sleeping(None);
+        self.context.metrics.replace_gauge(&HEALER_CASES_METRIC, []);
     }
 }
 
-/// What a log line says of an action.
-fn verb(action: &Action) -> &'static str {
+/// The action in words, for the log.
+fn describe_action(action: &HealerAction) -> &'static str {
     match action {
-        Action::PatchNode { .. } => "patches the Node in its coordinator's place",
-        Action::Release { .. } => "takes runs off a Lease",
-        Action::Break { .. } => "clears a Lease",
-        Action::PatchApiNode { .. } => "undoes what the lock API did to a Node",
-        Action::DeletePresence { .. } => "deletes the presence of a process that is gone",
-        Action::NoteEscalation { .. } => "notes that a reboot is handed over",
-        Action::Escalate { .. } => "asks a BareMetalHost to reboot",
+        HealerAction::PatchNode { .. } => "patches the Node in its coordinator's place",
+        HealerAction::Release { .. } => "takes runs off a Lease",
+        HealerAction::Break { .. } => "clears a Lease",
+        HealerAction::PatchApiNode { .. } => "undoes what the lock API did to a Node",
+        HealerAction::DeletePresence { .. } => "deletes the presence of a process that is gone",
+        HealerAction::NoteEscalation { .. } => "notes that a reboot is handed over",
+        HealerAction::Escalate { .. } => "asks a BareMetalHost to reboot",
     }
 }

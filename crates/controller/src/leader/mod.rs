@@ -1,12 +1,12 @@
-//! Leading: at most one process acts for the whole cluster at a time.
+//! Leader election: at most one process acts for the whole cluster at a time.
 //!
-//! **For:** [`Leadership`], what components ask; [`Election`], the loop behind it.
+//! **For:** [`LeadershipHandle`], which components ask; [`LeaderElection`], the loop behind it.
 //! **May touch:** the Lease `controller.dogwatch.dev`, through `dogwatch_k8s::leader`.
-//! **Promises:** what `dogwatch_core::leader` does; the handle's answer is made from the clock each
-//! time, so that nothing has to be told in time.
+//! **Promises:** those of `dogwatch_core::leader`. The handle computes its answer from the clock
+//! each time, so that a late notification does no harm.
 
-mod handle;
-mod run;
+mod election;
+mod leadership_handle;
 
-pub use handle::Leadership;
-pub use run::Election;
+pub use election::LeaderElection;
+pub use leadership_handle::LeadershipHandle;

@@ -1,7 +1,6 @@
 //! The reboot lock over HTTP: the lock API and FleetLock. Source: specification §2.7.
 //!
-//! `service` is what both protocols ask for; `http` (the protocols) and `engine` (the lock itself)
-//! stand on its two sides.
+//! `service` is the interface between `http` (the protocols) and `engine` (the lock itself).
 
 pub mod engine;
 pub mod http;

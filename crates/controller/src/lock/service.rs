@@ -1,63 +1,57 @@
-//! What both protocols ask of the lock.
+//! The interface between the two protocols and the lock.
 
 use std::fmt;
 use std::time::Duration;
 
-pub use dogwatch_core::lock::api_lock::Wait;
+pub use dogwatch_core::lock::api_lock::WaitMode;
 use futures::future::BoxFuture;
 
-/// Who wants the lock. Names were checked by the protocol.
+/// The client that asks. The protocol has checked its names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Client {
+pub enum LockRequester {
     /// A host of the lock API: a DNS subdomain, lower case. It may be a Node of this cluster.
-    Api {
-        /// Its name.
-        host: String,
-    },
-    /// A client of FleetLock.
+    Api { host: String },
     FleetLock {
-        /// Its group, case-sensitive.
+        /// Case-sensitive.
         group: String,
-        /// Its id, case-sensitive.
+        /// Case-sensitive.
         id: String,
     },
 }
 
-impl fmt::Display for Client {
+impl fmt::Display for LockRequester {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Client::Api { host } => write!(f, "api/{host}"),
-            Client::FleetLock { group, id } => write!(f, "fleetlock/{group}/{id}"),
+            LockRequester::Api { host } => write!(f, "api/{host}"),
+            LockRequester::FleetLock { group, id } => write!(f, "fleetlock/{group}/{id}"),
         }
     }
 }
 
-/// One request for the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockRequest {
-    /// Who asks.
-    pub client: Client,
-    /// Whether the answer may come later.
-    pub wait: Wait,
+    pub client: LockRequester,
+    /// Whether the request may wait for the lock.
+    pub wait: WaitMode,
 }
 
 /// How a request for the lock ended. Each `why` is one line without its newline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockAnswer {
-    /// It is held; a host that is a Node is cordoned and drained.
+    /// The client holds the lock. A host that is a Node is cordoned and drained.
     Held {
-        /// Which Lease, and whether it was before.
+        /// Names the Lease, and whether the client already held it.
         why: String,
     },
-    /// It cannot be had now, and the client did not want to wait.
+    /// The lock is not free, and the client does not wait.
     Busy {
-        /// Who holds it, or who is out.
+        /// Names the holder, or the unavailable nodes.
         why: String,
     },
-    /// The policy does not allow it now: it is paused, outside its windows, a gate is shut, or the host was
-    /// rebooted lately.
+    /// The policy does not allow the reboot now: it is paused, outside its windows, a gate is shut,
+    /// or the host was rebooted lately.
     NotAllowed {
-        /// Why, and until when where that is known.
+        /// The reason, and until when if that is known.
         why: String,
         /// When to ask again.
         again: Duration,
@@ -67,49 +61,45 @@ pub enum LockAnswer {
         /// The drain's own reason.
         why: String,
     },
-    /// It cannot be had at all as things stand (the node is being rebooted by its coordinator, say).
+    /// The lock is refused as things stand (the node is being rebooted by its coordinator, say).
     Refused {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
-    /// Too many wait already.
+    /// Too many requests wait already.
     TooMany {
-        /// How many may.
+        /// Names the limit.
         why: String,
     },
     /// The API server does not answer, or this process ends.
     Unavailable {
-        /// Why; nothing is held.
+        /// The reason; the client holds nothing.
         why: String,
     },
 }
 
-/// How a request to give the lock up ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnlockAnswer {
-    /// Nothing is held by this client any more.
+    /// The client holds no lock any more.
     Free {
-        /// Whether anything was.
+        /// Whether it held one.
         why: String,
     },
-    /// It could not be given up, and is still held.
+    /// The lock could not be released, and is still held.
     Failed {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
     /// The API server does not answer, or this process ends.
-    Unavailable {
-        /// Why.
-        why: String,
-    },
+    Unavailable { why: String },
 }
 
-/// The lock, as the protocols see it. Dropping a future is the client going away: its place is
-/// given up, a drain is undone, and what its own retry has got meanwhile stays.
+/// The lock, as the protocols see it. A protocol drops the future when its client disconnects: the
+/// place is given up and a drain is undone, but a lock that the client's own retry got meanwhile
+/// stays held.
 pub trait LockService: Send + Sync + 'static {
-    /// Asks for the lock.
-    fn lock(&self, request: LockRequest) -> BoxFuture<'static, LockAnswer>;
+    fn lock_host(&self, request: LockRequest) -> BoxFuture<'static, LockAnswer>;
 
-    /// Gives it up. Repeating it is success, on any replica.
-    fn unlock(&self, client: Client) -> BoxFuture<'static, UnlockAnswer>;
+    /// Repeating it succeeds, on any replica.
+    fn unlock_host(&self, client: LockRequester) -> BoxFuture<'static, UnlockAnswer>;
 }

@@ -1,33 +1,36 @@
-//! Host power: keeps every BareMetalHost where its specification and its reboot annotations want it.
+//! Host power: keeps every BareMetalHost as its specification and its reboot annotations demand.
 //!
-//! **For:** `dogwatch controller --components power`; [`PowerBoard`] for whoever wants to know, or needs
-//! the proof that a host is off.
-//! **May touch:** BareMetalHosts and their Secrets through `dogwatch-k8s`, BMCs through `dogwatch-bmc`.
+//! **For:** `dogwatch controller --components power`; [`HostRegistry`] for parts that need a host's
+//! state or the proof that it is off.
+//! **May touch:** BareMetalHosts and their Secrets through `dogwatch-k8s`, BMCs through
+//! `dogwatch-bmc`.
 //! **Promises:**
-//! - One keeper for each host: a BMC that hangs, or a host that cannot be written, delays only itself (L1).
-//! - A command is sent only by the one that leads, while its lead outlasts the command's deadline, at once
-//!   on the answer to the write of its intention. Who lost the lead sends nothing more, and remembers
-//!   nothing.
-//! - A power-off waits for no poll: `lanes`; and for no write that only tells: `turns`.
+//! - One reconciler for each host: a BMC that hangs, or a host that cannot be written, delays only
+//!   itself (L1).
+//! - Only the leader sends commands, right after the answer to the write of the command's
+//!   intention, and only if its lead outlasts the command's deadline. A process that lost the lead
+//!   sends nothing more, and remembers nothing.
+//! - A power-off waits for no poll (`bmc_concurrency`) and for no reporting write
+//!   (`write_limiter`).
 //!
 //! Decided in `dogwatch_core::power`. Source: specification §3.
 
-mod board;
-mod call;
-mod feed;
-mod fleet;
-mod gist;
-mod keeper;
-mod lanes;
-mod links;
-mod run;
+mod bmc_calls;
+mod bmc_concurrency;
+mod bmc_connections;
+mod host_changes;
+mod host_reconciler;
+mod host_reconcilers;
+mod host_registry;
+mod host_store;
+mod host_summary;
+mod power_controller;
+mod power_metrics;
 mod services;
-mod store;
-mod tally;
 #[cfg(test)]
 mod tests;
-mod turns;
+mod write_limiter;
 
-pub use board::{PowerBoard, Shown};
-pub use links::{Connect, drivers};
-pub use run::{Settings, run};
+pub use bmc_connections::{ConnectDriver, driver_connector};
+pub use host_registry::{HostRegistry, RegisteredHost};
+pub use power_controller::{PowerSettings, run_power_controller};

@@ -1,43 +1,41 @@
-//! What every keeper of a host is given.
+//! The services that all host reconcilers of one process share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dogwatch_core::power::Config;
-use dogwatch_process::clock::Clock;
-use dogwatch_process::jitter::Jitter;
+use dogwatch_core::power::PowerConfig;
+use dogwatch_process::clock::ProcessClock;
+use dogwatch_process::jitter::JitterSource;
 
-use super::lanes::Lanes;
-use super::links::Connect;
-use super::store::HostStore;
-use super::tally::Tally;
-use super::turns::Turns;
-use crate::leader::Leadership;
+use super::bmc_concurrency::BmcConcurrency;
+use super::bmc_connections::ConnectDriver;
+use super::host_store::HostStore;
+use super::power_metrics::PowerMetrics;
+use super::write_limiter::WriteLimiter;
+use crate::leader::LeadershipHandle;
 
-/// One process' means. Clones are the same.
 #[derive(Clone)]
-pub(super) struct Services {
+pub(super) struct PowerServices {
     pub(super) hosts: Arc<dyn HostStore>,
-    pub(super) clock: Clock,
-    pub(super) leadership: Leadership,
-    pub(super) config: Config,
-    pub(super) lanes: Lanes,
-    pub(super) turns: Turns,
-    pub(super) connect: Connect,
-    pub(super) tally: Tally,
-    pub(super) jitter: Jitter,
-    pub(super) ids: Ids,
+    pub(super) clock: ProcessClock,
+    pub(super) leadership: LeadershipHandle,
+    pub(super) config: PowerConfig,
+    pub(super) concurrency: BmcConcurrency,
+    pub(super) write_limiter: WriteLimiter,
+    pub(super) connect: ConnectDriver,
+    pub(super) metrics: PowerMetrics,
+    pub(super) jitter: JitterSource,
+    pub(super) ids: CommandIds,
 }
 
-/// Ids of commands: `PROCESS/N`, none of them twice.
+/// Makes command ids: `PROCESS/N`, each of them once.
 #[derive(Clone)]
-pub(super) struct Ids {
+pub(super) struct CommandIds {
     process: Arc<str>,
     next: Arc<AtomicU64>,
 }
 
-impl Ids {
-    /// Of this process.
+impl CommandIds {
     pub(super) fn of(process: &str) -> Self {
         Self {
             process: process.into(),
@@ -45,8 +43,7 @@ impl Ids {
         }
     }
 
-    /// The next one.
-    pub(super) fn draw(&self) -> String {
+    pub(super) fn next_id(&self) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         format!("{}/{number}", self.process)
     }

@@ -1,4 +1,5 @@
-//! The lock's own thread: what strangers cost there (TLS handshakes, forms) takes no time from whoever leads.
+//! Runs the lock API on a thread of its own, so that strangers' TLS handshakes and forms take no
+//! time from the leader's loops.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,22 +10,22 @@ use tokio::sync::oneshot;
 use tracing::warn;
 
 use super::RunError;
-use crate::lock::engine::{self, Engine, Gatekeeper};
+use crate::lock::engine::{self, GateChecker, LockEngine};
 use crate::lock::http;
-use crate::{Context, Stop};
+use crate::{ControllerContext, StopSignal};
 
-/// How long the lock may take to give back what was won and not answered; the rest of
-/// [`FINISH_WITHIN`](super::FINISH_WITHIN) is for the answers.
-const GIVE_BACK_WITHIN: Duration = Duration::from_secs(15);
+/// How long the engine may take to release locks without an answer; the rest of
+/// [`FINISH_TIMEOUT`](super::FINISH_TIMEOUT) is for the answers.
+const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How often the thread says that it turns.
-const BEAT: Duration = Duration::from_secs(30);
+/// How often the thread updates its heartbeat.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Starts it; what is returned is ready when the lock has ended.
-pub(super) async fn start(
-    context: Context,
-    config: http::Config,
-    gatekeeper: Arc<dyn Gatekeeper>,
+/// Starts the thread. The returned future is ready when the lock API has ended.
+pub(super) async fn start_lock_thread(
+    context: ControllerContext,
+    config: http::LockApiConfig,
+    gatekeeper: Arc<dyn GateChecker>,
 ) -> Result<impl Future<Output = ()> + Send, RunError> {
     let (started, starting) = oneshot::channel();
     let (ended, ending) = oneshot::channel::<()>();
@@ -32,9 +33,9 @@ pub(super) async fn start(
     let runtime = runtime.map_err(RunError::Thread)?;
     let thread = std::thread::Builder::new().name("lock".to_owned());
     let work = move || {
-        // Dropped when the thread ends, however it does.
+        // Dropped when the thread ends, for whatever reason.
         let _ended = ended;
-        runtime.block_on(serve(context, config, gatekeeper, started));
+        runtime.block_on(serve_lock(context, config, gatekeeper, started));
     };
     thread.spawn(work).map_err(RunError::Thread)?;
     match starting.await {
@@ -42,22 +43,22 @@ pub(super) async fn start(
         Err(_) => return Err(RunError::Ended("the lock")),
     }
     Ok(async move {
-        // Nothing is ever sent.
+        // Ready when the sender is dropped; nothing is ever sent.
         let _ended = ending.await;
     })
 }
 
-async fn serve(
-    context: Context,
-    config: http::Config,
-    gatekeeper: Arc<dyn Gatekeeper>,
-    started: oneshot::Sender<Result<(), http::StartError>>,
+async fn serve_lock(
+    context: ControllerContext,
+    config: http::LockApiConfig,
+    gatekeeper: Arc<dyn GateChecker>,
+    started: oneshot::Sender<Result<(), http::LockApiStartError>>,
 ) {
-    let engine = engine(&context, &config, gatekeeper);
-    let server = match server(&context, config, &engine).await {
+    let engine = start_engine(&context, &config, gatekeeper);
+    let server = match bind_server(&context, config, &engine).await {
         Ok(server) => server,
         Err(error) => {
-            // Whoever started it waits for this.
+            // `start_lock_thread` waits for this.
             let _told = started.send(Err(error));
             return;
         }
@@ -65,21 +66,25 @@ async fn serve(
     if started.send(Ok(())).is_err() {
         return;
     }
-    tokio::spawn(beat(context.clone()));
-    until_stopped(server, engine, context.stop.clone()).await;
+    tokio::spawn(send_heartbeats(context.clone()));
+    serve_until_stopped(server, engine, context.stop.clone()).await;
 }
 
-/// `/healthz` is served by another thread.
-async fn beat(context: Context) {
-    let heart = context.board.heart("the lock");
+/// Lets `/healthz`, which another thread serves, notice that this thread is stuck.
+async fn send_heartbeats(context: ControllerContext) {
+    let heart = context.health.heartbeat_of("the lock");
     loop {
-        heart.sleeping(Some(BEAT));
-        tokio::time::sleep(BEAT).await;
+        heart.mark_sleeping(Some(HEARTBEAT_INTERVAL));
+        tokio::time::sleep(HEARTBEAT_INTERVAL).await;
     }
 }
 
-fn engine(context: &Context, config: &http::Config, gatekeeper: Arc<dyn Gatekeeper>) -> Engine {
-    Engine::start(engine::Setup {
+fn start_engine(
+    context: &ControllerContext,
+    config: &http::LockApiConfig,
+    gatekeeper: Arc<dyn GateChecker>,
+) -> LockEngine {
+    LockEngine::start(engine::LockEngineSetup {
         client: context.client.clone(),
         namespace: context.namespace.clone(),
         process: context.process.clone(),
@@ -87,31 +92,31 @@ fn engine(context: &Context, config: &http::Config, gatekeeper: Arc<dyn Gatekeep
         flags: context.flags.clone(),
         fleetlock_groups: config.fleetlock_groups.clone(),
         fleetlock_drain: config.fleetlock_drain,
-        gatekeeper,
+        gate_checker: gatekeeper,
     })
 }
 
-async fn server(
-    context: &Context,
-    config: http::Config,
-    engine: &Engine,
-) -> Result<http::Server, http::StartError> {
+async fn bind_server(
+    context: &ControllerContext,
+    config: http::LockApiConfig,
+    engine: &LockEngine,
+) -> Result<http::LockApiServer, http::LockApiStartError> {
     let access = http::KubernetesAccess::new(context.client.clone(), config.audiences.clone());
-    let parts = http::Parts {
+    let parts = http::LockApiDeps {
         service: Arc::new(engine.clone()),
         access: Arc::new(access),
         record: Arc::new(context.metrics.clone()),
     };
-    http::Server::bind(config, parts).await
+    http::LockApiServer::bind(config, parts).await
 }
 
-/// Both are told at once: the lock answers those that wait, the server writes the answers.
-async fn until_stopped(server: http::Server, engine: Engine, stop: Stop) {
+/// Stops both at once: the engine answers waiting requests, and the server writes the answers.
+async fn serve_until_stopped(server: http::LockApiServer, engine: LockEngine, stop: StopSignal) {
     let end = async {
-        stop.told().await;
-        engine.shutdown(GIVE_BACK_WITHIN).await
+        stop.wait_for_stop().await;
+        engine.shutdown(LOCK_RELEASE_TIMEOUT).await
     };
-    let ((), is_clean) = tokio::join!(server.serve(stop.told()), end);
+    let ((), is_clean) = tokio::join!(server.serve_until(stop.wait_for_stop()), end);
     if !is_clean {
         warn!(
             "not all of the lock was given back; the healer does it, for this replica's Lease is gone"

@@ -1,13 +1,14 @@
-//! Reboots at an appointed time: waits for the time of each `RebootSchedule`, then asks its targets.
+//! Reboots at an appointed time: waits for the time of each `RebootSchedule`, then issues requests
+//! to its targets.
 //!
-//! **For:** one loop while this process leads: watch, decide ([`schedule::decide`]), do, say.
+//! **For:** one loop while this process leads: watch, decide ([`schedule::decide`]), act, report.
 //! **May touch:** what [`ScheduleClient`] may.
-//! **Promises:** nothing is written while this process does not lead; of one schedule one thing is done
-//! at a time, and trouble with it, or with one of its targets, delays only itself (L1).
+//! **Promises:** nothing is written while this process does not lead; at most one job runs per
+//! schedule, and an error with a schedule, or with one of its targets, delays only itself (L1).
 
-mod eye;
-mod job;
-mod show;
+mod schedule_job;
+mod schedule_metrics;
+mod schedule_state;
 #[cfg(test)]
 mod tests;
 
@@ -16,102 +17,105 @@ use std::time::Duration;
 
 use dogwatch_core::schedule::{self, ScheduleName};
 use dogwatch_k8s::schedule::{ScheduleClient, ScheduleWatch};
-use dogwatch_process::health::Heart;
-use dogwatch_process::jitter::Jitter;
+use dogwatch_process::health::LoopHeartbeat;
+use dogwatch_process::jitter::JitterSource;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tracing::warn;
 
-use self::eye::Eye;
-use self::job::{Done, Job};
-use crate::Context;
+use self::schedule_job::{ScheduleJob, ScheduleJobResult};
+use self::schedule_state::ScheduleState;
+use crate::ControllerContext;
 
-/// Runs all schedules while this process leads.
-pub async fn run(context: Context) {
+pub async fn run_schedules(context: ControllerContext) {
     context
-        .while_leading(|| Schedules::new(context.clone()).lead())
+        .run_while_leading(|| SchedulerLoop::new(context.clone()).run_as_leader())
         .await;
 }
 
-struct Schedules {
-    context: Context,
+struct SchedulerLoop {
+    context: ControllerContext,
     client: ScheduleClient,
     watch: ScheduleWatch,
-    heart: Heart,
-    eyes: BTreeMap<ScheduleName, Eye>,
-    jobs: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// Why nothing can be seen, as it was last said.
+    heart: LoopHeartbeat,
+    states: BTreeMap<ScheduleName, ScheduleState>,
+    jobs: FuturesUnordered<BoxFuture<'static, ScheduleJobResult>>,
+    /// The watch error, as last logged.
     trouble: Option<String>,
 }
 
-impl Schedules {
-    fn new(context: Context) -> Self {
+impl SchedulerLoop {
+    fn new(context: ControllerContext) -> Self {
         let (client, home) = (context.client.clone(), context.namespace.clone());
-        let jitter = Jitter::of(&context.process);
+        let jitter = JitterSource::of_process(&context.process);
         Self {
-            watch: ScheduleWatch::new(client.clone(), home.clone(), move || jitter.draw()),
+            watch: ScheduleWatch::new(client.clone(), home.clone(), move || jitter.next_fraction()),
             client: ScheduleClient::new(client, home),
-            heart: context.board.heart("schedules"),
+            heart: context.health.heartbeat_of("schedules"),
             context,
-            eyes: BTreeMap::new(),
+            states: BTreeMap::new(),
             jobs: FuturesUnordered::new(),
             trouble: None,
         }
     }
 
-    async fn lead(mut self) {
+    async fn run_as_leader(mut self) {
         loop {
-            self.heart.working("schedules");
-            let wake = self.pass();
+            self.heart.mark_working("schedules");
+            let wake = self.decide_all_schedules();
             let now = self.context.clock.now().mono;
             self.heart
-                .sleeping(wake.map(|wake| wake.saturating_sub(now)));
+                .mark_sleeping(wake.map(|wake| wake.saturating_sub(now)));
             tokio::select! {
-                () = self.watch.changed() => {}
-                Some(done) = self.jobs.next() => self.finished(done),
+                () = self.watch.wait_for_change() => {}
+                Some(done) = self.jobs.next() => self.handle_job_result(done),
                 () = self.context.clock.wake_at(wake) => {}
             }
         }
     }
 
-    /// Decides about every schedule, and begins what is to be done. When to do so again.
-    fn pass(&mut self) -> Option<Duration> {
-        self.say_trouble();
-        if !self.watch.seen().synced {
+    /// Decides all schedules and starts their jobs. Returns when to decide again.
+    fn decide_all_schedules(&mut self) -> Option<Duration> {
+        self.log_watch_error();
+        if !self.watch.current_view().synced {
             return None;
         }
-        let all = &self.watch.seen().schedules;
+        let all = &self.watch.current_view().schedules;
         let living: BTreeSet<String> = all.values().map(|one| one.uid.clone()).collect();
-        self.eyes
+        self.states
             .retain(|name, eye| all.get(name).is_some_and(|one| one.uid == eye.uid()));
         for (name, seen) in all {
-            let eye = self.eyes.entry(name.clone());
-            eye.or_insert_with(|| Eye::of(seen)).sees(seen);
+            let eye = self.states.entry(name.clone());
+            eye.or_insert_with(|| ScheduleState::from_schedule(seen))
+                .observe_schedule(seen);
         }
         let mut wake: Option<Duration> = None;
-        for eye in self.eyes.values_mut() {
-            let next = begin(&self.context, &self.client, eye, &living, &self.jobs);
+        for eye in self.states.values_mut() {
+            let next = start_schedule(&self.context, &self.client, eye, &living, &self.jobs);
             wake = [wake, next].into_iter().flatten().min();
         }
-        show::schedules(&self.context.metrics, self.eyes.values().map(Eye::schedule));
+        schedule_metrics::publish_schedules(
+            &self.context.metrics,
+            self.states.values().map(ScheduleState::schedule),
+        );
         wake
     }
 
-    fn finished(&mut self, done: Done) {
-        show::done(&self.context.metrics, &done);
+    fn handle_job_result(&mut self, done: ScheduleJobResult) {
+        schedule_metrics::record_job_result(&self.context.metrics, &done);
         let now = self.context.clock.now().mono;
-        // One that is gone meanwhile, or is another one of that name, has nothing to learn.
-        let eye = self.eyes.get_mut(&done.name);
+        // A schedule that was deleted or replaced meanwhile needs no result.
+        let eye = self.states.get_mut(&done.name);
         if let Some(eye) = eye.filter(|eye| eye.uid() == done.uid) {
-            if let Some(trouble) = done.trouble() {
+            if let Some(trouble) = done.error_message() {
                 warn!(schedule = %done.name, error = trouble, "cannot do what a schedule wants");
             }
-            eye.learns(done, now);
+            eye.apply_job_result(done, now);
         }
     }
 
-    fn say_trouble(&mut self) {
-        let trouble = &self.watch.seen().trouble;
+    fn log_watch_error(&mut self) {
+        let trouble = &self.watch.current_view().error;
         if *trouble != self.trouble {
             if let Some(error) = trouble {
                 warn!(error, "cannot see schedules");
@@ -121,13 +125,14 @@ impl Schedules {
     }
 }
 
-/// Begins what one schedule wants, unless it is being worked on or has to pause.
-fn begin(
-    context: &Context,
+/// Starts the schedule's job, unless one runs or the schedule has to pause. Returns when to decide
+/// it again.
+fn start_schedule(
+    context: &ControllerContext,
     client: &ScheduleClient,
-    eye: &mut Eye,
+    eye: &mut ScheduleState,
     living: &BTreeSet<String>,
-    jobs: &FuturesUnordered<BoxFuture<'static, Done>>,
+    jobs: &FuturesUnordered<BoxFuture<'static, ScheduleJobResult>>,
 ) -> Option<Duration> {
     let now = context.clock.now();
     if eye.is_busy() {
@@ -136,22 +141,22 @@ fn begin(
     if let Some(until) = eye.paused_until().filter(|until| *until > now.mono) {
         return Some(until);
     }
-    let seen = eye.seen(living);
+    let seen = eye.build_snapshot(living);
     let decision = schedule::decide(&seen, now);
     let wake = decision.wake.as_ref().map(|wake| wake.at);
-    let events = eye.unsaid(&decision.report.events);
-    let Some(job) = Job::new(context, client, seen, decision, events) else {
+    let events = eye.pending_events(&decision.report.events);
+    let Some(job) = ScheduleJob::new(context, client, seen, decision, events) else {
         return wake;
     };
-    eye.begins();
-    jobs.push(Box::pin(job.run()));
+    eye.mark_busy();
+    jobs.push(Box::pin(job.run_job()));
     wake
 }
 
-impl Drop for Schedules {
-    /// Who does not lead has no schedules.
+impl Drop for SchedulerLoop {
+    /// A process that does not lead reports no schedules.
     fn drop(&mut self) {
-        self.heart.sleeping(None);
-        show::schedules(&self.context.metrics, std::iter::empty());
+        self.heart.mark_sleeping(None);
+        schedule_metrics::publish_schedules(&self.context.metrics, std::iter::empty());
     }
 }

@@ -1,9 +1,9 @@
-//! What can be told without a server; the rest is in `dogwatch-sim`'s tests, on both.
+//! Tests that need no server; the others are in `dogwatch-sim`, on both servers.
 
 #[test]
 fn every_family_of_the_schedules_is_in_the_book() {
     const BOOK: &str = include_str!("../../../../docs/schedules.md");
-    let lines = include_str!("show.rs").lines();
+    let lines = include_str!("schedule_metrics.rs").lines();
     let names = lines.filter_map(|line| line.trim().strip_prefix("name: \""));
     let names: Vec<&str> = names.filter_map(|rest| rest.split('"').next()).collect();
     assert!(names.len() >= 5, "{names:?}");
@@ -22,7 +22,7 @@ fn every_reason_is_in_the_book() {
     let reasons: Vec<&str> = lines.filter_map(|line| line.split('"').nth(1)).collect();
     assert!(reasons.len() > 10, "{reasons:?}");
     for reason in reasons {
-        // That one is seen by nobody: the schedule is gone.
+        // Nobody sees this reason: the schedule is gone.
         assert!(
             reason == "Deleting" || BOOK.contains(&format!("`{reason}`")),
             "{reason}"

@@ -1,89 +1,80 @@
-//! What observers tell the loop, and how it becomes what the decision sees.
+//! Facts from the observers, and how they update the snapshot.
 
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::drain::Progress;
-use dogwatch_core::lock::{self, HolderId, LeaseSeen};
+use dogwatch_core::drain::DrainProgress;
+use dogwatch_core::lock::{self, HolderId, ObservedLease};
 use dogwatch_core::name::{BootId, RunId};
-use dogwatch_core::policy::Policies;
+use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_core::reboot::{
-    CommandEnd, CommandSeen, CountSeen, DrainSeen, HeldBack, HolderSeen, HostSeen, LockSeen, Look,
-    NodeFact, NodeSeen, RunSeen, Seen, StartGatesSeen, TriggerSeen,
+    CommandEnd, HeldBackTime, ObservedBudgetCount, ObservedDrain, ObservedHolderNode, ObservedLock,
+    ObservedNode, ObservedOwnHost, ObservedStartGates, ObservedTrigger, OwnNodeState,
+    RebootCommandState, RebootObserve, RebootSnapshot, RunMemory,
 };
 use dogwatch_process::jitter;
 
-/// One thing that was observed.
 #[derive(Debug)]
-pub enum Fact {
-    /// Our Node, by the watch.
-    Node(NodeFact),
-    /// What the host's sentinels say.
-    Triggers(Vec<TriggerSeen>),
-    /// The group's slots.
-    Leases(Vec<LeaseSeen>),
-    /// A count of the budget.
-    Count(CountSeen),
+pub enum ObservedFact {
+    Node(OwnNodeState),
+    Triggers(Vec<ObservedTrigger>),
+    Leases(Vec<ObservedLease>),
+    Count(ObservedBudgetCount),
     /// Two reads of a holder's Node.
-    Holder(HolderSeen),
-    /// How many members the group has.
+    Holder(ObservedHolderNode),
     GroupSize(u32),
-    /// The cluster's RebootPolicies.
-    Policies(Policies),
-    /// What the gates of the policy say.
-    StartGates(StartGatesSeen),
-    /// Where the drain stands.
-    Drain(Progress),
-    /// VolumeAttachments that are left.
+    Policies(ClusterPolicies),
+    StartGates(ObservedStartGates),
+    Drain(DrainProgress),
     Attachments(Vec<String>),
-    /// Return gates that are shut.
     Gates(Vec<String>),
     /// The reboot command of this attempt ended.
     CommandEnded(u32, CommandEnd),
-    /// The reboot command of this attempt turned out never to have begun.
+    /// The reboot command of this attempt never began, and why.
     CommandNeverBegun(u32, String),
-    /// An observer cannot do its work, or can again (`None`).
-    Trouble(&'static str, Option<String>),
+    /// An observer cannot do its work, or works again (`None`).
+    ObserverError(&'static str, Option<String>),
 }
 
-/// Takes a fact in.
-pub fn apply(seen: &mut Seen, fact: Fact, now: Now) {
+pub fn apply_fact(seen: &mut RebootSnapshot, fact: ObservedFact, now: Now) {
     match fact {
-        Fact::Node(node) => saw_node(seen, node, now),
-        Fact::Triggers(triggers) => seen.host.triggers = triggers,
-        Fact::Leases(leases) => saw_leases(seen, leases, now),
-        Fact::Count(count) => seen.lock.count = Some(count),
-        Fact::Holder(holder) => seen.lock.holder = Some(holder),
-        Fact::GroupSize(size) => seen.lock.group_size = Some(size),
-        Fact::Policies(policies) => seen.policies = policies,
-        Fact::StartGates(gates) => seen.start_gates = Some(gates),
-        Fact::Drain(progress) => saw_drain(seen, progress, now.mono),
-        Fact::Attachments(left) => seen.attachments = Some(left),
-        Fact::Gates(shut) => seen.gates = Some(shut),
-        Fact::CommandEnded(attempt, end) => command_ended(seen, attempt, end),
-        Fact::CommandNeverBegun(attempt, why) => command_never_begun(seen, attempt, why),
-        Fact::Trouble(what, trouble) => saw_trouble(seen, what, trouble),
+        ObservedFact::Node(node) => observe_node(seen, node, now),
+        ObservedFact::Triggers(triggers) => seen.host.triggers = triggers,
+        ObservedFact::Leases(leases) => observe_leases(seen, leases, now),
+        ObservedFact::Count(count) => seen.lock.count = Some(count),
+        ObservedFact::Holder(holder) => seen.lock.holder = Some(holder),
+        ObservedFact::GroupSize(size) => seen.lock.group_size = Some(size),
+        ObservedFact::Policies(policies) => seen.policies = policies,
+        ObservedFact::StartGates(gates) => seen.start_gates = Some(gates),
+        ObservedFact::Drain(progress) => observe_drain(seen, progress, now.mono),
+        ObservedFact::Attachments(left) => seen.attachments = Some(left),
+        ObservedFact::Gates(shut) => seen.gates = Some(shut),
+        ObservedFact::CommandEnded(attempt, end) => record_command_end(seen, attempt, end),
+        ObservedFact::CommandNeverBegun(attempt, why) => {
+            record_command_not_begun(seen, attempt, why);
+        }
+        ObservedFact::ObserverError(what, trouble) => observe_error(seen, what, trouble),
     }
 }
 
-/// A Node from the watch; an older one than what an answer has shown already changes nothing.
-fn saw_node(seen: &mut Seen, node: NodeFact, now: Now) {
-    if let (NodeFact::There(new), NodeFact::There(old)) = (&node, &seen.node)
+/// A Node from the watch that is older than the last answer to a write changes nothing.
+fn observe_node(seen: &mut RebootSnapshot, node: OwnNodeState, now: Now) {
+    if let (OwnNodeState::There(new), OwnNodeState::There(old)) = (&node, &seen.node)
         && new.uid == old.uid
-        && older(&new.resource_version, &old.resource_version)
+        && is_older_version(&new.resource_version, &old.resource_version)
     {
         return;
     }
     seen.node = node;
-    if let NodeFact::There(node) = &seen.node {
-        seen.run.saw(node.record.get(), now);
+    if let OwnNodeState::There(node) = &seen.node {
+        seen.run.observe_record(node.record.get(), now);
         seen.run.ready_since = ready_since(node, seen, now.mono);
     }
 }
 
 /// Since when the Node is Ready with this host's boot id. A Ready from before the boot proves
 /// nothing.
-fn ready_since(node: &NodeSeen, seen: &Seen, now: Duration) -> Option<Duration> {
+fn ready_since(node: &ObservedNode, seen: &RebootSnapshot, now: Duration) -> Option<Duration> {
     let this_boot = seen
         .host
         .boot_id
@@ -92,16 +83,16 @@ fn ready_since(node: &NodeSeen, seen: &Seen, now: Duration) -> Option<Duration> 
     (node.ready && this_boot).then(|| seen.run.ready_since.unwrap_or(now))
 }
 
-/// Resource versions of one resource can be compared as numbers (Kubernetes KEP-5504); what is no
-/// number is taken as newer.
-fn older(new: &str, old: &str) -> bool {
+/// Resource versions of one resource can be compared as numbers (Kubernetes KEP-5504). A version
+/// that is no number counts as newer.
+fn is_older_version(new: &str, old: &str) -> bool {
     match (new.parse::<u64>(), old.parse::<u64>()) {
         (Ok(new), Ok(old)) => new < old,
         _ => false,
     }
 }
 
-fn saw_leases(seen: &mut Seen, leases: Vec<LeaseSeen>, now: Now) {
+fn observe_leases(seen: &mut RebootSnapshot, leases: Vec<ObservedLease>, now: Now) {
     let leases = leases.into_iter().map(|lease| {
         let known = seen
             .lock
@@ -109,52 +100,52 @@ fn saw_leases(seen: &mut Seen, leases: Vec<LeaseSeen>, now: Now) {
             .iter()
             .flatten()
             .find(|known| known.uid == lease.uid);
-        lock::seen_again(known, lease, now)
+        lock::merge_observed_lease(known, lease, now)
     });
     seen.lock.leases = Some(leases.collect());
-    locks_changed(seen, now);
+    update_lock_state(seen, now);
 }
 
-/// One Lease as an answer showed it.
-pub fn saw_lease(seen: &mut Seen, lease: LeaseSeen, now: Now) {
+/// Applies one Lease from the answer to a write.
+pub fn observe_lease(seen: &mut RebootSnapshot, lease: ObservedLease, now: Now) {
     let leases = seen.lock.leases.get_or_insert_default();
     match leases.iter_mut().find(|known| known.name == lease.name) {
-        Some(known) => *known = lock::seen_again(Some(known), lease, now),
+        Some(known) => *known = lock::merge_observed_lease(Some(known), lease, now),
         None => leases.push(lease),
     }
-    locks_changed(seen, now);
+    update_lock_state(seen, now);
 }
 
-fn locks_changed(seen: &mut Seen, now: Now) {
+fn update_lock_state(seen: &mut RebootSnapshot, now: Now) {
     let leases = seen.lock.leases.as_deref().unwrap_or_default();
-    let mine = lock::held_by(leases, &seen.run.holder);
-    seen.run.swept |= mine.is_none();
-    seen.lock.won = mine.map(|_| seen.lock.won.unwrap_or(now.mono));
-    // Slots above our own maximum may be free and are of no use to us.
+    let mine = lock::find_held_lease(leases, &seen.run.holder);
+    seen.run.leftover_lock_released |= mine.is_none();
+    seen.lock.won_at = mine.map(|_| seen.lock.won_at.unwrap_or(now.mono));
+    // Slots above our own maximum may be free, but we cannot use them.
     let held = leases.iter().any(|lease| lease.holder.is_some());
     seen.run.waiting_since =
         (mine.is_none() && held).then(|| seen.run.waiting_since.unwrap_or(now.mono));
-    let settled = seen.lock.unsettled.as_ref().is_some_and(|name| {
+    let settled = seen.lock.unsettled_bid.as_ref().is_some_and(|name| {
         leases
             .iter()
             .any(|lease| lease.name == *name && lease.holder.is_some())
     });
     if settled {
-        seen.lock.unsettled = None;
+        seen.lock.unsettled_bid = None;
     }
 }
 
-fn saw_drain(seen: &mut Seen, progress: Progress, now: Duration) {
+fn observe_drain(seen: &mut RebootSnapshot, progress: DrainProgress, now: Duration) {
     let before = seen.drain.as_ref().and_then(|drain| drain.drained_since);
-    let drained_since = progress.drained().then(|| before.unwrap_or(now));
-    seen.drain = Some(DrainSeen {
+    let drained_since = progress.is_drained().then(|| before.unwrap_or(now));
+    seen.drain = Some(ObservedDrain {
         progress,
         drained_since,
     });
 }
 
-fn command_ended(seen: &mut Seen, attempt: u32, end: CommandEnd) {
-    if let CommandSeen::Started {
+fn record_command_end(seen: &mut RebootSnapshot, attempt: u32, end: CommandEnd) {
+    if let RebootCommandState::Started {
         attempt: started,
         ended,
     } = &mut seen.run.command
@@ -165,21 +156,21 @@ fn command_ended(seen: &mut Seen, attempt: u32, end: CommandEnd) {
 }
 
 /// News of an older attempt must not hide that a newer one was started.
-fn command_never_begun(seen: &mut Seen, attempt: u32, why: String) {
-    if let CommandSeen::Started {
+fn record_command_not_begun(seen: &mut RebootSnapshot, attempt: u32, why: String) {
+    if let RebootCommandState::Started {
         attempt: started, ..
     } = &seen.run.command
         && *started == attempt
     {
-        seen.run.command = CommandSeen::FailedToStart { attempt, why };
+        seen.run.command = RebootCommandState::FailedToStart { attempt, why };
     }
 }
 
-/// Each change of it is logged, for the log is all there is where the conditions cannot be written.
-fn saw_trouble(seen: &mut Seen, what: &'static str, trouble: Option<String>) {
+/// Logs each change: if the conditions cannot be written, the log is the only report.
+fn observe_error(seen: &mut RebootSnapshot, what: &'static str, trouble: Option<String>) {
     let before = match &trouble {
-        Some(why) => seen.trouble.insert(what, why.clone()),
-        None => seen.trouble.remove(what),
+        Some(why) => seen.observation_errors.insert(what, why.clone()),
+        None => seen.observation_errors.remove(what),
     };
     match (before, trouble) {
         (Some(before), Some(why)) if before == why => {}
@@ -189,72 +180,76 @@ fn saw_trouble(seen: &mut Seen, what: &'static str, trouble: Option<String>) {
     }
 }
 
-/// A stale fact is worse than none: the next look begins with nothing known.
-pub fn forget(seen: &mut Seen, looks: &[Look], moved: bool) {
-    let has = |wanted: fn(&Look) -> bool| looks.iter().any(wanted);
-    if moved || !has(|look| matches!(look, Look::Locks { .. })) {
+/// Removes facts that no observer updates any more: a stale fact is worse than none.
+pub fn forget_unobserved(seen: &mut RebootSnapshot, looks: &[RebootObserve], moved: bool) {
+    let has = |wanted: fn(&RebootObserve) -> bool| looks.iter().any(wanted);
+    if moved || !has(|look| matches!(look, RebootObserve::Locks { .. })) {
         seen.lock.leases = None;
         seen.lock.count = None;
         seen.lock.holder = None;
-        seen.lock.won = None;
+        seen.lock.won_at = None;
         seen.run.waiting_since = None;
     }
-    if !has(|look| matches!(look, Look::Drain { .. })) {
+    if !has(|look| matches!(look, RebootObserve::Drain { .. })) {
         seen.drain = None;
     }
-    if !has(|look| matches!(look, Look::StartGates { .. })) {
+    if !has(|look| matches!(look, RebootObserve::StartGates { .. })) {
         seen.start_gates = None;
     }
-    if !has(|look| matches!(look, Look::Attachments { .. })) {
+    if !has(|look| matches!(look, RebootObserve::Attachments { .. })) {
         seen.attachments = None;
     }
-    if !has(|look| matches!(look, Look::Gates { .. })) {
+    if !has(|look| matches!(look, RebootObserve::Gates { .. })) {
         seen.gates = None;
     }
     if moved || looks.is_empty() {
         seen.lock.group_size = None;
-        seen.trouble.clear();
+        seen.observation_errors.clear();
     }
 }
 
-/// What a process knows that has seen nothing yet.
-pub fn first_sight(run: &RunId, holder: HolderId, boot_id: Result<BootId, String>) -> Seen {
-    Seen {
-        node: NodeFact::NotYet,
-        host: HostSeen {
+/// The snapshot of a process that has not read anything yet.
+pub fn initial_snapshot(
+    run: &RunId,
+    holder: HolderId,
+    boot_id: Result<BootId, String>,
+) -> RebootSnapshot {
+    RebootSnapshot {
+        node: OwnNodeState::NotYet,
+        host: ObservedOwnHost {
             boot_id,
             triggers: Vec::new(),
         },
-        policies: Policies::NotYet,
-        lock: LockSeen::default(),
+        policies: ClusterPolicies::NotYetRead,
+        lock: ObservedLock::default(),
         start_gates: None,
         drain: None,
         attachments: None,
         gates: None,
-        trouble: std::collections::BTreeMap::new(),
-        run: RunSeen {
+        observation_errors: std::collections::BTreeMap::new(),
+        run: RunMemory {
             id: run.clone(),
             holder,
-            jitter: jitter::nth(seed_of(run), 0),
-            owned: None,
+            jitter: jitter::nth_fraction(jitter_seed_of(run), 0),
+            owned_since: None,
             phase: None,
             permit: None,
             adopted_attempt: None,
-            command: CommandSeen::None,
+            command: RebootCommandState::None,
             ready_since: None,
             bid_after: None,
-            swept: false,
+            leftover_lock_released: false,
             refused: false,
-            leave_since: None,
-            held_back: HeldBack::default(),
+            permission_since: None,
+            held_back: HeldBackTime::default(),
             waiting_since: None,
-            may_not_break: false,
-            unanswered: None,
+            break_forbidden: false,
+            unanswered_patch_version: None,
         },
     }
 }
 
-/// What spreads this run's waits: its id is random.
-pub(super) fn seed_of(run: &RunId) -> u64 {
+/// Each run has another seed, because its id is random.
+pub(super) fn jitter_seed_of(run: &RunId) -> u64 {
     jitter::seed_of(run.as_str())
 }

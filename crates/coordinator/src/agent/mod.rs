@@ -1,136 +1,129 @@
-//! The coordinator's loop: observe → decide → do the first batch → say it → sleep until the wake-up
-//! or a change.
+//! Runs the coordinator's loop: observe → decide → perform the first batch of actions → report →
+//! sleep until the wake-up time or a change.
 //!
-//! **May touch:** the API server through [`dogwatch_k8s`], the host through [`Hands`].
-//! **Promises:** it acts only on [`dogwatch_core::reboot::decide`]; killed at any moment it finds
-//! its way from the record on the Node; it never ends after the reboot command was started, unless
-//! it is told to.
+//! **May touch:** the API server through [`dogwatch_k8s`], the host through [`HostOps`].
+//! **Promises:** it acts only on [`dogwatch_core::reboot::decide`]; killed at any moment, its next
+//! run continues from the record on the Node; after it has started the reboot command, it ends only
+//! when it is told to stop.
 
-mod act;
+mod actions;
 pub mod facts;
-mod hands;
-mod looks;
-mod say;
+mod host_ops;
+mod observers;
+mod reporting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dogwatch_core::decision::{Because, Event};
+use dogwatch_core::decision::{DecisionCause, DecisionEvent};
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{GroupName, NodeName, RunId};
-use dogwatch_core::reboot::{self, CommandSeen, Config, Decision, LastReboot, NodeFact, Seen};
+use dogwatch_core::reboot::{
+    self, LastReboot, OwnNodeState, RebootCommandState, RebootConfig, RebootDecision,
+    RebootSnapshot,
+};
 use dogwatch_k8s::lock::LockClient;
 use dogwatch_k8s::node::{self, EventWriter};
 use dogwatch_k8s::policy;
-use dogwatch_k8s::watch::Event as WatchEvent;
+use dogwatch_k8s::watch::ObjectEvent as WatchEvent;
 use dogwatch_process::jitter;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use self::act::{ACTING, Done};
-use self::facts::{Fact, first_sight, seed_of};
-pub use self::hands::{Hands, NotStarted, RebootEnd};
-use self::looks::{Eyes, Observers, Running};
-use crate::clock::Clock;
-use crate::health::Heart;
-pub use dogwatch_prometheus::{CannotAsk, Gatekeeper};
+use self::actions::{ACTING_ERROR_KEY, ActionOutcome};
+use self::facts::{ObservedFact, initial_snapshot, jitter_seed_of};
+pub use self::host_ops::{HostOps, RebootEnd, RebootNotStarted};
+use self::observers::{ObserverContext, ObserverSet, ObserverTask};
+use crate::clock::ProcessClock;
+use crate::health::LoopHeartbeat;
+pub use dogwatch_prometheus::{GateChecker, NoGateChecker};
 
-/// The pause after a failed action: at first, and at the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// First and longest pause after a failed action.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// What one coordinator is made from.
-pub struct Setup {
-    /// The API server.
+pub struct CoordinatorSetup {
     pub client: dogwatch_k8s::Client,
-    /// The same, asked by whoever may write this Node and evict its pods.
+    /// The API client with the rights to write this Node and to evict its pods.
     pub node_client: dogwatch_k8s::Client,
-    /// The node it serves.
     pub node: NodeName,
-    /// Where the Leases are.
+    /// The namespace of the Leases.
     pub namespace: String,
-    /// What it was told.
-    pub config: Config,
+    /// From the flags.
+    pub config: RebootConfig,
     /// This run's id: `coordinator/…`, never used before.
     pub run: RunId,
-    /// The time.
-    pub clock: Clock,
-    /// The host.
-    pub hands: Box<dyn Hands>,
-    /// Asks gates that are neither host nor API server.
-    pub gatekeeper: Arc<dyn Gatekeeper>,
-    /// Told what happens: metrics, a timeline.
-    pub watcher: Arc<dyn Watcher>,
-    /// Shows that the loop is not stuck.
-    pub heart: Heart,
+    pub clock: ProcessClock,
+    pub host_ops: Box<dyn HostOps>,
+    /// Checks the gates that need neither host nor API server.
+    pub gatekeeper: Arc<dyn GateChecker>,
+    /// Receives each decision, for metrics or a timeline.
+    pub decision_sink: Arc<dyn DecisionSink>,
+    pub heart: LoopHeartbeat,
 }
 
-/// Who is told what the loop does.
-pub trait Watcher: Send + Sync {
-    /// This was decided, from this.
-    fn decided(&self, seen: &Seen, decision: &Decision);
+pub trait DecisionSink: Send + Sync {
+    /// Called after each decision, with the snapshot it was made from.
+    fn on_decision(&self, seen: &RebootSnapshot, decision: &RebootDecision);
 
-    /// A call to the API server failed.
-    fn api_failed(&self, _error: &dogwatch_k8s::Error) {}
+    /// Called after a failed call to the API server.
+    fn on_api_error(&self, _error: &dogwatch_k8s::Error) {}
 
-    /// A planned reboot has ended.
-    fn finished(&self, _last: &LastReboot) {}
+    /// Called when a planned reboot has ended.
+    fn on_reboot_finished(&self, _last: &LastReboot) {}
 }
 
-/// Why the loop ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exit {
+pub enum CoordinatorExit {
     /// It was told to stop.
     Stopped,
     /// A newer run of the same node's coordinator took over.
     Superseded {
-        /// Which.
+        /// Id of the newer run.
         by: String,
     },
 }
 
-/// One node's coordinator.
-pub struct Agent {
+pub struct CoordinatorAgent {
     client: dogwatch_k8s::Client,
     node_client: dogwatch_k8s::Client,
     name: String,
-    config: Config,
-    clock: Clock,
-    hands: Box<dyn Hands>,
+    config: RebootConfig,
+    clock: ProcessClock,
+    host_ops: Box<dyn HostOps>,
     locks: LockClient,
-    eyes: Eyes,
-    observers: Observers,
+    observer_context: ObserverContext,
+    observers: ObserverSet,
     events: EventWriter,
-    facts: UnboundedSender<Fact>,
-    incoming: UnboundedReceiver<Fact>,
-    seen: Seen,
-    said: Option<Because>,
-    unsaid: Vec<Event>,
-    say_at: Option<Duration>,
-    say_pause: Duration,
-    watcher: Arc<dyn Watcher>,
-    heart: Heart,
+    facts: UnboundedSender<ObservedFact>,
+    incoming: UnboundedReceiver<ObservedFact>,
+    seen: RebootSnapshot,
+    last_cause: Option<DecisionCause>,
+    pending_events: Vec<DecisionEvent>,
+    report_at: Option<Duration>,
+    report_pause: Duration,
+    decision_sink: Arc<dyn DecisionSink>,
+    heart: LoopHeartbeat,
     draws: u64,
 }
 
-impl Agent {
-    /// A coordinator that has seen nothing yet.
-    pub fn new(mut setup: Setup) -> Self {
-        let holder = HolderId::node(&setup.node);
+impl CoordinatorAgent {
+    pub fn new(mut setup: CoordinatorSetup) -> Self {
+        let holder = HolderId::for_node(&setup.node);
         let (facts, incoming) = unbounded_channel();
         let locks = LockClient::new(setup.client.clone(), &setup.namespace, holder.clone());
-        let eyes = Eyes {
+        let eyes = ObserverContext {
             locks: locks.clone(),
             client: setup.client.clone(),
             node_client: setup.node_client.clone(),
             node: setup.node.to_string(),
             clock: setup.clock.clone(),
             facts: facts.clone(),
-            jitter_seed: seed_of(&setup.run),
+            jitter_seed: jitter_seed_of(&setup.run),
             gatekeeper: setup.gatekeeper,
         };
-        let seen = first_sight(&setup.run, holder, setup.hands.boot_id());
+        let seen = initial_snapshot(&setup.run, holder, setup.host_ops.read_boot_id());
         Self {
             events: EventWriter::new(setup.client.clone(), setup.node.as_str()),
             name: setup.node.to_string(),
@@ -138,154 +131,164 @@ impl Agent {
             node_client: setup.node_client,
             config: setup.config,
             clock: setup.clock,
-            hands: setup.hands,
+            host_ops: setup.host_ops,
             locks,
-            eyes,
-            observers: Observers::default(),
+            observer_context: eyes,
+            observers: ObserverSet::default(),
             facts,
             incoming,
             seen,
-            said: None,
-            unsaid: Vec::new(),
-            say_at: None,
-            say_pause: FIRST_PAUSE,
-            watcher: setup.watcher,
+            last_cause: None,
+            pending_events: Vec::new(),
+            report_at: None,
+            report_pause: FIRST_RETRY_PAUSE,
+            decision_sink: setup.decision_sink,
             heart: setup.heart,
             draws: 0,
         }
     }
 
-    /// Runs until it is told to stop, or a newer run takes over.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Exit {
+    /// Runs until `stop` completes or a newer run takes over.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> CoordinatorExit {
         let mut stop = std::pin::pin!(stop);
         let watching = watch_node(self.client.clone(), self.name.clone(), self.facts.clone());
-        let _watching = Running::spawn(watching);
-        let policies = watch_policies(self.eyes.clone());
-        let _watching_policies = Running::spawn(policies);
-        let _listening = Running::spawn(listen(self.hands.triggers(), self.facts.clone()));
+        let _watching = ObserverTask::spawn(watching);
+        let policies = watch_policies(self.observer_context.clone());
+        let _watching_policies = ObserverTask::spawn(policies);
+        let _listening = ObserverTask::spawn(forward_triggers(
+            self.host_ops.watch_triggers(),
+            self.facts.clone(),
+        ));
         let exit = tokio::select! {
             biased;
-            () = &mut stop => Exit::Stopped,
-            exit = self.forever() => exit,
+            () = &mut stop => CoordinatorExit::Stopped,
+            exit = self.run_loop() => exit,
         };
-        if matches!(exit, Exit::Superseded { .. }) && self.seen.run.command != CommandSeen::None {
-            // Ending would start us again; the newer run is not disturbed by waiting.
+        if matches!(exit, CoordinatorExit::Superseded { .. })
+            && self.seen.run.command != RebootCommandState::None
+        {
+            // If the process ended now, it would be restarted; waiting does not disturb the newer
+            // run.
             stop.await;
-            return Exit::Stopped;
+            return CoordinatorExit::Stopped;
         }
         exit
     }
 
-    async fn forever(&mut self) -> Exit {
-        let mut pause = FIRST_PAUSE;
+    async fn run_loop(&mut self) -> CoordinatorExit {
+        let mut pause = FIRST_RETRY_PAUSE;
         loop {
-            self.heart.working("deciding and acting");
-            self.take_all();
+            self.heart.mark_working("deciding and acting");
+            self.apply_pending_facts();
             let decision = self.decide();
-            let reason = decision.because.reason;
-            self.seen.run.decided(reason, self.clock.now());
-            self.announce(&decision);
-            self.observers
-                .ensure(&decision.looks, &self.eyes, &mut self.seen);
-            match self.step(&decision).await {
-                Step::Again => pause = FIRST_PAUSE,
-                Step::Wait => {
-                    pause = FIRST_PAUSE;
-                    self.wait(&decision).await;
+            let reason = decision.cause.reason;
+            self.seen.run.record_decision(reason, self.clock.now());
+            self.queue_report(&decision);
+            self.observers.ensure_observers(
+                &decision.observe,
+                &self.observer_context,
+                &mut self.seen,
+            );
+            match self.perform_decision(&decision).await {
+                LoopStep::Again => pause = FIRST_RETRY_PAUSE,
+                LoopStep::Wait => {
+                    pause = FIRST_RETRY_PAUSE;
+                    self.wait_for_change(&decision).await;
                 }
-                Step::Pause => {
-                    self.pause(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                LoopStep::Pause => {
+                    self.pause_after_failure(pause).await;
+                    pause = (pause * 2).min(LONGEST_RETRY_PAUSE);
                 }
-                Step::Exit(exit) => return exit,
+                LoopStep::Exit(exit) => return exit,
             }
         }
     }
 
-    /// Performs the decision's actions; with nothing to do, says what is to be said.
-    async fn step(&mut self, decision: &Decision) -> Step {
+    /// Performs the decision's actions; if there are none, writes the report.
+    async fn perform_decision(&mut self, decision: &RebootDecision) -> LoopStep {
         for action in &decision.actions {
-            match self.perform(action).await {
-                Done::Changed => {
-                    self.seen.trouble.remove(ACTING);
+            match self.perform_action(action).await {
+                ActionOutcome::Changed => {
+                    self.seen.observation_errors.remove(ACTING_ERROR_KEY);
                 }
-                Done::Failed => return Step::Pause,
-                Done::Refused => {
+                ActionOutcome::Failed => return LoopStep::Pause,
+                ActionOutcome::Refused => {
                     self.report_refusal().await;
-                    return Step::Pause;
+                    return LoopStep::Pause;
                 }
-                Done::Exit(exit) => return Step::Exit(exit),
+                ActionOutcome::Exit(exit) => return LoopStep::Exit(exit),
             }
         }
         if !decision.actions.is_empty() {
-            return Step::Again;
+            return LoopStep::Again;
         }
-        if !self.time_to_say(decision) {
-            return Step::Wait;
+        if !self.is_report_due(decision) {
+            return LoopStep::Wait;
         }
-        match self.report(decision).await {
+        match self.write_report(decision).await {
             Ok(()) => {
-                self.say_pause = FIRST_PAUSE;
-                Step::Again
+                self.report_pause = FIRST_RETRY_PAUSE;
+                LoopStep::Again
             }
             Err(error) => {
-                tracing::warn!(error = error.in_words(), "failed to report");
-                // What cannot be said must not hold up what can be done.
-                self.say_at = Some(self.clock.now().mono + self.say_pause);
-                self.say_pause = (self.say_pause * 2).min(LONGEST_PAUSE);
-                Step::Wait
+                tracing::warn!(error = error.error_chain(), "failed to report");
+                // A failed report must not delay actions.
+                self.report_at = Some(self.clock.now().mono + self.report_pause);
+                self.report_pause = (self.report_pause * 2).min(LONGEST_RETRY_PAUSE);
+                LoopStep::Wait
             }
         }
     }
 
-    fn decide(&self) -> Decision {
+    fn decide(&self) -> RebootDecision {
         reboot::decide(&self.seen, &self.config, self.clock.now())
     }
 
-    fn show(&self, decision: &Decision) {
-        self.watcher.decided(&self.seen, decision);
+    fn publish_decision(&self, decision: &RebootDecision) {
+        self.decision_sink.on_decision(&self.seen, decision);
     }
 
-    fn group(&self) -> GroupName {
+    fn lock_group(&self) -> GroupName {
         reboot::lock_group(&self.seen).unwrap_or_else(GroupName::default_group)
     }
 
-    fn take_all(&mut self) {
+    fn apply_pending_facts(&mut self) {
         while let Ok(fact) = self.incoming.try_recv() {
-            facts::apply(&mut self.seen, fact, self.clock.now());
+            facts::apply_fact(&mut self.seen, fact, self.clock.now());
         }
-        self.draw();
+        self.redraw_jitter();
     }
 
-    /// A new number for each wait for the lock.
-    fn draw(&mut self) {
+    /// Draws a new number for each wait for the lock.
+    fn redraw_jitter(&mut self) {
         if self.seen.run.waiting_since.is_none() {
             self.draws += 1;
-            self.seen.run.jitter = jitter::nth(self.eyes.jitter_seed, self.draws);
+            self.seen.run.jitter =
+                jitter::nth_fraction(self.observer_context.jitter_seed, self.draws);
         }
     }
 
-    /// Sleeps until something changes or the decision's wake-up.
-    async fn wait(&mut self, decision: &Decision) {
+    /// Sleeps until a fact arrives or the decision's wake-up time.
+    async fn wait_for_change(&mut self, decision: &RebootDecision) {
         let clock = self.clock.clone();
         let at_most = decision
             .wake
             .as_ref()
             .map(|wake| wake.at.saturating_sub(clock.now().mono));
-        self.heart.sleeping(at_most);
+        self.heart.mark_sleeping(at_most);
         let wake = decision.wake.as_ref().map(|wake| wake.at);
-        let until = [wake, self.say_at].into_iter().flatten().min();
+        let until = [wake, self.report_at].into_iter().flatten().min();
         let wake = clock.wake_at(until);
         tokio::select! {
             biased;
-            Some(fact) = self.incoming.recv() => facts::apply(&mut self.seen, fact, self.clock.now()),
+            Some(fact) = self.incoming.recv() => facts::apply_fact(&mut self.seen, fact, self.clock.now()),
             () = wake => {}
         }
     }
 
-    /// After a failure: facts are taken in, but nothing is tried before the pause is over.
-    async fn pause(&mut self, pause: Duration) {
-        self.heart.sleeping(Some(pause));
+    /// Pauses after a failure: facts are applied, but nothing is tried before the pause is over.
+    async fn pause_after_failure(&mut self, pause: Duration) {
+        self.heart.mark_sleeping(Some(pause));
         let until = self.clock.now().mono + pause;
         let over = self.clock.clone();
         let mut over = std::pin::pin!(over.sleep_until(until));
@@ -293,69 +296,70 @@ impl Agent {
             tokio::select! {
                 biased;
                 () = &mut over => return,
-                Some(fact) = self.incoming.recv() => facts::apply(&mut self.seen, fact, self.clock.now()),
+                Some(fact) = self.incoming.recv() => facts::apply_fact(&mut self.seen, fact, self.clock.now()),
             }
         }
     }
 }
 
-/// What follows a batch of actions.
-enum Step {
-    /// Decide again at once: something is different.
+enum LoopStep {
+    /// The snapshot changed: decide again at once.
     Again,
-    /// Nothing to do.
     Wait,
-    /// Something failed.
     Pause,
-    /// The loop ends.
-    Exit(Exit),
+    Exit(CoordinatorExit),
 }
 
-/// The one watch of an idle coordinator. It ends when nobody listens any more.
-async fn watch_node(client: dogwatch_k8s::Client, name: String, facts: UnboundedSender<Fact>) {
+/// The only standing watch of an idle coordinator, besides that of policies. Ends when the receiver
+/// is dropped.
+async fn watch_node(
+    client: dogwatch_k8s::Client,
+    name: String,
+    facts: UnboundedSender<ObservedFact>,
+) {
     let mut events = std::pin::pin!(node::watch_node(client, &name));
     while let Some(event) = events.next().await {
         let fact = match event {
             WatchEvent::Restarted(nodes) => match nodes.first() {
-                Some(node) => there(node),
-                None => Some(NodeFact::Gone),
+                Some(node) => node_fact_of(node),
+                None => Some(OwnNodeState::Gone),
             },
-            WatchEvent::Applied(node) => there(&node),
-            WatchEvent::Deleted(_) => Some(NodeFact::Gone),
-            WatchEvent::Trouble(error) => {
+            WatchEvent::Applied(node) => node_fact_of(&node),
+            WatchEvent::Deleted(_) => Some(OwnNodeState::Gone),
+            WatchEvent::Failed(error) => {
                 tracing::warn!(
-                    error = error.in_words(),
+                    error = error.error_chain(),
                     "cannot watch the Node; trying again"
                 );
                 None
             }
         };
         if let Some(node) = fact
-            && facts.send(Fact::Node(node)).is_err()
+            && facts.send(ObservedFact::Node(node)).is_err()
         {
             return;
         }
     }
 }
 
-/// The other standing watch, where the kind is installed.
-async fn watch_policies(eyes: Eyes) {
+/// Runs as a watch only if the kind is installed.
+async fn watch_policies(eyes: ObserverContext) {
     let draws = AtomicU64::new(0);
     let seed = eyes.jitter_seed;
-    let jitter = move || jitter::nth(seed, draws.fetch_add(1, Ordering::Relaxed));
+    let jitter = move || jitter::nth_fraction(seed, draws.fetch_add(1, Ordering::Relaxed));
     let mut seen = std::pin::pin!(policy::watch_policies(eyes.client.clone(), jitter));
     while let Some(seen) = seen.next().await {
-        let trouble = Fact::Trouble("watching the RebootPolicies", seen.trouble);
-        let told = [trouble, Fact::Policies(seen.policies)];
+        let trouble = ObservedFact::ObserverError("watching the RebootPolicies", seen.error);
+        let told = [trouble, ObservedFact::Policies(seen.policies)];
         if told.into_iter().any(|fact| eyes.facts.send(fact).is_err()) {
             return;
         }
     }
 }
 
-fn there(node: &node::Node) -> Option<NodeFact> {
-    match node::node_seen(node) {
-        Ok(seen) => Some(NodeFact::There(Box::new(seen))),
+fn node_fact_of(node: &node::Node) -> Option<OwnNodeState> {
+    match node::observed_node(node) {
+        Ok(seen) => Some(OwnNodeState::There(Box::new(seen))),
         Err(error) => {
             tracing::warn!(%error, "the API server shows a Node that cannot be read");
             None
@@ -363,12 +367,12 @@ fn there(node: &node::Node) -> Option<NodeFact> {
     }
 }
 
-async fn listen(
-    mut triggers: futures::stream::BoxStream<'static, Vec<reboot::TriggerSeen>>,
-    facts: UnboundedSender<Fact>,
+async fn forward_triggers(
+    mut triggers: futures::stream::BoxStream<'static, Vec<reboot::ObservedTrigger>>,
+    facts: UnboundedSender<ObservedFact>,
 ) {
     while let Some(triggers) = triggers.next().await {
-        if facts.send(Fact::Triggers(triggers)).is_err() {
+        if facts.send(ObservedFact::Triggers(triggers)).is_err() {
             return;
         }
     }

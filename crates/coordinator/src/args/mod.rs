@@ -2,8 +2,8 @@
 //!
 //! **For:** [`Args`], every flag and its `DOGWATCH_…` variable, as checked values.
 //! **May touch:** the command line and the environment.
-//! **Promises:** what is wrong is refused here, before anything is touched, naming the flag and
-//! what to write instead; [`Args::parse`] then ends the process with code 2.
+//! **Promises:** a wrong value is refused here, before anything else happens, with the flag's name
+//! and what to write instead; [`Args::parse`] then ends the process with code 2.
 
 mod prometheus;
 mod values;
@@ -12,34 +12,38 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use dogwatch_core::limit::Limit;
+use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::OnTimeout;
-pub use dogwatch_process::listen::Listen;
+use dogwatch_core::reboot::DrainTimeoutAction;
+pub use dogwatch_process::listen::ListenAddress;
 
 pub use self::prometheus::PrometheusArgs;
-pub use self::values::Words;
-use self::values::{absolute, duration, limit, namespace, node_name, positive, words};
+pub use self::values::ShellWords;
+use self::values::{
+    parse_absolute_path, parse_duration, parse_limit, parse_namespace, parse_node_name,
+    parse_positive_duration, parse_shell_words,
+};
 use crate::host::kubelet::KubeletFiles;
-use crate::host::reboot::{Method, PID_1, Reboot};
+use crate::host::reboot::{HostRebootMethod, HostRebooter, PID_1};
 use crate::host::sentinel_command::SentinelCommand;
-use crate::log::Format;
+use crate::log::LogFormat;
 
-/// Takes this node out of service safely, reboots it and brings it back.
+/// Drain and reboot this node safely, and return it to service
 ///
-/// The cluster is chosen as kubectl chooses it: KUBECONFIG, else ~/.kube/config, else the pod's service account.
+/// Finds the cluster as kubectl does: KUBECONFIG, else ~/.kube/config, else the pod's service
+/// account.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "dogwatch-coordinator", version)]
 pub struct Args {
-    /// The Node that this coordinator looks after
-    #[arg(long, env = "DOGWATCH_NODE_NAME", value_name = "NAME", value_parser = node_name)]
+    /// The Node that this coordinator manages
+    #[arg(long, env = "DOGWATCH_NODE_NAME", value_name = "NAME", value_parser = parse_node_name)]
     pub node_name: NodeName,
 
-    /// Dogwatch's namespace, where its Leases are
-    #[arg(long, env = "DOGWATCH_NAMESPACE", value_name = "NAME", default_value = "dogwatch", value_parser = namespace)]
+    /// The namespace of Dogwatch and its Leases
+    #[arg(long, env = "DOGWATCH_NAMESPACE", value_name = "NAME", default_value = "dogwatch", value_parser = parse_namespace)]
     pub namespace: String,
 
-    /// Who writes this Node and evicts its pods
+    /// The identity that writes this Node and evicts its pods
     #[arg(
         long,
         env = "DOGWATCH_IDENTITY",
@@ -47,37 +51,38 @@ pub struct Args {
         default_value = "service-account",
         value_enum
     )]
-    pub identity: Identity,
+    pub identity: WriterIdentity,
 
-    /// The kubelet's own client certificate, below --host-root, for --identity=kubelet; read again for each request
-    #[arg(long, env = "DOGWATCH_KUBELET_CERTIFICATE", value_name = "PATH", default_value = "/var/lib/kubelet/pki/kubelet-client-current.pem", value_parser = absolute)]
+    /// The kubelet's own client certificate, below --host-root, for --identity=kubelet; read for
+    /// each request
+    #[arg(long, env = "DOGWATCH_KUBELET_CERTIFICATE", value_name = "PATH", default_value = "/var/lib/kubelet/pki/kubelet-client-current.pem", value_parser = parse_absolute_path)]
     pub kubelet_certificate: PathBuf,
 
-    /// The key of that certificate, below --host-root, where it is in a file of its own
-    #[arg(long, env = "DOGWATCH_KUBELET_KEY", value_name = "PATH", value_parser = absolute)]
+    /// The key of that certificate, below --host-root, if it is in a file of its own
+    #[arg(long, env = "DOGWATCH_KUBELET_KEY", value_name = "PATH", value_parser = parse_absolute_path)]
     pub kubelet_key: Option<PathBuf>,
 
-    /// How many nodes of a group may be out of service at once
-    #[arg(long, env = "DOGWATCH_MAX_UNAVAILABLE", value_name = "N|N%", default_value = "1", value_parser = limit)]
-    pub max_unavailable: Limit,
+    /// How many nodes of a group may be unavailable at once
+    #[arg(long, env = "DOGWATCH_MAX_UNAVAILABLE", value_name = "N|N%", default_value = "1", value_parser = parse_limit)]
+    pub max_unavailable: UnavailabilityLimit,
 
-    /// A file that asks for a reboot by being there; repeatable, or separated by commas
-    #[arg(long, env = "DOGWATCH_SENTINEL", value_name = "PATH", default_value = "/run/reboot-needed", value_delimiter = ',', value_parser = absolute)]
+    /// A file whose presence requests a reboot; repeatable, or separated by commas
+    #[arg(long, env = "DOGWATCH_SENTINEL", value_name = "PATH", default_value = "/run/reboot-needed", value_delimiter = ',', value_parser = parse_absolute_path)]
     pub sentinel: Vec<PathBuf>,
 
-    /// A command that exits with 0 when a reboot is needed, with 1 when it is not
-    #[arg(long, env = "DOGWATCH_SENTINEL_COMMAND", value_name = "COMMAND", value_parser = words)]
-    pub sentinel_command: Option<Words>,
+    /// A command that exits with 0 if a reboot is needed, and with 1 if not
+    #[arg(long, env = "DOGWATCH_SENTINEL_COMMAND", value_name = "COMMAND", value_parser = parse_shell_words)]
+    pub sentinel_command: Option<ShellWords>,
 
     /// How often the sentinel command is run
-    #[arg(long, env = "DOGWATCH_SENTINEL_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = positive)]
+    #[arg(long, env = "DOGWATCH_SENTINEL_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = parse_positive_duration)]
     pub sentinel_interval: Duration,
 
     /// How long the sentinel command may take
-    #[arg(long, env = "DOGWATCH_SENTINEL_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = positive)]
+    #[arg(long, env = "DOGWATCH_SENTINEL_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = parse_positive_duration)]
     pub sentinel_timeout: Duration,
 
-    /// How the host is rebooted
+    /// How to reboot the host
     #[arg(
         long,
         env = "DOGWATCH_REBOOT_METHOD",
@@ -87,23 +92,25 @@ pub struct Args {
     )]
     pub reboot_method: RebootMethod,
 
-    /// The command of the method "command": split into words as a shell would split it, run without a shell
-    #[arg(long, env = "DOGWATCH_REBOOT_COMMAND", value_name = "COMMAND", default_value = "systemctl reboot", value_parser = words)]
-    pub reboot_command: Words,
+    /// The command of method "command"; split into words as a shell would split it, run without a
+    /// shell
+    #[arg(long, env = "DOGWATCH_REBOOT_COMMAND", value_name = "COMMAND", default_value = "systemctl reboot", value_parser = parse_shell_words)]
+    pub reboot_command: ShellWords,
 
-    /// Where the kernel's boot id is read
-    #[arg(long, env = "DOGWATCH_BOOT_ID_FILE", value_name = "PATH", default_value = "/proc/sys/kernel/random/boot_id", value_parser = absolute)]
+    /// The file with the kernel's boot id
+    #[arg(long, env = "DOGWATCH_BOOT_ID_FILE", value_name = "PATH", default_value = "/proc/sys/kernel/random/boot_id", value_parser = parse_absolute_path)]
     pub boot_id_file: PathBuf,
 
     /// Where the host's root is mounted; sentinels are looked up below it
-    #[arg(long, env = "DOGWATCH_HOST_ROOT", value_name = "PATH", default_value = "/", value_parser = absolute)]
+    #[arg(long, env = "DOGWATCH_HOST_ROOT", value_name = "PATH", default_value = "/", value_parser = parse_absolute_path)]
     pub host_root: PathBuf,
 
     /// How long a drain may take
-    #[arg(long, env = "DOGWATCH_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "1h", value_parser = positive)]
+    #[arg(long, env = "DOGWATCH_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "1h", value_parser = parse_positive_duration)]
     pub drain_timeout: Duration,
 
-    /// What happens then: give up and queue again, delete the rest, or reboot anyway
+    /// What to do after --drain-timeout: undo the drain and queue again, delete the remaining pods,
+    /// or reboot anyway
     #[arg(
         long,
         env = "DOGWATCH_ON_DRAIN_TIMEOUT",
@@ -113,12 +120,12 @@ pub struct Args {
     )]
     pub on_drain_timeout: OnDrainTimeout,
 
-    /// How long the volumes of the drained pods may take to detach; then the reboot goes on
-    #[arg(long, env = "DOGWATCH_VOLUME_DETACH_TIMEOUT", value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    /// How long the volumes of the drained pods may take to detach; after that the reboot continues
+    #[arg(long, env = "DOGWATCH_VOLUME_DETACH_TIMEOUT", value_name = "DURATION", default_value = "2m", value_parser = parse_duration)]
     pub volume_detach_timeout: Duration,
 
-    /// How long after the reboot command a new boot is waited for
-    #[arg(long, env = "DOGWATCH_REBOOT_TIMEOUT", value_name = "DURATION", default_value = "30m", value_parser = positive)]
+    /// How long to wait for a new boot after the reboot command
+    #[arg(long, env = "DOGWATCH_REBOOT_TIMEOUT", value_name = "DURATION", default_value = "30m", value_parser = parse_positive_duration)]
     pub reboot_timeout: Duration,
 
     /// How often the reboot command is run at most
@@ -126,33 +133,35 @@ pub struct Args {
     pub reboot_attempts: u32,
 
     /// How long the Node must be Ready after the boot before it is uncordoned
-    #[arg(long, env = "DOGWATCH_SETTLE", value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, env = "DOGWATCH_SETTLE", value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub settle: Duration,
 
-    /// What gates of policies need to ask a Prometheus
+    /// Access to the Prometheus servers of the policies' gates
     #[command(flatten)]
     pub prometheus: PrometheusArgs,
 
-    /// Where /metrics, /healthz and /readyz are served; port 0 is any, "off" is nowhere
+    /// The address of /metrics, /healthz and /readyz; port 0 is any free port, "off" disables the
+    /// listener
     #[arg(
         long,
         env = "DOGWATCH_LISTEN",
         value_name = "HOST:PORT",
         default_value = ":9420"
     )]
-    pub listen: Listen,
+    pub listen: ListenAddress,
 
-    /// Where /healthz and /readyz are served to the kubelet, beside --listen, so that nobody who reaches the
-    /// metrics can keep it from its answer; port 0 is any, "off" is nowhere
+    /// The address of /healthz and /readyz for the kubelet; separate from --listen, so that clients
+    /// of the metrics cannot block the kubelet's probes; port 0 is any free port, "off" disables
+    /// the listener
     #[arg(
         long,
         env = "DOGWATCH_PROBE_LISTEN",
         value_name = "HOST:PORT",
         default_value = ":9421"
     )]
-    pub probe_listen: Listen,
+    pub probe_listen: ListenAddress,
 
-    /// How the log is written
+    /// The format of the log
     #[arg(
         long,
         env = "DOGWATCH_LOG_FORMAT",
@@ -160,66 +169,64 @@ pub struct Args {
         default_value = "text",
         value_enum
     )]
-    pub log_format: Format,
+    pub log_format: LogFormat,
 }
 
-/// `--identity`.
+/// Values of `--identity`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Identity {
+pub enum WriterIdentity {
     /// The coordinator's ServiceAccount, which may evict every pod of the cluster
     ServiceAccount,
     /// The kubelet of this node, which the API server limits to this node (NodeRestriction)
     Kubelet,
 }
 
-/// `--reboot-method`.
+/// Values of `--reboot-method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RebootMethod {
-    /// Runs --reboot-command
+    /// Run --reboot-command
     Command,
-    /// Asks systemd-logind over D-Bus
+    /// Call systemd-logind over D-Bus
     Logind,
-    /// Sends SIGRTMIN+5 to PID 1, which is systemd's signal for it
+    /// Send SIGRTMIN+5, systemd's signal for a reboot, to PID 1
     Signal,
 }
 
-/// `--on-drain-timeout`.
+/// Values of `--on-drain-timeout`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnDrainTimeout {
-    /// Uncordons, gives the lock back and queues again later
+    /// Undo the drain, release the lock and queue again later
     Abort,
-    /// Deletes the pods that are left, with their grace
+    /// Delete the remaining pods with their grace period
     Delete,
-    /// Reboots anyway
+    /// Reboot anyway
     Force,
 }
 
-impl From<OnDrainTimeout> for OnTimeout {
+impl From<OnDrainTimeout> for DrainTimeoutAction {
     fn from(what: OnDrainTimeout) -> Self {
         match what {
-            OnDrainTimeout::Abort => OnTimeout::Abort,
-            OnDrainTimeout::Delete => OnTimeout::Delete,
-            OnDrainTimeout::Force => OnTimeout::Force,
+            OnDrainTimeout::Abort => DrainTimeoutAction::Abort,
+            OnDrainTimeout::Delete => DrainTimeoutAction::Delete,
+            OnDrainTimeout::Force => DrainTimeoutAction::Force,
         }
     }
 }
 
 impl Args {
-    /// How to reboot this host.
-    pub fn reboot(&self) -> Reboot {
+    pub fn host_rebooter(&self) -> HostRebooter {
         let method = match self.reboot_method {
-            RebootMethod::Command => Method::Command(self.reboot_command.0.clone()),
-            RebootMethod::Logind => Method::Logind,
-            RebootMethod::Signal => Method::Signal,
+            RebootMethod::Command => HostRebootMethod::Command(self.reboot_command.0.clone()),
+            RebootMethod::Logind => HostRebootMethod::Logind,
+            RebootMethod::Signal => HostRebootMethod::Signal,
         };
-        Reboot {
+        HostRebooter {
             method,
             host_root: self.host_root.clone(),
             init: PID_1,
         }
     }
 
-    /// Where the kubelet's certificate is.
     pub fn kubelet_files(&self) -> KubeletFiles {
         KubeletFiles {
             host_root: self.host_root.clone(),
@@ -228,7 +235,6 @@ impl Args {
         }
     }
 
-    /// The sentinel command, if there is one.
     pub fn sentinel_command(&self) -> Option<SentinelCommand> {
         let argv = self.sentinel_command.as_ref()?.0.clone();
         Some(SentinelCommand {

@@ -1,10 +1,10 @@
-//! Command lines in, values or errors out.
+//! Parses command lines into values or errors.
 
 use super::*;
 
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
-use dogwatch_prometheus::Settings;
+use dogwatch_prometheus::PrometheusSettings;
 
 fn parse(flags: &[&str]) -> Result<Args, clap::Error> {
     let name = ["dogwatch-coordinator", "--node-name", "n1"];
@@ -21,27 +21,33 @@ fn refused(flags: &[&str]) -> String {
 fn the_defaults_are_the_specifications() {
     let args = parse(&[]).unwrap();
     assert_eq!(args.namespace, "dogwatch");
-    assert_eq!(args.max_unavailable, Limit::Count(1));
+    assert_eq!(args.max_unavailable, UnavailabilityLimit::Count(1));
     assert_eq!(args.sentinel, [PathBuf::from("/run/reboot-needed")]);
     assert_eq!(args.sentinel_command(), None);
     assert_eq!(args.sentinel_interval, Duration::from_mins(1));
     assert_eq!(args.sentinel_timeout, Duration::from_secs(30));
-    let reboot = args.reboot();
+    let reboot = args.host_rebooter();
     let command = ["systemctl", "reboot"].map(str::to_owned).to_vec();
-    assert_eq!(reboot.method, Method::Command(command));
+    assert_eq!(reboot.method, HostRebootMethod::Command(command));
     assert_eq!(reboot.host_root, PathBuf::from("/"));
     assert_eq!(reboot.init.as_raw_nonzero().get(), 1);
     let boot_id = PathBuf::from("/proc/sys/kernel/random/boot_id");
     assert_eq!(args.boot_id_file, boot_id);
     assert_eq!(args.drain_timeout, Duration::from_hours(1));
-    assert_eq!(OnTimeout::from(args.on_drain_timeout), OnTimeout::Abort);
+    assert_eq!(
+        DrainTimeoutAction::from(args.on_drain_timeout),
+        DrainTimeoutAction::Abort
+    );
     assert_eq!(args.reboot_timeout, Duration::from_mins(30));
     assert_eq!(args.reboot_attempts, 2);
     assert_eq!(args.settle, Duration::from_secs(30));
-    assert_eq!(args.prometheus.settings(), Settings::default());
+    assert_eq!(
+        args.prometheus.prometheus_settings(),
+        PrometheusSettings::default()
+    );
     assert_eq!(args.listen.to_string(), ":9420");
     assert_eq!(args.probe_listen.to_string(), ":9421");
-    assert_eq!(args.log_format, Format::Text);
+    assert_eq!(args.log_format, LogFormat::Text);
 }
 
 #[test]
@@ -117,12 +123,12 @@ fn given_values_are_taken() {
     ])
     .unwrap();
     assert_eq!(args.sentinel, ["/run/a", "/b", "/c"].map(PathBuf::from));
-    assert_eq!(args.max_unavailable, Limit::Percent(25));
+    assert_eq!(args.max_unavailable, UnavailabilityLimit::Percent(25));
     assert_eq!(
         args.sentinel_command().unwrap().argv,
         ["needs-restarting", "-r"]
     );
-    assert_eq!(args.reboot().method, Method::Signal);
+    assert_eq!(args.host_rebooter().method, HostRebootMethod::Signal);
     assert_eq!(args.reboot_command.0[2], "echo \"going down\"; reboot");
     assert_eq!(args.settle, Duration::ZERO);
     assert_eq!(args.reboot_timeout, Duration::from_mins(90));
@@ -159,7 +165,7 @@ fn a_token_for_prometheus_needs_the_one_place_where_it_may_go() {
     let file = ["--prometheus-token-file", "/run/token"];
     let origin = ["--prometheus-token-origin", "https://prom:9090"];
     let args = parse(&[file, origin].concat()).unwrap();
-    let token = args.prometheus.settings().token.unwrap();
+    let token = args.prometheus.prometheus_settings().token.unwrap();
     assert_eq!(token.file, PathBuf::from("/run/token"));
     assert_eq!(token.origin.to_string(), "https://prom:9090");
     assert!(refused(&file).contains("--prometheus-token-origin"));

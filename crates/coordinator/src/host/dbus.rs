@@ -1,9 +1,9 @@
-//! One call on the host's system bus: `org.freedesktop.login1.Manager.Reboot(false)`.
+//! Makes one call on the host's system bus: `org.freedesktop.login1.Manager.Reboot(false)`.
 //!
-//! By `zbus` without its proxies and services. Measured (release, size-optimised, on a real
-//! dbus-daemon): 0.45 MB of binary, and 0.4 MiB RSS, 24 KiB of it anonymous, once it has been
-//! used. `rustbus` was last released in 2022 and blocks; a `busctl` child needs systemd's tools in
-//! the image.
+//! Uses `zbus` without its proxies and services. Measured (release, size-optimised, on a real
+//! dbus-daemon): 0.45 MB of binary, and 0.4 MiB RSS after the first use, 24 KiB of it anonymous.
+//! `rustbus` was last released in 2022 and blocks; a `busctl` child needs systemd's tools in the
+//! image.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,59 +11,54 @@ use std::time::Duration;
 use zbus::DBusError as _;
 use zbus::connection::Builder;
 
-/// How long the bus may take to let us in, if the permit to reboot lasts as long.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
+/// Limit for connecting to the bus, if the permit to reboot is valid as long.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long logind may take. It answers once it has started the reboot,
-/// which takes it milliseconds; inhibitors do not delay its answer (`InhibitDelayMaxSec` runs
-/// after it).
-const ANSWER_WITHIN: Duration = Duration::from_secs(25);
+/// Limit for logind's answer. It answers milliseconds after it has started the reboot; inhibitors
+/// do not delay the answer (`InhibitDelayMaxSec` runs after it).
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Why logind was not asked, or what it said.
+/// Why logind was not called, or refused.
 #[derive(Debug, thiserror::Error)]
 pub enum DbusError {
-    /// No bus there.
+    /// Nothing listens at the bus' socket.
     #[error("cannot reach the system bus at {}: mount the host's /run/dbus below --host-root, or choose another --reboot-method", path.display())]
     NoBus {
-        /// Its socket.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// The permit ended before the bus had let us in: nothing was asked for.
+    /// The permit expired before the connection was up: no call was sent.
     #[error("the system bus at {} did not answer while the reboot was permitted", path.display())]
     TooLate {
-        /// Its socket.
+        /// The bus' socket.
         path: PathBuf,
     },
-    /// The bus does not let us in.
+    /// The bus refuses the connection.
     #[error("the system bus at {} refuses the coordinator: run it as root, or as a uid that the host knows", path.display())]
     Refused {
-        /// Its socket.
+        /// The bus' socket.
         path: PathBuf,
-        /// Why.
         source: zbus::Error,
     },
-    /// logind, or the bus in its place, said no: nothing was begun.
+    /// logind, or the bus in its place, refused: no reboot was begun.
     #[error("logind refuses to reboot: {name}: {message}")]
     Denied {
-        /// The D-Bus error's name.
+        /// Name of the D-Bus error.
         name: String,
-        /// Its text.
         message: String,
     },
-    /// The call was sent, and no answer came: it may have been begun.
+    /// The call was sent, and no answer came: the reboot may have begun.
     #[error("logind did not answer: {0}")]
     NoAnswer(String),
 }
 
-/// Asks logind to reboot. `Ok` when it said that it does. The call is sent within this time, or never:
-/// a permit to reboot is good for 10 s (specification §2.4), and a bus that hangs must not stretch it.
-pub(crate) async fn reboot(socket: &Path, within: Duration) -> Result<(), DbusError> {
-    let patience = within.min(CONNECTED_WITHIN);
-    match tokio::time::timeout(patience, connect(socket)).await {
-        Ok(connection) => call(&connection?).await,
-        Err(_) if patience < CONNECTED_WITHIN => Err(DbusError::TooLate {
+/// `Ok`: logind says that it reboots. The call is sent within this time, or never: a permit to
+/// reboot is valid for 10 s (specification §2.4), and a bus that hangs must not extend it.
+pub(crate) async fn call_logind_reboot(socket: &Path, within: Duration) -> Result<(), DbusError> {
+    let patience = within.min(CONNECT_TIMEOUT);
+    match tokio::time::timeout(patience, connect_bus(socket)).await {
+        Ok(connection) => call_reboot_method(&connection?).await,
+        Err(_) if patience < CONNECT_TIMEOUT => Err(DbusError::TooLate {
             path: socket.to_owned(),
         }),
         Err(_) => Err(DbusError::NoBus {
@@ -73,7 +68,7 @@ pub(crate) async fn reboot(socket: &Path, within: Duration) -> Result<(), DbusEr
     }
 }
 
-async fn connect(socket: &Path) -> Result<zbus::Connection, DbusError> {
+async fn connect_bus(socket: &Path) -> Result<zbus::Connection, DbusError> {
     let stream =
         std::os::unix::net::UnixStream::connect(socket).map_err(|source| DbusError::NoBus {
             path: socket.to_owned(),
@@ -88,8 +83,8 @@ async fn connect(socket: &Path) -> Result<zbus::Connection, DbusError> {
         })
 }
 
-async fn call(connection: &zbus::Connection) -> Result<(), DbusError> {
-    // `false`: not interactive, nobody is there to type a password.
+async fn call_reboot_method(connection: &zbus::Connection) -> Result<(), DbusError> {
+    // `false`: not interactive, because nobody can type a password.
     let call = connection.call_method(
         Some("org.freedesktop.login1"),
         "/org/freedesktop/login1",
@@ -97,27 +92,27 @@ async fn call(connection: &zbus::Connection) -> Result<(), DbusError> {
         "Reboot",
         &(false,),
     );
-    match tokio::time::timeout(ANSWER_WITHIN, call).await {
+    match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(sorted(&error)),
+        Ok(Err(error)) => Err(classify_error(&error)),
         Err(_) => Err(DbusError::NoAnswer("it took too long".to_owned())),
     }
 }
 
-/// An error message is an answer. `NoReply` is the bus' word for a callee that went away or kept
-/// silent, which may have begun; so may everything that is no answer at all.
-fn sorted(error: &zbus::Error) -> DbusError {
-    match answer(error) {
-        Some((name, message)) if !NO_ANSWER.contains(&name.as_str()) => {
+/// Only an error reply proves a refusal. The bus sends `NoReply` if the service went away or stayed
+/// silent, and then the reboot may have begun; the same holds for errors that are no reply.
+fn classify_error(error: &zbus::Error) -> DbusError {
+    match error_reply(error) {
+        Some((name, message)) if !NO_ANSWER_ERRORS.contains(&name.as_str()) => {
             DbusError::Denied { name, message }
         }
         Some(_) | None => DbusError::NoAnswer(error.to_string()),
     }
 }
 
-/// The name and text of an error message, if it is one. zbus has a variant of its own for those
-/// that the bus' specification names.
-fn answer(error: &zbus::Error) -> Option<(String, String)> {
+/// Name and text of an error reply. zbus has a separate variant for the errors that the D-Bus
+/// specification names.
+fn error_reply(error: &zbus::Error) -> Option<(String, String)> {
     if let zbus::Error::MethodError(name, message, _) = error {
         return Some((name.to_string(), message.clone().unwrap_or_default()));
     }
@@ -128,8 +123,9 @@ fn answer(error: &zbus::Error) -> Option<(String, String)> {
     None
 }
 
-/// Errors that leave open whether the call was carried out. The last is zbus' word for its own.
-const NO_ANSWER: [&str; 5] = [
+/// Errors that leave open whether the call was carried out. The last one is zbus' name for its own
+/// errors.
+const NO_ANSWER_ERRORS: [&str; 5] = [
     "org.freedesktop.DBus.Error.NoReply",
     "org.freedesktop.DBus.Error.Timeout",
     "org.freedesktop.DBus.Error.TimedOut",

@@ -1,41 +1,39 @@
-//! The kubelet's own client certificate, for `--identity=kubelet`.
+//! Reads the kubelet's own client certificate, for `--identity=kubelet`.
 //!
-//! The kubelet renews it by writing another file and turning a link to it
-//! (`kubelet-client-current.pem`), so it is looked up anew each time.
+//! The kubelet renews it by writing another file and changing a symbolic link
+//! (`kubelet-client-current.pem`), so the link is followed at each read.
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::bounded::{first_bytes, open};
-use super::sentinel::find_below;
+use super::bounded_read::{first_bytes, open_nonblocking};
+use super::sentinel::find_file_below;
 
-/// Certificates and a key have some 3 KiB.
+/// In bytes; certificates and a key have some 3 KiB.
 const LIMIT: usize = 64 * 1024;
 
-/// Where the certificate and its key are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeletFiles {
-    /// `--host-root`: links lead nowhere outside of it.
+    /// `--host-root`: symbolic links are followed inside it only.
     pub host_root: PathBuf,
-    /// The certificate, as PEM.
     pub certificate: PathBuf,
-    /// The key, where it is not in the same file.
+    /// `None` if the key is in the certificate's file.
     pub key: Option<PathBuf>,
 }
 
 impl KubeletFiles {
-    /// Certificate and key as they are now; or why they cannot be read, and what to do.
-    pub fn read(&self) -> Result<Vec<u8>, String> {
-        let mut pem = self.file(&self.certificate)?;
+    /// The current certificate and key; or why they cannot be read, and what to do.
+    pub fn read_pem(&self) -> Result<Vec<u8>, String> {
+        let mut pem = self.read_file(&self.certificate)?;
         if let Some(key) = &self.key {
             pem.push(b'\n');
-            pem.extend(self.file(key)?);
+            pem.extend(self.read_file(key)?);
         }
         Ok(pem)
     }
 
-    fn file(&self, path: &Path) -> Result<Vec<u8>, String> {
+    fn read_file(&self, path: &Path) -> Result<Vec<u8>, String> {
         let failed = |why: String| {
             format!(
                 "cannot read the kubelet's certificate {} below {}: {why}: mount its folder there, or set \
@@ -44,8 +42,9 @@ impl KubeletFiles {
                 self.host_root.display()
             )
         };
-        let found = find_below(&self.host_root, path).map_err(failed)?;
-        let file = open(&found, OFlags::NOFOLLOW).map_err(|error| failed(error.to_string()))?;
+        let found = find_file_below(&self.host_root, path).map_err(failed)?;
+        let file = open_nonblocking(&found, OFlags::NOFOLLOW)
+            .map_err(|error| failed(error.to_string()))?;
         let bytes = first_bytes(&file, LIMIT).map_err(|error| failed(error.to_string()))?;
         if bytes.len() > LIMIT {
             return Err(failed(format!("it is larger than {LIMIT} bytes")));
@@ -81,20 +80,20 @@ mod tests {
             let link = root.path().join(CURRENT);
             drop(fs::remove_file(&link));
             symlink(format!("/var/lib/kubelet/pki/{name}"), &link).unwrap();
-            assert_eq!(files(root.path()).read().unwrap(), text.as_bytes());
+            assert_eq!(files(root.path()).read_pem().unwrap(), text.as_bytes());
         }
         fs::write(folder.join("key.pem"), "key").unwrap();
         let with_key = KubeletFiles {
             key: Some("/var/lib/kubelet/pki/key.pem".into()),
             ..files(root.path())
         };
-        assert_eq!(with_key.read().unwrap(), b"new\nkey");
+        assert_eq!(with_key.read_pem().unwrap(), b"new\nkey");
     }
 
     #[test]
     fn a_certificate_that_is_not_there_is_an_error_that_says_what_to_do() {
         let root = tempfile::tempdir().unwrap();
-        let error = files(root.path()).read().unwrap_err();
+        let error = files(root.path()).read_pem().unwrap_err();
         for words in [
             "kubelet-client-current.pem",
             "not there",

@@ -1,14 +1,15 @@
-//! The coordinator's hands on its host.
+//! Everything the coordinator does on its host.
 //!
-//! **For:** seeing that the host wants a reboot (sentinel files, a sentinel command), knowing its
-//! boot id, and rebooting it.
-//! **May touch:** the host's files, processes and system bus. Never the API server, never a clock
-//! that decides something.
-//! **Promises:** what cannot be read is `Unknown` with a reason, never "not needed" (specification
-//! §2.1); a reboot method that was never begun is told apart from one that was (§2.4).
+//! **For:** reading whether the host needs a reboot (sentinel files, a sentinel command), reading
+//! its boot id, and rebooting it.
+//! **May touch:** the host's files, processes and system bus. Never the API server, and no clock
+//! for decisions.
+//! **Promises:** a sentinel that cannot be read is `Unknown` with a reason, never "not needed"
+//! (specification §2.1); a reboot method that never began is distinguished from one that did
+//! (§2.4).
 
 pub mod boot_id;
-mod bounded;
+mod bounded_read;
 mod child;
 mod dbus;
 pub mod kubelet;

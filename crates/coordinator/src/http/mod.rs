@@ -1,69 +1,68 @@
-//! What `/metrics`, `/healthz` and `/readyz` show of the coordinator.
+//! The state that `/metrics`, `/healthz` and `/readyz` show.
 //!
-//! **For:** the loop writes it on a [`Board`]; [`Server`] reads it there.
+//! **For:** the loop writes a [`CoordinatorHttpState`], and the health server reads it.
 //! **May touch:** nothing.
 //! **Promises:** `/healthz` is 503 with the reason when the loop is stuck.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use dogwatch_process::http::{HttpError, Server};
+pub use dogwatch_process::http::{HealthServer, HttpError};
 
-use crate::health::Heart;
-use crate::metrics::{MetricsView, render};
+use crate::health::LoopHeartbeat;
+use crate::metrics::{MetricsView, render_metrics};
 
-/// What the loop shows to the outside. Clones are the same board.
+/// The published state of the loop. Clones share the same state.
 #[derive(Debug, Clone, Default)]
-pub struct Board {
-    /// The loop's heartbeat.
-    pub heart: Heart,
-    shown: Arc<Mutex<Shown>>,
+pub struct CoordinatorHttpState {
+    pub heart: LoopHeartbeat,
+    shown: Arc<Mutex<ServedState>>,
 }
 
 #[derive(Debug, Default)]
-struct Shown {
+struct ServedState {
     metrics: MetricsView,
     unready: Option<String>,
 }
 
-impl Board {
-    /// A board for a loop that is not ready yet.
+impl CoordinatorHttpState {
+    /// Not ready yet.
     pub fn new() -> Self {
         let board = Self::default();
-        board.ready(Err("the coordinator has not seen its Node yet".to_owned()));
+        board.set_ready(Err("the coordinator has not seen its Node yet".to_owned()));
         board
     }
 
-    /// What `/metrics` shows from now on.
-    pub fn show(&self, metrics: MetricsView) {
-        self.lock().metrics = metrics;
+    pub fn set_metrics(&self, metrics: MetricsView) {
+        self.lock_state().metrics = metrics;
     }
 
-    /// Changes what `/metrics` shows.
-    pub fn update(&self, change: impl FnOnce(&mut MetricsView)) {
-        change(&mut self.lock().metrics);
+    pub fn update_metrics(&self, change: impl FnOnce(&mut MetricsView)) {
+        change(&mut self.lock_state().metrics);
     }
 
-    /// What `/readyz` says from now on: ready, or why not.
-    pub fn ready(&self, ready: Result<(), String>) {
-        self.lock().unready = ready.err();
+    /// `Err`: why `/readyz` is not ready.
+    pub fn set_ready(&self, ready: Result<(), String>) {
+        self.lock_state().unready = ready.err();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shown> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, ServedState> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl dogwatch_process::http::Shown for Board {
-    fn metrics(&self) -> String {
-        render(&self.lock().metrics)
+impl dogwatch_process::http::HealthSource for CoordinatorHttpState {
+    fn render_metrics(&self) -> String {
+        render_metrics(&self.lock_state().metrics)
     }
 
-    fn health(&self) -> Result<(), String> {
-        self.heart.check().map_err(|stuck| stuck.to_string())
+    fn check_health(&self) -> Result<(), String> {
+        self.heart
+            .check_progress()
+            .map_err(|stuck| stuck.to_string())
     }
 
-    fn ready(&self) -> Result<(), String> {
-        self.lock().unready.clone().map_or(Ok(()), Err)
+    fn check_readiness(&self) -> Result<(), String> {
+        self.lock_state().unready.clone().map_or(Ok(()), Err)
     }
 }
 

@@ -2,156 +2,147 @@
 //!
 //! **For:** the loop fills a [`MetricsView`], `/metrics` prints it.
 //! **May touch:** nothing.
-//! **Promises:** a scrape shows one moment, not a mixture; what does not apply now (no drain, no
-//! wait) has no sample rather than a zero that means something else.
+//! **Promises:** a scrape shows one moment, not a mixture; a value that does not apply now (no
+//! drain, no wait) has no sample rather than a zero that means something else.
 //!
-//! Own text rather than `prometheus-client`: its registry of atomics is for counters that many
-//! threads raise, ours is one struct that one loop replaces.
+//! Our own text rather than `prometheus-client`: its registry of atomics is for counters that many
+//! threads increment, ours is one struct that one loop replaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dogwatch_core::reboot::Phase;
-use dogwatch_process::text::{Kind, Text};
+use dogwatch_core::reboot::RebootPhase;
+use dogwatch_process::metrics_text::{MetricKind, MetricsPage};
 use jiff::Timestamp;
 
-/// Everything that `/metrics` shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MetricsView {
-    /// Where this node stands; `None` is in service.
-    pub phase: Option<Phase>,
-    /// Since when in this phase.
+    /// `None`: in service.
+    pub phase: Option<RebootPhase>,
     pub phase_since: Option<Timestamp>,
-    /// Since when it waits for its turn, without the time for which its policy held it back.
+    /// Since when the node waits for its turn, without the time for which its policy held it back.
     pub waiting_since: Option<Timestamp>,
-    /// Who holds what we wait for, or what else holds us back: `lock`, `budget`, …, and its name.
+    /// Who or what delays us: a kind (`lock`, `budget`, …) and a name.
     pub blocked_by: BTreeSet<(String, String)>,
-    /// The drain, while there is one.
     pub drain: Option<DrainView>,
-    /// What each trigger says, by source: `present`, `absent` or `unknown`.
-    pub triggers: BTreeMap<String, TriggerShown>,
-    /// How the last reboot ended, and when.
-    pub last: Option<LastView>,
+    /// The state of each trigger, by source.
+    pub triggers: BTreeMap<String, TriggerMetric>,
+    /// The last reboot.
+    pub last: Option<LastRebootView>,
     /// Reboots that ended during this process' life, by outcome.
     pub reboots: BTreeMap<String, u64>,
-    /// Calls that failed, by reason (a status code, or `connection`).
+    /// Failed calls by reason (a status code, or `connection`).
     pub api_errors: BTreeMap<String, u64>,
-    /// What needs a person, by the reason of its condition: `RebootFailed`, …
+    /// Conditions that need a person, by reason: `RebootFailed`, …
     pub alarms: BTreeSet<String>,
 }
 
-/// A drain under way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DrainView {
-    /// Pods that have to go and are still there.
+    /// Pods that still have to be removed.
     pub left: usize,
     /// Pods whose eviction was accepted.
     pub evicted: usize,
-    /// Pods that a budget holds back.
+    /// Pods that a PodDisruptionBudget blocks.
     pub blocked: usize,
 }
 
-/// What a trigger says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TriggerShown {
-    /// Reboot.
+pub enum TriggerMetric {
     Present,
-    /// Do not.
     Absent,
-    /// It cannot be read.
+    /// The trigger cannot be read.
     Unknown,
 }
 
-/// The last reboot.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LastView {
-    /// Its outcome, one word.
+pub struct LastRebootView {
+    /// One word.
     pub outcome: String,
-    /// When it ended.
     pub ended: Timestamp,
-    /// How long each phase took.
-    pub took: BTreeMap<Phase, Duration>,
+    /// Duration of each phase.
+    pub took: BTreeMap<RebootPhase, Duration>,
 }
 
 impl MetricsView {
-    /// Raises an alarm; it stays until the view is replaced or cleared of it.
-    pub fn alarm(&mut self, reason: &str) {
+    pub fn raise_alarm(&mut self, reason: &str) {
         self.alarms.insert(reason.to_owned());
     }
 
-    /// Counts a call to the API server that failed.
     pub fn count_failure(&mut self, reason: &str) {
         *self.api_errors.entry(reason.to_owned()).or_default() += 1;
     }
 
-    /// Counts a reboot that has ended.
     pub fn count_reboot(&mut self, outcome: &str) {
         *self.reboots.entry(outcome.to_owned()).or_default() += 1;
     }
 }
 
-/// The whole page.
-pub fn render(view: &MetricsView) -> String {
-    let mut text = Text::default();
-    text.family("dogwatch_build_info", Kind::Gauge, "The program that runs.")
-        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1_u64);
-    phase(&mut text, view);
-    waiting(&mut text, view);
-    drain(&mut text, view.drain.as_ref());
-    triggers(&mut text, view);
-    last(&mut text, view.last.as_ref());
-    alarms(&mut text, view);
-    counters(&mut text, view);
+pub fn render_metrics(view: &MetricsView) -> String {
+    let mut text = MetricsPage::default();
+    text.begin_family(
+        "dogwatch_build_info",
+        MetricKind::Gauge,
+        "The program that runs.",
+    )
+    .write_sample(&[("version", env!("CARGO_PKG_VERSION"))], 1_u64);
+    render_phase(&mut text, view);
+    render_waiting(&mut text, view);
+    render_drain(&mut text, view.drain.as_ref());
+    render_triggers(&mut text, view);
+    render_last_reboot(&mut text, view.last.as_ref());
+    render_alarms(&mut text, view);
+    render_counters(&mut text, view);
     text.finish()
 }
 
-const PHASES: [Phase; 4] = [
-    Phase::Waiting,
-    Phase::Draining,
-    Phase::Rebooting,
-    Phase::Returning,
+const ALL_PHASES: [RebootPhase; 4] = [
+    RebootPhase::Waiting,
+    RebootPhase::Draining,
+    RebootPhase::Rebooting,
+    RebootPhase::Returning,
 ];
 
-fn phase(text: &mut Text, view: &MetricsView) {
-    let mut family = text.family(
+fn render_phase(text: &mut MetricsPage, view: &MetricsView) {
+    let mut family = text.begin_family(
         "dogwatch_phase",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 for the phase of the planned reboot that this node is in; in-service is none.",
     );
-    family.sample(&[("phase", "in-service")], u64::from(view.phase.is_none()));
-    for phase in PHASES {
+    family.write_sample(&[("phase", "in-service")], u64::from(view.phase.is_none()));
+    for phase in ALL_PHASES {
         let here = u64::from(view.phase == Some(phase));
-        family.sample(&[("phase", phase.as_str())], here);
+        family.write_sample(&[("phase", phase.as_str())], here);
     }
-    text.family(
+    text.begin_family(
         "dogwatch_phase_since_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "When that phase began, in Unix time.",
     )
-    .time(&[], view.phase_since);
+    .write_timestamp(&[], view.phase_since);
 }
 
-fn waiting(text: &mut Text, view: &MetricsView) {
-    text.family(
+fn render_waiting(text: &mut MetricsPage, view: &MetricsView) {
+    text.begin_family(
         "dogwatch_waiting_since_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Since when this node waits for its turn, in Unix time, without the time for which windows, a pause or minInterval held it back. No sample while they do.",
     )
-    .time(&[], view.waiting_since);
-    let mut family = text.family(
+    .write_timestamp(&[], view.waiting_since);
+    let mut family = text.begin_family(
         "dogwatch_blocked_by",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 for each thing that holds this node back.",
     );
     for (kind, name) in &view.blocked_by {
-        family.sample(&[("kind", kind), ("name", name)], 1_u64);
+        family.write_sample(&[("kind", kind), ("name", name)], 1_u64);
     }
 }
 
-fn drain(text: &mut Text, drain: Option<&DrainView>) {
-    let mut family = text.family(
+fn render_drain(text: &mut MetricsPage, drain: Option<&DrainView>) {
+    let mut family = text.begin_family(
         "dogwatch_drain_pods",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Pods of the drain under way: left, of those evicted already, and blocked by a budget.",
     );
     let Some(drain) = drain else { return };
@@ -160,64 +151,64 @@ fn drain(text: &mut Text, drain: Option<&DrainView>) {
         ("evicted", drain.evicted),
         ("blocked", drain.blocked),
     ] {
-        family.sample(&[("state", state)], u64::try_from(pods).unwrap_or(u64::MAX));
+        family.write_sample(&[("state", state)], u64::try_from(pods).unwrap_or(u64::MAX));
     }
 }
 
-fn triggers(text: &mut Text, view: &MetricsView) {
-    let mut family = text.family(
+fn render_triggers(text: &mut MetricsPage, view: &MetricsView) {
+    let mut family = text.begin_family(
         "dogwatch_trigger",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 for what each trigger says: present, absent or unknown.",
     );
     for (source, shown) in &view.triggers {
         for (state, this) in [
-            ("present", TriggerShown::Present),
-            ("absent", TriggerShown::Absent),
-            ("unknown", TriggerShown::Unknown),
+            ("present", TriggerMetric::Present),
+            ("absent", TriggerMetric::Absent),
+            ("unknown", TriggerMetric::Unknown),
         ] {
             let labels = [("source", source.as_str()), ("state", state)];
-            family.sample(&labels, u64::from(*shown == this));
+            family.write_sample(&labels, u64::from(*shown == this));
         }
     }
 }
 
-fn last(text: &mut Text, last: Option<&LastView>) {
-    let mut family = text.family(
+fn render_last_reboot(text: &mut MetricsPage, last: Option<&LastRebootView>) {
+    let mut family = text.begin_family(
         "dogwatch_last_reboot_outcome",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 for how the last reboot of this node ended.",
     );
     let Some(last) = last else { return };
-    family.sample(&[("outcome", &last.outcome)], 1_u64);
-    text.family(
+    family.write_sample(&[("outcome", &last.outcome)], 1_u64);
+    text.begin_family(
         "dogwatch_last_reboot_end_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "When it ended, in Unix time.",
     )
-    .time(&[], Some(last.ended));
-    let mut family = text.family(
+    .write_timestamp(&[], Some(last.ended));
+    let mut family = text.begin_family(
         "dogwatch_last_reboot_duration_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "How long each of its phases took.",
     );
     for (phase, took) in &last.took {
-        family.sample(&[("phase", phase.as_str())], took.as_secs_f64());
+        family.write_sample(&[("phase", phase.as_str())], took.as_secs_f64());
     }
 }
 
-fn alarms(text: &mut Text, view: &MetricsView) {
-    let mut family = text.family(
+fn render_alarms(text: &mut MetricsPage, view: &MetricsView) {
+    let mut family = text.begin_family(
         "dogwatch_alarm",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "1 for each thing that needs a person, by the reason of its condition.",
     );
     for reason in &view.alarms {
-        family.sample(&[("reason", reason)], 1_u64);
+        family.write_sample(&[("reason", reason)], 1_u64);
     }
 }
 
-fn counters(text: &mut Text, view: &MetricsView) {
+fn render_counters(text: &mut MetricsPage, view: &MetricsView) {
     for (name, help, label, counts) in [
         (
             "dogwatch_reboots_total",
@@ -232,9 +223,9 @@ fn counters(text: &mut Text, view: &MetricsView) {
             &view.api_errors,
         ),
     ] {
-        let mut family = text.family(name, Kind::Counter, help);
+        let mut family = text.begin_family(name, MetricKind::Counter, help);
         for (value, count) in counts {
-            family.sample(&[(label, value)], *count);
+            family.write_sample(&[(label, value)], *count);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The page as a whole.
+//! Tests the whole page.
 
 use super::*;
 
 fn full() -> MetricsView {
     let mut view = MetricsView {
-        phase: Some(Phase::Draining),
+        phase: Some(RebootPhase::Draining),
         phase_since: Some(Timestamp::from_second(100).unwrap()),
         waiting_since: Some(Timestamp::from_second(90).unwrap()),
         blocked_by: [("budget".to_owned(), "shop/web".to_owned())].into(),
@@ -13,15 +13,15 @@ fn full() -> MetricsView {
             evicted: 2,
             blocked: 1,
         }),
-        triggers: [("sentinel:/run/x".to_owned(), TriggerShown::Unknown)].into(),
-        last: Some(LastView {
+        triggers: [("sentinel:/run/x".to_owned(), TriggerMetric::Unknown)].into(),
+        last: Some(LastRebootView {
             outcome: "Succeeded".to_owned(),
             ended: Timestamp::from_second(50).unwrap(),
-            took: [(Phase::Rebooting, Duration::from_millis(1500))].into(),
+            took: [(RebootPhase::Rebooting, Duration::from_millis(1500))].into(),
         }),
         ..MetricsView::default()
     };
-    view.alarm("RebootFailed");
+    view.raise_alarm("RebootFailed");
     view.count_reboot("Succeeded");
     view.count_failure("conflict");
     view
@@ -29,7 +29,7 @@ fn full() -> MetricsView {
 
 #[test]
 fn everything_that_the_loop_knows_is_shown() {
-    let page = render(&full());
+    let page = render_metrics(&full());
     for line in [
         "dogwatch_phase{phase=\"draining\"} 1",
         "dogwatch_phase{phase=\"in-service\"} 0",
@@ -54,7 +54,7 @@ fn everything_that_the_loop_knows_is_shown() {
 
 #[test]
 fn what_does_not_apply_has_no_sample() {
-    let page = render(&MetricsView::default());
+    let page = render_metrics(&MetricsView::default());
     assert!(
         page.contains("dogwatch_phase{phase=\"in-service\"} 1\n"),
         "{page}"
@@ -72,7 +72,7 @@ fn what_does_not_apply_has_no_sample() {
 
 #[test]
 fn each_family_has_one_help_and_one_type_before_its_samples_and_no_sample_comes_twice() {
-    let page = render(&full());
+    let page = render_metrics(&full());
     assert!(page.ends_with('\n'));
     let mut families = BTreeSet::new();
     let mut samples = BTreeSet::new();

@@ -22,7 +22,7 @@ async fn a_command_that_does_not_exist_is_undone_with_its_reason() {
     assert!(condition.contains("no-such-program"), "{condition}");
 }
 
-/// A shell command that tells the machine, and then does more.
+/// A shell command that reports to the machine and then runs `what`.
 fn then(what: &str) -> String {
     format!("--reboot-command=sh -c 'echo reboot >{{host}}/power; {what}'")
 }
@@ -71,7 +71,7 @@ async fn a_command_that_never_returns_is_waited_for_and_never_ends_the_coordinat
     still_out(&machine).await;
     machine.reboot().await;
     machine.until_back().await;
-    // Lets the command end: it outlives its coordinator.
+    // Lets the command end, which outlives its coordinator.
     std::fs::write(machine.file("never"), "").expect("somebody reads");
 }
 
@@ -87,16 +87,16 @@ async fn when_no_attempt_is_left_cordon_and_lock_stay_and_it_is_said() {
         .await;
     assert!(message.contains("dogwatch abort"), "{message}");
     machine.until_event("RebootFailed", &["2 attempts"]).await;
-    // It was started: a shell on a busy machine may come to its first line later.
+    // The command was started, but a shell on a busy machine may run its first line later.
     machine.until_commands(2).await;
     assert_eq!(machine.commands(), 2);
     still_out(&machine).await;
-    // A shutdown that was scheduled for later fires after all.
+    // The shutdown that was scheduled for later happens after all.
     machine.reboot().await;
     machine.until_back().await;
 }
 
-/// Cordoned, the record in place, the coordinator alive.
+/// Cordoned, with its record, and the coordinator still runs.
 async fn still_out(machine: &Machine) {
     let node = machine.node().await;
     assert_eq!(node["spec"]["unschedulable"], true);

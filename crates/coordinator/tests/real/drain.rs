@@ -1,4 +1,4 @@
-//! What holds a drain up, and what ends it. Source: specification §2.3.
+//! What blocks a drain, and what ends it. Source: specification §2.3.
 
 use crate::support::read::{is_free, record};
 use crate::support::world::Seen;
@@ -80,7 +80,7 @@ async fn past_its_deadline_a_drain_is_undone_first_and_the_lock_released_then() 
     let machine = cluster
         .machine(Setting::flags(["--drain-timeout=10s"]))
         .await;
-    // The pods have to be listed by then: what is left is named.
+    // The pods must be listed by then: the message names the remaining ones.
     cluster.block_drain_of(&machine).await;
     machine.touch("new kernel");
     let record = machine.until_undone().await;
@@ -125,7 +125,7 @@ async fn past_its_deadline_a_drain_is_undone_first_and_the_lock_released_then() 
             released.expect("seen above"),
         )
     });
-    // The revisions of etcd are one sequence over all kinds.
+    // etcd's revisions are one sequence for all kinds.
     assert!(uncordoned < released, "{uncordoned} < {released}");
     assert_eq!(machine.commands(), 0);
 }
@@ -147,7 +147,7 @@ async fn past_its_deadline_the_rest_is_deleted_where_that_was_chosen() {
             seen.pod("db").is_none().then_some(())
         })
         .await;
-    // What the budget covers is short now, and the return waits for it.
+    // The PodDisruptionBudget is short now, and the return waits for it.
     machine
         .until_condition("MaintenanceInProgress", "True", "ReturnGatesShut")
         .await;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_core::policy::{Alerts, PrometheusGate, PrometheusQuery};
-use dogwatch_testbed::prometheus::{Alert, Prometheus};
+use dogwatch_core::policy::{BlockingAlerts, PrometheusGate, PrometheusQuery};
+use dogwatch_testbed::prometheus::{TestAlert, TestPrometheus};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -25,8 +25,8 @@ async fn gated(cluster: &Cluster, gate: &Value) {
     cluster.api.create(POLICIES, &policy).await;
 }
 
-fn alerts(server: &Prometheus) -> Value {
-    json!({ "prometheus": { "url": server.url(), "alerts": {} } })
+fn alerts(server: &TestPrometheus) -> Value {
+    json!({ "prometheus": { "url": server.base_url(), "alerts": {} } })
 }
 
 async fn shut(machine: &Machine) -> String {
@@ -34,7 +34,7 @@ async fn shut(machine: &Machine) -> String {
     machine.until_condition(kind, "True", "GateShut").await
 }
 
-/// Nothing was taken for a reboot that may not begin: no cordon, and no lock that others need.
+/// A reboot that may not begin takes nothing: no cordon, and no lock that others need.
 async fn untouched(cluster: &Cluster, machine: &Machine) {
     assert_ne!(machine.node().await["spec"]["unschedulable"], true);
     cluster.world.now(|seen| {
@@ -47,8 +47,10 @@ async fn untouched(cluster: &Cluster, machine: &Machine) {
 
 #[tokio::test]
 async fn an_alert_is_named_while_it_keeps_the_node_waiting_and_its_end_lets_it_go() {
-    let alert = [Alert::Firing("DiskFull")];
-    let server = Prometheus::start_with_tls(&alert).await.expect("it starts");
+    let alert = [TestAlert::Firing("DiskFull")];
+    let server = TestPrometheus::start_with_tls(&alert)
+        .await
+        .expect("it starts");
     until_alerts(&server, 1).await;
     let cluster = Cluster::new().await;
     gated(&cluster, &alerts(&server)).await;
@@ -56,7 +58,7 @@ async fn an_alert_is_named_while_it_keeps_the_node_waiting_and_its_end_lets_it_g
     let machine = cluster.machine(Setting::flags([&ca_file])).await;
     machine.touch("new kernel");
     let message = shut(&machine).await;
-    let expected = format!("alert DiskFull at {}", server.url());
+    let expected = format!("alert DiskFull at {}", server.base_url());
     assert!(message.contains(&expected), "{message}");
     untouched(&cluster, &machine).await;
     server.set_alerts(&[]).expect("it runs");
@@ -66,7 +68,7 @@ async fn an_alert_is_named_while_it_keeps_the_node_waiting_and_its_end_lets_it_g
 
 #[tokio::test]
 async fn a_prometheus_that_cannot_be_reached_blocks_and_is_said() {
-    let server = Prometheus::start(&[]).await.expect("it starts");
+    let server = TestPrometheus::start(&[]).await.expect("it starts");
     let gate = alerts(&server);
     drop(server);
     let cluster = Cluster::new().await;
@@ -86,7 +88,7 @@ async fn a_prometheus_that_cannot_be_reached_blocks_and_is_said() {
 
 #[tokio::test]
 async fn a_gate_that_shuts_during_the_drain_stops_the_reboot_right_before_it() {
-    let server = Prometheus::start(&[]).await.expect("it starts");
+    let server = TestPrometheus::start(&[]).await.expect("it starts");
     let cluster = Cluster::new().await;
     gated(&cluster, &alerts(&server)).await;
     let machine = cluster.machine(Setting::default()).await;
@@ -96,7 +98,7 @@ async fn a_gate_that_shuts_during_the_drain_stops_the_reboot_right_before_it() {
         .until_condition("DrainInProgress", "True", "DrainBlocked")
         .await;
     server
-        .set_alerts(&[Alert::Firing("TooFewReplicas")])
+        .set_alerts(&[TestAlert::Firing("TooFewReplicas")])
         .expect("it runs");
     until_alerts(&server, 1).await;
     cluster.unblock().await;
@@ -113,7 +115,7 @@ async fn a_gate_that_shuts_during_the_drain_stops_the_reboot_right_before_it() {
     assert_eq!(machine.commands(), 0);
 }
 
-/// Uncordoned, and not before a time in the future.
+/// The record, if the Node is uncordoned and waits for its retry time.
 fn waits(node: &Value) -> Option<Value> {
     let record = record(node)?;
     let waits = record["phase"] == "waiting" && record["retryAfter"].is_string();
@@ -128,7 +130,7 @@ async fn a_pod_that_must_not_be_disturbed_is_named_until_it_is_gone() {
     let machine = cluster.machine(Setting::default()).await;
     let batch = |name: &str, node: &str| objects::pod(name, node, "batch");
     cluster.pod(&batch("night-run", machine.name())).await;
-    // These two stay: one is over, one is elsewhere.
+    // These two pods do not block: one has finished, one is on another node.
     cluster.pod(&batch("yesterdays", machine.name())).await;
     let over = json!({ "status": { "phase": "Succeeded" } });
     let status = cluster.path("v1/pods/yesterdays/status");
@@ -172,7 +174,7 @@ async fn the_token_goes_to_no_server_that_only_a_policy_names() {
     untouched(&cluster, &machine).await;
 }
 
-/// A server that wants a token from everybody, its address, and all that it is told.
+/// A server that demands a token from every client; returns its address and all requests.
 async fn nosy() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -187,25 +189,26 @@ async fn nosy() -> (String, Arc<Mutex<String>>) {
                 .expect("nobody panics with it locked")
                 .push_str(&text);
             let answer = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
-            // Whoever has gone does not need it.
+            // Fails only if the client has gone.
             let _ = stream.write_all(answer).await;
         }
     });
     (url, asked)
 }
 
-/// Waits until the server itself says that so many alerts are active.
-async fn until_alerts(server: &Prometheus, count: usize) {
-    let asks = dogwatch_prometheus::Prometheus::new(dogwatch_prometheus::Settings {
-        ca_file: Some(server.ca_file()),
-        ..dogwatch_prometheus::Settings::default()
-    });
+/// Waits until the server itself reports this number of active alerts.
+async fn until_alerts(server: &TestPrometheus, count: usize) {
+    let asks =
+        dogwatch_prometheus::PrometheusClient::new(dogwatch_prometheus::PrometheusSettings {
+            ca_file: Some(server.ca_file()),
+            ..dogwatch_prometheus::PrometheusSettings::default()
+        });
     let gate = PrometheusGate {
-        url: server.url().to_owned(),
-        ask: PrometheusQuery::Alerts(Alerts::default()),
+        url: server.base_url().to_owned(),
+        ask: PrometheusQuery::Alerts(BlockingAlerts::default()),
     };
     let active = async {
-        while asks.shut(&gate).await.len() != count {
+        while asks.shut_reasons_of(&gate).await.len() != count {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

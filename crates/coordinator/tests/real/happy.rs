@@ -1,4 +1,4 @@
-//! The way it should go. Source: specification §2.2, §2.5; promises S1, S3, S4, S5.
+//! Reboots without failures. Source: specification §2.2, §2.5; promises S1, S3, S4, S5.
 
 use serde_json::json;
 
@@ -51,7 +51,7 @@ async fn three_nodes_that_want_it_at_once_reboot_one_after_the_other() {
 #[tokio::test]
 async fn each_transition_is_an_event() {
     let cluster = Cluster::new().await;
-    // A host goes down no later for its announcement: this one waits until it was told.
+    // The reboot does not wait for a slow report, so this host waits until the Event is written.
     let setting = Setting::default().on_command(OnCommand::Nothing);
     let machine = cluster.machine(setting).await;
     machine.touch("new kernel");
@@ -67,7 +67,7 @@ async fn each_transition_is_an_event() {
     machine.until_back().await;
     machine.until_event("NewBoot", &[&machine.boot_id()]).await;
     machine.until_event("Rebooted", &[&machine.boot_id()]).await;
-    // What passed too quickly to be said as true is not said as false either.
+    // A condition that was true too briefly to be written is not written as false either.
     for kind in ["MaintenancePlanned", "MaintenanceInProgress"] {
         machine.until_condition(kind, "False", "Rebooted").await;
     }
@@ -108,7 +108,7 @@ async fn as_many_go_at_once_as_the_budget_allows_and_no_more() {
                 .await,
         );
     }
-    // Held in its drain, the first two show that they are out together.
+    // The drains of the first two are blocked, which shows that both are out of service together.
     cluster.budget(&objects::budget("db", "db", 3), 0).await;
     for machine in &machines {
         cluster

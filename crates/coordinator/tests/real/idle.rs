@@ -15,7 +15,8 @@ async fn an_idle_coordinator_watches_its_node_and_the_policies_and_asks_nothing_
         .await;
     let address = address(&machine).await;
     until_ready(&address).await;
-    // The only wait of this suite that is no waiting for something: what is not asked takes time.
+    // The only wait of this suite without an event to wait for: it takes time to see that no
+    // request is sent.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let asked = cluster.asked().await;
     let asked: Vec<String> = asked
@@ -34,9 +35,10 @@ async fn an_idle_coordinator_watches_its_node_and_the_policies_and_asks_nothing_
     for what in [machine.name(), "/rebootpolicies?"] {
         assert!(open.iter().any(|watch| watch.contains(what)), "{open:#?}");
     }
-    // At the start: one read, to say at once when there is no such Node; one question for the own account,
-    // to say when the policies do not know it; a list before each watch; and one look at the group's
-    // Leases, for one that is held in our name with nobody behind it. The first of a group makes them.
+    // At the start: one read, to report a missing Node at once; one request for the own account, to
+    // report if the policies do not know it; one list before each watch; and one list of the
+    // group's Leases, for a Lease held in our name by a run that is gone. The first coordinator of
+    // a group creates them.
     assert!(others.len() <= 6, "{others:#?}");
     let (status, _) = get(&address, "/healthz").await;
     assert_eq!(status, 200);
@@ -62,7 +64,7 @@ async fn metrics_show_the_phase_and_what_blocks_it() {
     }
 }
 
-/// Where it listens: it says so.
+/// The address it listens on, from its log.
 async fn address(machine: &Machine) -> String {
     let line = machine.log().until(&["serves /metrics"]).await;
     let (_, after) = line.split_once("address=").expect("the log's field");

@@ -1,4 +1,5 @@
-//! Stopped at any moment, the next run carries on. Source: specification §2.4, §2.5; promise S5.
+//! After a stop at any moment, the next run continues. Source: specification §2.4, §2.5; promise
+//! S5.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -6,11 +7,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{Cluster, Machine, OnCommand, PATIENCE, Setting, objects};
 
-/// Long enough that a restarted coordinator is seen to wait, and short enough to wait for: a run that finds
-/// a command of an earlier run waits all of it on its own clock, however old the record says it is.
+/// Long enough to see a restarted coordinator wait, and short enough for a test: a run that finds a
+/// command of an earlier run waits the whole time on its own clock, however old the record is.
 const REBOOT_TIMEOUT: &str = "--reboot-timeout=15s";
 
-/// How the coordinator ends.
 #[derive(Clone, Copy)]
 enum By {
     Kill,
@@ -92,7 +92,7 @@ async fn killed_after_the_command_it_runs_the_next_attempt_only_after_the_timeou
     machine.touch("new kernel");
     machine.until_commands(1).await;
     machine.kill_coordinator().await;
-    // The wall clock of the record proves nothing about the time that passed.
+    // The wall clock in the record does not prove how much time has passed.
     machine
         .age_record(jiff::SignedDuration::from_mins(31))
         .await;
@@ -117,7 +117,8 @@ async fn killed_before_the_command_it_waits_as_if_it_had_run() {
         .await;
     let gate = Gate::before_rebooting(&cluster).await;
     cluster.unblock().await;
-    // The record is sent and not stored yet: who sent it sleeps until he is killed, and hears no answer.
+    // The record is sent but not stored yet: the sender is blocked until it is killed, and gets no
+    // answer.
     let held = gate.reached().await;
     machine.signal_coordinator(Signal::STOP).await;
     drop(held);
@@ -163,20 +164,23 @@ async fn killed_between_uncordon_and_release_it_finishes_the_return() {
     assert_eq!(machine.commands(), 1);
 }
 
-/// Whoever writes the record of a reboot that is about to begin gets no answer until we let it go.
+/// A webhook that delays the write of the record of a reboot that is about to begin, until the test
+/// lets it pass.
 struct Gate {
     listener: TcpListener,
 }
 
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-/// The record, and a Node that nobody makes: by it the webhook is seen to be in force.
+/// Matches the record, and a Node that nobody creates: the test uses it to see that the webhook is
+/// in force.
 const HELD: &str = "object.metadata.name == 'probe' || (has(object.metadata.annotations) \
     && 'dogwatch.dev/reboot' in object.metadata.annotations \
     && object.metadata.annotations['dogwatch.dev/reboot'].contains('\"phase\":\"rebooting\"'))";
 
 impl Gate {
-    /// An admission webhook that accepts the connection and says nothing. Its end is no refusal.
+    /// An admission webhook that accepts the connection and sends nothing. When it ends, the write
+    /// is not refused.
     async fn before_rebooting(cluster: &Cluster) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
@@ -201,7 +205,8 @@ impl Gate {
         gate
     }
 
-    /// An API server does not tell when it has taken a webhook in: it is asked until it asks us.
+    /// An API server does not report when a new webhook takes effect: the test sends requests until
+    /// one reaches us.
     async fn in_force(&self, cluster: &Cluster) {
         let node = json!({ "metadata": { "name": "probe" } });
         loop {
@@ -218,7 +223,8 @@ impl Gate {
         }
     }
 
-    /// The API server asks whether the record may be stored. It waits for as long as this is held.
+    /// Waits until the API server asks whether the record may be stored. The write is blocked while
+    /// the stream is held.
     async fn reached(&self) -> TcpStream {
         let asked = tokio::time::timeout(PATIENCE, self.listener.accept()).await;
         asked

@@ -1,5 +1,5 @@
-//! `--identity=kubelet`: the node's own certificate in place of rights over the whole cluster. Source:
-//! specification §6.
+//! `--identity=kubelet`: the node's own certificate in place of rights over the whole cluster.
+//! Source: specification §6.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ const FLAGS: [&str; 2] = [
     "--kubelet-certificate={host}/var/lib/kubelet/pki/kubelet-client-current.pem",
 ];
 
-/// As `deploy/kubelet-identity` leaves it: the ServiceAccount can neither evict nor write a Node.
+/// With `deploy/kubelet-identity`, the ServiceAccount can neither evict nor write a Node.
 async fn without_rights_over_nodes(cluster: &Cluster) {
     cluster.plane.expect_refusals();
     let role = "clusterrole/dogwatch-coordinator-node";
@@ -38,7 +38,7 @@ async fn apply(cluster: &Cluster, manifests: &str) {
     rights.expect("the API server goes by its roles");
 }
 
-/// Writes this as the kubelet renews its certificate: another file, and a link turned to it.
+/// Renews the certificate as the kubelet does: a new file, and a symbolic link to it.
 fn renew(machine: &Machine, name: &str, pem: &str) {
     let folder = machine.file(PKI);
     fs::create_dir_all(&folder).expect("a folder");
@@ -68,9 +68,9 @@ fn certificate_of(cluster: &Cluster, node: &str) -> String {
     certificate.expect("the control plane has an authority")
 }
 
-/// How the holder of this certificate reaches the API server.
+/// A kubeconfig with this certificate.
 fn kubeconfig(cluster: &Cluster, pem: &str) -> PathBuf {
-    let admin = fs::read_to_string(cluster.plane.kubeconfig()).expect("a kubeconfig");
+    let admin = fs::read_to_string(cluster.plane.admin_kubeconfig()).expect("a kubeconfig");
     let folder = cluster.plane.folder();
     let path = folder.join("kubelet.pem");
     fs::write(&path, pem).expect("a file");
@@ -90,7 +90,7 @@ async fn by_the_kubelets_certificate_a_node_is_drained_and_rebooted_without_a_ri
     let machine = cluster
         .machine_without_coordinator(Setting::flags(FLAGS))
         .await;
-    // One that another authority has signed: 401, until the kubelet has a good one.
+    // A certificate of another CA: 401, until the kubelet has a good one.
     let user = format!("system:node:{}", machine.name());
     let foreign = ControlPlane::foreign_certificate(&user, &["system:nodes"]);
     renew(&machine, "1.pem", &foreign.expect("a certificate"));
@@ -103,7 +103,7 @@ async fn by_the_kubelets_certificate_a_node_is_drained_and_rebooted_without_a_ri
     let mark = cluster.plane.audit_mark().await.expect("an audit log");
     renew(&machine, "2.pem", &certificate_of(&cluster, machine.name()));
     machine.until_back().await;
-    // What was asked by annotation is taken off by the kubelet, which the policies let it.
+    // The kubelet's account removes the request's annotation, which the policies allow.
     let request = json!({ "reason": "test", "requester": "admin" }).to_string();
     let annotations = json!({ "dogwatch.dev/reboot-requested": request });
     let path = format!("/api/v1/nodes/{}", machine.name());
@@ -113,7 +113,11 @@ async fn by_the_kubelets_certificate_a_node_is_drained_and_rebooted_without_a_ri
     machine.until_back().await;
 
     let kubelet = format!("system:node:{}", machine.name());
-    let asked = cluster.plane.audit_since(mark).await.expect("an audit log");
+    let asked = cluster
+        .plane
+        .audit_entries_since(mark)
+        .await
+        .expect("an audit log");
     let done = |verb: &str, resource: &str, subresource: &str, user: &str| {
         asked.iter().any(|entry| {
             entry.verb == verb

@@ -1,4 +1,4 @@
-//! Who may go, and who gives way. Source: specification §2.2; promises S1, S3, S6.
+//! Who may reboot, and who has to wait. Source: specification §2.2; promises S1, S3, S6.
 
 use serde_json::json;
 
@@ -7,21 +7,9 @@ use crate::support::{Cluster, Setting};
 
 #[tokio::test]
 async fn a_lock_whose_holders_node_was_deleted_is_broken_by_the_one_who_waits() {
-    // With them, only the controller may: see `admission`.
+    // With the policies, only the controller may break it: see `admission`.
     let cluster = Cluster::without_policies().await;
-    let machines = cluster.machines(2).await;
-    cluster.block_drain_of(&machines[0]).await;
-    machines[0].touch("new kernel");
-    machines[0].until_phase("draining").await;
-    machines[1].touch("new kernel");
-    machines[1]
-        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
-        .await;
-    machines[0].kill_coordinator().await;
-    cluster
-        .api
-        .delete(&format!("/api/v1/nodes/{}", machines[0].name()))
-        .await;
+    let machines = cluster.machines_whose_holder_is_gone().await;
     machines[1]
         .until_event("BreakingLock", &[machines[0].name(), "does not exist"])
         .await;
@@ -33,24 +21,12 @@ async fn a_lock_whose_holders_node_was_deleted_is_broken_by_the_one_who_waits() 
 async fn who_may_not_break_a_lock_leaves_it_to_the_controller_and_goes_on_bidding() {
     let cluster = Cluster::new().await;
     cluster.plane.expect_refusals();
-    let machines = cluster.machines(2).await;
-    cluster.block_drain_of(&machines[0]).await;
-    machines[0].touch("new kernel");
-    machines[0].until_phase("draining").await;
-    machines[1].touch("new kernel");
-    machines[1]
-        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
-        .await;
-    machines[0].kill_coordinator().await;
-    cluster
-        .api
-        .delete(&format!("/api/v1/nodes/{}", machines[0].name()))
-        .await;
+    let machines = cluster.machines_whose_holder_is_gone().await;
     machines[1]
         .log()
         .until(&["leaves a lock whose holder is gone to the controller"])
         .await;
-    // There is no controller here: a person does it.
+    // No controller runs here: a person deletes it.
     cluster.delete_lease("dogwatch-default-0").await;
     machines[1].until_back().await;
     assert_eq!((machines[0].commands(), machines[1].commands()), (0, 1));

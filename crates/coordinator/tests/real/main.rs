@@ -1,5 +1,5 @@
-//! The coordinator as it is shipped, against a real API server: several processes at once, each with
-//! files, a reboot command and a simulated kubelet of its own.
+//! Runs the shipped coordinator against a real API server: several processes at once, each with its
+//! own files, reboot command and simulated kubelet.
 
 mod support;
 

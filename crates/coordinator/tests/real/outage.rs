@@ -1,4 +1,4 @@
-//! The API server is away. Source: specification §2.5: "it keeps trying, for ever".
+//! The API server is down. Source: specification §2.5: "it keeps trying, for ever".
 
 use crate::support::{Cluster, OnCommand, Setting};
 

@@ -1,7 +1,6 @@
-//! The rights that are shipped: enough, and not one too many. Source: specification §6.
+//! The shipped rights are sufficient, and none is superfluous. Source: specification §6.
 //!
-//! That nothing is refused is looked at after each test of this suite, where its control plane is
-//! given back.
+//! That nothing is refused is checked when a test returns its control plane.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,7 +29,7 @@ async fn no_shipped_right_is_unused() {
     assert!(unused.is_empty(), "unused: {unused:?}");
 }
 
-/// A DaemonSet's pod, a budget that blocks for a while, a volume that detaches.
+/// A DaemonSet's pod, a PodDisruptionBudget that blocks for a while, a volume that detaches.
 async fn a_reboot_with_everything_in_it(cluster: &Cluster, machine: &Machine) {
     cluster
         .daemon_pod(&objects::daemon_set("agent", "100ms"), machine)
@@ -55,7 +54,7 @@ async fn a_reboot_with_everything_in_it(cluster: &Cluster, machine: &Machine) {
     machine.until_back().await;
 }
 
-/// The next run finds the names of its Events taken, and looks by whom.
+/// The next run finds the names of its Events taken, and reads who wrote them.
 async fn news_that_a_former_run_has_told(cluster: &Cluster) {
     let machine = cluster.machine(Setting::default()).await;
     cluster.hold_lock().await;
@@ -91,7 +90,7 @@ async fn a_drain_that_ends_in_deleting(cluster: &Cluster) {
     machine.until_back().await;
 }
 
-/// The slot lost its label.
+/// A slot that lost its label.
 async fn a_lock_to_mend(cluster: &Cluster, machine: &Machine) {
     cluster.delete_lease("dogwatch-default-0").await;
     let mut lease = objects::held_lease("node/ghost");
@@ -108,7 +107,7 @@ fn right(resource: &str, subresource: &str, verb: &str) -> String {
     format!("{verb} {resource}{slash}{subresource}")
 }
 
-/// Each right of the roles as they were applied.
+/// Each right of the applied roles.
 async fn shipped(cluster: &Cluster) -> BTreeSet<String> {
     let mut rights = BTreeSet::new();
     for role in [

@@ -1,5 +1,5 @@
-//! What is wrong at the start ends the process and says what to do; what goes wrong later is said on
-//! the cluster. Source: issue 3, "Bad input".
+//! An error at the start ends the process with advice; a later error is reported on the cluster.
+//! Source: issue 3, "Bad input".
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Cluster, Machine, PATIENCE, Setting, coordinator};
 
-/// Runs it to its end: exit code, and what it says.
+/// Runs it to its end: exit code and output.
 async fn refused(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let run = coordinator::command(kubeconfig).args(arguments).output();
     let output = tokio::time::timeout(PATIENCE, run)
@@ -108,8 +108,8 @@ async fn a_token_without_rights_ends_it_with_code_1_and_names_the_role() {
 async fn a_namespace_that_does_not_exist_is_said_on_the_node_until_it_does() {
     // The policies let nobody else write the coordinator's Events.
     let mut cluster = Cluster::without_policies().await;
-    // With the rights that are shipped it would be refused before it is missed.
-    cluster.kubeconfig = cluster.plane.kubeconfig().to_owned();
+    // With the shipped rights, the read would be refused before the Node is found missing.
+    cluster.kubeconfig = cluster.plane.admin_kubeconfig().to_owned();
     let namespace = format!("{}-missing", cluster.namespace);
     let machine = cluster
         .machine(Setting::flags([&format!("--namespace={namespace}")]))
@@ -136,7 +136,7 @@ async fn a_namespace_that_does_not_exist_is_said_on_the_node_until_it_does() {
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Gives the stranger rights under this name.
+/// Gives the stranger these rights under this name.
 async fn allow(cluster: &Cluster, name: &str, rules: Value) {
     let role = json!({ "metadata": { "name": name }, "rules": rules });
     cluster

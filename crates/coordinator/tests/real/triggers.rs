@@ -1,4 +1,4 @@
-//! What asks for a reboot, and what does not. Source: specification §2.1.
+//! What triggers a reboot, and what does not. Source: specification §2.1.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ async fn a_sentinel_that_survives_the_boot_causes_no_other_one_until_it_is_touch
     machine
         .until_event("SentinelSurvivedReboot", &["run/reboot-needed"])
         .await;
-    // A later fact is taken in, so the sentinel was, and nothing came of it.
+    // A later fact is processed, so the sentinel was too, and it had no effect.
     machine.patch_node(&annotated(&json!("{"))).await;
     machine
         .until_condition("RebootTriggerUnknown", "True", "TriggerUnknown")
@@ -126,7 +126,7 @@ async fn a_sentinels_folder_may_appear_later() {
 #[tokio::test]
 async fn a_sentinel_that_cannot_be_read_is_unknown_and_said() {
     let cluster = Cluster::new().await;
-    // Not even root can look into a folder that is a file.
+    // Even root cannot look into a folder that is a file.
     let machine = cluster
         .machine_without_coordinator(Setting::flags(["--sentinel={host}/etc/reboot-needed"]))
         .await;

@@ -1,5 +1,6 @@
-//! The coordinator as `deploy/unprivileged` runs it, as far as a test can: an ordinary uid, no capability, and of the
-//! host the sentinel's folder and the system bus. Polkit, and a container's namespaces, are not here.
+//! The coordinator as `deploy/unprivileged` runs it, as far as a test can: an ordinary uid, no
+//! capability, and of the host only the sentinel's folder and the system bus. Polkit and a
+//! container's namespaces are missing here.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -12,8 +13,8 @@ use tokio::task::JoinHandle;
 
 use crate::support::{Cluster, Machine, Setting};
 
-/// `nobody`. dbus-daemon lets nobody in whose uid the host does not know; hosts have a user of uid 65532 for
-/// `deploy/unprivileged`, and Debian has this one.
+/// `nobody`. dbus-daemon refuses a uid that the host does not know; hosts have a user of uid 65532
+/// for `deploy/unprivileged`, and Debian has this one.
 const UID: u32 = 65534;
 
 const CONFIGURATION: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
@@ -27,7 +28,7 @@ const CONFIGURATION: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D
   </policy>
 </busconfig>"#;
 
-/// A system bus with a logind that reboots the machine, whoever asks.
+/// A system bus with a logind that reboots the machine for every caller.
 struct Bus {
     daemon: Child,
     logind: JoinHandle<()>,
@@ -54,7 +55,7 @@ impl Bus {
             .stdout(Stdio::piped())
             .spawn()
             .expect("dbus-daemon: install the Debian package dbus");
-        // It prints its address once it listens.
+        // dbus-daemon prints its address once it listens.
         let output = daemon.stdout.take().expect("asked for above");
         let mut address = String::new();
         let read = BufReader::new(output).read_line(&mut address);
@@ -100,7 +101,7 @@ async fn an_ordinary_uid_without_capabilities_reboots_its_node_through_logind() 
         "--host-root={host}",
         "--sentinel=/run/reboot-needed",
     ];
-    // Only root can become somebody else; anybody else is an ordinary uid already.
+    // Only root can change its user; any other user is an ordinary uid already.
     let uid = rustix::process::getuid().is_root().then_some(UID);
     let setting = Setting {
         uid,

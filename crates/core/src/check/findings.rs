@@ -1,173 +1,190 @@
-//! What a planned reboot of a node would run into now.
+//! Finds what would block or disturb a planned reboot of a node now.
 
-use super::finding::{Finding, Severity};
+use super::finding::{CheckFinding, FindingSeverity};
 use super::view::{CheckView, GateAnswer, GateState};
-use super::{forced, pods};
+use super::{pods, remediation};
 use crate::Now;
-use crate::explain::{self, CoordinatorSeen, CoordinatorSigns};
-use crate::policy::{self, Allowance, MinInterval, Policies, Rule};
-use crate::reboot::{NodeSeen, Parsed, Phase};
+use crate::explain::{self, CoordinatorSigns, ObservedCoordinator};
+use crate::policy::{self, ClusterPolicies, EffectivePolicy, MinInterval, RebootAllowance};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase};
 
-/// Everything found, what blocks first. `None`: the fleet has no such node.
+/// All findings, blocking ones first. `None` if the fleet has no such node.
 ///
-/// The coordinator's flags do not stand on the cluster: where no policy speaks, their defaults are
-/// taken.
-pub fn findings(view: &CheckView, now: Now) -> Option<Vec<Finding>> {
-    let node = view.fleet.node(&view.node)?;
-    let rule = view.fleet.rule(node);
+/// The cluster does not show the coordinator's flags, so their defaults apply where no policy sets
+/// a value.
+pub fn find_reboot_blockers(view: &CheckView, now: Now) -> Option<Vec<CheckFinding>> {
+    let node = view.fleet.find_node(&view.node)?;
+    let rule = view.fleet.rule_of_node(node);
     let mut found = Vec::new();
-    found.extend(standing(node));
-    found.extend(coordinator(view, now));
-    found.extend(admission(view));
-    found.extend(policies(view, node, &rule, now));
-    found.extend(view.gates.iter().filter_map(gate));
-    found.extend(budget(view, node));
-    found.extend(pods::findings(view, &rule, now));
-    found.extend(forced::findings(view));
+    found.extend(find_node_state(node));
+    found.extend(find_coordinator_state(view, now));
+    found.extend(find_admission_gaps(view));
+    found.extend(find_policy_blockers(view, node, &rule, now));
+    found.extend(view.gates.iter().filter_map(find_closed_gate));
+    found.extend(find_budget_use(view, node));
+    found.extend(pods::find_drain_blockers(view, &rule, now));
+    found.extend(remediation::find_remediation_blockers(view));
     found.sort();
     found.dedup();
     Some(found)
 }
 
-/// What stands on the Node already.
-fn standing(node: &NodeSeen) -> Vec<Finding> {
+/// Findings about the annotations, labels and cordon of the Node.
+fn find_node_state(node: &ObservedNode) -> Vec<CheckFinding> {
     let subject = || format!("Node {}", node.name);
     let mut found = Vec::new();
-    let mut add = |severity, what: String| found.push(Finding::new(severity, subject(), what));
+    let mut add = |severity, what: String| found.push(CheckFinding::new(severity, subject(), what));
     match &node.record {
-        Parsed::Absent => {}
-        Parsed::Bad { why } => add(
-            Severity::Blocks,
+        ParsedAnnotation::Absent => {}
+        ParsedAnnotation::Bad { why } => add(
+            FindingSeverity::Blocks,
             format!("annotation dogwatch.dev/reboot cannot be read: {why}"),
         ),
-        Parsed::Is(record) => {
-            let reason = explain::said(node).map(|condition| format!(": {}", condition.reason));
+        ParsedAnnotation::Is(record) => {
+            let reason =
+                explain::leading_condition(node).map(|condition| format!(": {}", condition.reason));
             let text = format!(
                 "a reboot is under way, {}{}",
                 record.phase.as_str(),
                 reason.unwrap_or_default()
             );
-            add(Severity::Note, text);
+            add(FindingSeverity::Note, text);
         }
     }
-    if let Parsed::Bad { why } = &node.request {
+    if let ParsedAnnotation::Bad { why } = &node.request {
         let text = format!("annotation dogwatch.dev/reboot-requested cannot be read: {why}");
-        add(Severity::Blocks, text);
+        add(FindingSeverity::Blocks, text);
     }
-    if node.abort != Parsed::Absent {
+    if node.abort != ParsedAnnotation::Absent {
         let text = "annotation dogwatch.dev/abort-requested stands there: a reboot that begins is stopped at once";
-        add(Severity::Blocks, text.into());
+        add(FindingSeverity::Blocks, text.into());
     }
     if node.api_lock {
         let text = "the lock API has taken it out of service; its own coordinator waits for that, and unlock uncordons it";
-        add(Severity::Blocks, text.into());
+        add(FindingSeverity::Blocks, text.into());
     }
     if !node.ready {
         let text = "not Ready: what is evicted may never be seen to end";
-        add(Severity::Warns, text.into());
+        add(FindingSeverity::Warns, text.into());
     }
     let phase = node.record.get().map(|record| record.phase);
-    let is_free = matches!(phase, None | Some(Phase::Waiting));
+    let is_free = matches!(phase, None | Some(RebootPhase::Waiting));
     if node.unschedulable && is_free && !node.api_lock {
         let text = "cordoned by somebody else: it stays cordoned after a reboot";
-        add(Severity::Note, text.into());
+        add(FindingSeverity::Note, text.into());
     }
     found
 }
 
-/// Without a coordinator on the node nobody acts.
-fn coordinator(view: &CheckView, now: Now) -> Option<Finding> {
-    let blocks = |what: String| Finding::new(Severity::Blocks, "coordinator", what);
+/// Without a coordinator on the node nothing happens.
+fn find_coordinator_state(view: &CheckView, now: Now) -> Option<CheckFinding> {
+    let blocks = |what: String| CheckFinding::new(FindingSeverity::Blocks, "coordinator", what);
     match &view.coordinator {
-        Err(why) => Some(unknown("coordinator", why)),
-        Ok(CoordinatorSeen::Unknown | CoordinatorSeen::Pod { ready: true, .. }) => None,
-        Ok(CoordinatorSeen::NoDaemonSet) => Some(without_daemonset(view, now)),
-        Ok(CoordinatorSeen::NoPod) => Some(
-            blocks("none runs on this node, so nothing would happen".into()).fix(
+        Err(why) => Some(unknown_finding("coordinator", why)),
+        Ok(ObservedCoordinator::Unknown | ObservedCoordinator::Pod { ready: true, .. }) => None,
+        Ok(ObservedCoordinator::NoDaemonSet) => Some(find_without_daemonset(view, now)),
+        Ok(ObservedCoordinator::NoPod) => Some(
+            blocks("none runs on this node, so nothing would happen".into()).with_fix(
                 "kubectl describe daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator",
             ),
         ),
-        Ok(CoordinatorSeen::Pod { name, state, .. }) => {
+        Ok(ObservedCoordinator::Pod { name, state, .. }) => {
             let (namespace, pod) = name.split_once('/').unwrap_or(("", name));
             let fix = format!("kubectl logs -n {namespace} {pod}");
-            Some(blocks(format!("pod {name} is {state}, not ready")).fix(fix))
+            Some(blocks(format!("pod {name} is {state}, not ready")).with_fix(fix))
         }
     }
 }
 
-/// A policy that limits nobody says nothing itself.
-fn admission(view: &CheckView) -> Vec<Finding> {
+/// Reports admission policies that are not in force: a policy that limits nobody does not report it
+/// itself.
+fn find_admission_gaps(view: &CheckView) -> Vec<CheckFinding> {
     const SUBJECT: &str = "admission policies";
     match &view.admission {
-        Err(why) => vec![unknown(SUBJECT, why)],
+        Err(why) => vec![unknown_finding(SUBJECT, why)],
         Ok(gaps) => {
             let gaps = gaps.iter().cloned();
-            gaps.map(|gap| Finding::new(Severity::Warns, SUBJECT, gap).fix("docs/security.md"))
-                .collect()
+            gaps.map(|gap| {
+                CheckFinding::new(FindingSeverity::Warns, SUBJECT, gap).with_fix("docs/security.md")
+            })
+            .collect()
         }
     }
 }
 
-/// Coordinators may run in another way: what they wrote on Nodes is the evidence.
-fn without_daemonset(view: &CheckView, now: Now) -> Finding {
+/// Coordinators may run without the DaemonSet: what they wrote on Nodes shows whether they do.
+fn find_without_daemonset(view: &CheckView, now: Now) -> CheckFinding {
     let finding = |severity, text: String| {
         let text = format!("no DaemonSet dogwatch-coordinator is in Dogwatch's namespace{text}");
-        Finding::new(severity, "coordinator", text)
+        CheckFinding::new(severity, "coordinator", text)
     };
     match view.fleet.coordinator_signs(&view.node) {
         CoordinatorSigns::Here(at) => finding(
-            Severity::Note,
+            FindingSeverity::Note,
             format!(
                 ", but a coordinator wrote on this Node {}: it runs in another way",
-                explain::ago(at, now)
+                explain::format_ago(at, now)
             ),
         ),
         CoordinatorSigns::Elsewhere => finding(
-            Severity::Warns,
+            FindingSeverity::Warns,
             ", but coordinators of other nodes run in another way; whether one runs on this node shows \
              only when a reboot is requested"
                 .into(),
         ),
         CoordinatorSigns::Nowhere => finding(
-            Severity::Blocks,
+            FindingSeverity::Blocks,
             ", and no coordinator ever wrote on a Node: a request would not be served".into(),
         )
-        .fix("install the coordinators as docs/install.md says; or is --namespace wrong?"),
+        .with_fix("install the coordinators as docs/install.md says; or is --namespace wrong?"),
     }
 }
 
-pub(super) fn unknown(subject: &str, why: &str) -> Finding {
-    Finding::new(
-        Severity::Unknown,
+pub(super) fn unknown_finding(subject: &str, why: &str) -> CheckFinding {
+    CheckFinding::new(
+        FindingSeverity::Unknown,
         subject,
         format!("could not be looked at: {why}"),
     )
 }
 
-/// Windows, pause, interval: by the rule that the coordinator decides with.
-fn policies(view: &CheckView, node: &NodeSeen, rule: &Rule<'_>, now: Now) -> Vec<Finding> {
+/// Windows, pause and interval, by the same function that the coordinator uses.
+fn find_policy_blockers(
+    view: &CheckView,
+    node: &ObservedNode,
+    rule: &EffectivePolicy<'_>,
+    now: Now,
+) -> Vec<CheckFinding> {
     let known = &view.fleet.policies;
-    let interval = MinInterval::of(node.last.get());
+    let interval = MinInterval::since_last_reboot(node.last_reboot.get());
     let drain = rule.config.drain_timeout;
     let subject = match rule.policy {
         Some(policy) => format!("RebootPolicy {}", policy.name),
         None => "RebootPolicies".into(),
     };
     let mut found = Vec::new();
-    match policy::allowed(known, rule.policy, drain, interval, now.wall) {
-        Allowance::No {
+    match policy::may_reboot_begin(known, rule.policy, drain, interval, now.wall) {
+        RebootAllowance::No {
             reason, message, ..
         } => {
             let text = format!("{reason}: {message}");
-            found.push(Finding::new(Severity::Blocks, subject.clone(), text));
+            found.push(CheckFinding::new(
+                FindingSeverity::Blocks,
+                subject.clone(),
+                text,
+            ));
         }
-        Allowance::Yes { until: Some(until) } => {
-            let text = format!("its window is open until {}", explain::moment(until));
-            found.push(Finding::new(Severity::Note, subject.clone(), text));
+        RebootAllowance::Yes { until: Some(until) } => {
+            let text = format!("its window is open until {}", explain::format_time(until));
+            found.push(CheckFinding::new(
+                FindingSeverity::Note,
+                subject.clone(),
+                text,
+            ));
         }
-        Allowance::Yes { until: None } => {}
+        RebootAllowance::Yes { until: None } => {}
     }
-    let lost: Vec<String> = policy::conflicts(known.known(), &node.labels)
+    let lost: Vec<String> = policy::losing_policies(known.known_policies(), &node.labels)
         .iter()
         .map(|policy| policy.name.to_string())
         .collect();
@@ -176,36 +193,48 @@ fn policies(view: &CheckView, node: &NodeSeen, rule: &Rule<'_>, now: Now) -> Vec
             "rules this node; {} match it too, and do not",
             lost.join(", ")
         );
-        found.push(Finding::new(Severity::Note, subject, text));
+        found.push(CheckFinding::new(FindingSeverity::Note, subject, text));
     }
-    if rule.policy.is_none() && matches!(known, Policies::Known(all) if !all.is_empty()) {
+    if rule.policy.is_none() && matches!(known, ClusterPolicies::Known(all) if !all.is_empty()) {
         let text = "none of them rules this node: the coordinator's flags do";
-        found.push(Finding::new(Severity::Note, "RebootPolicies", text));
+        found.push(CheckFinding::new(
+            FindingSeverity::Note,
+            "RebootPolicies",
+            text,
+        ));
     }
     found
 }
 
-fn gate(answer: &GateAnswer) -> Option<Finding> {
+fn find_closed_gate(answer: &GateAnswer) -> Option<CheckFinding> {
     let subject = format!("gate {}", answer.gate);
     match &answer.state {
         GateState::Open => None,
-        GateState::Shut(why) => Some(Finding::new(Severity::Blocks, subject, why.join("; "))),
-        GateState::Unknown(why) => Some(unknown(&subject, why)),
+        GateState::Shut(why) => Some(CheckFinding::new(
+            FindingSeverity::Blocks,
+            subject,
+            why.join("; "),
+        )),
+        GateState::Unknown(why) => Some(unknown_finding(&subject, why)),
     }
 }
 
-/// Who is out, and how many may be.
-fn budget(view: &CheckView, node: &NodeSeen) -> Option<Finding> {
-    let budget = view.fleet.budget(node);
+/// Which nodes are unavailable, and how many may be.
+fn find_budget_use(view: &CheckView, node: &ObservedNode) -> Option<CheckFinding> {
+    let budget = view.fleet.budget_of_node(node);
     let subject = format!("group {}", budget.group);
     if budget.out.is_empty() {
         return None;
     }
     if budget.has_room() {
-        return Some(Finding::new(Severity::Note, subject, budget.in_words()));
+        return Some(CheckFinding::new(
+            FindingSeverity::Note,
+            subject,
+            budget.to_sentence(),
+        ));
     }
     Some(
-        Finding::new(Severity::Blocks, subject, budget.in_words()).fix(
+        CheckFinding::new(FindingSeverity::Blocks, subject, budget.to_sentence()).with_fix(
             "wait for them or bring them back; one that is out for long can be left out of the count: \
              kubectl label node NAME dogwatch.dev/ignore=true",
         ),

@@ -1,25 +1,27 @@
-//! What would stand in the way, before it is tried.
+//! Finds what would block a reboot, a drain or a remediation, before it is tried.
 //!
-//! **For:** [`findings`], what a planned reboot of a node would run into now; [`after_restore`],
-//! every record that the world contradicts; [`behind`], whether anybody is behind a held lock.
+//! **For:** [`find_reboot_blockers`], what would block a planned reboot of a node now;
+//! [`find_restore_contradictions`], every record that contradicts the cluster; [`judge_holder`],
+//! whether a held lock still has a holder.
 //! **May touch:** nothing; what was read is passed in, and so is the time.
-//! **Promises:** pods are judged by the machine that drains, policies and the budget by the rules
-//! that the coordinator decides with; what could not be looked at is said and never taken for clear.
+//! **Promises:** pods are judged by the state machine that drains, policies and the budget by the
+//! rules that the coordinator decides with; what could not be read is reported and never taken for
+//! harmless.
 //!
 //! Serves S7. Source: specification §1 (last line), §2.2 and §7.
 
-mod behind;
 mod finding;
 mod findings;
-mod forced;
+mod lock_holder;
 mod pods;
+mod remediation;
 mod restore;
 #[cfg(test)]
 mod tests;
 mod view;
 
-pub use behind::{Behind, HolderFound, behind};
-pub use finding::{Finding, Severity};
-pub use findings::findings;
-pub use restore::after_restore;
+pub use finding::{CheckFinding, FindingSeverity};
+pub use findings::find_reboot_blockers;
+pub use lock_holder::{HolderStatus, ObservedHolder, judge_holder};
+pub use restore::find_restore_contradictions;
 pub use view::{CheckView, GateAnswer, GateState, PodFacts};

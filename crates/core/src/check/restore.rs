@@ -1,41 +1,54 @@
-//! What the world contradicts after the store went back in time: etcd restored from a backup.
-//! Source: specification §1, last line.
+//! Finds records that contradict the cluster after etcd was restored from a backup. Source:
+//! specification §1, last line.
 
-use super::finding::{Finding, Severity};
-use crate::explain::{Fleet, LeaseRow};
+use super::finding::{CheckFinding, FindingSeverity};
+use crate::explain::{FleetSnapshot, LeaseRow};
 use crate::lock::{self, HolderId};
-use crate::reboot::{NodeSeen, Parsed, Phase, Record};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord};
 
-/// Every contradiction between Leases, records and Nodes. Empty: none was found.
+/// Every contradiction between Leases, records and Nodes. Empty if there is none.
 ///
-/// What a coordinator or the healer settles by itself is told as well: right after a restore one
-/// wants to know of it before anything moves.
-pub fn after_restore(fleet: &Fleet) -> Vec<Finding> {
-    let mut found: Vec<Finding> = fleet
+/// Also reports what a coordinator or the healer will fix by itself: right after a restore an
+/// operator wants to know of it before anything changes.
+pub fn find_restore_contradictions(fleet: &FleetSnapshot) -> Vec<CheckFinding> {
+    let mut found: Vec<CheckFinding> = fleet
         .leases
         .iter()
-        .filter_map(|row| lease(fleet, row))
+        .filter_map(|row| find_in_lease(fleet, row))
         .collect();
-    found.extend(fleet.nodes.iter().flat_map(|node| of_node(fleet, node)));
-    found.extend(over_budget(fleet));
+    found.extend(
+        fleet
+            .nodes
+            .iter()
+            .flat_map(|node| find_in_node(fleet, node)),
+    );
+    found.extend(find_over_budget(fleet));
     found.sort();
     found
 }
 
-/// A held Lease whose holder's Node does not say the same.
-fn lease(fleet: &Fleet, row: &LeaseRow) -> Option<Finding> {
+/// A held Lease that contradicts its holder's Node.
+fn find_in_lease(fleet: &FleetSnapshot, row: &LeaseRow) -> Option<CheckFinding> {
     let lease = &row.lease;
     let holder = lease.holder.as_ref()?;
     let contradicted = |what: String| {
-        Finding::new(Severity::Warns, format!("Lease {}", lease.name), what)
-            .fix(format!("dogwatch unlock {}", lease.name))
+        CheckFinding::new(
+            FindingSeverity::Warns,
+            format!("Lease {}", lease.name),
+            what,
+        )
+        .with_fix(format!("dogwatch unlock {}", lease.name))
     };
-    let node = match fleet.holder(lease) {
+    let node = match fleet.holder_node(lease) {
         None => {
             let text = format!("held by {holder}, which is no Node: does it know that it holds?");
-            let found = Finding::new(Severity::Unknown, format!("Lease {}", lease.name), text);
+            let found = CheckFinding::new(
+                FindingSeverity::Unknown,
+                format!("Lease {}", lease.name),
+                text,
+            );
             return Some(
-                found.fix("ask its host; dogwatch unlock --force --reason WHY if it does not"),
+                found.with_fix("ask its host; dogwatch unlock --force --reason WHY if it does not"),
             );
         }
         Some(Err(name)) => {
@@ -55,55 +68,58 @@ fn lease(fleet: &Fleet, row: &LeaseRow) -> Option<Finding> {
         )));
     }
     match &node.record {
-        Parsed::Absent if !node.api_lock => Some(contradicted(format!(
+        ParsedAnnotation::Absent if !node.api_lock => Some(contradicted(format!(
             "held for Node {}, which has no reboot under way",
             node.name
         ))),
-        Parsed::Is(record) if names_other(record, &lease.name) => Some(contradicted(format!(
-            "held by {holder}, whose record names {}",
-            record.lease.as_deref().unwrap_or("none")
-        ))),
-        Parsed::Absent | Parsed::Is(_) | Parsed::Bad { .. } => None,
+        ParsedAnnotation::Is(record) if names_other_lease(record, &lease.name) => {
+            Some(contradicted(format!(
+                "held by {holder}, whose record names {}",
+                record.lease.as_deref().unwrap_or("none")
+            )))
+        }
+        ParsedAnnotation::Absent | ParsedAnnotation::Is(_) | ParsedAnnotation::Bad { .. } => None,
     }
 }
 
-/// While it waits, a Lease may have been won and not been written down yet.
-fn names_other(record: &Record, lease: &str) -> bool {
+/// In phase `waiting` a node may have taken a Lease that its record does not name yet.
+fn names_other_lease(record: &RebootRecord, lease: &str) -> bool {
     match (&record.lease, record.phase) {
         (Some(named), _) => named != lease,
-        (None, Phase::Waiting) => false,
-        (None, Phase::Draining | Phase::Rebooting | Phase::Returning) => true,
+        (None, RebootPhase::Waiting) => false,
+        (None, RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning) => true,
     }
 }
 
-fn of_node(fleet: &Fleet, node: &NodeSeen) -> Vec<Finding> {
+fn find_in_node(fleet: &FleetSnapshot, node: &ObservedNode) -> Vec<CheckFinding> {
     let mut found = Vec::new();
     let mut add = |what: String, fix: String| {
-        let finding = Finding::new(Severity::Warns, format!("Node {}", node.name), what);
-        found.push(finding.fix(fix));
+        let finding =
+            CheckFinding::new(FindingSeverity::Warns, format!("Node {}", node.name), what);
+        found.push(finding.with_fix(fix));
     };
     let explain = format!("dogwatch explain {}", node.name);
     match &node.record {
-        Parsed::Bad { why } => add(
+        ParsedAnnotation::Bad { why } => add(
             format!("annotation dogwatch.dev/reboot cannot be read: {why}"),
             explain.clone(),
         ),
-        Parsed::Absent if node.waiting_label => add(
+        ParsedAnnotation::Absent if node.waiting_label => add(
             "labelled as waiting, and no reboot is under way".into(),
             format!("kubectl label node {} dogwatch.dev/reboot-", node.name),
         ),
-        Parsed::Absent => {}
-        Parsed::Is(record) => {
+        ParsedAnnotation::Absent => {}
+        ParsedAnnotation::Is(record) => {
             let stop = format!(
                 "{explain}; if it is not to go on: dogwatch abort {}",
                 node.name
             );
-            for what in of_record(fleet, node, record) {
+            for what in find_in_record(fleet, node, record) {
                 add(what, stop.clone());
             }
         }
     }
-    if served_request(node) {
+    if has_served_request(node) {
         add(
             "carries a reboot request that was served before".into(),
             format!(
@@ -115,10 +131,14 @@ fn of_node(fleet: &Fleet, node: &NodeSeen) -> Vec<Finding> {
     found
 }
 
-fn of_record(fleet: &Fleet, node: &NodeSeen, record: &Record) -> Vec<String> {
+fn find_in_record(
+    fleet: &FleetSnapshot,
+    node: &ObservedNode,
+    record: &RebootRecord,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     let phase = record.phase.as_str();
-    let holder = HolderId::node(&node.name);
+    let holder = HolderId::for_node(&node.name);
     if let Some(named) = &record.lease
         && !fleet
             .leases
@@ -129,24 +149,24 @@ fn of_record(fleet: &Fleet, node: &NodeSeen, record: &Record) -> Vec<String> {
             "is {phase} with Lease {named}, which it does not hold"
         ));
     }
-    if record.lease.is_none() && record.phase != Phase::Waiting {
+    if record.lease.is_none() && record.phase != RebootPhase::Waiting {
         wrong.push(format!("is {phase} without a Lease"));
     }
     if let Some(boot) = node.boot_id.as_ref() {
         let booted = *boot != record.boot_id;
         match (record.phase, booted) {
-            (Phase::Waiting | Phase::Draining, true) => wrong.push(format!(
+            (RebootPhase::Waiting | RebootPhase::Draining, true) => wrong.push(format!(
                 "is {phase} to end boot {}, and runs boot {boot}: it was rebooted already",
                 record.boot_id
             )),
-            (Phase::Rebooting, true) => wrong.push(format!(
+            (RebootPhase::Rebooting, true) => wrong.push(format!(
                 "is rebooting, and runs boot {boot} already: it is on its way back"
             )),
-            (Phase::Returning, false) => wrong.push(format!(
+            (RebootPhase::Returning, false) => wrong.push(format!(
                 "is returning, and the kubelet has posted no boot but {boot}, which was to be ended"
             )),
-            (Phase::Returning, true)
-            | (Phase::Waiting | Phase::Draining | Phase::Rebooting, false) => {}
+            (RebootPhase::Returning, true)
+            | (RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Rebooting, false) => {}
         }
     }
     if record.cordoned_by_us && !node.unschedulable {
@@ -157,15 +177,15 @@ fn of_record(fleet: &Fleet, node: &NodeSeen, record: &Record) -> Vec<String> {
     wrong
 }
 
-fn served_request(node: &NodeSeen) -> bool {
-    let (Some(print), Some(last)) = (&node.request_fingerprint, node.last.get()) else {
+fn has_served_request(node: &ObservedNode) -> bool {
+    let (Some(print), Some(last)) = (&node.request_fingerprint, node.last_reboot.get()) else {
         return false;
     };
     last.fingerprints.get("request") == Some(print)
 }
 
 /// More held slots than any of their holders may have agreed to.
-fn over_budget(fleet: &Fleet) -> Vec<Finding> {
+fn find_over_budget(fleet: &FleetSnapshot) -> Vec<CheckFinding> {
     let mut groups: Vec<_> = fleet.leases.iter().map(|row| &row.group).collect();
     groups.sort();
     groups.dedup();
@@ -179,21 +199,24 @@ fn over_budget(fleet: &Fleet) -> Vec<Finding> {
                 .collect();
             let record = |row: &&LeaseRow| row.lease.record.as_ref().map(|record| record.max);
             let least = held.iter().filter_map(record).min()?;
-            let out = held.iter().filter(|row| cordoned(fleet, row)).count();
+            let out = held
+                .iter()
+                .filter(|row| is_holder_cordoned(fleet, row))
+                .count();
             (out > usize::try_from(least).unwrap_or(usize::MAX)).then(|| {
                 let text = format!(
                     "{out} slots are held by nodes that are out, and a holder allows {least}"
                 );
-                Finding::new(Severity::Blocks, format!("group {group}"), text)
-                    .fix("dogwatch pause --all, then look at each holder: dogwatch status")
+                CheckFinding::new(FindingSeverity::Blocks, format!("group {group}"), text)
+                    .with_fix("dogwatch pause --all, then look at each holder: dogwatch status")
             })
         })
         .collect()
 }
 
-/// A winner that has not cordoned yet may still give back.
-fn cordoned(fleet: &Fleet, row: &LeaseRow) -> bool {
-    match lock::holder_node_name(&row.lease).and_then(|name| fleet.node(&name)) {
+/// A holder that has not cordoned yet may still give its slot back.
+fn is_holder_cordoned(fleet: &FleetSnapshot, row: &LeaseRow) -> bool {
+    match lock::holder_node_name(&row.lease).and_then(|name| fleet.find_node(&name)) {
         Some(node) => node.unschedulable,
         None => true,
     }

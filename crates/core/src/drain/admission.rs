@@ -2,26 +2,24 @@
 
 use std::fmt;
 
-/// A webhook or a policy that refuses evictions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refuser {
-    /// A webhook of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration, by its own
-    /// name in there.
+pub enum AdmissionRefuser {
+    /// A webhook of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration, by the name
+    /// of the webhook in it.
     Webhook(String),
     /// A ValidatingAdmissionPolicy, by its name.
     Policy(String),
 }
 
-impl Refuser {
-    /// What it is, in one word, as metrics have it.
-    pub fn kind(&self) -> &'static str {
+impl AdmissionRefuser {
+    /// The kind as one word, for metrics.
+    pub fn refuser_kind(&self) -> &'static str {
         match self {
             Self::Webhook(_) => "AdmissionWebhook",
             Self::Policy(_) => "ValidatingAdmissionPolicy",
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         match self {
             Self::Webhook(name) | Self::Policy(name) => name,
@@ -29,7 +27,7 @@ impl Refuser {
     }
 }
 
-impl fmt::Display for Refuser {
+impl fmt::Display for AdmissionRefuser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Webhook(name) => write!(f, "admission webhook {name}"),
@@ -38,64 +36,65 @@ impl fmt::Display for Refuser {
     }
 }
 
-/// Dogwatch's own policy: who has a coordinator's token shall not evict Dogwatch's controller onto a
-/// node of his. Kustomize may put something before and behind. Source: `deploy/policies/coordinators.yaml`, specification §6.
+/// Dogwatch's own admission policy: a stolen coordinator token must not be able to evict Dogwatch's
+/// controller onto a node of the thief. Kustomize may add a prefix and a suffix to the name.
+/// Source: `deploy/policies/coordinators.yaml`, specification §6.
 pub const OWN_PODS_POLICY: &str = "coordinator-evictions.dogwatch.dev";
 
-/// A refusal by admission: not yet.
+/// An eviction refused at admission; it may be admitted later.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// Who refuses.
-    pub by: Refuser,
-    /// Its own words; empty if it gave none.
+pub struct AdmissionRefusal {
+    pub by: AdmissionRefuser,
+    /// The refuser's own message; empty if it gave none.
     pub said: String,
 }
 
-impl Refusal {
-    /// Whether it is said of a pod of Dogwatch's own namespace, which a coordinator never evicts.
-    pub(super) fn keeps_own_pods(&self) -> bool {
-        matches!(&self.by, Refuser::Policy(name) if name.contains(OWN_PODS_POLICY))
+impl AdmissionRefusal {
+    /// Whether Dogwatch's own policy refused, because the pod is in Dogwatch's namespace. A
+    /// coordinator never evicts such a pod.
+    pub(super) fn is_by_own_pods_policy(&self) -> bool {
+        matches!(&self.by, AdmissionRefuser::Policy(name) if name.contains(OWN_PODS_POLICY))
     }
 
-    /// Reads the API server's message. `None`: it is no refusal by admission.
+    /// Parses the API server's message. `None`: it is not a refusal by admission.
     ///
-    /// Told by the words: a webhook chooses its code itself (Strimzi's answers 500, `KubeVirt`'s
-    /// 429), and a policy's default is the code of a malformed request. Source:
+    /// The message decides, not the HTTP code: a webhook chooses its code itself (Strimzi's answers
+    /// 500, `KubeVirt`'s 429), and a policy's default is the code of a malformed request. Source:
     /// `apiserver/pkg/admission/plugin/webhook` and `…/policy/validating` of Kubernetes 1.36.1.
-    pub fn read(message: &str) -> Option<Self> {
-        denied_by_webhook(message)
-            .or_else(|| failed_webhook(message))
-            .or_else(|| denied_by_policy(message))
+    pub fn parse_message(message: &str) -> Option<Self> {
+        parse_webhook_denial(message)
+            .or_else(|| parse_webhook_failure(message))
+            .or_else(|| parse_policy_denial(message))
     }
 }
 
-fn denied_by_webhook(message: &str) -> Option<Refusal> {
+fn parse_webhook_denial(message: &str) -> Option<AdmissionRefusal> {
     let rest = message.strip_prefix("admission webhook \"")?;
     let (name, said) = rest.split_once("\" denied the request")?;
-    Some(Refusal {
-        by: Refuser::Webhook(name.to_owned()),
+    Some(AdmissionRefusal {
+        by: AdmissionRefuser::Webhook(name.to_owned()),
         said: said.trim_start_matches([':', ' ']).to_owned(),
     })
 }
 
-fn failed_webhook(message: &str) -> Option<Refusal> {
+fn parse_webhook_failure(message: &str) -> Option<AdmissionRefusal> {
     let message = message
         .strip_prefix("Internal error occurred: ")
         .unwrap_or(message);
     let rest = message.strip_prefix("failed calling webhook \"")?;
     let (name, said) = rest.split_once("\": ")?;
-    Some(Refusal {
-        by: Refuser::Webhook(name.to_owned()),
+    Some(AdmissionRefusal {
+        by: AdmissionRefuser::Webhook(name.to_owned()),
         said: format!("it cannot be called: {said}"),
     })
 }
 
-fn denied_by_policy(message: &str) -> Option<Refusal> {
+fn parse_policy_denial(message: &str) -> Option<AdmissionRefusal> {
     let (_, rest) = message.split_once(" is forbidden: ValidatingAdmissionPolicy '")?;
     let (name, rest) = rest.split_once('\'')?;
     let (_, said) = rest.split_once("denied request")?;
-    Some(Refusal {
-        by: Refuser::Policy(name.to_owned()),
+    Some(AdmissionRefusal {
+        by: AdmissionRefuser::Policy(name.to_owned()),
         said: said.trim_start_matches([':', ' ']).to_owned(),
     })
 }
@@ -105,17 +104,17 @@ mod tests {
     use super::*;
 
     #[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
-    fn webhook(name: &str, said: &str) -> Option<Refusal> {
-        let by = Refuser::Webhook(name.into());
+    fn webhook(name: &str, said: &str) -> Option<AdmissionRefusal> {
+        let by = AdmissionRefuser::Webhook(name.into());
         let said = said.into();
-        Some(Refusal { by, said })
+        Some(AdmissionRefusal { by, said })
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as the table has it")]
-    fn policy(name: &str, said: &str) -> Option<Refusal> {
-        let by = Refuser::Policy(name.into());
+    fn policy(name: &str, said: &str) -> Option<AdmissionRefusal> {
+        let by = AdmissionRefuser::Policy(name.into());
         let said = said.into();
-        Some(Refusal { by, said })
+        Some(AdmissionRefusal { by, said })
     }
 
     #[test]
@@ -148,7 +147,11 @@ mod tests {
                 policy("keep-web", "failed to configure policy: no params"),
             ),
         ] {
-            assert_eq!(Refusal::read(message), expected, "{message}");
+            assert_eq!(
+                AdmissionRefusal::parse_message(message),
+                expected,
+                "{message}"
+            );
         }
     }
 
@@ -161,7 +164,7 @@ mod tests {
             "admission webhook",
             "",
         ] {
-            assert_eq!(Refusal::read(message), None, "{message}");
+            assert_eq!(AdmissionRefusal::parse_message(message), None, "{message}");
         }
     }
 }

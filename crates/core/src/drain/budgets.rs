@@ -1,54 +1,58 @@
-//! The budgets over the node's pods: those that hold one up, as their watch shows them, and the
-//! names of all that covered one.
+//! The PodDisruptionBudgets of the drain: those that block one of the node's pods, from a watch,
+//! and the names of all that covered a pod of this drain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::question::Question;
-use super::types::{BudgetNumbers, BudgetSeen, PodSeen};
+use super::retried_query::RetriedQuery;
+use super::types::{BudgetNumbers, ObservedDisruptionBudget, ObservedPod};
 
-/// What is known of budgets.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Budgets {
+pub(super) struct DrainBudgets {
     /// By namespace, then by name.
-    seen: BTreeMap<String, BTreeMap<String, BudgetSeen>>,
-    /// Namespaces whose watch has shown its budgets, and is still wanted.
+    seen: BTreeMap<String, BTreeMap<String, ObservedDisruptionBudget>>,
+    /// Namespaces that are still watched and whose budgets have arrived.
     watched: BTreeSet<String>,
-    /// The list of all budgets, wanted from the start.
-    list: Question<()>,
-    /// Pods that entered the wait list before that list came.
-    unmatched: Vec<PodSeen>,
+    /// The list of the budgets of all namespaces; wanted from the start of the drain.
+    list: RetriedQuery<()>,
+    /// Pods that entered the wait list before the list arrived.
+    unmatched: Vec<ObservedPod>,
     /// `namespace/name` of every budget that covered a pod of this drain.
     covered: BTreeSet<String>,
 }
 
-/// A budget that is not what it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
-    before: Option<BudgetSeen>,
-    after: Option<BudgetSeen>,
+pub(super) struct BudgetChange {
+    before: Option<ObservedDisruptionBudget>,
+    after: Option<ObservedDisruptionBudget>,
 }
 
-impl Budgets {
-    /// A pod enters the wait list: the budgets that cover it are remembered for the return.
-    pub(super) fn enlisted(&mut self, pod: &PodSeen) {
-        if self.list.known().is_some() {
-            self.covered
-                .extend(self.covering(pod).iter().map(BudgetNumbers::full_name));
+impl DrainBudgets {
+    /// Remembers the budgets that cover a pod entering the wait list: the return checks them.
+    pub(super) fn record_covering_budgets(&mut self, pod: &ObservedPod) {
+        if self.list.known_answer().is_some() {
+            self.covered.extend(
+                self.budgets_covering_pod(pod)
+                    .iter()
+                    .map(BudgetNumbers::full_name),
+            );
         } else {
             self.unmatched.push(pod.clone());
         }
     }
 
-    /// Whether the list of all budgets is to be made now.
-    pub(super) fn asks(&mut self, now: Duration) -> bool {
-        self.list.asks(now)
+    pub(super) fn start_list_if_due(&mut self, now: Duration) -> bool {
+        self.list.start_if_due(now)
     }
 
-    /// The list of all budgets, or why there is none.
-    pub(super) fn listed(&mut self, answer: Result<Vec<BudgetSeen>, String>, now: Duration) {
+    /// Takes the list of all budgets, or the error of the call.
+    pub(super) fn apply_budget_list(
+        &mut self,
+        answer: Result<Vec<ObservedDisruptionBudget>, String>,
+        now: Duration,
+    ) {
         self.list
-            .answered(answer.as_ref().map(|_| ()).map_err(Clone::clone), now);
+            .apply_answer(answer.as_ref().map(|_| ()).map_err(Clone::clone), now);
         for budget in answer.into_iter().flatten() {
             let namespace = &budget.numbers.namespace;
             if !self.watched.contains(namespace) {
@@ -56,17 +60,22 @@ impl Budgets {
                 there.insert(budget.numbers.name.clone(), budget);
             }
         }
-        if self.list.known().is_some() {
+        if self.list.known_answer().is_some() {
             for pod in std::mem::take(&mut self.unmatched) {
-                self.enlisted(&pod);
+                self.record_covering_budgets(&pod);
             }
         }
     }
 
-    /// The budgets of one watched namespace, complete. Answers what changed; at the start of a
-    /// watch that is all of them, for what was listed once may have gone to and fro since.
-    pub(super) fn replace(&mut self, namespace: &str, seen: Vec<BudgetSeen>) -> Vec<Change> {
-        let after: BTreeMap<String, BudgetSeen> = seen
+    /// Takes all budgets of one watched namespace and returns those that changed. The first call
+    /// for a namespace returns all of them, because a budget may have changed and changed back
+    /// since it was listed.
+    pub(super) fn replace_namespace_budgets(
+        &mut self,
+        namespace: &str,
+        seen: Vec<ObservedDisruptionBudget>,
+    ) -> Vec<BudgetChange> {
+        let after: BTreeMap<String, ObservedDisruptionBudget> = seen
             .into_iter()
             .map(|budget| (budget.numbers.name.clone(), budget))
             .collect();
@@ -79,7 +88,7 @@ impl Budgets {
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         names
             .into_iter()
-            .map(|name| Change {
+            .map(|name| BudgetChange {
                 before: before.get(name).cloned(),
                 after: after.get(name).cloned(),
             })
@@ -87,61 +96,57 @@ impl Budgets {
             .collect()
     }
 
-    /// Whether the watch of this namespace has shown its budgets.
-    pub(super) fn watches(&self, namespace: &str) -> bool {
+    pub(super) fn is_namespace_watched(&self, namespace: &str) -> bool {
         self.watched.contains(namespace)
     }
 
-    /// Which namespaces are still watched.
-    pub(super) fn watched_only(&mut self, namespaces: &BTreeSet<String>) {
+    pub(super) fn retain_watched_namespaces(&mut self, namespaces: &BTreeSet<String>) {
         self.watched
             .retain(|namespace| namespaces.contains(namespace));
     }
 
-    /// The numbers of those that cover this pod.
-    pub(super) fn covering(&self, pod: &PodSeen) -> Vec<BudgetNumbers> {
+    pub(super) fn budgets_covering_pod(&self, pod: &ObservedPod) -> Vec<BudgetNumbers> {
         let here = self.seen.get(&pod.pod.namespace);
         here.into_iter()
             .flat_map(BTreeMap::values)
-            .filter(|budget| budget.covers(pod))
+            .filter(|budget| budget.covers_pod(pod))
             .map(|budget| budget.numbers.clone())
             .collect()
     }
 
-    /// Every budget that covered a pod of this drain.
-    pub(super) fn covered(&self) -> Vec<String> {
+    pub(super) fn covering_budget_names(&self) -> Vec<String> {
         self.covered.iter().cloned().collect()
     }
 
-    /// Never answered yet, neither by a list nor by a failure.
-    pub(super) fn pending(&self) -> bool {
-        self.list.known().is_none() && self.list.failure().is_none()
+    /// The list has neither been answered nor failed yet.
+    pub(super) fn is_list_pending(&self) -> bool {
+        self.list.known_answer().is_none() && self.list.last_failure().is_none()
     }
 
-    pub(super) fn failure(&self) -> Option<&str> {
-        self.list.failure()
+    pub(super) fn list_failure(&self) -> Option<&str> {
+        self.list.last_failure()
     }
 
-    pub(super) fn wake(&self) -> Option<Duration> {
-        self.list.wake()
+    pub(super) fn next_list_at(&self) -> Option<Duration> {
+        self.list.due_at()
     }
 }
 
-impl Change {
-    /// Whether this pod may fare otherwise than before.
-    pub(super) fn concerns(&self, pod: &PodSeen) -> bool {
+impl BudgetChange {
+    pub(super) fn affects_pod(&self, pod: &ObservedPod) -> bool {
         [&self.before, &self.after]
             .into_iter()
             .flatten()
-            .any(|budget| budget.covers(pod))
+            .any(|budget| budget.covers_pod(pod))
     }
 
-    /// How many of its pods are worth trying now.
+    /// How many of the budget's pods to try now.
     ///
-    /// Each accepted eviction changes its budget's status; to try all its other pods each time
-    /// would make n² calls. So as many are tried as it now allows, but all of them when a person
-    /// changed or removed it, because then other rules than the number may have changed.
-    pub(super) fn room(&self) -> usize {
+    /// Each accepted eviction changes the status of the budget. Trying all other pods on each
+    /// change would make n² calls, so only as many are tried as the budget now allows. All are
+    /// tried when a person changed or removed the budget, because then its rules may have changed,
+    /// not only the number.
+    pub(super) fn retry_allowance(&self) -> usize {
         match (&self.before, &self.after) {
             (Some(before), Some(after)) if before.generation != after.generation => usize::MAX,
             (_, Some(after)) => usize::try_from(after.numbers.disruptions_allowed).unwrap_or(0),
@@ -150,12 +155,12 @@ impl Change {
     }
 }
 
-impl BudgetSeen {
-    pub(crate) fn covers(&self, pod: &PodSeen) -> bool {
+impl ObservedDisruptionBudget {
+    pub(crate) fn covers_pod(&self, pod: &ObservedPod) -> bool {
         self.numbers.namespace == pod.pod.namespace
             && self
                 .selector
                 .as_ref()
-                .is_some_and(|selector| selector.matches(&pod.labels))
+                .is_some_and(|selector| selector.matches_labels(&pod.labels))
     }
 }

@@ -1,45 +1,47 @@
-//! Which pods go. The rules of `kubectl drain --ignore-daemonsets --delete-emptydir-data --force`.
+//! Which pods a drain removes: the rules of `kubectl drain --ignore-daemonsets
+//! --delete-emptydir-data --force`.
 
 use super::LabelSelector;
-use super::lookups::{Known, Lookups};
-use super::types::{DaemonSetRef, PodPhase, PodSeen};
+use super::daemonset_lookups::{DaemonSetLookups, DaemonSetPresence};
+use super::types::{DaemonSetRef, ObservedPod, PodPhase};
 use crate::name::is_dns_name;
 
-/// What becomes of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It is none of the drain's business.
+pub(super) enum PodDisposition {
     Stays,
-    /// It depends on whether this DaemonSet exists.
-    Asks(DaemonSetRef),
-    /// It must leave the node.
+    /// The answer depends on whether this DaemonSet exists.
+    NeedsLookup(DaemonSetRef),
     Goes,
 }
 
-/// Mirror pods stay (only the kubelet can end them), excluded ones stay, finished ones go, those of
-/// an existing DaemonSet stay, the rest goes.
-pub(super) fn fate(pod: &PodSeen, exclude: Option<&LabelSelector>, lookups: &Lookups) -> Fate {
-    let excluded = exclude.is_some_and(|selector| selector.matches(&pod.labels));
+/// Mirror pods stay, because only the kubelet can end them. Excluded pods and pods of an existing
+/// DaemonSet stay. Finished pods and all others go.
+pub(super) fn pod_disposition(
+    pod: &ObservedPod,
+    exclude: Option<&LabelSelector>,
+    lookups: &DaemonSetLookups,
+) -> PodDisposition {
+    let excluded = exclude.is_some_and(|selector| selector.matches_labels(&pod.labels));
     if pod.mirror || excluded {
-        return Fate::Stays;
+        return PodDisposition::Stays;
     }
     if pod.phase == PodPhase::Finished {
-        return Fate::Goes;
+        return PodDisposition::Goes;
     }
     match daemonset_of(pod) {
-        None => Fate::Goes,
-        Some(set) => match lookups.known(&set) {
-            Some(Known::Exists) => Fate::Stays,
-            Some(Known::Gone) => Fate::Goes,
-            None => Fate::Asks(set),
+        None => PodDisposition::Goes,
+        Some(set) => match lookups.known_presence(&set) {
+            Some(DaemonSetPresence::Exists) => PodDisposition::Stays,
+            Some(DaemonSetPresence::Gone) => PodDisposition::Goes,
+            None => PodDisposition::NeedsLookup(set),
         },
     }
 }
 
-/// kubectl compares group, version and kind: a DaemonSet of another group is like any controller. No
-/// DaemonSet has a name that is no DNS name: whoever writes pods writes it, and it would become part
-/// of a request's path.
-fn daemonset_of(pod: &PodSeen) -> Option<DaemonSetRef> {
+/// Compares group, version and kind, as kubectl does: a "DaemonSet" of another API group counts as
+/// any other controller. A name that is not a DNS name is rejected, because whoever creates a pod
+/// chooses it and it becomes part of a request path.
+fn daemonset_of(pod: &ObservedPod) -> Option<DaemonSetRef> {
     let owner = pod.controller.as_ref()?;
     let is_one = owner.api_version == "apps/v1" && owner.kind == "DaemonSet";
     (is_one && is_dns_name(&owner.name)).then(|| DaemonSetRef {

@@ -1,35 +1,36 @@
-//! The drain of one node, as a machine of its own: events in, evictions out.
+//! The drain of one node, as a state machine: events in, evictions out.
 //!
-//! **For:** to empty a node of the pods that `kubectl drain --ignore-daemonsets
-//! --delete-emptydir-data --force` would take from it, by eviction, and to know when it is empty.
-//! **May touch:** nothing; the watch and the calls are made by whoever owns the [`Drain`].
-//! **Promises:** a pod that qualifies is on the wait list before its eviction is tried, and leaves
-//! it only when its deletion is seen or its eviction failed for good; no call ever goes out for an
-//! incarnation that the watch has seen replaced; at most `in_flight` calls are open at once;
-//! nothing is given up without being named in [`Progress`].
+//! **For:** to evict from a node the pods that `kubectl drain --ignore-daemonsets
+//! --delete-emptydir-data --force` would remove, and to know when they are gone.
+//! **May touch:** nothing; the owner of the [`NodeDrain`] runs the watch and makes the calls.
+//! **Promises:** a pod that has to leave is on the wait list before its eviction is tried, and
+//! leaves the list only when its deletion is seen or its eviction failed for good; no call is made
+//! for a pod UID that the watch has shown replaced; at most `in_flight` calls are open at once;
+//! every pod that the drain gives up on is named in [`DrainProgress`].
 //!
 //! Source: specification §2.3; the filters and answers are those of `kubectl drain` v1.36 and of
 //! the eviction endpoint of kube-apiserver v1.36.
 
 mod admission;
 mod budgets;
+mod daemonset_lookups;
+mod eviction_queue;
 mod filter;
-mod lookups;
-mod machine;
+mod node_drain;
 mod pod;
-mod question;
+mod replacement_limit;
 mod report;
+mod retried_query;
 #[cfg(test)]
 mod tests;
-mod turnover;
-mod turns;
 mod types;
-mod waiting;
+mod waiting_pod;
 
-pub use crate::selector::{LabelSelector, Operator, Requirement};
-pub use admission::{OWN_PODS_POLICY, Refusal, Refuser};
-pub use machine::Drain;
+pub use crate::selector::{LabelOperator, LabelRequirement, LabelSelector};
+pub use admission::{AdmissionRefusal, AdmissionRefuser, OWN_PODS_POLICY};
+pub use node_drain::NodeDrain;
 pub use types::{
-    Answer, Blocked, BudgetNumbers, BudgetSeen, DaemonSetRef, DrainConfig, Dropped, EvictionId,
-    Lookup, Owner, PodPhase, PodRef, PodSeen, Progress, Step, Tolerated, Try, Way,
+    BlockedPod, BudgetNumbers, ControllerRef, DaemonSetLookup, DaemonSetRef, DrainConfig,
+    DrainProgress, DroppedPod, EvictionAnswer, EvictionAttempt, EvictionId, EvictionStep,
+    ObservedDisruptionBudget, ObservedPod, PodIdentity, PodPhase, RemovalMethod, ToleratedPod,
 };

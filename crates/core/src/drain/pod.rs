@@ -1,49 +1,48 @@
-//! One pod on the node, and where it stands with the drain.
+//! One pod on the node, and its state in the drain.
 
-use super::types::{DaemonSetRef, PodRef, PodSeen};
-use super::waiting::Waiting;
+use super::types::{DaemonSetRef, ObservedPod, PodIdentity};
+use super::waiting_pod::WaitingPod;
 
-/// Namespace and name.
-pub(super) type Name = (String, String);
+/// Namespace and name. A replaced pod keeps its key; only the UID changes.
+pub(super) type PodKey = (String, String);
 
 #[derive(Debug, Clone)]
-pub(super) struct Pod {
-    pub(super) seen: PodSeen,
-    pub(super) standing: Standing,
+pub(super) struct DrainPod {
+    pub(super) seen: ObservedPod,
+    pub(super) drain_state: PodDrainState,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Does not qualify.
+pub(super) enum PodDrainState {
+    /// The pod does not have to leave the node.
     Stays,
-    /// Would qualify, but its controller replaces it for ever.
+    /// The pod would have to leave, but its controller keeps replacing it on this node.
     Tolerated,
-    /// Would qualify, but is one of Dogwatch's own, which a coordinator does not evict.
+    /// The pod would have to leave, but it is one of Dogwatch's own, which a coordinator does not
+    /// evict.
     Kept,
-    /// Not known yet; keeps the node from being drained.
-    Asks(DaemonSetRef),
-    /// On the wait list.
-    Waits(Waiting),
-    /// Its eviction failed for good.
+    /// The lookup of its DaemonSet is pending. The node is not drained until the answer arrives.
+    AwaitsLookup(DaemonSetRef),
+    Waits(WaitingPod),
     Dropped,
-    /// The API server said that it is no more; the watch has not said so yet.
+    /// The API server answered that the pod no longer exists; the watch has not shown that yet.
     Gone,
 }
 
-impl Pod {
-    pub(super) fn waiting(&self) -> Option<&Waiting> {
-        match &self.standing {
-            Standing::Waits(waiting) => Some(waiting),
-            Standing::Stays
-            | Standing::Tolerated
-            | Standing::Kept
-            | Standing::Asks(_)
-            | Standing::Dropped
-            | Standing::Gone => None,
+impl DrainPod {
+    pub(super) fn as_waiting_pod(&self) -> Option<&WaitingPod> {
+        match &self.drain_state {
+            PodDrainState::Waits(waiting) => Some(waiting),
+            PodDrainState::Stays
+            | PodDrainState::Tolerated
+            | PodDrainState::Kept
+            | PodDrainState::AwaitsLookup(_)
+            | PodDrainState::Dropped
+            | PodDrainState::Gone => None,
         }
     }
 }
 
-pub(super) fn name(pod: &PodRef) -> Name {
+pub(super) fn pod_key(pod: &PodIdentity) -> PodKey {
     (pod.namespace.clone(), pod.name.clone())
 }

@@ -1,59 +1,62 @@
-//! What the drain says about itself.
+//! The progress that a drain reports.
 
-use super::Drain;
-use super::pod::Standing;
-use super::types::{Blocked, PodSeen, Progress, Tolerated, Way};
-use super::waiting::{HeldBy, Waiting};
+use super::NodeDrain;
+use super::pod::PodDrainState;
+use super::types::{BlockedPod, DrainProgress, ObservedPod, RemovalMethod, ToleratedPod};
+use super::waiting_pod::{EvictionBlocker, WaitingPod};
 
-impl Drain {
-    /// Where it stands.
-    pub fn progress(&self) -> Progress {
-        let mut progress = Progress {
+impl NodeDrain {
+    pub fn current_progress(&self) -> DrainProgress {
+        let mut progress = DrainProgress {
             listed: self.listed,
-            deleting: self.way == Way::Delete,
+            deleting: self.removal_method == RemovalMethod::Delete,
             exclude: self.config.exclude.clone(),
             gone: self.gone,
             dropped: self.dropped.clone(),
-            lookups_failed: self.lookups.failed().collect(),
+            lookups_failed: self.lookups.failed_lookups().collect(),
             claims: self.claims.iter().cloned().collect(),
-            covered_by: self.budgets.covered(),
-            budgets_pending: self.budgets.pending(),
-            trouble: self.trouble(),
-            ..Progress::default()
+            covered_by: self.budgets.covering_budget_names(),
+            budgets_pending: self.budgets.is_list_pending(),
+            observation_errors: self.observation_errors(),
+            ..DrainProgress::default()
         };
         for pod in self.pods.values() {
-            match &pod.standing {
-                Standing::Asks(_) => progress.waiting.push(pod.seen.pod.clone()),
-                Standing::Waits(waiting) => {
+            match &pod.drain_state {
+                PodDrainState::AwaitsLookup(_) => progress.waiting.push(pod.seen.pod.clone()),
+                PodDrainState::Waits(waiting) => {
                     progress.waiting.push(pod.seen.pod.clone());
-                    progress.blocked.extend(self.blocked(&pod.seen, waiting));
+                    progress
+                        .blocked
+                        .extend(self.blocked_pod(&pod.seen, waiting));
                 }
-                Standing::Tolerated => progress.tolerated.extend(self.tolerated(&pod.seen)),
-                Standing::Kept => progress.kept.push(pod.seen.pod.clone()),
-                Standing::Stays | Standing::Dropped | Standing::Gone => {}
+                PodDrainState::Tolerated => {
+                    progress.tolerated.extend(self.tolerated_pod(&pod.seen));
+                }
+                PodDrainState::Kept => progress.kept.push(pod.seen.pod.clone()),
+                PodDrainState::Stays | PodDrainState::Dropped | PodDrainState::Gone => {}
             }
         }
         progress
     }
 
-    fn tolerated(&self, pod: &PodSeen) -> Option<Tolerated> {
+    fn tolerated_pod(&self, pod: &ObservedPod) -> Option<ToleratedPod> {
         let owner = pod.controller.as_ref()?;
-        Some(Tolerated {
+        Some(ToleratedPod {
             pod: pod.pod.clone(),
             kind: owner.kind.clone(),
             controller: owner.name.clone(),
-            replaced: self.turnover.replaced(&owner.uid),
+            replaced: self.turnover.replacement_count(&owner.uid),
         })
     }
 
-    fn blocked(&self, pod: &PodSeen, waiting: &Waiting) -> Option<Blocked> {
+    fn blocked_pod(&self, pod: &ObservedPod, waiting: &WaitingPod) -> Option<BlockedPod> {
         let held = waiting.held.as_ref()?;
         let (budgets, refused) = match &held.by {
-            HeldBy::Budget => (self.budgets.covering(pod), None),
-            HeldBy::Admission(refusal) => (Vec::new(), Some(refusal.clone())),
-            HeldBy::Server => (Vec::new(), None),
+            EvictionBlocker::Budget => (self.budgets.budgets_covering_pod(pod), None),
+            EvictionBlocker::Admission(refusal) => (Vec::new(), Some(refusal.clone())),
+            EvictionBlocker::Server => (Vec::new(), None),
         };
-        Some(Blocked {
+        Some(BlockedPod {
             pod: pod.pod.clone(),
             message: held.message.clone(),
             refused,
@@ -62,11 +65,11 @@ impl Drain {
         })
     }
 
-    fn trouble(&self) -> Vec<String> {
-        let pods = self.trouble.as_ref();
+    fn observation_errors(&self) -> Vec<String> {
+        let pods = self.pod_watch_error.as_ref();
         let pods =
             pods.map(|trouble| format!("the node's pods cannot be watched: {}", trouble.why));
-        let budgets = self.budgets.failure();
+        let budgets = self.budgets.list_failure();
         let budgets = budgets.map(|why| format!("budgets cannot be listed: {why}"));
         pods.into_iter().chain(budgets).collect()
     }

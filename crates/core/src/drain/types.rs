@@ -1,55 +1,48 @@
-//! What the drain sees and says.
+//! What the drain reads and returns, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use super::admission::Refusal;
-use crate::Wake;
+use super::admission::AdmissionRefusal;
+use crate::WakeTime;
 use crate::selector::LabelSelector;
 
-/// Which pod, which incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodRef {
-    /// Its namespace.
+pub struct PodIdentity {
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its UID: a pod of the same name is another pod.
+    /// Tells pods of the same name apart.
     pub uid: String,
 }
 
-impl fmt::Display for PodRef {
+impl fmt::Display for PodIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 
-/// A pod on the node, as the watch shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodSeen {
-    /// Which.
-    pub pod: PodRef,
-    /// Pending, running or finished.
+pub struct ObservedPod {
+    pub pod: PodIdentity,
     pub phase: PodPhase,
     /// Whether it has a `deletionTimestamp`.
     pub deleting: bool,
-    /// Whether it carries `kubernetes.io/config.mirror`: a static pod's shadow.
+    /// Whether it has annotation `kubernetes.io/config.mirror`: the API's copy of a static pod.
     pub mirror: bool,
-    /// Its controller (`ownerReferences[].controller = true`).
-    pub controller: Option<Owner>,
-    /// Its labels, for the policy's exclusions and for matching budgets.
+    /// From `ownerReferences[].controller = true`.
+    pub controller: Option<ControllerRef>,
+    /// For the policy's exclusions and for matching budgets.
     pub labels: BTreeMap<String, String>,
     /// Whether it tolerates `node.kubernetes.io/unschedulable`.
     pub tolerates_cordon: bool,
-    /// The persistent volume claims it mounts, whose attachments must go after it.
+    /// The PersistentVolumeClaims it mounts. Their volumes must detach after it is gone.
     pub claims: Vec<String>,
 }
 
-/// What the pod's phase means for a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodPhase {
-    /// Not started; its eviction asks no budget.
+    /// Not started; the API server checks no budget when it is evicted.
     Pending,
     /// Running, or unknown.
     Running,
@@ -57,105 +50,92 @@ pub enum PodPhase {
     Finished,
 }
 
-/// A controller reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner {
+pub struct ControllerRef {
     /// e.g. `apps/v1`.
     pub api_version: String,
     /// e.g. `DaemonSet`.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Its UID.
     pub uid: String,
 }
 
-/// A DaemonSet that must be looked up once.
+/// A DaemonSet that the drain looks up once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DaemonSetRef {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
-/// What the lookup of a DaemonSet said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lookup {
+pub enum DaemonSetLookup {
     /// It exists: its pods stay.
     Exists,
-    /// It does not: its pods are like any other's (as with `--force`).
+    /// It does not exist: its pods are evicted as any other (as with `--force`).
     Gone,
-    /// It could not be found out; asked again after a pause.
-    Failed {
-        /// What the API server said.
-        why: String,
-    },
+    /// The lookup failed; it is repeated after a pause.
+    Failed { why: String },
 }
 
-/// How a pod is made to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// `pods/eviction`: budgets are asked.
+pub enum RemovalMethod {
+    /// `pods/eviction`: the API server checks budgets.
     Evict,
-    /// DELETE with the pod's own grace: past the deadline, when policy says `delete`.
+    /// DELETE with the pod's own grace period: past the deadline, when the policy says `delete`.
     Delete,
 }
 
-/// One call to make: this pod, this incarnation, this way.
+/// One call to the API server that removes one pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Try {
-    /// Goes back with the answer.
+pub struct EvictionAttempt {
+    /// The caller returns it with the answer.
     pub id: EvictionId,
-    /// Which pod; its UID is the call's precondition.
-    pub pod: PodRef,
-    /// Eviction or deletion.
-    pub way: Way,
+    /// Its UID is the precondition of the call.
+    pub pod: PodIdentity,
+    pub removal_method: RemovalMethod,
 }
 
-/// What the drain wants done now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Step {
-    /// Calls to start. Each is answered once by [`Drain::answered`](super::Drain::answered).
-    pub tries: Vec<Try>,
-    /// DaemonSets to look up. Each is answered once by [`Drain::daemonset`](super::Drain::daemonset).
+pub struct EvictionStep {
+    /// Calls to start. Each is answered once by
+    /// [`NodeDrain::apply_eviction_answer`](super::NodeDrain::apply_eviction_answer).
+    pub tries: Vec<EvictionAttempt>,
+    /// DaemonSets to look up. Each is answered once by
+    /// [`NodeDrain::apply_daemonset_lookup`](super::NodeDrain::apply_daemonset_lookup).
     pub look_up: Vec<DaemonSetRef>,
     /// List the budgets of all namespaces; answered once by
-    /// [`Drain::budgets_listed`](super::Drain::budgets_listed).
+    /// [`NodeDrain::apply_budget_list`](super::NodeDrain::apply_budget_list).
     pub list_budgets: bool,
-    /// Namespaces whose budgets must be watched while they are named here.
+    /// Namespaces whose budgets must be watched for as long as steps name them.
     pub watch_budgets: BTreeSet<String>,
-    /// When to ask again even if nothing happens.
-    pub wake: Option<Wake>,
+    /// When to call again even if nothing happens.
+    pub wake: Option<WakeTime>,
 }
 
-/// A PodDisruptionBudget, as its watch shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BudgetSeen {
-    /// Its names and numbers.
+pub struct ObservedDisruptionBudget {
     pub numbers: BudgetNumbers,
-    /// Whom it covers. `None` covers no pod, an empty selector every pod of its namespace.
+    /// `None` covers no pod, an empty selector every pod of its namespace.
     pub selector: Option<LabelSelector>,
-    /// `metadata.generation`: moves when a person changes the budget.
+    /// `metadata.generation`: increases when a person changes the budget.
     pub generation: i64,
 }
 
-/// How to drain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainConfig {
-    /// How many evictions may be under way at once.
+    /// The most evictions that may be under way at once.
     pub in_flight: usize,
-    /// Pods that stay because the policy says so.
+    /// Pods that stay because the policy excludes them.
     pub exclude: Option<LabelSelector>,
-    /// A pod that a budget holds up is tried again at the latest after this, even if no change of
-    /// its budgets was seen.
+    /// A pod that a budget blocks is tried again after this time at the latest, even if no change
+    /// of its budgets was seen.
     pub budget_retry: Duration,
 }
 
 impl Default for DrainConfig {
-    /// 32 calls at once: 250 pods of one second each were gone after 1.9 s from a real API server
-    /// that shared two busy cores with the drain; more calls only open more connections. 5 s for a
-    /// budget is specification §2.3's, and kubectl's pause, too.
+    /// 32 calls at once: with a real API server that shared two busy cores with the drain, 250 pods
+    /// with a grace period of one second each were gone after 1.9 s; more calls only open more
+    /// connections. 5 s for a budget is the interval of specification §2.3 and of kubectl.
     fn default() -> Self {
         Self {
             in_flight: 32,
@@ -165,63 +145,44 @@ impl Default for DrainConfig {
     }
 }
 
-/// One try to evict one pod. The answer of an older try changes nothing.
+/// One call to evict one pod. Only the answer to the pod's latest call counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EvictionId(pub u64);
 
-/// What the API server said to an eviction.
+/// The API server's answer to an eviction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum EvictionAnswer {
     /// 2xx: the deletion has begun.
     Accepted,
-    /// 404, or 409 on the UID: that pod is no more.
+    /// 404, or 409 on the UID: this pod no longer exists.
     AlreadyGone,
     /// 429 with cause `DisruptionBudget`.
-    Budget {
-        /// The server's message.
-        message: String,
-    },
-    /// 429 for another reason: wait as told.
+    Budget { message: String },
+    /// 429 for another reason: wait for `retry_after`.
     TooMany {
         /// `Retry-After`.
         retry_after: Option<Duration>,
-        /// The server's message.
         message: String,
     },
     /// 500 because several budgets cover the pod.
-    SeveralBudgets {
-        /// The server's message.
-        message: String,
-    },
-    /// 403 with cause `NamespaceTerminating`: the deletion will come.
+    SeveralBudgets { message: String },
+    /// 403 with cause `NamespaceTerminating`: the namespace controller will delete the pod.
     NamespaceTerminating,
-    /// 5xx, a lost connection, a timeout: again, with back-off.
-    Transient {
-        /// What happened.
-        message: String,
-    },
-    /// A webhook or a policy refuses it at admission, with whatever code: not yet.
+    /// 5xx, a lost connection or a timeout: retried with back-off.
+    Transient { message: String },
+    /// An admission webhook or policy refuses it for now, with whatever HTTP code.
     NotAdmitted {
-        /// Who refuses, and in which words.
-        refusal: Refusal,
-        /// The server's message.
+        refusal: AdmissionRefusal,
         message: String,
     },
     /// Any other 4xx: final.
-    Refused {
-        /// The HTTP status.
-        code: u16,
-        /// The server's message.
-        message: String,
-    },
+    Refused { code: u16, message: String },
 }
 
-/// A PodDisruptionBudget's numbers, for people.
+/// A PodDisruptionBudget's name and status, shown to people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BudgetNumbers {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// `status.disruptionsAllowed`.
     pub disruptions_allowed: i32,
@@ -240,44 +201,40 @@ impl BudgetNumbers {
     }
 }
 
-/// A pod whose eviction is held up.
+/// A pod whose eviction is refused for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
-    /// Which pod.
-    pub pod: PodRef,
+pub struct BlockedPod {
+    pub pod: PodIdentity,
     /// The server's message; while the same webhook or policy refuses, its first one.
     pub message: String,
-    /// The webhook or policy that refuses its eviction, in its newest words.
-    pub refused: Option<Refusal>,
-    /// The budgets that cover it, with their numbers as last seen; empty if not known yet.
+    /// The webhook or policy that refuses the eviction, with its latest message.
+    pub refused: Option<AdmissionRefusal>,
+    /// The budgets that cover the pod, with their latest known numbers; empty if not known yet.
     pub budgets: Vec<BudgetNumbers>,
-    /// Since when, in monotonic time.
+    /// Monotonic time of the first refusal.
     pub since: Duration,
 }
 
 /// A pod that left the wait list because its eviction failed for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dropped {
-    /// Which pod.
-    pub pod: PodRef,
-    /// The answer, quoted.
+pub struct DroppedPod {
+    pub pod: PodIdentity,
+    /// The server's answer, quoted.
     pub answer: String,
 }
 
 /// A pod that stays because its controller has put one back on the cordoned node too often.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tolerated {
-    /// Which pod.
-    pub pod: PodRef,
+pub struct ToleratedPod {
+    pub pod: PodIdentity,
     /// Its controller's kind, e.g. `ReplicaSet`.
     pub kind: String,
-    /// Its controller's name.
     pub controller: String,
-    /// How often it replaced a pod here during this drain.
+    /// How often the controller replaced a pod here during this drain.
     pub replaced: u32,
 }
 
-impl fmt::Display for Tolerated {
+impl fmt::Display for ToleratedPod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             pod,
@@ -294,52 +251,52 @@ impl fmt::Display for Tolerated {
     }
 }
 
-/// Where the drain stands; what the reboot decision sees of it.
+/// The state of the drain, as the reboot decision sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct DrainProgress {
     /// The initial list is complete.
     pub listed: bool,
-    /// The rest is deleted instead of evicted.
+    /// The remaining pods are deleted instead of evicted.
     pub deleting: bool,
-    /// Pods that stay because the policy said so when this drain began.
+    /// Pods that stay because the policy excluded them when this drain began.
     pub exclude: Option<LabelSelector>,
-    /// Pods on the wait list.
-    pub waiting: Vec<PodRef>,
+    pub waiting: Vec<PodIdentity>,
     /// How many pods left the node since the drain began.
     pub gone: usize,
-    /// Pods held up, and by what.
-    pub blocked: Vec<Blocked>,
-    /// Pods given up on. A drain that dropped one is incomplete.
-    pub dropped: Vec<Dropped>,
-    /// DaemonSets that could not be looked up, with the reason.
+    pub blocked: Vec<BlockedPod>,
+    /// Pods that the drain gave up on. A drain that dropped a pod is incomplete.
+    pub dropped: Vec<DroppedPod>,
+    /// DaemonSets that could not be looked up, with the error.
     pub lookups_failed: Vec<(DaemonSetRef, String)>,
-    /// Pods that stay because their controller replaces them for ever on a cordoned node.
-    pub tolerated: Vec<Tolerated>,
-    /// Dogwatch's own pods, which stay because an admission policy keeps them from coordinators.
-    pub kept: Vec<PodRef>,
-    /// Claims of the pods that left, `namespace/name`: their volumes must detach.
+    /// Pods that stay because their controller keeps replacing them on the cordoned node.
+    pub tolerated: Vec<ToleratedPod>,
+    /// Dogwatch's own pods. They stay because an admission policy does not let coordinators evict
+    /// them.
+    pub kept: Vec<PodIdentity>,
+    /// `namespace/name` of the claims of the pods that left. Their volumes must detach.
     pub claims: Vec<String>,
-    /// PodDisruptionBudgets (`namespace/name`) that cover a pod of this drain; the return waits
-    /// until none of them is short.
+    /// `namespace/name` of the PodDisruptionBudgets that cover a pod of this drain. The return
+    /// waits until each of them has enough healthy pods.
     pub covered_by: Vec<String>,
-    /// Those budgets are still being asked for.
+    /// The list of these budgets has not been answered yet.
     pub budgets_pending: bool,
-    /// What cannot be seen at the moment, and why; it is tried again, for ever.
-    pub trouble: Vec<String>,
+    /// What cannot be read at the moment, and why. The reads are repeated without limit.
+    pub observation_errors: Vec<String>,
 }
 
-impl Progress {
-    /// Drained: the initial list is complete and the wait list is empty. (And the budgets over the
-    /// pods that left were asked for: the return needs their names, and afterwards it is too late.)
-    pub fn drained(&self) -> bool {
+impl DrainProgress {
+    /// The initial list is complete, the wait list is empty, and the list of budgets was asked for:
+    /// the return needs the names of the budgets, and after the drain it is too late to find them.
+    pub fn is_drained(&self) -> bool {
         self.listed
             && self.waiting.is_empty()
             && self.lookups_failed.is_empty()
             && !self.budgets_pending
     }
 
-    /// Whether a pod was given up on: takes the deadline's path at once.
-    pub fn incomplete(&self) -> bool {
+    /// Whether the drain gave up on a pod. The reboot then acts at once as if the deadline had
+    /// passed.
+    pub fn is_incomplete(&self) -> bool {
         !self.dropped.is_empty()
     }
 }

@@ -1,43 +1,45 @@
-//! What a person can do about it.
+//! Advice for a person about a node's planned reboot.
 
 use super::coordinator::CoordinatorSigns;
-use super::fleet::{CoordinatorSeen, LeaseRow, View, is_true, said};
+use super::fleet::{
+    LeaseRow, NodeReportInput, ObservedCoordinator, find_true_condition, leading_condition,
+};
 use crate::Now;
-use crate::reboot::{NodeSeen, Parsed, Phase, Record, reason};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord, reason};
 
-/// What advice to reboot a node begins with.
-pub(super) const TO_REBOOT: &str = "to reboot it:";
+/// How advice to reboot a node begins.
+pub(super) const REBOOT_ADVICE_PREFIX: &str = "to reboot it:";
 
-/// What can be done, the most likely help first.
-pub(super) fn advice(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
-    let mut advice = unreadable(node);
+/// The advice, the most likely help first.
+pub(super) fn node_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<String> {
+    let mut advice = unreadable_annotation_advice(node);
     match &node.record {
-        Parsed::Absent => {
-            advice.extend(left_behind(view, node));
-            advice.extend(idle(view, node, now));
+        ParsedAnnotation::Absent => {
+            advice.extend(leftover_lease_advice(view, node));
+            advice.extend(idle_advice(view, node, now));
         }
-        Parsed::Bad { .. } => {}
-        Parsed::Is(record) => {
-            advice.extend(coordinator(view));
-            advice.extend(under_way(view, node, record, now));
+        ParsedAnnotation::Bad { .. } => {}
+        ParsedAnnotation::Is(record) => {
+            advice.extend(coordinator_advice(view));
+            advice.extend(phase_advice(view, node, record, now));
         }
     }
-    if is_true(node, "SentinelSurvivedReboot").is_some() {
+    if find_true_condition(node, "SentinelSurvivedReboot").is_some() {
         advice.push("remove the sentinel on the node; or touch it, for another reboot".into());
     }
     advice
 }
 
-fn unreadable(node: &NodeSeen) -> Vec<String> {
+fn unreadable_annotation_advice(node: &ObservedNode) -> Vec<String> {
     let remove = |key: &str| format!("kubectl annotate node {} {key}-", node.name);
     let mut advice = Vec::new();
-    if matches!(node.record, Parsed::Bad { .. }) {
+    if matches!(node.record, ParsedAnnotation::Bad { .. }) {
         advice.push(format!(
             "mend annotation dogwatch.dev/reboot, or remove it ({}) and then look at the cordon and at the lock yourself",
             remove("dogwatch.dev/reboot")
         ));
     }
-    if matches!(node.request, Parsed::Bad { .. }) {
+    if matches!(node.request, ParsedAnnotation::Bad { .. }) {
         advice.push(format!(
             "mend annotation dogwatch.dev/reboot-requested, or remove it: {}",
             remove("dogwatch.dev/reboot-requested")
@@ -46,25 +48,28 @@ fn unreadable(node: &NodeSeen) -> Vec<String> {
     advice
 }
 
-/// The record is written before the first bid and removed after the release, so a Lease without a
-/// record is what a person left who removed the record.
-fn left_behind(view: &View, node: &NodeSeen) -> Option<String> {
-    let lease = &view.fleet.held_by(&node.name)?.lease.name;
+/// A coordinator writes its record before the first bid and removes it after the release. A Lease
+/// without a record therefore means that a person removed the record.
+fn leftover_lease_advice(view: &NodeReportInput, node: &ObservedNode) -> Option<String> {
+    let lease = &view.fleet.lease_held_by(&node.name)?.lease.name;
     Some(format!(
         "Lease {lease} is held with no reboot under way; the healer frees it after a while, or you do: dogwatch unlock {lease}"
     ))
 }
 
-fn idle(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
-    if let Some(row) = view.fleet.locked_by_api(&node.name) {
+fn idle_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<String> {
+    if let Some(row) = view.fleet.lease_locked_through_api(&node.name) {
         let lease = &row.lease.name;
         return vec![format!(
             "its caller gives the lock up after the reboot (POST /api/v1/unlock); if it never will: dogwatch unlock {lease}"
         )];
     }
     let Some(request) = node.request.get() else {
-        let known = matches!(node.request, Parsed::Bad { .. });
-        let ask = format!("{TO_REBOOT} dogwatch reboot {} --reason …", node.name);
+        let known = matches!(node.request, ParsedAnnotation::Bad { .. });
+        let ask = format!(
+            "{REBOOT_ADVICE_PREFIX} dogwatch reboot {} --reason …",
+            node.name
+        );
         return if known { Vec::new() } else { vec![ask] };
     };
     if request.not_before.is_some_and(|at| at > now.wall) {
@@ -73,13 +78,13 @@ fn idle(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
             node.name
         )];
     }
-    let advice = coordinator(view);
+    let advice = coordinator_advice(view);
     if !advice.is_empty() {
         return advice;
     }
     let signs = view.fleet.coordinator_signs(&node.name);
     let is_installed =
-        view.coordinator != CoordinatorSeen::NoDaemonSet || signs != CoordinatorSigns::Nowhere;
+        view.coordinator != ObservedCoordinator::NoDaemonSet || signs != CoordinatorSigns::Nowhere;
     let text = if is_installed {
         "a coordinator accepts a request within a second: read the log of this node's coordinator"
     } else {
@@ -88,43 +93,54 @@ fn idle(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
     vec![text.into()]
 }
 
-fn coordinator(view: &View) -> Vec<String> {
+fn coordinator_advice(view: &NodeReportInput) -> Vec<String> {
     match &view.coordinator {
-        CoordinatorSeen::NoPod => vec![
+        ObservedCoordinator::NoPod => vec![
             "no coordinator runs on this node, so nothing happens: kubectl describe daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator".into(),
         ],
-        CoordinatorSeen::Pod { name, ready: false, .. } => {
+        ObservedCoordinator::Pod { name, ready: false, .. } => {
             let (namespace, pod) = name.split_once('/').unwrap_or(("", name));
             vec![format!("the coordinator is not ready: kubectl logs -n {namespace} {pod}")]
         }
-        CoordinatorSeen::Unknown | CoordinatorSeen::NoDaemonSet | CoordinatorSeen::Pod { .. } => Vec::new(),
+        ObservedCoordinator::Unknown | ObservedCoordinator::NoDaemonSet | ObservedCoordinator::Pod { .. } => Vec::new(),
     }
 }
 
-fn under_way(view: &View, node: &NodeSeen, record: &Record, now: Now) -> Vec<String> {
+fn phase_advice(
+    view: &NodeReportInput,
+    node: &ObservedNode,
+    record: &RebootRecord,
+    now: Now,
+) -> Vec<String> {
     match record.phase {
-        Phase::Waiting => waiting(view, node, record),
-        Phase::Draining => draining(view, node, now),
-        Phase::Rebooting => rebooting(node),
-        Phase::Returning => returning(node),
+        RebootPhase::Waiting => waiting_advice(view, node, record),
+        RebootPhase::Draining => draining_advice(view, node, now),
+        RebootPhase::Rebooting => rebooting_advice(node),
+        RebootPhase::Returning => returning_advice(node),
     }
 }
 
-fn waiting(view: &View, node: &NodeSeen, record: &Record) -> Vec<String> {
+fn waiting_advice(
+    view: &NodeReportInput,
+    node: &ObservedNode,
+    record: &RebootRecord,
+) -> Vec<String> {
     let mut advice = Vec::new();
-    let slots = view.fleet.slots(&view.fleet.group(node));
-    let holders = slots.iter().filter_map(|row| view.fleet.holder(&row.lease));
+    let slots = view.fleet.slots_of_group(&view.fleet.group_of_node(node));
+    let holders = slots
+        .iter()
+        .filter_map(|row| view.fleet.holder_node(&row.lease));
     for holder in holders.filter_map(Result::ok).take(3) {
         advice.push(format!(
             "for what holds the holder up: dogwatch explain node/{}",
             holder.name
         ));
     }
-    if said(node).is_some_and(|condition| condition.reason == reason::OVER_BUDGET) {
+    if leading_condition(node).is_some_and(|condition| condition.reason == reason::OVER_BUDGET) {
         advice.push("bring the nodes back that are named above, or raise --max-unavailable; one that is out for long can be left out of the count: kubectl label node NAME dogwatch.dev/ignore=true".into());
     }
-    advice.extend(held_otherwise(&slots));
-    advice.extend(by_policy(view, node));
+    advice.extend(foreign_holder_advice(&slots));
+    advice.extend(policy_advice(view, node));
     let taken_back = if record.trigger.source == "request" {
         "to take the request back"
     } else {
@@ -134,8 +150,8 @@ fn waiting(view: &View, node: &NodeSeen, record: &Record) -> Vec<String> {
     advice
 }
 
-/// Slots of holders that are no Nodes, whom no coordinator can ask.
-fn held_otherwise(slots: &[&LeaseRow]) -> Vec<String> {
+/// Slots held by hosts of the lock API, which no coordinator can release.
+fn foreign_holder_advice(slots: &[&LeaseRow]) -> Vec<String> {
     let held = slots.iter().filter(|row| {
         let holder = row.lease.holder.as_ref();
         holder.is_some_and(|holder| !holder.is_node())
@@ -148,14 +164,14 @@ fn held_otherwise(slots: &[&LeaseRow]) -> Vec<String> {
         .collect()
 }
 
-/// What a person can change of what the policy holds back.
-fn by_policy(view: &View, node: &NodeSeen) -> Option<String> {
-    let policy = &view.fleet.rule(node).policy?.name;
-    match said(node)?.reason.as_str() {
+/// What a person can change in a policy that delays the reboot.
+fn policy_advice(view: &NodeReportInput, node: &ObservedNode) -> Option<String> {
+    let policy = &view.fleet.rule_of_node(node).policy?.name;
+    match leading_condition(node)?.reason.as_str() {
         reason::PAUSED => Some(format!("to end the pause: dogwatch resume {policy}")),
-        reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::TOO_SOON => Some(format!(
-            "to let it go earlier, change the policy: kubectl edit rebootpolicy {policy}"
-        )),
+        reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::REBOOTED_TOO_RECENTLY => Some(
+            format!("to let it go earlier, change the policy: kubectl edit rebootpolicy {policy}"),
+        ),
         reason::POLICY_INVALID => Some(format!(
             "mend the policy: kubectl edit rebootpolicy {policy}"
         )),
@@ -166,12 +182,12 @@ fn by_policy(view: &View, node: &NodeSeen) -> Option<String> {
     }
 }
 
-fn draining(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
-    let rule = view.fleet.rule(node);
+fn draining_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<String> {
+    let rule = view.fleet.rule_of_node(node);
     let mut advice: Vec<String> = view
-        .on_node
+        .node_pods
         .iter()
-        .flat_map(|on_node| on_node.shut_budgets(rule.config.exclude.as_ref(), now))
+        .flat_map(|on_node| on_node.blocking_budget_names(rule.config.exclude.as_ref(), now))
         .map(|(namespace, name)| {
             format!("give budget {namespace}/{name} room (more replicas, or its pods made healthy): kubectl describe pdb -n {namespace} {name}")
         })
@@ -187,8 +203,9 @@ fn draining(view: &View, node: &NodeSeen, now: Now) -> Vec<String> {
     advice
 }
 
-fn rebooting(node: &NodeSeen) -> Vec<String> {
-    let failed = said(node).is_some_and(|condition| condition.reason == reason::REBOOT_FAILED);
+fn rebooting_advice(node: &ObservedNode) -> Vec<String> {
+    let failed =
+        leading_condition(node).is_some_and(|condition| condition.reason == reason::REBOOT_FAILED);
     if failed {
         return vec![
             "reboot the machine by hand: cordon and lock go when it comes up with a new boot id"
@@ -202,9 +219,12 @@ fn rebooting(node: &NodeSeen) -> Vec<String> {
     Vec::new()
 }
 
-fn returning(node: &NodeSeen) -> Vec<String> {
-    let reason = said(node).map(|condition| condition.reason.as_str());
-    if matches!(reason, Some(reason::GATES_SHUT | reason::GATES_TIMED_OUT)) {
+fn returning_advice(node: &ObservedNode) -> Vec<String> {
+    let reason = leading_condition(node).map(|condition| condition.reason.as_str());
+    if matches!(
+        reason,
+        Some(reason::RETURN_GATES_SHUT | reason::RETURN_GATES_TIMED_OUT)
+    ) {
         return vec!["make what is named above well; the lock stays held until then".into()];
     }
     if !node.ready {

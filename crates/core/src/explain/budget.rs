@@ -1,41 +1,39 @@
-//! A group's budget as a reader of the whole fleet sees it: the count that a winner would make.
+//! A group's budget as a reader of the whole fleet sees it: the count that a coordinator with a won
+//! bid would make.
 
-use super::fleet::Fleet;
-use super::words::some;
-use crate::lock::{self, HeldSeen, HolderId, NodeRow, Reads, Unavailable};
+use super::fleet::FleetSnapshot;
+use super::human_format::join_first_names;
+use crate::lock::{self, BudgetReads, GroupMember, HeldLockLease, HolderId, UnavailableMember};
 use crate::name::GroupName;
-use crate::reboot::NodeSeen;
+use crate::reboot::ObservedNode;
 
-/// How many names are told.
-const NAMED: usize = 5;
+const MAX_NAMED_NODES: usize = 5;
 /// Takes a Node out of every budget. Source: specification §2.2.
-const IGNORE: &str = "dogwatch.dev/ignore";
+const IGNORE_LABEL: &str = "dogwatch.dev/ignore";
 
-/// Who of a node's group is out beside it, and how many may be.
+/// Which other nodes of the group are unavailable, and how many may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetLine {
-    /// The group.
     pub group: GroupName,
-    /// How many may be out: the least of what the node and the other holders go by.
+    /// Maximum of unavailable nodes: the smallest of the node's own and the other holders' maxima.
     pub max: usize,
-    /// Where the node's own maximum comes from.
-    pub said_by: String,
-    /// How many members the group has, without those that are ignored.
+    /// The source of the node's own maximum, in words.
+    pub max_source: String,
+    /// Number of nodes in the group, without ignored ones.
     pub members: u32,
-    /// Nodes of the group that a person has taken out of the count, by label.
+    /// Nodes of the group with label `dogwatch.dev/ignore`.
     pub ignored: Vec<String>,
-    /// Who is out, beside the node itself.
-    pub out: Vec<Unavailable>,
+    /// Unavailable members, without the node itself.
+    pub out: Vec<UnavailableMember>,
 }
 
 impl BudgetLine {
-    /// Whether one more may go.
+    /// Whether one more node may become unavailable.
     pub fn has_room(&self) -> bool {
         self.out.len() < self.max
     }
 
-    /// One sentence with the numbers.
-    pub fn in_words(&self) -> String {
+    pub fn to_sentence(&self) -> String {
         let names: Vec<String> = self
             .out
             .iter()
@@ -43,31 +41,31 @@ impl BudgetLine {
             .collect();
         let out = match names.len() {
             0 => "nobody else is out".to_owned(),
-            _ => format!("out now: {}", some(&names, NAMED)),
+            _ => format!("out now: {}", join_first_names(&names, MAX_NAMED_NODES)),
         };
         let ignored = match self.ignored.len() {
             0 => String::new(),
             more => format!(
-                ", {more} more {} ignored ({IGNORE}): {}",
+                ", {more} more {} ignored ({IGNORE_LABEL}): {}",
                 if more == 1 { "is" } else { "are" },
-                some(&self.ignored, NAMED)
+                join_first_names(&self.ignored, MAX_NAMED_NODES)
             ),
         };
         format!(
             "at most {} of {} in group {} may be out ({}){ignored}; {out}",
-            self.max, self.members, self.group, self.said_by
+            self.max, self.members, self.group, self.max_source
         )
     }
 }
 
-impl Fleet {
-    /// What a count for this node would find now. The coordinator's flags do not stand on the
-    /// cluster: where no policy speaks, their default is taken, and said to be.
-    pub fn budget(&self, node: &NodeSeen) -> BudgetLine {
-        let group = self.group(node);
-        let reads = self.reads(&group);
-        let count = lock::count(&reads, &HolderId::node(&node.name));
-        let rule = self.rule(node);
+impl FleetSnapshot {
+    /// The count that this node would make now. The coordinator's flags are not on the cluster:
+    /// without a policy, their defaults are used, and `max_source` says so.
+    pub fn budget_of_node(&self, node: &ObservedNode) -> BudgetLine {
+        let group = self.group_of_node(node);
+        let reads = self.budget_reads(&group);
+        let count = lock::count_unavailable(&reads, &HolderId::for_node(&node.name));
+        let rule = self.rule_of_node(node);
         let members = usize::try_from(count.members).unwrap_or(usize::MAX);
         let own = rule.config.max_unavailable;
         let of_policy = rule
@@ -75,7 +73,7 @@ impl Fleet {
             .filter(|policy| policy.max_unavailable == Some(own));
         let said_by = match of_policy {
             Some(policy) => format!("RebootPolicy {}: {own}", policy.name),
-            None if group == GroupName::control_plane() => {
+            None if group == GroupName::control_plane_group() => {
                 "the control plane, one at a time".into()
             }
             None => "if --max-unavailable has its default".into(),
@@ -85,9 +83,12 @@ impl Fleet {
             .iter()
             .map(|max| usize::try_from(*max).unwrap_or(usize::MAX));
         BudgetLine {
-            max: others.chain([own.of(members)]).min().unwrap_or(1),
+            max: others
+                .chain([own.allowed_nodes(members)])
+                .min()
+                .unwrap_or(1),
             group,
-            said_by,
+            max_source: said_by,
             members: count.members,
             ignored: reads
                 .nodes
@@ -99,8 +100,8 @@ impl Fleet {
         }
     }
 
-    fn reads(&self, group: &GroupName) -> Reads {
-        let row = |node: &NodeSeen| NodeRow {
+    fn budget_reads(&self, group: &GroupName) -> BudgetReads {
+        let row = |node: &ObservedNode| GroupMember {
             name: node.name.clone(),
             ready: node.ready,
             unschedulable: node.unschedulable,
@@ -110,7 +111,7 @@ impl Fleet {
         let held = self.leases.iter().filter_map(|row| {
             let lease = &row.lease;
             let record = lease.record.as_ref();
-            Some(HeldSeen {
+            Some(HeldLockLease {
                 lease: lease.name.clone(),
                 resource_version: lease.resource_version.clone(),
                 slot: (row.group == *group).then_some(lease.slot),
@@ -120,16 +121,16 @@ impl Fleet {
                 remediation: None,
             })
         });
-        let policies = self.policies.known();
-        let remediations = self.remedies.iter().cloned();
+        let policies = self.policies.known_policies();
+        let remediations = self.remediation_leases.iter().cloned();
         let remediations = remediations.map(|held| held.without_vanished_group(policies));
-        Reads {
+        BudgetReads {
             lease: String::new(),
             group: group.clone(),
             nodes: self
                 .nodes
                 .iter()
-                .filter(|node| self.group(node) == *group)
+                .filter(|node| self.group_of_node(node) == *group)
                 .map(row)
                 .collect(),
             held: held.chain(remediations).collect(),
@@ -137,7 +138,9 @@ impl Fleet {
     }
 }
 
-/// Whether a person has taken this node out of every count.
-pub(super) fn is_ignored(node: &NodeSeen) -> bool {
-    node.labels.get(IGNORE).is_some_and(|value| value == "true")
+/// Whether the node has label `dogwatch.dev/ignore`.
+pub(super) fn is_ignored(node: &ObservedNode) -> bool {
+    node.labels
+        .get(IGNORE_LABEL)
+        .is_some_and(|value| value == "true")
 }

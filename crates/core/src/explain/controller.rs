@@ -2,47 +2,50 @@
 
 use jiff::Timestamp;
 
-use super::words::ago;
+use super::human_format::format_ago;
 use crate::Now;
-use crate::leader::LEASE;
+use crate::leader::LEASE_DURATION;
 
-/// Whether one leads, by its Lease.
+/// The leader, according to the leader Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ControllerSeen {
-    /// It could not be looked at.
+pub enum ObservedController {
     Unknown,
-    /// Nobody leads.
     Nobody,
-    /// It leads, or did.
+    /// The Lease names a leader, which may be dead.
     Leads {
-        /// Which process.
         holder: String,
-        /// When it last said so, by its own clock.
+        /// The last renewal of the Lease, by the leader's clock.
         renewed: Option<Timestamp>,
     },
 }
 
-impl ControllerSeen {
-    /// Who leads, as a line of a chain; `None`: it could not be looked at.
-    pub(super) fn in_words(&self, now: Now) -> Option<String> {
+impl ObservedController {
+    /// The leader as a line of a chain; `None` if the Lease could not be read.
+    pub(super) fn to_sentence(&self, now: Now) -> Option<String> {
         match self {
-            ControllerSeen::Unknown => None,
-            ControllerSeen::Nobody => Some("no dogwatch controller leads".to_owned()),
-            ControllerSeen::Leads { holder, renewed } => Some(match renewed {
-                Some(at) => format!("{holder} leads, renewed {}", ago(*at, now)),
+            ObservedController::Unknown => None,
+            ObservedController::Nobody => Some("no dogwatch controller leads".to_owned()),
+            ObservedController::Leads { holder, renewed } => Some(match renewed {
+                Some(at) => format!("{holder} leads, renewed {}", format_ago(*at, now)),
                 None => format!("{holder} leads"),
             }),
         }
     }
 
-    /// What to do: start one where nobody leads, for nothing happens by itself then; where one leads that
-    /// `is_idle` about what is asked, see that it runs with these `components`.
-    pub(super) fn advice(&self, is_idle: bool, components: &str, now: Now) -> Option<String> {
+    /// Advises to start a controller if none leads, because nothing happens without one. If one
+    /// leads but does nothing about the request (`is_idle`), advises to check that it runs with
+    /// these `components`.
+    pub(super) fn controller_advice(
+        &self,
+        is_idle: bool,
+        components: &str,
+        now: Now,
+    ) -> Option<String> {
         let leads = match self {
-            ControllerSeen::Unknown => return None,
-            ControllerSeen::Nobody => false,
-            ControllerSeen::Leads { renewed, .. } => {
-                renewed.is_none_or(|at| now.since(at) <= LEASE * 2)
+            ObservedController::Unknown => return None,
+            ObservedController::Nobody => false,
+            ObservedController::Leads { renewed, .. } => {
+                renewed.is_none_or(|at| now.elapsed_since(at) <= LEASE_DURATION * 2)
             }
         };
         if !leads {

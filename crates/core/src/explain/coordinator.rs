@@ -1,30 +1,34 @@
-//! Whether coordinators run although no DaemonSet of them is seen.
+//! Whether coordinators run although there is no DaemonSet of them.
 
 use jiff::Timestamp;
 
-use super::fleet::Fleet;
-use crate::heal::last_sign;
+use super::fleet::FleetSnapshot;
+use crate::healer::last_coordinator_sign;
 use crate::name::NodeName;
 
-/// What the Nodes themselves show of coordinators that run in another way than as the DaemonSet: as a
-/// system service, or in the demo's process. An idle coordinator writes nothing, so no sign is no proof.
+/// Signs on the Nodes that coordinators run without the DaemonSet: as a system service, or in the
+/// demo's process. An idle coordinator writes nothing, so a missing sign proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoordinatorSigns {
-    /// This node's coordinator wrote on its Node, last at this time.
+    /// This node's coordinator last wrote on its Node at this time.
     Here(Timestamp),
-    /// Only those of other nodes did.
+    /// Only coordinators of other nodes wrote.
     Elsewhere,
-    /// No coordinator ever wrote on any Node.
+    /// No coordinator has written on any Node.
     Nowhere,
 }
 
-impl Fleet {
-    /// The signs of life of this node's coordinator, or of any.
+impl FleetSnapshot {
+    /// Looks for signs of this node's coordinator first, then of any other.
     pub fn coordinator_signs(&self, name: &NodeName) -> CoordinatorSigns {
-        if let Some(at) = self.node(name).and_then(last_sign) {
+        if let Some(at) = self.find_node(name).and_then(last_coordinator_sign) {
             return CoordinatorSigns::Here(at);
         }
-        if self.nodes.iter().any(|node| last_sign(node).is_some()) {
+        if self
+            .nodes
+            .iter()
+            .any(|node| last_coordinator_sign(node).is_some())
+        {
             return CoordinatorSigns::Elsewhere;
         }
         CoordinatorSigns::Nowhere

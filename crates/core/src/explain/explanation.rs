@@ -1,29 +1,27 @@
-//! What an explanation says.
+//! The explanation of a node, and the lines of every explanation.
 
 use serde::Serialize;
 
-use super::RemedyExplanation;
-use super::advice::TO_REBOOT;
+use super::RemediationExplanation;
+use super::advice::REBOOT_ADVICE_PREFIX;
 
-/// Why a node stands where it stands.
+/// Why a node is in its present state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Explanation {
-    /// Which node.
+pub struct NodeExplanation {
     pub node: String,
-    /// One sentence.
     pub summary: String,
-    /// From what asked to what is waited for.
-    pub chain: Vec<Line>,
-    /// What a person can do; empty where there is nothing but to wait.
+    /// From the trigger to what the node waits for.
+    pub chain: Vec<ExplanationLine>,
+    /// What a person can do; empty when waiting is all.
     pub advice: Vec<String>,
 }
 
-impl Explanation {
-    /// The same where remediations of the node are told first: with one under way, this is about planned reboots
-    /// alone, and nobody is told to begin one.
+impl NodeExplanation {
+    /// Adapts the explanation for use below those of the node's remediations: while one is under
+    /// way, it covers planned reboots only and gives no advice to begin one.
     #[must_use]
-    pub fn beside(self, remediations: &[RemedyExplanation]) -> Self {
+    pub fn beside_remediations(self, remediations: &[RemediationExplanation]) -> Self {
         if !remediations.iter().any(|it| it.under_way) {
             return self;
         }
@@ -31,132 +29,120 @@ impl Explanation {
         planned.summary = planned
             .summary
             .replace("nothing is under way", "no planned reboot is under way");
-        planned.advice.retain(|text| !text.starts_with(TO_REBOOT));
+        planned
+            .advice
+            .retain(|text| !text.starts_with(REBOOT_ADVICE_PREFIX));
         planned
     }
 }
 
-/// One link of the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
-    /// What it is about.
-    pub topic: Topic,
-    /// A sentence.
+pub struct ExplanationLine {
+    pub topic: ExplanationTopic,
     pub text: String,
 }
 
-/// What a line is about.
+/// What a line of an explanation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Topic {
-    /// What asked for the reboot.
+pub enum ExplanationTopic {
+    /// The trigger or request of the reboot.
     Asked,
-    /// The phase, and since when.
     Phase,
-    /// What the node's own decision says.
+    /// Reason and message of the node's own decision.
     Says,
-    /// Which policy rules the node.
+    /// The policy that applies to the node.
     Policy,
-    /// That policy's pause.
     Pause,
-    /// Its windows, and the interval between two reboots.
+    /// The policy's windows, and the interval between two reboots.
     Window,
-    /// What it wants to be so before a reboot begins.
     Gate,
-    /// Who holds which Lease.
+    /// The holders of the Leases.
     Lock,
-    /// Who waits for it, in which order.
+    /// The queue for the lock.
     Order,
-    /// Who of the group is out, and how many may be.
+    /// The group's unavailable nodes, and how many it may have.
     Budget,
-    /// What the drain waits for.
     Drain,
-    /// The boot ids.
     Boot,
     /// When the wait ends at the latest.
     Deadline,
-    /// What the healer decides about it, and when.
+    /// The healer's decision, and when it acts.
     Healer,
-    /// How the last reboot ended.
+    /// The result of the last reboot.
     Last,
-    /// A condition that is `True` beside those.
+    /// A warning condition that is `True`.
     Condition,
-    /// The cordon, where it is not Dogwatch's.
+    /// A cordon that Dogwatch has not set.
     Cordon,
-    /// The node's coordinator.
     Coordinator,
-    /// Whose host it is, where it is not Dogwatch's.
+    /// The other controller that owns the host.
     Whose,
-    /// The Node that a host carries.
+    /// The Node that runs on a host.
     Node,
-    /// What a host's BMC said of its power.
+    /// The power that a host's BMC reported.
     Power,
     /// The proof that a host is off.
     Off,
-    /// The host that a remediation is about.
+    /// The host of a remediation.
     Host,
-    /// What holds a remediation back.
     Guard,
-    /// A remediation's key on its host.
     Key,
-    /// What a host keeps of a Node that was deleted.
+    /// What a host keeps of a deleted Node.
     Kept,
-    /// A step of a remediation.
     Step,
-    /// The remediation that a host remembers.
+    /// The remediation recorded on a host.
     Remediation,
     /// The newest command to a host's BMC.
     Command,
-    /// The way to a host's power.
+    /// A host's power devices, and whether power control works.
     Bmc,
-    /// Who leads the controllers.
     Controller,
-    /// At which times a schedule issues.
+    /// The times of a schedule.
     When,
-    /// Whom a schedule asks.
+    /// The targets of a schedule.
     Whom,
-    /// What came of one target of a schedule.
+    /// The result for one target of a schedule.
     Target,
 }
 
-impl Topic {
-    /// As it is printed.
+impl ExplanationTopic {
     pub fn as_str(self) -> &'static str {
         match self {
-            Topic::Asked => "asked",
-            Topic::Phase => "phase",
-            Topic::Says => "says",
-            Topic::Policy => "policy",
-            Topic::Pause => "pause",
-            Topic::Window => "window",
-            Topic::Gate => "gate",
-            Topic::Lock => "lock",
-            Topic::Order => "order",
-            Topic::Budget => "budget",
-            Topic::Drain => "drain",
-            Topic::Boot => "boot",
-            Topic::Deadline => "deadline",
-            Topic::Healer => "healer",
-            Topic::Last => "last",
-            Topic::Condition => "condition",
-            Topic::Cordon => "cordon",
-            Topic::Coordinator => "coordinator",
-            Topic::Whose => "whose",
-            Topic::Node => "node",
-            Topic::Power => "power",
-            Topic::Off => "off",
-            Topic::Host => "host",
-            Topic::Guard => "guard",
-            Topic::Key => "key",
-            Topic::Kept => "kept",
-            Topic::Step => "step",
-            Topic::Remediation => "remediation",
-            Topic::Command => "command",
-            Topic::Bmc => "bmc",
-            Topic::Controller => "controller",
-            Topic::When => "when",
-            Topic::Whom => "whom",
-            Topic::Target => "target",
+            ExplanationTopic::Asked => "asked",
+            ExplanationTopic::Phase => "phase",
+            ExplanationTopic::Says => "says",
+            ExplanationTopic::Policy => "policy",
+            ExplanationTopic::Pause => "pause",
+            ExplanationTopic::Window => "window",
+            ExplanationTopic::Gate => "gate",
+            ExplanationTopic::Lock => "lock",
+            ExplanationTopic::Order => "order",
+            ExplanationTopic::Budget => "budget",
+            ExplanationTopic::Drain => "drain",
+            ExplanationTopic::Boot => "boot",
+            ExplanationTopic::Deadline => "deadline",
+            ExplanationTopic::Healer => "healer",
+            ExplanationTopic::Last => "last",
+            ExplanationTopic::Condition => "condition",
+            ExplanationTopic::Cordon => "cordon",
+            ExplanationTopic::Coordinator => "coordinator",
+            ExplanationTopic::Whose => "whose",
+            ExplanationTopic::Node => "node",
+            ExplanationTopic::Power => "power",
+            ExplanationTopic::Off => "off",
+            ExplanationTopic::Host => "host",
+            ExplanationTopic::Guard => "guard",
+            ExplanationTopic::Key => "key",
+            ExplanationTopic::Kept => "kept",
+            ExplanationTopic::Step => "step",
+            ExplanationTopic::Remediation => "remediation",
+            ExplanationTopic::Command => "command",
+            ExplanationTopic::Bmc => "bmc",
+            ExplanationTopic::Controller => "controller",
+            ExplanationTopic::When => "when",
+            ExplanationTopic::Whom => "whom",
+            ExplanationTopic::Target => "target",
         }
     }
 }

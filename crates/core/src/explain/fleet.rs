@@ -2,52 +2,50 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::condition::Condition;
+use crate::condition::CurrentCondition;
 use crate::lock::api_lock::WaitingHost;
-use crate::lock::{self, HeldSeen, HolderId, LeaseSeen, Waiter};
+use crate::lock::{self, HeldLockLease, HolderId, LockWaiter, ObservedLease};
 use crate::name::{GroupName, NodeName};
-use crate::policy::{self, Policies, Rule};
-use crate::reboot::{Config, NodeSeen, Phase, WAITS_FOR_LOCK, reason};
+use crate::policy::{self, ClusterPolicies, EffectivePolicy};
+use crate::reboot::{ObservedNode, RebootConfig, RebootPhase, WAITS_FOR_LOCK_MESSAGE, reason};
 
-use super::healer::HealerSeen;
-use super::pods::OnNode;
+use super::healer::ObservedHealer;
+use super::pods::NodePods;
 
-/// The leading conditions, the one that says most first. Names of KEP-5683.
-const LEADING: [&str; 3] = [
+/// The leading conditions, the most important first. Their names come from KEP-5683.
+const LEADING_CONDITIONS: [&str; 3] = [
     "MaintenanceInProgress",
     "DrainInProgress",
     "MaintenancePlanned",
 ];
 
-/// Every node and every slot.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Fleet {
-    /// All Nodes.
-    pub nodes: Vec<NodeSeen>,
-    /// All RebootPolicies.
-    pub policies: Policies,
-    /// All Leases of Dogwatch's in its namespace that are a group's slot.
+pub struct FleetSnapshot {
+    pub nodes: Vec<ObservedNode>,
+    pub policies: ClusterPolicies,
+    /// All Leases of Dogwatch's namespace that are a slot of a group.
     pub leases: Vec<LeaseRow>,
-    /// The Leases that remediations hold: their nodes are out, whatever else is seen of them.
-    pub remedies: Vec<HeldSeen>,
-    /// The first of those who wait at a lock API, by group.
-    pub hosts: Vec<(GroupName, Waiter)>,
-    /// Those who wait longest at a lock API, each with the reason, whether or not they are in a queue.
+    /// Leases held by remediations: their nodes count as unavailable in any case.
+    pub remediation_leases: Vec<HeldLockLease>,
+    /// The first hosts that wait at a lock API, by group.
+    pub lock_api_waiters: Vec<(GroupName, LockWaiter)>,
+    /// The hosts that have waited longest at a lock API, each with the reason, whether or not they
+    /// are in a queue.
     pub waiting_hosts: Vec<WaitingHost>,
 }
 
-/// One who waits for the lock: a node that is here, or a host at a lock API.
+/// A waiter for the lock: a node, or a host at a lock API.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Queued<'a> {
-    /// Who would bid.
+pub(super) struct QueuedHolder<'a> {
+    /// The holder under whose name it would bid.
     pub(super) holder: HolderId,
-    /// Its Node, if its coordinator waits.
-    pub(super) node: Option<&'a NodeSeen>,
+    /// `None` for a host at a lock API.
+    pub(super) node: Option<&'a ObservedNode>,
 }
 
-impl Queued<'_> {
-    /// The Node's name; a host as it would hold the lock.
-    pub(super) fn name(&self) -> String {
+impl QueuedHolder<'_> {
+    /// The Node's name, or the holder name of a host.
+    pub(super) fn display_name(&self) -> String {
         match self.node {
             Some(node) => node.name.to_string(),
             None => self.holder.to_string(),
@@ -55,87 +53,76 @@ impl Queued<'_> {
     }
 }
 
-/// One slot, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRow {
-    /// The group it belongs to.
     pub group: GroupName,
-    /// The Lease.
-    pub lease: LeaseSeen,
+    pub lease: ObservedLease,
 }
 
-/// Everything that an explanation is made from.
+/// Everything that the explanation of a node is made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct View {
-    /// The node in question.
+pub struct NodeReportInput {
     pub node: NodeName,
-    /// The cluster.
-    pub fleet: Fleet,
-    /// What is on the node; `None`: it could not be, or need not be, looked at.
-    pub on_node: Option<OnNode>,
-    /// The node's coordinator.
-    pub coordinator: CoordinatorSeen,
-    /// Who heals; `None`: it could not be, or need not be, looked at.
-    pub healer: Option<HealerSeen>,
+    pub fleet: FleetSnapshot,
+    /// `None` if they could not be read, or are not needed.
+    pub node_pods: Option<NodePods>,
+    pub coordinator: ObservedCoordinator,
+    /// `None` if it could not be read, or is not needed.
+    pub healer: Option<ObservedHealer>,
 }
 
 /// What the API shows of the coordinator that should run on the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CoordinatorSeen {
-    /// It could not be looked at.
+pub enum ObservedCoordinator {
     Unknown,
-    /// There is no DaemonSet of coordinators in Dogwatch's namespace: none is installed there, or
-    /// they run some other way.
+    /// Dogwatch's namespace has no DaemonSet of coordinators: none are installed there, or they run
+    /// some other way.
     NoDaemonSet,
-    /// There is a DaemonSet, and no pod of it on this node.
+    /// The DaemonSet has no pod on this node.
     NoPod,
-    /// Its pod.
     Pod {
         /// `namespace/name`.
         name: String,
-        /// Whether it is Ready.
         ready: bool,
-        /// Its phase, or what its container waits for.
+        /// The pod's phase, or what its container waits for.
         state: String,
     },
 }
 
-impl Fleet {
-    fn waiter(&self, node: &NodeSeen) -> Waiter {
-        Waiter {
-            holder: HolderId::node(&node.name),
+impl FleetSnapshot {
+    fn waiter_of(&self, node: &ObservedNode) -> LockWaiter {
+        LockWaiter {
+            holder: HolderId::for_node(&node.name),
             control_plane: policy::is_control_plane(&node.labels),
-            zone: policy::zone(&self.policies, &node.labels),
+            zone: policy::zone_of_labels(&self.policies, &node.labels),
             since: node.record.get().map(|record| record.since),
         }
     }
 
-    /// What holds for this node. The coordinator's flags do not stand on the cluster: where no policy
-    /// speaks, their defaults are taken.
-    pub fn rule(&self, node: &NodeSeen) -> Rule<'_> {
-        policy::rule(&self.policies, &node.labels, &Config::default())
+    /// The policy that applies to this node. The coordinator's flags are not on the cluster:
+    /// without a policy, their defaults are used.
+    pub fn rule_of_node(&self, node: &ObservedNode) -> EffectivePolicy<'_> {
+        policy::resolve_policy(&self.policies, &node.labels, &RebootConfig::default())
     }
 
-    /// The group of this node.
-    pub fn group(&self, node: &NodeSeen) -> GroupName {
-        policy::group(&self.policies, &node.labels)
+    pub fn group_of_node(&self, node: &ObservedNode) -> GroupName {
+        policy::group_of_labels(&self.policies, &node.labels)
     }
 
-    /// The node of this name.
-    pub fn node(&self, name: &NodeName) -> Option<&NodeSeen> {
+    pub fn find_node(&self, name: &NodeName) -> Option<&ObservedNode> {
         self.nodes.iter().find(|node| node.name == *name)
     }
 
-    /// The slot that this node holds, in whatever group.
-    pub(super) fn held_by(&self, node: &NodeName) -> Option<&LeaseRow> {
-        let holder = HolderId::node(node);
+    /// The slot that this node holds, in any group.
+    pub(super) fn lease_held_by(&self, node: &NodeName) -> Option<&LeaseRow> {
+        let holder = HolderId::for_node(node);
         self.leases
             .iter()
             .find(|row| row.lease.holder.as_ref() == Some(&holder))
     }
 
     /// The slot that is held for this node through the lock API.
-    pub(super) fn locked_by_api(&self, node: &NodeName) -> Option<&LeaseRow> {
+    pub(super) fn lease_locked_through_api(&self, node: &NodeName) -> Option<&LeaseRow> {
         self.leases.iter().find(|row| {
             let holder = row.lease.holder.as_ref();
             let record = row.lease.record.as_ref();
@@ -144,25 +131,28 @@ impl Fleet {
         })
     }
 
-    /// Who asks for this node at a lock API and was not answered yet.
-    pub(super) fn asks_for(&self, node: &NodeName) -> Option<&WaitingHost> {
-        let mut hosts = self.unanswered_hosts();
-        hosts.find(|host| host.node.as_ref() == Some(node))
+    /// The caller that waits at a lock API for this node's lock.
+    pub(super) fn waiting_host_for(&self, node: &NodeName) -> Option<&WaitingHost> {
+        let mut hosts = self.waiting_hosts.iter();
+        hosts.find(|host| host.node.as_ref() == Some(node) && self.is_unanswered(host))
     }
 
-    /// Everybody who asked at a lock API and was not answered yet. What the API tells of them may be older than
-    /// a Lease that one of them holds by now; who drains holds one and waits.
+    /// All callers that wait at a lock API.
     pub(super) fn unanswered_hosts(&self) -> impl Iterator<Item = &WaitingHost> {
-        let holds = |host: &WaitingHost| {
-            let mut leases = self.leases.iter();
-            leases.any(|row| row.lease.holder.as_ref() == Some(&host.holder))
-        };
         let hosts = self.waiting_hosts.iter();
-        hosts.filter(move |host| host.reason == reason::DRAINING || !holds(host))
+        hosts.filter(|host| self.is_unanswered(host))
+    }
+
+    /// A host that holds a Lease no longer waits: what the API shows of its wait is older. Only a
+    /// host that drains holds a Lease and still waits.
+    fn is_unanswered(&self, host: &WaitingHost) -> bool {
+        let mut leases = self.leases.iter();
+        host.reason == reason::DRAINING
+            || !leases.any(|row| row.lease.holder.as_ref() == Some(&host.holder))
     }
 
     /// The group's slots, the lowest first.
-    pub(super) fn slots(&self, group: &GroupName) -> Vec<&LeaseRow> {
+    pub(super) fn slots_of_group(&self, group: &GroupName) -> Vec<&LeaseRow> {
         let mut slots: Vec<&LeaseRow> = self
             .leases
             .iter()
@@ -172,29 +162,30 @@ impl Fleet {
         slots
     }
 
-    /// The Node that this Lease is held for, if its holder is a node.
-    pub fn holder(&self, lease: &LeaseSeen) -> Option<Result<&NodeSeen, NodeName>> {
+    /// The Node of the Lease's holder, or its name if that Node does not exist; `None` if the
+    /// holder is no node.
+    pub fn holder_node(&self, lease: &ObservedLease) -> Option<Result<&ObservedNode, NodeName>> {
         let name = lock::holder_node_name(lease)?;
-        Some(self.node(&name).ok_or(name))
+        Some(self.find_node(&name).ok_or(name))
     }
 
-    /// Who waits for the group's lock, in the order in which a leaver calls them.
-    pub(super) fn queue(&self, group: &GroupName) -> Vec<Queued<'_>> {
-        let waiting: BTreeMap<HolderId, &NodeSeen> = self
+    /// The waiters for the group's lock, in the order in which a released Lease names them.
+    pub(super) fn group_queue(&self, group: &GroupName) -> Vec<QueuedHolder<'_>> {
+        let waiting: BTreeMap<HolderId, &ObservedNode> = self
             .nodes
             .iter()
-            .filter(|node| in_queue(node) && self.group(node) == *group)
-            .map(|node| (HolderId::node(&node.name), node))
+            .filter(|node| is_queued(node) && self.group_of_node(node) == *group)
+            .map(|node| (HolderId::for_node(&node.name), node))
             .collect();
-        let hosts = self.hosts.iter().filter(|(of, _)| of == group);
+        let hosts = self.lock_api_waiters.iter().filter(|(of, _)| of == group);
         let hosts = hosts.map(|(_, waiter)| waiter.clone());
-        let nodes = waiting.values().map(|node| self.waiter(node));
-        let waiters: Vec<Waiter> = nodes.chain(hosts).collect();
-        // The hint leaves its writer out; nobody here is one.
+        let nodes = waiting.values().map(|node| self.waiter_of(node));
+        let waiters: Vec<LockWaiter> = nodes.chain(hosts).collect();
+        // The order leaves out the holder that writes it; here nobody does.
         let nobody = HolderId::new("explain").expect("seven bytes");
-        lock::hint(&waiters, &nobody, None, waiters.len())
+        lock::order_next_waiters(&waiters, &nobody, None, waiters.len())
             .into_iter()
-            .map(|holder| Queued {
+            .map(|holder| QueuedHolder {
                 node: waiting.get(&holder).copied(),
                 holder,
             })
@@ -202,9 +193,13 @@ impl Fleet {
     }
 
     /// The place of each waiting node in its group's queue, from 1.
-    pub(super) fn places(&self) -> BTreeMap<&NodeName, usize> {
-        let groups: BTreeSet<GroupName> = self.nodes.iter().map(|node| self.group(node)).collect();
-        let queues = groups.iter().map(|group| self.queue(group));
+    pub(super) fn queue_places(&self) -> BTreeMap<&NodeName, usize> {
+        let groups: BTreeSet<GroupName> = self
+            .nodes
+            .iter()
+            .map(|node| self.group_of_node(node))
+            .collect();
+        let queues = groups.iter().map(|group| self.group_queue(group));
         queues
             .flat_map(|queue| queue.into_iter().zip(1..))
             .filter_map(|(queued, place)| Some((&queued.node?.name, place)))
@@ -212,39 +207,44 @@ impl Fleet {
     }
 }
 
-/// Waiting for the lock, and not pausing after a failure.
-pub(super) fn in_queue(node: &NodeSeen) -> bool {
+/// Whether the node waits for the lock and is not in the pause after a failed reboot.
+pub(super) fn is_queued(node: &ObservedNode) -> bool {
     node.record
         .get()
-        .is_some_and(|record| record.phase == Phase::Waiting && record.retry_after.is_none())
+        .is_some_and(|record| record.phase == RebootPhase::Waiting && record.retry_after.is_none())
 }
 
-/// A condition of this type that is `True`.
-pub(super) fn is_true<'a>(node: &'a NodeSeen, kind: &str) -> Option<&'a Condition> {
+/// The node's condition of this type, if it is `True`.
+pub(super) fn find_true_condition<'a>(
+    node: &'a ObservedNode,
+    kind: &str,
+) -> Option<&'a CurrentCondition> {
     node.conditions
         .iter()
         .find(|condition| condition.kind == kind && condition.status == "True")
 }
 
-/// What the node's own decision says: the reason and message of its leading condition.
+/// The node's own decision: the reason and message of its leading condition.
 ///
-/// The record is written before the conditions. Until the phase's own condition is there, an earlier phase's
-/// would pair this phase with a reason that is past.
-pub fn said(node: &NodeSeen) -> Option<&Condition> {
+/// The coordinator writes its record before the conditions. Until the condition of the record's
+/// phase is there, the condition of an earlier phase would give this phase an outdated reason.
+pub fn leading_condition(node: &ObservedNode) -> Option<&CurrentCondition> {
     let Some(record) = node.record.get() else {
-        return LEADING.iter().find_map(|kind| is_true(node, kind));
+        return LEADING_CONDITIONS
+            .iter()
+            .find_map(|kind| find_true_condition(node, kind));
     };
     let kind = match record.phase {
-        Phase::Waiting => "MaintenancePlanned",
-        Phase::Draining => "DrainInProgress",
-        Phase::Rebooting | Phase::Returning => "MaintenanceInProgress",
+        RebootPhase::Waiting => "MaintenancePlanned",
+        RebootPhase::Draining => "DrainInProgress",
+        RebootPhase::Rebooting | RebootPhase::Returning => "MaintenanceInProgress",
     };
-    is_true(node, kind)
+    find_true_condition(node, kind)
 }
 
-/// The condition's sentence, for a reader who sees the holder of the lock beside it.
-pub(super) fn message_of(condition: &Condition) -> &str {
-    if condition.message == WAITS_FOR_LOCK {
+/// The condition's message, for a reader who sees the holder of the lock beside it.
+pub(super) fn condition_message(condition: &CurrentCondition) -> &str {
+    if condition.message == WAITS_FOR_LOCK_MESSAGE {
         return "waits for the lock";
     }
     &condition.message
@@ -267,7 +267,7 @@ mod tests {
             vec![],
         );
         let names: Vec<&str> = fleet
-            .queue(&GroupName::default_group())
+            .group_queue(&GroupName::default_group())
             .iter()
             .filter_map(|queued| Some(queued.node?.name.as_str()))
             .collect();
@@ -277,33 +277,33 @@ mod tests {
     #[test]
     fn hosts_at_a_lock_api_have_their_place_among_the_nodes() {
         let mut fleet = fleet(vec![waiting("late", 50), waiting("early", 10)], vec![]);
-        let host = |name: &str, second| Waiter {
+        let host = |name: &str, second| LockWaiter {
             holder: HolderId::new(format!("api/{name}")).unwrap(),
             control_plane: false,
             zone: None,
             since: jiff::Timestamp::from_second(second).ok(),
         };
         let elsewhere = GroupName::new("other").unwrap();
-        fleet.hosts = vec![
+        fleet.lock_api_waiters = vec![
             (GroupName::default_group(), host("h", 30)),
             (elsewhere, host("x", 1)),
         ];
-        let queue = fleet.queue(&GroupName::default_group());
-        let names: Vec<String> = queue.iter().map(Queued::name).collect();
+        let queue = fleet.group_queue(&GroupName::default_group());
+        let names: Vec<String> = queue.iter().map(QueuedHolder::display_name).collect();
         assert_eq!(names, ["early", "api/h", "late"]);
         let late = NodeName::new("late").unwrap();
-        assert_eq!(fleet.places().get(&late), Some(&3));
+        assert_eq!(fleet.queue_places().get(&late), Some(&3));
     }
 
     #[test]
     fn who_pauses_after_a_failure_is_not_in_the_queue() {
         let mut paused = waiting("paused", 10);
-        if let crate::reboot::Parsed::Is(record) = &mut paused.record {
+        if let crate::reboot::ParsedAnnotation::Is(record) = &mut paused.record {
             record.retry_after = jiff::Timestamp::from_second(99).ok();
         }
         assert!(
             fleet(vec![paused], vec![])
-                .queue(&GroupName::default_group())
+                .group_queue(&GroupName::default_group())
                 .is_empty()
         );
     }
@@ -311,12 +311,16 @@ mod tests {
     #[test]
     fn a_condition_of_the_phase_before_says_nothing_about_this_one() {
         let mut begun = waiting("n1", 10);
-        assert_eq!(said(&begun).unwrap().reason, "LockHeldByOther");
-        for phase in [Phase::Draining, Phase::Rebooting, Phase::Returning] {
-            if let crate::reboot::Parsed::Is(record) = &mut begun.record {
+        assert_eq!(leading_condition(&begun).unwrap().reason, "LockHeldByOther");
+        for phase in [
+            RebootPhase::Draining,
+            RebootPhase::Rebooting,
+            RebootPhase::Returning,
+        ] {
+            if let crate::reboot::ParsedAnnotation::Is(record) = &mut begun.record {
                 record.phase = phase;
             }
-            assert_eq!(said(&begun), None, "{phase:?}");
+            assert_eq!(leading_condition(&begun), None, "{phase:?}");
         }
     }
 
@@ -324,8 +328,11 @@ mod tests {
     fn a_lease_is_found_by_its_holder() {
         let fleet = fleet(vec![node("n1")], vec![held(0, "n1", 5)]);
         let n1 = NodeName::new("n1").unwrap();
-        assert_eq!(fleet.held_by(&n1).unwrap().lease.name, "dogwatch-default-0");
-        assert!(fleet.held_by(&NodeName::new("n2").unwrap()).is_none());
+        assert_eq!(
+            fleet.lease_held_by(&n1).unwrap().lease.name,
+            "dogwatch-default-0"
+        );
+        assert!(fleet.lease_held_by(&NodeName::new("n2").unwrap()).is_none());
     }
 
     #[test]
@@ -333,7 +340,7 @@ mod tests {
         let fleet = fleet(vec![], vec![held(0, "gone", 5)]);
         let row = &fleet.leases[0];
         assert_eq!(
-            fleet.holder(&row.lease),
+            fleet.holder_node(&row.lease),
             Some(Err(NodeName::new("gone").unwrap()))
         );
     }

@@ -1,112 +1,115 @@
-//! What the healer makes of it, and when it will do something about it.
+//! What the healer decides about a node, and when it acts.
 //!
-//! The healer goes by what it has watched on its own clock, which nobody else can see. Here the times that
-//! stand on the objects say since when everything is as it is; the decisions are its own.
+//! The healer measures on its own clock what it has watched, which no other process can read. This
+//! module starts from the times on the objects instead, and uses the healer's decision.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::chain::{Chain, NAMED};
-use super::explanation::Topic;
-use super::words::{age, due};
-use super::{ControllerSeen, LeaseRow};
+use super::chain::{MAX_NAMED_ITEMS, NodeExplainer};
+use super::explanation::ExplanationTopic;
+use super::human_format::{format_age, format_due};
+use super::{LeaseRow, ObservedController};
 use crate::Now;
-use crate::condition::HEARTBEAT_EVERY;
-use crate::heal::{self, Memory, PresenceSeen, Seen, Step, Subject};
+use crate::condition::HEARTBEAT_INTERVAL;
+use crate::healer::{
+    self, ForecastStep, HealerMemory, HealerSnapshot, HealingSubject, ObservedPresence,
+};
 use crate::lock::holder_node_name;
 use crate::name::NodeName;
-use crate::reboot::{NodeSeen, Parsed, Phase};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase};
 
-/// A coordinator that lives has written by then, however late its call was.
-const OVERDUE: Duration = HEARTBEAT_EVERY.saturating_add(Duration::from_mins(1));
-/// A leader that has not renewed its Lease for so long leads no more.
-const LEADS_FOR: Duration = Duration::from_mins(1);
+/// A live coordinator has written by then, even after a slow call.
+const COORDINATOR_SILENCE_LIMIT: Duration =
+    HEARTBEAT_INTERVAL.saturating_add(Duration::from_mins(1));
+/// A leader that has not renewed its Lease for this long no longer leads.
+const LEADER_RENEW_LIMIT: Duration = Duration::from_mins(1);
 
-/// Who heals, as far as the API shows it.
+/// What the API shows of the healer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HealerSeen {
-    /// Who leads the controllers.
-    pub controller: ControllerSeen,
-    /// Since when, by its own clock.
+pub struct ObservedHealer {
+    pub controller: ObservedController,
+    /// Start of the leadership, by the leader's clock.
     pub since: Option<Timestamp>,
-    /// The replicas of the lock API, and when each last renewed its presence, by its own clock.
-    pub presences: Vec<(PresenceSeen, Option<Timestamp>)>,
+    /// The replicas of the lock API, each with its last renewal by its own clock.
+    pub presences: Vec<(ObservedPresence, Option<Timestamp>)>,
 }
 
-impl HealerSeen {
-    /// Since when somebody heals; `None`: nobody does.
-    fn began(&self, now: Now) -> Option<Timestamp> {
+impl ObservedHealer {
+    /// Since when a healer works; `None` if none does.
+    fn healing_since(&self, now: Now) -> Option<Timestamp> {
         match &self.controller {
-            ControllerSeen::Leads { renewed, .. } => renewed
-                .filter(|at| now.since(*at) < LEADS_FOR)
+            ObservedController::Leads { renewed, .. } => renewed
+                .filter(|at| now.elapsed_since(*at) < LEADER_RENEW_LIMIT)
                 .map(|renewed| self.since.unwrap_or(renewed)),
-            ControllerSeen::Unknown | ControllerSeen::Nobody => None,
+            ObservedController::Unknown | ObservedController::Nobody => None,
         }
     }
 }
 
-impl Chain<'_> {
-    /// What becomes of this node, or of the lock that it waits for, where somebody seems to be dead.
-    pub(super) fn healer(&mut self) {
+impl NodeExplainer<'_> {
+    /// Adds the healer's plans for this node, and for the lock that it waits for, if a holder seems
+    /// to be dead.
+    pub(super) fn add_healer(&mut self) {
         let Some(healer) = &self.view.healer else {
             return;
         };
-        let began = healer.began(self.now);
-        let watch = Watch::of(self, healer, began.unwrap_or(self.now.wall));
+        let began = healer.healing_since(self.now);
+        let watch = HealerForecast::of_explainer(self, healer, began.unwrap_or(self.now.wall));
         let told: Vec<String> = self
-            .subjects()
+            .list_healer_objects()
             .iter()
-            .flat_map(|(subject, of)| watch.told(subject, of.as_ref()))
+            .flat_map(|(subject, of)| watch.describe_steps(subject, of.as_ref()))
             .collect();
         if began.is_none() && !told.is_empty() {
             let text = format!(
                 "no dogwatch controller leads, so nobody heals; one that begins to lead watches for {} first",
-                age(watch.config.heal_after)
+                format_age(watch.config.heal_after)
             );
-            self.add(Topic::Healer, text);
+            self.add_line(ExplanationTopic::Healer, text);
         }
         for text in told {
-            self.add(Topic::Healer, text);
+            self.add_line(ExplanationTopic::Healer, text);
         }
     }
 
-    /// The node, and the Leases that it holds or waits for with the nodes behind them; those that are
-    /// not this one by their names.
-    fn subjects(&self) -> Vec<(Subject, Option<NodeName>)> {
+    /// The node, and the Leases that it holds or waits for, with the nodes that hold them. Other
+    /// nodes than this one come with their names.
+    fn list_healer_objects(&self) -> Vec<(HealingSubject, Option<NodeName>)> {
         let name = &self.node.name;
-        let mut all = vec![(Subject::Node(name.clone()), None)];
+        let mut all = vec![(HealingSubject::Node(name.clone()), None)];
         let fleet = &self.view.fleet;
-        let rows: Vec<&LeaseRow> = match fleet.held_by(name) {
+        let rows: Vec<&LeaseRow> = match fleet.lease_held_by(name) {
             Some(row) => vec![row],
-            None if self.record_phase() == Some(Phase::Waiting) => {
-                fleet.slots(&fleet.group(self.node))
+            None if self.record_phase() == Some(RebootPhase::Waiting) => {
+                fleet.slots_of_group(&fleet.group_of_node(self.node))
             }
             None => Vec::new(),
         };
-        for row in rows.into_iter().take(NAMED) {
-            all.push((Subject::Lease(row.lease.name.clone()), None));
+        for row in rows.into_iter().take(MAX_NAMED_ITEMS) {
+            all.push((HealingSubject::Lease(row.lease.name.clone()), None));
             let holder = holder_node_name(&row.lease).filter(|holder| holder != name);
-            all.extend(holder.map(|holder| (Subject::Node(holder.clone()), Some(holder))));
+            all.extend(holder.map(|holder| (HealingSubject::Node(holder.clone()), Some(holder))));
         }
         all
     }
 }
 
-/// The healer's eyes, as far as they can be told.
-struct Watch {
-    seen: Seen,
-    config: heal::Config,
+/// The healer's input, rebuilt from the cluster with its default flags.
+struct HealerForecast {
+    snapshot: HealerSnapshot,
+    config: healer::HealerConfig,
     now: Now,
 }
 
-impl Watch {
-    fn of(chain: &Chain<'_>, healer: &HealerSeen, began: Timestamp) -> Self {
+impl HealerForecast {
+    fn of_explainer(chain: &NodeExplainer<'_>, healer: &ObservedHealer, began: Timestamp) -> Self {
         let fleet = &chain.view.fleet;
         let now = Now {
             wall: chain.now.wall,
-            mono: chain.now.since(began),
+            mono: chain.now.elapsed_since(began),
         };
         let leases = fleet.leases.iter();
         let held = leases
@@ -114,13 +117,13 @@ impl Watch {
             .filter_map(|row| holder_node_name(&row.lease));
         let held: Vec<NodeName> = held.collect();
         let nodes = fleet.nodes.iter();
-        let nodes = nodes.filter(|node| heal::concerns(node) || held.contains(&node.name));
+        let nodes = nodes.filter(|node| healer::needs_healing(node) || held.contains(&node.name));
         let presences = healer.presences.iter();
         let renewed: BTreeMap<String, Timestamp> = presences
             .clone()
             .filter_map(|(presence, at)| Some((presence.process.clone(), (*at)?)))
             .collect();
-        let mut seen = Seen {
+        let mut seen = HealerSnapshot {
             nodes: nodes
                 .map(|node| (node.name.clone(), node.clone()))
                 .collect(),
@@ -131,91 +134,101 @@ impl Watch {
                 .map(|(presence, _)| (presence.process.clone(), presence.clone()))
                 .collect(),
             policies: fleet.policies.clone(),
-            ..Seen::default()
+            ..HealerSnapshot::default()
         };
-        seen.memory = Memory::told(&seen, began, &renewed, now);
-        let config = heal::Config::default();
-        Self { seen, config, now }
+        seen.memory = HealerMemory::reconstruct_from_timestamps(&seen, began, &renewed, now);
+        let config = healer::HealerConfig::default();
+        Self {
+            snapshot: seen,
+            config,
+            now,
+        }
     }
 
-    /// Its decision about this, and those that follow; none while nothing is the matter.
-    fn told(&self, subject: &Subject, of: Option<&NodeName>) -> Vec<String> {
-        let steps = heal::foresee(&self.seen, &self.config, self.now, subject);
+    /// The healer's decision and the ones that follow, while something is wrong; else empty.
+    fn describe_steps(&self, subject: &HealingSubject, of: Option<&NodeName>) -> Vec<String> {
+        let steps = healer::forecast_steps(&self.snapshot, &self.config, self.now, subject);
         let is_worth_it = match subject {
-            Subject::Node(name) => self
-                .seen
+            HealingSubject::Node(name) => self
+                .snapshot
                 .nodes
                 .get(name)
                 .is_some_and(|node| is_overdue(node, self.now)),
-            Subject::Lease(_) | Subject::Presence(_) => false,
+            HealingSubject::Lease(_) | HealingSubject::Presence(_) => false,
         };
         let first = steps.first().map(|step| step.reason);
-        if !is_worth_it && first.is_none_or(|first| first == heal::reason::WATCHING) {
+        if !is_worth_it && first.is_none_or(|first| first == healer::reason::WATCHING_COORDINATOR) {
             return Vec::new();
         }
         let of = of.map(|of| format!("of {of}, ")).unwrap_or_default();
         let steps = steps.iter();
         steps
-            .map(|step| format!("{of}{}", self.words(step)))
+            .map(|step| format!("{of}{}", self.describe_step(step)))
             .collect()
     }
 
-    fn words(&self, step: &Step) -> String {
+    fn describe_step(&self, step: &ForecastStep) -> String {
         let ahead = step.at.saturating_sub(self.now.mono);
         let when = if ahead.is_zero() {
             "now".to_owned()
         } else {
-            let at = due(self.now.plus(ahead), self.now);
+            let at = format_due(self.now.wall_after(ahead), self.now);
             format!("{at}, if nothing changes")
         };
         format!("{when}: {}: {}", step.reason, step.message)
     }
 }
 
-/// Its coordinator should have given a sign, or a person waits to be obeyed.
-fn is_overdue(node: &NodeSeen, now: Now) -> bool {
-    let sign = heal::last_sign(node);
-    node.abort != Parsed::Absent || sign.is_some_and(|sign| now.since(sign) > OVERDUE)
+/// Whether the coordinator should have written by now, or a person waits for an abort.
+fn is_overdue(node: &ObservedNode, now: Now) -> bool {
+    let sign = healer::last_coordinator_sign(node);
+    node.abort != ParsedAnnotation::Absent
+        || sign.is_some_and(|sign| now.elapsed_since(sign) > COORDINATOR_SILENCE_LIMIT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testkit::{at, fleet, free, held, in_phase, now, view, waiting};
-    use super::super::{Fleet, explain};
+    use super::super::{FleetSnapshot, explain_node};
     use super::*;
 
-    fn draining() -> NodeSeen {
+    fn draining() -> ObservedNode {
         in_phase(
             "n1",
-            Phase::Draining,
+            RebootPhase::Draining,
             20,
             ("DrainBlocked", "web is held up"),
         )
     }
 
-    /// The lines of the healer that leads since second 0, as they are at this second.
-    fn told(name: &str, fleet: Fleet, second: i64) -> Vec<String> {
-        let controller = ControllerSeen::Leads {
+    /// The healer's lines at this second; it has led since second 0.
+    fn told(name: &str, fleet: FleetSnapshot, second: i64) -> Vec<String> {
+        let controller = ObservedController::Leads {
             holder: "c1".into(),
             renewed: Some(at(second - 2)),
         };
         by(controller, name, fleet, second)
     }
 
-    fn by(controller: ControllerSeen, name: &str, fleet: Fleet, second: i64) -> Vec<String> {
+    fn by(
+        controller: ObservedController,
+        name: &str,
+        fleet: FleetSnapshot,
+        second: i64,
+    ) -> Vec<String> {
         let mut view = view(name, fleet);
-        view.healer = Some(HealerSeen {
+        view.healer = Some(ObservedHealer {
             controller,
             since: Some(at(0)),
             presences: Vec::new(),
         });
-        let explanation = explain(&view, now(second)).unwrap();
+        let explanation = explain_node(&view, now(second)).unwrap();
         let lines = explanation.chain.into_iter();
-        let ours = lines.filter(|line| line.topic == Topic::Healer);
+        let ours = lines.filter(|line| line.topic == ExplanationTopic::Healer);
         ours.map(|line| line.text).collect()
     }
 
-    fn one_drains() -> Fleet {
+    fn one_drains() -> FleetSnapshot {
         fleet(vec![draining(), waiting("n2", 30)], vec![held(0, "n1", 20)])
     }
 
@@ -261,11 +274,11 @@ mod tests {
 
     #[test]
     fn where_nobody_leads_that_is_said_first_and_nothing_counts_before_somebody_does() {
-        let ended = ControllerSeen::Leads {
+        let ended = ObservedController::Leads {
             holder: "c1".into(),
             renewed: Some(at(100)),
         };
-        for controller in [ControllerSeen::Nobody, ended] {
+        for controller in [ObservedController::Nobody, ended] {
             let lines = by(controller, "n1", one_drains(), 500);
             assert!(lines[0].starts_with("no dogwatch controller leads, so nobody heals"));
             assert!(

@@ -1,94 +1,97 @@
-//! The lock's links of the chain: who holds, who waits, in which order.
+//! The lines of a node's explanation about the lock: holders and queue.
 
-use super::chain::{Chain, NAMED};
-use super::explanation::Topic;
-use super::fleet::{LeaseRow, Queued, message_of, said};
-use super::words::{ordinal, since, some};
-use crate::reboot::{NodeSeen, Phase};
+use super::chain::{MAX_NAMED_ITEMS, NodeExplainer};
+use super::explanation::ExplanationTopic;
+use super::fleet::{LeaseRow, QueuedHolder, condition_message, leading_condition};
+use super::human_format::{format_ordinal, format_since, join_first_names};
+use crate::reboot::{ObservedNode, RebootPhase};
 
-impl Chain<'_> {
-    /// Its own Lease; or, while it waits, everybody's.
-    pub(super) fn lock(&mut self) {
-        self.through_api();
-        if let Some(row) = self.view.fleet.held_by(&self.node.name) {
+impl NodeExplainer<'_> {
+    /// The node's own Lease or, while it waits, all Leases of its group.
+    pub(super) fn add_lock(&mut self) {
+        self.add_lock_api();
+        if let Some(row) = self.view.fleet.lease_held_by(&self.node.name) {
             let text = match &row.lease.record {
                 Some(record) => format!(
                     "holds {} {}, at most {} of group {} at once",
                     row.lease.name,
-                    since(record.since, self.now),
+                    format_since(record.since, self.now),
                     record.max,
                     row.group
                 ),
                 None => format!("holds {}; its record cannot be read", row.lease.name),
             };
-            self.add(Topic::Lock, text);
+            self.add_line(ExplanationTopic::Lock, text);
             return;
         }
         match self.record_phase() {
-            Some(Phase::Waiting) => self.slots(),
-            Some(Phase::Draining | Phase::Rebooting | Phase::Returning) => {
-                self.add(Topic::Lock, "holds none, although its phase needs one");
+            Some(RebootPhase::Waiting) => self.add_slots(),
+            Some(RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning) => {
+                self.add_line(
+                    ExplanationTopic::Lock,
+                    "holds none, although its phase needs one",
+                );
             }
             None => {}
         }
     }
 
-    /// What a caller of the lock API has of this node, or waits for.
-    fn through_api(&mut self) {
-        if let Some(host) = self.view.fleet.asks_for(&self.node.name) {
+    /// What a caller of the lock API holds or waits for on behalf of this node.
+    fn add_lock_api(&mut self) {
+        if let Some(host) = self.view.fleet.waiting_host_for(&self.node.name) {
             let text = format!(
                 "{} asked for the lock over HTTP {} and was not answered yet: {}: {}",
                 host.holder,
-                since(host.since, self.now),
+                format_since(host.since, self.now),
                 host.reason,
                 host.message
             );
-            self.add(Topic::Lock, text);
+            self.add_line(ExplanationTopic::Lock, text);
         }
-        if let Some(row) = self.view.fleet.locked_by_api(&self.node.name) {
+        if let Some(row) = self.view.fleet.lease_locked_through_api(&self.node.name) {
             let lease = &row.lease;
             let holder = lease.holder.as_ref().map(ToString::to_string);
             let record = lease.record.as_ref();
-            let held = record.map(|record| format!(" {}", since(record.since, self.now)));
+            let held = record.map(|record| format!(" {}", format_since(record.since, self.now)));
             let text = format!(
                 "{} holds {}{} through the lock API; its unlock gives it up",
                 holder.unwrap_or_default(),
                 lease.name,
                 held.unwrap_or_default()
             );
-            self.add(Topic::Lock, text);
+            self.add_line(ExplanationTopic::Lock, text);
         }
         if self.node.api_lock {
-            self.add(
-                Topic::Lock,
+            self.add_line(
+                ExplanationTopic::Lock,
                 "the lock API has taken this node out of service; its own coordinator waits for that",
             );
         }
     }
 
-    fn slots(&mut self) {
-        let group = self.view.fleet.group(self.node);
-        let slots = self.view.fleet.slots(&group);
+    fn add_slots(&mut self) {
+        let group = self.view.fleet.group_of_node(self.node);
+        let slots = self.view.fleet.slots_of_group(&group);
         if slots.is_empty() {
             let text = format!("group {group} has no Lease yet");
-            self.add(Topic::Lock, text);
+            self.add_line(ExplanationTopic::Lock, text);
         }
-        for row in slots.iter().take(NAMED) {
-            let text = self.slot(row);
-            self.add(Topic::Lock, text);
+        for row in slots.iter().take(MAX_NAMED_ITEMS) {
+            let text = self.describe_slot(row);
+            self.add_line(ExplanationTopic::Lock, text);
         }
-        if slots.len() > NAMED {
-            self.add(
-                Topic::Lock,
-                format!("and {} more slots", slots.len() - NAMED),
+        if slots.len() > MAX_NAMED_ITEMS {
+            self.add_line(
+                ExplanationTopic::Lock,
+                format!("and {} more slots", slots.len() - MAX_NAMED_ITEMS),
             );
         }
     }
 
-    fn slot(&self, row: &LeaseRow) -> String {
+    fn describe_slot(&self, row: &LeaseRow) -> String {
         let lease = &row.lease;
         let Some(holder) = &lease.holder else {
-            return match lease.given_back {
+            return match lease.yield_count {
                 0 => format!("{} is free", lease.name),
                 times => format!(
                     "{} is free; the last {times} to win it found too many nodes out and gave it back, so all bid again after a pause",
@@ -99,7 +102,7 @@ impl Chain<'_> {
         let held = lease.record.as_ref().map(|record| {
             format!(
                 " {} (at most {} at once)",
-                since(record.since, self.now),
+                format_since(record.since, self.now),
                 record.max
             )
         });
@@ -108,8 +111,8 @@ impl Chain<'_> {
             lease.name,
             held.unwrap_or_default()
         );
-        match self.view.fleet.holder(lease) {
-            Some(Ok(node)) => format!("{text}; {}", doing(node)),
+        match self.view.fleet.holder_node(lease) {
+            Some(Ok(node)) => format!("{text}; {}", describe_holder_work(node)),
             Some(Err(name)) => {
                 format!("{text}; Node {name} does not exist: whoever waits clears it")
             }
@@ -117,36 +120,42 @@ impl Chain<'_> {
         }
     }
 
-    pub(super) fn order(&mut self) {
-        if self.record_phase() != Some(Phase::Waiting) {
+    pub(super) fn add_order(&mut self) {
+        if self.record_phase() != Some(RebootPhase::Waiting) {
             return;
         }
-        let queue = self.view.fleet.queue(&self.view.fleet.group(self.node));
+        let queue = self
+            .view
+            .fleet
+            .group_queue(&self.view.fleet.group_of_node(self.node));
         let is_it =
-            |queued: &Queued<'_>| queued.node.is_some_and(|node| node.name == self.node.name);
+            |queued: &QueuedHolder<'_>| queued.node.is_some_and(|node| node.name == self.node.name);
         let Some(index) = queue.iter().position(is_it) else {
             return;
         };
-        let before: Vec<String> = queue[..index].iter().map(Queued::name).collect();
-        let mut text = format!("{} of {} that wait", ordinal(index + 1), queue.len());
+        let before: Vec<String> = queue[..index]
+            .iter()
+            .map(QueuedHolder::display_name)
+            .collect();
+        let mut text = format!("{} of {} that wait", format_ordinal(index + 1), queue.len());
         if !before.is_empty() {
             text.push_str("; before it: ");
-            text.push_str(&some(&before, NAMED));
+            text.push_str(&join_first_names(&before, MAX_NAMED_ITEMS));
         }
-        self.add(Topic::Order, text);
+        self.add_line(ExplanationTopic::Order, text);
     }
 }
 
-/// What a holder is busy with, in its own words.
-fn doing(node: &NodeSeen) -> String {
+/// The holder's phase and leading condition.
+fn describe_holder_work(node: &ObservedNode) -> String {
     let ready = if node.ready { "" } else { ", not Ready" };
-    match (node.record.get(), said(node)) {
+    match (node.record.get(), leading_condition(node)) {
         (Some(record), Some(says)) => format!(
             "{} is {}{ready}: {}: {}",
             node.name,
             record.phase.as_str(),
             says.reason,
-            message_of(says)
+            condition_message(says)
         ),
         (Some(record), None) => format!("{} is {}{ready}", node.name, record.phase.as_str()),
         (None, _) => format!("{} has no reboot under way{ready}", node.name),

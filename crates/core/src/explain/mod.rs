@@ -1,11 +1,11 @@
-//! "Why is nothing happening?", answered from what stands on the cluster.
+//! "Why is nothing happening?", answered from what is on the cluster.
 //!
-//! **For:** [`explain`], the chain from what asked for a reboot to what is waited for, with what a
-//! person can do; and [`status`], one line for each node and lock.
-//! **May touch:** nothing; what was read is passed in, and so is the time.
+//! **For:** [`explain_node`], the chain from a trigger to what the node waits for, with advice for
+//! a person; and [`fleet_status`], one row for each node and lock.
+//! **May touch:** nothing; what was read and the time are passed in.
 //! **Promises:** the reason shown is the one that the node's own decision wrote (its leading
-//! condition), never a guess beside it; what cannot be known from outside the node is said to be so;
-//! the same view and time give the same text.
+//! condition), never a second guess; what cannot be known from outside the node is marked as such;
+//! the same input and time give the same text.
 //!
 //! Serves S7. Source: specification §7.
 
@@ -19,41 +19,43 @@ mod explanation;
 mod fleet;
 mod healer;
 mod host;
+mod human_format;
 mod locks;
 mod pods;
 mod policies;
 mod policy;
-mod remedy;
+mod remediation;
 mod schedule;
 mod status;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
 mod tests;
-mod words;
 
 pub use budget::BudgetLine;
-pub use chain::explain;
-pub use controller::ControllerSeen;
+pub use chain::explain_node;
+pub use controller::ObservedController;
 pub use coordinator::CoordinatorSigns;
-pub use deadline::{DRAIN_TIMEOUT, GATE_TIMEOUT, REBOOT_TIMEOUT};
-pub use explanation::{Explanation, Line, Topic};
-pub use fleet::{CoordinatorSeen, Fleet, LeaseRow, View, said};
-pub use healer::HealerSeen;
+pub use deadline::{DEFAULT_DRAIN_TIMEOUT, DEFAULT_GATE_TIMEOUT, DEFAULT_REBOOT_TIMEOUT};
+pub use explanation::{ExplanationLine, ExplanationTopic, NodeExplanation};
+pub use fleet::{FleetSnapshot, LeaseRow, NodeReportInput, ObservedCoordinator, leading_condition};
+pub use healer::ObservedHealer;
 pub use host::{
-    Asked, HostExplanation, HostRow, HostView, POWER_AS_WANTED, POWER_CONTROL_READY, Wanted, asked,
-    explain_host, host_condition, host_row, host_rows, next_step, place, wanted,
+    ExplainedAnnotation, HostExplanation, HostReportInput, HostRow, POWER_AS_WANTED,
+    POWER_CONTROL_READY, WantedPower, explain_host, explained_annotations, host_condition,
+    host_row, host_rows, next_step, scheme_and_host, wanted_power,
 };
-pub use pods::OnNode;
+pub(crate) use human_format::format_ago;
+pub use human_format::{format_age, format_due, format_ordinal, format_time, join_first_names};
+pub use pods::NodePods;
 pub use policies::{PolicyRow, WindowRow};
-pub use policy::gate_in_words;
-pub use remedy::{
-    Foreseen, RemedyExplanation, RemedyRow, RemedyTarget, RemedyView, StepRow, explain_remedies,
-    foreseen, foreseen_machine, lasted, remedy_rows,
+pub use policy::describe_gate;
+pub use remediation::{
+    ExplainRemediationTarget, RemediationExplanation, RemediationForecast, RemediationReportInput,
+    RemediationRow, StepRow, explain_remediations, forecast_machine, forecast_node, format_millis,
+    remediation_rows,
 };
 pub use schedule::{
-    ScheduleExplanation, ScheduleRow, ScheduleView, explain_schedule, schedule_rows,
+    ScheduleExplanation, ScheduleReportInput, ScheduleRow, explain_schedule, schedule_rows,
 };
-pub use status::{LastRow, LockRow, NodeRow, Status, WaitingRow, status};
-pub(crate) use words::ago;
-pub use words::{age, due, moment, ordinal, some};
+pub use status::{FleetStatus, LastRebootRow, LockRow, NodeStatusRow, WaitingRow, fleet_status};

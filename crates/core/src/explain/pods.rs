@@ -1,46 +1,54 @@
-//! What a drain of the node waits for, by live reads: the same machine that drains says which pods
-//! have to go.
+//! What a drain of the node waits for, from live reads. [`NodeDrain`], which also drains nodes,
+//! decides which pods have to go.
 
 use std::collections::BTreeSet;
 
-use super::words::some;
+use super::human_format::join_first_names;
 use crate::Now;
-use crate::drain::{BudgetSeen, DaemonSetRef, Drain, DrainConfig, LabelSelector, Lookup, PodSeen};
+use crate::drain::{
+    DaemonSetLookup, DaemonSetRef, DrainConfig, LabelSelector, NodeDrain, ObservedDisruptionBudget,
+    ObservedPod,
+};
 
-/// How many pods are named.
-const NAMED: usize = 5;
+const MAX_NAMED_PODS: usize = 5;
 
-/// What is on the node, and the budgets over it.
+/// The pods of a node, and the PodDisruptionBudgets that cover them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OnNode {
-    /// Its pods.
-    pub pods: Vec<PodSeen>,
-    /// The DaemonSets that exist, of those that its pods name as their controller.
+pub struct NodePods {
+    pub pods: Vec<ObservedPod>,
+    /// Those DaemonSets that exist, among the controllers that the pods name.
     pub daemonsets: BTreeSet<DaemonSetRef>,
-    /// All PodDisruptionBudgets.
-    pub budgets: Vec<BudgetSeen>,
+    pub budgets: Vec<ObservedDisruptionBudget>,
 }
 
-impl OnNode {
-    /// The pods that still have to go, but for those that the policy leaves out.
-    pub(crate) fn to_go(&self, exclude: Option<&LabelSelector>, now: Now) -> Vec<&PodSeen> {
-        let mut drain = Drain::new(DrainConfig {
+impl NodePods {
+    /// The pods that still have to go; `exclude` is the policy's exception.
+    pub(crate) fn pods_to_drain(
+        &self,
+        exclude: Option<&LabelSelector>,
+        now: Now,
+    ) -> Vec<&ObservedPod> {
+        let mut drain = NodeDrain::new(DrainConfig {
             exclude: exclude.cloned(),
             ..DrainConfig::default()
         });
-        drain.relisted(self.pods.clone());
+        drain.apply_pod_list(self.pods.clone());
         loop {
-            let sets = drain.next(now).look_up;
+            let sets = drain.next_step(now).look_up;
             if sets.is_empty() {
                 break;
             }
             for set in sets {
                 let exists = self.daemonsets.contains(&set);
-                let lookup = if exists { Lookup::Exists } else { Lookup::Gone };
-                drain.daemonset(&set, lookup, now);
+                let lookup = if exists {
+                    DaemonSetLookup::Exists
+                } else {
+                    DaemonSetLookup::Gone
+                };
+                drain.apply_daemonset_lookup(&set, lookup, now);
             }
         }
-        let waiting = drain.progress().waiting;
+        let waiting = drain.current_progress().waiting;
         self.pods
             .iter()
             .filter(|pod| waiting.contains(&pod.pod))
@@ -48,20 +56,24 @@ impl OnNode {
     }
 
     /// Names of the pods that a drain without exceptions would still have to move.
-    pub fn not_drained(&self, now: Now) -> Vec<String> {
-        let pods = self.to_go(None, now);
+    pub fn undrained_pod_names(&self, now: Now) -> Vec<String> {
+        let pods = self.pods_to_drain(None, now);
         pods.iter().map(|pod| pod.pod.to_string()).collect()
     }
 
-    /// The budgets that allow none of these pods to be evicted, with the pods they hold.
-    fn shut(&self, pods: &[&PodSeen]) -> Vec<(&BudgetSeen, Vec<String>)> {
+    /// PodDisruptionBudgets that allow no eviction of these pods, each with the names of the
+    /// blocked pods.
+    fn blocking_budgets_of(
+        &self,
+        pods: &[&ObservedPod],
+    ) -> Vec<(&ObservedDisruptionBudget, Vec<String>)> {
         self.budgets
             .iter()
             .filter(|budget| budget.numbers.disruptions_allowed <= 0)
             .filter_map(|budget| {
                 let held: Vec<String> = pods
                     .iter()
-                    .filter(|pod| !pod.deleting && budget.covers(pod))
+                    .filter(|pod| !pod.deleting && budget.covers_pod(pod))
                     .map(|pod| pod.pod.to_string())
                     .collect();
                 (!held.is_empty()).then_some((budget, held))
@@ -70,40 +82,54 @@ impl OnNode {
     }
 
     /// What the drain waits for, one sentence each.
-    pub(super) fn waits_for(&self, exclude: Option<&LabelSelector>, now: Now) -> Vec<String> {
-        let pods = self.to_go(exclude, now);
+    pub(super) fn describe_drain_waits(
+        &self,
+        exclude: Option<&LabelSelector>,
+        now: Now,
+    ) -> Vec<String> {
+        let pods = self.pods_to_drain(exclude, now);
         if pods.is_empty() {
             return vec!["every pod that has to go is gone".into()];
         }
-        let (ending, staying): (Vec<&PodSeen>, Vec<&PodSeen>) =
+        let (ending, staying): (Vec<&ObservedPod>, Vec<&ObservedPod>) =
             pods.iter().partition(|pod| pod.deleting);
         let mut lines = Vec::new();
         if !staying.is_empty() {
             lines.push(format!(
                 "{} still to be evicted: {}",
-                pods_of(&staying),
-                names(&staying)
+                format_pod_count(&staying),
+                format_pod_names(&staying)
             ));
         }
         if !ending.is_empty() {
-            lines.push(format!("{} ending: {}", pods_of(&ending), names(&ending)));
+            lines.push(format!(
+                "{} ending: {}",
+                format_pod_count(&ending),
+                format_pod_names(&ending)
+            ));
         }
         lines.extend(
-            self.shut(&pods).into_iter().map(|(budget, held)| {
-                format!("{} holds up {}", numbers(budget), some(&held, NAMED))
-            }),
+            self.blocking_budgets_of(&pods)
+                .into_iter()
+                .map(|(budget, held)| {
+                    format!(
+                        "{} holds up {}",
+                        budget_numbers_text(budget),
+                        join_first_names(&held, MAX_NAMED_PODS)
+                    )
+                }),
         );
         lines
     }
 
-    /// Budgets that hold something up, by name.
-    pub(super) fn shut_budgets(
+    /// Names of the PodDisruptionBudgets that block an eviction.
+    pub(super) fn blocking_budget_names(
         &self,
         exclude: Option<&LabelSelector>,
         now: Now,
     ) -> Vec<(&str, &str)> {
-        let pods = self.to_go(exclude, now);
-        let shut = self.shut(&pods).into_iter();
+        let pods = self.pods_to_drain(exclude, now);
+        let shut = self.blocking_budgets_of(&pods).into_iter();
         let names: BTreeSet<(&str, &str)> = shut
             .map(|(budget, _)| &budget.numbers)
             .map(|numbers| (numbers.namespace.as_str(), numbers.name.as_str()))
@@ -112,7 +138,7 @@ impl OnNode {
     }
 }
 
-fn numbers(budget: &BudgetSeen) -> String {
+fn budget_numbers_text(budget: &ObservedDisruptionBudget) -> String {
     let numbers = &budget.numbers;
     format!(
         "PodDisruptionBudget {} allows no disruption ({} healthy of {} desired)",
@@ -122,27 +148,27 @@ fn numbers(budget: &BudgetSeen) -> String {
     )
 }
 
-fn pods_of(pods: &[&PodSeen]) -> String {
+fn format_pod_count(pods: &[&ObservedPod]) -> String {
     match pods.len() {
         1 => "1 pod".into(),
         many => format!("{many} pods"),
     }
 }
 
-fn names(pods: &[&PodSeen]) -> String {
+fn format_pod_names(pods: &[&ObservedPod]) -> String {
     let names: Vec<String> = pods.iter().map(|pod| pod.pod.to_string()).collect();
-    some(&names, NAMED)
+    join_first_names(&names, MAX_NAMED_PODS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testkit::now;
     use super::*;
-    use crate::drain::{BudgetNumbers, Owner, PodPhase, PodRef};
+    use crate::drain::{BudgetNumbers, ControllerRef, PodIdentity, PodPhase};
 
-    fn pod(name: &str) -> PodSeen {
-        PodSeen {
-            pod: PodRef {
+    fn pod(name: &str) -> ObservedPod {
+        ObservedPod {
+            pod: PodIdentity {
                 namespace: "shop".into(),
                 name: name.into(),
                 uid: format!("uid-{name}"),
@@ -157,9 +183,9 @@ mod tests {
         }
     }
 
-    fn daemon(name: &str) -> PodSeen {
-        PodSeen {
-            controller: Some(Owner {
+    fn daemon(name: &str) -> ObservedPod {
+        ObservedPod {
+            controller: Some(ControllerRef {
                 api_version: "apps/v1".into(),
                 kind: "DaemonSet".into(),
                 name: name.into(),
@@ -169,8 +195,8 @@ mod tests {
         }
     }
 
-    fn budget(app: &str, allowed: i32) -> BudgetSeen {
-        BudgetSeen {
+    fn budget(app: &str, allowed: i32) -> ObservedDisruptionBudget {
+        ObservedDisruptionBudget {
             numbers: BudgetNumbers {
                 namespace: "shop".into(),
                 name: app.into(),
@@ -189,26 +215,29 @@ mod tests {
 
     #[test]
     fn the_budget_that_holds_a_pod_up_is_named_with_its_numbers() {
-        let on_node = OnNode {
+        let on_node = NodePods {
             pods: vec![pod("db"), pod("web")],
             budgets: vec![budget("db", 0), budget("web", 1)],
-            ..OnNode::default()
+            ..NodePods::default()
         };
         assert_eq!(
-            on_node.waits_for(None, now(0)),
+            on_node.describe_drain_waits(None, now(0)),
             [
                 "2 pods still to be evicted: shop/db, shop/web",
                 "PodDisruptionBudget shop/db allows no disruption (2 healthy of 2 desired) holds up shop/db",
             ]
         );
-        assert_eq!(on_node.shut_budgets(None, now(0)), [("shop", "db")]);
+        assert_eq!(
+            on_node.blocking_budget_names(None, now(0)),
+            [("shop", "db")]
+        );
     }
 
     #[test]
     fn what_a_drain_leaves_alone_is_not_waited_for() {
-        let kept = OnNode {
+        let kept = NodePods {
             pods: vec![
-                PodSeen {
+                ObservedPod {
                     mirror: true,
                     ..pod("etcd")
                 },
@@ -219,37 +248,37 @@ mod tests {
                 name: "agent".into(),
             }]
             .into(),
-            ..OnNode::default()
+            ..NodePods::default()
         };
         assert_eq!(
-            kept.waits_for(None, now(0)),
+            kept.describe_drain_waits(None, now(0)),
             ["every pod that has to go is gone"]
         );
-        let orphan = OnNode {
+        let orphan = NodePods {
             daemonsets: BTreeSet::new(),
             ..kept
         };
         assert_eq!(
-            orphan.waits_for(None, now(0)),
+            orphan.describe_drain_waits(None, now(0)),
             ["1 pod still to be evicted: shop/agent"]
         );
     }
 
     #[test]
     fn a_pod_that_ends_is_told_from_one_that_was_not_begun() {
-        let on_node = OnNode {
+        let on_node = NodePods {
             pods: vec![
-                PodSeen {
+                ObservedPod {
                     deleting: true,
                     ..pod("db")
                 },
                 pod("web"),
             ],
             budgets: vec![budget("db", 0)],
-            ..OnNode::default()
+            ..NodePods::default()
         };
         assert_eq!(
-            on_node.waits_for(None, now(0)),
+            on_node.describe_drain_waits(None, now(0)),
             [
                 "1 pod still to be evicted: shop/web",
                 "1 pod ending: shop/db"

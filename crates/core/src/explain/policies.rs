@@ -1,89 +1,86 @@
-//! One line for each policy.
+//! The status rows of policies.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::budget::is_ignored;
-use super::fleet::Fleet;
-use super::policy::gate_in_words;
+use super::fleet::FleetSnapshot;
+use super::policy::describe_gate;
 use crate::Now;
-use crate::condition::Status as Truth;
+use crate::condition::ConditionStatus as Truth;
 use crate::name::GroupName;
-use crate::policy::window::{Opening, describe, opening};
+use crate::policy::window::{WindowOpening, describe_window, window_opening};
 use crate::policy::{self, Policy, PolicyStatus};
 use crate::reboot::reason;
 
-/// One policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyRow {
-    /// Its name, which is also that of its group.
+    /// The policy's name, which is also its group's.
     pub name: String,
-    /// Of several that match a node the highest rules.
+    /// The matching policy with the highest priority applies to a node.
     pub priority: i32,
-    /// How many nodes it rules.
+    /// The number of nodes to which the policy applies.
     pub nodes: u32,
-    /// Those of them that no count takes in (label `dogwatch.dev/ignore`).
+    /// Those of its nodes that have label `dogwatch.dev/ignore` and are not counted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
-    /// How many of them may be out, as it says; absent where the coordinator's flags rule.
+    /// How many of its nodes may be unavailable; absent if the coordinator's flags decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<String>,
-    /// Who is out, the longest first.
+    /// Unavailable nodes, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out: Vec<String>,
-    /// Who waits, the longest first.
+    /// Waiting nodes and hosts, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<String>,
-    /// Why it is paused; absent where it is not.
+    /// Reason of the pause; absent if the policy is not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<String>,
-    /// Until when; absent where it does not end by itself.
+    /// End of the pause; absent if it does not end by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
-    /// Whether one of its windows is open; absent where it has none.
+    /// Absent if the policy has no windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowRow>,
-    /// What keeps those that wait, in one word, where no release of a lock will help.
+    /// Why the waiting nodes wait, in one CamelCase word, if no release of a lock would help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The same, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Policies that rule nodes which this one matches too.
+    /// Policies of higher precedence that apply to nodes which this one matches too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost_to: Vec<String>,
-    /// What it wants to be so before a reboot begins.
+    /// The policy's gates, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
 }
 
-/// How its windows stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WindowRow {
-    /// Whether one is open.
+    /// Whether a window is open.
     pub open: bool,
-    /// When that changes; absent where it never does.
+    /// When that changes; absent if it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// All of them, as people say them.
+    /// All windows, in words.
     pub windows: Vec<String>,
 }
 
-/// A row for each policy, the one that rules first on top.
-pub(super) fn policies(fleet: &Fleet, now: Now) -> Vec<PolicyRow> {
-    let policies = fleet.policies.known();
-    let statuses = policy::status(policies, &fleet.nodes, &fleet.remedies);
+/// Sorted by precedence, the highest first.
+pub(super) fn policy_rows(fleet: &FleetSnapshot, now: Now) -> Vec<PolicyRow> {
+    let policies = fleet.policies.known_policies();
+    let statuses = policy::policy_statuses(policies, &fleet.nodes, &fleet.remediation_leases);
     let row = |(policy, status)| {
-        let mut row: PolicyRow = row(policy, status, policies, now);
-        row.waiting.extend(at_lock_api(fleet, policy));
+        let mut row: PolicyRow = policy_row(policy, status, policies, now);
+        row.waiting.extend(waiting_at_lock_api(fleet, policy));
         row
     };
     let mut rows: Vec<PolicyRow> = policies.iter().zip(&statuses).map(row).collect();
     for node in fleet.nodes.iter().filter(|node| is_ignored(node)) {
         let name = fleet
-            .rule(node)
+            .rule_of_node(node)
             .policy
             .map(|policy| policy.name.to_string());
         let ruling = rows.iter_mut().find(|row| Some(&row.name) == name.as_ref());
@@ -95,8 +92,8 @@ pub(super) fn policies(fleet: &Fleet, now: Now) -> Vec<PolicyRow> {
     rows
 }
 
-/// Who waits for a lock of the policy's group over HTTP.
-fn at_lock_api(fleet: &Fleet, policy: &Policy) -> Vec<String> {
+/// The hosts that wait at a lock API for a lock of the policy's group.
+fn waiting_at_lock_api(fleet: &FleetSnapshot, policy: &Policy) -> Vec<String> {
     let hosts = fleet.unanswered_hosts().filter(|host| {
         let group = host.group.as_ref().map(GroupName::as_str);
         group == Some(policy.name.as_str()) && host.reason != reason::DRAINING
@@ -104,10 +101,10 @@ fn at_lock_api(fleet: &Fleet, policy: &Policy) -> Vec<String> {
     hosts.map(|host| host.holder.to_string()).collect()
 }
 
-fn row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) -> PolicyRow {
+fn policy_row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) -> PolicyRow {
     let pause = policy.paused.as_ref();
     let pause = pause.filter(|pause| pause.until.is_none_or(|until| until > now.wall));
-    let (reason, message) = why(status).unzip();
+    let (reason, message) = policy_reason(status).unzip();
     PolicyRow {
         name: policy.name.to_string(),
         priority: policy.priority,
@@ -122,23 +119,23 @@ fn row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) -> Poli
             .collect(),
         paused: pause.map(|pause| pause.reason.clone()),
         paused_until: pause.and_then(|pause| pause.until),
-        window: window(policy, now),
+        window: window_row(policy, now),
         reason,
         message,
         lost_to: status
             .conflicts
             .iter()
-            .filter_map(|lost| all.get(lost.to))
+            .filter_map(|lost| all.get(lost.winner))
             .map(|policy| policy.name.to_string())
             .collect(),
-        gates: policy.gates.iter().map(gate_in_words).collect(),
+        gates: policy.gates.iter().map(describe_gate).collect(),
     }
 }
 
-/// That it cannot be followed goes before what its nodes wait for.
-fn why(status: &PolicyStatus) -> Option<(String, String)> {
+/// An invalid policy is reported before the reason for which its nodes wait.
+fn policy_reason(status: &PolicyStatus) -> Option<(String, String)> {
     let [accepted, _, blocked] = &status.conditions;
-    let said = |condition: &crate::condition::Observation| {
+    let said = |condition: &crate::condition::DesiredCondition| {
         (condition.reason.clone(), condition.message.clone())
     };
     if accepted.status == Truth::False {
@@ -147,18 +144,18 @@ fn why(status: &PolicyStatus) -> Option<(String, String)> {
     (blocked.status == Truth::True).then(|| said(blocked))
 }
 
-fn window(policy: &Policy, now: Now) -> Option<WindowRow> {
+fn window_row(policy: &Policy, now: Now) -> Option<WindowRow> {
     if policy.windows.is_empty() {
         return None;
     }
-    let opening = opening(&policy.windows, now.wall, std::time::Duration::ZERO);
+    let opening = window_opening(&policy.windows, now.wall, std::time::Duration::ZERO);
     let (open, until) = match opening {
-        Opening::Open { until } => (true, Some(until)),
-        Opening::TooShort { opens, .. } | Opening::Shut { opens } => (false, opens),
+        WindowOpening::Open { until } => (true, Some(until)),
+        WindowOpening::TooShort { opens, .. } | WindowOpening::Shut { opens } => (false, opens),
     };
     Some(WindowRow {
         open,
         until,
-        windows: policy.windows.iter().map(describe).collect(),
+        windows: policy.windows.iter().map(describe_window).collect(),
     })
 }

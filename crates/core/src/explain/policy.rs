@@ -1,39 +1,39 @@
-//! The policy's links of the chain: which one rules, its pause, windows and gates, its budget.
+//! The lines of a node's explanation about its policy: choice, pause, windows, gates, budget.
 
-use super::chain::Chain;
-use super::explanation::Topic;
-use super::fleet::said;
-use super::words::{due, quoted, some};
-use crate::policy::window::{Opening, describe, opening};
-use crate::policy::{self, Gate, Policies, Policy};
-use crate::reboot::{Phase, reason};
+use super::chain::NodeExplainer;
+use super::explanation::ExplanationTopic;
+use super::fleet::leading_condition;
+use super::human_format::{format_due, join_first_names, quote_reason};
+use crate::policy::window::{WindowOpening, describe_window, window_opening};
+use crate::policy::{self, ClusterPolicies, Policy, PolicyGate};
+use crate::reboot::{RebootPhase, reason};
 
 #[cfg(test)]
 mod tests;
 
-/// How many windows and policies are told.
-const NAMED: usize = 3;
+const MAX_NAMED_WINDOWS: usize = 3;
 
-impl Chain<'_> {
-    /// Which policy rules the node, what that one wants, and whom it has beaten.
-    pub(super) fn policy(&mut self) {
+impl NodeExplainer<'_> {
+    /// Names the policy that applies to the node, its content, and the policies of lower
+    /// precedence.
+    pub(super) fn add_policy(&mut self) {
         let policies = &self.view.fleet.policies;
         match policies {
-            Policies::NotYet => return,
-            Policies::Unreadable { why } => {
+            ClusterPolicies::NotYetRead => return,
+            ClusterPolicies::Unreadable { why } => {
                 let text = format!("they cannot be read from here: {why}");
-                return self.add(Topic::Policy, text);
+                return self.add_line(ExplanationTopic::Policy, text);
             }
-            Policies::Known(all) if all.is_empty() => return,
-            Policies::Known(_) => {}
+            ClusterPolicies::Known(all) if all.is_empty() => return,
+            ClusterPolicies::Known(_) => {}
         }
         let labels = &self.node.labels;
-        let Some(ruling) = policy::ruling(policies.known(), labels) else {
+        let Some(ruling) = policy::ruling_policy(policies.known_policies(), labels) else {
             let text = "no RebootPolicy rules this node: the coordinator's flags do";
-            return self.add(Topic::Policy, text);
+            return self.add_line(ExplanationTopic::Policy, text);
         };
-        let group = policy::group(policies, labels);
-        let lost: Vec<String> = policy::conflicts(policies.known(), labels)
+        let group = policy::group_of_labels(policies, labels);
+        let lost: Vec<String> = policy::losing_policies(policies.known_policies(), labels)
             .iter()
             .map(|policy| format!("{} (priority {})", policy.name, policy.priority))
             .collect();
@@ -43,73 +43,81 @@ impl Chain<'_> {
         );
         if !lost.is_empty() {
             text.push_str("; it goes before ");
-            text.push_str(&some(&lost, NAMED));
+            text.push_str(&join_first_names(&lost, MAX_NAMED_WINDOWS));
         }
-        self.add(Topic::Policy, text);
+        self.add_line(ExplanationTopic::Policy, text);
         for problem in &ruling.problems {
             let text = format!("it cannot be followed: {problem}");
-            self.add(Topic::Policy, text);
+            self.add_line(ExplanationTopic::Policy, text);
         }
-        self.pause(ruling);
-        self.windows(ruling);
-        self.interval(ruling);
-        self.gates(ruling);
+        self.add_pause(ruling);
+        self.add_windows(ruling);
+        self.add_interval(ruling);
+        self.add_gates(ruling);
     }
 
-    fn pause(&mut self, policy: &Policy) {
+    fn add_pause(&mut self, policy: &Policy) {
         let Some(pause) = &policy.paused else {
             return;
         };
         let text = match pause.until {
             Some(until) if until <= self.now.wall => {
-                format!("over, it ended {}", due(until, self.now))
+                format!("over, it ended {}", format_due(until, self.now))
             }
             Some(until) => format!(
                 "paused: {}; it ends {}",
-                quoted(&pause.reason),
-                due(until, self.now)
+                quote_reason(&pause.reason),
+                format_due(until, self.now)
             ),
             None => format!(
                 "paused: {}; until somebody resumes it",
-                quoted(&pause.reason)
+                quote_reason(&pause.reason)
             ),
         };
-        self.add(Topic::Pause, text);
+        self.add_line(ExplanationTopic::Pause, text);
     }
 
-    /// By the rule that the coordinator goes by; a drain needs a window for as long as it may take.
-    fn windows(&mut self, policy: &Policy) {
+    /// Uses the coordinator's rule: a window must stay open for as long as a drain may take.
+    fn add_windows(&mut self, policy: &Policy) {
         if policy.windows.is_empty() {
             return;
         }
-        let all: Vec<String> = policy.windows.iter().map(describe).collect();
+        let all: Vec<String> = policy.windows.iter().map(describe_window).collect();
         let needs = match self.record_phase() {
-            None | Some(Phase::Waiting) => self.view.fleet.rule(self.node).config.drain_timeout,
-            Some(Phase::Draining | Phase::Rebooting | Phase::Returning) => {
+            None | Some(RebootPhase::Waiting) => {
+                self.view.fleet.rule_of_node(self.node).config.drain_timeout
+            }
+            Some(RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning) => {
                 std::time::Duration::ZERO
             }
         };
         let opens = |opens: Option<jiff::Timestamp>| match opens {
-            Some(at) => format!("it opens {}", due(at, self.now)),
+            Some(at) => format!("it opens {}", format_due(at, self.now)),
             None => "none of them is ever long enough".into(),
         };
-        let text = match opening(&policy.windows, self.now.wall, needs) {
-            Opening::Open { until } => {
-                format!("open, closes {} at the earliest", due(until, self.now))
+        let text = match window_opening(&policy.windows, self.now.wall, needs) {
+            WindowOpening::Open { until } => {
+                format!(
+                    "open, closes {} at the earliest",
+                    format_due(until, self.now)
+                )
             }
-            Opening::TooShort { ends, opens: next } => format!(
+            WindowOpening::TooShort { ends, opens: next } => format!(
                 "open, but closes {}, and a drain may take {}; {}",
-                due(ends, self.now),
-                crate::duration::format(needs),
+                format_due(ends, self.now),
+                crate::duration::format_duration(needs),
                 opens(next)
             ),
-            Opening::Shut { opens: next } => format!("shut; {}", opens(next)),
+            WindowOpening::Shut { opens: next } => format!("shut; {}", opens(next)),
         };
-        self.add(Topic::Window, format!("{text} ({})", some(&all, NAMED)));
+        self.add_line(
+            ExplanationTopic::Window,
+            format!("{text} ({})", join_first_names(&all, MAX_NAMED_WINDOWS)),
+        );
     }
 
-    fn interval(&mut self, policy: &Policy) {
-        let (Some(least), Some(last)) = (policy.min_interval, self.node.last.get()) else {
+    fn add_interval(&mut self, policy: &Policy) {
+        let (Some(least), Some(last)) = (policy.min_interval, self.node.last_reboot.get()) else {
             return;
         };
         let next = last
@@ -119,45 +127,53 @@ impl Chain<'_> {
         if next > self.now.wall {
             let text = format!(
                 "the last reboot was too recently: {} between two, so not before that is over, {}",
-                crate::duration::format(least),
-                due(next, self.now)
+                crate::duration::format_duration(least),
+                format_due(next, self.now)
             );
-            self.add(Topic::Window, text);
+            self.add_line(ExplanationTopic::Window, text);
         }
     }
 
-    /// What they answer is the coordinator's to ask; its own words are told above.
-    fn gates(&mut self, policy: &Policy) {
-        let waits = matches!(self.record_phase(), Some(Phase::Waiting | Phase::Draining));
+    /// Only the coordinator queries the gates; its condition above has the result.
+    fn add_gates(&mut self, policy: &Policy) {
+        let waits = matches!(
+            self.record_phase(),
+            Some(RebootPhase::Waiting | RebootPhase::Draining)
+        );
         if !waits {
             return;
         }
-        let shut = said(self.node).is_some_and(|condition| condition.reason == reason::GATE_SHUT);
+        let shut = leading_condition(self.node)
+            .is_some_and(|condition| condition.reason == reason::GATE_SHUT);
         for gate in &policy.gates {
             let says = if shut {
                 ", one of those asked above"
             } else {
                 ""
             };
-            self.add(Topic::Gate, format!("{}{says}", gate_in_words(gate)));
+            self.add_line(
+                ExplanationTopic::Gate,
+                format!("{}{says}", describe_gate(gate)),
+            );
         }
     }
 
-    /// Who is out beside it, with numbers: what a winner of the lock would count.
-    pub(super) fn budget(&mut self) {
-        let text = self.view.fleet.budget(self.node).in_words();
-        self.add(Topic::Budget, text);
+    /// The group's unavailable nodes, as a coordinator that won the lock would count them.
+    pub(super) fn add_budget(&mut self) {
+        let text = self.view.fleet.budget_of_node(self.node).to_sentence();
+        self.add_line(ExplanationTopic::Budget, text);
     }
 }
 
-/// What a gate asks.
-pub fn gate_in_words(gate: &Gate) -> String {
+pub fn describe_gate(gate: &PolicyGate) -> String {
     match gate {
-        Gate::Pods { selector } => {
-            let query = selector.query();
+        PolicyGate::Pods { selector } => {
+            let query = selector.to_query_string();
             let which = if query.is_empty() { "any" } else { &query };
             format!("no pod of {which} on this node")
         }
-        Gate::Prometheus(gate) => format!("Prometheus {} has nothing to say against it", gate.url),
+        PolicyGate::Prometheus(gate) => {
+            format!("Prometheus {} has nothing to say against it", gate.url)
+        }
     }
 }

@@ -1,139 +1,125 @@
-//! One line for each node and each lock.
+//! The status of the fleet: one row for each node, lock, policy, host, schedule and remediation.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::budget::is_ignored;
-use super::fleet::{Fleet, LeaseRow, is_true, message_of, said};
-use super::policies::{PolicyRow, policies};
-use super::{HostRow, RemedyRow, ScheduleRow};
+use super::fleet::{
+    FleetSnapshot, LeaseRow, condition_message, find_true_condition, leading_condition,
+};
+use super::policies::{PolicyRow, policy_rows};
+use super::{HostRow, RemediationRow, ScheduleRow};
 use crate::Now;
 use crate::lock::api_lock::WaitingHost;
-use crate::reboot::{NodeSeen, Parsed, Phase, reason};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, reason};
 
-/// The whole table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Status {
-    /// Nodes: those under way first, then those that wait in the order of the queue, then the rest
-    /// by name.
-    pub nodes: Vec<NodeRow>,
+pub struct FleetStatus {
+    /// First nodes under way, then waiting nodes in the order of the queue, then the rest by name.
+    pub nodes: Vec<NodeStatusRow>,
     /// Slots, by group and number.
     pub locks: Vec<LockRow>,
-    /// Those who asked for a lock over HTTP and were not answered yet, the longest first.
+    /// Callers that wait at a lock API, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingRow>,
-    /// Policies, the one that rules first on top.
+    /// Policies, the highest precedence first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyRow>,
-    /// Hosts: those that are not well first. Read beside the fleet.
+    /// Hosts with problems first. Read separately from the fleet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRow>,
-    /// Schedules: those that need somebody first. Read beside the fleet.
+    /// Schedules that need a person first. Read separately from the fleet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<ScheduleRow>,
-    /// Remediations: those under way first. Read beside the fleet.
+    /// Remediations under way first. Read separately from the fleet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub remediations: Vec<RemedyRow>,
+    pub remediations: Vec<RemediationRow>,
 }
 
-/// One node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeRow {
-    /// Its name.
+pub struct NodeStatusRow {
     pub name: String,
-    /// Its group.
     pub group: String,
-    /// The policy that rules it; absent where the coordinator's flags do.
+    /// The policy that applies to it; absent if the coordinator's flags decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// As `kubectl get nodes` prints it: `Ready`, `NotReady,SchedulingDisabled`.
     pub status: String,
-    /// Whether a person has taken it out of every count (label `dogwatch.dev/ignore`).
+    /// Whether it has label `dogwatch.dev/ignore`, which takes it out of every budget.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ignored: bool,
-    /// `waiting`, `draining`, `rebooting`, `returning`; absent where nothing is under way.
+    /// `waiting`, `draining`, `rebooting`, `returning`; absent if no reboot is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Since when in this phase, by the node's clock.
+    /// Start of the phase, by the node's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The Lease it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock: Option<String>,
-    /// Its place among those that wait for the lock, from 1.
+    /// Its place in the queue for the lock, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<usize>,
-    /// Why it stands where it stands: one word.
+    /// One CamelCase word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The same, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Why a reboot is wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
     /// The boot id that the kubelet last posted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// The last reboot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last: Option<LastRow>,
+    pub last: Option<LastRebootRow>,
 }
 
-/// How the last planned reboot ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LastRow {
-    /// How.
+pub struct LastRebootRow {
     pub outcome: &'static str,
-    /// When.
     pub finished: Timestamp,
 }
 
-/// One slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LockRow {
-    /// The Lease.
     pub name: String,
-    /// Its group.
     pub group: String,
-    /// Who holds it; absent where it is free.
+    /// Absent if the slot is free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// Since when, by the holder's clock.
+    /// Since when it is held, by the holder's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The holder's maximum for the group.
+    /// The holder's maximum of unavailable nodes in the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<u32>,
-    /// Whom the last holder called.
+    /// The waiters that the last holder named as next in line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
-    /// How many winners in a row gave it back over budget.
+    /// How many winners in a row gave it back because the group was over budget.
     #[serde(skip_serializing_if = "is_zero")]
     pub given_back: u32,
 }
 
-/// One who asked for a lock over HTTP and waits for the answer.
+/// A caller that waits for a lock over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingRow {
-    /// Who would hold the lock: `api/HOST` or `fleetlock/GROUP/ID`.
+    /// The holder name it would get: `api/HOST` or `fleetlock/GROUP/ID`.
     pub caller: String,
-    /// The group of the lock; absent until it is known.
+    /// Absent until the group is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The Node that it is; absent for one that is none.
+    /// The caller's Node; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Since when, by the clock of the replica.
+    /// Start of the wait, by the clock of the lock API's replica.
     pub since: Timestamp,
-    /// Why it waits: one word.
+    /// One CamelCase word.
     pub reason: String,
-    /// The same, as a sentence.
     pub message: String,
 }
 
@@ -145,36 +131,40 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The table of a fleet.
-pub fn status(fleet: &Fleet, now: Now) -> Status {
-    let places = fleet.places();
-    let mut nodes: Vec<(&NodeSeen, Option<usize>)> = fleet
+pub fn fleet_status(fleet: &FleetSnapshot, now: Now) -> FleetStatus {
+    let places = fleet.queue_places();
+    let mut nodes: Vec<(&ObservedNode, Option<usize>)> = fleet
         .nodes
         .iter()
         .map(|node| (node, places.get(&node.name).copied()))
         .collect();
     nodes.sort_by_cached_key(|(node, place)| {
-        (turn(node), fleet.group(node), *place, node.name.clone())
+        (
+            node_sort_group(node),
+            fleet.group_of_node(node),
+            *place,
+            node.name.clone(),
+        )
     });
     let mut locks: Vec<&LeaseRow> = fleet.leases.iter().collect();
     locks.sort_by_key(|row| (&row.group, row.lease.slot));
-    Status {
+    FleetStatus {
         nodes: nodes
             .into_iter()
             .map(|(node, place)| node_row(fleet, node, place))
             .collect(),
         locks: locks.into_iter().map(lock_row).collect(),
-        waiting: waiting(fleet),
-        policies: policies(fleet, now),
+        waiting: waiting_rows(fleet),
+        policies: policy_rows(fleet, now),
         hosts: Vec::new(),
         schedules: Vec::new(),
         remediations: Vec::new(),
     }
 }
 
-/// Where a node stands in the table.
+/// The order of a node's row in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+enum NodeSortGroup {
     UnderWay,
     Queued,
     Pausing,
@@ -182,26 +172,30 @@ enum Turn {
     Idle,
 }
 
-fn turn(node: &NodeSeen) -> Turn {
+fn node_sort_group(node: &ObservedNode) -> NodeSortGroup {
     match &node.record {
-        Parsed::Absent => Turn::Idle,
-        Parsed::Bad { .. } => Turn::Unreadable,
-        Parsed::Is(record) => match record.phase {
-            Phase::Draining | Phase::Rebooting | Phase::Returning => Turn::UnderWay,
-            Phase::Waiting if record.retry_after.is_none() => Turn::Queued,
-            Phase::Waiting => Turn::Pausing,
+        ParsedAnnotation::Absent => NodeSortGroup::Idle,
+        ParsedAnnotation::Bad { .. } => NodeSortGroup::Unreadable,
+        ParsedAnnotation::Is(record) => match record.phase {
+            RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning => {
+                NodeSortGroup::UnderWay
+            }
+            RebootPhase::Waiting if record.retry_after.is_none() => NodeSortGroup::Queued,
+            RebootPhase::Waiting => NodeSortGroup::Pausing,
         },
     }
 }
 
-fn node_row(fleet: &Fleet, node: &NodeSeen, place: Option<usize>) -> NodeRow {
+fn node_row(fleet: &FleetSnapshot, node: &ObservedNode, place: Option<usize>) -> NodeStatusRow {
     let record = node.record.get();
-    let (reason, message) = why(node).or_else(|| through_api(fleet, node)).unzip();
-    NodeRow {
+    let (reason, message) = node_reason(node)
+        .or_else(|| lock_api_reason(fleet, node))
+        .unzip();
+    NodeStatusRow {
         name: node.name.to_string(),
-        group: fleet.group(node).to_string(),
+        group: fleet.group_of_node(node).to_string(),
         policy: fleet
-            .rule(node)
+            .rule_of_node(node)
             .policy
             .map(|policy| policy.name.to_string()),
         status: kubectl_status(node),
@@ -209,33 +203,33 @@ fn node_row(fleet: &Fleet, node: &NodeSeen, place: Option<usize>) -> NodeRow {
         phase: record.map(|record| record.phase.as_str()),
         since: record.map(|record| record.since),
         lock: fleet
-            .held_by(&node.name)
-            .or_else(|| fleet.locked_by_api(&node.name))
+            .lease_held_by(&node.name)
+            .or_else(|| fleet.lease_locked_through_api(&node.name))
             .map(|row| row.lease.name.clone()),
         place,
         reason,
         message,
         trigger: record.map(|record| record.trigger.reason.clone()),
         boot_id: node.boot_id.as_ref().map(ToString::to_string),
-        last: node.last.get().map(|last| LastRow {
+        last: node.last_reboot.get().map(|last| LastRebootRow {
             outcome: last.outcome.as_str(),
             finished: last.finished,
         }),
     }
 }
 
-/// Why a caller of the lock API waits for this node, or that one has it.
-fn through_api(fleet: &Fleet, node: &NodeSeen) -> Option<(String, String)> {
-    if let Some(host) = fleet.asks_for(&node.name) {
+/// Why a caller of the lock API waits for this node, or that a caller holds its lock.
+fn lock_api_reason(fleet: &FleetSnapshot, node: &ObservedNode) -> Option<(String, String)> {
+    if let Some(host) = fleet.waiting_host_for(&node.name) {
         return Some((host.reason.clone(), host.message.clone()));
     }
-    let row = fleet.locked_by_api(&node.name)?;
+    let row = fleet.lease_locked_through_api(&node.name)?;
     let holder = row.lease.holder.as_ref()?;
     let message = format!("{holder} has it, until it unlocks");
     Some((reason::LOCKED_THROUGH_API.to_owned(), message))
 }
 
-fn kubectl_status(node: &NodeSeen) -> String {
+fn kubectl_status(node: &ObservedNode) -> String {
     let ready = if node.ready { "Ready" } else { "NotReady" };
     if node.unschedulable {
         format!("{ready},SchedulingDisabled")
@@ -244,29 +238,29 @@ fn kubectl_status(node: &NodeSeen) -> String {
     }
 }
 
-/// The node's own words; and what its coordinator has not taken up yet.
-fn why(node: &NodeSeen) -> Option<(String, String)> {
+/// The node's leading condition, or a request that its coordinator has not accepted yet.
+fn node_reason(node: &ObservedNode) -> Option<(String, String)> {
     let own = |text: &str, message: String| Some((text.to_owned(), message));
-    if let Some(condition) = said(node) {
-        return own(&condition.reason, message_of(condition).to_owned());
+    if let Some(condition) = leading_condition(node) {
+        return own(&condition.reason, condition_message(condition).to_owned());
     }
-    if let Parsed::Bad { why } = &node.record {
+    if let ParsedAnnotation::Bad { why } = &node.record {
         return own(reason::RECORD_UNREADABLE, why.clone());
     }
-    if let Parsed::Bad { why } = &node.request {
+    if let ParsedAnnotation::Bad { why } = &node.request {
         return own(reason::REQUEST_UNREADABLE, why.clone());
     }
     ["RebootTriggerUnknown", "SentinelSurvivedReboot"]
         .iter()
-        .find_map(|kind| is_true(node, kind))
+        .find_map(|kind| find_true_condition(node, kind))
         .map(|condition| (condition.reason.clone(), condition.message.clone()))
-        .or_else(|| requested(node))
+        .or_else(|| request_reason(node))
 }
 
-fn requested(node: &NodeSeen) -> Option<(String, String)> {
+fn request_reason(node: &ObservedNode) -> Option<(String, String)> {
     let request = node.request.get()?;
     let message = match request.not_before {
-        Some(at) => format!("not before {}: {}", super::moment(at), request.reason),
+        Some(at) => format!("not before {}: {}", super::format_time(at), request.reason),
         None => request.reason.clone(),
     };
     node.record
@@ -275,7 +269,7 @@ fn requested(node: &NodeSeen) -> Option<(String, String)> {
         .then(|| ("RebootRequested".to_owned(), message))
 }
 
-fn waiting(fleet: &Fleet) -> Vec<WaitingRow> {
+fn waiting_rows(fleet: &FleetSnapshot) -> Vec<WaitingRow> {
     let mut hosts: Vec<&WaitingHost> = fleet.unanswered_hosts().collect();
     hosts.sort_by_key(|host| (host.since, &host.holder));
     hosts.into_iter().map(waiting_row).collect()
@@ -300,8 +294,8 @@ fn lock_row(row: &LeaseRow) -> LockRow {
         holder: lease.holder.as_ref().map(ToString::to_string),
         since: lease.record.as_ref().map(|record| record.since),
         max_unavailable: lease.record.as_ref().map(|record| record.max),
-        next: lease.hint.iter().map(ToString::to_string).collect(),
-        given_back: lease.given_back,
+        next: lease.next_waiters.iter().map(ToString::to_string).collect(),
+        given_back: lease.yield_count,
     }
 }
 
@@ -309,13 +303,13 @@ fn lock_row(row: &LeaseRow) -> LockRow {
 mod tests {
     use super::super::testkit::{at, fleet, free, held, in_phase, node, now, waiting};
     use super::*;
-    use crate::reboot::Request;
+    use crate::reboot::RebootRequest;
 
     #[test]
     fn who_is_under_way_comes_first_then_the_queue_then_the_rest() {
         let draining = in_phase(
             "n9",
-            Phase::Draining,
+            RebootPhase::Draining,
             5,
             ("Draining", "3 pods gone, 2 to go"),
         );
@@ -325,7 +319,7 @@ mod tests {
             waiting("early", 10),
             draining,
         ];
-        let table = status(&fleet(nodes, vec![held(0, "n9", 5), free(1)]), now(100));
+        let table = fleet_status(&fleet(nodes, vec![held(0, "n9", 5), free(1)]), now(100));
         let names: Vec<&str> = table.nodes.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["n9", "early", "late", "idle"]);
         assert_eq!(table.nodes[0].lock.as_deref(), Some("dogwatch-default-0"));
@@ -341,7 +335,7 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_word_that_the_node_itself_wrote() {
-        let table = status(
+        let table = fleet_status(
             &fleet(vec![waiting("n2", 10)], vec![held(0, "n1", 5)]),
             now(100),
         );
@@ -354,12 +348,12 @@ mod tests {
     #[test]
     fn a_request_that_nobody_has_taken_up_is_shown() {
         let mut asked = node("n1");
-        asked.request = Parsed::Is(Request {
+        asked.request = ParsedAnnotation::Is(RebootRequest {
             reason: "new kernel".into(),
             requester: "ann".into(),
             not_before: Some(at(100)),
         });
-        let table = status(&fleet(vec![asked], vec![]), now(100));
+        let table = fleet_status(&fleet(vec![asked], vec![]), now(100));
         assert_eq!(table.nodes[0].reason.as_deref(), Some("RebootRequested"));
         assert_eq!(
             table.nodes[0].message.as_deref(),
@@ -372,9 +366,9 @@ mod tests {
         let mut ignored = node("s1");
         ignored.labels = [("dogwatch.dev/ignore".to_owned(), "true".to_owned())].into();
         let mut fleet = fleet(vec![node("n1"), ignored], vec![]);
-        let all = crate::policy::Policy::silent(crate::name::GroupName::new("all").unwrap());
-        fleet.policies = crate::policy::Policies::Known(vec![all]);
-        let table = status(&fleet, now(100));
+        let all = crate::policy::Policy::without_rules(crate::name::GroupName::new("all").unwrap());
+        fleet.policies = crate::policy::ClusterPolicies::Known(vec![all]);
+        let table = fleet_status(&fleet, now(100));
         let shown = |name: &str| table.nodes.iter().find(|row| row.name == name).unwrap();
         assert!(shown("s1").ignored && !shown("n1").ignored);
         assert_eq!(
@@ -386,10 +380,10 @@ mod tests {
     #[test]
     fn a_record_that_cannot_be_read_is_said() {
         let mut broken = node("n1");
-        broken.record = Parsed::Bad {
+        broken.record = ParsedAnnotation::Bad {
             why: "expected value".into(),
         };
-        let table = status(&fleet(vec![broken], vec![]), now(100));
+        let table = fleet_status(&fleet(vec![broken], vec![]), now(100));
         assert_eq!(table.nodes[0].reason.as_deref(), Some("RecordUnreadable"));
     }
 }

@@ -1,13 +1,13 @@
-//! Nodes and Leases for tables.
+//! Nodes and Leases for table tests.
 
 use jiff::Timestamp;
 
-use super::{CoordinatorSeen, Fleet, LeaseRow, View};
+use super::{FleetSnapshot, LeaseRow, NodeReportInput, ObservedCoordinator};
 use crate::Now;
-use crate::condition::Condition;
-use crate::lock::{HolderId, LeaseSeen, LockRecord};
+use crate::condition::CurrentCondition;
+use crate::lock::{HolderId, LockRecord, ObservedLease};
 use crate::name::{BootId, GroupName, NodeName};
-use crate::reboot::{NodeSeen, Parsed, Phase, Record};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord};
 
 pub(crate) fn now(second: i64) -> Now {
     Now {
@@ -24,8 +24,8 @@ pub(crate) fn boot(text: &str) -> BootId {
     BootId::new(text).unwrap()
 }
 
-pub(crate) fn node(name: &str) -> NodeSeen {
-    NodeSeen {
+pub(crate) fn node(name: &str) -> ObservedNode {
+    ObservedNode {
         name: NodeName::new(name).unwrap(),
         uid: format!("uid-{name}"),
         resource_version: "1".into(),
@@ -36,22 +36,22 @@ pub(crate) fn node(name: &str) -> NodeSeen {
         keep_cordoned: false,
         needs_remediation: false,
         out_of_service: false,
-        fenced: false,
+        being_fenced: false,
         system_uuid: None,
         provider_id: None,
         waiting_label: false,
-        record: Parsed::Absent,
-        request: Parsed::Absent,
+        record: ParsedAnnotation::Absent,
+        request: ParsedAnnotation::Absent,
         request_fingerprint: None,
-        abort: Parsed::Absent,
+        abort: ParsedAnnotation::Absent,
         api_lock: false,
-        last: Parsed::Absent,
+        last_reboot: ParsedAnnotation::Absent,
         conditions: Vec::new(),
     }
 }
 
-/// As it stands on the Node: only what this folder reads.
-pub(crate) fn record(phase: Phase, since: i64) -> Record {
+/// A record on the Node, with only the fields that this folder reads.
+pub(crate) fn record(phase: RebootPhase, since: i64) -> RebootRecord {
     serde_json::from_value(serde_json::json!({
         "phase": phase,
         "run": "coordinator/x",
@@ -59,37 +59,42 @@ pub(crate) fn record(phase: Phase, since: i64) -> Record {
         "planned": at(since),
         "trigger": { "source": "sentinel:/run/reboot-needed", "reason": "kernel 6.18" },
         "bootId": "old-boot",
-        "cordonedByUs": phase != Phase::Waiting,
-        "lease": (phase != Phase::Waiting).then_some("dogwatch-default-0"),
+        "cordonedByUs": phase != RebootPhase::Waiting,
+        "lease": (phase != RebootPhase::Waiting).then_some("dogwatch-default-0"),
     }))
     .unwrap()
 }
 
-/// A node in this phase, with its leading condition as its coordinator writes it.
-pub(crate) fn in_phase(name: &str, phase: Phase, since: i64, said: (&str, &str)) -> NodeSeen {
+/// A node in this phase, with the leading condition that its coordinator writes.
+pub(crate) fn in_phase(
+    name: &str,
+    phase: RebootPhase,
+    since: i64,
+    said: (&str, &str),
+) -> ObservedNode {
     let lead = match phase {
-        Phase::Waiting => "MaintenancePlanned",
-        Phase::Draining => "DrainInProgress",
-        Phase::Rebooting | Phase::Returning => "MaintenanceInProgress",
+        RebootPhase::Waiting => "MaintenancePlanned",
+        RebootPhase::Draining => "DrainInProgress",
+        RebootPhase::Rebooting | RebootPhase::Returning => "MaintenanceInProgress",
     };
-    NodeSeen {
-        unschedulable: phase != Phase::Waiting,
-        record: Parsed::Is(record(phase, since)),
+    ObservedNode {
+        unschedulable: phase != RebootPhase::Waiting,
+        record: ParsedAnnotation::Is(record(phase, since)),
         conditions: vec![condition(lead, said)],
         ..node(name)
     }
 }
 
-pub(crate) fn waiting(name: &str, since: i64) -> NodeSeen {
+pub(crate) fn waiting(name: &str, since: i64) -> ObservedNode {
     let said = (
         "LockHeldByOther",
         "waits for the lock; held: dogwatch-default-0 by node/n1",
     );
-    in_phase(name, Phase::Waiting, since, said)
+    in_phase(name, RebootPhase::Waiting, since, said)
 }
 
-pub(crate) fn condition(kind: &str, (reason, message): (&str, &str)) -> Condition {
-    Condition {
+pub(crate) fn condition(kind: &str, (reason, message): (&str, &str)) -> CurrentCondition {
+    CurrentCondition {
         kind: kind.into(),
         status: "True".into(),
         reason: reason.into(),
@@ -102,15 +107,15 @@ pub(crate) fn condition(kind: &str, (reason, message): (&str, &str)) -> Conditio
 pub(crate) fn free(slot: u32) -> LeaseRow {
     LeaseRow {
         group: GroupName::default_group(),
-        lease: LeaseSeen {
+        lease: ObservedLease {
             name: format!("dogwatch-default-{slot}"),
             slot,
             uid: format!("uid-{slot}"),
             resource_version: "1".into(),
             holder: None,
             record: None,
-            hint: Vec::new(),
-            given_back: 0,
+            next_waiters: Vec::new(),
+            yield_count: 0,
             leftover: false,
             freed_at: None,
         },
@@ -120,7 +125,7 @@ pub(crate) fn free(slot: u32) -> LeaseRow {
 pub(crate) fn held(slot: u32, name: &str, since: i64) -> LeaseRow {
     let node = NodeName::new(name).unwrap();
     let mut row = free(slot);
-    row.lease.holder = Some(HolderId::node(&node));
+    row.lease.holder = Some(HolderId::for_node(&node));
     row.lease.record = Some(LockRecord {
         node: Some(node),
         node_uid: Some(format!("uid-{name}")),
@@ -133,23 +138,23 @@ pub(crate) fn held(slot: u32, name: &str, since: i64) -> LeaseRow {
     row
 }
 
-pub(crate) fn fleet(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Fleet {
-    Fleet {
+pub(crate) fn fleet(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> FleetSnapshot {
+    FleetSnapshot {
         nodes,
         leases,
-        remedies: Vec::new(),
-        hosts: Vec::new(),
+        remediation_leases: Vec::new(),
+        lock_api_waiters: Vec::new(),
         waiting_hosts: Vec::new(),
-        policies: crate::policy::Policies::Known(Vec::new()),
+        policies: crate::policy::ClusterPolicies::Known(Vec::new()),
     }
 }
 
-pub(crate) fn view(name: &str, fleet: Fleet) -> View {
-    View {
+pub(crate) fn view(name: &str, fleet: FleetSnapshot) -> NodeReportInput {
+    NodeReportInput {
         node: NodeName::new(name).unwrap(),
         fleet,
-        on_node: None,
-        coordinator: CoordinatorSeen::Unknown,
+        node_pods: None,
+        coordinator: ObservedCoordinator::Unknown,
         healer: None,
     }
 }

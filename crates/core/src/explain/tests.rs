@@ -3,27 +3,30 @@
 use super::testkit::*;
 use super::*;
 use crate::lock::api_lock::WaitingHost;
-use crate::lock::{HeldSeen, HolderId, RemediationHeld};
+use crate::lock::{HeldLockLease, HolderId, RemediationHold};
 use crate::name::{GroupName, NodeName};
-use crate::reboot::{LastReboot, NodeSeen, Outcome, Parsed, Phase, Request, Trigger};
+use crate::reboot::{
+    LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RebootRequest,
+    RebootTrigger,
+};
 
-pub(super) fn text(explanation: &Explanation) -> Vec<String> {
+pub(super) fn text(explanation: &NodeExplanation) -> Vec<String> {
     let lines = explanation.chain.iter();
     lines
         .map(|line| format!("{}: {}", line.topic.as_str(), line.text))
         .collect()
 }
 
-fn explained(name: &str, nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Explanation {
-    explain(&view(name, fleet(nodes, leases)), now(70)).unwrap()
+fn explained(name: &str, nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> NodeExplanation {
+    explain_node(&view(name, fleet(nodes, leases)), now(70)).unwrap()
 }
 
-pub(super) fn blocked_holder() -> NodeSeen {
+pub(super) fn blocked_holder() -> ObservedNode {
     let said = (
         "DrainBlocked",
         "1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
     );
-    in_phase("n1", Phase::Draining, 20, said)
+    in_phase("n1", RebootPhase::Draining, 20, said)
 }
 
 #[test]
@@ -56,32 +59,32 @@ fn a_waiting_node_is_explained_down_to_what_holds_its_holder_up() {
 #[test]
 fn a_node_that_a_remediation_holds_is_out_in_the_words_as_in_the_count() {
     let fenced = NodeName::new("n1").unwrap();
-    let remedy = HeldSeen {
+    let remedy = HeldLockLease {
         lease: "dogwatch-remedy-n1".into(),
         resource_version: "1".into(),
         slot: None,
         holder: HolderId::new("remedy").unwrap(),
         node: Some(fenced),
         max: None,
-        remediation: Some(RemediationHeld {
+        remediation: Some(RemediationHold {
             group: Some(GroupName::default_group()),
             control_plane: false,
             since: None,
         }),
     };
     let mut fleet = fleet(vec![node("n1"), waiting("n2", 10)], vec![free(0)]);
-    fleet.remedies = vec![remedy];
-    let budget = fleet.budget(&fleet.nodes[1]);
+    fleet.remediation_leases = vec![remedy];
+    let budget = fleet.budget_of_node(&fleet.nodes[1]);
     assert!(!budget.has_room(), "{budget:?}");
     let says = "at most 1 of 2 in group default may be out (if --max-unavailable has its default); out now: n1 (holds dogwatch-remedy-n1)";
-    assert_eq!(budget.in_words(), says);
+    assert_eq!(budget.to_sentence(), says);
     // Its Node is deleted, and the machine boots.
     let mut deleted = fleet.clone();
     deleted.nodes.remove(0);
-    let budget = deleted.budget(&deleted.nodes[0]);
-    assert_eq!(budget.in_words(), says.replace("of 2 in", "of 1 in"));
-    fleet.remedies.clear();
-    assert!(fleet.budget(&fleet.nodes[1]).has_room());
+    let budget = deleted.budget_of_node(&deleted.nodes[0]);
+    assert_eq!(budget.to_sentence(), says.replace("of 2 in", "of 1 in"));
+    fleet.remediation_leases.clear();
+    assert!(fleet.budget_of_node(&fleet.nodes[1]).has_room());
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn a_reboot_that_failed_says_what_only_a_person_can_do() {
     let said = ("RebootFailed", "no new boot after 2 attempts");
     let explanation = explained(
         "n1",
-        vec![in_phase("n1", Phase::Rebooting, 20, said)],
+        vec![in_phase("n1", RebootPhase::Rebooting, 20, said)],
         vec![held(0, "n1", 20)],
     );
     assert!(
@@ -150,13 +153,13 @@ fn a_reboot_that_failed_says_what_only_a_person_can_do() {
 fn an_idle_node_tells_what_is_known_and_how_to_ask() {
     let mut idle = node("n1");
     idle.unschedulable = true;
-    idle.last = Parsed::Is(LastReboot {
-        outcome: Outcome::Rebooted,
+    idle.last_reboot = ParsedAnnotation::Is(LastReboot {
+        outcome: RebootOutcome::Rebooted,
         planned: at(10),
         finished: at(40),
         old_boot_id: boot("a"),
         new_boot_id: boot("b"),
-        trigger: Trigger {
+        trigger: RebootTrigger {
             source: "request".into(),
             reason: "new kernel".into(),
             requester: None,
@@ -185,14 +188,14 @@ fn an_idle_node_tells_what_is_known_and_how_to_ask() {
 #[test]
 fn a_request_without_a_coordinator_points_at_the_coordinator() {
     let mut asked = node("n1");
-    asked.request = Parsed::Is(Request {
+    asked.request = ParsedAnnotation::Is(RebootRequest {
         reason: String::new(),
         requester: "ann".into(),
         not_before: None,
     });
     let mut seen = view("n1", fleet(vec![asked], vec![]));
-    seen.coordinator = CoordinatorSeen::NoPod;
-    let explanation = explain(&seen, now(70)).unwrap();
+    seen.coordinator = ObservedCoordinator::NoPod;
+    let explanation = explain_node(&seen, now(70)).unwrap();
     assert_eq!(
         explanation.summary,
         "n1: a reboot is requested and not taken up"
@@ -201,15 +204,15 @@ fn a_request_without_a_coordinator_points_at_the_coordinator() {
         explanation.advice[0].starts_with("no coordinator runs on this node"),
         "{explanation:#?}"
     );
-    seen.coordinator = CoordinatorSeen::NoDaemonSet;
-    let explanation = explain(&seen, now(70)).unwrap();
+    seen.coordinator = ObservedCoordinator::NoDaemonSet;
+    let explanation = explain_node(&seen, now(70)).unwrap();
     assert!(
         explanation.advice[0].contains("is --namespace right?"),
         "{explanation:#?}"
     );
-    // Another one wrote on its Node: coordinators run, without a DaemonSet.
+    // Another coordinator has written on its Node: coordinators run without a DaemonSet.
     seen.fleet.nodes.push(waiting("n2", 10));
-    let explanation = explain(&seen, now(70)).unwrap();
+    let explanation = explain_node(&seen, now(70)).unwrap();
     assert!(
         explanation.advice[0].contains("log of this node's coordinator"),
         "{explanation:#?}"
@@ -224,11 +227,11 @@ fn an_annotation_that_cannot_be_read_is_named_with_the_way_to_remove_it() {
     ] {
         let mut broken = node("n1");
         if record {
-            broken.record = Parsed::Bad {
+            broken.record = ParsedAnnotation::Bad {
                 why: "expected value".into(),
             };
         } else {
-            broken.request = Parsed::Bad {
+            broken.request = ParsedAnnotation::Bad {
                 why: "expected value".into(),
             };
         }
@@ -251,7 +254,7 @@ fn a_group_without_leases_and_a_lease_given_back_are_told_apart() {
         "{none:#?}"
     );
     let mut back = free(0);
-    back.lease.given_back = 3;
+    back.lease.yield_count = 3;
     let lines = text(&explained("n2", vec![waiting("n2", 10)], vec![back]));
     assert!(
         lines[3].contains("the last 3 to win it found too many nodes out"),
@@ -263,7 +266,7 @@ fn a_group_without_leases_and_a_lease_given_back_are_told_apart() {
 fn a_stop_that_nobody_served_yet_and_a_lock_by_the_api_are_told() {
     let mut node = blocked_holder();
     node.api_lock = true;
-    node.abort = Parsed::Is(crate::reboot::Abort {
+    node.abort = ParsedAnnotation::Is(crate::reboot::AbortRequest {
         reason: "not now".into(),
         requester: "ann".into(),
     });
@@ -279,14 +282,14 @@ fn a_stop_that_nobody_served_yet_and_a_lock_by_the_api_are_told() {
 }
 
 /// A Node that a caller of the lock API holds, and its Lease.
-fn locked_by_api(name: &str) -> (NodeSeen, LeaseRow) {
-    let locked = NodeSeen {
+fn locked_by_api(name: &str) -> (ObservedNode, LeaseRow) {
+    let locked = ObservedNode {
         unschedulable: true,
         api_lock: true,
         ..node(name)
     };
     let mut row = held(0, name, 20);
-    row.lease.holder = Some(HolderId::api(name));
+    row.lease.holder = Some(HolderId::for_api_host(name));
     (locked, row)
 }
 
@@ -310,7 +313,7 @@ fn a_node_locked_through_the_lock_api_says_who_has_it_and_that_unlock_uncordons_
         advice.contains("dogwatch unlock dogwatch-default-0"),
         "{advice}"
     );
-    let table = super::status(&fleet(vec![locked], vec![row]), now(100));
+    let table = super::fleet_status(&fleet(vec![locked], vec![row]), now(100));
     assert_eq!(table.nodes[0].lock.as_deref(), Some("dogwatch-default-0"));
     assert_eq!(table.nodes[0].reason.as_deref(), Some("LockedThroughApi"));
 }
@@ -320,15 +323,15 @@ fn a_caller_that_has_the_lock_by_now_is_not_shown_as_one_that_waits() {
     let (locked, row) = locked_by_api("n1");
     let mut fleet = fleet(vec![locked], vec![row]);
     fleet.waiting_hosts = vec![WaitingHost {
-        holder: HolderId::api("n1"),
+        holder: HolderId::for_api_host("n1"),
         group: Some(GroupName::default_group()),
         node: Some(NodeName::new("n1").unwrap()),
         since: at(10),
         reason: "OutsideWindow".into(),
         message: "outside the windows".into(),
     }];
-    assert_eq!(super::status(&fleet, now(100)).waiting, []);
-    let explanation = explain(&view("n1", fleet), now(100)).unwrap();
+    assert_eq!(super::fleet_status(&fleet, now(100)).waiting, []);
+    let explanation = explain_node(&view("n1", fleet), now(100)).unwrap();
     assert_eq!(explanation.summary, "n1: locked through the lock API");
 }
 
@@ -337,7 +340,7 @@ fn a_caller_that_waits_at_the_lock_api_is_shown_with_its_reason() {
     let mut fleet = fleet(vec![node("n1")], vec![]);
     let message = "outside the windows of RebootPolicy nights; opens at 2026-01-05T22:00:00Z";
     let host = |name: &str, second, of: Option<&str>| WaitingHost {
-        holder: HolderId::api(name),
+        holder: HolderId::for_api_host(name),
         group: Some(GroupName::default_group()),
         node: of.map(|node| NodeName::new(node).unwrap()),
         since: at(second),
@@ -345,7 +348,7 @@ fn a_caller_that_waits_at_the_lock_api_is_shown_with_its_reason() {
         message: message.into(),
     };
     fleet.waiting_hosts = vec![host("storage", 30, None), host("n1", 10, Some("n1"))];
-    let table = super::status(&fleet, now(100));
+    let table = super::fleet_status(&fleet, now(100));
     let callers: Vec<&str> = table
         .waiting
         .iter()
@@ -354,7 +357,7 @@ fn a_caller_that_waits_at_the_lock_api_is_shown_with_its_reason() {
     assert_eq!(callers, ["api/n1", "api/storage"]);
     assert_eq!(table.nodes[0].reason.as_deref(), Some("OutsideWindow"));
     assert_eq!(table.nodes[0].message.as_deref(), Some(message));
-    let explanation = explain(&view("n1", fleet), now(100)).unwrap();
+    let explanation = explain_node(&view("n1", fleet), now(100)).unwrap();
     assert_eq!(
         explanation.summary,
         "n1: a request for the lock over HTTP waits for 90s: OutsideWindow"
@@ -425,7 +428,7 @@ fn a_lease_that_outlived_its_record_is_named_with_the_way_to_free_it() {
 #[test]
 fn a_node_that_is_not_there_is_not_explained() {
     assert_eq!(
-        explain(&view("n9", fleet(vec![node("n1")], vec![])), now(0)),
+        explain_node(&view("n9", fleet(vec![node("n1")], vec![])), now(0)),
         None
     );
 }
@@ -433,31 +436,31 @@ fn a_node_that_is_not_there_is_not_explained() {
 #[test]
 fn a_remediation_whose_group_no_policy_makes_any_more_is_out_in_the_words_as_in_the_count() {
     let group = GroupName::new("vanished").unwrap();
-    let remedy = HeldSeen {
+    let remedy = HeldLockLease {
         lease: "dogwatch-remedy-n1".into(),
         resource_version: "1".into(),
         slot: None,
         holder: HolderId::new("remedy").unwrap(),
         node: NodeName::new("n1").ok(),
         max: None,
-        remediation: Some(RemediationHeld {
+        remediation: Some(RemediationHold {
             group: Some(group.clone()),
             control_plane: false,
             since: None,
         }),
     };
     let mut fleet = fleet(vec![waiting("n2", 10)], vec![free(0)]);
-    fleet.remedies = vec![remedy];
-    assert!(!fleet.budget(&fleet.nodes[0]).has_room());
-    let mut policy = crate::policy::Policy::silent(group);
+    fleet.remediation_leases = vec![remedy];
+    assert!(!fleet.budget_of_node(&fleet.nodes[0]).has_room());
+    let mut policy = crate::policy::Policy::without_rules(group);
     policy.selector.match_labels = [("pool".to_owned(), "b".to_owned())].into();
-    fleet.policies = crate::policy::Policies::Known(vec![policy]);
-    assert!(fleet.budget(&fleet.nodes[0]).has_room());
+    fleet.policies = crate::policy::ClusterPolicies::Known(vec![policy]);
+    assert!(fleet.budget_of_node(&fleet.nodes[0]).has_room());
 }
 
 #[test]
 fn beside_a_remediation_nobody_is_told_that_nothing_is_under_way_or_to_reboot() {
-    let told = |under_way| RemedyExplanation {
+    let told = |under_way| RemediationExplanation {
         subject: "machine/machines/m1".into(),
         node: Some("n1".into()),
         host: None,
@@ -468,10 +471,10 @@ fn beside_a_remediation_nobody_is_told_that_nothing_is_under_way_or_to_reboot() 
         advice: Vec::new(),
     };
     let idle = || explained("n1", vec![node("n1")], vec![]);
-    let beside = idle().beside(&[told(true)]);
+    let beside = idle().beside_remediations(&[told(true)]);
     assert_eq!(beside.summary, "n1: no planned reboot is under way");
     assert_eq!(beside.advice, [""; 0]);
-    assert_eq!(idle().beside(&[told(false)]), idle());
+    assert_eq!(idle().beside_remediations(&[told(false)]), idle());
 }
 
 #[test]
@@ -487,8 +490,8 @@ fn what_a_drain_says_of_itself_is_told_with_its_age() {
 
 #[test]
 fn what_stayed_although_it_should_go_is_told_while_the_node_reboots() {
-    let mut holder = in_phase("n1", Phase::Rebooting, 20, ("Rebooting", ""));
-    if let Parsed::Is(record) = &mut holder.record {
+    let mut holder = in_phase("n1", RebootPhase::Rebooting, 20, ("Rebooting", ""));
+    if let ParsedAnnotation::Is(record) = &mut holder.record {
         record.message = "drained; volumes still attached after 2m, going on: csi-1".into();
     }
     let lines = text(&explained("n1", vec![holder], vec![])).join("\n");
@@ -500,8 +503,8 @@ fn what_stayed_although_it_should_go_is_told_while_the_node_reboots() {
 
 #[test]
 fn who_reads_an_explanation_is_not_sent_to_read_it() {
-    let said = ("LockHeldByOther", crate::reboot::WAITS_FOR_LOCK);
-    let waits = in_phase("n1", Phase::Waiting, 10, said);
+    let said = ("LockHeldByOther", crate::reboot::WAITS_FOR_LOCK_MESSAGE);
+    let waits = in_phase("n1", RebootPhase::Waiting, 10, said);
     let lines = text(&explained("n1", vec![waits], vec![held(0, "n2", 5)])).join("\n");
     assert!(
         lines.contains("LockHeldByOther: waits for the lock"),
@@ -515,9 +518,11 @@ fn who_waits_at_the_lock_api_for_a_policys_group_is_in_the_policys_row() {
     let mut fleet = fleet(vec![node("n1")], vec![]);
     let group = GroupName::new("nights").unwrap();
     fleet.policies =
-        crate::policy::Policies::Known(vec![crate::policy::Policy::silent(group.clone())]);
+        crate::policy::ClusterPolicies::Known(vec![crate::policy::Policy::without_rules(
+            group.clone(),
+        )]);
     let host = |name: &str, group: GroupName, reason: &str| WaitingHost {
-        holder: HolderId::api(name),
+        holder: HolderId::for_api_host(name),
         group: Some(group),
         node: None,
         since: at(10),
@@ -529,6 +534,6 @@ fn who_waits_at_the_lock_api_for_a_policys_group_is_in_the_policys_row() {
         host("drains", group, "Draining"),
         host("other", GroupName::default_group(), "OutsideWindow"),
     ];
-    let table = super::status(&fleet, now(100));
+    let table = super::fleet_status(&fleet, now(100));
     assert_eq!(table.policies[0].waiting, ["api/storage"]);
 }

@@ -1,153 +1,158 @@
-//! kured's command line and environment, read as kured reads them.
+//! Parses kured's command line and environment as kured does.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 
-use super::flags::{FLAGS, Fate, Flag, Shape};
-use super::translate::Row;
+use super::flags::{KURED_FLAGS, KuredFlag, KuredValueKind, SettingOutcome};
+use super::translate::TranslatedSetting;
 
-/// A kured DaemonSet, as far as its settings go.
+/// The settings of a kured DaemonSet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Kured {
+pub struct KuredInstallation {
     /// `command` and `args` of its container.
-    pub words: Vec<String>,
-    /// Its environment, in order; `None` where the value is elsewhere (a Secret, say).
+    pub arguments: Vec<String>,
+    /// Its environment, in order; `None` if the value is defined elsewhere (for example in a
+    /// Secret).
     pub environment: Vec<(String, Option<String>)>,
-    /// Its host folders: where the container has them, and where the host has.
+    /// Its hostPath mounts: path in the container, path on the host.
     pub mounts: Vec<(String, String)>,
-    /// The nodes that it runs on.
     pub node_selector: BTreeMap<String, String>,
 }
 
-/// What was set.
 #[derive(Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct KuredSettings {
     values: BTreeMap<&'static str, Vec<String>>,
-    /// What is no setting of kured, or has no value that could be read.
-    pub(super) strange: Vec<Row>,
-    /// Whether something strange may have held reboots back.
+    /// Flags that kured does not have, or whose value could not be parsed.
+    pub(super) not_understood: Vec<TranslatedSetting>,
+    /// Whether an unknown setting may have held reboots back.
     pub(super) unsure: bool,
 }
 
-impl Settings {
-    /// Reads them. kured reads the environment after its flags, so the environment wins.
-    pub(super) fn of(kured: &Kured) -> Self {
+impl KuredSettings {
+    /// Parses the settings. kured reads the environment after its flags, so the environment wins.
+    pub(super) fn read_settings(kured: &KuredInstallation) -> Self {
         let mut settings = Self::default();
-        let mut words = kured.words.iter().map(|word| expanded(word, kured));
-        // The program itself, where `command` is given.
+        let mut words = kured
+            .arguments
+            .iter()
+            .map(|word| expand_variables(word, kured));
+        // The program itself, if `command` is given.
         let mut first = words.next();
         if first.as_ref().is_some_and(|word| !word.starts_with('-')) {
             first = words.next();
         }
         let mut words = first.into_iter().chain(words).peekable();
         while let Some(word) = words.next() {
-            settings.word(&word, &mut words);
+            settings.read_argument(&word, &mut words);
         }
         for (name, value) in &kured.environment {
-            settings.variable(name, value.as_deref());
+            settings.read_variable(name, value.as_deref());
         }
         settings
     }
 
-    fn word(&mut self, word: &str, rest: &mut Peekable<impl Iterator<Item = String>>) {
+    fn read_argument(&mut self, word: &str, rest: &mut Peekable<impl Iterator<Item = String>>) {
         let Some(text) = word.strip_prefix("--").filter(|text| !text.is_empty()) else {
-            self.strange(word, "kured takes no such argument");
+            self.record_not_understood(word, "kured takes no such argument");
             return;
         };
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (text, None),
         };
-        let Some(flag) = known(name) else {
-            // Its value may be a secret as well as not, and may be the next word.
+        let Some(flag) = find_flag(name) else {
+            // Its value may be a secret, and may be the next word.
             if value.is_none() {
                 rest.next_if(|next| !next.starts_with('-'));
             }
-            self.strange(&format!("--{name}"), "kured 1.23 has no such flag");
+            self.record_not_understood(&format!("--{name}"), "kured 1.23 has no such flag");
             return;
         };
         match (value, flag.shape) {
-            (Some(value), _) => self.set(flag, value),
-            (None, Shape::Bool) => self.set(flag, "true".to_owned()),
-            (None, Shape::One | Shape::Slice | Shape::Array) => match rest.next() {
-                Some(value) => self.set(flag, value),
-                None => self.strange(word, "its value is missing"),
-            },
+            (Some(value), _) => self.set_flag(flag, value),
+            (None, KuredValueKind::Bool) => self.set_flag(flag, "true".to_owned()),
+            (None, KuredValueKind::One | KuredValueKind::Slice | KuredValueKind::Array) => {
+                match rest.next() {
+                    Some(value) => self.set_flag(flag, value),
+                    None => self.record_not_understood(word, "its value is missing"),
+                }
+            }
         }
     }
 
-    fn variable(&mut self, name: &str, value: Option<&str>) {
+    fn read_variable(&mut self, name: &str, value: Option<&str>) {
         let Some(rest) = name.strip_prefix("KURED_") else {
             return;
         };
-        let Some(flag) = known(&rest.to_lowercase().replace('_', "-")) else {
-            self.strange(name, "kured 1.23 reads no such variable");
+        let Some(flag) = find_flag(&rest.to_lowercase().replace('_', "-")) else {
+            self.record_not_understood(name, "kured 1.23 reads no such variable");
             return;
         };
         match (value, flag.shape) {
-            (_, Shape::Array) => self.strange(
+            (_, KuredValueKind::Array) => self.record_not_understood(
                 name,
                 "kured does not read this one from its environment; it is without effect there too",
             ),
-            // A node's name, and nothing that a policy could hold.
+            // The name of one node, which a policy cannot contain.
             (None, _) if flag.name == "node-id" => {}
-            (None, _) if flag.secret => self.set(flag, String::new()),
+            (None, _) if flag.secret => self.set_flag(flag, String::new()),
             (None, _) => {
                 self.unsure = true;
-                self.strange(
+                self.record_not_understood(
                     name,
                     "its value is kept elsewhere (valueFrom) and was not read",
                 );
             }
-            (Some(value), Shape::Bool | Shape::One | Shape::Slice) => {
-                self.set(flag, value.to_owned());
+            (Some(value), KuredValueKind::Bool | KuredValueKind::One | KuredValueKind::Slice) => {
+                self.set_flag(flag, value.to_owned());
             }
         }
     }
 
-    fn set(&mut self, flag: &'static Flag, value: String) {
+    fn set_flag(&mut self, flag: &'static KuredFlag, value: String) {
         let values = self.values.entry(flag.name).or_default();
         match flag.shape {
-            Shape::Bool | Shape::One => *values = vec![value],
-            Shape::Array => values.push(value),
-            Shape::Slice => values.extend(value.split(',').map(|part| part.trim().to_owned())),
+            KuredValueKind::Bool | KuredValueKind::One => *values = vec![value],
+            KuredValueKind::Array => values.push(value),
+            KuredValueKind::Slice => {
+                values.extend(value.split(',').map(|part| part.trim().to_owned()));
+            }
         }
     }
 
-    fn strange(&mut self, what: &str, why: &str) {
-        self.strange.push(Row {
+    fn record_not_understood(&mut self, what: &str, why: &str) {
+        self.not_understood.push(TranslatedSetting {
             setting: what.to_owned(),
-            fate: Fate::NotUnderstood,
+            outcome: SettingOutcome::NotUnderstood,
             becomes: why.to_owned(),
         });
     }
 
-    /// The value of a flag that was set.
-    pub(super) fn one(&self, name: &str) -> Option<&str> {
+    pub(super) fn last_value(&self, name: &str) -> Option<&str> {
         self.values.get(name)?.last().map(String::as_str)
     }
 
-    /// The values of one that takes several; `None` where it was not set.
-    pub(super) fn all(&self, name: &str) -> Option<&[String]> {
+    /// The values of a repeatable flag; `None` if it was not set.
+    pub(super) fn all_values(&self, name: &str) -> Option<&[String]> {
         self.values.get(name).map(Vec::as_slice)
     }
 
-    /// Whether a switch is on; Go's own words for it.
-    pub(super) fn is_on(&self, name: &str) -> bool {
+    /// Whether a boolean flag is on, by the spellings that Go accepts.
+    pub(super) fn is_switch_on(&self, name: &str) -> bool {
         matches!(
-            self.one(name),
+            self.last_value(name),
             Some("1" | "t" | "T" | "true" | "TRUE" | "True")
         )
     }
 
-    /// Every flag that was set, as it may be shown.
-    pub(super) fn shown(&self) -> impl Iterator<Item = (&'static Flag, String)> {
-        let set = |flag: &'static Flag| Some((flag, self.values.get(flag.name)?));
-        FLAGS.iter().filter_map(set).map(|(flag, values)| {
+    /// Every flag that was set, without secrets.
+    pub(super) fn displayed_flags(&self) -> impl Iterator<Item = (&'static KuredFlag, String)> {
+        let set = |flag: &'static KuredFlag| Some((flag, self.values.get(flag.name)?));
+        KURED_FLAGS.iter().filter_map(set).map(|(flag, values)| {
             let name = flag.name;
             let text = if flag.secret {
                 format!("--{name} (value not shown)")
-            } else if flag.shape == Shape::Array {
+            } else if flag.shape == KuredValueKind::Array {
                 let each: Vec<String> =
                     values.iter().map(|one| format!("--{name}={one}")).collect();
                 each.join(" ")
@@ -159,11 +164,11 @@ impl Settings {
     }
 }
 
-fn known(name: &str) -> Option<&'static Flag> {
-    FLAGS.iter().find(|flag| flag.name == name)
+fn find_flag(name: &str) -> Option<&'static KuredFlag> {
+    KURED_FLAGS.iter().find(|flag| flag.name == name)
 }
 
-/// A URL's user and password are no part of what is shown.
+/// The text without a URL's user and password.
 pub(super) fn without_password(text: &str) -> String {
     match (text.find("://"), text.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => {
@@ -173,7 +178,7 @@ pub(super) fn without_password(text: &str) -> String {
     }
 }
 
-/// Nor is what follows an address, where some keep a token.
+/// The text without the query of a URL, where some keep a token.
 fn without_secrets(text: &str) -> String {
     let shown = without_password(text);
     match (shown.find("://"), shown.find('?')) {
@@ -182,8 +187,8 @@ fn without_secrets(text: &str) -> String {
     }
 }
 
-/// `$(NAME)` in a word, as the kubelet replaces it.
-fn expanded(word: &str, kured: &Kured) -> String {
+/// Replaces `$(NAME)` in a word as the kubelet does.
+fn expand_variables(word: &str, kured: &KuredInstallation) -> String {
     let mut text = word.to_owned();
     for (name, value) in &kured.environment {
         if let Some(value) = value {

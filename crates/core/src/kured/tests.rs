@@ -1,19 +1,19 @@
 use proptest::prelude::*;
 
-use super::window::{Told, windows};
+use super::window::{KuredWindow, translate_windows};
 use super::*;
-use crate::policy::window::{Opening, Window, WindowSpec, opening};
-use crate::policy::{Gate, PrometheusQuery};
-use crate::reboot::OnTimeout;
+use crate::policy::window::{MaintenanceWindow, WindowOpening, WindowSpec, window_opening};
+use crate::policy::{PolicyGate, PrometheusQuery};
+use crate::reboot::DrainTimeoutAction;
 
-fn kured(words: &[&str]) -> Kured {
-    Kured {
-        words: words.iter().map(|word| (*word).to_owned()).collect(),
-        ..Kured::default()
+fn kured(words: &[&str]) -> KuredInstallation {
+    KuredInstallation {
+        arguments: words.iter().map(|word| (*word).to_owned()).collect(),
+        ..KuredInstallation::default()
     }
 }
 
-fn row<'a>(plan: &'a Plan, setting: &str) -> &'a Row {
+fn row<'a>(plan: &'a KuredTranslation, setting: &str) -> &'a TranslatedSetting {
     let found = plan
         .rows
         .iter()
@@ -23,15 +23,19 @@ fn row<'a>(plan: &'a Plan, setting: &str) -> &'a Row {
 
 #[test]
 fn every_flag_of_kured_has_a_row_however_it_is_set() {
-    for flag in FLAGS {
+    for flag in KURED_FLAGS {
         let name = flag.name;
         let word = format!("--{name}=1");
-        let plan = translate(&kured(&["/usr/bin/kured", &word]));
-        assert_eq!(row(&plan, &format!("--{name}")).fate, flag.fate, "{name}");
+        let plan = translate_kured(&kured(&["/usr/bin/kured", &word]));
+        assert_eq!(
+            row(&plan, &format!("--{name}")).outcome,
+            flag.outcome,
+            "{name}"
+        );
         let mut by_name = kured(&[]);
         let variable = format!("KURED_{}", name.to_uppercase().replace('-', "_"));
         by_name.environment = vec![(variable, Some("1".into()))];
-        let plan = translate(&by_name);
+        let plan = translate_kured(&by_name);
         assert!(
             plan.rows
                 .iter()
@@ -44,7 +48,7 @@ fn every_flag_of_kured_has_a_row_however_it_is_set() {
 
 #[test]
 fn no_secret_is_in_the_result() {
-    let plan = translate(&kured(&[
+    let plan = translate_kured(&kured(&[
         "--notify-url=slack://s3cret@x",
         "--slack-hook-url=https://hooks.example.com/s3cret",
         "--prometheus-url=https://ann:s3cret@prom:9090",
@@ -53,16 +57,18 @@ fn no_secret_is_in_the_result() {
         "s3cret",
     ]));
     assert!(!format!("{plan:?}").contains("s3cret"), "{plan:#?}");
-    let asked = translate(&kured(&["--prometheus-url=https://prom/?token=s3cret"]));
+    let asked = translate_kured(&kured(&["--prometheus-url=https://prom/?token=s3cret"]));
     assert!(!format!("{asked:?}").contains("s3cret"), "{asked:#?}");
-    assert!(matches!(&plan.gates[0], Gate::Prometheus(gate) if gate.url == "https://prom:9090"));
+    assert!(
+        matches!(&plan.gates[0], PolicyGate::Prometheus(gate) if gate.url == "https://prom:9090")
+    );
 }
 
 #[test]
 fn what_is_unknown_is_listed() {
-    let plan = translate(&kured(&["kured", "--frob=1", "more", "-v"]));
+    let plan = translate_kured(&kured(&["kured", "--frob=1", "more", "-v"]));
     for setting in ["--frob", "more", "-v"] {
-        assert_eq!(row(&plan, setting).fate, Fate::NotUnderstood);
+        assert_eq!(row(&plan, setting).outcome, SettingOutcome::NotUnderstood);
     }
 }
 
@@ -79,7 +85,7 @@ fn the_environment_wins_as_it_does_in_kured() {
         ("KURED_CONCURRENCY".into(), Some("3".into())),
     ];
     both.environment[0].1 = Some("9:00".into());
-    let plan = translate(&both);
+    let plan = translate_kured(&both);
     assert_eq!(plan.max_unavailable, 3);
     assert_eq!(plan.windows[0].start.as_deref(), Some("09:00"));
     assert_eq!(plan.windows[0].time_zone.as_deref(), Some("Europe/Berlin"));
@@ -103,7 +109,7 @@ fn the_way_of_a_whole_kured() {
     ]);
     whole.mounts = vec![("/sentinel".into(), "/var/run".into())];
     whole.node_selector = [("os".to_owned(), "linux".to_owned())].into();
-    let plan = translate(&whole);
+    let plan = translate_kured(&whole);
     assert_eq!(
         plan.flags,
         [
@@ -112,21 +118,24 @@ fn the_way_of_a_whole_kured() {
             "--listen=:9000"
         ]
     );
-    assert_eq!(plan.on_timeout, Some(OnTimeout::Force));
+    assert_eq!(plan.on_timeout, Some(DrainTimeoutAction::Force));
     assert_eq!(plan.drain_timeout, Some(std::time::Duration::from_mins(30)));
-    assert_eq!(plan.exclude.as_ref().unwrap().query(), "app in (db)");
+    assert_eq!(
+        plan.exclude.as_ref().unwrap().to_query_string(),
+        "app in (db)"
+    );
     let selectors: Vec<String> = plan.gates[..2]
         .iter()
         .map(|gate| match gate {
-            Gate::Pods { selector } => selector.query(),
-            Gate::Prometheus(_) => panic!("{gate:?}"),
+            PolicyGate::Pods { selector } => selector.to_query_string(),
+            PolicyGate::Prometheus(_) => panic!("{gate:?}"),
         })
         .collect();
     assert_eq!(
         selectors,
         ["cost=expensive,runtime=long", "name in (a,b),!c"]
     );
-    let Gate::Prometheus(gate) = &plan.gates[2] else {
+    let PolicyGate::Prometheus(gate) = &plan.gates[2] else {
         panic!("{plan:?}")
     };
     let PrometheusQuery::Alerts(alerts) = &gate.ask else {
@@ -138,7 +147,7 @@ fn the_way_of_a_whole_kured() {
     );
     assert!(alerts.firing_only);
     assert_eq!(plan.paused, None);
-    assert_eq!(plan.nodes.query(), "os=linux");
+    assert_eq!(plan.nodes.to_query_string(), "os=linux");
 }
 
 #[test]
@@ -152,45 +161,45 @@ fn what_held_reboots_back_and_cannot_be_said_pauses_the_policy() {
         "--start-time=25:00",
         "--time-zone=Nowhere/Land",
     ] {
-        assert!(translate(&kured(&[word])).paused.is_some(), "{word}");
+        assert!(translate_kured(&kured(&[word])).paused.is_some(), "{word}");
     }
     let mut elsewhere = kured(&[]);
     elsewhere.environment = vec![("KURED_PROMETHEUS_URL".into(), None)];
-    assert!(translate(&elsewhere).paused.is_some());
+    assert!(translate_kured(&elsewhere).paused.is_some());
     elsewhere.environment = vec![
         ("KURED_NODE_ID".into(), None),
         ("KURED_NOTIFY_URL".into(), None),
     ];
-    assert_eq!(translate(&elsewhere).paused, None);
+    assert_eq!(translate_kured(&elsewhere).paused, None);
 }
 
 #[test]
 fn a_reboot_over_pods_needs_a_time_limit_in_kured_too() {
-    let forced = translate(&kured(&["--force-reboot"]));
+    let forced = translate_kured(&kured(&["--force-reboot"]));
     assert_eq!((forced.on_timeout, forced.drain_timeout), (None, None));
 }
 
 #[test]
 fn a_drain_has_room_in_the_window() {
-    let short = translate(&kured(&["--start-time=2:00", "--end-time=2:59:59"]));
+    let short = translate_kured(&kured(&["--start-time=2:00", "--end-time=2:59:59"]));
     assert_eq!(
         short.drain_timeout,
         Some(std::time::Duration::from_mins(30))
     );
-    let long = translate(&kured(&["--start-time=2:00", "--end-time=4:00"]));
+    let long = translate_kured(&kured(&["--start-time=2:00", "--end-time=4:00"]));
     assert_eq!(long.drain_timeout, None);
 }
 
 #[test]
 fn a_window_over_midnight_is_two_of_the_same_days() {
     let days = ["fri".to_owned()];
-    let told = Told {
+    let told = KuredWindow {
         days: Some(&days),
         start: Some("10pm"),
         end: Some("04:00"),
         zone: None,
     };
-    let made = windows(&told).unwrap().list;
+    let made = translate_windows(&told).unwrap().list;
     let times = |window: &WindowSpec| {
         format!(
             "{:?} {:?}",
@@ -202,10 +211,10 @@ fn a_window_over_midnight_is_two_of_the_same_days() {
         made.iter().map(times).collect::<Vec<_>>(),
         ["\"00:00\" \"04:00\"", "\"22:00\" \"24:00\""]
     );
-    let every = Told { days: None, ..told };
-    assert_eq!(windows(&every).unwrap().list.len(), 1);
+    let every = KuredWindow { days: None, ..told };
+    assert_eq!(translate_windows(&every).unwrap().list.len(), 1);
     assert_eq!(
-        windows(&Told {
+        translate_windows(&KuredWindow {
             start: None,
             end: None,
             ..every
@@ -228,7 +237,7 @@ fn kured_allows(days: [bool; 7], start: u32, end: u32, at: u32) -> bool {
 }
 
 proptest! {
-    /// On whole minutes the windows hold the same moments as kured's; with seconds never more.
+    /// On whole minutes the windows contain the same times as kured's; with seconds never more.
     #[test]
     fn a_moment_is_inside_exactly_when_kured_would_reboot(
         days in any::<[bool; 7]>().prop_filter("some day", |days| days.contains(&true)),
@@ -238,9 +247,9 @@ proptest! {
         let names: Vec<String> = (0..7).filter(|day| days[*day]).map(|day| day.to_string()).collect();
         let clock = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
         let last = format!("{}:59", clock(end));
-        let told = Told { days: Some(&names), start: Some(&clock(start)), end: Some(&last), zone: None };
-        let made = windows(&told).unwrap().list;
-        let ours: Vec<Window> = made.iter().map(|spec| Window::new(spec).unwrap()).collect();
+        let told = KuredWindow { days: Some(&names), start: Some(&clock(start)), end: Some(&last), zone: None };
+        let made = translate_windows(&told).unwrap().list;
+        let ours: Vec<MaintenanceWindow> = made.iter().map(|spec| MaintenanceWindow::new(spec).unwrap()).collect();
         // 2026-01-04 is a Sunday.
         let sunday: jiff::Timestamp = "2026-01-04T00:00:00Z".parse().unwrap();
         let now = sunday + jiff::SignedDuration::from_secs(i64::from(at) * 60 + 30);
@@ -251,18 +260,21 @@ proptest! {
     #[test]
     fn no_command_line_makes_it_panic(words in prop::collection::vec("(--[a-z-]{0,24}(=[ -~]{0,20})?)|[ -~]{0,12}", 0..6)) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        translate(&kured(&words));
+        translate_kured(&kured(&words));
     }
 }
 
-fn inside(windows: &[Window], now: jiff::Timestamp) -> bool {
-    let open = opening(windows, now, std::time::Duration::ZERO);
-    matches!(open, Opening::Open { .. } | Opening::TooShort { .. })
+fn inside(windows: &[MaintenanceWindow], now: jiff::Timestamp) -> bool {
+    let open = window_opening(windows, now, std::time::Duration::ZERO);
+    matches!(
+        open,
+        WindowOpening::Open { .. } | WindowOpening::TooShort { .. }
+    )
 }
 
 #[test]
 fn a_policy_for_every_node_and_when_its_reboots_begin_are_said() {
-    let plan = translate(&kured(&["--start-time=2:00", "--end-time=4:00"]));
+    let plan = translate_kured(&kured(&["--start-time=2:00", "--end-time=4:00"]));
     let every = &row(&plan, "no nodeSelector").becomes;
     assert!(every.contains("applies to every node"), "{every}");
     let begins = &row(&plan, "when a reboot begins").becomes;

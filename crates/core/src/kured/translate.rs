@@ -1,79 +1,82 @@
-//! From settings to a policy's parts, and a row for each.
+//! Builds the parts of a policy from kured's settings, and a row for each setting.
 
 use std::time::Duration;
 
-use super::flags::Fate;
-use super::line::{Kured, Settings, without_password};
-use super::selector;
-use super::window::{Told, windows};
+use super::flags::SettingOutcome;
+use super::line::{KuredInstallation, KuredSettings, without_password};
+use super::pod_selector;
+use super::window::{KuredWindow, translate_windows};
 use crate::duration;
 use crate::policy::window::WindowSpec;
-use crate::policy::{Alerts, Gate, PrometheusGate, PrometheusQuery};
-use crate::reboot::OnTimeout;
+use crate::policy::{BlockingAlerts, PolicyGate, PrometheusGate, PrometheusQuery};
+use crate::reboot::DrainTimeoutAction;
 use crate::selector::LabelSelector;
 
-/// kured's default for `--reboot-command`, as it is set where somebody spells it out.
+/// kured's default for `--reboot-command`, in the forms in which people write it.
 const USUAL_COMMANDS: [&str; 4] = [
     "/bin/systemctl reboot",
     "/usr/bin/systemctl reboot",
     "/sbin/systemctl reboot",
     "systemctl reboot",
 ];
-/// The drain's default here.
-const DRAIN: Duration = Duration::from_hours(1);
-/// The longest regular expression that a policy takes, in bytes.
-const LONGEST_REGEX: usize = 512;
+/// Dogwatch's default for the drain.
+const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_hours(1);
+/// The longest regular expression that a policy accepts, in bytes.
+const MAX_REGEX_BYTES: usize = 512;
 
-/// What a kured becomes.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Plan {
-    /// `nodeSelector`; empty is every node.
+pub struct KuredTranslation {
+    /// `nodeSelector`; empty means every node.
     pub nodes: LabelSelector,
     /// `maxUnavailable`.
     pub max_unavailable: u32,
-    /// `windows`; none is always.
+    /// `windows`; empty means always.
     pub windows: Vec<WindowSpec>,
-    /// Why the policy begins paused: reboots were held back by something that a policy cannot say.
+    /// Why the policy begins paused: a policy cannot express what held reboots back.
     pub paused: Option<String>,
-    /// `drain.timeout`, where it is not the default.
+    /// `drain.timeout`, if it is not the default.
     pub drain_timeout: Option<Duration>,
-    /// `drain.onTimeout`, where it is not the default.
-    pub on_timeout: Option<OnTimeout>,
+    /// `drain.onTimeout`, if it is not the default.
+    pub on_timeout: Option<DrainTimeoutAction>,
     /// `drain.exclude`.
     pub exclude: Option<LabelSelector>,
     /// `gates`.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<PolicyGate>,
     /// The coordinator's flags.
     pub flags: Vec<String>,
-    /// What became of each setting, and what else is to be known.
-    pub rows: Vec<Row>,
+    /// One row per setting, and further notes.
+    pub rows: Vec<TranslatedSetting>,
 }
 
-/// What became of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// As it stands in kured, but for secrets.
+pub struct TranslatedSetting {
+    /// The setting in kured, without secrets.
     pub setting: String,
-    /// What became of it.
-    pub fate: Fate,
-    /// What it became, how that differs, or what does it instead.
+    pub outcome: SettingOutcome,
+    /// The new setting, how it differs, or what to use instead.
     pub becomes: String,
 }
 
-impl Plan {
-    fn note(&mut self, setting: impl Into<String>, fate: Fate, becomes: impl Into<String>) {
-        self.rows.push(Row {
+impl KuredTranslation {
+    fn record_setting(
+        &mut self,
+        setting: impl Into<String>,
+        fate: SettingOutcome,
+        becomes: impl Into<String>,
+    ) {
+        self.rows.push(TranslatedSetting {
             setting: setting.into(),
-            fate,
+            outcome: fate,
             becomes: becomes.into(),
         });
     }
 
-    /// What held reboots back cannot be said: nothing begins until somebody has looked.
-    fn held(&mut self, setting: &str, why: &str) {
-        self.note(
+    /// Pauses the policy, because it cannot express a setting that held reboots back: nothing
+    /// begins until a person has looked.
+    fn pause_for(&mut self, setting: &str, why: &str) {
+        self.record_setting(
             setting,
-            Fate::NotUnderstood,
+            SettingOutcome::NotUnderstood,
             format!("{why}; the policy begins paused"),
         );
         let why = format!("{setting} of kured was not taken over: {why}");
@@ -84,120 +87,122 @@ impl Plan {
     }
 }
 
-/// What this kured becomes.
-pub fn translate(kured: &Kured) -> Plan {
-    let settings = Settings::of(kured);
-    let mut plan = Plan::default();
-    for (flag, shown) in settings.shown() {
-        plan.note(shown, flag.fate, flag.instead);
+pub fn translate_kured(kured: &KuredInstallation) -> KuredTranslation {
+    let settings = KuredSettings::read_settings(kured);
+    let mut plan = KuredTranslation::default();
+    for (flag, shown) in settings.displayed_flags() {
+        plan.record_setting(shown, flag.outcome, flag.instead);
     }
-    plan.rows.extend(settings.strange.iter().cloned());
+    plan.rows.extend(settings.not_understood.iter().cloned());
     if settings.unsure {
-        plan.held("a variable", "its value was not read");
+        plan.pause_for("a variable", "its value was not read");
     }
-    nodes(&mut plan, kured);
-    budget(&mut plan, &settings);
-    time(&mut plan, &settings);
-    drain(&mut plan, &settings);
-    pods(&mut plan, &settings);
-    prometheus(&mut plan, &settings);
-    trigger(&mut plan, &settings, kured);
-    reboot(&mut plan, &settings);
-    rest(&mut plan, &settings);
+    translate_node_selector(&mut plan, kured);
+    translate_concurrency(&mut plan, &settings);
+    translate_window(&mut plan, &settings);
+    translate_drain(&mut plan, &settings);
+    translate_pod_gates(&mut plan, &settings);
+    translate_prometheus(&mut plan, &settings);
+    translate_sentinel(&mut plan, &settings, kured);
+    translate_reboot_method(&mut plan, &settings);
+    translate_other_flags(&mut plan, &settings);
     plan
 }
 
-fn nodes(plan: &mut Plan, kured: &Kured) {
+fn translate_node_selector(plan: &mut KuredTranslation, kured: &KuredInstallation) {
     if kured.node_selector.is_empty() {
         let text = "the policy has no nodeSelector: it applies to every node. Where another policy selects a node \
                     too, the higher priority wins, and of equal ones the first by name; give this policy a \
                     nodeSelector or a priority if you have others";
-        return plan.note("no nodeSelector", Fate::Same, text);
+        return plan.record_setting("no nodeSelector", SettingOutcome::Same, text);
     }
     plan.nodes.match_labels.clone_from(&kured.node_selector);
-    plan.note(
+    plan.record_setting(
         "the DaemonSet's nodeSelector",
-        Fate::Differs,
+        SettingOutcome::Differs,
         "nodeSelector of the policy; give it to the coordinator's DaemonSet too, or the other nodes reboot by the flags",
     );
 }
 
-fn budget(plan: &mut Plan, settings: &Settings) {
-    let told = settings.one("concurrency");
+fn translate_concurrency(plan: &mut KuredTranslation, settings: &KuredSettings) {
+    let told = settings.last_value("concurrency");
     plan.max_unavailable = 1;
     match told.map(str::parse::<i64>) {
-        None => plan.note(
+        None => plan.record_setting(
             "--concurrency=1 (default)",
-            Fate::Differs,
+            SettingOutcome::Differs,
             "maxUnavailable: 1; nodes that are not Ready or cordoned by others count too, and control-plane \
              nodes are a group of one of their own",
         ),
         Some(Ok(count @ 1..=10_000)) => {
             plan.max_unavailable = u32::try_from(count).expect("in the range");
         }
-        Some(_) => plan.note(
+        Some(_) => plan.record_setting(
             "--concurrency",
-            Fate::NotUnderstood,
+            SettingOutcome::NotUnderstood,
             "no number from 1 to 10000: maxUnavailable is 1",
         ),
     }
 }
 
-fn time(plan: &mut Plan, settings: &Settings) {
-    let told = Told {
-        days: settings.all("reboot-days"),
-        start: settings.one("start-time"),
-        end: settings.one("end-time"),
-        zone: settings.one("time-zone"),
+fn translate_window(plan: &mut KuredTranslation, settings: &KuredSettings) {
+    let told = KuredWindow {
+        days: settings.all_values("reboot-days"),
+        start: settings.last_value("start-time"),
+        end: settings.last_value("end-time"),
+        zone: settings.last_value("time-zone"),
     };
-    let made = match windows(&told) {
+    let made = match translate_windows(&told) {
         Ok(made) => made,
-        Err(why) => return plan.held("the window", &why),
+        Err(why) => return plan.pause_for("the window", &why),
     };
     for note in &made.notes {
-        plan.note("the window", Fate::Differs, *note);
+        plan.record_setting("the window", SettingOutcome::Differs, *note);
     }
     if made.list.len() > 1 {
-        plan.note(
+        plan.record_setting(
             "the window over midnight",
-            Fate::Same,
+            SettingOutcome::Same,
             "two windows: kured's days are those of the moment, not of the window's start, so a Friday has \
              its early and its late hours and Saturday's early hours are not among them",
         );
     }
     plan.windows = made.list;
     let room = Duration::from_secs(u64::from(made.longest) * 60);
-    let asked = settings.one("drain-timeout").map(duration::parse);
+    let asked = settings
+        .last_value("drain-timeout")
+        .map(duration::parse_duration);
     let timeout = match asked {
         Some(Ok(asked)) if !asked.is_zero() => asked,
-        Some(_) | None => DRAIN,
+        Some(_) | None => DEFAULT_DRAIN_TIMEOUT,
     };
-    // A drain that could outlast every window would never begin.
+    // With a drain timeout longer than every window no reboot would ever begin.
     let mut needs = timeout;
     if !plan.windows.is_empty() && timeout >= room {
         let half = room / 2;
         plan.drain_timeout = Some(half);
         needs = half;
-        plan.note(
+        plan.record_setting(
             "the window's length",
-            Fate::Differs,
+            SettingOutcome::Differs,
             format!(
                 "drain.timeout: {}, half of it: a reboot whose drain.timeout ({}) would pass the window's end \
                  never begins",
-                duration::format(half),
-                duration::format(timeout)
+                duration::format_duration(half),
+                duration::format_duration(timeout)
             ),
         );
     }
-    begins(plan, needs);
+    record_earliest_begin(plan, needs);
 }
 
-/// When a reboot begins at the earliest and at the latest: kured began one up to the window's last second.
-fn begins(plan: &mut Plan, needs: Duration) {
+/// Adds a note about the earliest and latest time at which a reboot begins: kured began one up to
+/// the window's last second.
+fn record_earliest_begin(plan: &mut KuredTranslation, needs: Duration) {
     let minutes = u32::try_from(needs.as_secs().div_ceil(60)).unwrap_or(u32::MAX);
     let spans = plan.windows.iter().filter_map(|window| {
         let (start, end) = (window.start.as_deref()?, window.end.as_deref()?);
-        Some(format!("{start} to {}", before(end, minutes)?))
+        Some(format!("{start} to {}", clock_before(end, minutes)?))
     });
     let spans: Vec<String> = spans.collect();
     if spans.is_empty() {
@@ -207,13 +212,13 @@ fn begins(plan: &mut Plan, needs: Duration) {
         "a reboot begins from {} only, so that its drain.timeout ({}) ends inside the window; later where the next \
          window follows without a gap",
         spans.join(" and from "),
-        duration::format(needs)
+        duration::format_duration(needs)
     );
-    plan.note("when a reboot begins", Fate::Differs, text);
+    plan.record_setting("when a reboot begins", SettingOutcome::Differs, text);
 }
 
-/// The time of day so many minutes before `end`.
-fn before(end: &str, minutes: u32) -> Option<String> {
+/// The time of day `minutes` before `end`.
+fn clock_before(end: &str, minutes: u32) -> Option<String> {
     const DAY: u32 = 24 * 60;
     let (hour, minute) = end.split_once(':')?;
     let end = hour.parse::<u32>().ok()? * 60 + minute.parse::<u32>().ok()?;
@@ -221,27 +226,34 @@ fn before(end: &str, minutes: u32) -> Option<String> {
     Some(format!("{:02}:{:02}", at / 60, at % 60))
 }
 
-fn drain(plan: &mut Plan, settings: &Settings) {
-    let forced = settings.is_on("force-reboot");
-    match settings.one("drain-timeout").map(duration::parse) {
+fn translate_drain(plan: &mut KuredTranslation, settings: &KuredSettings) {
+    let forced = settings.is_switch_on("force-reboot");
+    match settings
+        .last_value("drain-timeout")
+        .map(duration::parse_duration)
+    {
         Some(Ok(timeout)) if !timeout.is_zero() => {
             plan.drain_timeout = plan.drain_timeout.or(Some(timeout));
-            plan.on_timeout = forced.then_some(OnTimeout::Force);
+            plan.on_timeout = forced.then_some(DrainTimeoutAction::Force);
         }
-        Some(Err(error)) => plan.note("--drain-timeout", Fate::NotUnderstood, error.to_string()),
+        Some(Err(error)) => plan.record_setting(
+            "--drain-timeout",
+            SettingOutcome::NotUnderstood,
+            error.to_string(),
+        ),
         told => {
             if told.is_none() {
-                plan.note(
+                plan.record_setting(
                     "--drain-timeout=0 (default)",
-                    Fate::Differs,
+                    SettingOutcome::Differs,
                     "kured drains for ever and holds the lock; here 1h, then undone, the lock released and tried \
                      again later",
                 );
             }
             if forced {
-                plan.note(
+                plan.record_setting(
                     "--force-reboot",
-                    Fate::Differs,
+                    SettingOutcome::Differs,
                     "not taken over: without a --drain-timeout kured never reboots over pods because of time; write \
                      drain.onTimeout: force if you want that",
                 );
@@ -249,44 +261,47 @@ fn drain(plan: &mut Plan, settings: &Settings) {
         }
     }
     let Some(text) = settings
-        .one("drain-pod-selector")
+        .last_value("drain-pod-selector")
         .filter(|text| !text.is_empty())
     else {
         return;
     };
-    match selector::parse(text).map(|selector| selector::opposite(&selector)) {
+    match pod_selector::parse_selector(text).map(|selector| pod_selector::negate_selector(&selector)) {
         Ok(Some(exclude)) => plan.exclude = Some(exclude),
-        Ok(None) => plan.note(
+        Ok(None) => plan.record_setting(
             "--drain-pod-selector",
-            Fate::NoEqual,
+            SettingOutcome::NoEqual,
             "the opposite of several requirements is no label selector: every pod is drained; give those that stay \
              a label of their own for drain.exclude",
         ),
-        Err(why) => plan.note("--drain-pod-selector", Fate::NoEqual, format!("{why}: every pod is drained")),
+        Err(why) => plan.record_setting("--drain-pod-selector", SettingOutcome::NoEqual, format!("{why}: every pod is drained")),
     }
 }
 
-fn pods(plan: &mut Plan, settings: &Settings) {
-    for text in settings.all("blocking-pod-selector").unwrap_or_default() {
-        match selector::parse(text) {
-            Ok(selector) => plan.gates.push(Gate::Pods { selector }),
-            Err(why) => plan.held(&format!("--blocking-pod-selector={text}"), &why),
+fn translate_pod_gates(plan: &mut KuredTranslation, settings: &KuredSettings) {
+    for text in settings
+        .all_values("blocking-pod-selector")
+        .unwrap_or_default()
+    {
+        match pod_selector::parse_selector(text) {
+            Ok(selector) => plan.gates.push(PolicyGate::Pods { selector }),
+            Err(why) => plan.pause_for(&format!("--blocking-pod-selector={text}"), &why),
         }
     }
 }
 
-fn prometheus(plan: &mut Plan, settings: &Settings) {
+fn translate_prometheus(plan: &mut KuredTranslation, settings: &KuredSettings) {
     let filter = settings
-        .one("alert-filter-regexp")
+        .last_value("alert-filter-regexp")
         .filter(|text| !text.is_empty());
     let Some(told) = settings
-        .one("prometheus-url")
+        .last_value("prometheus-url")
         .filter(|text| !text.is_empty())
     else {
         if filter.is_some() {
-            plan.note(
+            plan.record_setting(
                 "--alert-filter-regexp",
-                Fate::Differs,
+                SettingOutcome::Differs,
                 "without --prometheus-url kured asks nobody, and so does this policy",
             );
         }
@@ -295,70 +310,75 @@ fn prometheus(plan: &mut Plan, settings: &Settings) {
     let url = without_password(told);
     let plain = url.starts_with("http://") || url.starts_with("https://");
     if !plain || url.contains(['?', '#']) || url.contains(char::is_whitespace) {
-        return plan.held("--prometheus-url", "it is no plain http or https address");
+        return plan.pause_for("--prometheus-url", "it is no plain http or https address");
     }
-    if filter.is_some_and(|text| text.len() > LONGEST_REGEX) {
-        return plan.held("--alert-filter-regexp", "it is longer than 512 bytes");
+    if filter.is_some_and(|text| text.len() > MAX_REGEX_BYTES) {
+        return plan.pause_for("--alert-filter-regexp", "it is longer than 512 bytes");
     }
     let filter = filter.map(str::to_owned);
-    let (ignore, only) = if settings.is_on("alert-filter-match-only") {
+    let (ignore, only) = if settings.is_switch_on("alert-filter-match-only") {
         (None, filter)
     } else {
         (filter, None)
     };
     if url != told {
-        plan.note(
+        plan.record_setting(
             "the password in --prometheus-url",
-            Fate::NoEqual,
+            SettingOutcome::NoEqual,
             "policies hold none: give the coordinator --prometheus-token-file and --prometheus-token-origin, else \
              the gate stays shut",
         );
     }
-    plan.gates.push(Gate::Prometheus(PrometheusGate {
+    plan.gates.push(PolicyGate::Prometheus(PrometheusGate {
         url,
-        ask: PrometheusQuery::Alerts(Alerts {
+        ask: PrometheusQuery::Alerts(BlockingAlerts {
             ignore,
             only,
-            firing_only: settings.is_on("alert-firing-only"),
+            firing_only: settings.is_switch_on("alert-firing-only"),
         }),
     }));
 }
 
-fn trigger(plan: &mut Plan, settings: &Settings, kured: &Kured) {
+fn translate_sentinel(
+    plan: &mut KuredTranslation,
+    settings: &KuredSettings,
+    kured: &KuredInstallation,
+) {
     let command = settings
-        .one("reboot-sentinel-command")
+        .last_value("reboot-sentinel-command")
         .filter(|text| !text.is_empty());
     if let Some(command) = command {
         plan.flags.push(format!("--sentinel-command={command}"));
-        let period = settings.one("period").unwrap_or("1h");
+        let period = settings.last_value("period").unwrap_or("1h");
         plan.flags.push(format!("--sentinel-interval={period}"));
         return;
     }
     let told = settings
-        .one("reboot-sentinel")
+        .last_value("reboot-sentinel")
         .unwrap_or("/var/run/reboot-required");
-    let path = on_the_host(told, &kured.mounts);
-    // The usual link is absolute, and is not followed out of the folder where the host is mounted.
+    let path = path_on_host(told, &kured.mounts);
+    // The usual link is absolute, and a link is not followed out of the folder where the host is
+    // mounted.
     let path = match path.strip_prefix("/var/run/") {
         Some(rest) => format!("/run/{rest}"),
         None => path,
     };
     if path != told {
         let becomes = format!("--sentinel={path}: its path on the host (/var/run is /run)");
-        plan.note(format!("the path {told}"), Fate::Same, becomes);
+        plan.record_setting(format!("the path {told}"), SettingOutcome::Same, becomes);
     }
     if !path.starts_with("/run/") {
-        plan.note(
+        plan.record_setting(
             format!("the folder of {path}"),
-            Fate::Differs,
+            SettingOutcome::Differs,
             "the coordinator's DaemonSet mounts the host's /run only: mount that folder below /host too",
         );
     }
     plan.flags.push(format!("--sentinel={path}"));
 }
 
-/// Where the host has what the container has there.
-fn on_the_host(path: &str, mounts: &[(String, String)]) -> String {
+/// The path on the host of a path in the container.
+fn path_on_host(path: &str, mounts: &[(String, String)]) -> String {
     let below = |(inside, outside): &(String, String)| {
         let rest = path.strip_prefix(inside.trim_end_matches('/'))?;
         let outside = outside.trim_end_matches('/');
@@ -369,24 +389,26 @@ fn on_the_host(path: &str, mounts: &[(String, String)]) -> String {
     best.map_or_else(|| path.to_owned(), |(_, path)| path)
 }
 
-fn reboot(plan: &mut Plan, settings: &Settings) {
-    match settings.one("reboot-method") {
+fn translate_reboot_method(plan: &mut KuredTranslation, settings: &KuredSettings) {
+    match settings.last_value("reboot-method") {
         Some("signal") => {
             plan.flags.push("--reboot-method=signal".to_owned());
             if settings
-                .one("reboot-signal")
+                .last_value("reboot-signal")
                 .is_some_and(|signal| signal != "39")
             {
-                plan.note(
+                plan.record_setting(
                     "--reboot-signal",
-                    Fate::NoEqual,
+                    SettingOutcome::NoEqual,
                     "another signal is another thing than a reboot to systemd: use --reboot-method=command with a \
                      command that does what it did",
                 );
             }
         }
         Some("command") | None => {
-            let command = settings.one("reboot-command").unwrap_or(USUAL_COMMANDS[0]);
+            let command = settings
+                .last_value("reboot-command")
+                .unwrap_or(USUAL_COMMANDS[0]);
             if !USUAL_COMMANDS.contains(&command) {
                 plan.flags.push("--reboot-method=command".to_owned());
                 plan.flags.push(format!("--reboot-command={command}"));
@@ -394,24 +416,29 @@ fn reboot(plan: &mut Plan, settings: &Settings) {
         }
         Some(other) => {
             let why = format!("kured knows no method {other:?} either: command or signal");
-            plan.note("--reboot-method", Fate::NotUnderstood, why);
+            plan.record_setting("--reboot-method", SettingOutcome::NotUnderstood, why);
         }
     }
 }
 
-fn rest(plan: &mut Plan, settings: &Settings) {
-    if settings.one("log-format") == Some("json") {
+fn translate_other_flags(plan: &mut KuredTranslation, settings: &KuredSettings) {
+    if settings.last_value("log-format") == Some("json") {
         plan.flags.push("--log-format=json".to_owned());
     }
-    let (host, port) = (settings.one("metrics-host"), settings.one("metrics-port"));
+    let (host, port) = (
+        settings.last_value("metrics-host"),
+        settings.last_value("metrics-port"),
+    );
     if host.is_some() || port.is_some() {
         let (host, port) = (host.unwrap_or_default(), port.unwrap_or("8080"));
         plan.flags.push(format!("--listen={host}:{port}"));
     }
-    if settings.one("reboot-sentinel-command").is_none() && settings.one("period").is_none() {
-        plan.note(
+    if settings.last_value("reboot-sentinel-command").is_none()
+        && settings.last_value("period").is_none()
+    {
+        plan.record_setting(
             "--period=1h (default)",
-            Fate::Differs,
+            SettingOutcome::Differs,
             "a file is noticed at once, and a node waits for its turn from then on: a rollout is faster",
         );
     }

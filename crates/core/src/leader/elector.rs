@@ -1,56 +1,56 @@
-//! One process' part in the election.
+//! The election as one process sees it.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, Unit};
 
-use super::types::{LeaderLease, Sight, Step, Term, Write};
-use super::{ACT_WITHIN, LEASE, RENEW_EVERY, RETRY_AFTER, SPREAD};
+use super::types::{ElectionStep, LeaderLease, LeaderLeaseWrite, LeaderTerm, ObservedLeaderLease};
+use super::{BID_SPREAD, CALL_RETRY_DELAY, LEASE_DURATION, RENEW_DEADLINE, RENEW_INTERVAL};
 use crate::Now;
 
-/// How many of our own writes are remembered, in case one is seen that was never answered.
-const REMEMBERED: usize = 16;
+/// How many of this process' own writes are remembered, to recognize one whose answer was lost.
+const REMEMBERED_WRITES: usize = 16;
 
-/// What one process saw, wrote and remembers. Nothing of it outlives the process.
+/// What one process observed and wrote. Nothing of it outlives the process.
 #[derive(Debug, Clone)]
-pub struct Elector {
-    me: String,
-    sight: Sight,
-    /// When the record that is seen was first seen.
+pub struct LeaderElector {
+    identity: String,
+    observed: ObservedLeaderLease,
+    /// When this process first observed the current record.
     since: Duration,
-    /// Our own writes that may stand there, the newest last.
-    sent: Vec<Sent>,
-    /// The one that stands there.
-    confirmed: Option<Sent>,
+    /// This process' own writes that may be on the Lease, newest last.
+    sent: Vec<SentRenewal>,
+    /// The own write that is on the Lease.
+    confirmed: Option<SentRenewal>,
     terms: u64,
-    /// After a call that failed.
+    /// No call before this monotonic moment, because the last one failed.
     not_before: Duration,
-    /// 0..1, this process' place among those that bid at the same time.
+    /// 0..1: this process' place among those that bid at the same time.
     jitter: f64,
     stopping: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sent {
+struct SentRenewal {
     renewed: Timestamp,
     at: Now,
 }
 
-impl Sent {
-    fn until(self) -> Now {
+impl SentRenewal {
+    fn term_end(self) -> Now {
         Now {
-            mono: self.at.mono.saturating_add(ACT_WITHIN),
-            wall: self.at.plus(ACT_WITHIN),
+            mono: self.at.mono.saturating_add(RENEW_DEADLINE),
+            wall: self.at.wall_after(RENEW_DEADLINE),
         }
     }
 }
 
-impl Elector {
-    /// For a process whose identity no other process ever had. `jitter` is in 0..1.
+impl LeaderElector {
+    /// `me` is an identity that no other process ever had. `jitter` is in 0..1.
     pub fn new(me: impl Into<String>, jitter: f64) -> Self {
         Self {
-            me: me.into(),
-            sight: Sight::NotYet,
+            identity: me.into(),
+            observed: ObservedLeaderLease::NotYet,
             since: Duration::ZERO,
             sent: Vec::new(),
             confirmed: None,
@@ -61,73 +61,72 @@ impl Elector {
         }
     }
 
-    /// Who it is.
-    pub fn me(&self) -> &str {
-        &self.me
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
-    /// Who leads, as far as it was seen.
-    pub fn leader(&self) -> Option<&str> {
-        match &self.sight {
-            Sight::There(lease) => lease.holder.as_deref(),
-            Sight::Missing | Sight::NotYet => None,
+    /// The holder of the Lease as last observed.
+    pub fn observed_leader(&self) -> Option<&str> {
+        match &self.observed {
+            ObservedLeaderLease::There(lease) => lease.holder.as_deref(),
+            ObservedLeaderLease::Missing | ObservedLeaderLease::NotYet => None,
         }
     }
 
-    /// The term under way, if this process leads at `now`.
-    pub fn term(&self, now: Now) -> Option<Term> {
+    /// The current term, if this process leads at `now`.
+    pub fn current_term(&self, now: Now) -> Option<LeaderTerm> {
         if self.stopping {
             return None;
         }
-        let term = Term {
+        let term = LeaderTerm {
             number: self.terms,
-            until: self.confirmed?.until(),
+            until: self.confirmed?.term_end(),
         };
-        term.lasts(now).then_some(term)
+        term.is_valid_at(now).then_some(term)
     }
 
-    /// Takes in what a watch, a read or the answer to a write shows.
-    pub fn saw(&mut self, sight: Sight, now: Now) {
-        if is_older(&sight, &self.sight) {
+    /// Takes in the Lease from a watch, a read or the answer to a write.
+    pub fn observe_lease(&mut self, sight: ObservedLeaderLease, now: Now) {
+        if is_older_lease(&sight, &self.observed) {
             return;
         }
-        if !same_record(&sight, &self.sight) {
+        if !is_same_record(&sight, &self.observed) {
             self.since = now.mono;
         }
-        let standing = self.ours(&sight);
-        if standing.is_some() && self.term(now).is_none() {
+        let standing = self.confirmed_renewal(&sight);
+        if standing.is_some() && self.current_term(now).is_none() {
             self.terms += 1;
         }
         self.confirmed = standing;
-        self.sight = sight;
+        self.observed = sight;
     }
 
-    /// A call failed, or had no answer: whether it was done will be seen.
-    pub fn failed(&mut self, now: Now) {
-        self.not_before = now.mono.saturating_add(RETRY_AFTER);
+    /// A call failed or was not answered: a later observation will show whether it was carried out.
+    pub fn record_call_failure(&mut self, now: Now) {
+        self.not_before = now.mono.saturating_add(CALL_RETRY_DELAY);
     }
 
-    /// The process ends: it acts no more, and gives the Lease back if it has it.
+    /// The process ends: it stops acting, and releases the Lease if it holds it.
     pub fn stop(&mut self) {
         self.stopping = true;
     }
 
-    /// What to do now, while no call is under way. A write counts as sent at `now`.
-    pub fn step(&mut self, now: Now) -> Step {
+    /// What to do now. Call this only while no call is under way. A write counts as sent at `now`.
+    pub fn next_step(&mut self, now: Now) -> ElectionStep {
         if now.mono < self.not_before {
-            return Step::Wait {
+            return ElectionStep::Wait {
                 until: self.not_before,
             };
         }
-        match &self.sight {
-            Sight::NotYet => Step::Read,
-            Sight::Missing if self.stopping => Step::Wait {
+        match &self.observed {
+            ObservedLeaderLease::NotYet => ElectionStep::Read,
+            ObservedLeaderLease::Missing if self.stopping => ElectionStep::Wait {
                 until: Duration::MAX,
             },
-            Sight::Missing => Step::Write(Write::Create),
-            Sight::There(lease) => {
+            ObservedLeaderLease::Missing => ElectionStep::Write(LeaderLeaseWrite::Create),
+            ObservedLeaderLease::There(lease) => {
                 let lease = lease.clone();
-                self.step_at(lease, now)
+                self.step_for_lease(lease, now)
             }
         }
     }
@@ -137,57 +136,57 @@ impl Elector {
         self.stopping && self.confirmed.is_none()
     }
 
-    fn step_at(&mut self, lease: LeaderLease, now: Now) -> Step {
+    fn step_for_lease(&mut self, lease: LeaderLease, now: Now) -> ElectionStep {
         if self.stopping {
             return match self.confirmed {
-                Some(_) => Step::Write(Write::Release { lease }),
-                None => Step::Wait {
+                Some(_) => ElectionStep::Write(LeaderLeaseWrite::Release { lease }),
+                None => ElectionStep::Wait {
                     until: Duration::MAX,
                 },
             };
         }
-        let due = self.due(&lease);
+        let due = self.next_write_at(&lease);
         if now.mono < due {
-            return Step::Wait { until: due };
+            return ElectionStep::Wait { until: due };
         }
-        let renewed = self.sending(&lease, now);
-        Step::Write(if self.confirmed.is_some() {
-            Write::Renew { lease, renewed }
+        let renewed = self.record_renewal(&lease, now);
+        ElectionStep::Write(if self.confirmed.is_some() {
+            LeaderLeaseWrite::Renew { lease, renewed }
         } else {
-            Write::Take { lease, renewed }
+            LeaderLeaseWrite::Take { lease, renewed }
         })
     }
 
-    /// When the next write is due.
-    fn due(&self, lease: &LeaderLease) -> Duration {
+    fn next_write_at(&self, lease: &LeaderLease) -> Duration {
         match self.confirmed {
-            Some(sent) => sent.at.mono.saturating_add(RENEW_EVERY),
+            Some(sent) => sent.at.mono.saturating_add(RENEW_INTERVAL),
             None if lease.released => Duration::ZERO,
-            None => self.since + LEASE + SPREAD.mul_f64(self.jitter),
+            None => self.since + LEASE_DURATION + BID_SPREAD.mul_f64(self.jitter),
         }
     }
 
-    /// Remembers what is about to be sent.
-    fn sending(&mut self, lease: &LeaderLease, now: Now) -> Timestamp {
+    /// Remembers the renewal that is about to be sent.
+    fn record_renewal(&mut self, lease: &LeaderLease, now: Now) -> Timestamp {
         let before = self.sent.last().map(|sent| sent.renewed);
         let before = before.max(lease.renewed);
-        // As the API server keeps it: to the microsecond.
+        // The API server stores microseconds.
         let wall = now.wall.round(Unit::Microsecond).unwrap_or(now.wall);
         let tick = SignedDuration::from_micros(1);
         let next = before.and_then(|before| before.checked_add(tick).ok());
         let renewed = next.map_or(wall, |next| next.max(wall));
-        self.sent.push(Sent { renewed, at: now });
-        let surplus = self.sent.len().saturating_sub(REMEMBERED);
+        self.sent.push(SentRenewal { renewed, at: now });
+        let surplus = self.sent.len().saturating_sub(REMEMBERED_WRITES);
         self.sent.drain(..surplus);
         renewed
     }
 
-    /// Which write of ours this is the result of. The name alone proves nothing.
-    fn ours(&self, sight: &Sight) -> Option<Sent> {
-        let Sight::There(lease) = sight else {
+    /// The own write that this observation is the result of. The holder's name alone proves
+    /// nothing.
+    fn confirmed_renewal(&self, sight: &ObservedLeaderLease) -> Option<SentRenewal> {
+        let ObservedLeaderLease::There(lease) = sight else {
             return None;
         };
-        if lease.holder.as_ref() != Some(&self.me) {
+        if lease.holder.as_ref() != Some(&self.identity) {
             return None;
         }
         let mut sent = self.sent.iter();
@@ -196,10 +195,10 @@ impl Elector {
     }
 }
 
-/// A watch may tell what stood before the write whose answer is known already. Versions of one
-/// object are ordered (Kubernetes promises it since 1.35, and always kept it).
-fn is_older(new: &Sight, known: &Sight) -> bool {
-    let (Sight::There(new), Sight::There(known)) = (new, known) else {
+/// A watch may show an older version than the answer to a write that is known already. Versions of
+/// one object are ordered (Kubernetes has always kept that, and promises it since 1.35).
+fn is_older_lease(new: &ObservedLeaderLease, known: &ObservedLeaderLease) -> bool {
+    let (ObservedLeaderLease::There(new), ObservedLeaderLease::There(known)) = (new, known) else {
         return false;
     };
     let number = |lease: &LeaderLease| lease.resource_version.parse::<u128>().ok();
@@ -207,18 +206,23 @@ fn is_older(new: &Sight, known: &Sight) -> bool {
         && matches!((number(new), number(known)), (Some(new), Some(known)) if new < known)
 }
 
-/// Whether they say the same of who leads. Labels and the like are not ours to mind: whoever
-/// touches them must not keep a dead leader's Lease alive.
-fn same_record(a: &Sight, b: &Sight) -> bool {
+/// Whether both name the same leadership. Labels and the like do not count: a writer of labels must
+/// not keep a dead leader's Lease alive.
+fn is_same_record(a: &ObservedLeaderLease, b: &ObservedLeaderLease) -> bool {
     match (a, b) {
-        (Sight::There(a), Sight::There(b)) => {
+        (ObservedLeaderLease::There(a), ObservedLeaderLease::There(b)) => {
             (&a.uid, &a.holder, a.renewed, a.transitions, a.released)
                 == (&b.uid, &b.holder, b.renewed, b.transitions, b.released)
         }
-        (Sight::Missing, Sight::Missing) | (Sight::NotYet, Sight::NotYet) => true,
+        (ObservedLeaderLease::Missing, ObservedLeaderLease::Missing)
+        | (ObservedLeaderLease::NotYet, ObservedLeaderLease::NotYet) => true,
         (
-            Sight::There(_) | Sight::Missing | Sight::NotYet,
-            Sight::There(_) | Sight::Missing | Sight::NotYet,
+            ObservedLeaderLease::There(_)
+            | ObservedLeaderLease::Missing
+            | ObservedLeaderLease::NotYet,
+            ObservedLeaderLease::There(_)
+            | ObservedLeaderLease::Missing
+            | ObservedLeaderLease::NotYet,
         ) => false,
     }
 }

@@ -1,80 +1,90 @@
-//! When to ask for which slot.
+//! Decides when to bid for which slot.
 
 use std::time::Duration;
 
-use super::{Bid, HolderId, LeaseSeen};
+use super::{BidDecision, HolderId, ObservedLease};
 use crate::Now;
 
-/// How far apart those who were called bid: long enough for the first one's win to reach the
-/// others' watches, so that a handover costs one bid and not one for each name. Specification §2.2.
-pub const HINT_STEP: Duration = Duration::from_millis(50);
-/// How long one who was not called leaves to those who were.
-const UNCALLED: Duration = Duration::from_secs(1);
-/// The first pause after a win that found the group over budget. Specification §2.2.
-pub const GIVE_BACK_SHORTEST: Duration = Duration::from_secs(5);
-/// The longest. Specification §2.2.
-pub const GIVE_BACK_LONGEST: Duration = Duration::from_mins(1);
+/// The delay between the bids of two waiters in `dogwatch.dev/next`: long enough for the first
+/// winner's write to reach the others' watches, so that a handover costs one bid and not one per
+/// name. Specification §2.2.
+pub const CALLED_BID_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a waiter that was not named lets the named ones go first.
+const UNCALLED_BID_DELAY: Duration = Duration::from_secs(1);
+/// The first pause after a winner found the group over budget. Specification §2.2.
+pub const MIN_YIELD_PAUSE: Duration = Duration::from_secs(5);
+/// The longest pause after a winner found the group over budget. Specification §2.2.
+pub const MAX_YIELD_PAUSE: Duration = Duration::from_mins(1);
 
-/// When `me` should ask for which of the group's slots below `slots` (more than our own maximum
-/// would be over budget by their number alone).
+/// Decides when `me` bids for which of the group's slots below `slots` (holding more slots than our
+/// own maximum would be over budget by their number alone).
 ///
-/// Free since first seen: at once. Seen becoming free: by the leaver's hint, the first one called
-/// at once and each further one [`HINT_STEP`] later; one not called after a second and up to one
-/// more (`jitter`, 0 to 1, from the shell). Given back over budget: after [`give_back_pause`], for
-/// everybody, because the next winner would find the same. Of several the earliest, of those the
-/// lowest slot.
-pub fn when_to_bid(leases: &[LeaseSeen], me: &HolderId, slots: u32, jitter: f64, now: Now) -> Bid {
+/// A Lease that was free when first observed: at once. A Lease that became free: in the order that
+/// the last holder named, the first at once and each further one [`CALLED_BID_INTERVAL`] later; a
+/// waiter that is not named after a second and up to one more (`jitter`, 0 to 1, from the shell). A
+/// Lease that was given back over budget: after [`yield_pause`], for everybody, because the next
+/// winner would find the same. Of several Leases the earliest, of those the lowest slot.
+pub fn decide_bid(
+    leases: &[ObservedLease],
+    me: &HolderId,
+    slots: u32,
+    jitter: f64,
+    now: Now,
+) -> BidDecision {
     let earliest = leases
         .iter()
         .filter(|lease| lease.holder.is_none() && lease.slot < slots)
-        .map(|lease| (turn(lease, me, jitter).max(now.mono), lease))
+        .map(|lease| (bid_time(lease, me, jitter).max(now.mono), lease))
         .min_by_key(|(at, lease)| (*at, lease.slot));
     match earliest {
-        None => Bid::AllHeld,
-        Some((at, lease)) if at <= now.mono => Bid::Now {
+        None => BidDecision::AllHeld,
+        Some((at, lease)) if at <= now.mono => BidDecision::Now {
             lease: lease.clone(),
         },
-        Some((at, lease)) => Bid::Later {
+        Some((at, lease)) => BidDecision::Later {
             at,
             lease: lease.clone(),
         },
     }
 }
 
-/// The slot that `me` holds, whatever its number: the group may have shrunk since. The lowest, if
-/// a lost answer left it with two.
-pub fn held_by<'a>(leases: &'a [LeaseSeen], me: &HolderId) -> Option<&'a LeaseSeen> {
+/// The slot that `me` holds, even one above the group's present number of slots. The lowest, if a
+/// lost answer left `me` with two.
+pub fn find_held_lease<'a>(
+    leases: &'a [ObservedLease],
+    me: &HolderId,
+) -> Option<&'a ObservedLease> {
     leases
         .iter()
         .filter(|lease| lease.holder.as_ref() == Some(me))
         .min_by_key(|lease| lease.slot)
 }
 
-/// How long nobody bids after the `times`-th winner in a row gave the Lease back over budget:
-/// 5s to 10s after the first, doubling, never beyond a minute. `jitter` (0 to 1) spreads the
-/// waiters over the upper half, so that one of them finds out for all.
-pub fn give_back_pause(times: u32, jitter: f64) -> Duration {
+/// How long nobody bids after the `times`-th winner in a row gave the Lease back over budget: 5 s
+/// to 10 s after the first, doubling, at most a minute. `jitter` (0 to 1) spreads the waiters over
+/// the upper half, so that one of them finds out for all.
+pub fn yield_pause(times: u32, jitter: f64) -> Duration {
     let doublings = times.saturating_sub(1).min(8);
-    let base = (GIVE_BACK_SHORTEST * (1 << doublings)).min(GIVE_BACK_LONGEST / 2);
-    base + base.mul_f64(within_one(jitter))
+    let base = (MIN_YIELD_PAUSE * (1 << doublings)).min(MAX_YIELD_PAUSE / 2);
+    base + base.mul_f64(clamp_jitter(jitter))
 }
 
-/// The monotonic moment at which it is our turn for this free Lease.
-fn turn(lease: &LeaseSeen, me: &HolderId, jitter: f64) -> Duration {
+/// The monotonic moment at which `me` may bid for this free Lease.
+fn bid_time(lease: &ObservedLease, me: &HolderId, jitter: f64) -> Duration {
     let Some(freed_at) = lease.freed_at else {
         return Duration::ZERO;
     };
-    if lease.given_back > 0 {
-        return freed_at + give_back_pause(lease.given_back, jitter);
+    if lease.yield_count > 0 {
+        return freed_at + yield_pause(lease.yield_count, jitter);
     }
-    match lease.hint.iter().position(|called| called == me) {
-        Some(place) => freed_at + HINT_STEP * u32::try_from(place).unwrap_or(u32::MAX),
-        None => freed_at + UNCALLED + UNCALLED.mul_f64(within_one(jitter)),
+    match lease.next_waiters.iter().position(|called| called == me) {
+        Some(place) => freed_at + CALLED_BID_INTERVAL * u32::try_from(place).unwrap_or(u32::MAX),
+        None => freed_at + UNCALLED_BID_DELAY + UNCALLED_BID_DELAY.mul_f64(clamp_jitter(jitter)),
     }
 }
 
-fn within_one(jitter: f64) -> f64 {
-    // NaN too becomes a number here: `mul_f64` would panic on it.
+fn clamp_jitter(jitter: f64) -> f64 {
+    // NaN becomes a number as well: `mul_f64` would panic on it.
     if jitter.is_nan() {
         0.5
     } else {
@@ -94,25 +104,27 @@ mod tests {
         }
     }
 
-    fn freed(slot: u32, millis: u64, hint: &[&str]) -> LeaseSeen {
-        LeaseSeen {
+    fn freed(slot: u32, millis: u64, hint: &[&str]) -> ObservedLease {
+        ObservedLease {
             freed_at: Some(Duration::from_millis(millis)),
-            hint: hint.iter().map(|name| node(name)).collect(),
+            next_waiters: hint.iter().map(|name| node(name)).collect(),
             ..free(slot)
         }
     }
 
-    fn millis_of(bid: Bid) -> (u32, Option<u64>) {
+    fn millis_of(bid: BidDecision) -> (u32, Option<u64>) {
         match bid {
-            Bid::Now { lease } => (lease.slot, None),
-            Bid::Later { at, lease } => (lease.slot, Some(u64::try_from(at.as_millis()).unwrap())),
-            Bid::AllHeld => panic!("a slot is free"),
+            BidDecision::Now { lease } => (lease.slot, None),
+            BidDecision::Later { at, lease } => {
+                (lease.slot, Some(u64::try_from(at.as_millis()).unwrap()))
+            }
+            BidDecision::AllHeld => panic!("a slot is free"),
         }
     }
 
     #[test]
     fn a_newcomer_that_finds_the_lease_free_bids_at_once() {
-        let bid = when_to_bid(&[free(0)], &node("n1"), 1, 0.9, at(7));
+        let bid = decide_bid(&[free(0)], &node("n1"), 1, 0.9, at(7));
         assert_eq!(millis_of(bid), (0, None));
     }
 
@@ -127,7 +139,7 @@ mod tests {
             ("n4", 0.5, Some(11_500)),
             ("n4", 1.0, Some(12_000)),
         ] {
-            let bid = when_to_bid(&lease, &node(me), 1, jitter, at(10_000));
+            let bid = decide_bid(&lease, &node(me), 1, jitter, at(10_000));
             assert_eq!(millis_of(bid), (0, expected), "{me} {jitter}");
         }
     }
@@ -135,14 +147,14 @@ mod tests {
     #[test]
     fn a_turn_that_has_come_is_now() {
         let lease = [freed(0, 10_000, &["n1", "n2"])];
-        let bid = when_to_bid(&lease, &node("n2"), 1, 0.0, at(10_050));
+        let bid = decide_bid(&lease, &node("n2"), 1, 0.0, at(10_050));
         assert_eq!(millis_of(bid), (0, None));
     }
 
     #[test]
     fn everybody_stops_when_somebody_else_holds() {
-        let bid = when_to_bid(&[held(0, "n2", &[])], &node("n1"), 1, 0.0, at(0));
-        assert_eq!(bid, Bid::AllHeld);
+        let bid = decide_bid(&[held(0, "n2", &[])], &node("n1"), 1, 0.0, at(0));
+        assert_eq!(bid, BidDecision::AllHeld);
     }
 
     #[test]
@@ -153,16 +165,16 @@ mod tests {
             freed(1, 0, &["n1"]),
         ];
         assert_eq!(
-            millis_of(when_to_bid(&leases, &node("n1"), 3, 0.0, at(0))),
+            millis_of(decide_bid(&leases, &node("n1"), 3, 0.0, at(0))),
             (1, None)
         );
         assert_eq!(
-            millis_of(when_to_bid(&leases, &node("n2"), 3, 0.0, at(0))),
+            millis_of(decide_bid(&leases, &node("n2"), 3, 0.0, at(0))),
             (0, None)
         );
         let later = [freed(1, 0, &["n0", "n9", "n1"]), freed(0, 0, &["n0", "n1"])];
         assert_eq!(
-            millis_of(when_to_bid(&later, &node("n1"), 2, 0.0, at(0))),
+            millis_of(decide_bid(&later, &node("n1"), 2, 0.0, at(0))),
             (0, Some(50))
         );
     }
@@ -171,26 +183,26 @@ mod tests {
     fn a_slot_beyond_our_own_maximum_is_not_asked_for() {
         let leases = [held(0, "n2", &[]), free(1)];
         assert_eq!(
-            when_to_bid(&leases, &node("n1"), 1, 0.0, at(0)),
-            Bid::AllHeld
+            decide_bid(&leases, &node("n1"), 1, 0.0, at(0)),
+            BidDecision::AllHeld
         );
     }
 
     #[test]
     fn a_lease_given_back_over_budget_is_left_alone_by_everybody_for_a_while() {
-        let lease = [LeaseSeen {
-            given_back: 1,
+        let lease = [ObservedLease {
+            yield_count: 1,
             ..freed(0, 10_000, &["n1"])
         }];
         for (me, jitter, expected) in [("n1", 0.0, 15_000), ("n2", 0.5, 17_500)] {
-            let bid = when_to_bid(&lease, &node(me), 1, jitter, at(10_000));
+            let bid = decide_bid(&lease, &node(me), 1, jitter, at(10_000));
             assert_eq!(millis_of(bid), (0, Some(expected)), "{me}");
         }
     }
 
     #[test]
     fn the_pause_doubles_from_five_seconds_and_never_passes_a_minute() {
-        let seconds = |times, jitter| give_back_pause(times, jitter).as_secs();
+        let seconds = |times, jitter| yield_pause(times, jitter).as_secs();
         assert_eq!(
             [1, 2, 3, 4, 5, u32::MAX].map(|times| seconds(times, 0.0)),
             [5, 10, 20, 30, 30, 30]
@@ -199,16 +211,16 @@ mod tests {
             [1, 2, 3, 4, 5, u32::MAX].map(|times| seconds(times, 1.0)),
             [10, 20, 40, 60, 60, 60]
         );
-        assert_eq!(give_back_pause(1, f64::NAN), Duration::from_millis(7_500));
+        assert_eq!(yield_pause(1, f64::NAN), Duration::from_millis(7_500));
     }
 
     #[test]
     fn our_own_slot_is_found_even_above_the_number_of_slots() {
         let leases = [held(0, "n2", &[]), held(5, "n1", &[])];
         assert_eq!(
-            held_by(&leases, &node("n1")).map(|lease| lease.slot),
+            find_held_lease(&leases, &node("n1")).map(|lease| lease.slot),
             Some(5)
         );
-        assert_eq!(held_by(&leases, &node("n3")), None);
+        assert_eq!(find_held_lease(&leases, &node("n3")), None);
     }
 }

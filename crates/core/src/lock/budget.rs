@@ -1,64 +1,60 @@
-//! Who is out, and whether one more may go. Serves S1.
+//! Counts unavailable members, and decides whether one more may go. Serves S1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Budget, Count, HolderId, LeaseSeen, Unavailable};
+use super::{GroupBudget, HolderId, ObservedLease, UnavailableCount, UnavailableMember};
 use crate::name::{GroupName, NodeName};
 use crate::policy::{self, Policy};
 
-/// How soon to count again while a higher slot is expected to give back.
+/// The pause before a new count while a higher slot is expected to give back.
 pub const RECOUNT_PAUSE: Duration = Duration::from_millis(500);
-/// How long a lower slot waits for a higher one to give back before it gives back itself. Its
-/// holder may have cordoned and uncordoned already (it waits at its return gates), and then never
-/// gives back in time.
+/// How long a lower slot waits for a higher one to give back before it gives back itself. The
+/// higher slot's holder may have cordoned and uncordoned already (it waits at its return gates),
+/// and then never gives back in time.
 pub const WAIT_FOR_HIGHER_SLOT: Duration = Duration::from_secs(5);
 
-/// One member of the group, as a fresh read shows it.
+/// One member of the group, from a fresh read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "a Node's own yes-or-no facts"
 )]
-pub struct NodeRow {
-    /// Its name.
+pub struct GroupMember {
     pub name: NodeName,
     /// Condition `Ready` is `True`.
     pub ready: bool,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
-    /// Label `dogwatch.dev/ignore=true`: it counts for nothing.
+    /// Label `dogwatch.dev/ignore=true`: the member counts for nothing.
     pub ignored: bool,
-    /// It is of the control plane, whatever its group.
+    /// Whether it is a control-plane node, whatever its group.
     pub control_plane: bool,
 }
 
-/// One held Lease of Dogwatch's, of whatever group or kind, as a fresh read shows it.
+/// One held Lease of Dogwatch, of any group and kind, from a fresh read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldSeen {
-    /// Its name.
+pub struct HeldLockLease {
     pub lease: String,
-    /// Its version.
     pub resource_version: String,
-    /// The slot's number, if it is one of the counted group's slots.
+    /// The slot's number, if the Lease is one of the counted group's slots.
     pub slot: Option<u32>,
-    /// Who holds it.
     pub holder: HolderId,
-    /// The Node it is held for, from the record, the holder's name or the Lease's.
+    /// The Node that the Lease is held for: from the record, the holder's name or the Lease's name.
     pub node: Option<NodeName>,
     /// The holder's maximum; `None` if the record cannot be read.
     pub max: Option<u32>,
-    /// What a remediation's Lease says of its node; `None`: it is no remediation's.
-    pub remediation: Option<RemediationHeld>,
+    /// What the Lease of a remediation says about its node; `None`: not a remediation's Lease.
+    pub remediation: Option<RemediationHold>,
 }
 
-/// What counts of a node whose machine is being remediated, also while its Node is deleted.
+/// A node whose machine is being remediated; it counts even while its Node is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemediationHeld {
-    /// The group that the node belonged to when its Lease was taken. `None`: that cannot be read, or the
-    /// record is of an older version. It counts in every group then.
+pub struct RemediationHold {
+    /// The group of the node when its Lease was taken. `None`: unreadable, or a record of an older
+    /// version; then it counts in every group.
     pub group: Option<GroupName>,
     /// It is a control-plane node, or may be one: no other control-plane node goes beside it.
     pub control_plane: bool,
@@ -66,35 +62,36 @@ pub struct RemediationHeld {
     pub since: Option<Timestamp>,
 }
 
-impl HeldSeen {
-    /// Whom it keeps out, as the identity of its Node where it has one.
-    pub fn subject(&self) -> HolderId {
+impl HeldLockLease {
+    /// The identity of the Lease's Node; without a Node, the holder.
+    pub fn effective_holder(&self) -> HolderId {
         self.node
             .as_ref()
-            .map_or_else(|| self.holder.clone(), HolderId::node)
+            .map_or_else(|| self.holder.clone(), HolderId::for_node)
     }
 
     /// Whether it is the Lease of a control-plane node's remediation.
-    pub fn fences_control_plane(&self) -> bool {
+    pub fn is_control_plane_remediation(&self) -> bool {
         let remediation = self.remediation.as_ref();
         remediation.is_some_and(|remediation| remediation.control_plane)
     }
 
-    /// Whether its node is out of this group even if it is no member, or no Node at all: whoever holds
-    /// one of the group's slots, and a remediation.
-    fn counts_in(&self, group: &GroupName) -> bool {
-        self.slot.is_some() || self.is_remediated_in(group)
+    /// Whether its node counts as unavailable in this group even if it is no member, or no Node at
+    /// all: true for holders of the group's slots, and for remediations.
+    fn counts_in_group(&self, group: &GroupName) -> bool {
+        self.slot.is_some() || self.is_remediated_in_group(group)
     }
 
-    /// Whether it is a remediation's whose node belonged to this group, or may have: it is out of it from
-    /// the taking of the Lease to its freeing, whether or not its Node exists. Source: specification §2.2.
-    pub fn is_remediated_in(&self, group: &GroupName) -> bool {
+    /// Whether it is a remediation whose node belonged to this group, or may have: the node is
+    /// unavailable from the taking of the Lease to its freeing, whether or not its Node exists.
+    /// Source: specification §2.2.
+    pub fn is_remediated_in_group(&self, group: &GroupName) -> bool {
         let remediation = self.remediation.as_ref();
         remediation.is_some_and(|it| it.group.as_ref().is_none_or(|of| of == group))
     }
 
-    /// The same, but counted in every group if no policy makes the recorded one any more: its nodes are in
-    /// others now, and a deleted Node cannot tell in which.
+    /// Makes a remediation count in every group if no policy forms its recorded group any more:
+    /// that group's nodes are in other groups now, and a deleted Node cannot tell in which.
     #[must_use]
     pub fn without_vanished_group(mut self, policies: &[Policy]) -> Self {
         if let Some(remediation) = &mut self.remediation {
@@ -104,8 +101,8 @@ impl HeldSeen {
         self
     }
 
-    /// The name to show.
-    fn shown(&self) -> String {
+    /// The name for messages.
+    fn display_name(&self) -> String {
         match (&self.node, &self.remediation) {
             (Some(node), _) => node.to_string(),
             (None, Some(_)) => self.lease.clone(),
@@ -114,56 +111,59 @@ impl HeldSeen {
     }
 }
 
-/// What one count is made from: reads that were all sent after our Lease was won.
+/// The reads of one count, all sent after the Lease was won.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reads {
-    /// Our Lease's name.
+pub struct BudgetReads {
+    /// The bidder's own Lease.
     pub lease: String,
-    /// The group that is counted.
     pub group: GroupName,
-    /// Every member of the group, ourselves and ignored ones among them.
-    pub nodes: Vec<NodeRow>,
-    /// Every held Lease of Dogwatch's in its namespace.
-    pub held: Vec<HeldSeen>,
+    /// All members of the group, including the bidder and ignored ones.
+    pub nodes: Vec<GroupMember>,
+    /// All held Leases of Dogwatch in its namespace.
+    pub held: Vec<HeldLockLease>,
 }
 
 /// Whether the winner of a Lease may go ahead.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may.
+pub enum BudgetVerdict {
     Go,
-    /// It gives the Lease back.
-    GiveBack {
-        /// Who is out and how many may be, in words.
+    /// The winner gives the Lease back.
+    YieldOverBudget {
+        /// A sentence: who is unavailable, and how many may be.
         why: String,
     },
-    /// Over budget, but a higher slot that has not cordoned yet gives back first: count again
-    /// after [`RECOUNT_PAUSE`].
+    /// Over budget, but a higher slot that has not cordoned yet gives back first: count again after
+    /// [`RECOUNT_PAUSE`].
     WaitForHigherSlot {
-        /// Who is out and how many may be, in words.
+        /// A sentence: who is unavailable, and how many may be.
         why: String,
     },
-    /// The count is of another win (or the Lease is not ours any more): count again.
+    /// The count belongs to another win (or the Lease is not held any more): count again.
     StaleCount,
 }
 
-/// Counts who else of the group is out: not Ready, unschedulable, or named by any held Lease. Who
-/// holds a slot of this group counts even if it is no member (a host, or a Node that was moved
-/// since), and so does a node of the group whose machine is being remediated, though its Node was
-/// deleted for that. Each once. Ignored ones not. For a control-plane node the remediation of another one
-/// leaves no room, whatever their groups and labels and however many may be out.
-pub fn count(reads: &Reads, me: &HolderId) -> Count {
-    count_for(reads, me, None)
+/// Counts the other unavailable members of the group: not Ready, unschedulable, or named by any
+/// held Lease. A holder of a slot of this group counts even if it is no member (a host, or a Node
+/// that was moved since). So does a node of the group whose machine is being remediated, although
+/// its Node was deleted for that. Each node counts once, ignored ones not at all. For a
+/// control-plane node, the remediation of another one leaves no room, whatever their groups and
+/// labels and the maximum.
+pub fn count_unavailable(reads: &BudgetReads, me: &HolderId) -> UnavailableCount {
+    count_unavailable_for_node(reads, me, None)
 }
 
-/// The same for a holder that has another name than its own Node: that one is no other member,
-/// nor is whoever else holds for it.
-pub fn count_for(reads: &Reads, me: &HolderId, node: Option<&NodeName>) -> Count {
+/// Like [`count_unavailable`], for a holder whose name differs from its Node's: the Node does not
+/// count as another member, nor does any other holder that holds for it.
+pub fn count_unavailable_for_node(
+    reads: &BudgetReads,
+    me: &HolderId,
+    node: Option<&NodeName>,
+) -> UnavailableCount {
     let own = reads
         .held
         .iter()
         .find(|held| held.lease == reads.lease && held.holder == *me);
-    let others = Others::of(reads, me, node);
+    let others = OtherMembers::from_reads(reads, me, node);
     let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in others.members.values() {
         let reasons = [
@@ -176,14 +176,14 @@ pub fn count_for(reads: &Reads, me: &HolderId, node: Option<&NodeName>) -> Count
                 .push(why.into());
         }
     }
-    for (name, held) in others.holding(reads) {
+    for (name, held) in others.leases_of_others(reads) {
         out.entry(name)
             .or_default()
             .push(format!("holds {}", held.lease));
     }
-    let fenced = others.fenced_beside_us(reads);
+    let fenced = others.control_plane_remediations(reads);
     for held in &fenced {
-        let known = out.entry(held.shown()).or_default();
+        let known = out.entry(held.display_name()).or_default();
         let why = format!("holds {}", held.lease);
         if !known.contains(&why) {
             known.push(why);
@@ -193,15 +193,15 @@ pub fn count_for(reads: &Reads, me: &HolderId, node: Option<&NodeName>) -> Count
         reads
             .held
             .iter()
-            .filter(|held| !others.is_us(held) && held.slot.is_some())
+            .filter(|held| !others.is_own_lease(held) && held.slot.is_some())
     };
-    Count {
+    UnavailableCount {
         for_resource_version: own
             .map(|own| own.resource_version.clone())
             .unwrap_or_default(),
         unavailable: out
             .into_iter()
-            .map(|(name, why)| Unavailable {
+            .map(|(name, why)| UnavailableMember {
                 name,
                 why: why.join(", "),
             })
@@ -214,18 +214,27 @@ pub fn count_for(reads: &Reads, me: &HolderId, node: Option<&NodeName>) -> Count
             .collect(),
         higher_slot_undecided: in_group()
             .filter(|held| held.slot > own.and_then(|own| own.slot))
-            .any(|held| others.member(held).is_some_and(|row| !row.unschedulable)),
+            .any(|held| {
+                others
+                    .find_member(held)
+                    .is_some_and(|row| !row.unschedulable)
+            }),
     }
 }
 
-/// Whether the holder of `lease` may go ahead.
+/// Decides whether the holder of `lease` may go ahead.
 ///
-/// The smallest maximum among bidder and holders rules, so that a change of configuration under
-/// way is safe. `held_for` is how long this process has seen the Lease as its own, by its own
-/// monotonic clock: so long it has waited for a higher slot.
-pub fn verdict(budget: Budget, count: &Count, lease: &LeaseSeen, held_for: Duration) -> Verdict {
+/// The smallest maximum among bidder and holders applies, so that a configuration change under way
+/// is safe. `held_for` is how long this process has held the Lease, by its own monotonic clock: for
+/// that long it has waited for a higher slot.
+pub fn decide_budget(
+    budget: GroupBudget,
+    count: &UnavailableCount,
+    lease: &ObservedLease,
+    held_for: Duration,
+) -> BudgetVerdict {
     if count.for_resource_version != lease.resource_version {
-        return Verdict::StaleCount;
+        return BudgetVerdict::StaleCount;
     }
     let max = count
         .maxima
@@ -235,26 +244,26 @@ pub fn verdict(budget: Budget, count: &Count, lease: &LeaseSeen, held_for: Durat
         .max(1);
     let room = usize::try_from(max).unwrap_or(usize::MAX);
     if count.unavailable.len() < room {
-        return Verdict::Go;
+        return BudgetVerdict::Go;
     }
-    let why = over_budget(&count.unavailable, max);
+    let why = describe_over_budget(&count.unavailable, max);
     if count.higher_slot_undecided && held_for < WAIT_FOR_HIGHER_SLOT {
-        return Verdict::WaitForHigherSlot { why };
+        return BudgetVerdict::WaitForHigherSlot { why };
     }
-    Verdict::GiveBack { why }
+    BudgetVerdict::YieldOverBudget { why }
 }
 
 /// The most names that a message lists.
-const NAMED: usize = 5;
+const MAX_LISTED_NAMES: usize = 5;
 
-fn over_budget(unavailable: &[Unavailable], max: u32) -> String {
+fn describe_over_budget(unavailable: &[UnavailableMember], max: u32) -> String {
     let mut names: Vec<String> = unavailable
         .iter()
-        .take(NAMED)
+        .take(MAX_LISTED_NAMES)
         .map(|node| format!("{} ({})", node.name, node.why))
         .collect();
-    if unavailable.len() > NAMED {
-        names.push(format!("and {} more", unavailable.len() - NAMED));
+    if unavailable.len() > MAX_LISTED_NAMES {
+        names.push(format!("and {} more", unavailable.len() - MAX_LISTED_NAMES));
     }
     format!(
         "{} of the group out already, at most {max} may be: {}",
@@ -263,25 +272,25 @@ fn over_budget(unavailable: &[Unavailable], max: u32) -> String {
     )
 }
 
-/// The other members, by the identity that each would hold a Lease as: a hashed holder is found
-/// that way even where its record cannot be read.
-struct Others<'a> {
+/// The other members, by the identity under which each would hold a Lease: a hashed holder is found
+/// that way even if its record cannot be read.
+struct OtherMembers<'a> {
     us: Vec<HolderId>,
-    members: BTreeMap<HolderId, &'a NodeRow>,
+    members: BTreeMap<HolderId, &'a GroupMember>,
     ignored: BTreeSet<HolderId>,
 }
 
-impl<'a> Others<'a> {
-    fn of(reads: &'a Reads, me: &HolderId, node: Option<&NodeName>) -> Self {
+impl<'a> OtherMembers<'a> {
+    fn from_reads(reads: &'a BudgetReads, me: &HolderId, node: Option<&NodeName>) -> Self {
         let us: Vec<HolderId> = [me.clone()]
             .into_iter()
-            .chain(node.map(HolderId::node))
+            .chain(node.map(HolderId::for_node))
             .collect();
         let rows = || {
             reads
                 .nodes
                 .iter()
-                .map(|row| (HolderId::node(&row.name), row))
+                .map(|row| (HolderId::for_node(&row.name), row))
         };
         Self {
             members: rows()
@@ -295,39 +304,44 @@ impl<'a> Others<'a> {
         }
     }
 
-    /// Whether the Lease is ours, or of another holder that stands for our own Node.
-    fn is_us(&self, held: &HeldSeen) -> bool {
-        self.us.contains(&held.holder) || self.us.contains(&held.subject())
+    /// Whether the Lease is the bidder's own, or of another holder for the bidder's own Node.
+    fn is_own_lease(&self, held: &HeldLockLease) -> bool {
+        self.us.contains(&held.holder) || self.us.contains(&held.effective_holder())
     }
 
-    fn member(&self, held: &HeldSeen) -> Option<&'a NodeRow> {
-        self.members.get(&held.subject()).copied()
+    fn find_member(&self, held: &HeldLockLease) -> Option<&'a GroupMember> {
+        self.members.get(&held.effective_holder()).copied()
     }
 
-    /// Remediations of control-plane nodes, if we are one: they and we exclude each other.
-    /// Source: specification §2.2. The remediator reads the slots after it took its Lease, as we read
-    /// its Lease after we took ours: whoever came last sees the other.
-    fn fenced_beside_us<'b>(&self, reads: &'b Reads) -> Vec<&'b HeldSeen> {
-        let us = |row: &&NodeRow| self.us.contains(&HolderId::node(&row.name));
+    /// Remediations of control-plane nodes, if the bidder is one: they exclude each other. Source:
+    /// specification §2.2. The remediator reads the slots after it took its Lease, and the bidder
+    /// reads the remediator's Lease after it took its own: whoever came last sees the other.
+    fn control_plane_remediations<'b>(&self, reads: &'b BudgetReads) -> Vec<&'b HeldLockLease> {
+        let us = |row: &&GroupMember| self.us.contains(&HolderId::for_node(&row.name));
         let control_plane = reads.nodes.iter().find(us);
         if !control_plane.is_some_and(|row| row.control_plane) {
             return Vec::new();
         }
         let held = reads.held.iter();
-        held.filter(|held| held.fences_control_plane() && !self.is_us(held))
+        held.filter(|held| held.is_control_plane_remediation() && !self.is_own_lease(held))
             .collect()
     }
 
-    /// Held Leases that keep somebody else out, with the name to show.
-    fn holding<'b>(&'b self, reads: &'b Reads) -> impl Iterator<Item = (String, &'b HeldSeen)> {
+    /// Held Leases that make another member unavailable, with the name for messages.
+    fn leases_of_others<'b>(
+        &'b self,
+        reads: &'b BudgetReads,
+    ) -> impl Iterator<Item = (String, &'b HeldLockLease)> {
         reads.held.iter().filter_map(|held| {
-            let subject = held.subject();
-            if self.is_us(held) || self.ignored.contains(&subject) {
+            let subject = held.effective_holder();
+            if self.is_own_lease(held) || self.ignored.contains(&subject) {
                 return None;
             }
-            match self.member(held) {
+            match self.find_member(held) {
                 Some(row) => Some((row.name.to_string(), held)),
-                None => held.counts_in(&reads.group).then(|| (held.shown(), held)),
+                None => held
+                    .counts_in_group(&reads.group)
+                    .then(|| (held.display_name(), held)),
             }
         })
     }

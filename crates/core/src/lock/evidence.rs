@@ -1,48 +1,44 @@
-//! On which evidence a lock is broken: never by a clock.
+//! The evidence on which a lock is broken. A clock is never evidence.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::{HolderId, HolderNode, LeaseSeen, LockRecord};
+use super::{HolderId, HolderNode, LockRecord, ObservedLease};
 use crate::name::NodeName;
 
-/// How far apart two reads of a holder's Node have to be, whoever makes them: one wrong answer must not
-/// be believed twice. Source: specification §2.2.
-pub const BETWEEN_HOLDER_READS: Duration = Duration::from_secs(1);
+/// The minimum time between two reads of a holder's Node, whoever makes them: one wrong answer must
+/// not be believed twice. Source: specification §2.2.
+pub const MIN_HOLDER_READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Two fresh reads of a holder's Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HolderReads {
-    /// What they said, the first one first.
+    /// The two results, the first one first.
     pub nodes: [HolderNode; 2],
-    /// From the answer of the first to the question of the second, by the reader's monotonic clock.
+    /// From the answer of the first to the request of the second, by the reader's monotonic clock.
     pub apart: Duration,
 }
 
-/// Why a held lock has nobody behind it.
+/// Why nobody relies on a held lock any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Evidence {
+pub enum BreakEvidence {
     /// There is no Node of the holder's name.
-    NodeGone {
-        /// That name.
-        node: NodeName,
-    },
-    /// There is one, but another one.
+    NodeGone { node: NodeName },
+    /// The Node of that name is not the one that the lock was taken for.
     OtherNode {
-        /// The name.
         node: NodeName,
         /// The UID that the lock was taken for.
         held_for: String,
-        /// The UID that is there now.
+        /// The UID of the present Node.
         found: String,
     },
 }
 
-impl fmt::Display for Evidence {
+impl fmt::Display for BreakEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Evidence::NodeGone { node } => write!(f, "Node {node} does not exist (two reads)"),
-            Evidence::OtherNode {
+            BreakEvidence::NodeGone { node } => write!(f, "Node {node} does not exist (two reads)"),
+            BreakEvidence::OtherNode {
                 node,
                 held_for,
                 found,
@@ -56,42 +52,42 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// The Node that a held Lease stands for, if any waiter may judge it: the record's, where it agrees
-/// with the holder, else the one in the holder's name. `None` for a free Lease, a holder of another
-/// prefix, and a hashed name without a record.
-pub fn holder_node_name(lease: &LeaseSeen) -> Option<NodeName> {
+/// The Node that a held Lease stands for, if any waiter may judge it: the record's Node if it
+/// agrees with the holder, otherwise the Node in the holder's name. `None` for a free Lease, a
+/// holder with another prefix, and a hashed name without a record.
+pub fn holder_node_name(lease: &ObservedLease) -> Option<NodeName> {
     let holder = lease.holder.as_ref().filter(|holder| holder.is_node())?;
-    match own_record(lease) {
+    match record_of_holder_node(lease) {
         Some(record) => record.node.clone(),
         None if holder.is_hashed() => None,
         None => NodeName::new(holder.as_str().strip_prefix("node/")?).ok(),
     }
 }
 
-/// The record, if it is of the very Node that holds.
-fn own_record(lease: &LeaseSeen) -> Option<&LockRecord> {
+/// The record, if it names the Node that holds the Lease.
+fn record_of_holder_node(lease: &ObservedLease) -> Option<&LockRecord> {
     let holder = lease.holder.as_ref()?;
     lease.record.as_ref().filter(|record| {
         record
             .node
             .as_ref()
-            .is_some_and(|name| HolderId::node(name) == *holder)
+            .is_some_and(|name| HolderId::for_node(name) == *holder)
     })
 }
 
-/// Whether two fresh reads of the holder's Node (see [`holder_node_name`]) prove that the lock has
-/// nobody behind it: both must say the same, and not at the same moment. Without a readable UID only a
-/// missing Node proves anything.
-pub fn broken_by(lease: &LeaseSeen, reads: &HolderReads) -> Option<Evidence> {
-    let node = holder_node_name(lease).filter(|_| reads.apart >= BETWEEN_HOLDER_READS)?;
+/// Whether two fresh reads of the holder's Node (see [`holder_node_name`]) prove that nobody relies
+/// on the lock: both must agree, and be some time apart. Without a readable UID only a missing Node
+/// is evidence.
+pub fn find_break_evidence(lease: &ObservedLease, reads: &HolderReads) -> Option<BreakEvidence> {
+    let node = holder_node_name(lease).filter(|_| reads.apart >= MIN_HOLDER_READ_INTERVAL)?;
     match (&reads.nodes[0], &reads.nodes[1]) {
-        (HolderNode::Gone, HolderNode::Gone) => Some(Evidence::NodeGone { node }),
+        (HolderNode::Gone, HolderNode::Gone) => Some(BreakEvidence::NodeGone { node }),
         (HolderNode::There { uid: first }, HolderNode::There { uid: second })
             if first == second =>
         {
-            let held_for = own_record(lease)?.node_uid.clone()?;
+            let held_for = record_of_holder_node(lease)?.node_uid.clone()?;
             let found = first.clone();
-            (held_for != found).then_some(Evidence::OtherNode {
+            (held_for != found).then_some(BreakEvidence::OtherNode {
                 node,
                 held_for,
                 found,
@@ -110,7 +106,7 @@ mod tests {
     fn reads(first: &HolderNode, second: &HolderNode) -> HolderReads {
         HolderReads {
             nodes: [first.clone(), second.clone()],
-            apart: BETWEEN_HOLDER_READS,
+            apart: MIN_HOLDER_READ_INTERVAL,
         }
     }
 
@@ -123,7 +119,11 @@ mod tests {
                 apart,
                 ..reads(&HolderNode::Gone, &HolderNode::Gone)
             };
-            assert_eq!(broken_by(&lease, &reads).is_some(), breaks, "{millis} ms");
+            assert_eq!(
+                find_break_evidence(&lease, &reads).is_some(),
+                breaks,
+                "{millis} ms"
+            );
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
         ];
         for (first, second, breaks) in table {
             assert_eq!(
-                broken_by(&lease, &reads(&first, &second)).is_some(),
+                find_break_evidence(&lease, &reads(&first, &second)).is_some(),
                 breaks,
                 "{first:?} {second:?}"
             );
@@ -154,45 +154,47 @@ mod tests {
 
     #[test]
     fn without_a_record_only_a_missing_node_is_evidence() {
-        let lease = LeaseSeen {
+        let lease = ObservedLease {
             record: None,
             ..held(0, "n1", &[])
         };
         assert_eq!(
-            broken_by(&lease, &reads(&there("new"), &there("new"))),
+            find_break_evidence(&lease, &reads(&there("new"), &there("new"))),
             None
         );
-        assert!(broken_by(&lease, &reads(&HolderNode::Gone, &HolderNode::Gone)).is_some());
+        assert!(
+            find_break_evidence(&lease, &reads(&HolderNode::Gone, &HolderNode::Gone)).is_some()
+        );
     }
 
     #[test]
     fn a_holder_that_is_no_node_is_never_broken_by_a_waiter() {
         for holder in ["api/host", "fleetlock/default/x", "remedy"] {
-            let lease = LeaseSeen {
+            let lease = ObservedLease {
                 holder: HolderId::new(holder).ok(),
                 ..held(0, "n1", &[])
             };
             assert_eq!(
-                broken_by(&lease, &reads(&HolderNode::Gone, &HolderNode::Gone)),
+                find_break_evidence(&lease, &reads(&HolderNode::Gone, &HolderNode::Gone)),
                 None,
                 "{holder}"
             );
         }
         assert_eq!(
-            broken_by(&free(0), &reads(&HolderNode::Gone, &HolderNode::Gone)),
+            find_break_evidence(&free(0), &reads(&HolderNode::Gone, &HolderNode::Gone)),
             None
         );
     }
 
     #[test]
     fn a_record_of_another_node_is_not_believed() {
-        let lease = LeaseSeen {
+        let lease = ObservedLease {
             record: Some(record("n2", &[])),
             ..held(0, "n1", &[])
         };
         assert_eq!(holder_node_name(&lease).unwrap().as_str(), "n1");
         assert_eq!(
-            broken_by(&lease, &reads(&there("uid-n1"), &there("uid-n1"))),
+            find_break_evidence(&lease, &reads(&there("uid-n1"), &there("uid-n1"))),
             None
         );
     }
@@ -203,7 +205,7 @@ mod tests {
         let lease = held(0, &long, &[]);
         assert_eq!(holder_node_name(&lease).unwrap().as_str(), long);
         assert_eq!(
-            holder_node_name(&LeaseSeen {
+            holder_node_name(&ObservedLease {
                 record: None,
                 ..lease
             }),

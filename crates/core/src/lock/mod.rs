@@ -1,11 +1,12 @@
 //! The rules of the cluster-wide reboot lock: one Lease per slot, taken by server-side apply.
 //!
-//! Source: specification §2.2. The API server refuses the second holder; what is decided here is
-//! who asks when ([`when_to_bid`]), who went over budget and gives back ([`count`], [`verdict`]),
-//! which runs rely on a lock ([`standing`], [`release_plan`]), whom a leaver calls ([`hint`]) and on
-//! which evidence a lock is broken ([`broken_by`]).
+//! Source: specification §2.2. The API server refuses the second holder. This module decides who
+//! bids when ([`decide_bid`]), who went over budget and gives back ([`count_unavailable`],
+//! [`decide_budget`]), which runs rely on a lock ([`lock_ownership`], [`plan_release`]), which
+//! waiters a releasing holder names ([`order_next_waiters`]) and on which evidence a lock is broken
+//! ([`find_break_evidence`]).
 //!
-//! Why nobody goes over budget (S1): a Lease is held from before the count until after the node is
+//! Why no group goes over budget (S1): a Lease is held from before the count until the node is
 //! back, and the count is read after the Lease was won. So of two nodes, the one that won last
 //! counts the other.
 
@@ -13,43 +14,45 @@ pub mod api_lock;
 mod bid;
 mod budget;
 mod evidence;
-mod hint;
 #[cfg(test)]
 mod model;
-mod run;
-mod seen;
+mod observed_lease;
+mod ownership;
+mod queue_order;
 mod types;
 
 pub use bid::{
-    GIVE_BACK_LONGEST, GIVE_BACK_SHORTEST, HINT_STEP, give_back_pause, held_by, when_to_bid,
+    CALLED_BID_INTERVAL, MAX_YIELD_PAUSE, MIN_YIELD_PAUSE, decide_bid, find_held_lease, yield_pause,
 };
 pub use budget::{
-    HeldSeen, NodeRow, RECOUNT_PAUSE, Reads, RemediationHeld, Verdict, WAIT_FOR_HIGHER_SLOT, count,
-    count_for, verdict,
+    BudgetReads, BudgetVerdict, GroupMember, HeldLockLease, RECOUNT_PAUSE, RemediationHold,
+    WAIT_FOR_HIGHER_SLOT, count_unavailable, count_unavailable_for_node, decide_budget,
 };
-pub use evidence::{BETWEEN_HOLDER_READS, Evidence, HolderReads, broken_by, holder_node_name};
-pub use hint::{HINT_LENGTH, hint};
-pub use run::{Release, Standing, adopted, release_plan, standing};
-pub use seen::seen_again;
+pub use evidence::{
+    BreakEvidence, HolderReads, MIN_HOLDER_READ_INTERVAL, find_break_evidence, holder_node_name,
+};
+pub use observed_lease::merge_observed_lease;
+pub use ownership::{LockOwnership, LockReleasePlan, adopt_record, lock_ownership, plan_release};
+pub use queue_order::{MAX_NEXT_WAITERS, order_next_waiters};
 pub use types::{
-    Bid, Budget, Count, FIELD_MANAGER_LIMIT, HolderId, HolderNode, LeaseSeen, LockRecord,
-    NameTooLong, Unavailable, Waiter,
+    BidDecision, FIELD_MANAGER_LIMIT, GroupBudget, HolderId, HolderIdTooLong, HolderNode,
+    LockRecord, LockWaiter, ObservedLease, UnavailableCount, UnavailableMember,
 };
 
-/// How many slots a group can have: their numbers are below this.
-pub const SLOTS: u32 = 1000;
+/// The number of slots that a group can have: slot numbers are below this.
+pub const MAX_SLOTS: u32 = 1000;
 
-/// The number of a slot as it stands in its Lease's name. There is one way to write it: a second one would
-/// be a second Lease for the same slot. Source: specification §6.
-pub fn slot_number(text: &str) -> Option<u32> {
+/// Parses the slot number in a Lease's name. Only one spelling is accepted: a second one would be a
+/// second Lease for the same slot. Source: specification §6.
+pub fn parse_slot_number(text: &str) -> Option<u32> {
     let canonical = text == "0" || !text.starts_with('0');
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number: u32 = text.parse().ok().filter(|_| canonical && digits)?;
-    (number < SLOTS).then_some(number)
+    (number < MAX_SLOTS).then_some(number)
 }
 
 /// The first 32 hexadecimal digits of the text's SHA-256, for names that would be too long.
-pub fn digest(text: &str) -> String {
+pub fn name_digest(text: &str) -> String {
     use sha2::Digest as _;
     use std::fmt::Write as _;
     let hash = sha2::Sha256::digest(text.as_bytes());
@@ -63,29 +66,29 @@ pub fn digest(text: &str) -> String {
 
 #[cfg(test)]
 pub(crate) mod testkit {
-    //! Leases and records for tables.
+    //! Leases and records for tests.
 
-    use super::{HolderId, LeaseSeen, LockRecord};
+    use super::{HolderId, LockRecord, ObservedLease};
     use crate::name::{GroupName, NodeName, RunId};
 
     pub(crate) fn node(name: &str) -> HolderId {
-        HolderId::node(&NodeName::new(name).unwrap())
+        HolderId::for_node(&NodeName::new(name).unwrap())
     }
 
     pub(crate) fn run(text: &str) -> RunId {
         RunId::new(text).unwrap()
     }
 
-    pub(crate) fn free(slot: u32) -> LeaseSeen {
-        LeaseSeen {
+    pub(crate) fn free(slot: u32) -> ObservedLease {
+        ObservedLease {
             name: format!("dogwatch-default-{slot}"),
             slot,
             uid: format!("uid-{slot}"),
             resource_version: "1".into(),
             holder: None,
             record: None,
-            hint: Vec::new(),
-            given_back: 0,
+            next_waiters: Vec::new(),
+            yield_count: 0,
             leftover: false,
             freed_at: None,
         }
@@ -103,8 +106,8 @@ pub(crate) mod testkit {
         }
     }
 
-    pub(crate) fn held(slot: u32, name: &str, runs: &[&str]) -> LeaseSeen {
-        LeaseSeen {
+    pub(crate) fn held(slot: u32, name: &str, runs: &[&str]) -> ObservedLease {
+        ObservedLease {
             holder: Some(node(name)),
             record: Some(record(name, runs)),
             ..free(slot)

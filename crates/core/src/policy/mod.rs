@@ -1,24 +1,29 @@
-//! What a `RebootPolicy` says, which one rules a node, and whether a reboot may start now.
+//! Evaluates the `RebootPolicy` objects: which one applies to a node, and whether a reboot may
+//! start now.
 //!
-//! **For:** [`rule`] makes of the flags and the policies what holds for one node (its group, its
-//! numbers), [`allowed`] answers whether a reboot of it may begin, and [`still_allowed`] whether one
-//! that has begun may go on. `window` is the calendar behind both.
+//! **For:** [`resolve_policy`] combines flags and policies into the settings of one node (its
+//! group, its numbers), [`may_reboot_begin`] answers whether a reboot of it may begin, and
+//! [`may_reboot_continue`] whether one that has begun may go on. `window` is the calendar behind
+//! both.
 //! **May touch:** nothing; the time zone database is the one that was compiled in.
-//! **Promises:** what cannot be understood or read never allows anything; each refusal has a reason
-//! of one word, a sentence, and where it can be known the moment at which it ends.
+//! **Promises:** a policy that cannot be parsed or read never allows anything; each refusal has a
+//! reason of one word, a message, and if possible the time at which it ends.
 //!
 //! Source: specification §2.2 (groups) and §2.6.
 
-mod allow;
-mod rule;
+mod allowance;
+mod effective_policy;
 mod status;
 mod types;
 pub mod window;
 
-pub use allow::{Allowance, MinInterval, allowed, still_allowed};
-pub use rule::{Rule, conflicts, group, has_group, is_control_plane, rule, ruling, zone};
-pub use status::{Lost, Out, PolicyStatus, Waiting, status};
+pub use allowance::{MinInterval, RebootAllowance, may_reboot_begin, may_reboot_continue};
+pub use effective_policy::{
+    EffectivePolicy, group_of_labels, has_group, is_control_plane, losing_policies, resolve_policy,
+    ruling_policy, zone_of_labels,
+};
+pub use status::{OutOfServiceNode, PolicyConflict, PolicyStatus, QueuedNode, policy_statuses};
 pub use types::{
-    Alerts, DrainRules, Gate, Paused, Policies, Policy, PrometheusGate, PrometheusQuery,
-    RebootRules, ReturnGate, ReturnRules,
+    BlockingAlerts, ClusterPolicies, DrainRules, Policy, PolicyGate, PolicyPause, PrometheusGate,
+    PrometheusQuery, RebootRules, ReturnGate, ReturnRules,
 };

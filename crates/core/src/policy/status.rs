@@ -1,176 +1,171 @@
-//! What a policy can tell of itself: whom it rules, who is out, who waits and why.
+//! Computes the status of each policy: which nodes it rules, which are unavailable, and which wait
+//! and why.
 //!
-//! Why a node waits is never worked out anew here: it is what the node's own decision wrote as its
-//! condition. Serves S7. Source: specification §2.6.
+//! The reason why a node waits is copied from the node's condition, never computed again. Serves
+//! S7. Source: specification §2.6.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::rule::{conflicts, ruling};
+use super::effective_policy::{losing_policies, ruling_policy};
 use super::types::Policy;
-use crate::condition::{Observation, Status};
-use crate::lock::{HeldSeen, HolderId};
+use crate::condition::{ConditionStatus, DesiredCondition};
+use crate::lock::{HeldLockLease, HolderId};
 use crate::name::NodeName;
-use crate::reboot::{NodeSeen, Phase, Record, is_scheduled, reason};
+use crate::reboot::{ObservedNode, RebootPhase, RebootRecord, is_scheduled_wait, reason};
 
-/// The condition on a Node that says what its reboot waits for.
+/// The Node condition that says what its reboot waits for.
 const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
 
-/// What a waiting node's own reason says of the policy's part in it.
+/// Reasons of a waiting node that come from its policy.
 const HELD_BY_POLICY: [&str; 8] = [
     reason::PAUSED,
     reason::OUTSIDE_WINDOW,
     reason::WINDOW_TOO_SHORT,
-    reason::TOO_SOON,
+    reason::REBOOTED_TOO_RECENTLY,
     reason::GATE_SHUT,
     reason::POLICY_INVALID,
     reason::POLICIES_UNREADABLE,
     reason::LOOKING_AT_POLICIES,
 ];
 
-/// What holds a node back although nobody of its group is out on our account.
+/// Reasons that hold a node back although no node of its group is unavailable because of Dogwatch.
 const HELD_OTHERWISE: [&str; 5] = [
     reason::OVER_BUDGET,
     reason::BACKING_OFF,
-    reason::TROUBLE,
+    reason::CANNOT_LOOK,
     reason::LOCKED_THROUGH_API,
     reason::BEING_FENCED,
 ];
 
-/// What one policy tells of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyStatus {
-    /// How many nodes it rules.
     pub nodes: u32,
-    /// How many of them are Ready and schedulable.
+    /// How many of its nodes are Ready and schedulable.
     pub ready: u32,
-    /// How many of them wait, held back by this policy and not only by the lock.
+    /// How many of its nodes wait because of this policy and not only because of the lock.
     pub blocked: u32,
-    /// Who is out of service on Dogwatch's account, the longest first.
-    pub out: Vec<Out>,
-    /// Who waits, the longest first.
-    pub waiting: Vec<Waiting>,
-    /// To whom it lost nodes that it matches too, the most first.
-    pub conflicts: Vec<Lost>,
-    /// Why the policy's nodes are stuck, by the one that has waited longest for it. A wait for a window, the
-    /// end of a pause or `minInterval` is none of it.
+    /// Nodes that Dogwatch has taken out of service, the longest first.
+    pub out: Vec<OutOfServiceNode>,
+    /// Waiting nodes, the longest first.
+    pub waiting: Vec<QueuedNode>,
+    /// The policies that apply to nodes which this one matches too, those with most nodes first.
+    pub conflicts: Vec<PolicyConflict>,
+    /// Why the policy's nodes are stuck: the reason of the node that has been stuck longest.
+    /// Waiting for a window, the end of a pause or `minInterval` does not count.
     pub stuck: Option<String>,
     /// `Accepted`, `Progressing` and `Blocked`.
-    pub conditions: [Observation; 3],
+    pub conditions: [DesiredCondition; 3],
 }
 
-/// A node that is out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Out {
-    /// Its name.
+pub struct OutOfServiceNode {
     pub node: NodeName,
-    /// `draining`, `rebooting` or `returning`; `locked` through the lock API; `remediation` while its
-    /// machine is being remediated, whether or not its Node exists.
+    /// `draining`, `rebooting` or `returning`; `locked` through the lock API; `remediation` while
+    /// its machine is being remediated, whether or not its Node exists.
     pub phase: &'static str,
-    /// Since when, by the node's clock.
+    /// By the node's clock.
     pub since: Option<Timestamp>,
-    /// Why it was to be rebooted.
+    /// The reason of its trigger.
     pub reason: String,
 }
 
-/// A node that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
-    /// Its name.
+pub struct QueuedNode {
     pub node: NodeName,
-    /// Since when, by the node's clock.
+    /// By the node's clock.
     pub since: Timestamp,
-    /// For what, in one word.
+    /// One CamelCase word.
     pub reason: String,
-    /// For what, in a sentence.
     pub message: String,
 }
 
-/// Nodes that another policy rules.
+/// Nodes that this policy matches and another policy rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
-    /// Its place among the policies.
-    pub to: usize,
-    /// How many nodes.
+pub struct PolicyConflict {
+    /// Index of the other policy.
+    pub winner: usize,
     pub nodes: u32,
-    /// One of them, always the same while it is one.
+    /// One of the nodes; stays the same as long as it is one of them.
     pub example: NodeName,
 }
 
-/// What each of the policies can tell, in their order. `remediations` are the Leases that are held for
-/// nodes whose machines are being remediated.
-pub fn status<'a>(
+/// The status of each policy, in their order. `remediations` are the Leases that are held for nodes
+/// whose machines are being remediated.
+pub fn policy_statuses<'a>(
     policies: &[Policy],
-    nodes: impl IntoIterator<Item = &'a NodeSeen>,
-    remediations: &[HeldSeen],
+    nodes: impl IntoIterator<Item = &'a ObservedNode>,
+    remediations: &[HeldLockLease],
 ) -> Vec<PolicyStatus> {
-    let mut tallies: Vec<Tally> = policies.iter().map(|_| Tally::default()).collect();
-    let remediations: BTreeMap<HolderId, HeldSeen> = remediations
+    let mut tallies: Vec<PolicyTally> = policies.iter().map(|_| PolicyTally::default()).collect();
+    let remediations: BTreeMap<HolderId, HeldLockLease> = remediations
         .iter()
         .map(|held| held.clone().without_vanished_group(policies))
-        .map(|held| (held.subject(), held))
+        .map(|held| (held.effective_holder(), held))
         .collect();
     for node in nodes {
-        let remediation = remediations.get(&HolderId::node(&node.name));
-        let Some(ruler) = ruling(policies, &node.labels) else {
+        let remediation = remediations.get(&HolderId::for_node(&node.name));
+        let Some(ruler) = ruling_policy(policies, &node.labels) else {
             continue;
         };
-        let place = place(policies, ruler);
-        for loser in conflicts(policies, &node.labels) {
-            tallies[self::place(policies, loser)].lose(place, &node.name);
+        let place = policy_index(policies, ruler);
+        for loser in losing_policies(policies, &node.labels) {
+            tallies[self::policy_index(policies, loser)].record_conflict(place, &node.name);
         }
-        tallies[place].take(node, remediation);
+        tallies[place].count_node(node, remediation);
     }
     for (policy, tally) in policies.iter().zip(&mut tallies) {
         let held = remediations.values();
-        let of_group = held.filter(|held| held.is_remediated_in(&policy.name));
-        of_group.for_each(|held| tally.take_remediated(held));
+        let of_group = held.filter(|held| held.is_remediated_in_group(&policy.name));
+        of_group.for_each(|held| tally.count_remediated(held));
     }
     let finished = policies.iter().zip(tallies);
     finished
-        .map(|(policy, tally)| tally.finish(policy))
+        .map(|(policy, tally)| tally.into_status(policy))
         .collect()
 }
 
-fn place(policies: &[Policy], policy: &Policy) -> usize {
+fn policy_index(policies: &[Policy], policy: &Policy) -> usize {
     let same = |other: &Policy| std::ptr::eq(other, policy);
     policies.iter().position(same).expect("it is one of them")
 }
 
 #[derive(Default)]
-struct Tally {
+struct PolicyTally {
     nodes: u32,
     ready: u32,
-    out: Vec<Out>,
-    waiting: Vec<Waiting>,
+    out: Vec<OutOfServiceNode>,
+    waiting: Vec<QueuedNode>,
     lost: BTreeMap<usize, (u32, NodeName)>,
 }
 
-impl Tally {
-    fn take(&mut self, node: &NodeSeen, remediation: Option<&HeldSeen>) {
+impl PolicyTally {
+    fn count_node(&mut self, node: &ObservedNode, remediation: Option<&HeldLockLease>) {
         self.nodes += 1;
         self.ready += u32::from(node.ready && !node.unschedulable);
         if let Some(held) = remediation {
-            return self.take_remediated(held);
+            return self.count_remediated(held);
         }
         match node.record.get() {
-            Some(record) if record.phase == Phase::Waiting && !node.api_lock => {
-                self.waiting.push(waiting(node, record));
+            Some(record) if record.phase == RebootPhase::Waiting && !node.api_lock => {
+                self.waiting.push(queued_node(node, record));
             }
-            Some(record) if record.phase != Phase::Waiting => self.out.push(out(node, record)),
-            Some(_) | None if node.api_lock => self.out.push(locked(node)),
+            Some(record) if record.phase != RebootPhase::Waiting => {
+                self.out.push(out_by_record(node, record));
+            }
+            Some(_) | None if node.api_lock => self.out.push(out_by_api_lock(node)),
             Some(_) | None => {}
         }
     }
 
-    fn take_remediated(&mut self, held: &HeldSeen) {
+    fn count_remediated(&mut self, held: &HeldLockLease) {
         let known = |name: &NodeName| self.out.iter().any(|out| out.node == *name);
-        let new = remediated(held).filter(|out| !known(&out.node));
+        let new = out_by_remediation(held).filter(|out| !known(&out.node));
         self.out.extend(new);
     }
 
-    fn lose(&mut self, to: usize, node: &NodeName) {
+    fn record_conflict(&mut self, to: usize, node: &NodeName) {
         let (nodes, example) = self.lost.entry(to).or_insert_with(|| (0, node.clone()));
         *nodes += 1;
         if node < example {
@@ -178,20 +173,28 @@ impl Tally {
         }
     }
 
-    fn finish(mut self, policy: &Policy) -> PolicyStatus {
+    fn into_status(mut self, policy: &Policy) -> PolicyStatus {
         self.out
             .sort_by(|a, b| (a.since, &a.node).cmp(&(b.since, &b.node)));
         self.waiting
             .sort_by(|a, b| (a.since, &a.node).cmp(&(b.since, &b.node)));
-        let held = |waiting: &&Waiting| HELD_BY_POLICY.contains(&waiting.reason.as_str());
+        let held = |waiting: &&QueuedNode| HELD_BY_POLICY.contains(&waiting.reason.as_str());
         let blocked = self.waiting.iter().filter(held).count();
-        let conditions = [accepted(policy), self.progressing(), self.blocked()];
-        let stuck = self.stuck();
+        let conditions = [
+            accepted_condition(policy),
+            self.progressing_condition(),
+            self.blocked_condition(),
+        ];
+        let stuck = self.stuck_reason();
         let lost = self.lost.into_iter();
-        let mut conflicts: Vec<Lost> = lost
-            .map(|(to, (nodes, example))| Lost { to, nodes, example })
+        let mut conflicts: Vec<PolicyConflict> = lost
+            .map(|(to, (nodes, example))| PolicyConflict {
+                winner: to,
+                nodes,
+                example,
+            })
             .collect();
-        conflicts.sort_by_key(|lost| (std::cmp::Reverse(lost.nodes), lost.to));
+        conflicts.sort_by_key(|lost| (std::cmp::Reverse(lost.nodes), lost.winner));
         PolicyStatus {
             nodes: self.nodes,
             ready: self.ready,
@@ -204,24 +207,24 @@ impl Tally {
         }
     }
 
-    fn progressing(&self) -> Observation {
+    fn progressing_condition(&self) -> DesiredCondition {
         let out = self.out.len();
         let (status, reason) = if out == 0 {
-            (Status::False, "Idle")
+            (ConditionStatus::False, "Idle")
         } else {
-            (Status::True, "NodesOut")
+            (ConditionStatus::True, "NodesOut")
         };
-        observation(
+        policy_observation(
             "Progressing",
             status,
             reason,
-            format!("{out} of {} out", nodes(self.nodes)),
+            format!("{out} of {} out", format_node_count(self.nodes)),
         )
     }
 
-    /// Whether one of those that wait may go in its turn.
-    fn may_go(&self) -> bool {
-        let is_held = |waiting: &Waiting| {
+    /// Whether one of the waiting nodes may begin in its turn.
+    fn may_any_begin(&self) -> bool {
+        let is_held = |waiting: &QueuedNode| {
             let reason = waiting.reason.as_str();
             HELD_BY_POLICY.contains(&reason)
                 || (self.out.is_empty() && HELD_OTHERWISE.contains(&reason))
@@ -229,46 +232,56 @@ impl Tally {
         !self.waiting.iter().all(is_held)
     }
 
-    fn stuck(&self) -> Option<String> {
-        if self.may_go() {
+    fn stuck_reason(&self) -> Option<String> {
+        if self.may_any_begin() {
             return None;
         }
         let mut reasons = self.waiting.iter().map(|waiting| &waiting.reason);
-        reasons.find(|reason| !is_scheduled(reason)).cloned()
+        reasons.find(|reason| !is_scheduled_wait(reason)).cloned()
     }
 
-    /// Nodes wait, and none of them may go: held by the policy, whoever is out; or by something
-    /// else while nobody of theirs is out, so that no release of a lock will help.
-    fn blocked(&self) -> Observation {
+    /// Whether nodes wait and none of them may begin: because of the policy, or for another reason
+    /// while no node of the group is unavailable, so that no release of a lock will help.
+    fn blocked_condition(&self) -> DesiredCondition {
         let Some(longest) = self.waiting.first() else {
-            return observation("Blocked", Status::False, "Idle", "nobody waits".into());
+            return policy_observation(
+                "Blocked",
+                ConditionStatus::False,
+                "Idle",
+                "nobody waits".into(),
+            );
         };
         let waiting = self.waiting.len();
-        if self.may_go() {
+        if self.may_any_begin() {
             let text = format!("{waiting} waiting, each for its turn");
-            return observation("Blocked", Status::False, "InTurn", text);
+            return policy_observation("Blocked", ConditionStatus::False, "InTurn", text);
         }
         let text = format!(
             "{waiting} waiting, none may go; {}: {}",
             longest.node, longest.message
         );
-        observation("Blocked", Status::True, &longest.reason, text)
+        policy_observation("Blocked", ConditionStatus::True, &longest.reason, text)
     }
 }
 
-fn accepted(policy: &Policy) -> Observation {
+fn accepted_condition(policy: &Policy) -> DesiredCondition {
     if policy.problems.is_empty() {
-        return observation("Accepted", Status::True, "Valid", String::new());
+        return policy_observation("Accepted", ConditionStatus::True, "Valid", String::new());
     }
     let text = format!(
         "nothing that it governs begins until this is mended: {}",
         policy.problems.join("; ")
     );
-    observation("Accepted", Status::False, "Invalid", text)
+    policy_observation("Accepted", ConditionStatus::False, "Invalid", text)
 }
 
-fn observation(kind: &'static str, status: Status, reason: &str, message: String) -> Observation {
-    Observation {
+fn policy_observation(
+    kind: &'static str,
+    status: ConditionStatus,
+    reason: &str,
+    message: String,
+) -> DesiredCondition {
+    DesiredCondition {
         kind,
         status,
         reason: reason.to_owned(),
@@ -277,15 +290,15 @@ fn observation(kind: &'static str, status: Status, reason: &str, message: String
     }
 }
 
-fn nodes(count: u32) -> String {
+fn format_node_count(count: u32) -> String {
     if count == 1 {
         return "1 node".to_owned();
     }
     format!("{count} nodes")
 }
 
-fn out(node: &NodeSeen, record: &Record) -> Out {
-    Out {
+fn out_by_record(node: &ObservedNode, record: &RebootRecord) -> OutOfServiceNode {
+    OutOfServiceNode {
         node: node.name.clone(),
         phase: record.phase.as_str(),
         since: Some(record.since),
@@ -293,8 +306,8 @@ fn out(node: &NodeSeen, record: &Record) -> Out {
     }
 }
 
-fn locked(node: &NodeSeen) -> Out {
-    Out {
+fn out_by_api_lock(node: &ObservedNode) -> OutOfServiceNode {
+    OutOfServiceNode {
         node: node.name.clone(),
         phase: "locked",
         since: None,
@@ -302,8 +315,8 @@ fn locked(node: &NodeSeen) -> Out {
     }
 }
 
-fn remediated(held: &HeldSeen) -> Option<Out> {
-    Some(Out {
+fn out_by_remediation(held: &HeldLockLease) -> Option<OutOfServiceNode> {
+    Some(OutOfServiceNode {
         node: held.node.clone()?,
         phase: "remediation",
         since: held.remediation.as_ref()?.since,
@@ -314,16 +327,16 @@ fn remediated(held: &HeldSeen) -> Option<Out> {
     })
 }
 
-fn waiting(node: &NodeSeen, record: &Record) -> Waiting {
+fn queued_node(node: &ObservedNode, record: &RebootRecord) -> QueuedNode {
     let planned = node
         .conditions
         .iter()
         .find(|condition| condition.kind == MAINTENANCE_PLANNED && condition.status == "True");
     let (reason, message) = match planned {
         Some(condition) => (condition.reason.clone(), condition.message.clone()),
-        None => (reason::PLANNED.to_owned(), record.message.clone()),
+        None => (reason::REBOOT_PLANNED.to_owned(), record.message.clone()),
     };
-    Waiting {
+    QueuedNode {
         node: node.name.clone(),
         since: record.since,
         reason,

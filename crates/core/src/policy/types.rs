@@ -1,76 +1,71 @@
-//! A policy, as decisions see it. Every part is optional: the flags rule where it is silent.
+//! A policy in the form that decisions use. Every part is optional; where it is missing, the flags
+//! apply.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::window::Window;
-use crate::limit::Limit;
+use super::window::MaintenanceWindow;
+use crate::limit::UnavailabilityLimit;
 use crate::name::GroupName;
-use crate::reboot::{OnGateTimeout, OnTimeout};
+use crate::reboot::{DrainTimeoutAction, GateTimeoutAction};
 use crate::selector::LabelSelector;
 
-/// What is known of the cluster's policies.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Policies {
-    /// Not looked at yet: nothing new begins.
+pub enum ClusterPolicies {
+    /// Not read yet: nothing new begins.
     #[default]
-    NotYet,
-    /// They cannot be read, and asking again will not help: nothing new begins.
+    NotYetRead,
+    /// Reading failed, and repeating it will not help: nothing new begins.
     Unreadable {
-        /// Why, and what to do.
+        /// Says also what to do.
         why: String,
     },
-    /// There are these; none where the kind is not installed.
+    /// Empty if the CRD is not installed.
     Known(Vec<Policy>),
 }
 
-impl Policies {
-    /// Those that are known.
-    pub fn known(&self) -> &[Policy] {
+impl ClusterPolicies {
+    pub fn known_policies(&self) -> &[Policy] {
         match self {
-            Policies::Known(policies) => policies,
-            Policies::NotYet | Policies::Unreadable { .. } => &[],
+            ClusterPolicies::Known(policies) => policies,
+            ClusterPolicies::NotYetRead | ClusterPolicies::Unreadable { .. } => &[],
         }
     }
 }
 
-/// One `RebootPolicy`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// Its name, which is also the name of its group.
+    /// Also the name of its group.
     pub name: GroupName,
-    /// Which nodes it is for.
     pub selector: LabelSelector,
-    /// Of several that match a node the highest rules; of equals the first by name.
+    /// Of several policies that match a node the highest applies; of equals the first by name.
     pub priority: i32,
-    /// How many of its group may be out at once.
-    pub max_unavailable: Option<Limit>,
-    /// The lock goes to nodes with the same value of this node label first: an order, and no barrier.
+    /// How many nodes of its group may be unavailable at once.
+    pub max_unavailable: Option<UnavailabilityLimit>,
+    /// The lock goes to nodes with the same value of this node label first: an order, and no
+    /// barrier.
     pub topology_key: Option<String>,
-    /// Nothing begins, and a drain is undone.
-    pub paused: Option<Paused>,
-    /// When reboots may happen; none is always.
-    pub windows: Vec<Window>,
-    /// How long after one reboot of a node the next may begin.
+    /// While paused, nothing begins, and a drain is undone.
+    pub paused: Option<PolicyPause>,
+    /// When reboots may happen; empty means always.
+    pub windows: Vec<MaintenanceWindow>,
+    /// Minimum time between the end of a node's reboot and the beginning of its next.
     pub min_interval: Option<Duration>,
-    /// The drain.
     pub drain: DrainRules,
-    /// The reboot.
     pub reboot: RebootRules,
-    /// The return.
     pub on_return: ReturnRules,
-    /// What must be so before a reboot begins, and again right before it.
-    pub gates: Vec<Gate>,
-    /// Parts of it that cannot be understood, each with its field. While there are any, nothing
-    /// that it governs begins.
+    /// Checked before a reboot begins, and again right before the reboot command.
+    pub gates: Vec<PolicyGate>,
+    /// Parts of the policy that are invalid, each with its field. While there are any, nothing that
+    /// the policy rules begins.
     pub problems: Vec<String>,
 }
 
 impl Policy {
-    /// A policy that says nothing: every node, and the flags rule.
-    pub fn silent(name: GroupName) -> Self {
+    /// A policy without rules: it selects every node, and the flags apply.
+    pub fn without_rules(name: GroupName) -> Self {
         Self {
             name,
             selector: LabelSelector::default(),
@@ -89,36 +84,34 @@ impl Policy {
     }
 }
 
-/// A pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paused {
-    /// Why; shown wherever the pause holds something up.
+pub struct PolicyPause {
+    /// Shown wherever the pause holds something up.
     pub reason: String,
-    /// It ends by itself at this time.
+    /// When the pause ends by itself.
     pub until: Option<Timestamp>,
 }
 
 /// `drain`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DrainRules {
-    /// How long it may take.
+    /// How long the drain may take.
     pub timeout: Option<Duration>,
-    /// What then.
-    pub on_timeout: Option<OnTimeout>,
+    pub on_timeout: Option<DrainTimeoutAction>,
     /// How long drained volumes may take to detach.
     pub volume_detach_timeout: Option<Duration>,
-    /// Pods that stay.
+    /// Pods that are not evicted.
     pub exclude: Option<LabelSelector>,
 }
 
 /// `reboot`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RebootRules {
-    /// How long a new boot is waited for.
+    /// How long to wait for a new boot.
     pub timeout: Option<Duration>,
-    /// How often the command may be run in all.
+    /// How often the reboot command may be run in all.
     pub attempts: Option<u32>,
-    /// A reboot that does not happen is handed over to the power controller.
+    /// Whether a reboot that does not happen is handed over to the power controller.
     pub escalate: bool,
 }
 
@@ -127,27 +120,24 @@ pub struct RebootRules {
 pub struct ReturnRules {
     /// How long the Node must be Ready.
     pub settle: Option<Duration>,
-    /// What must be so before the lock goes; `None` is all of them.
+    /// Gates that must be open before the lock is released; `None` means all.
     pub gates: Option<Vec<ReturnGate>>,
-    /// How long that may take.
+    /// How long to wait for the gates.
     pub gate_timeout: Option<Duration>,
-    /// What then.
-    pub on_gate_timeout: Option<OnGateTimeout>,
+    pub on_gate_timeout: Option<GateTimeoutAction>,
 }
 
-/// What the return may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReturnGate {
     /// The node's DaemonSet pods are ready.
     DaemonSetPods,
-    /// No PodDisruptionBudget that covered a pod of the drain is short.
+    /// No PodDisruptionBudget that covered a pod of the drain lacks healthy pods.
     DisruptionBudgets,
     /// The node's volumes are attached.
     Volumes,
 }
 
 impl ReturnGate {
-    /// Every one.
     pub const ALL: [ReturnGate; 3] = [
         ReturnGate::DaemonSetPods,
         ReturnGate::DisruptionBudgets,
@@ -155,43 +145,38 @@ impl ReturnGate {
     ];
 }
 
-/// What keeps a reboot from beginning.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Gate {
-    /// No pod on the node that these labels select (Pending or Running).
-    Pods {
-        /// Which pods.
-        selector: LabelSelector,
-    },
-    /// A question to Prometheus has an empty answer.
+pub enum PolicyGate {
+    /// Open while no Pending or Running pod on the node matches the selector.
+    Pods { selector: LabelSelector },
+    /// Open while the result of a Prometheus query is empty.
     Prometheus(PrometheusGate),
 }
 
-/// A question to a Prometheus HTTP API; its answer must be empty.
+/// A query to a Prometheus HTTP API whose result must be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrometheusGate {
-    /// The server, `http` or `https`.
+    /// URL of the server, `http` or `https`.
     pub url: String,
-    /// What is asked.
     pub ask: PrometheusQuery,
 }
 
-/// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrometheusQuery {
-    /// Any PromQL expression: no result means go.
+    /// A PromQL expression.
     Query(String),
-    /// Alerts, as kured's users know them.
-    Alerts(Alerts),
+    /// Alerts, selected as in kured.
+    Alerts(BlockingAlerts),
 }
 
-/// Which alerts block.
+/// Which alerts close the gate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Alerts {
-    /// Alert names that do not count: a regular expression (kured's `--alert-filter-regexp`).
+pub struct BlockingAlerts {
+    /// Alert names to ignore: a regular expression (kured's `--alert-filter-regexp`).
     pub ignore: Option<String>,
-    /// Only these count (kured's `--alert-filter-match-only`).
+    /// Only alert names that match count: a regular expression (kured's
+    /// `--alert-filter-match-only`).
     pub only: Option<String>,
-    /// Pending ones do not count (kured's `--alert-firing-only`).
+    /// Pending alerts do not count (kured's `--alert-firing-only`).
     pub firing_only: bool,
 }

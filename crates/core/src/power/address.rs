@@ -1,4 +1,4 @@
-//! BMC addresses as metal3 writes them, and ours.
+//! BMC addresses: metal3's forms, and Dogwatch's own form for fence agents.
 //!
 //! Source: metal3's `pkg/hardwareutils/bmc` grammar (specification §3.3; `docs/hosts.md`).
 
@@ -8,60 +8,56 @@ mod parse;
 mod scheme;
 #[cfg(test)]
 mod tests;
-mod text;
+mod url_text;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use endpoint::Endpoint;
-use text::bracketed;
+pub use endpoint::BmcEndpoint;
+use url_text::bracket_host;
 
-/// Where a BMC is, and how it is spoken to. Made once, at the edge, by [`Address::parse`].
+/// Where a BMC is and which protocol it speaks. Made once, at the edge, by [`BmcAddress::parse`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Address {
-    /// Redfish over HTTP(S).
+pub enum BmcAddress {
     Redfish {
-        /// Which.
-        vendor: Vendor,
-        /// Whether TLS is spoken.
+        vendor: RedfishVendor,
         tls: bool,
-        /// Name or IP address; without brackets, in lower case.
+        /// Name or IP address, without brackets, in lower case.
         host: String,
-        /// TCP port.
         port: u16,
-        /// The system's path (`/redfish/v1/Systems/1`), percent-encoded as it was written; `None`: the
-        /// only one there is.
+        /// The system's path (`/redfish/v1/Systems/1`), percent-encoded as written. `None`: the
+        /// BMC's only system.
         system: Option<String>,
     },
     /// IPMI over LAN+ (RMCP+).
     Ipmi {
-        /// Name or IP address; without brackets, in lower case.
+        /// Name or IP address, without brackets, in lower case.
         host: String,
         /// UDP port.
         port: u16,
-        /// `?privilegelevel=`, default `ADMINISTRATOR`.
+        /// `?privilegelevel=`; the default is `ADMINISTRATOR`.
         privilege: String,
-        /// `?ciphersuite=`; `None`: 17, then 3.
+        /// `?ciphersuite=`. `None`: the driver tries 17, then 3.
         cipher_suite: Option<u8>,
     },
     /// A ClusterLabs fence agent: `fence+AGENT://HOST[:PORT]?OPTION=VALUE&…`.
     Fence {
-        /// `fence_…`, checked.
+        /// `fence_…`, already checked.
         agent: String,
-        /// Name or IP address (the agent's `ip`); without brackets, in lower case. Empty for the agents
-        /// of clouds, which know where their service is and want no `ip`.
+        /// Name or IP address (the agent's `ip`), without brackets, in lower case. Empty for agents
+        /// of clouds: they know where their service is and take no `ip`.
         host: String,
         /// The agent's `ipport`.
         port: Option<u16>,
-        /// Further options by name, spelt with `_`; no secrets: those come from the Secret. No value
-        /// has a control character.
+        /// Further options by name, spelled with `_`. No secrets: those come from the Secret. No
+        /// value contains a control character.
         options: BTreeMap<String, String>,
     },
 }
 
-/// Which maker's Redfish the scheme names. Differences are data of the driver.
+/// The vendor that a Redfish scheme names. The driver treats vendor differences as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Vendor {
+pub enum RedfishVendor {
     /// `redfish`, `redfish-virtualmedia`, `redfish-uefihttp`.
     Standard,
     /// `idrac-redfish`, `idrac-virtualmedia`.
@@ -70,78 +66,88 @@ pub enum Vendor {
     Ilo5,
 }
 
-/// Why a text is no address. The text itself may hold a password: it is not repeated.
+/// Why a text is not an address. The text may hold a password, so the message does not repeat it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[error("{0}")]
-pub struct BadAddress(pub String);
+pub struct BadBmcAddress(pub String);
 
-impl Address {
-    /// Reads `spec.bmc.address`: `SCHEME://HOST…`, `SCHEME:HOST…`, or a host alone, which is IPMI's.
+impl BmcAddress {
+    /// Reads `spec.bmc.address`: `SCHEME://HOST…`, `SCHEME:HOST…`, or a host alone, which means
+    /// IPMI.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
-    pub fn parse(text: &str) -> Result<Self, BadAddress> {
-        parse::parse(text)
+    /// Says what is wrong and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, BadBmcAddress> {
+        parse::parse_address(text)
     }
 
-    /// Where it is, so that two hosts which name one BMC are found out.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint::of(self)
+    /// Used to find hosts that name the same BMC.
+    pub fn endpoint(&self) -> BmcEndpoint {
+        BmcEndpoint::of_address(self)
     }
 
-    /// Name or IP address, without brackets; empty for a cloud's agent.
+    /// Name or IP address, without brackets; empty for the fence agent of a cloud.
     pub fn host(&self) -> &str {
         match self {
-            Address::Redfish { host, .. }
-            | Address::Ipmi { host, .. }
-            | Address::Fence { host, .. } => host,
+            BmcAddress::Redfish { host, .. }
+            | BmcAddress::Ipmi { host, .. }
+            | BmcAddress::Fence { host, .. } => host,
         }
     }
 
-    /// The port, where it is not the protocol's own.
+    /// The port, unless it is the protocol's default.
     fn uncommon_port(&self) -> Option<u16> {
         let (port, common) = match self {
-            Address::Redfish { tls, port, .. } => (*port, scheme::redfish_port(*tls)),
-            Address::Ipmi { port, .. } => (*port, scheme::IPMI_PORT),
-            Address::Fence { port, .. } => return *port,
+            BmcAddress::Redfish { tls, port, .. } => (*port, scheme::default_redfish_port(*tls)),
+            BmcAddress::Ipmi { port, .. } => (*port, scheme::IPMI_PORT),
+            BmcAddress::Fence { port, .. } => return *port,
         };
         (port != common).then_some(port)
     }
 }
 
-impl Vendor {
-    /// The scheme's word.
-    fn word(self) -> &'static str {
+impl RedfishVendor {
+    fn scheme_name(self) -> &'static str {
         match self {
-            Vendor::Standard => "redfish",
-            Vendor::Idrac => "idrac-redfish",
-            Vendor::Ilo5 => "ilo5-redfish",
+            RedfishVendor::Standard => "redfish",
+            RedfishVendor::Idrac => "idrac-redfish",
+            RedfishVendor::Ilo5 => "ilo5-redfish",
         }
     }
 }
 
-/// In its shortest form, which [`Address::parse`] reads back to the same value.
-impl fmt::Display for Address {
+/// The shortest form; [`BmcAddress::parse`] reads it back to the same value.
+impl fmt::Display for BmcAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Redfish { vendor, tls, .. } => {
-                write!(f, "{}{}://", vendor.word(), if *tls { "" } else { "+http" })?;
+            BmcAddress::Redfish { vendor, tls, .. } => {
+                write!(
+                    f,
+                    "{}{}://",
+                    vendor.scheme_name(),
+                    if *tls { "" } else { "+http" }
+                )?;
             }
-            Address::Ipmi { .. } => f.write_str("ipmi://")?,
-            Address::Fence { agent, .. } => write!(f, "fence+{agent}://")?,
+            BmcAddress::Ipmi { .. } => f.write_str("ipmi://")?,
+            BmcAddress::Fence { agent, .. } => write!(f, "fence+{agent}://")?,
         }
-        f.write_str(&bracketed(self.host()))?;
+        f.write_str(&bracket_host(self.host()))?;
         if let Some(port) = self.uncommon_port() {
             write!(f, ":{port}")?;
         }
         match self {
-            Address::Redfish { system, .. } => f.write_str(system.as_deref().unwrap_or_default()),
-            Address::Ipmi {
+            BmcAddress::Redfish { system, .. } => {
+                f.write_str(system.as_deref().unwrap_or_default())
+            }
+            BmcAddress::Ipmi {
                 privilege,
                 cipher_suite,
                 ..
-            } => f.write_str(&text::query(&parse::ipmi_query(privilege, *cipher_suite))),
-            Address::Fence { options, .. } => f.write_str(&text::query(options)),
+            } => f.write_str(&url_text::format_query(&parse::ipmi_query(
+                privilege,
+                *cipher_suite,
+            ))),
+            BmcAddress::Fence { options, .. } => f.write_str(&url_text::format_query(options)),
         }
     }
 }

@@ -1,79 +1,79 @@
-//! The reboot annotations of a host. Source: specification §3.2; metal3's reboot-interface design.
+//! Parses the reboot annotations of a host. Source: specification §3.2; metal3's reboot-interface
+//! design.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::host::Host;
+use super::host::HostSnapshot;
 use super::provisioning;
 
-/// The set-and-forget annotation, and the prefix of those that hold a host off.
-pub const REBOOT: &str = "reboot.metal3.io";
+/// The annotation without a key, and the prefix of the annotations that hold a host off.
+pub const REBOOT_ANNOTATION: &str = "reboot.metal3.io";
 
-/// Metal3's: the host is dropped from its controller, which does nothing until it goes.
-pub(super) const DETACHED: &str = "baremetalhost.metal3.io/detached";
+/// metal3's annotation: its controller drops the host and ignores it until the annotation goes.
+pub(super) const DETACHED_ANNOTATION: &str = "baremetalhost.metal3.io/detached";
 
-/// One reboot annotation as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// The annotation's name.
+pub struct HostRebootAnnotation {
     pub name: String,
-    /// What follows the slash; `None`: set and forget.
+    /// The part after the slash. `None`: the annotation without a key.
     pub key: Option<String>,
-    /// Whether the power is cut without asking the operating system.
+    /// Whether the power is cut without a shutdown of the operating system.
     pub is_hard: bool,
-    /// Whether it is obeyed on a host that is not provisioned as well.
+    /// Whether it applies to hosts that are not provisioned as well.
     pub is_forced: bool,
-    /// What is wrong with its value. It is kept, and means soft.
+    /// What is wrong with the value. Such an annotation is kept and means soft.
     pub problem: Option<String>,
-    /// Of the value: another value is another request.
+    /// A digest of the value: another value is another request.
     digest: String,
 }
 
-impl Request {
-    /// How [`super::PowerStatus::confirmed_for`] names it.
+impl HostRebootAnnotation {
+    /// The form in which [`super::PowerStatus::confirmed_for`] names it.
     pub fn id(&self) -> String {
         format!("{}={}", self.name, self.digest)
     }
 }
 
-/// All reboot annotations of a host, by name.
-pub fn requests(host: &Host) -> Vec<Request> {
+/// The reboot annotations of a host, sorted by name.
+pub fn reboot_annotations(host: &HostSnapshot) -> Vec<HostRebootAnnotation> {
     host.annotations
         .iter()
-        .filter_map(|(name, value)| request(name, value))
+        .filter_map(|(name, value)| parse_annotation(name, value))
         .collect()
 }
 
-/// Whether it is obeyed in the provisioning state that the host is in, or that the power controller will
-/// give it.
-pub fn is_obeyed(host: &Host, request: &Request) -> bool {
-    request.is_forced || provisioning::is_provisioned(provisioning::state(host).as_deref())
+/// Whether the annotation is obeyed in the host's provisioning state, be it the current one or the
+/// one that the power controller will write.
+pub fn is_annotation_obeyed(host: &HostSnapshot, request: &HostRebootAnnotation) -> bool {
+    request.is_forced
+        || provisioning::is_provisioned(provisioning::provisioning_state(host).as_deref())
 }
 
-fn request(name: &str, value: &str) -> Option<Request> {
-    let key = match name.strip_prefix(REBOOT)? {
+fn parse_annotation(name: &str, value: &str) -> Option<HostRebootAnnotation> {
+    let key = match name.strip_prefix(REBOOT_ANNOTATION)? {
         "" => None,
         rest => Some(rest.strip_prefix('/')?.to_owned()),
     };
-    let meaning = meaning(value);
+    let meaning = parse_mode_and_force(value);
     let problem = meaning.as_ref().err().cloned();
     let (is_hard, is_forced) = meaning.unwrap_or_default();
-    Some(Request {
+    Some(HostRebootAnnotation {
         name: name.to_owned(),
         key,
         is_hard,
         is_forced,
         problem,
-        digest: digest(value),
+        digest: short_digest(value),
     })
 }
 
-/// Whether it is hard, and whether it is forced.
-fn meaning(value: &str) -> Result<(bool, bool), String> {
+/// Returns (hard, forced).
+fn parse_mode_and_force(value: &str) -> Result<(bool, bool), String> {
     let value = value.trim();
     let looks_like_an_attempt = value.contains(['{', ':', '"', '\'', '=']) || is_mode(value);
-    let Some(Value::Object(fields)) = json(value) else {
-        // A tracing mark such as a UID is what the design invites people to write.
+    let Some(Value::Object(fields)) = parse_json(value) else {
+        // The design invites people to write a value for tracing here, such as a UID.
         return if looks_like_an_attempt {
             Err(r#"is no JSON object like {"mode":"hard"}"#.to_owned())
         } else {
@@ -99,8 +99,8 @@ fn is_mode(value: &str) -> bool {
         .any(|mode| value.eq_ignore_ascii_case(mode))
 }
 
-/// JSON, or what the design document writes: the same in single quotes.
-fn json(value: &str) -> Option<Value> {
+/// Accepts JSON, and the form of metal3's design document: the same with single quotes.
+fn parse_json(value: &str) -> Option<Value> {
     let is_object = |value: &Value| value.is_object();
     serde_json::from_str(value)
         .ok()
@@ -112,21 +112,25 @@ fn json(value: &str) -> Option<Value> {
         })
 }
 
-/// How many names a sentence has.
-const NAMED: usize = 8;
+const MAX_LISTED_NAMES: usize = 8;
 
-/// The names, or the first of them: anybody may set thousands, and sentences go into conditions and Events.
-pub(super) fn listed<T: AsRef<str>>(names: &[T]) -> String {
-    let first: Vec<&str> = names.iter().take(NAMED).map(AsRef::as_ref).collect();
+/// Joins the names, or the first few: anybody may set thousands, and the sentences go into
+/// conditions and Events.
+pub(super) fn format_names<T: AsRef<str>>(names: &[T]) -> String {
+    let first: Vec<&str> = names
+        .iter()
+        .take(MAX_LISTED_NAMES)
+        .map(AsRef::as_ref)
+        .collect();
     let first = first.join(", ");
-    match names.len().saturating_sub(NAMED) {
+    match names.len().saturating_sub(MAX_LISTED_NAMES) {
         0 => first,
         more => format!("{first} and {more} more"),
     }
 }
 
-/// Enough of a hash to tell two values apart.
-pub(super) fn digest(text: &str) -> String {
+/// 16 hexadecimal digits of SHA-256: enough to tell two values apart.
+pub(super) fn short_digest(text: &str) -> String {
     use std::fmt::Write as _;
     Sha256::digest(text.as_bytes())
         .iter()

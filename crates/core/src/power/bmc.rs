@@ -1,151 +1,143 @@
-//! What a BMC can be asked, and what it can answer: the words that drivers and decisions share.
+//! BMC commands, readings and faults: the types that drivers and decisions share.
 //!
 //! Source: specification §3.3; DMTF Redfish DSP0268 `PowerState` and `ResetType`; IPMI 2.0 §28.
 
 use std::fmt;
 
-/// What is asked of a BMC. There is no "cycle": off must be seen and confirmed before on is sent.
+/// There is no "cycle": off must be read and confirmed before a power-on is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Command {
-    /// Power on.
+pub enum PowerCommand {
     On,
-    /// Ask the operating system to shut down.
+    /// Asks the operating system to shut down.
     SoftOff,
-    /// Take the power away.
+    /// Cuts the power.
     Off,
 }
 
-impl Command {
-    /// As it stands on the host, in Events and in metrics.
+impl PowerCommand {
+    /// As written to the host's status, Events and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
-            Command::On => "PowerOn",
-            Command::SoftOff => "SoftPowerOff",
-            Command::Off => "PowerOff",
+            PowerCommand::On => "PowerOn",
+            PowerCommand::SoftOff => "SoftPowerOff",
+            PowerCommand::Off => "PowerOff",
         }
     }
 
-    /// The reverse of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
-        [Command::On, Command::SoftOff, Command::Off]
+        [PowerCommand::On, PowerCommand::SoftOff, PowerCommand::Off]
             .into_iter()
             .find(|command| command.as_str() == text)
     }
 
-    /// Whether it is meant to take the power away.
-    pub fn is_off(self) -> bool {
-        matches!(self, Command::SoftOff | Command::Off)
+    pub fn is_power_off(self) -> bool {
+        matches!(self, PowerCommand::SoftOff | PowerCommand::Off)
     }
 }
 
-/// What a BMC says of the power. Only [`Reading::Off`] is off.
+/// A BMC's power state. Only [`PowerReading::Off`] counts as off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reading {
-    /// On, or anything that still runs (Redfish's `Paused`).
+pub enum PowerReading {
+    /// On, or any state in which the machine still runs (Redfish's `Paused`).
     On,
-    /// On its way to on.
     PoweringOn,
-    /// On its way to off.
     PoweringOff,
-    /// Off.
     Off,
 }
 
-/// A command was answered. The answer proves nothing of the state: that is read.
+/// A BMC's answer to a command. It proves nothing about the power state: that is read afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// Accepted (200, 204, or a task that ended well).
+pub enum CommandAnswer {
+    /// Accepted (200, 204, or a task that succeeded).
     Accepted,
-    /// Accepted, and nobody can say when it is carried out (Redfish 202 that names no task, or one that is
-    /// forgotten): the BMC may still run it for `--power-settle`.
+    /// Accepted, but nobody can tell when the BMC runs it (Redfish 202 that names no task, or a
+    /// task that the BMC has forgotten). The BMC may still run it for `--power-settle`.
     AcceptedWithoutTask,
-    /// Refused because the host is in that state already (Redfish 400 and 409, "Already OFF").
+    /// Refused because the host is already in that state (Redfish 400 and 409, "Already OFF").
     AlreadyThere,
 }
 
-/// Why a BMC did not do what it was asked, by what a person does about it.
+/// Why a BMC did not do what it was asked; each class needs a different response from a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// No way to it: name, route, port.
+pub enum FaultClass {
+    /// Name, route or port.
     Unreachable,
-    /// It answers, and will not: 403, 503, a busy controller, a failed task.
+    /// The BMC answers and refuses: 403, 503, a busy controller, a failed task.
     Refused,
-    /// User or password.
     WrongCredentials,
-    /// Certificate or protocol version.
+    /// The certificate or the protocol version.
     Tls,
-    /// It answers, and does not know this system.
+    /// The BMC answers and does not know this system.
     NoSuchSystem,
-    /// It knows the system and cannot do this.
+    /// The BMC knows the system and cannot run this command.
     Unsupported,
-    /// No answer within our deadline.
+    /// No answer within Dogwatch's deadline.
     TimedOut,
-    /// It says what cannot be: half a document, a state nobody knows, two states at once.
+    /// An impossible answer: half a document, an unknown state, two states at once.
     Contradiction,
 }
 
-impl Class {
-    /// All of them.
-    pub const ALL: [Class; 8] = [
-        Class::Unreachable,
-        Class::Refused,
-        Class::WrongCredentials,
-        Class::Tls,
-        Class::NoSuchSystem,
-        Class::Unsupported,
-        Class::TimedOut,
-        Class::Contradiction,
+impl FaultClass {
+    pub const ALL: [FaultClass; 8] = [
+        FaultClass::Unreachable,
+        FaultClass::Refused,
+        FaultClass::WrongCredentials,
+        FaultClass::Tls,
+        FaultClass::NoSuchSystem,
+        FaultClass::Unsupported,
+        FaultClass::TimedOut,
+        FaultClass::Contradiction,
     ];
 
-    /// The reason of conditions, Events and metrics.
+    /// The reason in conditions, Events and metrics.
     pub fn reason(self) -> &'static str {
         match self {
-            Class::Unreachable => "Unreachable",
-            Class::Refused => "RefusedByBMC",
-            Class::WrongCredentials => "WrongCredentials",
-            Class::Tls => "TLSFailed",
-            Class::NoSuchSystem => "NoSuchSystem",
-            Class::Unsupported => "UnsupportedByBMC",
-            Class::TimedOut => "BMCTimedOut",
-            Class::Contradiction => "BMCContradictsItself",
+            FaultClass::Unreachable => "Unreachable",
+            FaultClass::Refused => "RefusedByBMC",
+            FaultClass::WrongCredentials => "WrongCredentials",
+            FaultClass::Tls => "TLSFailed",
+            FaultClass::NoSuchSystem => "NoSuchSystem",
+            FaultClass::Unsupported => "UnsupportedByBMC",
+            FaultClass::TimedOut => "BMCTimedOut",
+            FaultClass::Contradiction => "BMCContradictsItself",
         }
     }
 
-    /// What a person does next.
+    /// The sentence that tells a person what to do next.
     pub fn next_step(self) -> &'static str {
         match self {
-            Class::Unreachable => "check the address, the network and whether the BMC has power",
-            Class::Refused => "look at the BMC's own log; reset the BMC if it stays so",
-            Class::WrongCredentials => "correct username and password in the host's Secret",
-            Class::Tls => {
+            FaultClass::Unreachable => {
+                "check the address, the network and whether the BMC has power"
+            }
+            FaultClass::Refused => "look at the BMC's own log; reset the BMC if it stays so",
+            FaultClass::WrongCredentials => "correct username and password in the host's Secret",
+            FaultClass::Tls => {
                 "put the BMC's CA into the Secret as ca.crt, or set disableCertificateVerification"
             }
-            Class::NoSuchSystem => "correct the system's path in spec.bmc.address",
-            Class::Unsupported => "use another driver, or add a level (a PDU) to the host",
-            Class::TimedOut => {
+            FaultClass::NoSuchSystem => "correct the system's path in spec.bmc.address",
+            FaultClass::Unsupported => "use another driver, or add a level (a PDU) to the host",
+            FaultClass::TimedOut => {
                 "reset the BMC if it stays so; a second level (a PDU) covers a hung BMC"
             }
-            Class::Contradiction => "update or reset the BMC; its word is not taken meanwhile",
+            FaultClass::Contradiction => "update or reset the BMC; its word is not taken meanwhile",
         }
     }
 }
 
-/// A call to a BMC that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Fault {
-    /// What a person does about it.
-    pub class: Class,
-    /// A sentence without any secret; lower case.
+pub struct BmcFault {
+    pub class: FaultClass,
+    /// A sentence in lower case, without secrets.
     pub message: String,
-    /// Of a command: it may have been received, so that the BMC may still run it. A connection that
-    /// was never made has run nothing; everything after the first byte may have.
+    /// For a command: whether the BMC may have received it and may still run it. False only if the
+    /// connection was never made; true for every failure after the first byte.
     pub may_have_run: bool,
 }
 
-impl Fault {
-    /// A call that changed nothing, for certain.
-    pub fn harmless(class: Class, message: impl Into<String>) -> Self {
+impl BmcFault {
+    /// A fault of a call that certainly changed nothing.
+    pub fn without_effect(class: FaultClass, message: impl Into<String>) -> Self {
         Self {
             class,
             message: message.into(),
@@ -153,8 +145,8 @@ impl Fault {
         }
     }
 
-    /// A call of which nobody knows how it ended.
-    pub fn unknown_end(class: Class, message: impl Into<String>) -> Self {
+    /// A fault of a call that the BMC may or may not have carried out.
+    pub fn with_unknown_effect(class: FaultClass, message: impl Into<String>) -> Self {
         Self {
             class,
             message: message.into(),
@@ -163,47 +155,47 @@ impl Fault {
     }
 }
 
-/// What a check of power control finds out, without changing anything.
+/// The result of a check of power control, which changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct About {
-    /// The machine's system UUID, where the BMC tells it.
+pub struct BmcInfo {
+    /// The machine's system UUID, if the BMC reports it.
     pub system_uuid: Option<String>,
-    /// What it can do. Empty: it does not say; every command may be tried.
-    pub commands: Vec<Command>,
-    /// Maker and model, as the BMC says them.
+    /// The supported commands. Empty: the BMC does not report them, so every command may be tried.
+    pub commands: Vec<PowerCommand>,
+    /// Maker and model, as the BMC reports them.
     pub product: Option<String>,
 }
 
-impl About {
-    /// Whether the command may be tried.
-    pub fn can(&self, command: Command) -> bool {
+impl BmcInfo {
+    pub fn supports_command(&self, command: PowerCommand) -> bool {
         self.commands.is_empty() || self.commands.contains(&command)
     }
 }
 
-/// How dear a call to a driver is; it sets how often the state is read while something is under way.
+/// The cost of one call to a driver. It sets how often the state is read while a command is
+/// pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cost {
-    /// A request on an open connection: a millisecond.
+pub enum CallCost {
+    /// One request on an open connection: a millisecond.
     Request,
     /// A child process: 60 to 400 ms of processor time. Source: `docs/numbers.md`.
     Process,
 }
 
-/// What the devices of one level say together: off only if every one is, nothing if one is silent.
+/// Combines the readings of all devices of one level: off only if every device is off.
 ///
 /// # Errors
-/// The first device's fault.
-pub fn together(
-    readings: impl IntoIterator<Item = Result<Reading, Fault>>,
-) -> Result<Reading, Fault> {
+/// The fault of the first device that failed.
+pub fn combine_readings(
+    readings: impl IntoIterator<Item = Result<PowerReading, BmcFault>>,
+) -> Result<PowerReading, BmcFault> {
     let mut readings = readings.into_iter().collect::<Result<Vec<_>, _>>()?;
     readings.sort();
-    let silent = || Fault::harmless(Class::Unsupported, "the level has no device");
+    let silent = || BmcFault::without_effect(FaultClass::Unsupported, "the level has no device");
     readings.first().copied().ok_or_else(silent)
 }
 
-impl fmt::Display for Command {
+impl fmt::Display for PowerCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -215,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_level_is_off_only_if_every_device_is() {
-        use Reading::{Off, On, PoweringOff, PoweringOn};
+        use PowerReading::{Off, On, PoweringOff, PoweringOn};
         for (devices, level) in [
             (vec![Off], Off),
             (vec![Off, Off], Off),
@@ -223,11 +215,11 @@ mod tests {
             (vec![Off, PoweringOff], PoweringOff),
             (vec![PoweringOff, PoweringOn], PoweringOn),
         ] {
-            let said = together(devices.iter().copied().map(Ok));
+            let said = combine_readings(devices.iter().copied().map(Ok));
             assert_eq!(said, Ok(level), "{devices:?}");
         }
-        let fault = Fault::harmless(Class::TimedOut, "no answer");
-        assert_eq!(together([Ok(Off), Err(fault.clone())]), Err(fault));
-        assert!(together([]).is_err());
+        let fault = BmcFault::without_effect(FaultClass::TimedOut, "no answer");
+        assert_eq!(combine_readings([Ok(Off), Err(fault.clone())]), Err(fault));
+        assert!(combine_readings([]).is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! What is known of levels.
+//! A small map from level numbers to values.
 
-/// Something of each level of which it is known. A host has one level, or a few: a list takes a tenth of what a
-/// map does, and there is one for each of 10,000 hosts.
+/// A map by level. A host has one level, or a few: a list takes a tenth of the memory of a map, and
+/// there is one for each of 10,000 hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByLevel<T>(Vec<(usize, T)>);
 
@@ -12,13 +12,12 @@ impl<T> Default for ByLevel<T> {
 }
 
 impl<T> ByLevel<T> {
-    /// What is known of this level.
     pub fn get(&self, level: usize) -> Option<&T> {
         let mut all = self.0.iter();
         all.find_map(|(of, known)| (*of == level).then_some(known))
     }
 
-    /// All of it, in the order in which it came.
+    /// In the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         self.0.iter().map(|(level, known)| (*level, known))
     }
@@ -33,7 +32,6 @@ impl<T> ByLevel<T> {
         self.0.retain(|(of, _)| *of != level);
     }
 
-    /// Nothing is known any more.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,261 +1,283 @@
-//! The decision, one host at a time.
+//! Decides what to do about the power of one host.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::annotations::{Request, listed};
-use super::bmc::{Answer, Command};
-use super::config::Config;
-use super::context::Context;
-use super::gate::{self, Knows, Refusal};
-use super::host::{End, HostStatus, Intention};
-use super::seen::Seen;
-use super::standing::Standing;
-use super::step::Step;
+use super::annotations::{HostRebootAnnotation, format_names};
+use super::bmc::{CommandAnswer, PowerCommand};
+use super::command_state::PowerCommandState;
+use super::config::PowerConfig;
+use super::context::PowerContext;
+use super::host::{HostStatus, PendingCommand, PendingCommandEnd};
+use super::refusal::{self, PowerRefusal, PowerReporting};
+use super::snapshot::PowerSnapshot;
+use super::step::PowerStep;
 use super::{
-    hold, idle, life, off, on, pending, provisioning, readiness, readings, reason, report, theirs,
+    hold, idle, metal3_managed, node_liveness, pending_reboot, power_off, power_on, provisioning,
+    readiness, readings, reason, report,
 };
 use crate::Now;
-use crate::condition::Status;
-use crate::decision::Severity;
+use crate::condition::ConditionStatus;
+use crate::decision::EventSeverity;
 
-/// How many polls old `observedAt` may become when nothing else changes.
-const OBSERVED_EVERY: u32 = 10;
+/// `observedAt` may be this many polls old before it alone is worth a write.
+const OBSERVED_AT_WRITE_POLLS: u32 = 10;
 
-/// What to do about one host's power.
-pub type Decision = crate::Decision<Action, Look>;
+pub type PowerDecision = crate::Decision<PowerAction, PowerObserve>;
 
-/// What to write or send.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// Writes the status, on the version that was seen. A command in it may be sent once the answer
-    /// is there ([`super::Memory::written`]).
+pub enum PowerAction {
+    /// Writes the status, on the version that was observed. A command in it may be sent once the
+    /// API server has confirmed the write ([`super::PowerMemory::record_write_done`]).
     WriteStatus(Box<StatusWrite>),
-    /// Removes annotations, on the version that was seen.
+    /// Removes annotations, on the version that was observed.
     RemoveAnnotations(Vec<String>),
-    /// Sends the command whose intention stands on the host. Only while the lead outlasts the call.
-    Send(Intention),
+    /// Sends the command that is recorded on the host. Only while the lead outlasts the call.
+    Send(PendingCommand),
 }
 
-/// The status as it should stand. Conditions come from the decision's report.
+/// The status as it should be. Conditions come from the decision's report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatusWrite {
-    /// All of our fields.
+    /// All fields that Dogwatch owns.
     pub status: HostStatus,
     /// Why it is worth a write, for the log.
     pub why: &'static str,
 }
 
-/// What has to be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Look {
+pub enum PowerObserve {
     /// Reads the power of a level, at once.
     Read {
-        /// Which level.
         level: usize,
-        /// Whether a power-off waits for it: it goes before polls.
+        /// Whether a power-off waits for it: urgent reads go before polls.
         is_urgent: bool,
     },
-    /// Reads the Leases of the Nodes that the host carries, at once.
-    SignsOfLife,
-    /// Checks whether power control of a level would work, at once.
-    Check {
-        /// Which level.
-        level: usize,
-    },
+    /// Reads the kubelet Leases of the Nodes that the host carries, at once.
+    KubeletLeases,
+    /// Checks whether power control of a level works, at once.
+    Check { level: usize },
 }
 
-/// What to do about this host now. Pure: the same input, the same answer. [`super::Memory::saw`] was
-/// called with this host before.
+/// Decides what to do about this host now. Pure: the same input gives the same answer. Call
+/// [`super::PowerMemory::observe_host`] with this host first.
 ///
-/// `id` is the id that a command would have if one is decided: `PROCESS/N`, never used before.
-/// `jitter` in 0..1 spreads polls and retries.
+/// `id` becomes the id of a new command: `PROCESS/N`, never used before. `jitter` in 0..1 spreads
+/// polls and retries.
 ///
-/// There is at most one action. A look that is under way already is not begun again.
-pub fn decide(seen: &Seen, config: &Config, id: &str, jitter: f64, now: Now) -> Decision {
-    let ctx = Context::new(seen, config, id, jitter, now);
-    let mut step = Step::new(ctx.status().clone());
-    let refusal = gate::refusal(&ctx);
+/// There is at most one action. A read or check that is under way already is not started again.
+pub fn decide(
+    seen: &PowerSnapshot,
+    config: &PowerConfig,
+    id: &str,
+    jitter: f64,
+    now: Now,
+) -> PowerDecision {
+    let ctx = PowerContext::new(seen, config, id, jitter, now);
+    let mut step = PowerStep::new(ctx.host_status().clone());
+    let refusal = refusal::find_refusal(&ctx);
     match &refusal {
-        Some(refusal) => refused(&ctx, &mut step, refusal),
-        None => act(&ctx, &mut step),
+        Some(refusal) => handle_refusal(&ctx, &mut step, refusal),
+        None => advance_power(&ctx, &mut step),
     }
-    finish(&ctx, step, refusal.as_ref())
+    build_decision(&ctx, step, refusal.as_ref())
 }
 
-fn refused(ctx: &Context<'_>, step: &mut Step, refusal: &Refusal) {
-    step.because(Status::Unknown, refusal.reason, refusal.message.clone());
-    match refusal.knows {
-        Knows::Nothing => {}
-        Knows::Unknown => gate::unknown(&mut step.status),
-        Knows::Power => step.read(ctx, 0, readings::next_poll(ctx, 0), "the next poll"),
-        Knows::Theirs => theirs::looks(ctx, step),
+fn handle_refusal(ctx: &PowerContext<'_>, step: &mut PowerStep, refusal: &PowerRefusal) {
+    step.set_cause(
+        ConditionStatus::Unknown,
+        refusal.reason,
+        refusal.message.clone(),
+    );
+    match refusal.reporting {
+        PowerReporting::Nothing => {}
+        PowerReporting::Unknown => refusal::set_power_unknown(&mut step.status),
+        PowerReporting::Power => {
+            step.read_level_at(ctx, 0, readings::next_poll_at(ctx, 0), "the next poll");
+        }
+        PowerReporting::Metal3Managed => metal3_managed::observe_power(ctx, step),
     }
 }
 
-fn act(ctx: &Context<'_>, step: &mut Step) {
-    note_end(ctx, step);
-    forget_gone(ctx, step);
-    if provisioning::is_leaving(&ctx.seen.host) && !ctx.requests.is_empty() {
-        return deprovisioned(ctx, step);
+fn advance_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
+    record_command_end(ctx, step);
+    forget_removed_annotations(ctx, step);
+    if provisioning::was_deprovisioned(&ctx.seen.host) && !ctx.requests.is_empty() {
+        return remove_deprovisioned_annotations(ctx, step);
     }
-    provisioning::note(&ctx.seen.host, &mut step.status);
-    readings::note(ctx, &mut step.status);
-    pending::note(ctx, step);
-    drive(ctx, step);
+    provisioning::record_provisioning(&ctx.seen.host, &mut step.status);
+    readings::record_readings(ctx, &mut step.status);
+    pending_reboot::record_pending_reboot(ctx, step);
+    drive_power(ctx, step);
 }
 
-/// A request that went and comes again wants a proof of its own, also with the same value.
-fn forget_gone(ctx: &Context<'_>, step: &mut Step) {
-    let there: BTreeSet<String> = ctx.obeyed().map(Request::id).collect();
+/// An annotation that was removed and set again needs a proof of its own, also with the same value.
+fn forget_removed_annotations(ctx: &PowerContext<'_>, step: &mut PowerStep) {
+    let there: BTreeSet<String> = ctx
+        .obeyed_annotations()
+        .map(HostRebootAnnotation::id)
+        .collect();
     let proved = &mut step.status.power.confirmed_for;
     proved.retain(|id| there.contains(id));
 }
 
-/// How our command ended, where a leader after us finds it.
-fn note_end(ctx: &Context<'_>, step: &mut Step) {
+/// Records how this process' command ended, so that the next leader finds it.
+fn record_command_end(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     let ours = ctx.seen.memory.command.as_ref();
     let Some(standing) = step.status.power.command.as_mut() else {
         return;
     };
-    let Some(ours) = ours.filter(|ours| ours.id == standing.id && standing.end == End::Open) else {
+    let Some(ours) =
+        ours.filter(|ours| ours.id == standing.id && standing.end == PendingCommandEnd::Open)
+    else {
         return;
     };
     let Some((at, how)) = &ours.ended else {
         return;
     };
-    let at = ctx.wall(*at);
-    // Whoever leads next waits as long for it as for one that nobody answered.
-    standing.after_unknown |= matches!(how, Ok(Answer::AcceptedWithoutTask));
+    let at = ctx.wall_time_of(*at);
+    // The next leader waits for it as long as for a command without an answer.
+    standing.after_unknown |= matches!(how, Ok(CommandAnswer::AcceptedWithoutTask));
     standing.end = match how {
-        Ok(_) => End::Answered { at },
-        Err(fault) if fault.may_have_run => End::Unknown {
+        Ok(_) => PendingCommandEnd::Answered { at },
+        Err(fault) if fault.may_have_run => PendingCommandEnd::Unknown {
             at,
             message: fault.to_string(),
         },
-        Err(fault) => End::Failed {
+        Err(fault) => PendingCommandEnd::Failed {
             at,
             message: fault.to_string(),
         },
     };
 }
 
-fn deprovisioned(ctx: &Context<'_>, step: &mut Step) {
+fn remove_deprovisioned_annotations(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     let names: Vec<String> = ctx
         .requests
         .iter()
         .map(|request| request.name.clone())
         .collect();
-    let text = format!("the host is deprovisioned: {} removed", listed(&names));
-    step.event(Severity::Normal, reason::DEPROVISIONED, text.clone());
-    step.because(Status::Unknown, reason::DEPROVISIONED, text);
-    step.action = Some(Action::RemoveAnnotations(names));
+    let text = format!(
+        "the host is deprovisioned: {} removed",
+        format_names(&names)
+    );
+    step.add_event(EventSeverity::Normal, reason::DEPROVISIONED, text.clone());
+    step.set_cause(ConditionStatus::Unknown, reason::DEPROVISIONED, text);
+    step.action = Some(PowerAction::RemoveAnnotations(names));
 }
 
-fn drive(ctx: &Context<'_>, step: &mut Step) {
-    let command = ctx.command();
+fn drive_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
+    let command = ctx.pending_command();
     if let Some(command) = command.filter(|command| !ctx.has_level(command.level)) {
-        return without_level(ctx, step, command);
+        return handle_removed_level(ctx, step, command);
     }
-    if ctx.status().power.off_confirmed_at.is_some() {
-        match ctx.answered_off() {
-            Some(command) => return hold::keep(ctx, step, command),
-            // Whoever wrote that: without its answered command it is no proof of ours.
+    if ctx.host_status().power.off_confirmed_at.is_some() {
+        match ctx.answered_power_off() {
+            Some(command) => return hold::hold_off(ctx, step, command),
+            // Whoever wrote it: without an answered command of Dogwatch's it proves nothing.
             None => step.status.power.off_confirmed_at = None,
         }
     }
-    let is_off = |command: &Intention| command.command.is_off();
-    match (needs_off(ctx, step), command) {
+    let is_off = |command: &PendingCommand| command.command.is_power_off();
+    match (off_reason(ctx, step), command) {
         (Some(reason::NOT_ONLINE), earlier) if !earlier.is_some_and(is_off) => {
-            idle::keep_off(ctx, step, earlier);
+            idle::keep_offline(ctx, step, earlier);
         }
-        (Some(why), _) => off::drive(ctx, step, why),
-        (None, Some(command)) if command.command == Command::On => on::drive(ctx, step, command),
-        (None, Some(command)) => idle::withdraw(ctx, step, command),
-        (None, None) => idle::watch(ctx, step),
+        (Some(why), _) => power_off::drive_off(ctx, step, why),
+        (None, Some(command)) if command.command == PowerCommand::On => {
+            power_on::drive_on(ctx, step, command);
+        }
+        (None, Some(command)) => idle::withdraw_power_off(ctx, step, command),
+        (None, None) => idle::watch_idle_host(ctx, step),
     }
 }
 
-/// The command's level was taken out of the host's specification: nothing can be read of it, and nothing
-/// is proved by it any more. What is needed begins anew on the levels that are left.
-fn without_level(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
-    if let Standing::UnderWay { until } = ctx.standing(command) {
-        return off::wait_for(step, command, until);
+/// The command's level was removed from the host's spec: it cannot be read any more and proves
+/// nothing. If the host must be off, that begins anew on the remaining levels.
+fn handle_removed_level(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &PendingCommand) {
+    if let PowerCommandState::UnderWay { until } = ctx.command_state(command) {
+        return power_off::wait_for_command(step, command, until);
     }
     step.status.power.off_confirmed_at = None;
     let settled = ctx.settled_at();
-    match needs_off(ctx, step) {
+    match off_reason(ctx, step) {
         Some(why) => {
-            step.done(ctx, command, reason::GAVE_UP);
-            off::begin(ctx, step, why);
+            step.record_done(ctx, command, reason::GAVE_UP);
+            power_off::begin_power_off(ctx, step, why);
         }
         None if ctx.now.mono < settled => {
-            let text = format!("{} is no more", off::name(command.level));
-            step.busy(reason::SETTLING, text);
-            step.wake(settled, "the end of every command of unknown end");
+            let text = format!("{} is no more", power_off::level_name(command.level));
+            step.set_busy(reason::SETTLING, text);
+            step.wake_at(settled, "the end of every command of unknown end");
         }
-        None if command.command == Command::On => {
-            on::send_again(ctx, step, 0, reason::POWERING_ON);
+        None if command.command == PowerCommand::On => {
+            power_on::repeat_power_on(ctx, step, 0, reason::POWERING_ON);
         }
-        None => idle::close(ctx, step, command),
+        None => idle::close_command(ctx, step, command),
     }
 }
 
-/// Why the host must be off, if it must.
-fn needs_off(ctx: &Context<'_>, step: &Step) -> Option<&'static str> {
-    if Context::is_reboot_pending(&step.status) {
+/// Why the host must be off. `None`: it need not be.
+fn off_reason(ctx: &PowerContext<'_>, step: &PowerStep) -> Option<&'static str> {
+    if PowerContext::is_reboot_pending(&step.status) {
         return Some(reason::REBOOT_REQUESTED);
     }
-    // Before spec.online: whoever holds it off waits for a proof, which needs a command of ours.
-    if ctx.obeyed().next().is_some() {
+    // Before spec.online: the writer of a key waits for a proof, which needs a sent command.
+    if ctx.obeyed_annotations().next().is_some() {
         return Some(reason::HELD_OFF);
     }
     (!ctx.seen.host.online).then_some(reason::NOT_ONLINE)
 }
 
-fn finish(ctx: &Context<'_>, mut step: Step, refusal: Option<&Refusal>) -> Decision {
-    let knows = refusal.map_or(Knows::Power, |refusal| refusal.knows);
-    if knows == Knows::Power {
-        readings::note(ctx, &mut step.status);
-        // An off that is nobody's doing is said only where no Node contradicts it.
-        if ctx.off_now(ctx.level()).is_some() && ctx.answered_off().is_none() {
-            life::look(ctx, &mut step);
+fn build_decision(
+    ctx: &PowerContext<'_>,
+    mut step: PowerStep,
+    refusal: Option<&PowerRefusal>,
+) -> PowerDecision {
+    let knows = refusal.map_or(PowerReporting::Power, |refusal| refusal.reporting);
+    if knows == PowerReporting::Power {
+        readings::record_readings(ctx, &mut step.status);
+        // An off that Dogwatch did not cause is reported only if no Node contradicts it.
+        if ctx.current_off_readings(ctx.level_in_use()).is_some()
+            && ctx.answered_power_off().is_none()
+        {
+            node_liveness::observe_liveness(ctx, &mut step);
         }
         if let Some(at) = readings::stale_at(ctx) {
-            step.wake(at, "a reading that gets too old");
+            step.wake_at(at, "a reading that gets too old");
         }
     }
-    if knows.is_written() && !step.is_busy {
-        readiness::looks(ctx, &mut step);
+    if knows.is_status_written() && !step.is_busy {
+        readiness::check_levels(ctx, &mut step);
     }
-    let report = report::report(ctx, &step, refusal);
-    let write = (knows.is_written() && worth_writing(ctx, &step.status)).then(|| {
-        Action::WriteStatus(Box::new(StatusWrite {
+    let report = report::build_report(ctx, &step, refusal);
+    let write = (knows.is_status_written() && is_write_needed(ctx, &step.status)).then(|| {
+        PowerAction::WriteStatus(Box::new(StatusWrite {
             status: step.status.clone(),
-            why: step.because.reason,
+            why: step.cause.reason,
         }))
     });
-    step.wake(
-        ctx.now.mono.saturating_add(config_floor(ctx)),
+    step.wake_at(
+        ctx.now.mono.saturating_add(poll_interval(ctx)),
         "the next poll",
     );
-    Decision {
+    PowerDecision {
         actions: step.action.or(write).into_iter().collect(),
-        looks: step.looks,
+        observe: step.observe,
         report,
         wake: step.wake,
-        because: step.because,
+        cause: step.cause,
     }
 }
 
-fn config_floor(ctx: &Context<'_>) -> Duration {
+fn poll_interval(ctx: &PowerContext<'_>) -> Duration {
     ctx.config.poll.max(Duration::from_secs(1))
 }
 
-/// Whether something changed. That a reading is newer is written along with other things, and else
-/// every tenth poll only: of 10,000 hosts each poll would be 170 writes a second.
-fn worth_writing(ctx: &Context<'_>, wanted: &HostStatus) -> bool {
-    let standing = ctx.status();
+/// Whether the status changed. A newer `observedAt` is written along with other changes, and alone
+/// only every tenth poll: with 10,000 hosts each poll would be 170 writes a second.
+fn is_write_needed(ctx: &PowerContext<'_>, wanted: &HostStatus) -> bool {
+    let standing = ctx.host_status();
     let mut same_time = wanted.clone();
     same_time.power.observed_at = standing.power.observed_at;
     if same_time != *standing {
@@ -265,7 +287,7 @@ fn worth_writing(ctx: &Context<'_>, wanted: &HostStatus) -> bool {
     match (old, new) {
         (Some(old), Some(new)) => {
             let age = Duration::try_from(new.duration_since(old)).unwrap_or_default();
-            age >= ctx.config.poll * OBSERVED_EVERY
+            age >= ctx.config.poll * OBSERVED_AT_WRITE_POLLS
         }
         (None, Some(_)) => true,
         (Some(_) | None, None) => false,

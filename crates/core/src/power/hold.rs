@@ -1,209 +1,221 @@
-//! A host whose off was confirmed: kept off, until it may be powered on. Source: specification §3.2.
+//! Keeps a host off after its off was confirmed, until it may be powered on. Source: specification
+//! §3.2.
 
 use std::collections::BTreeSet;
 
-use super::annotations::listed;
-use super::bmc::{Command, Reading};
-use super::context::Context;
-use super::decide::Action;
-use super::host::Intention;
-use super::readings::{Pace, due, next_poll, second_reading};
-use super::step::{Next, Step};
-use super::witness::{self, Witness};
-use super::{life, off, reason, times};
-use crate::condition::Status;
-use crate::decision::Severity;
+use super::annotations::format_names;
+use super::bmc::{PowerCommand, PowerReading};
+use super::bmc_crosscheck::{self, BmcCrosscheck};
+use super::context::PowerContext;
+use super::decide::PowerAction;
+use super::host::PendingCommand;
+use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
+use super::step::{NextCommand, PowerStep};
+use super::{node_liveness, power_off, reason, status_times};
+use crate::condition::ConditionStatus;
+use crate::decision::EventSeverity;
 use crate::name::NodeName;
 
-/// Off was confirmed, by `command`.
-pub(super) fn keep(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
-    let Some(read) = ctx.newest(command.level) else {
-        step.because(
-            Status::Unknown,
+pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &PendingCommand) {
+    let Some(read) = ctx.newest_reading(command.level) else {
+        step.set_cause(
+            ConditionStatus::Unknown,
             reason::POWER_UNKNOWN,
             "off by its status; being read",
         );
         step.is_busy = true;
-        return step.read(
+        return step.read_level_at(
             ctx,
             command.level,
             ctx.now.mono,
             "the first reading of a held host",
         );
     };
-    match &read.said {
-        Ok(Reading::Off) if ctx.witness(command.level) == Witness::Contradicts => {
-            let name = off::name(command.level);
+    match &read.result {
+        Ok(PowerReading::Off)
+            if ctx.crosscheck_level(command.level) == BmcCrosscheck::Contradicts =>
+        {
+            let name = power_off::level_name(command.level);
             let text = format!(
                 "{name} is off, and the BMC says that the machine runs; it is powered off again"
             );
-            found_on(ctx, step, reason::LEVEL_CONTRADICTED, &text);
+            handle_found_on(ctx, step, reason::LEVEL_CONTRADICTED, &text);
         }
-        Ok(Reading::Off) => match ctx.living_node() {
-            Some(node) => node_lives(ctx, step, command, &node),
-            None => off(ctx, step, command),
+        Ok(PowerReading::Off) => match ctx.living_node() {
+            Some(node) => handle_living_node(ctx, step, command, &node),
+            None => handle_read_off(ctx, step, command),
         },
-        Ok(Reading::On | Reading::PoweringOn | Reading::PoweringOff) => {
+        Ok(PowerReading::On | PowerReading::PoweringOn | PowerReading::PoweringOff) => {
             let text = "found on while it is held off; it is powered off again";
-            found_on(ctx, step, reason::FOUND_ON, text);
+            handle_found_on(ctx, step, reason::FOUND_ON, text);
         }
         Err(fault) => {
             let text = format!("off was confirmed; whether it is off now is not known: {fault}");
-            step.because(Status::Unknown, reason::POWER_UNKNOWN, text);
-            step.is_busy = is_waited_for(ctx);
-            let soon = due(ctx, command.level, read.asked, Pace::Slow);
+            step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
+            step.is_busy = is_reading_awaited(ctx);
+            let soon = next_read_at(ctx, command.level, read.asked, ReadPace::Slow);
             let next = if step.is_busy {
                 soon
             } else {
-                next_poll(ctx, command.level)
+                next_poll_at(ctx, command.level)
             };
-            step.read(ctx, command.level, next, "whether it is still off");
+            step.read_level_at(ctx, command.level, next, "whether it is still off");
         }
     }
 }
 
-/// What was proved is proved no more. Nothing is sent: what would be switched is perhaps another machine.
-fn node_lives(ctx: &Context<'_>, step: &mut Step, command: &Intention, node: &NodeName) {
+/// The proof is void. Nothing is sent: the BMC may belong to another machine.
+fn handle_living_node(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
+    node: &NodeName,
+) {
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
-    life::contradicted(ctx, step, node);
-    step.read(
+    node_liveness::report_contradiction(ctx, step, node);
+    step.read_level_at(
         ctx,
         command.level,
-        next_poll(ctx, command.level),
+        next_poll_at(ctx, command.level),
         "the next poll",
     );
 }
 
-fn must_be_off(ctx: &Context<'_>) -> bool {
+fn must_be_off(ctx: &PowerContext<'_>) -> bool {
     !ctx.seen.host.online
-        || Context::is_reboot_pending(ctx.status())
-        || ctx.obeyed().next().is_some()
+        || PowerContext::is_reboot_pending(ctx.host_status())
+        || ctx.obeyed_annotations().next().is_some()
 }
 
-/// Whether somebody waits for fresh readings: a power-on, or the set-and-forget annotation.
-fn is_waited_for(ctx: &Context<'_>) -> bool {
-    ctx.base().is_some() || (ctx.seen.host.online && ctx.keys().is_empty())
+/// Whether a power-on or the annotation without a key waits for fresh readings.
+fn is_reading_awaited(ctx: &PowerContext<'_>) -> bool {
+    ctx.keyless_annotation().is_some() || (ctx.seen.host.online && ctx.obeyed_keys().is_empty())
 }
 
-fn found_on(ctx: &Context<'_>, step: &mut Step, why: &'static str, text: &str) {
+fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: &'static str, text: &str) {
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
     if !must_be_off(ctx) {
         step.status.power.command = None;
         let text = "on, as spec.online wants it, though not by our hand";
-        step.because(Status::True, reason::AS_WANTED, text);
-        return step.read(ctx, 0, next_poll(ctx, 0), "the next poll");
+        step.set_cause(ConditionStatus::True, reason::AS_WANTED, text);
+        return step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
     }
-    step.event(Severity::Warning, why, text);
-    off::begin(ctx, step, reason::FOUND_ON);
+    step.add_event(EventSeverity::Warning, why, text);
+    power_off::begin_power_off(ctx, step, reason::FOUND_ON);
 }
 
-fn off(ctx: &Context<'_>, step: &mut Step, command: &Intention) {
+fn handle_read_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &PendingCommand) {
     let level = command.level;
-    match unproved(ctx, command) {
+    match describe_missing_proof(ctx, command) {
         Some(_) if level == 0 && !ctx.is_proof_wanted() => return forget_proof(ctx, step),
-        Some(text) => return prove_anew(ctx, step, level, &text),
+        Some(text) => return prove_off_again(ctx, step, level, &text),
         None => {}
     }
-    if !is_waited_for(ctx) {
-        return held(ctx, step, level);
+    if !is_reading_awaited(ctx) {
+        return report_held_off(ctx, step, level);
     }
-    if ctx.off_now(level).is_none() {
-        let next = second_reading(ctx, level);
-        let text = format!("off was confirmed; read again at {}", ctx.second(next));
-        step.because(Status::False, reason::CONFIRMING, text);
+    if ctx.current_off_readings(level).is_none() {
+        let next = second_reading_at(ctx, level);
+        let text = format!(
+            "off was confirmed; read again at {}",
+            ctx.format_time_of(next)
+        );
+        step.set_cause(ConditionStatus::False, reason::CONFIRMING, text);
         step.is_busy = true;
-        witness::ask(ctx, step, level);
-        return step.read(ctx, level, next, "whether it is still off");
+        bmc_crosscheck::request_crosscheck(ctx, step, level);
+        return step.read_level_at(ctx, level, next, "whether it is still off");
     }
-    if let Some(base) = ctx.base() {
+    if let Some(base) = ctx.keyless_annotation() {
         let text = format!("{} has nothing left to stop and is removed", base.name);
-        step.busy(reason::OFF_CONFIRMED, text);
-        step.action = Some(Action::RemoveAnnotations(vec![base.name.clone()]));
+        step.set_busy(reason::OFF_CONFIRMED, text);
+        step.action = Some(PowerAction::RemoveAnnotations(vec![base.name.clone()]));
         return;
     }
-    power_on(ctx, step, level);
+    begin_power_on(ctx, step, level);
 }
 
-/// Why the proof that stands there is none for everybody.
-fn unproved(ctx: &Context<'_>, command: &Intention) -> Option<String> {
-    if ctx.target(command.level).as_ref() != Some(&command.target) {
+/// Why the confirmed off is not a proof for every obeyed annotation. `None`: it is.
+fn describe_missing_proof(ctx: &PowerContext<'_>, command: &PendingCommand) -> Option<String> {
+    if ctx.level_digest(command.level).as_ref() != Some(&command.target) {
         return Some("its BMC's address was changed".to_owned());
     }
-    let proved: BTreeSet<&String> = ctx.status().power.confirmed_for.iter().collect();
-    let keys = ctx.obeyed().filter(|request| request.key.is_some());
+    let proved: BTreeSet<&String> = ctx.host_status().power.confirmed_for.iter().collect();
+    let keys = ctx
+        .obeyed_annotations()
+        .filter(|request| request.key.is_some());
     let new: Vec<&str> = keys
         .filter(|request| !proved.contains(&request.id()))
         .map(|request| request.name.as_str())
         .collect();
-    (!new.is_empty()).then(|| format!("{} came after the proof", listed(&new)))
+    (!new.is_empty()).then(|| format!("{} came after the proof", format_names(&new)))
 }
 
-/// Nobody waits for the proof that means nothing any more: what is read decides.
-fn forget_proof(ctx: &Context<'_>, step: &mut Step) {
+/// The proof is void and nobody waits for one: the next readings decide.
+fn forget_proof(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
     step.status.power.command = None;
     let text = "off by what another BMC answered; being read";
-    step.because(Status::Unknown, reason::POWER_UNKNOWN, text);
-    step.read(
+    step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
+    step.read_level_at(
         ctx,
         0,
-        second_reading(ctx, 0),
+        second_reading_at(ctx, 0),
         "the power behind another BMC",
     );
 }
 
-/// The host is off; who asked after that wants a proof made after it was asked for.
-fn prove_anew(ctx: &Context<'_>, step: &mut Step, level: usize, text: &str) {
-    step.busy(reason::CONFIRMING, format!("off; proved anew, for {text}"));
-    step.event(
-        Severity::Normal,
+/// The host is off, but a later annotation needs a proof made after it was set.
+fn prove_off_again(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize, text: &str) {
+    step.set_busy(reason::CONFIRMING, format!("off; proved anew, for {text}"));
+    step.add_event(
+        EventSeverity::Normal,
         reason::CONFIRMING,
         format!("off is proved anew: {text}"),
     );
-    let level = if ctx.is_usable(level) { level } else { 0 };
+    let level = if ctx.is_level_usable(level) { level } else { 0 };
     let why = reason::HELD_OFF;
-    step.command(ctx, &Next::begins(Command::Off, level, why));
+    step.set_command(ctx, &NextCommand::begin_need(PowerCommand::Off, level, why));
 }
 
-fn held(ctx: &Context<'_>, step: &mut Step, level: usize) {
-    let since = ctx.status().power.off_confirmed_at;
+fn report_held_off(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
+    let since = ctx.host_status().power.off_confirmed_at;
     let since = since.map_or(String::new(), |at| format!(", confirmed at {at}"));
-    let keys = ctx.keys();
+    let keys = ctx.obeyed_keys();
     if keys.is_empty() {
         let text = format!("off, as spec.online is false{since}");
-        step.because(Status::True, reason::AS_WANTED, text);
+        step.set_cause(ConditionStatus::True, reason::AS_WANTED, text);
     } else {
-        let text = format!("held off by {}{since}", listed(&keys));
-        step.because(Status::True, reason::HELD_OFF, text);
+        let text = format!("held off by {}{since}", format_names(&keys));
+        step.set_cause(ConditionStatus::True, reason::HELD_OFF, text);
     }
-    witness::ask(ctx, step, level);
-    life::look_at_polls(ctx, step);
-    if ctx.off_now(level).is_some() {
-        return step.read(ctx, level, next_poll(ctx, level), "the next poll");
+    bmc_crosscheck::request_crosscheck(ctx, step, level);
+    node_liveness::observe_liveness_at_polls(ctx, step);
+    if ctx.current_off_readings(level).is_some() {
+        return step.read_level_at(ctx, level, next_poll_at(ctx, level), "the next poll");
     }
-    // A leader that has just begun: whoever waits for the proof does not wait for a poll.
+    // A new leader has one reading: whoever waits for the proof should not wait for a poll.
     step.is_busy = !keys.is_empty();
-    let next = second_reading(ctx, level);
-    step.read(ctx, level, next, "the second reading of a held host");
+    let next = second_reading_at(ctx, level);
+    step.read_level_at(ctx, level, next, "the second reading of a held host");
 }
 
-/// The power-on is written down with its time, off is confirmed no more, and then it is sent.
-fn power_on(ctx: &Context<'_>, step: &mut Step, level: usize) {
-    let Some(at) = times::next(&step.status, ctx.now) else {
+/// Records the power-on with its time and clears the confirmed off; the next decision sends it.
+fn begin_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
+    let Some(at) = status_times::next_status_time(&step.status, ctx.now) else {
         return;
     };
     let text = format!(
         "nothing holds it off any more; powered on by {}",
-        off::name(level)
+        power_off::level_name(level)
     );
-    step.event(Severity::Normal, reason::POWERING_ON, text.clone());
-    step.busy(reason::POWERING_ON, text);
+    step.add_event(EventSeverity::Normal, reason::POWERING_ON, text.clone());
+    step.set_busy(reason::POWERING_ON, text);
     step.status.last_powered_on = Some(at);
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
-    let (command, why) = (Command::On, reason::POWERING_ON);
-    step.command(ctx, &Next::begins(command, level, why));
+    let (command, why) = (PowerCommand::On, reason::POWERING_ON);
+    step.set_command(ctx, &NextCommand::begin_need(command, level, why));
 }

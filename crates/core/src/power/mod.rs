@@ -1,81 +1,90 @@
-//! Host power: what is asked of a host's BMC, when, and what is proved by its answers.
+//! Host power: which commands go to a host's BMC, when, and what its answers prove.
 //!
-//! **For:** the power controller, which keeps a host where `spec.online` and the reboot annotations
-//! want it; the remediator, which releases nothing without a proof made here.
+//! **For:** the power controller, which keeps a host in the state that `spec.online` and the reboot
+//! annotations ask for; the remediator, which releases nothing without a proof made here.
 //! **May touch:** nothing.
 //! **Promises:**
-//! - Off is what the BMC said twice, a confirm interval apart, after our own command was answered and
-//!   none of unknown end is under way. Unknown, error, timeout and "powering off" are never off (S2).
-//! - Each command stands on the host before it is sent, and is sent at most once (S5); a leader that
-//!   finds one of another process treats it as under way.
-//! - The times that are written order a reboot, whatever any clock says: `pendingRebootSince`, off
+//! - Off means: the BMC said off twice, a confirm interval apart, after it answered a command of
+//!   Dogwatch's and while no command of unknown end is under way. Unknown, error, timeout and
+//!   "powering off" are never off (S2).
+//! - Each command is recorded on the host before it is sent, and is sent at most once (S5). A
+//!   leader that finds a command of another process treats it as under way.
+//! - The recorded times order a reboot, whatever any clock says: `pendingRebootSince`, off
 //!   confirmed, `lastPoweredOn`, each later than the other two.
-//! - A host of a live baremetal-operator is read, and nothing of it is written.
-//! - Nothing that others wrote is removed but `reboot.metal3.io` once it is served, and all reboot
-//!   annotations of a host that is deprovisioned (S3).
+//! - A host of a live baremetal-operator is read; nothing is written to it.
+//! - Dogwatch removes nothing that others wrote, except `reboot.metal3.io` once it is served, and
+//!   all reboot annotations of a host that is deprovisioned (S3).
 //!
 //! Source: specification §3, §4.1 to §4.3; metal3's reboot-interface design.
 
 mod address;
 mod annotations;
 mod bmc;
+mod bmc_crosscheck;
 mod by_level;
+mod command_state;
 mod config;
-mod confirm;
-mod confirmation;
+mod confirmation_annotation;
 mod context;
+mod current_power;
 mod decide;
-mod gate;
 mod hold;
 mod host;
-mod identity;
 mod idle;
-mod life;
-mod now;
-mod off;
-mod on;
-mod operator;
-mod pending;
+mod level_digest;
+mod manual_confirmation;
+mod metal3_leader;
+mod metal3_managed;
+mod node_liveness;
+mod off_confirmation;
+mod pending_reboot;
+mod power_off;
+mod power_on;
 mod proof;
 mod provisioning;
 mod readiness;
 mod readings;
 pub mod reason;
+mod refusal;
 mod report;
 mod retry;
-mod seen;
 mod seniority;
-mod sharing;
-mod standing;
+mod shared_bmcs;
+mod shared_system_ids;
+mod snapshot;
+mod status_times;
 mod step;
-mod systems;
+mod system_id;
 mod takeover;
-mod target;
 #[cfg(test)]
 pub(crate) mod tests;
-mod theirs;
-mod times;
-mod witness;
-mod word;
 
-pub use address::{Address, BadAddress, Endpoint, Vendor};
-pub use annotations::{REBOOT, Request, is_obeyed, requests};
-pub use bmc::{About, Answer, Class, Command, Cost, Fault, Reading, together};
-pub use by_level::ByLevel;
-pub use config::{Config, PollsTooClose};
-pub use confirmation::{BadConfirmation, CONFIRMED_OFF, Confirmation};
-pub use decide::{Action, Decision, Look, StatusWrite, decide};
-pub use host::{
-    Consumer, Device, Done, End, HISTORY, Host, HostName, HostStatus, Intention, Level,
-    PowerStatus, State,
+pub use address::{BadBmcAddress, BmcAddress, BmcEndpoint, RedfishVendor};
+pub use annotations::{
+    HostRebootAnnotation, REBOOT_ANNOTATION, is_annotation_obeyed, reboot_annotations,
 };
-pub use identity::{Identity, SystemId, same_system, system_uuid};
-pub(crate) use life::silence_of;
-pub use life::{LifeSeen, NodeLease, SignsOfLife};
-pub use now::{PowerNow, answers, now, off_since};
-pub use operator::{METAL3_NAMESPACES, OperatorLease, Operators, OwnerRules};
-pub use proof::{Moment, OffProof, Readings, Source, proof};
-pub use seen::{Access, Check, Memory, Need, Owner, Read, Seen, Sent};
-pub use seniority::Seniority;
-pub use sharing::Sharing;
-pub use systems::Systems;
+pub use bmc::{
+    BmcFault, BmcInfo, CallCost, CommandAnswer, FaultClass, PowerCommand, PowerReading,
+    combine_readings,
+};
+pub use by_level::ByLevel;
+pub use config::{PollsTooClose, PowerConfig};
+pub use confirmation_annotation::{BadConfirmation, CONFIRMED_OFF_ANNOTATION, OffConfirmation};
+pub use current_power::{CurrentPower, current_power, is_bmc_answering, off_since};
+pub use decide::{PowerAction, PowerDecision, PowerObserve, StatusWrite, decide};
+pub use host::{
+    HostConsumer, HostName, HostSnapshot, HostStatus, MAX_POWER_HISTORY, PendingCommand,
+    PendingCommandEnd, PowerDevice, PowerHistoryEntry, PowerLevel, PowerState, PowerStatus,
+};
+pub use metal3_leader::{METAL3_NAMESPACES, Metal3LeaderLease, Metal3Leaders, OwnerRules};
+pub(crate) use node_liveness::required_silence;
+pub use node_liveness::{KubeletLease, KubeletLeaseHistory, KubeletLeases};
+pub use proof::{OffReadings, PowerOffProof, ProofSource, ReadingTimes, find_off_proof};
+pub use seniority::HostSeniority;
+pub use shared_bmcs::SharedBmcs;
+pub use shared_system_ids::SharedSystemIds;
+pub use snapshot::{
+    HostOwner, LevelAccess, LevelCheck, LevelReading, PowerMemory, PowerNeed, PowerSnapshot,
+    SentCommand,
+};
+pub use system_id::{SystemId, SystemMatch, bmc_system_uuid, compare_system_uuids};

@@ -1,156 +1,151 @@
-//! What a release demands: a value that only a proved "off" makes. Source: specification §1 S2, §4.1.
+//! The proof of off that a release requires. Source: specification §1 S2, §4.1.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::config::Config;
-use super::context::Context;
-use super::gate;
+use super::config::PowerConfig;
+use super::context::PowerContext;
 use super::host::HostName;
-use super::seen::{Read, Seen};
-use super::theirs;
-use super::word::{Word, word};
+use super::manual_confirmation::{ManualConfirmation, manual_confirmation};
+use super::metal3_managed;
+use super::refusal;
+use super::snapshot::{LevelReading, PowerSnapshot};
 use crate::Now;
 
-/// This host is off after each of the annotations it names was asked for: by two readings that this process
-/// made itself, or by a person's word. Made by [`proof`] alone.
+/// Proves that this host is off, by evidence that is later than each annotation that the proof
+/// covers: two readings of this process, or a person's confirmation. Only [`find_off_proof`] makes
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OffProof {
-    whose: Whose,
+pub struct PowerOffProof {
+    proved_host: ProvedHost,
     since: Duration,
-    source: Source,
+    source: ProofSource,
     proved_for: Vec<String>,
-    readings: Option<Readings>,
+    readings: Option<OffReadings>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Whose {
+struct ProvedHost {
     host: HostName,
     uid: String,
     system_uuid: Option<String>,
 }
 
-/// Who made it go off, or says so.
+/// Who switched the host off, or confirms it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// We did; read twice since.
-    OurCommand {
-        /// The id of the power-off that was answered.
-        id: String,
-    },
-    /// metal3's own controller did, for our key; read twice since, by us.
-    TheirController,
-    /// A person made sure, and no reading of ours contradicts.
+pub enum ProofSource {
+    /// Dogwatch's power-off, and two readings since.
+    OurCommand { id: String },
+    /// metal3's own controller switched it off for a key; Dogwatch read off twice since.
+    Metal3Controller,
+    /// A person confirms it, and no reading of Dogwatch's contradicts.
     Person {
-        /// Who.
         by: String,
-        /// When, by their clock.
+        /// When, by the person's clock.
         at: Timestamp,
-        /// Why, or how, in their words.
+        /// Why, or how, in the person's words.
         reason: String,
     },
 }
 
-/// The two readings of off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Readings {
-    /// The level; every device of it said off.
+pub struct OffReadings {
+    /// Every device of this level said off.
     pub level: usize,
     /// The older one first.
-    pub both: [Moment; 2],
+    pub both: [ReadingTimes; 2],
 }
 
-/// When a reading was asked and answered, by this process' monotonic clock.
+/// When a reading was requested and answered, by this process' monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
-    /// When it was asked.
+pub struct ReadingTimes {
     pub asked: Duration,
-    /// When it was answered.
     pub answered: Duration,
 }
 
-impl OffProof {
-    /// Whose power it is.
+impl PowerOffProof {
     pub fn host(&self) -> &HostName {
-        &self.whose.host
+        &self.proved_host.host
     }
 
-    /// The host's UID.
     pub fn uid(&self) -> &str {
-        &self.whose.uid
+        &self.proved_host.uid
     }
 
-    /// The machine's system UUID, as the BMC that was read told it; with a person's word, as the first level
-    /// did. To be compared with the Node's by [`super::same_system`].
+    /// The machine's system UUID as reported by the BMC that was read; for a person's confirmation,
+    /// by the first level. Compare it with the Node's by [`super::compare_system_uuids`].
     pub fn system_uuid(&self) -> Option<&str> {
-        self.whose.system_uuid.as_deref()
+        self.proved_host.system_uuid.as_deref()
     }
 
-    /// When the first of its readings was asked, or the person's word was first seen, by this process'
-    /// monotonic clock. A sign of life later than this contradicts it.
-    pub fn since(&self) -> Duration {
+    /// When the first reading was requested, or the person's confirmation was first seen, by this
+    /// process' monotonic clock. A later sign of life contradicts the proof.
+    pub fn valid_since(&self) -> Duration {
         self.since
     }
 
-    /// Who made it go off, or says so.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &ProofSource {
         &self.source
     }
 
-    /// Whether it is later than this annotation, with this value.
-    pub fn is_for(&self, request: &super::Request) -> bool {
+    /// Whether the proof is later than this annotation with this value.
+    pub fn covers_annotation(&self, request: &super::HostRebootAnnotation) -> bool {
         self.proved_for.contains(&request.id())
     }
 
-    /// The two newest readings; `None`: a person's word.
-    pub fn readings(&self) -> Option<Readings> {
+    /// The two newest readings. `None`: a person confirmed it.
+    pub fn off_readings(&self) -> Option<OffReadings> {
         self.readings
     }
 }
 
-/// The proof that the host is off now, if it is.
-pub fn proof(seen: &Seen, config: &Config, now: Now) -> Option<OffProof> {
-    let ctx = Context::new(seen, config, "", 0.0, now);
-    by_our_command(&ctx)
-        .or_else(|| by_their_controller(&ctx))
-        .or_else(|| by_a_person(&ctx))
+/// Proves that the host is off now. `None`: it cannot be proved.
+pub fn find_off_proof(
+    seen: &PowerSnapshot,
+    config: &PowerConfig,
+    now: Now,
+) -> Option<PowerOffProof> {
+    let ctx = PowerContext::new(seen, config, "", 0.0, now);
+    prove_by_own_command(&ctx)
+        .or_else(|| prove_by_metal3(&ctx))
+        .or_else(|| prove_by_person(&ctx))
 }
 
-fn by_our_command(ctx: &Context<'_>) -> Option<OffProof> {
-    if gate::refusal(ctx).is_some() {
+fn prove_by_own_command(ctx: &PowerContext<'_>) -> Option<PowerOffProof> {
+    if refusal::find_refusal(ctx).is_some() {
         return None;
     }
-    let power = &ctx.status().power;
-    let command = ctx.answered_off()?;
+    let power = &ctx.host_status().power;
+    let command = ctx.answered_power_off()?;
     power.off_confirmed_at?;
-    if ctx.target(command.level).as_ref() != Some(&command.target) {
+    if ctx.level_digest(command.level).as_ref() != Some(&command.target) {
         return None;
     }
-    let (first, second) = ctx.off_now(command.level)?;
-    let source = Source::OurCommand {
+    let (first, second) = ctx.current_off_readings(command.level)?;
+    let source = ProofSource::OurCommand {
         id: command.id.clone(),
     };
     let proved_for = power.confirmed_for.clone();
-    read_twice(ctx, [first, second], source, proved_for)
+    prove_by_readings(ctx, [first, second], source, proved_for)
 }
 
-fn by_their_controller(ctx: &Context<'_>) -> Option<OffProof> {
-    let (readings, proved_for) = theirs::off(ctx)?;
-    read_twice(ctx, readings, Source::TheirController, proved_for)
+fn prove_by_metal3(ctx: &PowerContext<'_>) -> Option<PowerOffProof> {
+    let (readings, proved_for) = metal3_managed::proved_off_keys(ctx)?;
+    prove_by_readings(ctx, readings, ProofSource::Metal3Controller, proved_for)
 }
 
-fn by_a_person(ctx: &Context<'_>) -> Option<OffProof> {
-    let Some(Word::Stands { said, keys, since }) = word(ctx) else {
+fn prove_by_person(ctx: &PowerContext<'_>) -> Option<PowerOffProof> {
+    let Some(ManualConfirmation::Valid { said, keys, since }) = manual_confirmation(ctx) else {
         return None;
     };
-    let source = Source::Person {
+    let source = ProofSource::Person {
         by: said.by,
         at: said.at,
         reason: said.reason,
     };
-    Some(OffProof {
-        whose: whose(ctx, 0),
+    Some(PowerOffProof {
+        proved_host: proved_host(ctx, 0),
         since,
         source,
         proved_for: keys,
@@ -158,41 +153,41 @@ fn by_a_person(ctx: &Context<'_>) -> Option<OffProof> {
     })
 }
 
-/// Two readings, of one machine that is asked who it is before its word counts: a contradiction between it
-/// and a Node is not missed because nobody asked.
-fn read_twice(
-    ctx: &Context<'_>,
-    [first, second]: [&Read; 2],
-    source: Source,
+/// Two readings prove off only after the machine's identity was checked: otherwise a contradiction
+/// between the machine and a Node could go unnoticed.
+fn prove_by_readings(
+    ctx: &PowerContext<'_>,
+    [first, second]: [&LevelReading; 2],
+    source: ProofSource,
     proved_for: Vec<String>,
-) -> Option<OffProof> {
+) -> Option<PowerOffProof> {
     let level = first.level;
     let is_contradicted = ctx.living_node().is_some();
     if !ctx.seen.same_system.is_empty() || !ctx.was_checked(level) || is_contradicted {
         return None;
     }
-    let both = [moment(first), moment(second)];
-    Some(OffProof {
-        whose: whose(ctx, level),
+    let both = [reading_times(first), reading_times(second)];
+    Some(PowerOffProof {
+        proved_host: proved_host(ctx, level),
         since: first.asked,
         source,
         proved_for,
-        readings: Some(Readings { level, both }),
+        readings: Some(OffReadings { level, both }),
     })
 }
 
-fn whose(ctx: &Context<'_>, level: usize) -> Whose {
+fn proved_host(ctx: &PowerContext<'_>, level: usize) -> ProvedHost {
     let host = &ctx.seen.host;
-    let about = ctx.about(level);
-    Whose {
+    let about = ctx.bmc_info(level);
+    ProvedHost {
         host: host.name.clone(),
         uid: host.uid.clone(),
         system_uuid: about.and_then(|about| about.system_uuid.clone()),
     }
 }
 
-fn moment(read: &Read) -> Moment {
-    Moment {
+fn reading_times(read: &LevelReading) -> ReadingTimes {
+    ReadingTimes {
         asked: read.asked,
         answered: read.answered,
     }

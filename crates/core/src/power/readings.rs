@@ -1,92 +1,95 @@
-//! What the readings say of the power. Source: specification §3.1.
+//! Schedules readings, and derives the power state from them. Source: specification §3.1.
 
 use std::time::Duration;
 
-use super::bmc::{Class, Command, Cost, Reading};
-use super::context::Context;
-use super::host::{HostStatus, State};
-use super::life::Life;
-use super::seen::Read;
+use super::bmc::{CallCost, FaultClass, PowerCommand, PowerReading};
+use super::context::PowerContext;
+use super::host::{HostStatus, PowerState};
+use super::node_liveness::NodeLiveness;
+use super::snapshot::LevelReading;
 
-/// How often a level is read while something is expected of it.
+/// How often a level is read while a change is expected.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Pace {
+pub(super) enum ReadPace {
     /// After a hard power-off: BMCs take 0.1 s to some seconds. Source: `facts/bmc.md` §1.
-    Fast {
-        /// When the command was answered.
-        since: Duration,
-    },
+    Fast { since: Duration },
     /// After a power-on or a soft power-off: an operating system takes seconds.
     Steady,
-    /// Nothing is expected soon.
+    /// No change is expected soon.
     Slow,
 }
 
-/// A BMC that refuses our password is not asked more often: some lock the account.
-const LOCKOUT: Duration = Duration::from_secs(30);
-/// How long a hard power-off is looked for with every request.
-const HOT: Duration = Duration::from_secs(10);
+/// A BMC that refuses the password is not read more often: some BMCs lock the account.
+const LOCKOUT_READ_INTERVAL: Duration = Duration::from_secs(30);
+/// How long after a hard power-off the level is read at the fast pace.
+const FAST_READ_PERIOD: Duration = Duration::from_secs(10);
 
-impl Pace {
-    fn every(self, ctx: &Context<'_>, level: usize) -> Duration {
+impl ReadPace {
+    fn read_interval(self, ctx: &PowerContext<'_>, level: usize) -> Duration {
         let second = Duration::from_secs(1);
         match self {
-            Pace::Fast { since } => {
+            ReadPace::Fast { since } => {
                 let age = ctx.now.mono.saturating_sub(since);
-                match ctx.cost(level) {
-                    Cost::Request if age < HOT => Duration::from_millis(200),
-                    Cost::Request | Cost::Process if age < ctx.config.settle => second,
-                    Cost::Request | Cost::Process => second * 5,
+                match ctx.call_cost(level) {
+                    CallCost::Request if age < FAST_READ_PERIOD => Duration::from_millis(200),
+                    CallCost::Request | CallCost::Process if age < ctx.config.settle => second,
+                    CallCost::Request | CallCost::Process => second * 5,
                 }
             }
-            Pace::Steady => second,
-            Pace::Slow => second * 5,
+            ReadPace::Steady => second,
+            ReadPace::Slow => second * 5,
         }
     }
 }
 
-/// When the level is to be read next, to have a reading asked at `since` or later and one each pace
-/// after it.
-pub(super) fn due(ctx: &Context<'_>, level: usize, since: Duration, pace: Pace) -> Duration {
-    let Some(read) = ctx.newest_since(level, since) else {
-        let locked = ctx.newest(level).filter(|read| is_locked_out(read));
-        return locked.map_or(since, |read| read.answered + LOCKOUT);
+/// When to read the level next: first to get a reading requested at `since` or later, then at the
+/// given pace.
+pub(super) fn next_read_at(
+    ctx: &PowerContext<'_>,
+    level: usize,
+    since: Duration,
+    pace: ReadPace,
+) -> Duration {
+    let Some(read) = ctx.newest_reading_since(level, since) else {
+        let locked = ctx.newest_reading(level).filter(|read| is_locked_out(read));
+        return locked.map_or(since, |read| read.answered + LOCKOUT_READ_INTERVAL);
     };
-    let every = match &read.said {
-        Err(_) if is_locked_out(read) => LOCKOUT,
-        Err(_) => pace.every(ctx, level).max(Duration::from_secs(1)),
-        Ok(_) => pace.every(ctx, level),
+    let every = match &read.result {
+        Err(_) if is_locked_out(read) => LOCKOUT_READ_INTERVAL,
+        Err(_) => pace.read_interval(ctx, level).max(Duration::from_secs(1)),
+        Ok(_) => pace.read_interval(ctx, level),
     };
     read.answered.saturating_add(every)
 }
 
-fn is_locked_out(read: &Read) -> bool {
-    let fault = read.said.as_ref().err();
-    fault.is_some_and(|fault| fault.class == Class::WrongCredentials)
+fn is_locked_out(read: &LevelReading) -> bool {
+    let fault = read.result.as_ref().err();
+    fault.is_some_and(|fault| fault.class == FaultClass::WrongCredentials)
 }
 
-/// When a level that said off is to be read again, to have said it twice, a confirm interval apart.
-pub(super) fn second_reading(ctx: &Context<'_>, level: usize) -> Duration {
+/// When to read a level again that said off, for a second reading a confirm interval later.
+pub(super) fn second_reading_at(ctx: &PowerContext<'_>, level: usize) -> Duration {
     let settled = ctx.settled_at();
-    let first = ctx.newest_since(level, settled);
+    let first = ctx.newest_reading_since(level, settled);
     first.map_or(settled, |read| {
         read.answered.saturating_add(ctx.config.confirm)
     })
 }
 
-/// When the next poll is due. Two polls in a row end within two poll intervals, so that a host that is
-/// off stays "off" in between, also where its BMC is slow; spread, so that hosts that began together part.
-pub(super) fn next_poll(ctx: &Context<'_>, level: usize) -> Duration {
-    let Some(read) = ctx.newest(level) else {
+/// When the next poll is due. Two polls in a row end within two poll intervals, so that a host that
+/// is off stays "off" in between, also with a slow BMC. Jitter spreads hosts that started together.
+pub(super) fn next_poll_at(ctx: &PowerContext<'_>, level: usize) -> Duration {
+    let Some(read) = ctx.newest_reading(level) else {
         return Duration::ZERO;
     };
     let every = ctx.config.poll.mul_f64(0.8 + 0.15 * ctx.jitter);
     let spared = ctx.config.poll.saturating_sub(ctx.config.call / 2);
     let every = every.min(spared.max(ctx.config.poll / 2));
     let soon = ctx.config.poll.min(Duration::from_secs(10));
-    match &read.said {
-        // Said unknown at once, and asked again before the next poll: often it is one lost answer.
-        Err(_) if !is_locked_out(read) && !failed_before(ctx, read) => read.answered + soon,
+    match &read.result {
+        // Reported as unknown at once, and read again before the next poll: often one answer was
+        // lost.
+        Err(_) if !is_locked_out(read) && !has_failed_before(ctx, read) => read.answered + soon,
         Err(_) => read.answered.saturating_add(every),
         Ok(_) => {
             let least = read.answered.saturating_add(ctx.config.confirm);
@@ -95,81 +98,85 @@ pub(super) fn next_poll(ctx: &Context<'_>, level: usize) -> Duration {
     }
 }
 
-fn failed_before(ctx: &Context<'_>, read: &Read) -> bool {
+fn has_failed_before(ctx: &PowerContext<'_>, read: &LevelReading) -> bool {
     let readings = ctx.seen.memory.readings.iter();
     let mut older = readings.filter(|other| other.level == read.level).skip(1);
-    older.next().is_some_and(|older| older.said.is_err())
+    older.next().is_some_and(|older| older.result.is_err())
 }
 
-/// Writes what the readings say into the status: `poweredOn` is false only on two of them.
-pub(super) fn note(ctx: &Context<'_>, status: &mut HostStatus) {
-    let level = ctx.level();
-    status.powered_on = match ctx.newest(level) {
-        // A fresh leader reads at once; only "off" must not stand on somebody else's word.
+/// Records the readings in the status. `poweredOn` becomes false only after two readings of off.
+pub(super) fn record_readings(ctx: &PowerContext<'_>, status: &mut HostStatus) {
+    let level = ctx.level_in_use();
+    status.powered_on = match ctx.newest_reading(level) {
+        // A new leader reads at once; only an "off" must not stay on another process' word.
         None if status.powered_on != Some(false) => status.powered_on,
         None => Some(true),
         Some(_) => Some(is_powered_on(ctx, status)),
     };
-    status.power.state = state(ctx, status);
-    if let Some(read) = ctx.newest(level) {
-        let at = ctx.wall(read.answered);
+    status.power.state = power_state(ctx, status);
+    if let Some(read) = ctx.newest_reading(level) {
+        let at = ctx.wall_time_of(read.answered);
         status.power.observed_at = Some(status.power.observed_at.map_or(at, |old| old.max(at)));
     }
 }
 
-/// False only while the two newest readings say off, a confirm interval apart and not older than two
-/// polls, with no power-on and no command of unknown end under way, and no Node that contradicts.
-pub(super) fn is_powered_on(ctx: &Context<'_>, status: &HostStatus) -> bool {
+/// False only while the two newest readings say off, a confirm interval apart and at most two polls
+/// old, with no power-on and no command of unknown end under way, and no Node that contradicts.
+pub(super) fn is_powered_on(ctx: &PowerContext<'_>, status: &HostStatus) -> bool {
     let is_turning_on = status
         .power
         .command
         .as_ref()
-        .is_some_and(|command| command.command == Command::On);
+        .is_some_and(|command| command.command == PowerCommand::On);
     let is_doubtful = !ctx.seen.same_system.is_empty();
-    is_turning_on || is_doubtful || ctx.off_now(ctx.level()).is_none() || may_live(ctx)
+    is_turning_on
+        || is_doubtful
+        || ctx.current_off_readings(ctx.level_in_use()).is_none()
+        || may_node_live(ctx)
 }
 
-/// The Node that it carries lives; or nobody switched the host off, and that is not known yet.
-fn may_live(ctx: &Context<'_>) -> bool {
-    match ctx.node_life() {
-        Life::Lives(_) => true,
-        Life::NotKnown { .. } => ctx.answered_off().is_none(),
-        Life::NoNode | Life::Silent => false,
+/// A Node of the host lives; or Dogwatch did not switch the host off, and that is not known yet.
+fn may_node_live(ctx: &PowerContext<'_>) -> bool {
+    match ctx.node_liveness() {
+        NodeLiveness::Lives(_) => true,
+        NodeLiveness::NotKnown { .. } => ctx.answered_power_off().is_none(),
+        NodeLiveness::NoNode | NodeLiveness::Silent => false,
     }
 }
 
-fn state(ctx: &Context<'_>, status: &HostStatus) -> Option<State> {
-    let Some(read) = ctx.newest(ctx.level()) else {
+fn power_state(ctx: &PowerContext<'_>, status: &HostStatus) -> Option<PowerState> {
+    let Some(read) = ctx.newest_reading(ctx.level_in_use()) else {
         return match status.power.state {
-            Some(State::Off) => Some(State::Unknown),
+            Some(PowerState::Off) => Some(PowerState::Unknown),
             standing => standing,
         };
     };
-    if !ctx.is_fresh(read) {
-        return Some(State::Unknown);
+    if !ctx.is_reading_fresh(read) {
+        return Some(PowerState::Unknown);
     }
     let power = &status.power;
     let turning = power.command.as_ref().map(|command| command.command);
-    let turning_off = turning.is_some_and(Command::is_off) && power.off_confirmed_at.is_none();
-    Some(match &read.said {
-        Ok(Reading::On) if turning_off => State::PoweringOff,
-        Ok(Reading::On) => State::On,
-        Ok(Reading::PoweringOn) => State::PoweringOn,
-        Ok(Reading::PoweringOff) => State::PoweringOff,
-        Ok(Reading::Off) if turning == Some(Command::On) => State::PoweringOn,
-        Ok(Reading::Off) if !is_powered_on(ctx, status) => State::Off,
-        Ok(Reading::Off) if turning_off => State::PoweringOff,
-        Err(_) | Ok(Reading::Off) => State::Unknown,
+    let turning_off =
+        turning.is_some_and(PowerCommand::is_power_off) && power.off_confirmed_at.is_none();
+    Some(match &read.result {
+        Ok(PowerReading::On) if turning_off => PowerState::PoweringOff,
+        Ok(PowerReading::On) => PowerState::On,
+        Ok(PowerReading::PoweringOn) => PowerState::PoweringOn,
+        Ok(PowerReading::PoweringOff) => PowerState::PoweringOff,
+        Ok(PowerReading::Off) if turning == Some(PowerCommand::On) => PowerState::PoweringOn,
+        Ok(PowerReading::Off) if !is_powered_on(ctx, status) => PowerState::Off,
+        Ok(PowerReading::Off) if turning_off => PowerState::PoweringOff,
+        Err(_) | Ok(PowerReading::Off) => PowerState::Unknown,
     })
 }
 
-/// When what is said of the power now is too old to be said.
-pub(super) fn stale_at(ctx: &Context<'_>) -> Option<Duration> {
-    let level = ctx.level();
-    let oldest = match ctx.off_now(level) {
+/// When the reported power state becomes too old to be reported.
+pub(super) fn stale_at(ctx: &PowerContext<'_>) -> Option<Duration> {
+    let level = ctx.level_in_use();
+    let oldest = match ctx.current_off_readings(level) {
         Some((first, _)) => first,
-        None => ctx.newest(level)?,
+        None => ctx.newest_reading(level)?,
     };
-    let at = oldest.answered + ctx.config.fresh_for() + Duration::from_millis(1);
+    let at = oldest.answered + ctx.config.max_reading_age() + Duration::from_millis(1);
     (at > ctx.now.mono).then_some(at)
 }

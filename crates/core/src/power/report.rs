@@ -1,62 +1,66 @@
-//! What a person should see: the host's conditions and Events.
+//! Builds the host's conditions and Events.
 
 use super::annotations;
-use super::context::Context;
-use super::gate::{Knows, Refusal};
-use super::step::Step;
-use super::{readiness, reason, word};
-use crate::condition::{Observation, Status};
-use crate::decision::{Event, Report, Severity};
+use super::context::PowerContext;
+use super::refusal::{PowerRefusal, PowerReporting};
+use super::step::PowerStep;
+use super::{manual_confirmation, readiness, reason};
+use crate::condition::{ConditionStatus, DesiredCondition};
+use crate::decision::{DecisionEvent, DecisionReport, EventSeverity};
 
-/// So many annotations have an Event of their own.
-const NOTED: usize = 8;
+/// At most this many annotations get an Event of their own.
+const MAX_ANNOTATION_EVENTS: usize = 8;
 
-pub(super) fn report(ctx: &Context<'_>, step: &Step, refusal: Option<&Refusal>) -> Report {
+pub(super) fn build_report(
+    ctx: &PowerContext<'_>,
+    step: &PowerStep,
+    refusal: Option<&PowerRefusal>,
+) -> DecisionReport {
     let is_silent = refusal.is_some_and(|refusal| {
-        refusal.knows == Knows::Nothing && refusal.reason != reason::OTHER_CONTROLLER
+        refusal.reporting == PowerReporting::Nothing && refusal.reason != reason::OTHER_CONTROLLER
     });
     if is_silent {
-        return Report::default();
+        return DecisionReport::default();
     }
     let mut events = step.events.clone();
-    let said = noteworthy(ctx);
+    let said = annotation_events(ctx);
     let notes: Vec<&str> = said.iter().map(|event| &*event.message).collect();
-    let notes = annotations::listed(&notes);
-    events.extend(said.iter().take(NOTED).cloned());
-    Report {
+    let notes = annotations::format_names(&notes);
+    events.extend(said.iter().take(MAX_ANNOTATION_EVENTS).cloned());
+    DecisionReport {
         conditions: vec![
-            readiness::condition(ctx, refusal),
-            as_wanted(step, notes),
-            held_off(ctx),
+            readiness::ready_condition(ctx, refusal),
+            as_wanted_condition(step, notes),
+            held_off_condition(ctx),
         ],
         events,
     }
 }
 
-fn as_wanted(step: &Step, notes: String) -> Observation {
-    let mut message = vec![step.because.message.clone()];
+fn as_wanted_condition(step: &PowerStep, notes: String) -> DesiredCondition {
+    let mut message = vec![step.cause.message.clone()];
     message.extend(Some(notes).filter(|notes| !notes.is_empty()));
-    Observation {
+    DesiredCondition {
         kind: "PowerAsWanted",
         status: step.as_wanted,
-        reason: step.because.reason.to_owned(),
+        reason: step.cause.reason.to_owned(),
         message: message.join("; "),
         heartbeat: false,
     }
 }
 
-fn held_off(ctx: &Context<'_>) -> Observation {
-    let keys = ctx.keys();
+fn held_off_condition(ctx: &PowerContext<'_>) -> DesiredCondition {
+    let keys = ctx.obeyed_keys();
     let (status, reason, message) = if keys.is_empty() {
-        (Status::False, reason::NOT_HELD, String::new())
+        (ConditionStatus::False, reason::NOT_HELD, String::new())
     } else {
         let text = format!(
             "held off by {}; each is removed by its writer",
-            annotations::listed(&keys)
+            annotations::format_names(&keys)
         );
-        (Status::True, reason::HELD_OFF, text)
+        (ConditionStatus::True, reason::HELD_OFF, text)
     };
-    Observation {
+    DesiredCondition {
         kind: "HeldOff",
         status,
         reason: reason.to_owned(),
@@ -65,12 +69,12 @@ fn held_off(ctx: &Context<'_>) -> Observation {
     }
 }
 
-/// Annotations that do not do what their writers may think.
-fn noteworthy(ctx: &Context<'_>) -> Vec<Event> {
+/// Events about annotations that do not do what their writers may expect.
+fn annotation_events(ctx: &PowerContext<'_>) -> Vec<DecisionEvent> {
     let problems = ctx.requests.iter().filter_map(|request| {
         let problem = request.problem.as_ref()?;
-        Some(Event {
-            severity: Severity::Warning,
+        Some(DecisionEvent {
+            severity: EventSeverity::Warning,
             reason: reason::INVALID_ANNOTATION,
             message: format!(
                 "annotation {} {problem}; it is kept, and means soft",
@@ -78,15 +82,15 @@ fn noteworthy(ctx: &Context<'_>) -> Vec<Event> {
             ),
         })
     });
-    let disobeyed = ctx.disobeyed().map(|request| Event {
-        severity: Severity::Warning,
+    let disobeyed = ctx.ignored_annotations().map(|request| DecisionEvent {
+        severity: EventSeverity::Warning,
         reason: reason::NOT_PROVISIONED,
         message: format!(
             r#"annotation {} is not obeyed, as the host is not provisioned; {{"force":true}} in its value overrides that"#,
             request.name
         ),
     });
-    word::event(ctx)
+    manual_confirmation::confirmation_event(ctx)
         .into_iter()
         .chain(problems)
         .chain(disobeyed)

@@ -1,43 +1,42 @@
-//! A decision in the making: the status as it should stand, and what else comes of it.
+//! A power decision that is being built: the desired status, the action and the reads.
 
 use std::time::Duration;
 
-use super::bmc::Command;
-use super::context::Context;
-use super::decide::{Action, Look};
-use super::host::{Done, End, HISTORY, HostStatus, Intention};
-use super::standing::Standing;
-use crate::Wake;
-use crate::condition::Status;
-use crate::decision::{Because, Event, Severity};
+use super::bmc::PowerCommand;
+use super::command_state::PowerCommandState;
+use super::context::PowerContext;
+use super::decide::{PowerAction, PowerObserve};
+use super::host::{
+    HostStatus, MAX_POWER_HISTORY, PendingCommand, PendingCommandEnd, PowerHistoryEntry,
+};
+use crate::WakeTime;
+use crate::condition::ConditionStatus;
+use crate::decision::{DecisionCause, DecisionEvent, EventSeverity};
 
-pub(super) struct Step {
-    /// As it should stand.
+pub(super) struct PowerStep {
     pub(super) status: HostStatus,
-    /// What goes before writing the status.
-    pub(super) action: Option<Action>,
-    pub(super) looks: Vec<Look>,
-    pub(super) wake: Option<Wake>,
-    pub(super) events: Vec<Event>,
-    pub(super) because: Because,
-    /// Whether power is where it is wanted.
-    pub(super) as_wanted: Status,
+    /// The action that goes before a write of the status.
+    pub(super) action: Option<PowerAction>,
+    pub(super) observe: Vec<PowerObserve>,
+    pub(super) wake: Option<WakeTime>,
+    pub(super) events: Vec<DecisionEvent>,
+    pub(super) cause: DecisionCause,
+    /// Whether the power is as spec and keys want it.
+    pub(super) as_wanted: ConditionStatus,
     /// A power-off or power-on needs the BMC: no checks meanwhile.
     pub(super) is_busy: bool,
 }
 
-/// A command to be decided.
-pub(super) struct Next {
-    pub(super) command: Command,
+pub(super) struct NextCommand {
+    pub(super) command: PowerCommand,
     pub(super) level: usize,
     pub(super) why: &'static str,
-    /// Whether it begins a need, or goes on with the one that the command on the host belongs to.
+    /// Whether it begins a need, or continues the need of the command on the host.
     pub(super) begins: bool,
 }
 
-impl Next {
-    /// One that begins a need.
-    pub(super) fn begins(command: Command, level: usize, why: &'static str) -> Self {
+impl NextCommand {
+    pub(super) fn begin_need(command: PowerCommand, level: usize, why: &'static str) -> Self {
         Self {
             command,
             level,
@@ -46,102 +45,103 @@ impl Next {
         }
     }
 
-    /// One that goes on with the need that the command on the host belongs to.
-    pub(super) fn goes_on(command: Command, level: usize, why: &'static str) -> Self {
+    pub(super) fn continue_need(command: PowerCommand, level: usize, why: &'static str) -> Self {
         Self {
             begins: false,
-            ..Self::begins(command, level, why)
+            ..Self::begin_need(command, level, why)
         }
     }
 }
 
-impl Step {
+impl PowerStep {
     pub(super) fn new(status: HostStatus) -> Self {
         Self {
             status,
             action: None,
-            looks: Vec::new(),
+            observe: Vec::new(),
             wake: None,
             events: Vec::new(),
-            because: Because::new(super::reason::POWER_UNKNOWN, "not read yet"),
-            as_wanted: Status::Unknown,
+            cause: DecisionCause::new(super::reason::POWER_UNKNOWN, "not read yet"),
+            as_wanted: ConditionStatus::Unknown,
             is_busy: false,
         }
     }
 
-    /// Why this and nothing else.
-    pub(super) fn because(
+    pub(super) fn set_cause(
         &mut self,
-        as_wanted: Status,
+        as_wanted: ConditionStatus,
         reason: &'static str,
         message: impl Into<String>,
     ) {
         self.as_wanted = as_wanted;
-        self.because = Because::new(reason, message);
+        self.cause = DecisionCause::new(reason, message);
     }
 
-    /// Not as wanted, and something is being done about it.
-    pub(super) fn busy(&mut self, reason: &'static str, message: impl Into<String>) {
+    /// Sets the cause for a host that is not as wanted while Dogwatch works on it.
+    pub(super) fn set_busy(&mut self, reason: &'static str, message: impl Into<String>) {
         self.is_busy = true;
-        self.because(Status::False, reason, message);
+        self.set_cause(ConditionStatus::False, reason, message);
     }
 
-    pub(super) fn event(
+    pub(super) fn add_event(
         &mut self,
-        severity: Severity,
+        severity: EventSeverity,
         reason: &'static str,
         message: impl Into<String>,
     ) {
-        self.events.push(Event {
+        self.events.push(DecisionEvent {
             severity,
             reason,
             message: message.into(),
         });
     }
 
-    pub(super) fn wake(&mut self, at: Duration, why: &'static str) {
-        self.wake = Wake::earlier(self.wake.take(), Some(Wake { at, why }));
+    pub(super) fn wake_at(&mut self, at: Duration, why: &'static str) {
+        self.wake = WakeTime::earlier_of(self.wake.take(), Some(WakeTime { at, why }));
     }
 
-    /// Reads the level as soon as `due` has come.
-    pub(super) fn read(
+    /// Reads the level once `due` has come.
+    pub(super) fn read_level_at(
         &mut self,
-        ctx: &Context<'_>,
+        ctx: &PowerContext<'_>,
         level: usize,
         due: Duration,
         why: &'static str,
     ) {
         if due > ctx.now.mono {
-            self.wake(due, why);
+            self.wake_at(due, why);
             return;
         }
-        let look = Look::Read {
+        let look = PowerObserve::Read {
             level,
             is_urgent: self.is_busy,
         };
-        if !self.looks.contains(&look) {
-            self.looks.push(look);
+        if !self.observe.contains(&look) {
+            self.observe.push(look);
         }
     }
 
-    /// Decides a command: its intention is written, and it is sent by the next decision.
-    pub(super) fn command(&mut self, ctx: &Context<'_>, next: &Next) {
-        let Some(target) = ctx.target(next.level) else {
+    /// Records a new command in the status; the next decision sends it.
+    pub(super) fn set_command(&mut self, ctx: &PowerContext<'_>, next: &NextCommand) {
+        let Some(target) = ctx.level_digest(next.level) else {
             return;
         };
-        let at = super::times::micros(ctx.now.wall);
-        let earlier = ctx.command().filter(|_| !next.begins);
+        let at = super::status_times::truncate_to_micros(ctx.now.wall);
+        let earlier = ctx.pending_command().filter(|_| !next.begins);
         let same = earlier
             .filter(|earlier| earlier.command == next.command && earlier.level == next.level);
-        let was_unsent =
-            earlier.is_some_and(|earlier| matches!(ctx.standing(earlier), Standing::Unsent { .. }));
+        let was_unsent = earlier.is_some_and(|earlier| {
+            matches!(ctx.command_state(earlier), PowerCommandState::Unsent { .. })
+        });
         let count = u32::from(!was_unsent);
-        if next.command.is_off() {
+        if next.command.is_power_off() {
             self.status.power.off_confirmed_at = None;
-            self.status.power.confirmed_for =
-                ctx.obeyed().map(super::annotations::Request::id).collect();
+            self.status.power.confirmed_for = ctx
+                .obeyed_annotations()
+                .map(super::annotations::HostRebootAnnotation::id)
+                .collect();
         }
-        self.status.power.command = Some(Intention {
+        self.status.power.command = Some(PendingCommand {
             id: ctx.id.to_owned(),
             command: next.command,
             level: next.level,
@@ -152,20 +152,25 @@ impl Step {
             before: earlier.map_or(0, |earlier| earlier.before.saturating_add(count)),
             after_unknown: ctx.now.mono < ctx.settled_at(),
             why: next.why.to_owned(),
-            end: End::Open,
+            end: PendingCommandEnd::Open,
         });
     }
 
-    /// A need, or a part of one, ended.
-    pub(super) fn done(&mut self, ctx: &Context<'_>, command: &Intention, outcome: &str) {
+    /// Adds a history entry for a need, or a part of one, that ended.
+    pub(super) fn record_done(
+        &mut self,
+        ctx: &PowerContext<'_>,
+        command: &PendingCommand,
+        outcome: &str,
+    ) {
         let took = Duration::from_millis(
-            u64::try_from(ctx.spent(command).as_millis()).unwrap_or(u64::MAX),
+            u64::try_from(ctx.need_age(command).as_millis()).unwrap_or(u64::MAX),
         );
-        let was_unsent = matches!(ctx.standing(command), Standing::Unsent { .. });
+        let was_unsent = matches!(ctx.command_state(command), PowerCommandState::Unsent { .. });
         let history = &mut self.status.power.history;
         history.insert(
             0,
-            Done {
+            PowerHistoryEntry {
                 what: command.command,
                 why: command.why.clone(),
                 at: command.since,
@@ -174,6 +179,6 @@ impl Step {
                 attempts: command.before.saturating_add(u32::from(!was_unsent)),
             },
         );
-        history.truncate(HISTORY);
+        history.truncate(MAX_POWER_HISTORY);
     }
 }

@@ -1,23 +1,23 @@
-//! A power-off that a BMC may have got and may still run: ours, or an earlier leader's. Source:
-//! specification §1 S5, §3.2.
+//! Handles a power-off that a BMC may have received and may still run: this process' own, or an
+//! earlier leader's. Source: specification §1 S5, §3.2.
 
 use std::time::Duration;
 
-use super::bmc::{Command, Fault, Reading};
-use super::context::Context;
-use super::host::Intention;
-use super::off::{again, name};
-use super::readings::{Pace, due};
-use super::retry::{change_level, failed, next_level};
-use super::step::{Next, Step};
+use super::bmc::{BmcFault, PowerCommand, PowerReading};
+use super::context::PowerContext;
+use super::host::PendingCommand;
+use super::power_off::{level_name, repeat_command};
+use super::readings::{ReadPace, next_read_at};
+use super::retry::{change_level, next_usable_level, retry_or_change_level};
+use super::step::{NextCommand, PowerStep};
 use super::{idle, reason};
-use crate::decision::Severity;
+use crate::decision::EventSeverity;
 
-/// The BMC may have got it. It is read before anything is repeated.
-pub(super) fn unknown(
-    ctx: &Context<'_>,
-    step: &mut Step,
-    command: &Intention,
+/// The BMC may have received the command. It is read before anything is repeated.
+pub(super) fn handle_unknown_off(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
     at: Duration,
     is_foreign: bool,
 ) {
@@ -30,97 +30,120 @@ pub(super) fn unknown(
     };
     let text = format!(
         "nobody knows whether {} received {}; it is read first",
-        name(level),
+        level_name(level),
         command.command
     );
-    step.busy(reason, text);
-    let Some(read) = ctx.newest_since(level, at) else {
-        return step.read(
+    step.set_busy(reason, text);
+    let Some(read) = ctx.newest_reading_since(level, at) else {
+        return step.read_level_at(
             ctx,
             level,
-            due(ctx, level, at, Pace::Steady),
+            next_read_at(ctx, level, at, ReadPace::Steady),
             "the power after a command of unknown end",
         );
     };
-    match &read.said {
-        Ok(Reading::Off) => prove(ctx, step, command, at, is_foreign),
-        // It cannot have been a soft power-off that is under way only if the time for that is over.
-        Ok(_) if command.command == Command::SoftOff => soft_unknown(ctx, step, command, settled),
-        Ok(_) if ctx.newest_since(level, settled).is_some() || !is_foreign => {
-            failed(ctx, step, command, at, None);
+    match &read.result {
+        Ok(PowerReading::Off) => prove_by_new_command(ctx, step, command, at, is_foreign),
+        // Until its deadline, a soft power-off may still be under way on a host that is not off.
+        Ok(_) if command.command == PowerCommand::SoftOff => {
+            handle_unknown_soft_off(ctx, step, command, settled);
         }
-        Err(_) if !is_foreign => failed(ctx, step, command, at, None),
-        Err(fault) if ctx.now.mono >= settled => unreadable(ctx, step, command, fault),
+        Ok(_) if ctx.newest_reading_since(level, settled).is_some() || !is_foreign => {
+            retry_or_change_level(ctx, step, command, at, None);
+        }
+        Err(_) if !is_foreign => retry_or_change_level(ctx, step, command, at, None),
+        Err(fault) if ctx.now.mono >= settled => handle_unreadable(ctx, step, command, fault),
         Ok(_) | Err(_) => {
-            step.wake(settled, "the time in which a BMC may still run a command");
-            step.read(
+            step.wake_at(settled, "the time in which a BMC may still run a command");
+            step.read_level_at(
                 ctx,
                 level,
-                due(ctx, level, at, Pace::Slow),
+                next_read_at(ctx, level, at, ReadPace::Slow),
                 "whether it is off",
             );
         }
     }
 }
 
-/// It is off already. What its proof lacks is a power-off that was answered; to a host that is off it
-/// changes nothing.
-fn prove(ctx: &Context<'_>, step: &mut Step, command: &Intention, at: Duration, is_foreign: bool) {
+/// The host is off already. The proof still needs an answered power-off, which changes nothing on a
+/// host that is off.
+fn prove_by_new_command(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
+    at: Duration,
+    is_foreign: bool,
+) {
     if !ctx.is_proof_wanted() {
-        return idle::until_settled(ctx, step, command.level);
+        return idle::wait_until_settled(ctx, step, command.level);
     }
-    if !is_foreign && command.command == Command::Off {
-        return failed(ctx, step, command, at, None);
+    if !is_foreign && command.command == PowerCommand::Off {
+        return retry_or_change_level(ctx, step, command, at, None);
     }
     let text = "off already; it is proved by a power-off that is answered".to_owned();
-    step.busy(reason::CONFIRMING, text);
+    step.set_busy(reason::CONFIRMING, text);
     let (level, why) = (command.level, reason::CONFIRMING);
-    step.command(ctx, &Next::goes_on(Command::Off, level, why));
+    step.set_command(
+        ctx,
+        &NextCommand::continue_need(PowerCommand::Off, level, why),
+    );
 }
 
-/// The operating system may be shutting down: it is asked once more at most, its deadline stays.
-fn soft_unknown(ctx: &Context<'_>, step: &mut Step, command: &Intention, settled: Duration) {
+/// The operating system may be shutting down: it is asked at most once more, and its deadline
+/// stays.
+fn handle_unknown_soft_off(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
+    settled: Duration,
+) {
     let level = command.level;
-    let still_on = ctx.newest_since(level, settled).is_some();
+    let still_on = ctx.newest_reading_since(level, settled).is_some();
     if still_on && command.attempt == 1 {
-        return again(ctx, step, command, reason::SOFT_POWER_OFF);
+        return repeat_command(ctx, step, command, reason::SOFT_POWER_OFF);
     }
-    let left = ctx.config.soft.saturating_sub(ctx.spent(command));
-    step.wake(
+    let left = ctx.config.soft.saturating_sub(ctx.need_age(command));
+    step.wake_at(
         ctx.now.mono.saturating_add(left),
         "the end of a soft power-off",
     );
-    step.wake(settled, "the time in which a BMC may still run a command");
+    step.wake_at(settled, "the time in which a BMC may still run a command");
     let since = if ctx.now.mono >= settled {
         settled
     } else {
         Duration::ZERO
     };
-    step.read(
+    step.read_level_at(
         ctx,
         level,
-        due(ctx, level, since, Pace::Steady),
+        next_read_at(ctx, level, since, ReadPace::Steady),
         "whether it shut down",
     );
 }
 
-/// A command of another process is not repeated on no reading; another device is no repetition.
-fn unreadable(ctx: &Context<'_>, step: &mut Step, command: &Intention, fault: &Fault) {
-    if let Some(level) = next_level(ctx, command.level) {
+/// A command of another process is not repeated without a reading. Another level's device may get a
+/// command: that repeats nothing.
+fn handle_unreadable(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
+    fault: &BmcFault,
+) {
+    if let Some(level) = next_usable_level(ctx, command.level) {
         return change_level(ctx, step, command, level, Some(fault));
     }
     let text = format!(
         "{} may have received {} from an earlier leader and cannot be read ({fault}); next: {}",
-        name(command.level),
+        level_name(command.level),
         command.command,
         fault.class.next_step()
     );
-    step.event(Severity::Warning, fault.class.reason(), text.clone());
-    step.busy(reason::TAKING_OVER, text);
-    step.read(
+    step.add_event(EventSeverity::Warning, fault.class.reason(), text.clone());
+    step.set_busy(reason::TAKING_OVER, text);
+    step.read_level_at(
         ctx,
         command.level,
-        due(ctx, command.level, Duration::ZERO, Pace::Slow),
+        next_read_at(ctx, command.level, Duration::ZERO, ReadPace::Slow),
         "whether it is off",
     );
 }

@@ -1,58 +1,70 @@
-//! A person wants the reboot under way stopped (`dogwatch abort`): undo, release, forget. What
-//! asked for it counts as served, or it would begin anew at once. Source: specification §2.4.
+//! Stops the reboot under way for a person (`dogwatch abort`): undo, release, remove the record.
+//! Its triggers count as served, or the reboot would begin again at once. Source: specification
+//! §2.4.
 
-use super::action::{Action, NodePatch};
-use super::record::{Abort, Outcome, Parsed, Phase, Record};
-use super::step::{Step, set};
-use super::{Context, reason, triggers, undo};
+use super::action::{NodePatch, RebootAction};
+use super::record::{AbortRequest, ParsedAnnotation, RebootOutcome, RebootPhase, RebootRecord};
+use super::step::{RebootStep, build_record_patch};
+use super::{RebootContext, reason, triggers, undo};
 
-pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
-    let text = words(&ctx.node.abort);
-    // Who asked to keep it cordoned after the boot is not overruled by who is tired of waiting.
-    let kept = record.phase == Phase::Returning && ctx.node.keep_cordoned;
+pub(super) fn decide_abort(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    let text = describe_abort(&ctx.node.abort);
+    // A request to keep the node cordoned after the boot outranks the abort.
+    let kept = record.phase == RebootPhase::Returning && ctx.node.keep_cordoned;
     if record.cordoned_by_us && !kept {
-        let record = Record {
+        let record = RebootRecord {
             cordoned_by_us: false,
             message: text.clone(),
             ..record.clone()
         };
         let patch = NodePatch {
-            unschedulable: undo::uncordon(ctx),
-            ..set(ctx, record)
+            unschedulable: undo::uncordon_change(ctx),
+            ..build_record_patch(ctx, record)
         };
-        let step = Step::new(reason::ABORTED, text).warn();
-        return undo::watch_lock(ctx, step.act(Action::PatchNode(Box::new(patch))));
+        let step = RebootStep::new(reason::ABORTED, text).with_warning_event();
+        return undo::keep_lock_observed(
+            ctx,
+            step.with_action(RebootAction::PatchNode(Box::new(patch))),
+        );
     }
-    if let Some(step) = undo::release_first(ctx, reason::ABORTED, &text) {
+    if let Some(step) = undo::release_lock_first(ctx, reason::ABORTED, &text) {
         return step;
     }
     let outcome = match record.phase {
-        Phase::Returning => Outcome::Rebooted,
-        Phase::Waiting | Phase::Draining | Phase::Rebooting => Outcome::Aborted,
+        RebootPhase::Returning => RebootOutcome::Rebooted,
+        RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Rebooting => {
+            RebootOutcome::Aborted
+        }
     };
     let was_said = record.message == text;
-    let record = Record {
-        serves: triggers::all_served(ctx, record),
+    let record = RebootRecord {
+        serves: triggers::collect_served_triggers(ctx, record),
         ..record.clone()
     };
     let patch = NodePatch {
         remove_abort: true,
-        remove_request: is_stopped_with_it(ctx),
-        ..undo::finish(ctx, &record, outcome)
+        remove_request: is_request_due(ctx),
+        ..undo::build_finish_patch(ctx, &record, outcome)
     };
-    let step = Step::new(reason::ABORTED, text);
-    // The same Event as with the uncordon, if that was said: an Event with another severity is another one.
-    let step = if was_said { step.warn() } else { step.say() };
-    step.act(Action::PatchNode(Box::new(patch)))
+    let step = RebootStep::new(reason::ABORTED, text);
+    // Repeats the Event of the uncordon, if there was one, with the same severity: another severity
+    // would make it another Event.
+    let step = if was_said {
+        step.with_warning_event()
+    } else {
+        step.with_normal_event()
+    };
+    step.with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
-/// A request that is due would begin anew at once. One for later is no part of what is stopped.
-fn is_stopped_with_it(ctx: &Context<'_>) -> bool {
+/// A request that is due would start a reboot again at once, so the abort removes it. A request for
+/// later is not part of what was stopped.
+fn is_request_due(ctx: &RebootContext<'_>) -> bool {
     let request = ctx.node.request.get();
     request.is_some_and(|request| request.not_before.is_none_or(|at| at <= ctx.now.wall))
 }
 
-fn words(abort: &Parsed<Abort>) -> String {
+fn describe_abort(abort: &ParsedAnnotation<AbortRequest>) -> String {
     let Some(abort) = abort.get() else {
         return "stopped by annotation dogwatch.dev/abort-requested".into();
     };
@@ -60,6 +72,6 @@ fn words(abort: &Parsed<Abort>) -> String {
         "" => "somebody",
         who => who,
     };
-    let why = super::idle::one_line(&abort.reason);
+    let why = super::idle::first_line(&abort.reason);
     format!("stopped by {who}: {why}")
 }

@@ -1,48 +1,43 @@
-//! What a node's coordinator may do, and look at, as data.
+//! What a node's coordinator may do and observe, as data.
 
 use std::time::Duration;
 
-use super::record::{LastReboot, Record};
-use crate::lock::{LeaseSeen, LockRecord};
+use super::record::{LastReboot, RebootRecord};
+use crate::lock::{LockRecord, ObservedLease};
 use crate::name::GroupName;
-use crate::policy::{Gate, ReturnGate};
+use crate::policy::{PolicyGate, ReturnGate};
 use crate::selector::LabelSelector;
 
 /// One write. The loop performs a decision's actions in order and stops at the first that fails.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// One conditional patch of our own Node.
+pub enum RebootAction {
     PatchNode(Box<NodePatch>),
-    /// Ask for the lock: server-side apply, never forced. Also takes it over from an older run of
-    /// ourselves.
+    /// Bid for the lock: server-side apply, never forced. Also takes it over from an older run of
+    /// this coordinator.
     Bid {
-        /// The Lease as it was seen; uid and resourceVersion go with the bid.
-        lease: Box<LeaseSeen>,
-        /// What to write beside the holder.
+        /// The Lease as last seen; its UID and resourceVersion go with the bid.
+        lease: Box<ObservedLease>,
+        /// The annotation to write with the holder.
         record: Box<LockRecord>,
     },
-    /// Give the lock up.
     Release {
-        /// The Lease as it was seen.
-        lease: Box<LeaseSeen>,
-        /// Whether this is a give-back over budget (then back off before the next bid).
+        lease: Box<ObservedLease>,
+        /// Whether the lock is given back because the group is over budget; the next bid then waits
+        /// for a back-off.
         over_budget: bool,
     },
     /// Clear a lock whose holder is proved gone.
     Break {
-        /// The Lease as it was seen.
-        lease: Box<LeaseSeen>,
-        /// The proof, in words.
+        lease: Box<ObservedLease>,
+        /// The proof, as a sentence.
         evidence: String,
     },
-    /// Start the reboot command.
     Reboot {
-        /// For which attempt.
         attempt: u32,
     },
     /// A newer run of this coordinator has taken over: stop acting.
     Stop {
-        /// Who.
+        /// The run id of the newer run.
         by: String,
     },
 }
@@ -50,13 +45,11 @@ pub enum Action {
 /// One conditional patch of our own Node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodePatch {
-    /// The precondition.
     pub resource_version: String,
     /// `spec.unschedulable`, if it changes.
     pub unschedulable: Option<bool>,
-    /// The record.
     pub record: RecordChange,
-    /// Label `dogwatch.dev/reboot=waiting`: set, removed, or left.
+    /// Label `dogwatch.dev/reboot=waiting`: set, removed, or (`None`) left as it is.
     pub waiting_label: Option<bool>,
     /// Annotation `dogwatch.dev/last-reboot`, if it is written.
     pub last: Option<LastReboot>,
@@ -66,66 +59,58 @@ pub struct NodePatch {
     pub remove_abort: bool,
 }
 
-/// What happens to the record.
+/// The change of annotation `dogwatch.dev/reboot`.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "always inside a patch, which is boxed"
 )]
 pub enum RecordChange {
-    /// It is written.
-    Set(Record),
-    /// It is removed.
+    Set(RebootRecord),
     Remove,
 }
 
-/// Facts a decision wants kept fresh.
+/// Facts that a decision needs. They are kept up to date while decisions name them.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Look {
-    /// The slots of a group: made where missing, listed, watched.
+pub enum RebootObserve {
+    /// The slots of a group: missing Leases are created, all are listed and watched.
     Locks {
-        /// Which group: that of the lock we hold, else that of the Node.
+        /// The group of the lock that we hold, else that of the Node.
         group: GroupName,
         /// How many slots there should be.
         slots: u32,
     },
-    /// How many members the group has.
     GroupSize {
-        /// Which group.
         group: GroupName,
     },
-    /// The budget, by reads sent after `newer_than`, for our Lease at its version.
+    /// The budget count for our Lease at its resourceVersion, from reads sent after `newer_than`.
     Count {
         /// Our Lease, as it was won.
-        lease: Box<LeaseSeen>,
-        /// An older count will not do.
+        lease: Box<ObservedLease>,
+        /// Monotonic time; an older count is not accepted.
         newer_than: Duration,
     },
-    /// The Node that somebody else holds a Lease for, read twice afresh.
+    /// The Node for which somebody else holds a Lease, read twice from the API server.
     Holder {
-        /// The Lease.
-        lease: Box<LeaseSeen>,
+        lease: Box<ObservedLease>,
     },
-    /// The drain: evicting while it is looked at.
+    /// The drain. It evicts pods for as long as decisions name it.
     Drain {
-        /// Delete instead of evict.
+        /// Delete pods instead of evicting them.
         delete: bool,
         /// Pods that stay.
         exclude: Option<LabelSelector>,
     },
-    /// The gates that the policy puts before a reboot; asked again as long as they are looked at.
+    /// The policy's gates, asked again and again for as long as decisions name them.
     StartGates {
-        /// Which.
-        gates: Vec<Gate>,
+        gates: Vec<PolicyGate>,
     },
     /// VolumeAttachments of the drained pods.
     Attachments {
-        /// The pods' claims, `namespace/name`.
+        /// The claims of these pods, `namespace/name`.
         claims: Vec<String>,
     },
-    /// The return gates.
     Gates {
-        /// Which of them.
         gates: Vec<ReturnGate>,
         /// Budgets that covered the drained pods, `namespace/name`.
         budgets: Vec<String>,

@@ -1,40 +1,48 @@
-//! Phase `draining`: cordoned, the lock held, pods leaving. Source: specification §2.3.
+//! Phase `draining`: the node is cordoned, the lock is held, pods leave. Source: specification
+//! §2.3.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::action::{Action, Look, NodePatch};
-use super::record::{Phase, Record};
-use super::seen::{DrainSeen, OnTimeout};
-use super::step::{Step, set};
-use super::undo::{self, Lock};
-use super::{Context, gates, reason, triggers};
-use crate::decision::Severity;
-use crate::drain::{Blocked, Progress};
+use super::action::{NodePatch, RebootAction, RebootObserve};
+use super::record::{RebootPhase, RebootRecord};
+use super::snapshot::{DrainTimeoutAction, ObservedDrain};
+use super::step::{RebootStep, build_record_patch};
+use super::undo::{self, OwnLockState};
+use super::{RebootContext, gates, reason, triggers};
+use crate::decision::EventSeverity;
+use crate::drain::{BlockedPod, DrainProgress};
 
-pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
-    if let Some(step) = obstacle(ctx, record) {
-        return undo::watch_lock(ctx, step);
+pub(super) fn decide_draining_phase(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    if let Some(step) = find_drain_obstacle(ctx, record) {
+        return undo::keep_lock_observed(ctx, step);
     }
-    let step = progress(ctx, record);
-    let step = match gates::leave_ends(ctx) {
-        Some(at) => step.wake(at, "the window to close"),
+    let step = decide_drain_progress(ctx, record);
+    let step = match gates::permission_ends_at(ctx) {
+        Some(at) => step.with_wake(at, "the window to close"),
         None => step,
     };
-    undo::watch_lock(ctx, look(ctx, record, step))
+    undo::keep_lock_observed(ctx, observe_drain(ctx, record, step))
 }
 
-/// Keeps the drain in sight, and at work.
-pub(super) fn look(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
-    step.look(Look::Drain {
+/// Keeps the drain running and observed.
+pub(super) fn observe_drain(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    step: RebootStep,
+) -> RebootStep {
+    step.with_observe(RebootObserve::Drain {
         delete: record.deleting,
         exclude: ctx.config.exclude.clone(),
     })
 }
 
-/// The drain, if it goes the way of this record and of the policy: what it said while it evicted is
-/// no news of deleting, nor what it said while other pods were to stay.
-pub(super) fn drain_of<'a>(ctx: &Context<'a>, record: &Record) -> Option<&'a DrainSeen> {
+/// The drain, if its mode (evict or delete) and its excluded pods are those that the record and the
+/// policy ask for now. Progress of another mode, or with other excluded pods, proves nothing.
+pub(super) fn matching_drain<'a>(
+    ctx: &RebootContext<'a>,
+    record: &RebootRecord,
+) -> Option<&'a ObservedDrain> {
     ctx.seen
         .drain
         .as_ref()
@@ -42,70 +50,97 @@ pub(super) fn drain_of<'a>(ctx: &Context<'a>, record: &Record) -> Option<&'a Dra
         .filter(|drain| drain.progress.exclude == ctx.config.exclude)
 }
 
-/// What forbids to go on: the lock lost, the cordon undone, nothing left that wants it.
-pub(super) fn obstacle(ctx: &Context<'_>, record: &Record) -> Option<Step> {
+/// Why the drain must not go on: the lock is lost, the node was uncordoned, or no trigger is left.
+pub(super) fn find_drain_obstacle(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+) -> Option<RebootStep> {
     let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
         let text = "somebody uncordoned the node: that is a veto; undoing".to_owned();
-        return Some(undo::undo(ctx, record, reason::VETOED, text));
+        return Some(undo::undo_and_back_off(
+            ctx,
+            record,
+            reason::UNCORDONED_BY_OTHER,
+            text,
+        ));
     }
-    if !triggers::still_wanted(ctx, &serves) {
-        return Some(undo::withdraw(ctx, record));
+    if !triggers::is_still_wanted(ctx, &serves) {
+        return Some(undo::withdraw_reboot(ctx, record));
     }
-    if let Some(no) = gates::no_leave_to_go_on(ctx) {
-        return Some(gates::undo_for(ctx, record, &no));
+    if let Some(no) = gates::find_continue_refusal(ctx) {
+        return Some(gates::undo_for_refusal(ctx, record, &no));
     }
-    match undo::lock_is_ours(ctx) {
-        None => Some(Step::new(
+    match undo::own_lock_state(ctx) {
+        None => Some(RebootStep::new(
             reason::LOOKING_AT_LOCK,
             "looking whether the lock is still ours",
         )),
-        Some(Lock::OlderRun(lease)) => Some(undo::adopt(ctx, &lease)),
-        Some(Lock::Lost) => {
+        Some(OwnLockState::OlderRun(lease)) => Some(undo::adopt_lease(ctx, &lease)),
+        Some(OwnLockState::Lost) => {
             let text = "the lock is not ours any more; undoing".to_owned();
-            Some(undo::undo(ctx, record, reason::LOCK_LOST, text))
+            Some(undo::undo_and_back_off(
+                ctx,
+                record,
+                reason::LOCK_LOST,
+                text,
+            ))
         }
-        Some(Lock::Ours) => None,
+        Some(OwnLockState::Ours) => None,
     }
 }
 
-fn progress(ctx: &Context<'_>, record: &Record) -> Step {
-    let unseen = DrainSeen::default();
-    let drain = drain_of(ctx, record).unwrap_or(&unseen);
-    if drain.progress.drained() && !drain.progress.incomplete() {
-        return drained(ctx, record, drain);
+fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    let unseen = ObservedDrain::default();
+    let drain = matching_drain(ctx, record).unwrap_or(&unseen);
+    if drain.progress.is_drained() && !drain.progress.is_incomplete() {
+        return decide_drained_node(ctx, record, drain);
     }
-    if drain.progress.incomplete() {
-        let text = format!("the drain is incomplete: {}", dropped(&drain.progress));
-        return past(ctx, record, reason::DRAIN_INCOMPLETE, text);
+    if drain.progress.is_incomplete() {
+        let text = format!(
+            "the drain is incomplete: {}",
+            describe_dropped_pods(&drain.progress)
+        );
+        return handle_failed_drain(ctx, record, reason::DRAIN_INCOMPLETE, text);
     }
-    let Some(deadline) = ctx.due(record, allowed(record, ctx.config.drain_timeout)) else {
-        let (allowed, left) = (ctx.config.drain_timeout, left(&drain.progress));
+    let Some(deadline) =
+        ctx.deadline_after(record, drain_time_limit(record, ctx.config.drain_timeout))
+    else {
+        let (allowed, left) = (
+            ctx.config.drain_timeout,
+            describe_remaining_drain(&drain.progress),
+        );
         let text = format!("not drained within {allowed:?}: {left}");
-        return past(ctx, record, reason::DRAIN_TIMED_OUT, text);
+        return handle_failed_drain(ctx, record, reason::DRAIN_TIMED_OUT, text);
     };
-    let step = under_way(drain, record.deleting, ctx.now.mono);
-    let step = warn_of_tolerated(step, tolerated(&drain.progress));
-    let step = step.wake(deadline, "the drain's deadline");
-    note_budgets(ctx, record, drain, step)
+    let step = report_drain_under_way(drain, record.deleting, ctx.now.mono);
+    let step = warn_of_tolerated_pods(step, describe_tolerated_pods(&drain.progress));
+    let step = step.with_wake(deadline, "the drain's deadline");
+    record_budgets(ctx, record, drain, step)
 }
 
-/// The return needs the budgets of every pod that left, and the process that saw it leave may not
-/// live to tell: so they are written down as soon as they are known.
-fn note_budgets(ctx: &Context<'_>, record: &Record, drain: &DrainSeen, step: Step) -> Step {
-    let budgets = all_budgets(record, drain);
+/// Writes the budgets that cover drained pods into the record as soon as they are known. The return
+/// needs them, and this process may not live until then.
+fn record_budgets(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    drain: &ObservedDrain,
+    step: RebootStep,
+) -> RebootStep {
+    let budgets = collect_budgets(record, drain);
     if budgets.len() == record.budgets.len() {
         return step;
     }
-    let noted = Record {
+    let noted = RebootRecord {
         budgets,
         ..record.clone()
     };
-    step.patch(ctx, noted)
+    step.with_record_patch(ctx, noted)
 }
 
-/// Those that were written down, by this process or one before, and those that this drain saw.
-fn all_budgets(record: &Record, drain: &DrainSeen) -> Vec<String> {
+/// The budgets in the record, written by this process or an earlier one, and those that this drain
+/// saw.
+fn collect_budgets(record: &RebootRecord, drain: &ObservedDrain) -> Vec<String> {
     let all: BTreeSet<&String> = record
         .budgets
         .iter()
@@ -114,8 +149,8 @@ fn all_budgets(record: &Record, drain: &DrainSeen) -> Vec<String> {
     all.into_iter().cloned().collect()
 }
 
-/// Deleting the rest has as long again.
-fn allowed(record: &Record, timeout: Duration) -> Duration {
+/// Deleting the remaining pods may take `timeout` once more.
+fn drain_time_limit(record: &RebootRecord, timeout: Duration) -> Duration {
     if record.deleting {
         timeout.saturating_mul(2)
     } else {
@@ -123,45 +158,46 @@ fn allowed(record: &Record, timeout: Duration) -> Duration {
     }
 }
 
-fn under_way(drain: &DrainSeen, delete: bool, now: Duration) -> Step {
-    let text = left(&drain.progress);
+fn report_drain_under_way(drain: &ObservedDrain, delete: bool, now: Duration) -> RebootStep {
+    let text = describe_remaining_drain(&drain.progress);
     if delete {
-        return Step::new(reason::DELETING_REST, text);
+        return RebootStep::new(reason::DELETING_REST, text);
     }
     if drain.progress.blocked.is_empty() {
-        return Step::new(reason::DRAINING, text);
+        return RebootStep::new(reason::DRAINING, text);
     }
-    let step = Step::new(reason::DRAIN_BLOCKED, text);
-    let causes = causes(&drain.progress.blocked);
+    let step = RebootStep::new(reason::DRAIN_BLOCKED, text);
+    let causes = list_block_causes(&drain.progress.blocked);
     causes.into_iter().fold(step, |step, (cause, since)| {
-        let worth_saying = since + BLOCK_WORTH_SAYING;
+        let worth_saying = since + BLOCK_REPORT_DELAY;
         if now < worth_saying {
-            return step.wake(worth_saying, "a blocked pod to be worth saying");
+            return step.with_wake(worth_saying, "a blocked pod to be worth saying");
         }
-        step.event(Severity::Warning, reason::DRAIN_BLOCKED, cause)
+        step.with_event(EventSeverity::Warning, reason::DRAIN_BLOCKED, cause)
     })
 }
 
-/// What holds pods up, and since when: the first pod for each budget, however many it covers. Two
-/// hundred pods of one budget are no two hundred Events; and what stands at a time must stay well
-/// below what the writer of Events remembers, or it would say it again for ever.
-fn causes(blocked: &[Blocked]) -> Vec<(String, Duration)> {
-    let mut first: BTreeMap<String, &Blocked> = BTreeMap::new();
+/// What blocks pods, and since when: the first pod of each cause, however many pods it blocks. Two
+/// hundred pods under one budget must not become two hundred Events, and the number of causes must
+/// stay well below what the Event writer remembers, or it would repeat them for ever.
+fn list_block_causes(blocked: &[BlockedPod]) -> Vec<(String, Duration)> {
+    let mut first: BTreeMap<String, &BlockedPod> = BTreeMap::new();
     for one in blocked {
-        let known = first.entry(cause(one)).or_insert(one);
+        let known = first.entry(block_cause(one)).or_insert(one);
         if one.since < known.since {
             *known = one;
         }
     }
-    let mut first: Vec<&Blocked> = first.into_values().collect();
+    let mut first: Vec<&BlockedPod> = first.into_values().collect();
     first.sort_by_key(|one| one.since);
-    let said = first.iter().take(CAUSES_SAID);
+    let said = first.iter().take(MAX_CAUSE_EVENTS);
     said.map(|one| (format!("{}: {}", one.pod, one.message), one.since))
         .collect()
 }
 
-/// What makes it the same: the budgets, or who refuses; where none is known, the server's words.
-fn cause(blocked: &Blocked) -> String {
+/// Groups blocked pods: by their budgets, or by who refuses; if neither is known, by the server's
+/// message.
+fn block_cause(blocked: &BlockedPod) -> String {
     if let Some(refused) = &blocked.refused {
         return refused.by.to_string();
     }
@@ -177,161 +213,195 @@ fn cause(blocked: &Blocked) -> String {
     }
 }
 
-/// How many causes are Events of their own; the condition names one and the number of pods.
-const CAUSES_SAID: usize = 10;
+/// The most causes that get an Event each; the condition names one cause and the number of pods.
+const MAX_CAUSE_EVENTS: usize = 10;
 
-/// A budget that frees within this time is no news.
-const BLOCK_WORTH_SAYING: Duration = Duration::from_secs(10);
+/// A pod that a budget blocks for less than this is not reported.
+const BLOCK_REPORT_DELAY: Duration = Duration::from_secs(10);
 
-/// Everything is off the node: wait for its volumes, then write the intention to reboot.
-fn drained(ctx: &Context<'_>, record: &Record, drain: &DrainSeen) -> Step {
+/// All pods are gone: waits for their volumes to detach, then writes the intention to reboot.
+fn decide_drained_node(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    drain: &ObservedDrain,
+) -> RebootStep {
     let claims = drain.progress.claims.clone();
     let since = drain.drained_since.unwrap_or(ctx.now.mono);
     let deadline = since + ctx.config.volume_detach_timeout;
     if claims.is_empty() {
-        return goes_on(ctx, record, drain, "drained".into());
+        return proceed_to_reboot(ctx, record, drain, "drained".into());
     }
-    let look = |step: Step| {
-        step.look(Look::Attachments {
+    let look = |step: RebootStep| {
+        step.with_observe(RebootObserve::Attachments {
             claims: claims.clone(),
         })
     };
     match &ctx.seen.attachments {
-        // Kept in sight: the write may fail, and what was forgotten is waited for anew.
-        Some(left) if left.is_empty() => look(goes_on(
+        // Attachments and drain stay observed: the write may fail, and dropped facts would have to
+        // be awaited again.
+        Some(left) if left.is_empty() => look(proceed_to_reboot(
             ctx,
             record,
             drain,
             "drained, volumes detached".into(),
         )),
-        left if ctx.now.mono >= deadline => still_attached(ctx, record, drain, left.as_deref()),
+        left if ctx.now.mono >= deadline => {
+            proceed_with_attached_volumes(ctx, record, drain, left.as_deref())
+        }
         left => {
             let text = format!(
                 "drained; waits for {} volumes to detach",
                 left.as_ref().map_or(claims.len(), Vec::len)
             );
-            look(Step::new(reason::DETACHING, text).wake(deadline, "the volumes' deadline"))
+            look(
+                RebootStep::new(reason::DETACHING_VOLUMES, text)
+                    .with_wake(deadline, "the volumes' deadline"),
+            )
         }
     }
 }
 
-/// The volumes' deadline has passed: the reboot goes on, and it is said.
-fn still_attached(
-    ctx: &Context<'_>,
-    record: &Record,
-    drain: &DrainSeen,
+/// The detach deadline has passed: the reboot goes on, with a warning.
+fn proceed_with_attached_volumes(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    drain: &ObservedDrain,
     left: Option<&[String]>,
-) -> Step {
+) -> RebootStep {
     let names = left.map_or_else(|| "unknown".into(), |left| left.join(", "));
-    let within = crate::duration::format(ctx.config.volume_detach_timeout);
+    let within = crate::duration::format_duration(ctx.config.volume_detach_timeout);
     let text = format!("volumes still attached after {within}, going on: {names}");
-    goes_on(ctx, record, drain, format!("drained; {text}")).event(
-        Severity::Warning,
-        reason::DETACHING,
+    proceed_to_reboot(ctx, record, drain, format!("drained; {text}")).with_event(
+        EventSeverity::Warning,
+        reason::DETACHING_VOLUMES,
         text,
     )
 }
 
-/// To the reboot; what stays although it should go is said.
-fn goes_on(ctx: &Context<'_>, record: &Record, drain: &DrainSeen, text: String) -> Step {
-    let tolerated = tolerated(&drain.progress);
+/// Goes on to the reboot, and reports pods that should have gone but stay.
+fn proceed_to_reboot(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    drain: &ObservedDrain,
+    text: String,
+) -> RebootStep {
+    let tolerated = describe_tolerated_pods(&drain.progress);
     let text = std::iter::once(text)
-        .chain(kept(&drain.progress))
+        .chain(describe_own_pods(&drain.progress))
         .chain(tolerated.clone());
     let text = text.collect::<Vec<_>>().join("; ");
-    let step = rebooting(ctx, record, drain, text);
-    warn_of_tolerated(step, tolerated)
+    let step = begin_reboot_attempt(ctx, record, drain, text);
+    warn_of_tolerated_pods(step, tolerated)
 }
 
 /// Dogwatch's own pods, which the reboot stops and the kubelet starts again.
-fn kept(progress: &Progress) -> Option<String> {
+fn describe_own_pods(progress: &DrainProgress) -> Option<String> {
     let names: Vec<String> = progress.kept.iter().map(ToString::to_string).collect();
     let stay = || format!("Dogwatch's own pods stay: {}", names.join(", "));
     (!names.is_empty()).then(stay)
 }
 
-/// The pods that their controllers put back for ever, one for each controller.
-fn tolerated(progress: &Progress) -> Vec<String> {
+/// The pods that their controllers keep replacing, one for each controller.
+fn describe_tolerated_pods(progress: &DrainProgress) -> Vec<String> {
     let mut of_controller = BTreeMap::new();
     for one in &progress.tolerated {
         let owner = (&one.pod.namespace, &one.kind, &one.controller);
         of_controller.entry(owner).or_insert(one);
     }
-    let said = of_controller.into_values().take(CAUSES_SAID);
+    let said = of_controller.into_values().take(MAX_CAUSE_EVENTS);
     said.map(ToString::to_string).collect()
 }
 
-fn warn_of_tolerated(step: Step, tolerated: Vec<String>) -> Step {
-    let warn = |step: Step, text| step.event(Severity::Warning, reason::PODS_COME_BACK, text);
+fn warn_of_tolerated_pods(step: RebootStep, tolerated: Vec<String>) -> RebootStep {
+    let warn = |step: RebootStep, text| {
+        step.with_event(EventSeverity::Warning, reason::PODS_COME_BACK, text)
+    };
     tolerated.into_iter().fold(step, warn)
 }
 
-/// The intention to reboot, on the cluster before the command.
-pub(super) fn rebooting(
-    ctx: &Context<'_>,
-    record: &Record,
-    drain: &DrainSeen,
+/// Writes the intention to reboot on the cluster before the command is started.
+pub(super) fn begin_reboot_attempt(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    drain: &ObservedDrain,
     text: String,
-) -> Step {
-    let record = Record {
-        phase: Phase::Rebooting,
+) -> RebootStep {
+    let record = RebootRecord {
+        phase: RebootPhase::Rebooting,
         since: ctx.now.wall,
         attempts: record.attempts + 1,
         message: text.clone(),
-        serves: triggers::all_served(ctx, record),
-        budgets: all_budgets(record, drain),
+        serves: triggers::collect_served_triggers(ctx, record),
+        budgets: collect_budgets(record, drain),
         ..record.clone()
     };
-    let patch: NodePatch = set(ctx, record);
-    Step::new(reason::REBOOTING, text).act(Action::PatchNode(Box::new(patch)))
+    let patch: NodePatch = build_record_patch(ctx, record);
+    RebootStep::new(reason::REBOOTING, text).with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
 /// The deadline has passed, or a pod cannot be evicted for good.
-fn past(ctx: &Context<'_>, record: &Record, why: &'static str, text: String) -> Step {
+fn handle_failed_drain(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    why: &'static str,
+    text: String,
+) -> RebootStep {
     match ctx.config.on_drain_timeout {
-        OnTimeout::Force => force(ctx, record, &text),
-        OnTimeout::Delete if !record.deleting => delete_rest(ctx, record, why, &text),
-        OnTimeout::Abort | OnTimeout::Delete => undo::undo(ctx, record, why, text),
+        DrainTimeoutAction::Force => force_reboot(ctx, record, &text),
+        DrainTimeoutAction::Delete if !record.deleting => {
+            delete_remaining_pods(ctx, record, why, &text)
+        }
+        DrainTimeoutAction::Abort | DrainTimeoutAction::Delete => {
+            undo::undo_and_back_off(ctx, record, why, text)
+        }
     }
 }
 
-/// Written first, as every step is: the next run deletes as well.
-fn delete_rest(ctx: &Context<'_>, record: &Record, why: &'static str, text: &str) -> Step {
+/// Writes `deleting` into the record first, so that a later run deletes as well.
+fn delete_remaining_pods(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    why: &'static str,
+    text: &str,
+) -> RebootStep {
     let text = format!("{text}; deletes the rest, as configured");
-    let record = Record {
+    let record = RebootRecord {
         deleting: true,
         message: text.clone(),
         ..record.clone()
     };
-    Step::new(why, text).warn().patch(ctx, record)
+    RebootStep::new(why, text)
+        .with_warning_event()
+        .with_record_patch(ctx, record)
 }
 
-fn force(ctx: &Context<'_>, record: &Record, text: &str) -> Step {
-    let forced = Record {
+fn force_reboot(ctx: &RebootContext<'_>, record: &RebootRecord, text: &str) -> RebootStep {
+    let forced = RebootRecord {
         forced: true,
         ..record.clone()
     };
-    let drain = drain_of(ctx, record).cloned().unwrap_or_default();
-    rebooting(
+    let drain = matching_drain(ctx, record).cloned().unwrap_or_default();
+    begin_reboot_attempt(
         ctx,
         &forced,
         &drain,
         format!("{text}; reboots anyway, as configured"),
     )
-    .warn()
+    .with_warning_event()
 }
 
-/// What is left of a drain under way, in words.
-pub fn left(progress: &Progress) -> String {
-    let left = std::iter::once(pods_left(progress)).chain(tolerated(progress));
+/// The remaining pods of a drain under way, as text.
+pub fn describe_remaining_drain(progress: &DrainProgress) -> String {
+    let left =
+        std::iter::once(describe_remaining_pods(progress)).chain(describe_tolerated_pods(progress));
     let left = left.collect::<Vec<_>>().join("; ");
-    match progress.trouble.as_slice() {
+    match progress.observation_errors.as_slice() {
         [] => left,
         trouble => format!("{left}; trouble: {}", trouble.join("; ")),
     }
 }
 
-fn pods_left(progress: &Progress) -> String {
+fn describe_remaining_pods(progress: &DrainProgress) -> String {
     if !progress.listed {
         return "listing the node's pods".into();
     }
@@ -349,18 +419,17 @@ fn pods_left(progress: &Progress) -> String {
                 "{} pods gone, {waiting} to go; {} is held up by {}",
                 progress.gone,
                 blocked.pod,
-                held_by(blocked)
+                describe_blocker(blocked)
             )
         }
     }
 }
 
-/// What holds a pod up, in words.
-fn held_by(blocked: &Blocked) -> String {
+fn describe_blocker(blocked: &BlockedPod) -> String {
     if let Some(refused) = &blocked.refused {
         return format!("{}: {}", refused.by, refused.said);
     }
-    let budgets: Vec<String> = blocked.budgets.iter().map(budget).collect();
+    let budgets: Vec<String> = blocked.budgets.iter().map(describe_budget).collect();
     if budgets.is_empty() {
         blocked.message.clone()
     } else {
@@ -368,7 +437,7 @@ fn held_by(blocked: &Blocked) -> String {
     }
 }
 
-fn budget(numbers: &crate::drain::BudgetNumbers) -> String {
+fn describe_budget(numbers: &crate::drain::BudgetNumbers) -> String {
     format!(
         "PodDisruptionBudget {}/{} ({} healthy of {} desired, {} disruptions allowed)",
         numbers.namespace,
@@ -379,8 +448,8 @@ fn budget(numbers: &crate::drain::BudgetNumbers) -> String {
     )
 }
 
-/// The pods that a drain gave up on, each with the answer.
-pub fn dropped(progress: &Progress) -> String {
+/// The pods that the drain gave up on, each with the server's answer.
+pub fn describe_dropped_pods(progress: &DrainProgress) -> String {
     let each = progress
         .dropped
         .iter()

@@ -1,44 +1,50 @@
-//! Leave to begin, and to go on: pause, windows, the least time between two reboots, gates.
-//! Source: specification §2.6.
+//! Whether a reboot may begin and go on: pause, windows, `minInterval`, gates. Source:
+//! specification §2.6.
 
 use std::time::Duration;
 
-use super::action::Look;
-use super::record::Record;
-use super::step::Step;
-use super::{Context, reason, undo};
-use crate::policy::{self, Allowance, Gate, MinInterval};
+use super::action::RebootObserve;
+use super::record::RebootRecord;
+use super::step::RebootStep;
+use super::{RebootContext, reason, undo};
+use crate::policy::{self, MinInterval, PolicyGate, RebootAllowance};
 
-/// How old an answer of the gates may be when the node is cordoned.
-const FRESH_TO_BEGIN: Duration = Duration::from_mins(1);
-/// How old it may be right before the reboot. They are not looked at during the drain, and what is
-/// not looked at is forgotten: so it is an answer from after the drain in any case.
-const FRESH_TO_REBOOT: Duration = Duration::from_secs(30);
+/// The oldest gate answer with which a node may be cordoned.
+const MAX_GATES_AGE_TO_BEGIN: Duration = Duration::from_mins(1);
+/// The oldest gate answer with which the reboot command may start. Gates are not asked during the
+/// drain, and answers that no step requests are dropped, so the answer is always from after the
+/// drain.
+const MAX_GATES_AGE_TO_REBOOT: Duration = Duration::from_secs(30);
 
-/// Why no reboot may begin by the calendar and the policy's word; when that may end is its wake-up.
-pub(super) fn no_leave(ctx: &Context<'_>) -> Option<Step> {
-    let interval = MinInterval::of(ctx.node.last.get());
-    let answer = policy::allowed(
+/// Why the policy (calendar, pause, `minInterval`) does not let a reboot begin; wakes when that may
+/// end.
+pub(super) fn find_begin_refusal(ctx: &RebootContext<'_>) -> Option<RebootStep> {
+    let interval = MinInterval::since_last_reboot(ctx.node.last_reboot.get());
+    let answer = policy::may_reboot_begin(
         &ctx.seen.policies,
         ctx.rule.policy,
         ctx.config.drain_timeout,
         interval,
         ctx.now.wall,
     );
-    refused(ctx, answer)
+    refusal_step(ctx, answer)
 }
 
-/// Why what has begun may not go on.
-pub(super) fn no_leave_to_go_on(ctx: &Context<'_>) -> Option<Step> {
+/// Why the policy does not let a reboot under way go on.
+pub(super) fn find_continue_refusal(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     let (policies, policy) = (&ctx.seen.policies, ctx.rule.policy);
-    refused(ctx, policy::still_allowed(policies, policy, ctx.now.wall))
+    refusal_step(
+        ctx,
+        policy::may_reboot_continue(policies, policy, ctx.now.wall),
+    )
 }
 
-/// The wall clock may be set while we wait for a moment of it.
-const CLOCK_CHECK: Duration = Duration::from_mins(5);
+/// The wall clock may be set while the node waits for a time of day, so it is read again at least
+/// this often.
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(5);
 
-fn refused(ctx: &Context<'_>, answer: Allowance) -> Option<Step> {
-    let Allowance::No {
+fn refusal_step(ctx: &RebootContext<'_>, answer: RebootAllowance) -> Option<RebootStep> {
+    let RebootAllowance::No {
         reason,
         message,
         until,
@@ -46,85 +52,95 @@ fn refused(ctx: &Context<'_>, answer: Allowance) -> Option<Step> {
     else {
         return None;
     };
-    let step = Step::new(reason, message);
+    let step = RebootStep::new(reason, message);
     Some(match until {
         Some(at) => {
-            let at = ctx.now.mono_at(at).min(ctx.now.mono + CLOCK_CHECK);
-            step.wake(at, "the policy to allow it")
+            let at = ctx
+                .now
+                .mono_time_of(at)
+                .min(ctx.now.mono + CLOCK_CHECK_INTERVAL);
+            step.with_wake(at, "the policy to allow it")
         }
         None => step,
     })
 }
 
-/// Until when a reboot may begin, by the window that is open now.
-pub(super) fn latest_begin(ctx: &Context<'_>) -> Option<Duration> {
-    Some(closes(ctx)?.saturating_sub(ctx.config.drain_timeout))
+/// The latest time at which a drain still fits into the window that is open now.
+pub(super) fn latest_begin_time(ctx: &RebootContext<'_>) -> Option<Duration> {
+    Some(window_closes_at(ctx)?.saturating_sub(ctx.config.drain_timeout))
 }
 
-/// When leave that is there now ends by the clock: the next look at it.
-pub(super) fn leave_ends(ctx: &Context<'_>) -> Option<Duration> {
-    Some(closes(ctx)?.min(ctx.now.mono + CLOCK_CHECK))
+/// When the permission that the policy gives now has to be checked again: the window closes, or the
+/// wall clock may have been set.
+pub(super) fn permission_ends_at(ctx: &RebootContext<'_>) -> Option<Duration> {
+    Some(window_closes_at(ctx)?.min(ctx.now.mono + CLOCK_CHECK_INTERVAL))
 }
 
-/// When the window that is open now closes.
-fn closes(ctx: &Context<'_>) -> Option<Duration> {
-    match policy::still_allowed(&ctx.seen.policies, ctx.rule.policy, ctx.now.wall) {
-        Allowance::Yes { until: Some(until) } => Some(ctx.now.mono_at(until)),
-        Allowance::Yes { until: None } | Allowance::No { .. } => None,
+fn window_closes_at(ctx: &RebootContext<'_>) -> Option<Duration> {
+    match policy::may_reboot_continue(&ctx.seen.policies, ctx.rule.policy, ctx.now.wall) {
+        RebootAllowance::Yes { until: Some(until) } => Some(ctx.now.mono_time_of(until)),
+        RebootAllowance::Yes { until: None } | RebootAllowance::No { .. } => None,
     }
 }
 
-/// What the gates say, if they say no or nothing yet; looked at from now on.
-pub(super) fn shut(ctx: &Context<'_>) -> Option<Step> {
-    shut_within(ctx, FRESH_TO_BEGIN)
+/// A step that waits for the gates, if one is shut or not answered yet; it requests their answers.
+pub(super) fn find_shut_gate(ctx: &RebootContext<'_>) -> Option<RebootStep> {
+    find_shut_gate_within(ctx, MAX_GATES_AGE_TO_BEGIN)
 }
 
-/// The same, right before the reboot.
-pub(super) fn shut_now(ctx: &Context<'_>) -> Option<Step> {
-    shut_within(ctx, FRESH_TO_REBOOT)
+/// Like [`find_shut_gate`], right before the reboot command.
+pub(super) fn find_shut_gate_before_reboot(ctx: &RebootContext<'_>) -> Option<RebootStep> {
+    find_shut_gate_within(ctx, MAX_GATES_AGE_TO_REBOOT)
 }
 
-fn shut_within(ctx: &Context<'_>, age: Duration) -> Option<Step> {
+fn find_shut_gate_within(ctx: &RebootContext<'_>, age: Duration) -> Option<RebootStep> {
     let asked_after = ctx.now.mono.saturating_sub(age);
-    let gates = gates_of(ctx);
+    let gates = start_gates_of(ctx);
     if gates.is_empty() {
         return None;
     }
     let seen = ctx.seen.start_gates.as_ref();
     let seen = seen.filter(|seen| seen.gates == gates && seen.taken >= asked_after);
     let Some(seen) = seen else {
-        return Some(look(
+        return Some(observe_start_gates(
             ctx,
-            Step::new(reason::LOOKING_AT_GATES, "asking the gates of the policy"),
+            RebootStep::new(reason::LOOKING_AT_GATES, "asking the gates of the policy"),
         ));
     };
     if seen.shut.is_empty() {
         return None;
     }
     let text = format!("a gate is shut: {}", seen.shut.join("; "));
-    Some(look(ctx, Step::new(reason::GATE_SHUT, text)))
+    Some(observe_start_gates(
+        ctx,
+        RebootStep::new(reason::GATE_SHUT, text),
+    ))
 }
 
-/// Keeps the gates in sight: what is not looked at is forgotten.
-pub(super) fn look(ctx: &Context<'_>, step: Step) -> Step {
-    let gates = gates_of(ctx);
+/// Keeps requesting the gates: answers that no step requests are dropped.
+pub(super) fn observe_start_gates(ctx: &RebootContext<'_>, step: RebootStep) -> RebootStep {
+    let gates = start_gates_of(ctx);
     if gates.is_empty() {
         return step;
     }
-    step.look(Look::StartGates {
+    step.with_observe(RebootObserve::StartGates {
         gates: gates.to_vec(),
     })
 }
 
-fn gates_of<'a>(ctx: &Context<'a>) -> &'a [Gate] {
+fn start_gates_of<'a>(ctx: &RebootContext<'a>) -> &'a [PolicyGate] {
     ctx.rule
         .policy
         .map_or(&[], |policy| policy.gates.as_slice())
 }
 
-/// Undoes a drain that the policy does not allow any more. Nobody failed, so it queues again at
-/// once, and waits for leave.
-pub(super) fn undo_for(ctx: &Context<'_>, record: &Record, no: &Step) -> Step {
+/// Undoes a drain that the policy does not allow any more. Nothing failed, so the node queues again
+/// without a pause and waits until the policy allows a reboot.
+pub(super) fn undo_for_refusal(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    no: &RebootStep,
+) -> RebootStep {
     let text = format!("{}; undoing", no.because.message);
-    undo::without_blame(ctx, record, no.because.reason, text)
+    undo::undo_without_backoff(ctx, record, no.because.reason, text)
 }

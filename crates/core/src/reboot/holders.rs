@@ -1,68 +1,71 @@
-//! Everybody who waits looks, now and then, whether a holder's Node is still there: nobody is left
-//! behind a lock that has nobody behind it. Source: specification §2.2.
+//! Waiting nodes check now and then whether a holder's Node still exists, so that nobody waits for
+//! ever for a lock whose holder is gone. Source: specification §2.2.
 
 use std::time::Duration;
 
-use super::action::{Action, Look};
-use super::seen::HolderSeen;
-use super::step::Step;
-use super::{Context, reason};
-use crate::lock::{self, LeaseSeen};
+use super::action::{RebootAction, RebootObserve};
+use super::snapshot::ObservedHolderNode;
+use super::step::RebootStep;
+use super::{RebootContext, reason};
+use crate::lock::{self, ObservedLease};
 
-/// How long somebody is let hold a lock before a waiter first looks whether its Node still exists,
-/// and how long between looks. Jitter spreads a thousand waiters over it.
-const FIRST_HOLDER_CHECK: Duration = Duration::from_secs(30);
-const HOLDER_CHECK_EVERY: Duration = Duration::from_mins(5);
+/// How long a waiting node waits before it first checks whether a holder's Node exists, and how
+/// long between checks. Jitter spreads the checks of a thousand waiting nodes.
+const FIRST_HOLDER_CHECK_DELAY: Duration = Duration::from_secs(30);
+const HOLDER_CHECK_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Every slot is held by somebody else.
-pub(super) fn held_by_others(ctx: &Context<'_>, leases: &[LeaseSeen]) -> Step {
+pub(super) fn wait_for_held_lock(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
     let names: Vec<String> = leases
         .iter()
         .filter_map(|lease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?)))
         .collect();
     if names.is_empty() {
-        return Step::new(
+        return RebootStep::new(
             reason::LOOKING_AT_LOCK,
             "waits for the group's Leases to be made",
         );
     }
     let text = format!("waits for the lock; held: {}", names.join(", "));
-    let step = Step::new(reason::LOCK_HELD, text);
-    // Not noticed yet: then the wait begins now.
+    let step = RebootStep::new(reason::LOCK_HELD_BY_OTHER, text);
+    // `waiting_since` is not set yet: the wait begins now.
     let since = ctx.seen.run.waiting_since.unwrap_or(ctx.now.mono);
     let spread = 1.0 + ctx.seen.run.jitter;
-    judge_holders(
+    check_or_break_holders(
         ctx,
         leases,
         step,
-        since + FIRST_HOLDER_CHECK.mul_f64(spread),
+        since + FIRST_HOLDER_CHECK_DELAY.mul_f64(spread),
     )
 }
 
-/// Clears a Lease whose holder is proved gone; else looks, the first time at `first`. Who was refused the
-/// right to clear one leaves both to the controller: it has nothing to do but to bid.
-pub(super) fn judge_holders(
-    ctx: &Context<'_>,
-    leases: &[LeaseSeen],
-    step: Step,
+/// Clears a Lease whose holder is proved gone; else checks the holders, first at `first`. A process
+/// that may not clear Leases leaves both to the controller.
+pub(super) fn check_or_break_holders(
+    ctx: &RebootContext<'_>,
+    leases: &[ObservedLease],
+    step: RebootStep,
     first: Duration,
-) -> Step {
-    if ctx.seen.run.may_not_break {
+) -> RebootStep {
+    if ctx.seen.run.break_forbidden {
         return step;
     }
-    if let Some((lease, evidence)) = broken(ctx, leases) {
+    if let Some((lease, evidence)) = find_breakable_lease(ctx, leases) {
         let text = format!("Lease {} is cleared: {evidence}", lease.name);
         let lease = Box::new(lease.clone());
-        return Step::new(reason::BREAKING_LOCK, text)
-            .warn()
-            .act(Action::Break { lease, evidence });
+        return RebootStep::new(reason::BREAKING_LOCK, text)
+            .with_warning_event()
+            .with_action(RebootAction::Break { lease, evidence });
     }
     check_holders(ctx, leases, step, first)
 }
 
-/// A Lease whose holder is proved gone by the newest reads.
-fn broken<'a>(ctx: &Context<'_>, leases: &'a [LeaseSeen]) -> Option<(&'a LeaseSeen, String)> {
-    let HolderSeen {
+/// A Lease whose holder is proved gone by the latest reads.
+fn find_breakable_lease<'a>(
+    ctx: &RebootContext<'_>,
+    leases: &'a [ObservedLease],
+) -> Option<(&'a ObservedLease, String)> {
+    let ObservedHolderNode {
         lease,
         resource_version,
         reads,
@@ -71,31 +74,39 @@ fn broken<'a>(ctx: &Context<'_>, leases: &'a [LeaseSeen]) -> Option<(&'a LeaseSe
     let lease = leases
         .iter()
         .find(|l| l.name == *lease && l.resource_version == *resource_version)?;
-    let evidence = lock::broken_by(lease, reads)?;
+    let evidence = lock::find_break_evidence(lease, reads)?;
     Some((lease, evidence.to_string()))
 }
 
-/// Looks at the holders one after the other, seldom: a deleted Node must not block for ever, and a
-/// thousand waiters must not ask all the time.
-fn check_holders(ctx: &Context<'_>, leases: &[LeaseSeen], step: Step, first: Duration) -> Step {
+/// Checks one holder after the other, at long intervals: a deleted Node must not block the lock for
+/// ever, and a thousand waiting nodes must not overload the API server.
+fn check_holders(
+    ctx: &RebootContext<'_>,
+    leases: &[ObservedLease],
+    step: RebootStep,
+    first: Duration,
+) -> RebootStep {
     let spread = 1.0 + ctx.seen.run.jitter;
     let last = ctx.seen.lock.holder.as_ref();
     let due = last.map_or(first, |last| {
-        last.taken + HOLDER_CHECK_EVERY.mul_f64(spread)
+        last.taken + HOLDER_CHECK_INTERVAL.mul_f64(spread)
     });
     if due > ctx.now.mono {
-        return step.wake(due, "the next look at the holder's Node");
+        return step.with_wake(due, "the next look at the holder's Node");
     }
-    match after(leases, last.map(|last| last.lease.as_str())) {
-        Some(lease) => step.look(Look::Holder {
+    match next_held_lease(leases, last.map(|last| last.lease.as_str())) {
+        Some(lease) => step.with_observe(RebootObserve::Holder {
             lease: Box::new(lease.clone()),
         }),
         None => step,
     }
 }
 
-/// The held Lease that comes after the one looked at last, around the circle.
-fn after<'a>(leases: &'a [LeaseSeen], last: Option<&str>) -> Option<&'a LeaseSeen> {
+/// The held Lease after the one checked last, in a circle.
+fn next_held_lease<'a>(
+    leases: &'a [ObservedLease],
+    last: Option<&str>,
+) -> Option<&'a ObservedLease> {
     let held = || {
         leases
             .iter()

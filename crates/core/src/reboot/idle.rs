@@ -1,26 +1,26 @@
-//! No record: nothing is under way.
+//! A node without a record: no reboot is under way.
 
 use std::collections::BTreeMap;
 
 use std::time::Duration;
 
-use super::action::{Action, NodePatch, RecordChange};
-use super::record::{Parsed, Phase, Record};
-use super::step::{Step, set};
-use super::{Context, reason, triggers, undo};
+use super::action::{NodePatch, RebootAction, RecordChange};
+use super::record::{ParsedAnnotation, RebootPhase, RebootRecord};
+use super::step::{RebootStep, build_record_patch};
+use super::{RebootContext, reason, triggers, undo};
 use crate::lock;
-use crate::policy::Policies;
+use crate::policy::ClusterPolicies;
 
-pub(super) fn step(ctx: &Context<'_>) -> Step {
-    if ctx.node.abort != Parsed::Absent {
+pub(super) fn decide_idle_node(ctx: &RebootContext<'_>) -> RebootStep {
+    if ctx.node.abort != ParsedAnnotation::Absent {
         return nothing_to_abort(ctx);
     }
-    let wanted = triggers::wanted(ctx.seen, ctx.node, ctx.now);
+    let wanted = triggers::list_active_triggers(ctx.seen, ctx.node, ctx.now);
     let Some((_, trigger)) = wanted.values().next() else {
-        return quiet(ctx);
+        return decide_without_trigger(ctx);
     };
-    let record = Record {
-        phase: Phase::Waiting,
+    let record = RebootRecord {
+        phase: RebootPhase::Waiting,
         run: ctx.seen.run.id.clone(),
         since: ctx.now.wall,
         planned: ctx.now.wall,
@@ -44,46 +44,48 @@ pub(super) fn step(ctx: &Context<'_>) -> Step {
     let text = format!(
         "{} wants a reboot: {}",
         trigger.source,
-        one_line(&trigger.reason)
+        first_line(&trigger.reason)
     );
     let patch = NodePatch {
         waiting_label: Some(true),
-        ..set(ctx, record)
+        ..build_record_patch(ctx, record)
     };
-    // The Leases are looked at while the patch is under way: the first bid needs both.
-    let step = Step::new(reason::PLANNED, text).act(Action::PatchNode(Box::new(patch)));
-    super::waiting::look_at_locks(ctx, step)
+    // The Leases are read while the patch is under way, because the first bid needs both.
+    let step = RebootStep::new(reason::REBOOT_PLANNED, text)
+        .with_action(RebootAction::PatchNode(Box::new(patch)));
+    super::waiting::observe_locks(ctx, step)
 }
 
-/// Once after the start, and whenever one is in sight: a Lease that is held in our name while no record of ours stands has nobody
-/// behind it, for the record is written before the bid and goes after the release.
-fn sweep(ctx: &Context<'_>) -> Option<Step> {
-    let known = !matches!(ctx.seen.policies, Policies::NotYet);
+/// Releases a Lease held in our name although our Node has no record. No process relies on such a
+/// Lease: the record is written before the bid and removed after the release. Checked once after
+/// the start, and whenever such a Lease is seen.
+fn release_leftover_lock(ctx: &RebootContext<'_>) -> Option<RebootStep> {
+    let known = !matches!(ctx.seen.policies, ClusterPolicies::NotYetRead);
     let leases = ctx.seen.lock.leases.as_deref().unwrap_or_default();
-    let in_sight = lock::held_by(leases, &ctx.seen.run.holder).is_some();
-    if (ctx.seen.run.swept && !in_sight) || !known {
+    let in_sight = lock::find_held_lease(leases, &ctx.seen.run.holder).is_some();
+    if (ctx.seen.run.leftover_lock_released && !in_sight) || !known {
         return None;
     }
-    undo::release_first(ctx, reason::IDLE, "nothing wants a reboot")
+    undo::release_lock_first(ctx, reason::NO_REBOOT_WANTED, "nothing wants a reboot")
 }
 
-/// The requested time is the wall clock's, which may be set meanwhile.
-const CLOCK_CHECK: Duration = Duration::from_mins(5);
+/// `notBefore` of a request is a wall-clock time, and the wall clock may be set meanwhile.
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(5);
 
-fn quiet(ctx: &Context<'_>) -> Step {
-    if let Some(step) = sweep(ctx) {
+fn decide_without_trigger(ctx: &RebootContext<'_>) -> RebootStep {
+    if let Some(step) = release_leftover_lock(ctx) {
         return step;
     }
     if ctx.node.waiting_label {
-        return unlabel(ctx);
+        return remove_waiting_label(ctx);
     }
-    let step = Step::new(reason::IDLE, idle_text(ctx));
-    if let Some(last) = triggers::served_no_more(ctx) {
+    let step = RebootStep::new(reason::NO_REBOOT_WANTED, idle_text(ctx));
+    if let Some(last) = triggers::forget_served_command(ctx) {
         let patch = NodePatch {
             last: Some(last),
-            ..untouched(ctx)
+            ..empty_patch(ctx)
         };
-        return step.act(Action::PatchNode(Box::new(patch)));
+        return step.with_action(RebootAction::PatchNode(Box::new(patch)));
     }
     match ctx
         .node
@@ -92,42 +94,45 @@ fn quiet(ctx: &Context<'_>) -> Step {
         .and_then(|request| request.not_before)
     {
         Some(at) if at > ctx.now.wall => {
-            let at = ctx.now.mono_at(at).min(ctx.now.mono + CLOCK_CHECK);
-            step.wake(at, "the requested time")
+            let at = ctx
+                .now
+                .mono_time_of(at)
+                .min(ctx.now.mono + CLOCK_CHECK_INTERVAL);
+            step.with_wake(at, "the requested time")
         }
         _ => step,
     }
 }
 
-/// An abort that comes when nothing is under way is served at once; a request that has not begun
-/// goes with it.
-fn nothing_to_abort(ctx: &Context<'_>) -> Step {
+/// Serves an abort at once when no reboot is under way; removes a request that has not begun, too.
+fn nothing_to_abort(ctx: &RebootContext<'_>) -> RebootStep {
     let patch = NodePatch {
         remove_abort: true,
         remove_request: ctx.node.request.get().is_some(),
-        ..untouched(ctx)
+        ..empty_patch(ctx)
     };
     let text = "asked to stop a reboot, but none is under way";
-    Step::new(reason::ABORTED, text)
-        .say()
-        .act(Action::PatchNode(Box::new(patch)))
+    RebootStep::new(reason::ABORTED, text)
+        .with_normal_event()
+        .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
-/// The record was taken away by hand: whoever leaves the lock must not call us.
-fn unlabel(ctx: &Context<'_>) -> Step {
+/// Removes the waiting label if somebody deleted the record by hand: a holder that releases the
+/// lock must not name this node as next in line.
+fn remove_waiting_label(ctx: &RebootContext<'_>) -> RebootStep {
     let patch = NodePatch {
         waiting_label: Some(false),
-        ..untouched(ctx)
+        ..empty_patch(ctx)
     };
-    Step::new(
-        reason::IDLE,
+    RebootStep::new(
+        reason::NO_REBOOT_WANTED,
         "nothing wants a reboot; removing the label of one that waits",
     )
-    .act(Action::PatchNode(Box::new(patch)))
+    .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
-/// A patch of a Node without a record that changes nothing yet.
-fn untouched(ctx: &Context<'_>) -> NodePatch {
+/// A patch of a Node without a record that changes nothing; callers set the fields to change.
+fn empty_patch(ctx: &RebootContext<'_>) -> NodePatch {
     NodePatch {
         resource_version: ctx.node.resource_version.clone(),
         unschedulable: None,
@@ -139,8 +144,8 @@ fn untouched(ctx: &Context<'_>) -> NodePatch {
     }
 }
 
-fn idle_text(ctx: &Context<'_>) -> String {
-    if let Parsed::Bad { why } = &ctx.node.request {
+fn idle_text(ctx: &RebootContext<'_>) -> String {
+    if let ParsedAnnotation::Bad { why } = &ctx.node.request {
         return format!("annotation dogwatch.dev/reboot-requested cannot be read: {why}");
     }
     match ctx
@@ -154,8 +159,7 @@ fn idle_text(ctx: &Context<'_>) -> String {
     }
 }
 
-/// The first line of a reason, for messages.
-pub(super) fn one_line(reason: &str) -> &str {
+pub(super) fn first_line(reason: &str) -> &str {
     match reason.lines().next().map(str::trim) {
         Some(line) if !line.is_empty() => line,
         _ => "no reason given",

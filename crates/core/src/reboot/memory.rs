@@ -1,9 +1,9 @@
 //! What a process remembers of its own writes.
 //!
-//! The moments that safety depends on: an adoption is remembered **before** it is sent (its answer
-//! may be lost, and then the record looks like our own), a permit to run the command is given only
-//! by the **answer** to the patch that wrote it, and a patch without an answer is one that may still
-//! arrive for as long as the Node stands at the version that it was sent for.
+//! Safety depends on three moments. An adoption is remembered **before** it is sent, because its
+//! answer may be lost and the record then looks like our own. A permit to run the command is given
+//! only by the **answer** to the patch that wrote it. A patch without an answer may still arrive
+//! for as long as the Node has the resourceVersion for which it was sent.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use jiff::Timestamp;
 
 use super::action::{NodePatch, RecordChange};
 use super::reason;
-use super::record::{Phase, Record};
-use super::seen::{CommandSeen, Permit, PhaseSeen, RunSeen};
+use super::record::{RebootPhase, RebootRecord};
+use super::snapshot::{ObservedPhase, RebootCommandState, RebootPermit, RunMemory};
 use crate::Now;
 
-/// What the policy says to all nodes that it governs at once, and takes back at once.
-const REFUSALS: [&str; 5] = [
+/// Refusals that a policy gives to all its nodes at once, and ends for all at once.
+const POLICY_REFUSALS: [&str; 5] = [
     reason::PAUSED,
     reason::OUTSIDE_WINDOW,
     reason::WINDOW_TOO_SHORT,
@@ -24,39 +24,39 @@ const REFUSALS: [&str; 5] = [
     reason::POLICIES_UNREADABLE,
 ];
 
-/// What holds a reboot back by the calendar or by a person's word, and is nothing to mend.
-const SCHEDULED: [&str; 4] = [
+/// Reasons for a wait that somebody planned: a calendar or a pause. Nothing has to be repaired.
+const SCHEDULED_REASONS: [&str; 4] = [
     reason::PAUSED,
     reason::OUTSIDE_WINDOW,
     reason::WINDOW_TOO_SHORT,
-    reason::TOO_SOON,
+    reason::REBOOTED_TOO_RECENTLY,
 ];
 
-/// Whether a node that waits for this reason waits for a window, the end of a pause, or `minInterval`.
-pub fn is_scheduled(reason: &str) -> bool {
-    SCHEDULED.contains(&reason)
+/// Whether a node with this reason waits for a window, the end of a pause, or `minInterval`.
+pub fn is_scheduled_wait(reason: &str) -> bool {
+    SCHEDULED_REASONS.contains(&reason)
 }
 
-/// How long a wait was held back by the policy's windows, pause or `minInterval`: that time is no wait for
-/// a turn.
+/// How long the policy's windows, pause or `minInterval` have held a wait back. That time does not
+/// count as waiting in line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HeldBack {
+pub struct HeldBackTime {
     since: Option<Duration>,
     before: Duration,
 }
 
-impl HeldBack {
-    /// A wait that had lasted so long when it was seen first: nobody knows how much of it was held back.
-    pub fn unseen(before: Duration) -> Self {
+impl HeldBackTime {
+    /// For a wait that had lasted `before` when it was first seen: how much of that was held back
+    /// is unknown.
+    pub fn from_prior_wait(before: Duration) -> Self {
         Self {
             since: None,
             before,
         }
     }
 
-    /// This was decided, for this reason.
-    pub fn decided(&mut self, reason: &str, now: Now) {
-        match (is_scheduled(reason), self.since) {
+    pub fn record_decision(&mut self, reason: &str, now: Now) {
+        match (is_scheduled_wait(reason), self.since) {
             (true, None) => self.since = Some(now.mono),
             (false, Some(since)) => {
                 self.before += now.mono.saturating_sub(since);
@@ -66,92 +66,94 @@ impl HeldBack {
         }
     }
 
-    /// Since when the node waits for its turn, moved on by what was held back; `None` while it is held back.
-    pub fn waits_since(&self, since: Timestamp) -> Option<Timestamp> {
+    /// Since when the node has waited in line: `since`, moved forward by the time held back. `None`
+    /// while it is held back.
+    pub fn waiting_since(&self, since: Timestamp) -> Option<Timestamp> {
         let moved = since.checked_add(self.before).unwrap_or(since);
         self.since.is_none().then_some(moved)
     }
 }
 
-impl RunSeen {
-    /// This patch is about to be sent while the Node shows `standing`.
-    pub fn sending(&mut self, standing: Option<&Record>, patch: &NodePatch) {
-        self.unanswered = Some(patch.resource_version.clone());
+impl RunMemory {
+    /// Call before the patch is sent; `standing` is the record that the Node shows then.
+    pub fn record_patch_sending(&mut self, standing: Option<&RebootRecord>, patch: &NodePatch) {
+        self.unanswered_patch_version = Some(patch.resource_version.clone());
         let RecordChange::Set(record) = &patch.record else {
             return;
         };
         let foreign = standing.is_some_and(|standing| standing.run != self.id);
-        if foreign && record.phase == Phase::Rebooting {
+        if foreign && record.phase == RebootPhase::Rebooting {
             self.adopted_attempt = Some(record.attempts);
         }
     }
 
-    /// This patch was answered with success, at `now`.
-    pub fn answered(&mut self, patch: &NodePatch, now: Now) {
-        self.unanswered = None;
+    /// Call when the patch was answered with success, at `now`.
+    pub fn record_patch_answer(&mut self, patch: &NodePatch, now: Now) {
+        self.unanswered_patch_version = None;
         let RecordChange::Set(record) = &patch.record else {
             return;
         };
-        // A phase that another one has followed goes on; only a new one is timed from its answer.
+        // A phase that was left and is continued keeps its time; only a new phase is timed from
+        // this answer.
         let goes_on = record.began.values().any(|began| *began > record.since);
         let before = if goes_on {
-            now.since(record.since)
+            now.elapsed_since(record.since)
         } else {
             Duration::ZERO
         };
-        self.phase_began(record, before, now);
-        if record.phase == Phase::Rebooting && self.adopted_attempt != Some(record.attempts) {
-            self.permit = Some(Permit {
+        self.record_phase_start(record, before, now);
+        if record.phase == RebootPhase::Rebooting && self.adopted_attempt != Some(record.attempts) {
+            self.permit = Some(RebootPermit {
                 attempt: record.attempts,
                 answered: now.mono,
             });
         }
     }
 
-    /// The Node was seen with this record, at `now`.
-    pub fn saw(&mut self, record: Option<&Record>, now: Now) {
-        self.owned = match record {
-            Some(record) if record.run == self.id => self.owned.or(Some(now.mono)),
-            Some(_) => self.owned,
+    /// Takes the record that the Node shows at `now`.
+    pub fn observe_record(&mut self, record: Option<&RebootRecord>, now: Now) {
+        self.owned_since = match record {
+            Some(record) if record.run == self.id => self.owned_since.or(Some(now.mono)),
+            Some(_) => self.owned_since,
             None => None,
         };
         match record {
-            // Whoever takes a reboot over cannot know what the clocks did since its command: it waits the
-            // whole timeout by its own, or a clock that was put forward would bring the next attempt early.
-            Some(record) if record.phase == Phase::Rebooting => {
-                self.phase_began(record, Duration::ZERO, now);
+            // A process that takes a reboot over cannot know how the clocks were set since the
+            // command: it waits the whole timeout by its own clock. Otherwise a clock that was set
+            // forward would bring the next attempt early.
+            Some(record) if record.phase == RebootPhase::Rebooting => {
+                self.record_phase_start(record, Duration::ZERO, now);
             }
-            Some(record) => self.phase_began(record, now.since(record.since), now),
+            Some(record) => self.record_phase_start(record, now.elapsed_since(record.since), now),
             None => self.phase = None,
         }
-        if record.is_none_or(|record| record.phase != Phase::Rebooting) {
+        if record.is_none_or(|record| record.phase != RebootPhase::Rebooting) {
             self.adopted_attempt = None;
             self.permit = None;
             // The attempts of the next reboot are counted from one again.
-            self.command = CommandSeen::None;
+            self.command = RebootCommandState::None;
         }
     }
 
-    /// This was decided, for this reason.
-    pub fn decided(&mut self, reason: &str, now: Now) {
-        let refused = REFUSALS.contains(&reason);
+    pub fn record_decision(&mut self, reason: &str, now: Now) {
+        let refused = POLICY_REFUSALS.contains(&reason);
         if refused {
-            self.leave_since = None;
+            self.permission_since = None;
         } else if self.refused {
-            self.leave_since = Some(now.mono);
+            self.permission_since = Some(now.mono);
         }
         self.refused = refused;
-        self.held_back.decided(reason, now);
+        self.held_back.record_decision(reason, now);
     }
 
-    fn phase_began(&mut self, record: &Record, before: Duration, now: Now) {
+    fn record_phase_start(&mut self, record: &RebootRecord, before: Duration, now: Now) {
         if self.phase.is_none_or(|phase| phase.since != record.since) {
-            self.phase = Some(PhaseSeen {
+            self.phase = Some(ObservedPhase {
                 since: record.since,
                 before,
                 seen: now.mono,
             });
-            self.held_back = HeldBack::unseen(before);
+            self.held_back = HeldBackTime::from_prior_wait(before);
         }
     }
 }

@@ -6,76 +6,78 @@
 mod abort;
 mod action;
 mod draining;
-mod fenced;
+mod fencing;
 mod gates;
 mod group;
 mod holders;
 mod idle;
-mod instead;
 mod memory;
 pub mod reason;
+mod reboot_deadline;
 mod rebooting;
 mod record;
 mod report;
 mod returning;
-mod seen;
+mod snapshot;
 mod step;
+mod takeover;
 #[cfg(test)]
 mod tests;
 mod triggers;
 mod undo;
-mod until;
 mod waiting;
 
-pub use action::{Action, Look, NodePatch, RecordChange};
-pub use draining::{dropped as drain_dropped, left as drain_left};
+pub use action::{NodePatch, RebootAction, RebootObserve, RecordChange};
+pub use draining::{describe_dropped_pods, describe_remaining_drain};
 pub use group::{group_of_lease, lock_group};
-pub(crate) use instead::{Instead, decide_instead};
-pub use memory::{HeldBack, is_scheduled};
-pub use rebooting::permitted_for;
+pub use memory::{HeldBackTime, is_scheduled_wait};
+pub use reboot_deadline::{WatchedReboots, rebooting_deadline_since};
+pub use rebooting::permit_time_left;
 pub use record::{
-    Abort, Fingerprint, LastReboot, Outcome, Parsed, Phase, Record, Request, Trigger,
+    AbortRequest, LastReboot, ParsedAnnotation, RebootOutcome, RebootPhase, RebootRecord,
+    RebootRequest, RebootTrigger, TriggerFingerprint,
 };
-pub use report::WAITS_FOR_LOCK;
-pub use seen::{
-    CommandEnd, CommandSeen, Config, CountSeen, DrainSeen, HolderSeen, HostSeen, LockSeen,
-    NodeFact, NodeSeen, OnGateTimeout, OnTimeout, Permit, PhaseSeen, RunSeen, Seen, StartGatesSeen,
-    TriggerSeen, TriggerState, Wanted,
+pub use report::WAITS_FOR_LOCK_MESSAGE;
+pub use snapshot::{
+    ActiveTriggers, CommandEnd, DrainTimeoutAction, GateTimeoutAction, ObservedBudgetCount,
+    ObservedDrain, ObservedHolderNode, ObservedLock, ObservedNode, ObservedOwnHost, ObservedPhase,
+    ObservedStartGates, ObservedTrigger, OwnNodeState, RebootCommandState, RebootConfig,
+    RebootPermit, RebootSnapshot, RunMemory, TriggerState,
 };
-pub use triggers::{served_source, wanted};
-pub use until::{RebootsWatched, is_rebooting_until};
+pub(crate) use takeover::{TakeoverStep, decide_on_behalf};
+pub use triggers::{is_source_served, list_active_triggers};
 
 use std::time::Duration;
 
 use crate::Now;
 use crate::name::BootId;
-use crate::policy::{self, Policies};
-use step::Step;
+use crate::policy::{self, ClusterPolicies};
+use step::RebootStep;
 
-/// The decision about one node's reboot.
-pub type Decision = crate::Decision<Action, Look>;
+pub type RebootDecision = crate::Decision<RebootAction, RebootObserve>;
 
 /// What to do about this node's reboot, and why.
-pub fn decide(seen: &Seen, flags: &Config, now: Now) -> Decision {
+pub fn decide(seen: &RebootSnapshot, flags: &RebootConfig, now: Now) -> RebootDecision {
     let node = match &seen.node {
-        NodeFact::NotYet => {
-            return Step::new(reason::NODE_NOT_SEEN, "our Node was not seen yet").bare();
+        OwnNodeState::NotYet => {
+            return RebootStep::new(reason::NODE_NOT_SEEN, "our Node was not seen yet")
+                .into_unreported_decision();
         }
-        NodeFact::Gone => {
+        OwnNodeState::Gone => {
             let text = format!(
                 "Node of {} does not exist; was it deleted?",
                 seen.run.holder
             );
-            return Step::new(reason::NODE_GONE, text).bare();
+            return RebootStep::new(reason::NODE_GONE, text).into_unreported_decision();
         }
-        NodeFact::There(node) => node,
+        OwnNodeState::There(node) => node,
     };
     let boot = match &seen.host.boot_id {
         Ok(boot) => boot,
-        Err(why) => return report::boot_id_unreadable(why),
+        Err(why) => return report::report_unreadable_boot_id(why),
     };
-    let rule = policy::rule(&seen.policies, &node.labels, flags);
-    let ctx = Context {
+    let rule = policy::resolve_policy(&seen.policies, &node.labels, flags);
+    let ctx = RebootContext {
         seen,
         node,
         boot,
@@ -83,87 +85,89 @@ pub fn decide(seen: &Seen, flags: &Config, now: Now) -> Decision {
         rule: &rule,
         now,
     };
-    undo::no_late_write(&ctx, step_of(&ctx)).finish(&ctx)
+    undo::block_late_patches(&ctx, decide_step(&ctx)).into_reported_decision(&ctx)
 }
 
-/// What every phase's decision is made from.
-struct Context<'a> {
-    seen: &'a Seen,
-    node: &'a NodeSeen,
+/// The input of every phase's decision.
+struct RebootContext<'a> {
+    seen: &'a RebootSnapshot,
+    node: &'a ObservedNode,
     boot: &'a BootId,
-    /// What holds for this node: the flags, and over them the policy.
-    config: &'a Config,
-    rule: &'a policy::Rule<'a>,
+    /// The settings for this node: the flags, overridden by its policy.
+    config: &'a RebootConfig,
+    rule: &'a policy::EffectivePolicy<'a>,
     now: Now,
 }
 
-impl Context<'_> {
-    /// How long the record's phase lasts.
-    fn passed(&self, record: &Record) -> Duration {
+impl RebootContext<'_> {
+    /// How long the record's phase has lasted.
+    fn phase_elapsed(&self, record: &RebootRecord) -> Duration {
         match self.seen.run.phase {
             Some(phase) if phase.since == record.since => {
                 phase.before + self.now.mono.saturating_sub(phase.seen)
             }
-            Some(_) | None => self.now.since(record.since),
+            Some(_) | None => self.now.elapsed_since(record.since),
         }
     }
 
-    /// When the phase will have lasted so long. `None`: it has.
-    fn due(&self, record: &Record, allowed: Duration) -> Option<Duration> {
-        let left = allowed.saturating_sub(self.passed(record));
+    /// The monotonic time at which the phase will have lasted `allowed`. `None`: it already has.
+    fn deadline_after(&self, record: &RebootRecord, allowed: Duration) -> Option<Duration> {
+        let left = allowed.saturating_sub(self.phase_elapsed(record));
         (!left.is_zero()).then(|| self.now.mono + left)
     }
 }
 
-fn step_of(ctx: &Context<'_>) -> Step {
+fn decide_step(ctx: &RebootContext<'_>) -> RebootStep {
     let record = match &ctx.node.record {
-        Parsed::Absent => return idle::step(ctx),
-        Parsed::Bad { why } => {
+        ParsedAnnotation::Absent => return idle::decide_idle_node(ctx),
+        ParsedAnnotation::Bad { why } => {
             let text = format!(
                 "annotation dogwatch.dev/reboot cannot be read ({why}); nothing is done until it is mended or removed"
             );
-            return Step::new(reason::RECORD_UNREADABLE, text).warn();
+            return RebootStep::new(reason::RECORD_UNREADABLE, text).with_warning_event();
         }
-        Parsed::Is(record) => record,
+        ParsedAnnotation::Is(record) => record,
     };
     if record.run != ctx.seen.run.id {
-        return adopt(ctx, record);
+        return adopt_record(ctx, record);
     }
-    if record.phase < Phase::Returning && record.boot_id != *ctx.boot {
-        return returning::begin(ctx, record);
+    if record.phase < RebootPhase::Returning && record.boot_id != *ctx.boot {
+        return returning::begin_return(ctx, record);
     }
-    if matches!(ctx.seen.policies, Policies::NotYet) {
-        // They say which group's lock this is, and how long everything may take.
-        return Step::new(reason::LOOKING_AT_POLICIES, "looking at the RebootPolicies");
+    if matches!(ctx.seen.policies, ClusterPolicies::NotYetRead) {
+        // The policies decide which group's lock it is, and how long each phase may take.
+        return RebootStep::new(reason::LOOKING_AT_POLICIES, "looking at the RebootPolicies");
     }
-    if ctx.node.abort != Parsed::Absent {
-        return abort::step(ctx, record);
+    if ctx.node.abort != ParsedAnnotation::Absent {
+        return abort::decide_abort(ctx, record);
     }
-    if let Some(step) = fenced::hold(ctx, record) {
+    if let Some(step) = fencing::hold_while_fenced(ctx, record) {
         return step;
     }
     match record.phase {
-        Phase::Waiting => waiting::step(ctx, record),
-        Phase::Draining => draining::step(ctx, record),
-        Phase::Rebooting => rebooting::step(ctx, record),
-        Phase::Returning => returning::step(ctx, record),
+        RebootPhase::Waiting => waiting::decide_waiting_phase(ctx, record),
+        RebootPhase::Draining => draining::decide_draining_phase(ctx, record),
+        RebootPhase::Rebooting => rebooting::decide_rebooting_phase(ctx, record),
+        RebootPhase::Returning => returning::decide_returning_phase(ctx, record),
     }
 }
 
-/// Another run owns the record: an older one, unless we have owned it ourselves.
-fn adopt(ctx: &Context<'_>, record: &Record) -> Step {
+/// Another run owns the record. It is an older run, unless this process has owned the record
+/// before.
+fn adopt_record(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let by = record.run.to_string();
-    if ctx.seen.run.owned.is_some() {
+    if ctx.seen.run.owned_since.is_some() {
         let text = format!("run {by} of this node's coordinator has taken over");
-        return Step::new(reason::SUPERSEDED, text).act(Action::Stop { by });
+        return RebootStep::new(reason::SUPERSEDED_BY_NEWER_RUN, text)
+            .with_action(RebootAction::Stop { by });
     }
-    let record = Record {
+    let record = RebootRecord {
         run: ctx.seen.run.id.clone(),
         ..record.clone()
     };
-    Step::new(
-        reason::ADOPTING,
+    RebootStep::new(
+        reason::ADOPTING_OLDER_RUN,
         format!("taking over phase {} from run {by}", record.phase.as_str()),
     )
-    .patch(ctx, record)
+    .with_record_patch(ctx, record)
 }

@@ -1,219 +1,245 @@
 //! Phase `rebooting`: the command may have been started. Source: specification §2.4.
 //!
-//! Only a new boot id ends this phase (handled before it is entered). The command is started by the
-//! process that wrote the record and got the answer, within [`START_WITHIN`] of it; anybody else
-//! waits, because whether it ran cannot be known.
+//! Only a new boot id ends this phase; that is checked before this code runs. The process that
+//! wrote the record and got the answer starts the command, within [`COMMAND_START_LIMIT`] of that
+//! answer. Any other process waits, because it cannot know whether the command ran.
 
 use std::time::Duration;
 
-use super::action::Action;
-use super::record::Record;
-use super::seen::{CommandEnd, CommandSeen, DrainSeen, Seen};
-use super::step::Step;
-use super::undo::{self, Lock};
-use super::{Context, draining, gates, reason, triggers};
+use super::action::RebootAction;
+use super::record::RebootRecord;
+use super::snapshot::{CommandEnd, ObservedDrain, RebootCommandState, RebootSnapshot};
+use super::step::RebootStep;
+use super::undo::{self, OwnLockState};
+use super::{RebootContext, draining, gates, reason, triggers};
 use crate::Now;
-use crate::drain::Progress;
+use crate::drain::DrainProgress;
 
 /// The command starts within this time of the answer to the patch that wrote `rebooting`.
-const START_WITHIN: Duration = Duration::from_secs(10);
+const COMMAND_START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How much longer the command may be started, by the permit that this process has.
-pub fn permitted_for(seen: &Seen, now: Now) -> Duration {
+/// How much longer this process may start the command under its permit.
+pub fn permit_time_left(seen: &RebootSnapshot, now: Now) -> Duration {
     let permit = seen.run.permit.as_ref();
-    let ends = permit.map_or(Duration::ZERO, |permit| permit.answered + START_WITHIN);
+    let ends = permit.map_or(Duration::ZERO, |permit| {
+        permit.answered + COMMAND_START_LIMIT
+    });
     ends.saturating_sub(now.mono)
 }
 
-pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
-    let step = match undo::lock_is_ours(ctx) {
-        // Who judges the lock by the run that is written there must find a live one.
-        Some(Lock::OlderRun(lease)) => draining::look(ctx, record, undo::adopt(ctx, &lease)),
-        Some(Lock::Ours | Lock::Lost) | None => by_command(ctx, record),
+pub(super) fn decide_rebooting_phase(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    let step = match undo::own_lock_state(ctx) {
+        // The run recorded on the Lease must be a live one, because others judge the lock by it.
+        Some(OwnLockState::OlderRun(lease)) => {
+            draining::observe_drain(ctx, record, undo::adopt_lease(ctx, &lease))
+        }
+        Some(OwnLockState::Ours | OwnLockState::Lost) | None => {
+            decide_by_command_state(ctx, record)
+        }
     };
-    undo::watch_lock(ctx, step)
+    undo::keep_lock_observed(ctx, step)
 }
 
-fn by_command(ctx: &Context<'_>, record: &Record) -> Step {
+fn decide_by_command_state(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     match &ctx.seen.run.command {
-        CommandSeen::FailedToStart { attempt, why } if *attempt == record.attempts => {
-            not_started(ctx, record, why)
+        RebootCommandState::FailedToStart { attempt, why } if *attempt == record.attempts => {
+            handle_unstartable_command(ctx, record, why)
         }
-        CommandSeen::Started { attempt, ended } if *attempt == record.attempts => {
-            started(ctx, record, ended.as_ref())
+        RebootCommandState::Started { attempt, ended } if *attempt == record.attempts => {
+            decide_started_command(ctx, record, ended.as_ref())
         }
-        CommandSeen::None | CommandSeen::FailedToStart { .. } | CommandSeen::Started { .. } => {
-            unstarted(ctx, record)
-        }
+        RebootCommandState::None
+        | RebootCommandState::FailedToStart { .. }
+        | RebootCommandState::Started { .. } => decide_unstarted_command(ctx, record),
     }
 }
 
 /// This process has not started the command for this attempt.
-fn unstarted(ctx: &Context<'_>, record: &Record) -> Step {
+fn decide_unstarted_command(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     if ctx.seen.run.adopted_attempt == Some(record.attempts) {
-        return awaiting(
+        return wait_for_new_boot(
             ctx,
             record,
             "a run before this one may have started the reboot command",
         );
     }
-    if let Some(step) = last_check(ctx, record) {
-        return draining::look(ctx, record, step);
+    if let Some(step) = check_before_command(ctx, record) {
+        return draining::observe_drain(ctx, record, step);
     }
     let permit = ctx
         .seen
         .run
         .permit
         .filter(|permit| permit.attempt == record.attempts);
-    let expired = permit.is_none_or(|permit| ctx.now.mono >= permit.answered + START_WITHIN);
-    // A patch that undoes, sent since then, would bring a node back that goes down.
-    if expired || undo::write_under_way(ctx) {
+    let expired = permit.is_none_or(|permit| ctx.now.mono >= permit.answered + COMMAND_START_LIMIT);
+    // A patch that undoes the drain, sent since then, would put a node back into service that is
+    // about to go down.
+    if expired || undo::is_patch_under_way(ctx) {
         let text = "the intention was not answered just now; writing it again";
-        let again = Record {
+        let again = RebootRecord {
             since: ctx.now.wall,
-            // Another text each time: a write that changes nothing lets an older one still arrive.
+            // The time makes the text differ: a write without a change would let an older patch
+            // still arrive.
             message: format!("the intention was written again at {}", ctx.now.wall),
             ..record.clone()
         };
-        let step = Step::new(reason::REBOOTING, text).patch(ctx, again);
-        return in_sight(ctx, record, step);
+        let step = RebootStep::new(reason::REBOOTING, text).with_record_patch(ctx, again);
+        return observe_last_check(ctx, record, step);
     }
     let text = format!("{}; starting the reboot command", record.message);
-    let step = Step::new(reason::REBOOTING, text)
-        .say()
-        .act(Action::Reboot {
+    let step = RebootStep::new(reason::REBOOTING, text)
+        .with_normal_event()
+        .with_action(RebootAction::Reboot {
             attempt: record.attempts,
         });
-    in_sight(ctx, record, step)
+    observe_last_check(ctx, record, step)
 }
 
-/// Keeps in sight what the last check went by: what is not looked at is forgotten, and the check
-/// would begin anew.
-fn in_sight(ctx: &Context<'_>, record: &Record, step: Step) -> Step {
-    let step = draining::look(ctx, record, step);
+/// Keeps observing the facts of the last check: dropped facts would make the check begin again.
+fn observe_last_check(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    step: RebootStep,
+) -> RebootStep {
+    let step = draining::observe_drain(ctx, record, step);
     if record.attempts > 1 {
         return step;
     }
-    gates::look(ctx, step)
+    gates::observe_start_gates(ctx, step)
 }
 
-/// Just before the command: still cordoned, still drained, lock still ours, trigger still there.
-fn last_check(ctx: &Context<'_>, record: &Record) -> Option<Step> {
+/// Right before the command: still cordoned, still drained, lock still ours, trigger still present.
+fn check_before_command(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
     if record.attempts > 1 {
-        return last_check_again(ctx, record);
+        return check_before_next_attempt(ctx, record);
     }
-    let undrained = || (!record.forced).then(|| still_drained(ctx, record));
-    draining::obstacle(ctx, record)
+    let undrained = || (!record.forced).then(|| check_still_drained(ctx, record));
+    draining::find_drain_obstacle(ctx, record)
         .or_else(|| undrained().flatten())
-        .or_else(|| gates_again(ctx, record))
+        .or_else(|| recheck_gates(ctx, record))
 }
 
-/// The gates of the policy, asked anew since the drain ended. One that is shut now was perhaps shut
-/// by this very drain: it counts as a failure, or it would be drained in a circle.
-fn gates_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
-    let step = gates::shut_now(ctx)?;
+/// Asks the policy's gates again after the drain. A gate that is shut now may have been shut by
+/// this very drain, so it counts as a failure; otherwise the node would be drained again and again.
+fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
+    let step = gates::find_shut_gate_before_reboot(ctx)?;
     if step.because.reason != reason::GATE_SHUT {
         return Some(step);
     }
     let text = format!("{}, right before the reboot; undoing", step.because.message);
-    Some(undo::undo(ctx, record, reason::GATE_SHUT, text))
+    Some(undo::undo_and_back_off(
+        ctx,
+        record,
+        reason::GATE_SHUT,
+        text,
+    ))
 }
 
-/// The same before a further attempt. No obstacle undoes anything any more: an earlier command may
-/// still take effect.
-fn last_check_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
+/// The check before a further attempt. It undoes nothing, because an earlier command may still take
+/// effect.
+fn check_before_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
     let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
-        return Some(failed(
+        return Some(report_failed_reboot(
             ctx,
             record,
             "the node was uncordoned, so the command is not run again",
         ));
     }
-    if !triggers::still_wanted(ctx, &serves) {
-        return Some(failed(
+    if !triggers::is_still_wanted(ctx, &serves) {
+        return Some(report_failed_reboot(
             ctx,
             record,
             "nothing asks for it any more, so the command is not run again",
         ));
     }
-    if let Some(no) = gates::no_leave_to_go_on(ctx) {
+    if let Some(no) = gates::find_continue_refusal(ctx) {
         let why = format!("{}, so the command is not run again", no.because.message);
-        let step = failed(ctx, record, &why);
-        return Some(Step {
-            // It is, once there is leave again.
+        let step = report_failed_reboot(ctx, record, &why);
+        return Some(RebootStep {
+            // The command may run again once the policy allows it.
             wake: no.wake,
             ..step
         });
     }
-    match undo::lock_is_ours(ctx) {
-        None => Some(hold("looking whether the lock is still ours")),
-        Some(Lock::OlderRun(lease)) => Some(undo::adopt(ctx, &lease)),
-        Some(Lock::Lost) => Some(failed(
+    match undo::own_lock_state(ctx) {
+        None => Some(awaiting_reboot_step(
+            "looking whether the lock is still ours",
+        )),
+        Some(OwnLockState::OlderRun(lease)) => Some(undo::adopt_lease(ctx, &lease)),
+        Some(OwnLockState::Lost) => Some(report_failed_reboot(
             ctx,
             record,
             "the lock is not ours any more, so the command is not run again",
         )),
-        Some(Lock::Ours) if record.forced => None,
-        Some(Lock::Ours) => drained_again(ctx, record),
+        Some(OwnLockState::Ours) if record.forced => None,
+        Some(OwnLockState::Ours) => wait_for_redrain(ctx, record),
     }
 }
 
-fn hold(text: &str) -> Step {
-    Step::new(reason::AWAITING_REBOOT, text)
+fn awaiting_reboot_step(text: &str) -> RebootStep {
+    RebootStep::new(reason::AWAITING_REBOOT, text)
 }
 
-/// Pods may have come back since the first attempt. Not for ever, either.
-fn drained_again(ctx: &Context<'_>, record: &Record) -> Option<Step> {
-    if draining::drain_of(ctx, record).is_some_and(|drain| drain.progress.drained()) {
+/// Pods may have come back since the first attempt. Waits until they are gone, with a deadline.
+fn wait_for_redrain(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
+    if draining::matching_drain(ctx, record).is_some_and(|drain| drain.progress.is_drained()) {
         return None;
     }
     let allowed = ctx.config.reboot_timeout + ctx.config.drain_timeout;
-    let Some(deadline) = ctx.due(record, allowed) else {
+    let Some(deadline) = ctx.deadline_after(record, allowed) else {
         let why = "the node is not drained any more, so the command is not run again";
-        return Some(failed(ctx, record, why));
+        return Some(report_failed_reboot(ctx, record, why));
     };
-    let step = hold("waits until the node is drained again before the command is run again");
-    Some(step.wake(deadline, "the drain's deadline"))
+    let step = awaiting_reboot_step(
+        "waits until the node is drained again before the command is run again",
+    );
+    Some(step.with_wake(deadline, "the drain's deadline"))
 }
 
-fn still_drained(ctx: &Context<'_>, record: &Record) -> Option<Step> {
-    let drain = draining::drain_of(ctx, record).filter(|drain| drain.progress.listed);
+fn check_still_drained(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
+    let drain = draining::matching_drain(ctx, record).filter(|drain| drain.progress.listed);
     let Some(drain) = drain else {
-        return Some(Step::new(
+        return Some(RebootStep::new(
             reason::DRAINING,
             "looking whether the node is still drained",
         ));
     };
-    if drain.progress.drained() {
+    if drain.progress.is_drained() {
         return None;
     }
-    // Nothing was started: back to draining, and this attempt never was.
+    // The command was not started: back to `draining`, and the attempt is not counted.
     let text = "a pod came back before the reboot";
-    let draining = super::record::Phase::Draining;
-    let record = Record {
+    let draining = super::record::RebootPhase::Draining;
+    let record = RebootRecord {
         phase: draining,
-        // The same drain goes on, and so does its deadline.
+        // It is still the same drain, with the same deadline.
         since: *record.began.get(&draining).unwrap_or(&record.since),
         attempts: record.attempts.saturating_sub(1),
         message: text.into(),
         ..record.clone()
     };
-    Some(Step::new(reason::DRAINING, text).patch(ctx, record))
+    Some(RebootStep::new(reason::DRAINING, text).with_record_patch(ctx, record))
 }
 
-fn started(ctx: &Context<'_>, record: &Record, ended: Option<&CommandEnd>) -> Step {
+fn decide_started_command(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    ended: Option<&CommandEnd>,
+) -> RebootStep {
     match ended {
-        None | Some(CommandEnd::Success) => awaiting(ctx, record, "the reboot command was started"),
+        None | Some(CommandEnd::Success) => {
+            wait_for_new_boot(ctx, record, "the reboot command was started")
+        }
         Some(CommandEnd::Failure(how)) => {
             let text = format!("the reboot command ended with {how}");
-            let mut step = awaiting(ctx, record, &text);
+            let mut step = wait_for_new_boot(ctx, record, &text);
             if step.because.reason == reason::AWAITING_REBOOT {
-                step.because.reason = reason::COMMAND_FAILED;
+                step.because.reason = reason::REBOOT_COMMAND_FAILED;
             }
-            step.event(
-                crate::decision::Severity::Warning,
-                reason::COMMAND_FAILED,
+            step.with_event(
+                crate::decision::EventSeverity::Warning,
+                reason::REBOOT_COMMAND_FAILED,
                 text,
             )
         }
@@ -221,71 +247,77 @@ fn started(ctx: &Context<'_>, record: &Record, ended: Option<&CommandEnd>) -> St
 }
 
 /// Waits for a new boot; after `rebootTimeout` runs the command again, while attempts are left.
-fn awaiting(ctx: &Context<'_>, record: &Record, what: &str) -> Step {
-    let due = ctx.due(record, ctx.config.reboot_timeout);
-    if let Some(deadline) = due.max(older_permit_ends(ctx, record)) {
+fn wait_for_new_boot(ctx: &RebootContext<'_>, record: &RebootRecord, what: &str) -> RebootStep {
+    let due = ctx.deadline_after(record, ctx.config.reboot_timeout);
+    if let Some(deadline) = due.max(older_permit_ends_at(ctx, record)) {
         let text = format!(
             "{what}; waiting for a new boot (attempt {})",
             record.attempts
         );
-        return Step::new(reason::AWAITING_REBOOT, text).wake(deadline, "the reboot's deadline");
+        return RebootStep::new(reason::AWAITING_REBOOT, text)
+            .with_wake(deadline, "the reboot's deadline");
     }
     if record.attempts >= ctx.config.reboot_attempts {
-        return failed(ctx, record, "no attempt is left");
+        return report_failed_reboot(ctx, record, "no attempt is left");
     }
-    again(ctx, record)
+    start_next_attempt(ctx, record)
 }
 
-/// When the permit of the run that this attempt was taken over from is over. What passed before the
-/// takeover is told by the wall clock, which may be set; the older run may live, not know of us yet,
-/// and start its command by a permit that was answered before we took over, at the latest. Serves S5.
-fn older_permit_ends(ctx: &Context<'_>, record: &Record) -> Option<Duration> {
+/// When the permit of the run that this attempt was taken over from has expired. The time before
+/// the takeover is known only by the wall clock, which may have been set. The older run may still
+/// live without knowing of this one, and may start its command under a permit answered just before
+/// the takeover. Serves S5.
+fn older_permit_ends_at(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<Duration> {
     let run = &ctx.seen.run;
     let taken_over = run.adopted_attempt == Some(record.attempts);
-    let ends = run.owned.filter(|_| taken_over)? + START_WITHIN;
+    let ends = run.owned_since.filter(|_| taken_over)? + COMMAND_START_LIMIT;
     (ctx.now.mono < ends).then_some(ends)
 }
 
-fn again(ctx: &Context<'_>, record: &Record) -> Step {
-    if let Some(step) = last_check_again(ctx, record) {
-        return draining::look(ctx, record, step);
+fn start_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    if let Some(step) = check_before_next_attempt(ctx, record) {
+        return draining::observe_drain(ctx, record, step);
     }
-    let progress = Progress {
+    let progress = DrainProgress {
         covered_by: record.budgets.clone(),
-        ..Progress::default()
+        ..DrainProgress::default()
     };
-    let drain = DrainSeen {
+    let drain = ObservedDrain {
         progress,
-        ..DrainSeen::default()
+        ..ObservedDrain::default()
     };
     let text = format!(
         "no new boot within {:?}; running the command again",
         ctx.config.reboot_timeout
     );
-    let step = draining::rebooting(ctx, record, &drain, text).warn();
-    draining::look(ctx, record, step)
+    let step = draining::begin_reboot_attempt(ctx, record, &drain, text).with_warning_event();
+    draining::observe_drain(ctx, record, step)
 }
 
-/// Cordon and lock stay: a delayed shutdown may still fire.
-fn failed(ctx: &Context<'_>, record: &Record, why: &str) -> Step {
+/// Cordon and lock stay, because a delayed shutdown may still come.
+fn report_failed_reboot(ctx: &RebootContext<'_>, record: &RebootRecord, why: &str) -> RebootStep {
     let text = format!(
         "no new boot after {} attempts, and {why}; cordon and lock stay, because a delayed shutdown may still come: \
          reboot the node by hand, or when it is sure that it will not go down, run `dogwatch abort {}`",
         record.attempts, ctx.node.name
     );
-    Step::new(reason::REBOOT_FAILED, text).warn()
+    RebootStep::new(reason::REBOOT_FAILED, text).with_warning_event()
 }
 
-/// A command that could not even be started is none.
-fn not_started(ctx: &Context<'_>, record: &Record, why: &str) -> Step {
+/// An attempt whose command could not even be started does not count.
+fn handle_unstartable_command(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    why: &str,
+) -> RebootStep {
     let text = format!("the reboot command could not be started: {why}");
     if record.attempts <= 1 {
-        return undo::undo(ctx, record, reason::COMMAND_NOT_STARTED, text);
+        return undo::undo_and_back_off(ctx, record, reason::REBOOT_COMMAND_NOT_STARTED, text);
     }
-    let step = awaiting(ctx, record, &text);
-    step.event(
-        crate::decision::Severity::Warning,
-        reason::COMMAND_NOT_STARTED,
+    let step = wait_for_new_boot(ctx, record, &text);
+    step.with_event(
+        crate::decision::EventSeverity::Warning,
+        reason::REBOOT_COMMAND_NOT_STARTED,
         text,
     )
 }

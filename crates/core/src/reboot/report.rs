@@ -1,12 +1,12 @@
-//! What a person should see: the Node's conditions and Events.
+//! What a person sees of a reboot: the Node's conditions and Events.
 //!
 //! Source: specification §2.5; the names of the conditions are those of KEP-5683.
 
-use super::record::{Outcome, Parsed, Phase};
-use super::step::Step;
-use super::{Context, Decision, reason, triggers};
-use crate::condition::{Observation, Status};
-use crate::decision::{Event, Report, Severity};
+use super::record::{ParsedAnnotation, RebootOutcome, RebootPhase};
+use super::step::RebootStep;
+use super::{RebootContext, RebootDecision, reason, triggers};
+use crate::condition::{ConditionStatus, DesiredCondition};
+use crate::decision::{DecisionEvent, DecisionReport, EventSeverity};
 
 const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
 const DRAIN_IN_PROGRESS: &str = "DrainInProgress";
@@ -15,48 +15,47 @@ const MAINTENANCE_IN_PROGRESS: &str = "MaintenanceInProgress";
 const SENTINEL_SURVIVED_REBOOT: &str = "SentinelSurvivedReboot";
 const REBOOT_TRIGGER_UNKNOWN: &str = "RebootTriggerUnknown";
 
-/// The host's boot id cannot be read: nothing is begun, and it is said where a person looks.
-pub(super) fn boot_id_unreadable(why: &str) -> Decision {
-    let step = Step::new(reason::BOOT_ID_UNREADABLE, why).warn();
-    let observation = observe(
+/// Reports that the host's boot id cannot be read, so that no reboot begins.
+pub(super) fn report_unreadable_boot_id(why: &str) -> RebootDecision {
+    let step = RebootStep::new(reason::BOOT_ID_UNREADABLE, why).with_warning_event();
+    let observation = build_observation(
         REBOOT_TRIGGER_UNKNOWN,
         true,
         reason::BOOT_ID_UNREADABLE,
         why,
     );
-    let report = Report {
+    let report = DecisionReport {
         conditions: vec![observation],
         events: step.events.clone(),
     };
     step.into_decision(report)
 }
 
-/// The report that goes with a step.
-pub(super) fn report(ctx: &Context<'_>, step: &Step) -> Report {
+pub(super) fn build_report(ctx: &RebootContext<'_>, step: &RebootStep) -> DecisionReport {
     let mut conditions = phase_conditions(ctx, step);
-    conditions.push(survived(ctx));
-    conditions.push(unknown(ctx));
+    conditions.push(observe_survived_sentinels(ctx));
+    conditions.push(observe_unknown_triggers(ctx));
     let mut events = step.events.clone();
-    events.extend(phase_event(ctx));
-    events.extend(trouble(ctx));
-    Report { conditions, events }
+    events.extend(build_phase_event(ctx));
+    events.extend(build_problem_events(ctx));
+    DecisionReport { conditions, events }
 }
 
-/// What is true of each condition in each phase. The reason and the message of the step stand on
-/// the one that a person would look at first.
-fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
-    let (planned, draining, drained, maintenance) = flags(ctx);
-    let lead = lead(ctx);
+/// The status of each condition in each phase. The leading condition carries the reason and message
+/// of the step.
+fn phase_conditions(ctx: &RebootContext<'_>, step: &RebootStep) -> Vec<DesiredCondition> {
+    let (planned, draining, drained, maintenance) = phase_flags(ctx);
+    let lead = leading_condition(ctx);
     let one = |kind, status: bool| {
         if kind == lead {
-            let reason = settled_reason(ctx, step);
-            return Observation {
-                heartbeat: at_work(ctx),
-                ..observe(kind, status, reason, &settled_message(step))
+            let reason = stable_reason(ctx, step);
+            return DesiredCondition {
+                heartbeat: needs_heartbeat(ctx),
+                ..build_observation(kind, status, reason, &stable_message(step))
             };
         }
-        let (reason, message) = standing(ctx, kind, status);
-        observe(kind, status, reason, &message)
+        let (reason, message) = secondary_condition(ctx, kind, status);
+        build_observation(kind, status, reason, &message)
     };
     vec![
         one(MAINTENANCE_PLANNED, planned),
@@ -66,42 +65,42 @@ fn phase_conditions(ctx: &Context<'_>, step: &Step) -> Vec<Observation> {
     ]
 }
 
-fn flags(ctx: &Context<'_>) -> (bool, bool, bool, bool) {
+fn phase_flags(ctx: &RebootContext<'_>) -> (bool, bool, bool, bool) {
     let forced = ctx.node.record.get().is_some_and(|record| record.forced);
     match ctx.node.record.get().map(|record| record.phase) {
         None => (
-            matches!(ctx.node.record, Parsed::Bad { .. }),
+            matches!(ctx.node.record, ParsedAnnotation::Bad { .. }),
             false,
             false,
             false,
         ),
-        Some(Phase::Waiting) => (true, false, false, false),
-        Some(Phase::Draining) => (true, true, false, false),
-        Some(Phase::Rebooting) => (true, false, !forced, true),
-        Some(Phase::Returning) => (true, false, ctx.node.unschedulable, true),
+        Some(RebootPhase::Waiting) => (true, false, false, false),
+        Some(RebootPhase::Draining) => (true, true, false, false),
+        Some(RebootPhase::Rebooting) => (true, false, !forced, true),
+        Some(RebootPhase::Returning) => (true, false, ctx.node.unschedulable, true),
     }
 }
 
-/// From the cordon until the lock is free the healer must be able to tell this coordinator from a
-/// dead one. While it waits it holds nothing, and thousands may.
-fn at_work(ctx: &Context<'_>) -> bool {
+/// From the cordon until the lock is free, the healer must be able to tell a live coordinator from
+/// a dead one. A waiting node holds nothing, and thousands may wait, so it sends no heartbeat.
+fn needs_heartbeat(ctx: &RebootContext<'_>) -> bool {
     let phase = ctx.node.record.get().map(|record| record.phase);
-    phase.is_some_and(|phase| phase > Phase::Waiting)
+    phase.is_some_and(|phase| phase > RebootPhase::Waiting)
 }
 
 /// The condition that carries the step's own reason.
-fn lead(ctx: &Context<'_>) -> &'static str {
+fn leading_condition(ctx: &RebootContext<'_>) -> &'static str {
     match ctx.node.record.get().map(|record| record.phase) {
-        None | Some(Phase::Waiting) => MAINTENANCE_PLANNED,
-        Some(Phase::Draining) => DRAIN_IN_PROGRESS,
-        Some(Phase::Rebooting | Phase::Returning) => MAINTENANCE_IN_PROGRESS,
+        None | Some(RebootPhase::Waiting) => MAINTENANCE_PLANNED,
+        Some(RebootPhase::Draining) => DRAIN_IN_PROGRESS,
+        Some(RebootPhase::Rebooting | RebootPhase::Returning) => MAINTENANCE_IN_PROGRESS,
     }
 }
 
-/// Reasons that pass within milliseconds are not worth a write each: they stand as the phase.
-fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
-    if !ctx.seen.trouble.is_empty() && !step.looks.is_empty() {
-        return reason::TROUBLE;
+/// Replaces reasons that last only milliseconds by the phase, to save a write for each.
+fn stable_reason(ctx: &RebootContext<'_>, step: &RebootStep) -> &'static str {
+    if !ctx.seen.observation_errors.is_empty() && !step.looks.is_empty() {
+        return reason::CANNOT_LOOK;
     }
     match step.because.reason {
         reason::LOOKING_AT_LOCK
@@ -109,49 +108,55 @@ fn settled_reason(ctx: &Context<'_>, step: &Step) -> &'static str {
         | reason::LOOKING_AT_GATES
         | reason::BIDDING
         | reason::NOT_OUR_TURN
-        | reason::COUNTING
-        | reason::ADOPTING => reason::PLANNED,
-        reason::UNCORDONING | reason::SETTLING | reason::RELEASING => reason::BOOTED,
-        reason::IDLE => outcome(ctx),
+        | reason::COUNTING_BUDGET
+        | reason::ADOPTING_OLDER_RUN => reason::REBOOT_PLANNED,
+        reason::UNCORDONING | reason::SETTLING | reason::RELEASING_LOCK => reason::NEW_BOOT,
+        reason::NO_REBOOT_WANTED => last_outcome_reason(ctx),
         other => other,
     }
 }
 
-/// Who holds the lock changes with each handover: named in a condition, it would cost a write of each waiter.
-pub const WAITS_FOR_LOCK: &str = "waits for the lock; `dogwatch explain` tells who holds it";
+/// Does not name the holder: it changes with each handover, and each waiting node would have to
+/// write its condition.
+pub const WAITS_FOR_LOCK_MESSAGE: &str =
+    "waits for the lock; `dogwatch explain` tells who holds it";
 
-/// A sentence that belongs to the reason it is written with.
-fn settled_message(step: &Step) -> String {
+/// The message that belongs to the reason from `stable_reason`.
+fn stable_message(step: &RebootStep) -> String {
     let message = &step.because.message;
     match step.because.reason {
-        reason::LOCK_HELD => WAITS_FOR_LOCK.to_owned(),
+        reason::LOCK_HELD_BY_OTHER => WAITS_FOR_LOCK_MESSAGE.to_owned(),
         reason::SETTLING => format!("booted anew; {message}"),
         _ => message.clone(),
     }
 }
 
-/// The reason of a condition that is not the leading one: short, and the same all through a phase.
-fn standing(ctx: &Context<'_>, kind: &'static str, status: bool) -> (&'static str, String) {
+/// A condition other than the leading one: its reason and message stay the same throughout a phase.
+fn secondary_condition(
+    ctx: &RebootContext<'_>,
+    kind: &'static str,
+    status: bool,
+) -> (&'static str, String) {
     let Some(record) = ctx.node.record.get() else {
-        return (outcome(ctx), String::new());
+        return (last_outcome_reason(ctx), String::new());
     };
     match (kind, status) {
         (MAINTENANCE_PLANNED, true) => (
-            reason::PLANNED,
+            reason::REBOOT_PLANNED,
             format!(
                 "{}: {}",
                 record.trigger.source,
-                super::idle::one_line(&record.trigger.reason)
+                super::idle::first_line(&record.trigger.reason)
             ),
         ),
-        (DRAINED, true) => (reason::REBOOTING, all_gone(&record.message)),
-        (_, true) => (record_reason(record.phase), record.message.clone()),
-        (_, false) => (record_reason(record.phase), String::new()),
+        (DRAINED, true) => (reason::REBOOTING, drained_message(&record.message)),
+        (_, true) => (phase_reason(record.phase), record.message.clone()),
+        (_, false) => (phase_reason(record.phase), String::new()),
     }
 }
 
-/// With what the record says of volumes and pods that stayed.
-fn all_gone(message: &str) -> String {
+/// Keeps what the record says about volumes and pods that stayed.
+fn drained_message(message: &str) -> String {
     let gone = "every pod that has to go is gone";
     match message.strip_prefix("drained; ") {
         None => gone.to_owned(),
@@ -159,69 +164,75 @@ fn all_gone(message: &str) -> String {
     }
 }
 
-/// The reason of every condition while nothing is under way.
-fn outcome(ctx: &Context<'_>) -> &'static str {
+/// The reason of every condition while no reboot is under way.
+fn last_outcome_reason(ctx: &RebootContext<'_>) -> &'static str {
     ctx.node
-        .last
+        .last_reboot
         .get()
-        .map_or(reason::IDLE, |last| last.outcome.as_str())
+        .map_or(reason::NO_REBOOT_WANTED, |last| last.outcome.as_str())
 }
 
-fn record_reason(phase: Phase) -> &'static str {
+fn phase_reason(phase: RebootPhase) -> &'static str {
     match phase {
-        Phase::Waiting => reason::PLANNED,
-        Phase::Draining => reason::DRAINING,
-        Phase::Rebooting => reason::REBOOTING,
-        Phase::Returning => reason::BOOTED,
+        RebootPhase::Waiting => reason::REBOOT_PLANNED,
+        RebootPhase::Draining => reason::DRAINING,
+        RebootPhase::Rebooting => reason::REBOOTING,
+        RebootPhase::Returning => reason::NEW_BOOT,
     }
 }
 
-fn survived(ctx: &Context<'_>) -> Observation {
-    let survivors = triggers::survivors(ctx);
+fn observe_survived_sentinels(ctx: &RebootContext<'_>) -> DesiredCondition {
+    let survivors = triggers::list_surviving_sentinels(ctx);
     if survivors.is_empty() {
-        return observe(SENTINEL_SURVIVED_REBOOT, false, reason::IDLE, "");
+        return build_observation(
+            SENTINEL_SURVIVED_REBOOT,
+            false,
+            reason::NO_REBOOT_WANTED,
+            "",
+        );
     }
-    let (reason, why) = why_served(ctx);
+    let (reason, why) = served_sentinel_reason(ctx);
     let message = format!(
         "{} {why}: remove it, or touch it anew for another reboot",
         survivors.join(", ")
     );
-    observe(SENTINEL_SURVIVED_REBOOT, true, reason, &message)
+    build_observation(SENTINEL_SURVIVED_REBOOT, true, reason, &message)
 }
 
-/// Why a sentinel that is there causes nothing.
-fn why_served(ctx: &Context<'_>) -> (&'static str, &'static str) {
-    let last = ctx.node.last.get();
-    if last.is_some_and(|last| last.outcome == Outcome::Aborted) {
+/// Why a sentinel that is present causes no reboot.
+fn served_sentinel_reason(ctx: &RebootContext<'_>) -> (&'static str, &'static str) {
+    let last = ctx.node.last_reboot.get();
+    if last.is_some_and(|last| last.outcome == RebootOutcome::Aborted) {
         let why = "is still there, unchanged, but a person stopped the reboot that it asked for";
         return (reason::ABORTED, why);
     }
     let why = "is still there, unchanged, after the boot it caused";
-    (reason::SENTINEL_SURVIVED, why)
+    (reason::SENTINEL_SURVIVED_REBOOT, why)
 }
 
-fn unknown(ctx: &Context<'_>) -> Observation {
-    let mut unknowns = triggers::unknowns(ctx);
-    if let Parsed::Bad { why } = &ctx.node.request {
+fn observe_unknown_triggers(ctx: &RebootContext<'_>) -> DesiredCondition {
+    let mut unknowns = triggers::list_unreadable_sentinels(ctx);
+    if let ParsedAnnotation::Bad { why } = &ctx.node.request {
         unknowns.push(format!("annotation dogwatch.dev/reboot-requested: {why}"));
     }
-    unknowns.extend(last_unreadable(ctx));
+    unknowns.extend(describe_unreadable_last_reboot(ctx));
     let there = !unknowns.is_empty();
-    observe(
+    build_observation(
         REBOOT_TRIGGER_UNKNOWN,
         there,
         if there {
             reason::TRIGGER_UNKNOWN
         } else {
-            reason::IDLE
+            reason::NO_REBOOT_WANTED
         },
         &unknowns.join("; "),
     )
 }
 
-/// Which sentinels were served is written there: without it none is believed.
-fn last_unreadable(ctx: &Context<'_>) -> Option<String> {
-    let Parsed::Bad { why } = &ctx.node.last else {
+/// `dogwatch.dev/last-reboot` says which sentinels were served. While it cannot be parsed, no
+/// sentinel causes a reboot.
+fn describe_unreadable_last_reboot(ctx: &RebootContext<'_>) -> Option<String> {
+    let ParsedAnnotation::Bad { why } = &ctx.node.last_reboot else {
         return None;
     };
     Some(format!(
@@ -229,70 +240,82 @@ fn last_unreadable(ctx: &Context<'_>) -> Option<String> {
     ))
 }
 
-/// Says each transition once, from what stands: `since` makes it a new sentence each time.
-fn phase_event(ctx: &Context<'_>) -> Option<Event> {
+/// Reports each transition once; the text contains `since`, which makes each transition a new
+/// Event.
+fn build_phase_event(ctx: &RebootContext<'_>) -> Option<DecisionEvent> {
     let record = ctx.node.record.get()?;
     let trigger = &record.trigger;
     let (reason, message) = match record.phase {
-        Phase::Waiting if record.retry_after.is_some() => return None,
-        Phase::Waiting => (
-            reason::PLANNED,
+        RebootPhase::Waiting if record.retry_after.is_some() => return None,
+        RebootPhase::Waiting => (
+            reason::REBOOT_PLANNED,
             format!(
                 "{} wants a reboot ({}); waits for the lock",
                 trigger.source,
-                super::idle::one_line(&trigger.reason)
+                super::idle::first_line(&trigger.reason)
             ),
         ),
-        Phase::Draining => (reason::DRAINING, record.message.clone()),
-        Phase::Rebooting => (
+        RebootPhase::Draining => (reason::DRAINING, record.message.clone()),
+        RebootPhase::Rebooting => (
             reason::REBOOTING,
             format!("attempt {}: {}", record.attempts, record.message),
         ),
-        Phase::Returning => (
-            reason::BOOTED,
+        RebootPhase::Returning => (
+            reason::NEW_BOOT,
             format!("booted anew: {} → {}", record.boot_id, ctx.boot),
         ),
     };
-    Some(Event {
-        severity: Severity::Normal,
+    Some(DecisionEvent {
+        severity: EventSeverity::Normal,
         reason,
         message,
     })
 }
 
-fn trouble(ctx: &Context<'_>) -> Vec<Event> {
-    let warning = |reason, message| Event {
-        severity: Severity::Warning,
+fn build_problem_events(ctx: &RebootContext<'_>) -> Vec<DecisionEvent> {
+    let warning = |reason, message| DecisionEvent {
+        severity: EventSeverity::Warning,
         reason,
         message,
     };
-    let mut events: Vec<Event> = triggers::unknowns(ctx)
+    let mut events: Vec<DecisionEvent> = triggers::list_unreadable_sentinels(ctx)
         .into_iter()
         .map(|text| warning(reason::TRIGGER_UNKNOWN, text))
         .collect();
-    if let Parsed::Bad { why } = &ctx.node.request {
+    if let ParsedAnnotation::Bad { why } = &ctx.node.request {
         events.push(warning(
             reason::REQUEST_UNREADABLE,
             format!("annotation dogwatch.dev/reboot-requested is left alone: {why}"),
         ));
     }
-    events.extend(last_unreadable(ctx).map(|text| warning(reason::TRIGGER_UNKNOWN, text)));
+    events.extend(
+        describe_unreadable_last_reboot(ctx).map(|text| warning(reason::TRIGGER_UNKNOWN, text)),
+    );
     events.extend(
         ctx.seen
-            .trouble
+            .observation_errors
             .iter()
-            .map(|(what, why)| warning(reason::TROUBLE, format!("{what}: {why}"))),
+            .map(|(what, why)| warning(reason::CANNOT_LOOK, format!("{what}: {why}"))),
     );
-    let (reason, why) = why_served(ctx);
-    let survivors = triggers::survivors(ctx).into_iter();
+    let (reason, why) = served_sentinel_reason(ctx);
+    let survivors = triggers::list_surviving_sentinels(ctx).into_iter();
     events.extend(survivors.map(|source| warning(reason, format!("{source} {why}"))));
     events
 }
 
-fn observe(kind: &'static str, status: bool, reason: &str, message: &str) -> Observation {
-    Observation {
+fn build_observation(
+    kind: &'static str,
+    status: bool,
+    reason: &str,
+    message: &str,
+) -> DesiredCondition {
+    DesiredCondition {
         kind,
-        status: if status { Status::True } else { Status::False },
+        status: if status {
+            ConditionStatus::True
+        } else {
+            ConditionStatus::False
+        },
         reason: reason.to_owned(),
         message: message.to_owned(),
         heartbeat: false,

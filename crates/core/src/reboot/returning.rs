@@ -1,144 +1,162 @@
-//! Phase `returning`: a new boot was seen; back into service. Source: specification §2.5.
+//! Phase `returning`: a new boot was seen; the node goes back into service. Source: specification
+//! §2.5.
 
 use std::time::Duration;
 
-use super::action::{Action, Look, NodePatch};
-use super::record::{Outcome, Phase, Record};
-use super::seen::OnGateTimeout;
-use super::step::{Step, set};
-use super::undo::{self, Lock};
-use super::{Context, reason};
-use crate::decision::Severity;
+use super::action::{NodePatch, RebootAction, RebootObserve};
+use super::record::{RebootOutcome, RebootPhase, RebootRecord};
+use super::snapshot::GateTimeoutAction;
+use super::step::{RebootStep, build_record_patch};
+use super::undo::{self, OwnLockState};
+use super::{RebootContext, reason};
+use crate::decision::EventSeverity;
 
 /// A new boot id is the only proof of a reboot. Source: S4.
-pub(super) fn begin(ctx: &Context<'_>, record: &Record) -> Step {
+pub(super) fn begin_return(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let text = format!("booted anew: {} → {}", record.boot_id, ctx.boot);
-    let record = Record {
-        phase: Phase::Returning,
+    let record = RebootRecord {
+        phase: RebootPhase::Returning,
         since: ctx.now.wall,
         message: text.clone(),
         ..record.clone()
     };
     let patch = NodePatch {
         waiting_label: Some(false),
-        ..set(ctx, record)
+        ..build_record_patch(ctx, record)
     };
-    Step::new(reason::BOOTED, text).act(Action::PatchNode(Box::new(patch)))
+    RebootStep::new(reason::NEW_BOOT, text).with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
-pub(super) fn step(ctx: &Context<'_>, record: &Record) -> Step {
-    undo::watch_lock(ctx, toward_service(ctx, record))
+pub(super) fn decide_returning_phase(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    undo::keep_lock_observed(ctx, restore_service(ctx, record))
 }
 
-fn toward_service(ctx: &Context<'_>, record: &Record) -> Step {
-    if let Some(Lock::OlderRun(lease)) = undo::lock_is_ours(ctx) {
-        // Who judges the lock by the run that is written there must find a live one.
-        return undo::adopt(ctx, &lease);
+fn restore_service(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    if let Some(OwnLockState::OlderRun(lease)) = undo::own_lock_state(ctx) {
+        // The run recorded on the Lease must be a live one, because others judge the lock by it.
+        return undo::adopt_lease(ctx, &lease);
     }
     if record.cordoned_by_us && !ctx.node.unschedulable {
-        // Somebody undid our cordon: the next one is not ours.
-        return uncordon(ctx, record);
+        // Somebody removed our cordon: a later cordon is not ours.
+        return uncordon_node(ctx, record);
     }
     let Some(since) = ctx.seen.run.ready_since else {
         let text = "waits for the kubelet to report this boot and the Node to be Ready";
-        return late(ctx, record, Step::new(reason::AWAITING_READY, text));
+        return report_late_return(ctx, record, RebootStep::new(reason::AWAITING_READY, text));
     };
     let settled = since + ctx.config.settle;
     if settled > ctx.now.mono {
         let text = format!("Ready; has to stay so for {:?}", ctx.config.settle);
-        return Step::new(reason::SETTLING, text).wake(settled, "the node to settle");
+        return RebootStep::new(reason::SETTLING, text).with_wake(settled, "the node to settle");
     }
     if record.cordoned_by_us && !ctx.node.keep_cordoned {
-        return uncordon(ctx, record);
+        return uncordon_node(ctx, record);
     }
-    gates(ctx, record, settled)
+    check_return_gates(ctx, record, settled)
 }
 
-/// Ours, and still there: undone; undone by somebody else already: written down.
-fn uncordon(ctx: &Context<'_>, record: &Record) -> Step {
+/// Removes our cordon; if somebody else has removed it already, only writes that down.
+fn uncordon_node(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let text = "back and Ready; undoing our cordon";
-    let record = Record {
+    let record = RebootRecord {
         cordoned_by_us: false,
         message: text.into(),
         ..record.clone()
     };
     let patch = NodePatch {
-        unschedulable: undo::uncordon(ctx),
-        ..set(ctx, record)
+        unschedulable: undo::uncordon_change(ctx),
+        ..build_record_patch(ctx, record)
     };
-    Step::new(reason::UNCORDONING, text).act(Action::PatchNode(Box::new(patch)))
+    RebootStep::new(reason::UNCORDONING, text).with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
-/// The gates stay in sight until the record is gone: what is not looked at is forgotten.
-fn gates(ctx: &Context<'_>, record: &Record, opened: Duration) -> Step {
-    let step = asked_gates(ctx, record, opened);
-    let ignored = record.budgets.len() - record.budgets_looked_at().len();
+/// Observes the gates until the record is gone: facts that no step requests are dropped.
+fn check_return_gates(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    opened: Duration,
+) -> RebootStep {
+    let step = decide_return_gates(ctx, record, opened);
+    let ignored = record.budgets.len() - record.budgets_to_check().len();
     if ignored == 0 {
         return step;
     }
     let text = format!(
         "{ignored} budgets of the record are ignored: no names of PodDisruptionBudgets, or more than 500"
     );
-    step.event(Severity::Warning, reason::BUDGETS_IGNORED, text)
+    step.with_event(EventSeverity::Warning, reason::BUDGETS_IGNORED, text)
 }
 
-fn asked_gates(ctx: &Context<'_>, record: &Record, opened: Duration) -> Step {
-    let look = Look::Gates {
+fn decide_return_gates(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    opened: Duration,
+) -> RebootStep {
+    let look = RebootObserve::Gates {
         gates: ctx.config.return_gates.clone(),
-        budgets: record.budgets_looked_at(),
+        budgets: record.budgets_to_check(),
     };
     let shut = match &ctx.seen.gates {
         None => "looking at the return gates".to_owned(),
-        Some(shut) if shut.is_empty() => return release(ctx, record, false).look(look),
+        Some(shut) if shut.is_empty() => {
+            return release_and_finish(ctx, record, false).with_observe(look);
+        }
         Some(shut) => shut.join("; "),
     };
     let deadline = opened + ctx.config.gate_timeout;
-    if ctx.config.on_gate_timeout == OnGateTimeout::Release {
+    if ctx.config.on_gate_timeout == GateTimeoutAction::Release {
         if ctx.now.mono >= deadline {
             let text = format!("released all the same: {shut}");
-            return release(ctx, record, true).look(look).event(
-                Severity::Warning,
-                reason::GATES_TIMED_OUT,
-                text,
-            );
+            return release_and_finish(ctx, record, true)
+                .with_observe(look)
+                .with_event(EventSeverity::Warning, reason::RETURN_GATES_TIMED_OUT, text);
         }
-        return late(
+        return report_late_return(
             ctx,
             record,
-            Step::new(reason::GATES_SHUT, shut)
-                .look(look)
-                .wake(deadline, "the gates' deadline"),
+            RebootStep::new(reason::RETURN_GATES_SHUT, shut)
+                .with_observe(look)
+                .with_wake(deadline, "the gates' deadline"),
         );
     }
-    late(ctx, record, Step::new(reason::GATES_SHUT, shut).look(look))
+    report_late_return(
+        ctx,
+        record,
+        RebootStep::new(reason::RETURN_GATES_SHUT, shut).with_observe(look),
+    )
 }
 
-/// Says it loudly once the deadline has passed, and keeps saying it.
-fn late(ctx: &Context<'_>, record: &Record, mut step: Step) -> Step {
-    if let Some(deadline) = ctx.due(record, ctx.config.gate_timeout) {
-        return step.wake(deadline, "the return's deadline");
+/// Warns from the deadline on, for as long as the gates are shut.
+fn report_late_return(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    mut step: RebootStep,
+) -> RebootStep {
+    if let Some(deadline) = ctx.deadline_after(record, ctx.config.gate_timeout) {
+        return step.with_wake(deadline, "the return's deadline");
     }
-    step.because.reason = reason::GATES_TIMED_OUT;
+    step.because.reason = reason::RETURN_GATES_TIMED_OUT;
     step.because.message = format!(
         "not back within {:?}: {}",
         ctx.config.gate_timeout, step.because.message
     );
-    step.warn()
+    step.with_warning_event()
 }
 
-/// The lock goes first, the record last: a crash between the two finds the record and finishes.
-fn release(ctx: &Context<'_>, record: &Record, late: bool) -> Step {
+/// The lock is released first and the record removed last: after a crash between the two, the next
+/// run finds the record and finishes.
+fn release_and_finish(ctx: &RebootContext<'_>, record: &RebootRecord, late: bool) -> RebootStep {
     let text = if late {
         "releasing the lock past the gates' deadline"
     } else {
         "back in service; releasing the lock"
     };
-    if let Some(step) = undo::release_first(ctx, reason::RELEASING, text) {
+    if let Some(step) = undo::release_lock_first(ctx, reason::RELEASING_LOCK, text) {
         return step;
     }
-    let patch = undo::finish(ctx, record, Outcome::Rebooted);
+    let patch = undo::build_finish_patch(ctx, record, RebootOutcome::Rebooted);
     let text = format!("rebooted: {} → {}", record.boot_id, ctx.boot);
-    Step::new(reason::FINISHED, text)
-        .say()
-        .act(Action::PatchNode(Box::new(patch)))
+    RebootStep::new(reason::REBOOTED, text)
+        .with_normal_event()
+        .with_action(RebootAction::PatchNode(Box::new(patch)))
 }

@@ -1,26 +1,26 @@
-//! How a phase builds its answer.
+//! Builds the decision of a phase.
 
 use std::time::Duration;
 
-use super::action::{Action, Look, NodePatch, RecordChange};
-use super::record::Record;
-use super::{Context, Decision, report};
-use crate::decision::{Because, Event, Report, Severity, Wake};
+use super::action::{NodePatch, RebootAction, RebootObserve, RecordChange};
+use super::record::RebootRecord;
+use super::{RebootContext, RebootDecision, report};
+use crate::decision::{DecisionCause, DecisionEvent, DecisionReport, EventSeverity, WakeTime};
 
-/// An answer in the making: the reason first, for there is no step without one.
+/// A decision under construction. It starts with its reason, so that no decision lacks one.
 #[derive(Clone)]
-pub(super) struct Step {
-    pub(super) because: Because,
-    pub(super) actions: Vec<Action>,
-    pub(super) looks: Vec<Look>,
-    pub(super) wake: Option<Wake>,
-    pub(super) events: Vec<Event>,
+pub(super) struct RebootStep {
+    pub(super) because: DecisionCause,
+    pub(super) actions: Vec<RebootAction>,
+    pub(super) looks: Vec<RebootObserve>,
+    pub(super) wake: Option<WakeTime>,
+    pub(super) events: Vec<DecisionEvent>,
 }
 
-impl Step {
+impl RebootStep {
     pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
-            because: Because::new(reason, message),
+            because: DecisionCause::new(reason, message),
             actions: Vec::new(),
             looks: Vec::new(),
             wake: None,
@@ -28,30 +28,30 @@ impl Step {
         }
     }
 
-    pub(super) fn act(mut self, action: Action) -> Self {
+    pub(super) fn with_action(mut self, action: RebootAction) -> Self {
         self.actions.push(action);
         self
     }
 
-    pub(super) fn look(mut self, look: Look) -> Self {
+    pub(super) fn with_observe(mut self, look: RebootObserve) -> Self {
         if !self.looks.contains(&look) {
             self.looks.push(look);
         }
         self
     }
 
-    pub(super) fn wake(mut self, at: Duration, why: &'static str) -> Self {
-        self.wake = Wake::earlier(self.wake.take(), Some(Wake { at, why }));
+    pub(super) fn with_wake(mut self, at: Duration, why: &'static str) -> Self {
+        self.wake = WakeTime::earlier_of(self.wake.take(), Some(WakeTime { at, why }));
         self
     }
 
-    pub(super) fn event(
+    pub(super) fn with_event(
         mut self,
-        severity: Severity,
+        severity: EventSeverity,
         reason: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        self.events.push(Event {
+        self.events.push(DecisionEvent {
             severity,
             reason,
             message: message.into(),
@@ -59,29 +59,27 @@ impl Step {
         self
     }
 
-    /// Says the reason itself as a Warning Event.
-    pub(super) fn warn(self) -> Self {
-        let Because { reason, message } = self.because.clone();
-        self.event(Severity::Warning, reason, message)
+    /// Reports the step's reason as a Warning Event.
+    pub(super) fn with_warning_event(self) -> Self {
+        let DecisionCause { reason, message } = self.because.clone();
+        self.with_event(EventSeverity::Warning, reason, message)
     }
 
-    /// Says the reason itself as a Normal Event.
-    pub(super) fn say(self) -> Self {
-        let Because { reason, message } = self.because.clone();
-        self.event(Severity::Normal, reason, message)
+    /// Reports the step's reason as a Normal Event.
+    pub(super) fn with_normal_event(self) -> Self {
+        let DecisionCause { reason, message } = self.because.clone();
+        self.with_event(EventSeverity::Normal, reason, message)
     }
 
-    /// Writes the record, and nothing else.
-    pub(super) fn patch(self, ctx: &Context<'_>, record: Record) -> Self {
-        let patch = set(ctx, record);
-        self.act(Action::PatchNode(Box::new(patch)))
+    pub(super) fn with_record_patch(self, ctx: &RebootContext<'_>, record: RebootRecord) -> Self {
+        let patch = build_record_patch(ctx, record);
+        self.with_action(RebootAction::PatchNode(Box::new(patch)))
     }
 
-    /// The answer, with what a person should see.
-    pub(super) fn finish(mut self, ctx: &Context<'_>) -> Decision {
+    pub(super) fn into_reported_decision(mut self, ctx: &RebootContext<'_>) -> RebootDecision {
         let trouble: Vec<String> = ctx
             .seen
-            .trouble
+            .observation_errors
             .iter()
             .map(|(what, why)| format!("{what}: {why}"))
             .collect();
@@ -89,28 +87,28 @@ impl Step {
             self.because.message =
                 format!("{}; trouble: {}", self.because.message, trouble.join("; "));
         }
-        let report = report::report(ctx, &self);
+        let report = report::build_report(ctx, &self);
         self.into_decision(report)
     }
 
-    /// The answer while not even our Node is known: there is nowhere to report to.
-    pub(super) fn bare(self) -> Decision {
-        self.into_decision(Report::default())
+    /// The decision while our Node is not known, so that there is no object to report on.
+    pub(super) fn into_unreported_decision(self) -> RebootDecision {
+        self.into_decision(DecisionReport::default())
     }
 
-    pub(super) fn into_decision(self, report: Report) -> Decision {
-        Decision {
+    pub(super) fn into_decision(self, report: DecisionReport) -> RebootDecision {
+        RebootDecision {
             actions: self.actions,
-            looks: self.looks,
+            observe: self.looks,
             report,
             wake: self.wake,
-            because: self.because,
+            cause: self.because,
         }
     }
 }
 
 /// A patch that writes the record and leaves everything else.
-pub(super) fn set(ctx: &Context<'_>, mut record: Record) -> NodePatch {
+pub(super) fn build_record_patch(ctx: &RebootContext<'_>, mut record: RebootRecord) -> NodePatch {
     record.began.insert(record.phase, record.since);
     NodePatch {
         resource_version: ctx.node.resource_version.clone(),

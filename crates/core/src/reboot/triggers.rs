@@ -1,41 +1,51 @@
-//! What wants a reboot. Source: specification §2.1.
+//! What asks for a reboot. Source: specification §2.1.
 
 use std::collections::BTreeMap;
 
-use super::Context;
-use super::record::{Fingerprint, LastReboot, Parsed, Record, Trigger};
-use super::seen::{NodeSeen, Seen, TriggerSeen, TriggerState, Wanted};
+use super::RebootContext;
+use super::record::{
+    LastReboot, ParsedAnnotation, RebootRecord, RebootTrigger, TriggerFingerprint,
+};
+use super::snapshot::{
+    ActiveTriggers, ObservedNode, ObservedTrigger, RebootSnapshot, TriggerState,
+};
 use crate::Now;
 
-/// The source of a request on the Node.
-pub const REQUEST: &str = "request";
+pub const REQUEST_SOURCE: &str = "request";
 
-/// The source of a sentinel command.
-pub const COMMAND: &str = "command";
+pub const COMMAND_SOURCE: &str = "command";
 
-/// What wants a reboot now: sentinels that are there and were not served, and a request whose time
-/// has come. While the record of the last reboot cannot be read, no sentinel counts: it may be the
-/// one that caused it.
-pub fn wanted(seen: &Seen, node: &NodeSeen, now: Now) -> Wanted {
-    let last = node.last.get();
-    let unreadable = matches!(node.last, Parsed::Bad { .. });
+/// The triggers that want a reboot now: sentinels that are present and were not served, and a
+/// request whose time has come. While the record of the last reboot cannot be parsed, no sentinel
+/// counts: it may be the one that caused that reboot.
+pub fn list_active_triggers(
+    seen: &RebootSnapshot,
+    node: &ObservedNode,
+    now: Now,
+) -> ActiveTriggers {
+    let last = node.last_reboot.get();
+    let unreadable = matches!(node.last_reboot, ParsedAnnotation::Bad { .. });
     let triggers = seen.host.triggers.iter().filter(|_| !unreadable);
-    let mut wanted: Wanted = triggers
-        .filter_map(|trigger| sentinel(trigger, last))
+    let mut wanted: ActiveTriggers = triggers
+        .filter_map(|trigger| active_sentinel(trigger, last))
         .collect();
-    wanted.extend(request(node, now));
+    wanted.extend(active_request(node, now));
     wanted
 }
 
-/// Whether this appearance of the source was served by the last reboot.
-pub fn served_source(last: Option<&LastReboot>, source: &str, fingerprint: &Fingerprint) -> bool {
-    last.is_some_and(|last| last.served() && last.fingerprints.get(source) == Some(fingerprint))
+/// Whether the last reboot served this appearance of the trigger.
+pub fn is_source_served(
+    last: Option<&LastReboot>,
+    source: &str,
+    fingerprint: &TriggerFingerprint,
+) -> bool {
+    last.is_some_and(|last| last.was_served() && last.fingerprints.get(source) == Some(fingerprint))
 }
 
-fn sentinel(
-    seen: &TriggerSeen,
+fn active_sentinel(
+    seen: &ObservedTrigger,
     last: Option<&LastReboot>,
-) -> Option<(String, (Fingerprint, Trigger))> {
+) -> Option<(String, (TriggerFingerprint, RebootTrigger))> {
     let TriggerState::Present {
         fingerprint,
         reason,
@@ -43,10 +53,10 @@ fn sentinel(
     else {
         return None;
     };
-    if served_source(last, &seen.source, fingerprint) {
+    if is_source_served(last, &seen.source, fingerprint) {
         return None;
     }
-    let trigger = Trigger {
+    let trigger = RebootTrigger {
         source: seen.source.clone(),
         reason: reason.clone(),
         requester: None,
@@ -54,37 +64,46 @@ fn sentinel(
     Some((seen.source.clone(), (fingerprint.clone(), trigger)))
 }
 
-fn request(node: &NodeSeen, now: Now) -> Option<(String, (Fingerprint, Trigger))> {
+fn active_request(
+    node: &ObservedNode,
+    now: Now,
+) -> Option<(String, (TriggerFingerprint, RebootTrigger))> {
     let request = node.request.get()?;
     if request.not_before.is_some_and(|at| at > now.wall) {
         return None;
     }
-    let trigger = Trigger {
-        source: REQUEST.into(),
+    let trigger = RebootTrigger {
+        source: REQUEST_SOURCE.into(),
         reason: request.reason.clone(),
         requester: Some(request.requester.clone()),
     };
-    Some((REQUEST.into(), (node.request_fingerprint.clone()?, trigger)))
+    Some((
+        REQUEST_SOURCE.into(),
+        (node.request_fingerprint.clone()?, trigger),
+    ))
 }
 
-/// What a reboot serves that is under way: what it was begun for, and what has come since.
-pub(super) fn all_served(ctx: &Context<'_>, record: &Record) -> BTreeMap<String, Fingerprint> {
+/// The triggers that a reboot under way serves: those it began for, and those that appeared since.
+pub(super) fn collect_served_triggers(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+) -> BTreeMap<String, TriggerFingerprint> {
     let mut serves = record.serves.clone();
-    let wanted = wanted(ctx.seen, ctx.node, ctx.now).into_iter();
+    let wanted = list_active_triggers(ctx.seen, ctx.node, ctx.now).into_iter();
     serves.extend(wanted.map(|(source, (print, _))| (source, print)));
     serves
 }
 
-/// Sentinels that survived the boot they caused.
-pub(super) fn survivors(ctx: &Context<'_>) -> Vec<String> {
-    let last = ctx.node.last.get();
+/// Sentinels that are still present after the boot they caused.
+pub(super) fn list_surviving_sentinels(ctx: &RebootContext<'_>) -> Vec<String> {
+    let last = ctx.node.last_reboot.get();
     ctx.seen
         .host
         .triggers
         .iter()
         .filter(|trigger| match &trigger.state {
             TriggerState::Present { fingerprint, .. } => {
-                served_source(last, &trigger.source, fingerprint)
+                is_source_served(last, &trigger.source, fingerprint)
             }
             TriggerState::Absent | TriggerState::Unknown { .. } => false,
         })
@@ -92,20 +111,20 @@ pub(super) fn survivors(ctx: &Context<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The last reboot, without what it served of a command that says "not needed" now. A file that is
-/// made anew is another file; but the output of a command, which may be nothing at all, is the same
-/// each time, and what it asks for after that is a new wish. `None`: nothing to take back.
-pub(super) fn served_no_more(ctx: &Context<'_>) -> Option<LastReboot> {
-    let last = ctx.node.last.get()?;
+/// The last reboot, without the fingerprint of a command that says "not needed" now. A file that is
+/// created again has a new fingerprint, but a command's output (possibly empty) is the same each
+/// time, so its next "needed" must count as a new trigger. `None`: nothing to remove.
+pub(super) fn forget_served_command(ctx: &RebootContext<'_>) -> Option<LastReboot> {
+    let last = ctx.node.last_reboot.get()?;
     let mut triggers = ctx.seen.host.triggers.iter();
-    let absent =
-        triggers.any(|trigger| trigger.source == COMMAND && trigger.state == TriggerState::Absent);
+    let absent = triggers
+        .any(|trigger| trigger.source == COMMAND_SOURCE && trigger.state == TriggerState::Absent);
     let mut last = last.clone();
-    (absent && last.fingerprints.remove(COMMAND).is_some()).then_some(last)
+    (absent && last.fingerprints.remove(COMMAND_SOURCE).is_some()).then_some(last)
 }
 
 /// Sentinels that could not be read, with the reason.
-pub(super) fn unknowns(ctx: &Context<'_>) -> Vec<String> {
+pub(super) fn list_unreadable_sentinels(ctx: &RebootContext<'_>) -> Vec<String> {
     ctx.seen
         .host
         .triggers
@@ -117,21 +136,23 @@ pub(super) fn unknowns(ctx: &Context<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Whether what this reboot serves still stands. An unreadable sentinel or request has not gone: unknown is
-/// never "not needed", and never "needed" anew either.
-pub(super) fn still_wanted(ctx: &Context<'_>, serves: &[&str]) -> bool {
-    if !wanted(ctx.seen, ctx.node, ctx.now).is_empty() {
+/// Whether a trigger that this reboot serves is still present. An unreadable sentinel or request
+/// counts as present: unknown never means "not needed", and never starts a new reboot either.
+pub(super) fn is_still_wanted(ctx: &RebootContext<'_>, serves: &[&str]) -> bool {
+    if !list_active_triggers(ctx.seen, ctx.node, ctx.now).is_empty() {
         return true;
     }
-    if serves.contains(&REQUEST) && matches!(ctx.node.request, Parsed::Bad { .. }) {
+    if serves.contains(&REQUEST_SOURCE) && matches!(ctx.node.request, ParsedAnnotation::Bad { .. })
+    {
         return true;
     }
-    // A process that has just started knows nothing of its command before the first run has ended.
+    // A process that has just started has no result of its sentinel command before the first run
+    // ends.
     let silent = |source: &str| {
         let mut triggers = ctx.seen.host.triggers.iter();
         triggers.all(|trigger| trigger.source != source)
     };
-    if serves.contains(&COMMAND) && silent(COMMAND) {
+    if serves.contains(&COMMAND_SOURCE) && silent(COMMAND_SOURCE) {
         return true;
     }
     ctx.seen.host.triggers.iter().any(|trigger| {

@@ -1,25 +1,30 @@
-//! The ways back: leaving the node as it was found.
-//! Source: specification §2.3 (deadline, veto) and §2.4 ("undo, report").
+//! How a reboot is undone, so that the node is left as it was found. Source: specification §2.3
+//! (deadline, veto) and §2.4 ("undo, report").
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::action::{Action, NodePatch, RecordChange};
-use super::record::{Fingerprint, LastReboot, Outcome, Phase, Record};
-use super::step::{Step, set};
-use super::{Context, reason, waiting};
-use crate::lock::{LeaseSeen, Standing};
+use super::action::{NodePatch, RebootAction, RecordChange};
+use super::record::{LastReboot, RebootOutcome, RebootPhase, RebootRecord, TriggerFingerprint};
+use super::step::{RebootStep, build_record_patch};
+use super::{RebootContext, reason, waiting};
+use crate::lock::{LockOwnership, ObservedLease};
 use crate::name::RunId;
 
-const FIRST_PAUSE: Duration = Duration::from_mins(1);
-const LONGEST_PAUSE: Duration = Duration::from_hours(24);
+const INITIAL_RETRY_PAUSE: Duration = Duration::from_mins(1);
+const MAX_RETRY_PAUSE: Duration = Duration::from_hours(24);
 
-/// Uncordon what we cordoned and queue again after a pause; the lock is released after that, so
-/// that the next node never drains while this one is still closed.
-pub(super) fn undo(ctx: &Context<'_>, record: &Record, why: &'static str, text: String) -> Step {
-    let pause = pause(record.failures);
-    let retry_after = ctx.now.plus(pause);
-    back_to_waiting(
+/// Removes our cordon and queues the node again after a pause. The lock is released after that, so
+/// that the next node never drains while this one is still cordoned.
+pub(super) fn undo_and_back_off(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    why: &'static str,
+    text: String,
+) -> RebootStep {
+    let pause = retry_pause(record.failures);
+    let retry_after = ctx.now.wall_after(pause);
+    return_to_waiting(
         ctx,
         record,
         why,
@@ -28,31 +33,31 @@ pub(super) fn undo(ctx: &Context<'_>, record: &Record, why: &'static str, text: 
     )
 }
 
-/// Uncordon what we cordoned without blame: what asked for the reboot is gone.
-pub(super) fn withdraw(ctx: &Context<'_>, record: &Record) -> Step {
+/// Undoes a reboot whose triggers are gone, without counting a failure.
+pub(super) fn withdraw_reboot(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let text = "what asked for the reboot is gone; undoing".to_owned();
-    without_blame(ctx, record, reason::TRIGGER_GONE, text)
+    undo_without_backoff(ctx, record, reason::TRIGGER_GONE, text)
 }
 
-/// Uncordon what we cordoned and queue again at once.
-pub(super) fn without_blame(
-    ctx: &Context<'_>,
-    record: &Record,
+/// Removes our cordon and queues the node again without a pause.
+pub(super) fn undo_without_backoff(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
     why: &'static str,
     text: String,
-) -> Step {
-    back_to_waiting(ctx, record, why, text, None)
+) -> RebootStep {
+    return_to_waiting(ctx, record, why, text, None)
 }
 
-fn back_to_waiting(
-    ctx: &Context<'_>,
-    record: &Record,
+fn return_to_waiting(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
     why: &'static str,
     text: String,
     failed: Option<(u32, jiff::Timestamp)>,
-) -> Step {
-    let record = Record {
-        phase: Phase::Waiting,
+) -> RebootStep {
+    let record = RebootRecord {
+        phase: RebootPhase::Waiting,
         since: ctx.now.wall,
         cordoned_by_us: false,
         attempts: 0,
@@ -65,16 +70,16 @@ fn back_to_waiting(
         ..record.clone()
     };
     let patch = NodePatch {
-        unschedulable: uncordon(ctx),
-        ..set(ctx, record)
+        unschedulable: uncordon_change(ctx),
+        ..build_record_patch(ctx, record)
     };
-    Step::new(why, text)
-        .warn()
-        .act(Action::PatchNode(Box::new(patch)))
+    RebootStep::new(why, text)
+        .with_warning_event()
+        .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
-/// `Some(false)` where the cordon is ours and still there: nobody else's is ever removed.
-pub(super) fn uncordon(ctx: &Context<'_>) -> Option<bool> {
+/// `Some(false)` if the cordon is ours and still there: nobody else's cordon is ever removed.
+pub(super) fn uncordon_change(ctx: &RebootContext<'_>) -> Option<bool> {
     let ours = ctx
         .node
         .record
@@ -83,109 +88,130 @@ pub(super) fn uncordon(ctx: &Context<'_>) -> Option<bool> {
     (ours && ctx.node.unschedulable).then_some(false)
 }
 
-fn pause(failures: u32) -> Duration {
-    FIRST_PAUSE
+fn retry_pause(failures: u32) -> Duration {
+    INITIAL_RETRY_PAUSE
         .saturating_mul(2_u32.saturating_pow(failures))
-        .min(LONGEST_PAUSE)
+        .min(MAX_RETRY_PAUSE)
 }
 
-/// Nothing was touched and nothing wants it any more: release, then forget.
-pub(super) fn leave(ctx: &Context<'_>, record: &Record) -> Step {
+/// Ends a reboot that is no longer wanted and has not touched the node: releases the lock, then
+/// removes the record.
+pub(super) fn finish_withdrawn_reboot(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+) -> RebootStep {
     let text = "what asked for the reboot is gone; nothing was touched";
-    if let Some(release) = release_first(ctx, reason::TRIGGER_GONE, text) {
+    if let Some(release) = release_lock_first(ctx, reason::TRIGGER_GONE, text) {
         return release;
     }
-    let patch = finish(ctx, record, Outcome::TriggerGone);
-    Step::new(reason::TRIGGER_GONE, text)
-        .say()
-        .act(Action::PatchNode(Box::new(patch)))
+    let patch = build_finish_patch(ctx, record, RebootOutcome::TriggerGone);
+    RebootStep::new(reason::TRIGGER_GONE, text)
+        .with_normal_event()
+        .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
-/// What has to happen to the lock before the node may let go of its record: look, settle an
+/// What has to happen to the lock before the record may be removed: read the Leases, settle an
 /// unknown bid, release. `None`: the lock is not ours.
-pub(super) fn release_first(ctx: &Context<'_>, why: &'static str, text: &str) -> Option<Step> {
-    let step = waiting::look_at_locks(ctx, Step::new(why, text));
+pub(super) fn release_lock_first(
+    ctx: &RebootContext<'_>,
+    why: &'static str,
+    text: &str,
+) -> Option<RebootStep> {
+    let step = waiting::observe_locks(ctx, RebootStep::new(why, text));
     let Some(leases) = &ctx.seen.lock.leases else {
         return Some(step);
     };
-    match waiting::mine(ctx, leases) {
-        Some((lease, Standing::Ours)) => {
+    match waiting::find_own_lease(ctx, leases) {
+        Some((lease, LockOwnership::Ours)) => {
             let lease = Box::new(lease.clone());
-            Some(step.act(Action::Release {
+            Some(step.with_action(RebootAction::Release {
                 lease,
                 over_budget: false,
             }))
         }
-        Some((lease, Standing::OtherRun { replaces })) if hides_us(lease, &replaces) => {
-            Some(step.act(waiting::ask(ctx, lease)))
+        Some((lease, LockOwnership::OtherRun { replaces }))
+            if may_hide_own_lock(lease, &replaces) =>
+        {
+            Some(step.with_action(waiting::build_bid(ctx, lease)))
         }
-        Some((_, Standing::NotHeld | Standing::OtherRun { .. })) | None => settle(ctx, step),
+        Some((_, LockOwnership::NotHeld | LockOwnership::OtherRun { .. })) | None => {
+            settle_unknown_bid(ctx, step)
+        }
     }
 }
 
-/// Before the lock goes or is asked for the Node is written once while a patch of ours may still arrive,
-/// at the version that was seen: whichever of the two writes comes later fails. One that cordons would
-/// come when the lock is gone and another node out; one that takes the record away when the lock is ours
-/// again, and nothing would tell whose. Serves S1 and S6.
-pub(super) fn no_late_write(ctx: &Context<'_>, mut step: Step) -> Step {
-    let record = ctx.node.record.get().filter(|_| write_under_way(ctx));
-    if let (Some(record), Some(about)) = (record, step.actions.iter().find_map(about_the_lock)) {
-        let record = Record {
-            // Another text each time: a write that changes nothing makes no new version.
+/// Before the lock is released or bid for, writes the Node once if an earlier patch of ours may
+/// still arrive. This write relies on the resourceVersion last seen, so whichever of the two comes
+/// later fails. A late patch that cordons could land when the lock is gone and another node is out;
+/// one that removes the record could land when the lock is ours again, and nothing would say whose
+/// it is. Serves S1 and S6.
+pub(super) fn block_late_patches(ctx: &RebootContext<'_>, mut step: RebootStep) -> RebootStep {
+    let record = ctx.node.record.get().filter(|_| is_patch_under_way(ctx));
+    if let (Some(record), Some(about)) = (record, step.actions.iter().find_map(lock_action_name)) {
+        let record = RebootRecord {
+            // The time makes the text differ: a write without a change makes no new
+            // resourceVersion.
             message: format!("about to {about} the lock at {}", ctx.now.wall),
             ..record.clone()
         };
-        step.actions = vec![Action::PatchNode(Box::new(set(ctx, record)))];
+        step.actions = vec![RebootAction::PatchNode(Box::new(build_record_patch(
+            ctx, record,
+        )))];
     }
     step
 }
 
-/// Whether a patch of ours that nobody answered may still arrive.
-pub(super) fn write_under_way(ctx: &Context<'_>) -> bool {
-    ctx.seen.run.unanswered.as_ref() == Some(&ctx.node.resource_version)
+/// Whether a patch of ours that was not answered may still arrive.
+pub(super) fn is_patch_under_way(ctx: &RebootContext<'_>) -> bool {
+    ctx.seen.run.unanswered_patch_version.as_ref() == Some(&ctx.node.resource_version)
 }
 
-fn about_the_lock(action: &Action) -> Option<&'static str> {
+fn lock_action_name(action: &RebootAction) -> Option<&'static str> {
     match action {
-        Action::Release { .. } => Some("release"),
-        Action::Bid { .. } => Some("ask for"),
-        Action::PatchNode(_)
-        | Action::Break { .. }
-        | Action::Reboot { .. }
-        | Action::Stop { .. } => None,
+        RebootAction::Release { .. } => Some("release"),
+        RebootAction::Bid { .. } => Some("ask for"),
+        RebootAction::PatchNode(_)
+        | RebootAction::Break { .. }
+        | RebootAction::Reboot { .. }
+        | RebootAction::Stop { .. } => None,
     }
 }
 
-/// Whether a Lease held in our name may still stand for this coordinator: an older run is written
-/// there, or nobody can tell who is. If only requests of others are, it is theirs to free.
-fn hides_us(lease: &LeaseSeen, replaces: &[RunId]) -> bool {
+/// Whether a Lease held in our name may still stand for this coordinator: an older run is recorded
+/// on it, or its record is missing. If only requests of other processes rely on it, they free it.
+fn may_hide_own_lock(lease: &ObservedLease, replaces: &[RunId]) -> bool {
     lease.record.is_none() || !replaces.is_empty()
 }
 
-/// A bid whose end is unknown may still land and leave a lock with nobody behind it. Bidding once
-/// more for the same version either wins (and is then released) or proves that the version moved.
-pub(super) fn settle(ctx: &Context<'_>, step: Step) -> Option<Step> {
-    let lease = unsettled(ctx)?;
-    let mut step = step.act(waiting::ask(ctx, lease));
+/// A bid with an unknown result may still land and leave a lock that no process relies on. Bidding
+/// again for the same resourceVersion either wins (the lock is then released) or proves that the
+/// version has changed.
+pub(super) fn settle_unknown_bid(ctx: &RebootContext<'_>, step: RebootStep) -> Option<RebootStep> {
+    let lease = find_unsettled_lease(ctx)?;
+    let mut step = step.with_action(waiting::build_bid(ctx, lease));
     let name = &lease.name;
-    step.because = crate::Because::new(
+    step.because = crate::DecisionCause::new(
         reason::SETTLING_BID,
         format!("the end of a bid for Lease {name} is unknown; settling it before leaving"),
     );
     Some(step)
 }
 
-/// The free Lease that a bid of ours may still take.
-pub(super) fn unsettled<'a>(ctx: &Context<'a>) -> Option<&'a LeaseSeen> {
-    let name = ctx.seen.lock.unsettled.as_ref()?;
+/// The free Lease that an unsettled bid of ours may still take.
+pub(super) fn find_unsettled_lease<'a>(ctx: &RebootContext<'a>) -> Option<&'a ObservedLease> {
+    let name = ctx.seen.lock.unsettled_bid.as_ref()?;
     let leases = ctx.seen.lock.leases.as_ref()?;
     leases
         .iter()
         .find(|lease| lease.name == *name && lease.holder.is_none())
 }
 
-/// The last patch: record and label go, the outcome stays.
-pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> NodePatch {
+/// The last patch: removes record and label, and writes the outcome.
+pub(super) fn build_finish_patch(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    outcome: RebootOutcome,
+) -> NodePatch {
     let last = LastReboot {
         outcome,
         planned: record.planned,
@@ -194,83 +220,88 @@ pub(super) fn finish(ctx: &Context<'_>, record: &Record, outcome: Outcome) -> No
         new_boot_id: ctx.boot.clone(),
         trigger: record.trigger.clone(),
         began: record.began.clone(),
-        fingerprints: fingerprints(ctx, record, outcome),
+        fingerprints: collect_fingerprints(ctx, record, outcome),
         rebooted: match outcome {
-            Outcome::Rebooted => None,
-            Outcome::TriggerGone | Outcome::Aborted => {
-                let before = ctx.node.last.get();
-                before.and_then(LastReboot::last_rebooted)
+            RebootOutcome::Rebooted => None,
+            RebootOutcome::TriggerGone | RebootOutcome::Aborted => {
+                let before = ctx.node.last_reboot.get();
+                before.and_then(LastReboot::last_rebooted_at)
             }
         },
     };
-    let served = record.serves.get(super::triggers::REQUEST);
+    let served = record.serves.get(super::triggers::REQUEST_SOURCE);
     let request = ctx.node.request_fingerprint.as_ref();
     NodePatch {
         resource_version: ctx.node.resource_version.clone(),
         unschedulable: None,
         record: RecordChange::Remove,
         waiting_label: Some(false),
-        last: keep_last(ctx, last),
-        remove_request: outcome == Outcome::Rebooted && served.is_some() && served == request,
+        last: keep_last_reboot(ctx, last),
+        remove_request: outcome == RebootOutcome::Rebooted && served.is_some() && served == request,
         remove_abort: false,
     }
 }
 
-/// What this reboot served; and what earlier ones did, for a sentinel that survived one boot must
-/// not cause another after the next.
-fn fingerprints(
-    ctx: &Context<'_>,
-    record: &Record,
-    outcome: Outcome,
-) -> BTreeMap<String, Fingerprint> {
-    let counts = outcome != Outcome::TriggerGone;
-    let before = ctx.node.last.get().filter(|_| counts);
-    let survivors = before.filter(|last| last.served());
+/// The triggers that this reboot served, and those that earlier ones served: a sentinel that
+/// survived one boot must not cause another reboot after the next boot.
+fn collect_fingerprints(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    outcome: RebootOutcome,
+) -> BTreeMap<String, TriggerFingerprint> {
+    let counts = outcome != RebootOutcome::TriggerGone;
+    let before = ctx.node.last_reboot.get().filter(|_| counts);
+    let survivors = before.filter(|last| last.was_served());
     let mut all = survivors
         .map(|last| last.fingerprints.clone())
         .unwrap_or_default();
-    all.remove(super::triggers::REQUEST);
+    all.remove(super::triggers::REQUEST_SOURCE);
     all.extend(record.serves.clone());
     all
 }
 
-/// A withdrawn reboot must not wipe the fingerprints of the last real one: what survived that boot
-/// would cause another.
-fn keep_last(ctx: &Context<'_>, last: LastReboot) -> Option<LastReboot> {
-    let real_before = ctx.node.last.get().is_some_and(LastReboot::served);
-    (last.outcome != Outcome::TriggerGone || !real_before).then_some(last)
+/// A withdrawn reboot must not overwrite the fingerprints of the last real one: a sentinel that
+/// survived that boot would cause another reboot.
+fn keep_last_reboot(ctx: &RebootContext<'_>, last: LastReboot) -> Option<LastReboot> {
+    let real_before = ctx
+        .node
+        .last_reboot
+        .get()
+        .is_some_and(LastReboot::was_served);
+    (last.outcome != RebootOutcome::TriggerGone || !real_before).then_some(last)
 }
 
-/// Keeps the lock's Leases in sight while a phase relies on them.
-pub(super) fn watch_lock(ctx: &Context<'_>, step: Step) -> Step {
-    waiting::look_at_locks(ctx, step)
+/// Keeps observing the lock's Leases while a phase relies on them.
+pub(super) fn keep_lock_observed(ctx: &RebootContext<'_>, step: RebootStep) -> RebootStep {
+    waiting::observe_locks(ctx, step)
 }
 
-/// Whether the lock is still ours: `None` while the Leases were not looked at yet.
-pub(super) fn lock_is_ours(ctx: &Context<'_>) -> Option<Lock> {
+/// `None` while the Leases have not been read yet.
+pub(super) fn own_lock_state(ctx: &RebootContext<'_>) -> Option<OwnLockState> {
     let leases = ctx.seen.lock.leases.as_ref()?;
-    Some(match waiting::mine(ctx, leases) {
-        Some((_, Standing::Ours)) => Lock::Ours,
-        Some((lease, Standing::OtherRun { .. })) => Lock::OlderRun(Box::new(lease.clone())),
-        Some((_, Standing::NotHeld)) | None => Lock::Lost,
+    Some(match waiting::find_own_lease(ctx, leases) {
+        Some((_, LockOwnership::Ours)) => OwnLockState::Ours,
+        Some((lease, LockOwnership::OtherRun { .. })) => {
+            OwnLockState::OlderRun(Box::new(lease.clone()))
+        }
+        Some((_, LockOwnership::NotHeld)) | None => OwnLockState::Lost,
     })
 }
 
-/// How we stand to the lock that the record says we hold.
-pub(super) enum Lock {
-    /// It is ours.
+/// The state of the lock that the record says we hold.
+pub(super) enum OwnLockState {
     Ours,
-    /// It is ours, but an older run stands on it.
-    OlderRun(Box<LeaseSeen>),
-    /// It is not ours any more.
+    /// We hold it, but an older run of this coordinator is recorded on it.
+    OlderRun(Box<ObservedLease>),
+    /// We no longer hold it.
     Lost,
 }
 
-/// Takes a Lease over from an older run of ourselves.
-pub(super) fn adopt(ctx: &Context<'_>, lease: &LeaseSeen) -> Step {
+/// Takes a Lease over from an older run of this coordinator.
+pub(super) fn adopt_lease(ctx: &RebootContext<'_>, lease: &ObservedLease) -> RebootStep {
     let text = format!(
         "taking over Lease {} from an older run of this node",
         lease.name
     );
-    Step::new(reason::ADOPTING, text).act(waiting::ask(ctx, lease))
+    RebootStep::new(reason::ADOPTING_OLDER_RUN, text).with_action(waiting::build_bid(ctx, lease))
 }

@@ -1,52 +1,56 @@
-//! Whether a restart has got there.
+//! Decides whether a rollout restart is complete.
 
-use super::types::{Clock, Kind, ObjectSeen, PodSeen, Progress, Seen, State, Verdict, reason};
-use crate::Because;
+use super::types::{
+    ObservedRolloutPod, ObservedWorkload, RestartTargetKind, RolloutClock, RolloutProgress,
+    RolloutSnapshot, RolloutState, RolloutVerdict, reason,
+};
+use crate::DecisionCause;
 
-/// Where the restart stands, by what its controller says of the present generation (the rules are
-/// those of `kubectl rollout status`), or, of a kind without such a status, by its pods.
-pub fn decide(seen: &Seen, clock: Clock) -> Verdict {
+/// The state of the restart, from the status that the workload's controller reports for the current
+/// generation (by the rules of `kubectl rollout status`), or, for a kind without such a status,
+/// from its pods.
+pub fn decide(seen: &RolloutSnapshot, clock: RolloutClock) -> RolloutVerdict {
     let Some(object) = seen.object.as_ref().filter(|one| one.uid == seen.uid) else {
-        return failed(
-            Progress::default(),
+        return failed_verdict(
+            RolloutProgress::default(),
             reason::GONE,
             "it was deleted meanwhile".into(),
         );
     };
-    let progress = progress(object, &seen.pods);
-    if let Some(verdict) = given_up(object, progress) {
+    let progress = measure_progress(object, &seen.pods);
+    if let Some(verdict) = decide_given_up(object, progress) {
         return verdict;
     }
-    match missing(object, seen, progress) {
-        None => finished(object, progress),
-        Some(step) if exceeded(object) => failed(
+    match find_missing_step(object, seen, progress) {
+        None => finished_verdict(object, progress),
+        Some(step) if is_progress_deadline_exceeded(object) => failed_verdict(
             progress,
             reason::PROGRESS_DEADLINE_EXCEEDED,
             format!("it made no progress for its progressDeadlineSeconds: {step}"),
         ),
-        Some(step) if clock.waited >= clock.limit => failed(
+        Some(step) if clock.waited >= clock.limit => failed_verdict(
             progress,
             reason::TIMED_OUT,
             format!(
                 "not there after {}: {step}",
-                crate::duration::format(clock.limit)
+                crate::duration::format_duration(clock.limit)
             ),
         ),
-        Some(step) => Verdict {
-            state: State::Going,
+        Some(step) => RolloutVerdict {
+            state: RolloutState::Going,
             progress,
-            because: Because::new(step.reason, step.message),
+            because: DecisionCause::new(step.reason, step.message),
         },
     }
 }
 
-/// Waiting would be in vain.
-fn given_up(object: &ObjectSeen, progress: Progress) -> Option<Verdict> {
+/// Fails the restart when further waiting cannot help.
+fn decide_given_up(object: &ObservedWorkload, progress: RolloutProgress) -> Option<RolloutVerdict> {
     if object.deleting {
         let message = "somebody deletes it".to_owned();
-        return Some(failed(progress, reason::GONE, message));
+        return Some(failed_verdict(progress, reason::GONE, message));
     }
-    if object.stamp.is_none() {
+    if object.restarted_at.is_none() {
         let who = match &object.owner {
             Some(owner) => format!("its owner {} {}", owner.kind, owner.name),
             None => "whoever applies it (a GitOps tool, say)".to_owned(),
@@ -54,50 +58,54 @@ fn given_up(object: &ObjectSeen, progress: Progress) -> Option<Verdict> {
         let message = format!(
             "the restart was taken back from its pod template: {who} has to restart it instead"
         );
-        return Some(failed(progress, reason::UNDONE, message));
+        return Some(failed_verdict(progress, reason::UNDONE, message));
     }
     let message = || "it was paused meanwhile".to_owned();
     object
         .paused
-        .then(|| failed(progress, reason::PAUSED, message()))
+        .then(|| failed_verdict(progress, reason::PAUSED, message()))
 }
 
-/// The step that is still to be waited for.
-struct Step {
+/// The first step that is not complete yet.
+struct RolloutStep {
     reason: &'static str,
     message: String,
 }
 
-impl std::fmt::Display for Step {
+impl std::fmt::Display for RolloutStep {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.message)
     }
 }
 
-fn missing(object: &ObjectSeen, seen: &Seen, progress: Progress) -> Option<Step> {
+fn find_missing_step(
+    object: &ObservedWorkload,
+    seen: &RolloutSnapshot,
+    progress: RolloutProgress,
+) -> Option<RolloutStep> {
     let step = match object.kind {
-        Kind::Other => other(object, &seen.pods, progress),
-        // The rest never gets here: see `refuse`.
-        Kind::Deployment
-        | Kind::StatefulSet
-        | Kind::DaemonSet
-        | Kind::ReplicaSet
-        | Kind::ReplicationController
-        | Kind::Job
-        | Kind::CronJob
-        | Kind::Pod => of_status(object, progress),
+        RestartTargetKind::Other => missing_by_pods(object, &seen.pods, progress),
+        // The other kinds are refused before: see `find_refusal`.
+        RestartTargetKind::Deployment
+        | RestartTargetKind::StatefulSet
+        | RestartTargetKind::DaemonSet
+        | RestartTargetKind::ReplicaSet
+        | RestartTargetKind::ReplicationController
+        | RestartTargetKind::Job
+        | RestartTargetKind::CronJob
+        | RestartTargetKind::Pod => missing_by_status(object, progress),
     }?;
-    let message = match trouble(object, seen) {
+    let message = match describe_problem(object, seen) {
         Some(trouble) => format!("{progress}; {trouble}"),
-        None => format!("{progress}; {}", words(step)),
+        None => format!("{progress}; {}", describe_step(step)),
     };
-    Some(Step {
+    Some(RolloutStep {
         reason: step,
         message,
     })
 }
 
-fn of_status(object: &ObjectSeen, progress: Progress) -> Option<&'static str> {
+fn missing_by_status(object: &ObservedWorkload, progress: RolloutProgress) -> Option<&'static str> {
     if object.observed.unwrap_or(0) < object.generation {
         return Some(reason::NOT_OBSERVED);
     }
@@ -107,30 +115,36 @@ fn of_status(object: &ObjectSeen, progress: Progress) -> Option<&'static str> {
     }
     let whole = object.wanted.unwrap_or(1);
     match object.kind {
-        Kind::Deployment if counts.total > counts.updated => Some(reason::OLD_PODS_LEFT),
-        Kind::Deployment | Kind::DaemonSet => {
-            let wanted = if object.kind == Kind::Deployment {
+        RestartTargetKind::Deployment if counts.total > counts.updated => {
+            Some(reason::OLD_PODS_LEFT)
+        }
+        RestartTargetKind::Deployment | RestartTargetKind::DaemonSet => {
+            let wanted = if object.kind == RestartTargetKind::Deployment {
                 counts.updated
             } else {
                 whole
             };
             (counts.available < wanted).then_some(reason::NOT_READY)
         }
-        Kind::StatefulSet
-        | Kind::ReplicaSet
-        | Kind::ReplicationController
-        | Kind::Job
-        | Kind::CronJob
-        | Kind::Pod
-        | Kind::Other => {
+        RestartTargetKind::StatefulSet
+        | RestartTargetKind::ReplicaSet
+        | RestartTargetKind::ReplicationController
+        | RestartTargetKind::Job
+        | RestartTargetKind::CronJob
+        | RestartTargetKind::Pod
+        | RestartTargetKind::Other => {
             let ready = counts.ready >= whole && (object.partition > 0 || object.one_revision);
             (!ready && whole > 0).then_some(reason::NOT_READY)
         }
     }
 }
 
-/// A kind of which nothing is known but its template and its pods.
-fn other(object: &ObjectSeen, pods: &[PodSeen], progress: Progress) -> Option<&'static str> {
+/// For a kind of which only the template and the pods are known.
+fn missing_by_pods(
+    object: &ObservedWorkload,
+    pods: &[ObservedRolloutPod],
+    progress: RolloutProgress,
+) -> Option<&'static str> {
     if object
         .observed
         .is_some_and(|observed| observed < object.generation)
@@ -140,42 +154,43 @@ fn other(object: &ObjectSeen, pods: &[PodSeen], progress: Progress) -> Option<&'
     if progress.updated < progress.wanted {
         return Some(reason::UPDATING);
     }
-    let old = |pod: &PodSeen| !pod.leaving && pod.stamp != object.stamp;
+    let old = |pod: &ObservedRolloutPod| !pod.leaving && pod.restarted_at != object.restarted_at;
     if pods.iter().any(old) {
         return Some(reason::OLD_PODS_LEFT);
     }
     (progress.ready < progress.wanted.max(progress.updated)).then_some(reason::NOT_READY)
 }
 
-fn progress(object: &ObjectSeen, pods: &[PodSeen]) -> Progress {
+fn measure_progress(object: &ObservedWorkload, pods: &[ObservedRolloutPod]) -> RolloutProgress {
     let new = || {
-        let ours = |pod: &&PodSeen| !pod.leaving && pod.stamp == object.stamp;
+        let ours =
+            |pod: &&ObservedRolloutPod| !pod.leaving && pod.restarted_at == object.restarted_at;
         pods.iter().filter(ours)
     };
     let count = |pods: usize| u32::try_from(pods).unwrap_or(u32::MAX);
     let observed = object.observed.unwrap_or(0) >= object.generation;
     let updated = match object.kind {
-        Kind::Other => count(new().count()),
-        Kind::Deployment
-        | Kind::StatefulSet
-        | Kind::DaemonSet
-        | Kind::ReplicaSet
-        | Kind::ReplicationController
-        | Kind::Job
-        | Kind::CronJob
-        | Kind::Pod => {
-            // A count of the generation before is no count of new pods.
+        RestartTargetKind::Other => count(new().count()),
+        RestartTargetKind::Deployment
+        | RestartTargetKind::StatefulSet
+        | RestartTargetKind::DaemonSet
+        | RestartTargetKind::ReplicaSet
+        | RestartTargetKind::ReplicationController
+        | RestartTargetKind::Job
+        | RestartTargetKind::CronJob
+        | RestartTargetKind::Pod => {
+            // A count of an earlier generation does not count new pods.
             if observed { object.counts.updated } else { 0 }
         }
     };
-    Progress {
+    RolloutProgress {
         wanted: object.wanted.unwrap_or(1).saturating_sub(object.partition),
         updated,
         ready: count(new().filter(|pod| pod.ready).count()),
     }
 }
 
-fn finished(object: &ObjectSeen, progress: Progress) -> Verdict {
+fn finished_verdict(object: &ObservedWorkload, progress: RolloutProgress) -> RolloutVerdict {
     let (reason, message) = match (progress.wanted, object.partition) {
         (0, 0) => (reason::NO_PODS_WANTED, "it wants no pods".to_owned()),
         (_, 0) => (
@@ -189,38 +204,42 @@ fn finished(object: &ObjectSeen, progress: Progress) -> Verdict {
             ),
         ),
     };
-    Verdict {
-        state: State::Done,
+    RolloutVerdict {
+        state: RolloutState::Done,
         progress,
-        because: Because::new(reason, message),
+        because: DecisionCause::new(reason, message),
     }
 }
 
-fn failed(progress: Progress, reason: &'static str, message: String) -> Verdict {
-    Verdict {
-        state: State::Failed,
+fn failed_verdict(
+    progress: RolloutProgress,
+    reason: &'static str,
+    message: String,
+) -> RolloutVerdict {
+    RolloutVerdict {
+        state: RolloutState::Failed,
         progress,
-        because: Because::new(reason, message),
+        because: DecisionCause::new(reason, message),
     }
 }
 
-fn exceeded(object: &ObjectSeen) -> bool {
+fn is_progress_deadline_exceeded(object: &ObservedWorkload) -> bool {
     let observed = object.observed.unwrap_or(0) >= object.generation;
     let late = object.conditions.iter().any(|condition| {
         condition.kind == "Progressing" && condition.reason == "ProgressDeadlineExceeded"
     });
-    object.kind == Kind::Deployment && observed && late
+    object.kind == RestartTargetKind::Deployment && observed && late
 }
 
-/// What is wrong, most telling first: a new pod, then what keeps pods from being made.
-fn trouble(object: &ObjectSeen, seen: &Seen) -> Option<String> {
-    let new = |pod: &&PodSeen| !pod.leaving && pod.stamp == object.stamp;
+/// The most telling problem: that of a new pod, else what keeps pods from being created.
+fn describe_problem(object: &ObservedWorkload, seen: &RolloutSnapshot) -> Option<String> {
+    let new = |pod: &&ObservedRolloutPod| !pod.leaving && pod.restarted_at == object.restarted_at;
     let pod = seen.pods.iter().filter(new).find_map(|pod| {
-        let trouble = pod.trouble.as_ref()?;
+        let trouble = pod.problem.as_ref()?;
         Some(format!("pod {}: {trouble}", pod.name))
     });
     let not_made = || {
-        let failure = |condition: &&super::ConditionSeen| {
+        let failure = |condition: &&super::WorkloadCondition| {
             condition.kind == "ReplicaFailure" && condition.is_true
         };
         let condition = object.conditions.iter().find(failure)?;
@@ -229,7 +248,7 @@ fn trouble(object: &ObjectSeen, seen: &Seen) -> Option<String> {
     pod.or_else(not_made).or_else(|| seen.warning.clone())
 }
 
-fn words(step: &'static str) -> &'static str {
+fn describe_step(step: &'static str) -> &'static str {
     match step {
         reason::NOT_OBSERVED => "its controller has not taken up the change yet",
         reason::OLD_PODS_LEFT => "old pods are still there",

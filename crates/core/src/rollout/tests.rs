@@ -4,8 +4,8 @@ use super::*;
 
 const STAMP: &str = "2026-01-01T00:00:00Z";
 
-fn object(kind: Kind) -> ObjectSeen {
-    ObjectSeen {
+fn object(kind: RestartTargetKind) -> ObservedWorkload {
+    ObservedWorkload {
         kind,
         name: "thing/web".into(),
         uid: "u".into(),
@@ -13,7 +13,7 @@ fn object(kind: Kind) -> ObjectSeen {
         generation: 2,
         observed: Some(2),
         template: true,
-        stamp: Some(STAMP.into()),
+        restarted_at: Some(STAMP.into()),
         paused: false,
         on_delete: false,
         partition: 0,
@@ -25,8 +25,8 @@ fn object(kind: Kind) -> ObjectSeen {
     }
 }
 
-fn counts(total: u32, updated: u32, available: u32) -> Counts {
-    Counts {
+fn counts(total: u32, updated: u32, available: u32) -> RolloutCounts {
+    RolloutCounts {
         total,
         updated,
         ready: available,
@@ -34,25 +34,25 @@ fn counts(total: u32, updated: u32, available: u32) -> Counts {
     }
 }
 
-fn pod(name: &str, stamp: Option<&str>, ready: bool) -> PodSeen {
-    PodSeen {
+fn pod(name: &str, stamp: Option<&str>, ready: bool) -> ObservedRolloutPod {
+    ObservedRolloutPod {
         name: name.into(),
-        stamp: stamp.map(str::to_owned),
+        restarted_at: stamp.map(str::to_owned),
         ready,
         leaving: false,
-        trouble: None,
+        problem: None,
     }
 }
 
-fn new_pods(ready: usize) -> Vec<PodSeen> {
+fn new_pods(ready: usize) -> Vec<ObservedRolloutPod> {
     let name = |index: usize| format!("p{index}");
     (0..3)
         .map(|index| pod(&name(index), Some(STAMP), index < ready))
         .collect()
 }
 
-fn seen(object: ObjectSeen) -> Seen {
-    Seen {
+fn seen(object: ObservedWorkload) -> RolloutSnapshot {
+    RolloutSnapshot {
         object: Some(object),
         uid: "u".into(),
         pods: new_pods(3),
@@ -60,45 +60,45 @@ fn seen(object: ObjectSeen) -> Seen {
     }
 }
 
-const EARLY: Clock = Clock {
+const EARLY: RolloutClock = RolloutClock {
     waited: Duration::from_secs(1),
     limit: Duration::from_mins(10),
 };
-const LATE: Clock = Clock {
+const LATE: RolloutClock = RolloutClock {
     waited: Duration::from_mins(10),
     limit: Duration::from_mins(10),
 };
 
-fn judged(seen: &Seen) -> (State, &'static str) {
+fn judged(seen: &RolloutSnapshot) -> (RolloutState, &'static str) {
     let verdict = decide(seen, EARLY);
     (verdict.state, verdict.because.reason)
 }
 
-fn with(kind: Kind, change: impl FnOnce(&mut ObjectSeen)) -> Seen {
+fn with(kind: RestartTargetKind, change: impl FnOnce(&mut ObservedWorkload)) -> RolloutSnapshot {
     let mut object = object(kind);
     change(&mut object);
     seen(object)
 }
 
-type ObjectChange = fn(&mut ObjectSeen);
+type ObjectChange = fn(&mut ObservedWorkload);
 
 #[test]
 fn the_counts_of_the_generation_before_never_finish_a_restart() {
     for kind in [
-        Kind::Deployment,
-        Kind::StatefulSet,
-        Kind::DaemonSet,
-        Kind::Other,
+        RestartTargetKind::Deployment,
+        RestartTargetKind::StatefulSet,
+        RestartTargetKind::DaemonSet,
+        RestartTargetKind::Other,
     ] {
         let stale = with(kind, |object| object.observed = Some(1));
         assert_eq!(
             judged(&stale),
-            (State::Going, reason::NOT_OBSERVED),
+            (RolloutState::Going, reason::NOT_OBSERVED),
             "{kind:?}"
         );
         assert_eq!(
             judged(&with(kind, |_| ())),
-            (State::Done, reason::RESTARTED),
+            (RolloutState::Done, reason::RESTARTED),
             "{kind:?}"
         );
     }
@@ -106,7 +106,7 @@ fn the_counts_of_the_generation_before_never_finish_a_restart() {
 
 #[test]
 fn each_kind_is_waited_for_as_its_controller_counts() {
-    use Kind::{DaemonSet, Deployment, StatefulSet};
+    use RestartTargetKind::{DaemonSet, Deployment, StatefulSet};
     let table = [
         (Deployment, counts(4, 2, 3), reason::UPDATING),
         (Deployment, counts(4, 3, 3), reason::OLD_PODS_LEFT),
@@ -118,47 +118,58 @@ fn each_kind_is_waited_for_as_its_controller_counts() {
     ];
     for (kind, counts, wanted) in table {
         let seen = with(kind, |object| object.counts = counts);
-        assert_eq!(judged(&seen), (State::Going, wanted), "{kind:?} {counts:?}");
+        assert_eq!(
+            judged(&seen),
+            (RolloutState::Going, wanted),
+            "{kind:?} {counts:?}"
+        );
     }
     let two = with(StatefulSet, |object| object.one_revision = false);
-    assert_eq!(judged(&two), (State::Going, reason::NOT_READY));
+    assert_eq!(judged(&two), (RolloutState::Going, reason::NOT_READY));
 }
 
 #[test]
 fn a_kind_without_counts_is_judged_by_its_pods() {
-    let mut other = with(Kind::Other, |object| {
+    let mut other = with(RestartTargetKind::Other, |object| {
         object.observed = None;
-        object.counts = Counts::default();
+        object.counts = RolloutCounts::default();
     });
-    assert_eq!(judged(&other), (State::Done, reason::RESTARTED));
+    assert_eq!(judged(&other), (RolloutState::Done, reason::RESTARTED));
     other.pods = new_pods(2);
-    assert_eq!(judged(&other), (State::Going, reason::NOT_READY));
+    assert_eq!(judged(&other), (RolloutState::Going, reason::NOT_READY));
     other.pods = new_pods(3);
     other.pods.push(pod("old", None, true));
-    assert_eq!(judged(&other), (State::Going, reason::OLD_PODS_LEFT));
+    assert_eq!(judged(&other), (RolloutState::Going, reason::OLD_PODS_LEFT));
     other.pods[3].leaving = true;
-    assert_eq!(judged(&other).0, State::Done);
+    assert_eq!(judged(&other).0, RolloutState::Done);
     other.pods.clear();
-    assert_eq!(judged(&other), (State::Going, reason::UPDATING));
+    assert_eq!(judged(&other), (RolloutState::Going, reason::UPDATING));
 }
 
 #[test]
 fn a_partition_keeps_its_pods_and_no_pods_is_done() {
-    let parted = with(Kind::StatefulSet, |object| {
+    let parted = with(RestartTargetKind::StatefulSet, |object| {
         object.partition = 2;
         object.one_revision = false;
         object.counts.updated = 1;
     });
-    assert_eq!(judged(&parted), (State::Done, reason::PARTITION_RESTARTED));
-    for kind in [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet] {
+    assert_eq!(
+        judged(&parted),
+        (RolloutState::Done, reason::PARTITION_RESTARTED)
+    );
+    for kind in [
+        RestartTargetKind::Deployment,
+        RestartTargetKind::StatefulSet,
+        RestartTargetKind::DaemonSet,
+    ] {
         let mut none = with(kind, |object| {
             object.wanted = Some(0);
-            object.counts = Counts::default();
+            object.counts = RolloutCounts::default();
         });
         none.pods.clear();
         assert_eq!(
             judged(&none),
-            (State::Done, reason::NO_PODS_WANTED),
+            (RolloutState::Done, reason::NO_PODS_WANTED),
             "{kind:?}"
         );
     }
@@ -166,20 +177,22 @@ fn a_partition_keeps_its_pods_and_no_pods_is_done() {
 
 #[test]
 fn what_does_not_get_there_says_the_last_reason() {
-    let mut stuck = with(Kind::Deployment, |object| object.counts = counts(4, 1, 3));
+    let mut stuck = with(RestartTargetKind::Deployment, |object| {
+        object.counts = counts(4, 1, 3);
+    });
     stuck.pods = new_pods(0);
-    stuck.pods[0].trouble = Some("ImagePullBackOff: no such image".into());
+    stuck.pods[0].problem = Some("ImagePullBackOff: no such image".into());
     let verdict = decide(&stuck, LATE);
     assert_eq!(
         (verdict.state, verdict.because.reason),
-        (State::Failed, reason::TIMED_OUT)
+        (RolloutState::Failed, reason::TIMED_OUT)
     );
     assert_eq!(
         verdict.because.message,
         "not there after 10m: 1 of 3 updated, 0 ready; pod p0: ImagePullBackOff: no such image"
     );
 
-    stuck.object.as_mut().unwrap().conditions = vec![ConditionSeen {
+    stuck.object.as_mut().unwrap().conditions = vec![WorkloadCondition {
         kind: "Progressing".into(),
         is_true: false,
         reason: "ProgressDeadlineExceeded".into(),
@@ -187,11 +200,11 @@ fn what_does_not_get_there_says_the_last_reason() {
     }];
     assert_eq!(
         judged(&stuck),
-        (State::Failed, reason::PROGRESS_DEADLINE_EXCEEDED)
+        (RolloutState::Failed, reason::PROGRESS_DEADLINE_EXCEEDED)
     );
 
     stuck.pods.clear();
-    let quota = ConditionSeen {
+    let quota = WorkloadCondition {
         kind: "ReplicaFailure".into(),
         is_true: true,
         reason: "FailedCreate".into(),
@@ -201,7 +214,9 @@ fn what_does_not_get_there_says_the_last_reason() {
     let said = decide(&stuck, EARLY).because.message;
     assert!(said.ends_with("FailedCreate: exceeded quota"), "{said}");
 
-    let mut set = with(Kind::StatefulSet, |object| object.counts = counts(2, 0, 2));
+    let mut set = with(RestartTargetKind::StatefulSet, |object| {
+        object.counts = counts(2, 0, 2);
+    });
     set.pods.clear();
     set.warning = Some("FailedCreate: exceeded quota: pods".into());
     let said = decide(&set, EARLY).because.message;
@@ -210,21 +225,21 @@ fn what_does_not_get_there_says_the_last_reason() {
 
 #[test]
 fn what_others_do_to_it_meanwhile_ends_the_wait() {
-    let gone = Seen {
+    let gone = RolloutSnapshot {
         object: None,
-        ..seen(object(Kind::Deployment))
+        ..seen(object(RestartTargetKind::Deployment))
     };
-    assert_eq!(judged(&gone), (State::Failed, reason::GONE));
+    assert_eq!(judged(&gone), (RolloutState::Failed, reason::GONE));
     let table: [(ObjectChange, &str); 4] = [
         (|object| object.uid = "another".into(), reason::GONE),
         (|object| object.deleting = true, reason::GONE),
-        (|object| object.stamp = None, reason::UNDONE),
+        (|object| object.restarted_at = None, reason::UNDONE),
         (|object| object.paused = true, reason::PAUSED),
     ];
     for (change, wanted) in table {
         assert_eq!(
-            judged(&with(Kind::Deployment, change)),
-            (State::Failed, wanted)
+            judged(&with(RestartTargetKind::Deployment, change)),
+            (RolloutState::Failed, wanted)
         );
     }
 }
@@ -232,34 +247,38 @@ fn what_others_do_to_it_meanwhile_ends_the_wait() {
 #[test]
 fn what_would_not_roll_is_refused_with_what_to_do_instead() {
     let owner = || {
-        Some(Owner {
+        Some(WorkloadOwner {
             kind: "Deployment".into(),
             name: "web".into(),
         })
     };
-    let table: [(Kind, ObjectChange, &str); 9] = [
-        (Kind::Deployment, |object| object.paused = true, "resume"),
+    let table: [(RestartTargetKind, ObjectChange, &str); 9] = [
         (
-            Kind::StatefulSet,
+            RestartTargetKind::Deployment,
+            |object| object.paused = true,
+            "resume",
+        ),
+        (
+            RestartTargetKind::StatefulSet,
             |object| object.on_delete = true,
             "OnDelete",
         ),
         (
-            Kind::DaemonSet,
+            RestartTargetKind::DaemonSet,
             |object| object.on_delete = true,
             "one by one",
         ),
         (
-            Kind::Other,
+            RestartTargetKind::Other,
             |object| object.template = false,
             "no pod template",
         ),
-        (Kind::Job, |_| (), "cannot change"),
-        (Kind::CronJob, |_| (), "create job --from"),
-        (Kind::Pod, |_| (), "nothing controls"),
-        (Kind::ReplicaSet, |_| (), "never replaces"),
+        (RestartTargetKind::Job, |_| (), "cannot change"),
+        (RestartTargetKind::CronJob, |_| (), "create job --from"),
+        (RestartTargetKind::Pod, |_| (), "nothing controls"),
+        (RestartTargetKind::ReplicaSet, |_| (), "never replaces"),
         (
-            Kind::Deployment,
+            RestartTargetKind::Deployment,
             |object| object.deleting = true,
             "being deleted",
         ),
@@ -267,21 +286,24 @@ fn what_would_not_roll_is_refused_with_what_to_do_instead() {
     for (kind, change, says) in table {
         let mut object = object(kind);
         assert_eq!(
-            refuse(&object).is_none(),
+            find_refusal(&object).is_none(),
             matches!(
                 kind,
-                Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet | Kind::Other
+                RestartTargetKind::Deployment
+                    | RestartTargetKind::StatefulSet
+                    | RestartTargetKind::DaemonSet
+                    | RestartTargetKind::Other
             )
         );
         change(&mut object);
-        let refusal = refuse(&object).unwrap();
+        let refusal = find_refusal(&object).unwrap();
         let said = format!("{} → {}", refusal.what, refusal.next);
         assert!(said.contains(says), "{said}");
     }
-    for kind in [Kind::Pod, Kind::ReplicaSet] {
+    for kind in [RestartTargetKind::Pod, RestartTargetKind::ReplicaSet] {
         let mut owned = object(kind);
         owned.owner = owner();
-        let refusal = refuse(&owned).unwrap();
+        let refusal = find_refusal(&owned).unwrap();
         assert_eq!(refusal.next, "restart its owner: deployment/web");
     }
 }

@@ -1,193 +1,217 @@
-//! What is to be done about one schedule.
+//! Decides what to do about one schedule.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::due::{Due, due, is_late};
+use super::due::{DueOccurrences, find_due_occurrences, is_late};
 use super::reason;
-use super::record::{finished, missed_record, record, remember, whole_second};
+use super::record::{
+    add_to_history, empty_record, finish_occurrence, missed_record, truncate_to_second,
+};
 use super::report;
-use super::seen::{Seen, TargetsSeen};
-use super::stand::{Stand, stands};
-use super::target::{Ask, Target};
-use super::types::{Current, Outcome, Plan, Record, Schedule, Status};
+use super::snapshot::{ObservedTargets, ScheduleSnapshot};
+use super::target::{RebootRequestPatch, ScheduleTarget};
+use super::target_state::{TargetState, resolve_targets};
+use super::types::{
+    CurrentOccurrence, OccurrenceOutcome, OccurrenceRecord, Schedule, SchedulePlan, ScheduleStatus,
+};
 use crate::Now;
-use crate::condition::Observation;
-use crate::decision::{Because, Report, Wake};
+use crate::condition::DesiredCondition;
+use crate::decision::{DecisionCause, DecisionReport, WakeTime};
 
-/// What was read of targets is believed for so long; a patch relies on the version anyway.
-const FRESH: Duration = Duration::from_secs(10);
-/// A clock that was set is noticed within this.
-const CLOCK_LOOK: Duration = Duration::from_mins(1);
+/// Reads of targets older than this are repeated. Each patch relies on the resourceVersion anyway.
+const MAX_TARGETS_AGE: Duration = Duration::from_secs(10);
+/// A wall clock that was set is noticed within this time.
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// One write.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// The schedule's status as it should stand, on the version that was seen. Its `conditions` stay:
-    /// the decision's report says how they should stand.
-    WriteStatus(Box<Status>),
-    /// Asks one target, and marks it.
-    Ask(Box<Ask>),
+pub enum ScheduleAction {
+    /// Write the schedule's status on the resourceVersion last seen. Its `conditions` are not
+    /// written from here: the decision's report states them.
+    WriteStatus(Box<ScheduleStatus>),
+    /// Send a request to one target, and mark the target.
+    Ask(Box<RebootRequestPatch>),
 }
 
-/// What has to be looked at, now and once.
+/// A fact to read once, now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// All Nodes and all hosts of the schedule's namespace, as far as the schedule asks for some.
+pub enum ScheduleObserve {
+    /// All Nodes and all hosts of the schedule's namespace, as far as the schedule selects any.
     Targets,
 }
 
-/// What a decision about a schedule is.
-pub type Decision = crate::Decision<Action, Look>;
+pub type ScheduleDecision = crate::Decision<ScheduleAction, ScheduleObserve>;
 
-/// What is to be done now about one schedule.
-pub fn decide(seen: &Seen, now: Now) -> Decision {
+pub fn decide(seen: &ScheduleSnapshot, now: Now) -> ScheduleDecision {
     let schedule = &seen.schedule;
     if schedule.deleting {
-        let because = Because::new(reason::DELETING, "it is being deleted");
-        return rest(because, Report::default());
+        let because = DecisionCause::new(reason::DELETING, "it is being deleted");
+        return decision_without_actions(because, DecisionReport::default());
     }
     let (due, step) = match &schedule.plan {
         Ok(plan) => {
-            let due = due(schedule, plan, now.wall);
-            let step = step(seen, plan, &due, now);
+            let due = find_due_occurrences(schedule, plan, now.wall);
+            let step = decide_step(seen, plan, &due, now);
             (due, step)
         }
-        Err(_) => (Due::default(), without_plan(seen, now)),
+        Err(_) => (DueOccurrences::default(), decide_without_plan(seen, now)),
     };
-    let status = status_after(schedule, &due, &step, now);
-    let because = report::because(schedule, &status);
-    let report = report::report(schedule, &status, &because, now);
-    let writes = differs(schedule, &status, &report.conditions);
-    let wake = wake(seen, &status, now);
-    let mut decision = rest(because, report);
+    let status = status_after_step(schedule, &due, &step, now);
+    let because = report::schedule_cause(schedule, &status);
+    let report = report::build_report(schedule, &status, &because, now);
+    let writes = has_status_changed(schedule, &status, &report.conditions);
+    let wake = next_wake(seen, &status, now);
+    let mut decision = decision_without_actions(because, report);
     decision.wake = wake;
     match step {
-        _ if writes => decision.actions = vec![Action::WriteStatus(Box::new(status))],
-        Step::Rest | Step::Begin(_) | Step::Finish(_) => {}
-        Step::Look => decision.looks = vec![Look::Targets],
-        Step::Ask(asks) => {
+        _ if writes => decision.actions = vec![ScheduleAction::WriteStatus(Box::new(status))],
+        ScheduleStep::Rest | ScheduleStep::Begin(_) | ScheduleStep::Finish(_) => {}
+        ScheduleStep::Look => decision.observe = vec![ScheduleObserve::Targets],
+        ScheduleStep::Ask(asks) => {
             decision.actions = asks
                 .into_iter()
-                .map(|ask| Action::Ask(Box::new(ask)))
+                .map(|ask| ScheduleAction::Ask(Box::new(ask)))
                 .collect();
         }
     }
     decision
 }
 
-enum Step {
-    /// Nothing.
+enum ScheduleStep {
     Rest,
-    /// An occurrence's time has come: the intention.
+    /// Write that this occurrence begins.
     Begin(Timestamp),
-    /// Whom it asks must be read.
+    /// The targets must be read.
     Look,
-    /// The requests.
-    Ask(Vec<Ask>),
-    /// What came of it.
-    Finish(Record),
+    /// Send these requests.
+    Ask(Vec<RebootRequestPatch>),
+    /// Record the outcome of the occurrence.
+    Finish(OccurrenceRecord),
 }
 
-fn step(seen: &Seen, plan: &Plan, due: &Due, now: Now) -> Step {
+fn decide_step(
+    seen: &ScheduleSnapshot,
+    plan: &SchedulePlan,
+    due: &DueOccurrences,
+    now: Now,
+) -> ScheduleStep {
     let Some(current) = seen.schedule.status.current else {
         return match due.now.filter(|_| !plan.suspend) {
-            Some(at) => Step::Begin(at),
-            None => Step::Rest,
+            Some(at) => ScheduleStep::Begin(at),
+            None => ScheduleStep::Rest,
         };
     };
-    let Some(targets) = fresh(seen, now) else {
-        return Step::Look;
+    let Some(targets) = fresh_targets(seen, now) else {
+        return ScheduleStep::Look;
     };
-    let stands = stands(seen, plan, targets, current, now);
-    let ends = why_it_ends(plan, due, current, now);
+    let stands = resolve_targets(seen, plan, targets, current, now);
+    let ends = find_end_cause(plan, due, current, now);
     if ends.is_none()
         && stands
             .values()
-            .any(|stand| !matches!(stand, Stand::Settled(..)))
+            .any(|stand| !matches!(stand, TargetState::Settled(..)))
     {
-        return Step::Ask(asks(stands));
+        return ScheduleStep::Ask(open_requests(stands));
     }
-    Step::Finish(finished(seen, current, stands, ends, now))
+    ScheduleStep::Finish(finish_occurrence(seen, current, stands, ends, now))
 }
 
-/// A schedule that cannot be understood any more asks nobody; whom it has asked cannot be told.
-fn without_plan(seen: &Seen, now: Now) -> Step {
+/// A schedule that can no longer be parsed asks nobody. The targets that it has asked are unknown.
+fn decide_without_plan(seen: &ScheduleSnapshot, now: Now) -> ScheduleStep {
     match seen.schedule.status.current {
-        None => Step::Rest,
-        Some(current) => Step::Finish(Record {
+        None => ScheduleStep::Rest,
+        Some(current) => ScheduleStep::Finish(OccurrenceRecord {
             message:
                 "the schedule was changed meanwhile, and cannot be understood any more; targets \
                       that were asked before have annotation dogwatch.dev/scheduled"
                     .into(),
-            ..record(current.at, Outcome::Cancelled, now)
+            ..empty_record(current.at, OccurrenceOutcome::Cancelled, now)
         }),
     }
 }
 
-fn fresh(seen: &Seen, now: Now) -> Option<&TargetsSeen> {
+fn fresh_targets(seen: &ScheduleSnapshot, now: Now) -> Option<&ObservedTargets> {
     let targets = seen.targets.as_ref();
-    targets.filter(|targets| now.mono.saturating_sub(targets.taken) < FRESH)
+    targets.filter(|targets| now.mono.saturating_sub(targets.taken) < MAX_TARGETS_AGE)
 }
 
-/// Why nobody is asked any more who was not yet, if that is so.
-fn why_it_ends(
-    plan: &Plan,
-    due: &Due,
-    current: Current,
+/// Why targets that have not been asked yet are not asked any more; `None` if they still are.
+fn find_end_cause(
+    plan: &SchedulePlan,
+    due: &DueOccurrences,
+    current: CurrentOccurrence,
     now: Now,
-) -> Option<(Outcome, &'static str)> {
+) -> Option<(OccurrenceOutcome, &'static str)> {
     if plan.suspend {
-        return Some((Outcome::Cancelled, "the schedule was suspended meanwhile"));
+        return Some((
+            OccurrenceOutcome::Cancelled,
+            "the schedule was suspended meanwhile",
+        ));
     }
-    if !plan.when.has(current.at) {
+    if !plan.when.includes_time(current.at) {
         let why = "the schedule was changed meanwhile, and has no such time any more";
-        return Some((Outcome::Cancelled, why));
+        return Some((OccurrenceOutcome::Cancelled, why));
     }
     if is_late(current.at, plan, now.wall) {
-        return Some((Outcome::Failed, "the starting deadline has passed"));
+        return Some((
+            OccurrenceOutcome::Failed,
+            "the starting deadline has passed",
+        ));
     }
-    due.now
-        .map(|_| (Outcome::Failed, "the time of the next occurrence has come"))
+    due.now.map(|_| {
+        (
+            OccurrenceOutcome::Failed,
+            "the time of the next occurrence has come",
+        )
+    })
 }
 
-fn asks(stands: BTreeMap<Target, Stand>) -> Vec<Ask> {
+fn open_requests(stands: BTreeMap<ScheduleTarget, TargetState>) -> Vec<RebootRequestPatch> {
     let open = stands.into_values().filter_map(|stand| match stand {
-        Stand::Open(ask) => Some(*ask),
-        Stand::Blocked(_) | Stand::Settled(..) => None,
+        TargetState::Open(ask) => Some(*ask),
+        TargetState::Blocked(_) | TargetState::Settled(..) => None,
     });
     open.collect()
 }
 
 /// The status once the step is done.
-fn status_after(schedule: &Schedule, due: &Due, step: &Step, now: Now) -> Status {
+fn status_after_step(
+    schedule: &Schedule,
+    due: &DueOccurrences,
+    step: &ScheduleStep,
+    now: Now,
+) -> ScheduleStatus {
     let mut status = schedule.status.clone();
     let suspended = schedule.plan.as_ref().is_ok_and(|plan| plan.suspend);
     status.observed_generation = schedule.generation;
     status.next = due.next.filter(|_| !suspended);
     if let Some(missed) = due.missed.filter(|_| !suspended) {
-        remember(&mut status, missed_record(missed, now));
+        add_to_history(&mut status, missed_record(missed, now));
     }
     match step {
-        Step::Rest | Step::Look | Step::Ask(_) => {}
-        Step::Begin(at) => {
-            let begun = whole_second(now.wall);
-            status.current = Some(Current { at: *at, begun });
+        ScheduleStep::Rest | ScheduleStep::Look | ScheduleStep::Ask(_) => {}
+        ScheduleStep::Begin(at) => {
+            let begun = truncate_to_second(now.wall);
+            status.current = Some(CurrentOccurrence { at: *at, begun });
             status.last = Some(*at);
         }
-        Step::Finish(record) => {
+        ScheduleStep::Finish(record) => {
             status.current = None;
-            remember(&mut status, record.clone());
+            add_to_history(&mut status, record.clone());
         }
     }
     status
 }
 
-fn differs(schedule: &Schedule, wanted: &Status, conditions: &[Observation]) -> bool {
+fn has_status_changed(
+    schedule: &Schedule,
+    wanted: &ScheduleStatus,
+    conditions: &[DesiredCondition],
+) -> bool {
     let standing = &schedule.status;
-    let stands = |wanted: &Observation| {
+    let stands = |wanted: &DesiredCondition| {
         let mut there = standing.conditions.iter();
         there.any(|there| {
             there.kind == wanted.kind
@@ -199,30 +223,30 @@ fn differs(schedule: &Schedule, wanted: &Status, conditions: &[Observation]) -> 
     standing != wanted || !conditions.iter().all(stands)
 }
 
-fn wake(seen: &Seen, status: &Status, now: Now) -> Option<Wake> {
-    let look = Wake {
-        at: now.mono + CLOCK_LOOK,
+fn next_wake(seen: &ScheduleSnapshot, status: &ScheduleStatus, now: Now) -> Option<WakeTime> {
+    let look = WakeTime {
+        at: now.mono + CLOCK_CHECK_INTERVAL,
         why: "whether the clock was set",
     };
-    let next = status.next.map(|next| Wake {
-        at: now.mono_at(next),
+    let next = status.next.map(|next| WakeTime {
+        at: now.mono_time_of(next),
         why: "the next occurrence",
     });
-    let current = seen.schedule.status.current.map(|_| Wake {
-        at: now.mono + FRESH,
+    let current = seen.schedule.status.current.map(|_| WakeTime {
+        at: now.mono + MAX_TARGETS_AGE,
         why: "targets that could not be asked",
     });
-    let soonest = Wake::earlier(next, current);
-    // Without a time ahead no clock can make one come.
+    let soonest = WakeTime::earlier_of(next, current);
+    // Without a next time, setting the clock cannot bring one.
     soonest.map(|soonest| if soonest.at < look.at { soonest } else { look })
 }
 
-fn rest(because: Because, report: Report) -> Decision {
+fn decision_without_actions(because: DecisionCause, report: DecisionReport) -> ScheduleDecision {
     crate::Decision {
         actions: Vec::new(),
-        looks: Vec::new(),
+        observe: Vec::new(),
         report,
         wake: None,
-        because,
+        cause: because,
     }
 }

@@ -1,69 +1,69 @@
-//! Which occurrences have come, which were missed, which is next.
+//! Which occurrences are due, which were missed, and which is next.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::types::{Plan, Schedule};
-use super::when::When;
+use super::timing::ScheduleTiming;
+use super::types::{Schedule, SchedulePlan};
 
-/// How far ahead a next occurrence is looked for: from one 29 February to the next there can be
-/// eight years.
-pub(super) const AHEAD: SignedDuration = SignedDuration::from_hours(9 * 366 * 24);
-/// How far back what was missed is counted.
-const BACK: SignedDuration = SignedDuration::from_hours(400 * 24);
+/// How far ahead a next occurrence is searched: two 29 Februaries can be eight years apart.
+pub(super) const OCCURRENCE_SEARCH_AHEAD: SignedDuration = SignedDuration::from_hours(9 * 366 * 24);
+/// How far back missed occurrences are counted.
+const MISSED_SEARCH_BACK: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// Where a schedule stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Due {
-    /// The newest occurrence that nobody issued and that is too late now, the oldest one, and how
-    /// many there were.
-    pub(super) missed: Option<Missed>,
-    /// The one whose time has come.
+pub(super) struct DueOccurrences {
+    /// Occurrences that nobody issued and that are too late now.
+    pub(super) missed: Option<MissedOccurrences>,
+    /// The occurrence whose time has come.
     pub(super) now: Option<Timestamp>,
-    /// The one after that.
+    /// The occurrence after `now`.
     pub(super) next: Option<Timestamp>,
 }
 
-/// Occurrences that nobody issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Missed {
+pub(super) struct MissedOccurrences {
     pub(super) newest: Timestamp,
     pub(super) oldest: Timestamp,
     pub(super) count: u32,
 }
 
-/// Of several whose time has come only the newest is issued.
-pub(super) fn due(schedule: &Schedule, plan: &Plan, now: Timestamp) -> Due {
-    let mut due = Due::default();
-    for at in unhandled(schedule, plan, now) {
+/// Of several occurrences that are due, only the newest is issued.
+pub(super) fn find_due_occurrences(
+    schedule: &Schedule,
+    plan: &SchedulePlan,
+    now: Timestamp,
+) -> DueOccurrences {
+    let mut due = DueOccurrences::default();
+    for at in list_unhandled_occurrences(schedule, plan, now) {
         if at > now {
             due.next = Some(at);
             break;
         }
         if let Some(older) = due.now.replace(at) {
-            due.miss(older);
+            due.record_missed(older);
         }
     }
     if let Some(at) = due.now.filter(|at| is_late(*at, plan, now)) {
         due.now = None;
-        due.miss(at);
+        due.record_missed(at);
     }
     due
 }
 
-/// Whether it is too late for it.
-pub(super) fn is_late(at: Timestamp, plan: &Plan, now: Timestamp) -> bool {
+/// Whether the occurrence is past its starting deadline.
+pub(super) fn is_late(at: Timestamp, plan: &SchedulePlan, now: Timestamp) -> bool {
     let late = now.duration_since(at);
     SignedDuration::try_from(plan.starting_deadline).is_ok_and(|most| late > most)
 }
 
-impl Due {
-    fn miss(&mut self, at: Timestamp) {
-        let before = self.missed.unwrap_or(Missed {
+impl DueOccurrences {
+    fn record_missed(&mut self, at: Timestamp) {
+        let before = self.missed.unwrap_or(MissedOccurrences {
             newest: at,
             oldest: at,
             count: 0,
         });
-        self.missed = Some(Missed {
+        self.missed = Some(MissedOccurrences {
             newest: before.newest.max(at),
             oldest: before.oldest.min(at),
             count: before.count.saturating_add(1),
@@ -71,34 +71,40 @@ impl Due {
     }
 }
 
-/// Occurrences that were not begun or missed before, in order, the future ones too.
-fn unhandled<'a>(
+/// Occurrences that were neither begun nor missed before, in order, including future ones.
+fn list_unhandled_occurrences<'a>(
     schedule: &'a Schedule,
-    plan: &'a Plan,
+    plan: &'a SchedulePlan,
     now: Timestamp,
 ) -> Box<dyn Iterator<Item = Timestamp> + 'a> {
-    let handled = handled(schedule);
-    // A record of the future was made by a clock that was wrong; it hides nothing but itself.
+    let handled = list_handled_occurrences(schedule);
+    // A record in the future was made while the clock was wrong: it hides only its own time.
     let floor = handled.iter().copied().filter(|at| *at <= now).max();
     let fresh = move |at: &Timestamp| !handled.contains(at);
     match &plan.when {
-        When::At(at) => Box::new(
+        ScheduleTiming::At(at) => Box::new(
             Some(*at)
                 .into_iter()
                 .filter(move |at| floor.is_none_or(|floor| *at > floor))
                 .filter(fresh),
         ),
-        When::Recurring(window) => {
+        ScheduleTiming::Recurring(window) => {
             let begun = schedule.created.max(schedule.changed.unwrap_or_default());
             let from = floor.map_or(begun, |floor| floor.max(begun));
-            let from = from.max(now.checked_sub(BACK).unwrap_or(Timestamp::MIN));
-            let last = now.max(from).checked_add(AHEAD).unwrap_or(Timestamp::MAX);
+            let from = from.max(
+                now.checked_sub(MISSED_SEARCH_BACK)
+                    .unwrap_or(Timestamp::MIN),
+            );
+            let last = now
+                .max(from)
+                .checked_add(OCCURRENCE_SEARCH_AHEAD)
+                .unwrap_or(Timestamp::MAX);
             Box::new(window.begins_between(from, last).filter(fresh))
         }
     }
 }
 
-fn handled(schedule: &Schedule) -> Vec<Timestamp> {
+fn list_handled_occurrences(schedule: &Schedule) -> Vec<Timestamp> {
     let status = &schedule.status;
     let past = status.history.iter().map(|record| record.at);
     past.chain(status.current.map(|current| current.at))

@@ -1,30 +1,30 @@
-//! Which hosts a schedule may switch off, and which host's word counts.
+//! Which hosts a schedule may switch off, and which host's claim to a Node counts.
 
 use jiff::Timestamp;
 
-use crate::power::{Host, HostName, is_obeyed, requests};
+use crate::power::{HostName, HostSnapshot, is_annotation_obeyed, reboot_annotations};
 
 /// Why a host that names no Node is not switched off for a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotByPower {
-    /// The annotation would not be obeyed now, but when the host is provisioned some day: then it would
-    /// cut the power of a machine that has just come into use.
+pub enum PowerRebootRefusal {
+    /// The power controller would ignore the annotation now and obey it once the host is
+    /// provisioned: that would cut the power of a machine that has just come into use.
     NotProvisioned {
         /// `status.provisioning.state`.
         state: String,
     },
-    /// Its `spec.consumerRef` says that somebody uses it: pods of a Node may run there, and nobody
-    /// would drain them.
+    /// Its `spec.consumerRef` says that somebody uses the host: pods of a Node may run there, and
+    /// nobody would drain them.
     InUse {
-        /// Whom it names.
+        /// The consumer's name.
         by: String,
     },
 }
 
-impl NotByPower {
-    /// Why this host is not switched off, if there is a reason.
-    pub fn of(host: &Host) -> Option<Self> {
-        if !would_be_obeyed(host) {
+impl PowerRebootRefusal {
+    /// `None` if the host may be switched off.
+    pub fn from_host(host: &HostSnapshot) -> Option<Self> {
+        if !is_reboot_request_obeyed(host) {
             let state = host.status.provisioning.as_deref().unwrap_or("unknown");
             let state = state.to_owned();
             return Some(Self::NotProvisioned { state });
@@ -34,8 +34,8 @@ impl NotByPower {
         Some(Self::InUse { by })
     }
 
-    /// In words, with what to do.
-    pub(super) fn in_words(&self) -> String {
+    /// Says what to do, too.
+    pub(super) fn describe_refusal(&self) -> String {
         match self {
             Self::NotProvisioned { state } => format!(
                 "it is not provisioned (provisioning state {state}), and would be rebooted when it is"
@@ -48,31 +48,33 @@ impl NotByPower {
     }
 }
 
-/// Whether the power controller obeys a reboot annotation on this host as it stands.
-fn would_be_obeyed(host: &Host) -> bool {
+/// Whether the power controller would obey a reboot annotation on this host in its current state.
+fn is_reboot_request_obeyed(host: &HostSnapshot) -> bool {
     let mut asked = host.clone();
-    asked.annotations = [(super::stand::HOST_REQUEST.to_owned(), String::new())].into();
-    requests(&asked)
+    asked.annotations = [(
+        super::target_state::HOST_REQUEST_ANNOTATION.to_owned(),
+        String::new(),
+    )]
+    .into();
+    reboot_annotations(&asked)
         .iter()
-        .all(|request| is_obeyed(&asked, request))
+        .all(|request| is_annotation_obeyed(&asked, request))
 }
 
-/// A host that names a Node, and how old it is.
+/// A host that names a Node, and how old the host is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct HostNodeClaim {
     /// When the host was created.
     pub created: Timestamp,
-    /// Its UID: it decides between two of one second.
+    /// The host's UID. It decides between two hosts created in the same second.
     pub uid: String,
-    /// Where it is.
     pub host: HostName,
-    /// The Node that it names.
     pub node: String,
 }
 
-impl Claim {
-    /// The oldest of these hosts that names the same Node, where that is another one.
-    pub fn older<'a>(&self, all: &'a [Claim]) -> Option<&'a HostName> {
+impl HostNodeClaim {
+    /// The oldest host in `all` that names the same Node, unless that is this host.
+    pub fn find_older_claim<'a>(&self, all: &'a [HostNodeClaim]) -> Option<&'a HostName> {
         let same = all.iter().filter(|other| other.node == self.node);
         let oldest = same.min_by_key(|claim| (claim.created, &claim.uid))?;
         let is_older = (oldest.created, &oldest.uid) < (self.created, &self.uid);

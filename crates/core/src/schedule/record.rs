@@ -1,50 +1,54 @@
-//! What is left of an occurrence.
+//! The records of past occurrences.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::due::Missed;
+use super::due::MissedOccurrences;
 use super::report;
-use super::seen::Seen;
-use super::stand::Stand;
-use super::target::{Target, end};
+use super::snapshot::ScheduleSnapshot;
+use super::target::{ScheduleTarget, build_target_end};
+use super::target_state::TargetState;
 use super::types::{
-    Current, HISTORY, Outcome, Record, Status, TARGETS_LISTED, TargetEnd, TargetResult,
+    CurrentOccurrence, MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS, OccurrenceOutcome,
+    OccurrenceRecord, ScheduleStatus, TargetOutcome, TargetResult,
 };
 use crate::Now;
 
-/// Of an occurrence that ends now, where its targets stand so.
-pub(super) fn finished(
-    seen: &Seen,
-    current: Current,
-    stands: BTreeMap<Target, Stand>,
-    ends: Option<(Outcome, &'static str)>,
+/// The record of an occurrence that ends now, from the states of its targets.
+pub(super) fn finish_occurrence(
+    seen: &ScheduleSnapshot,
+    current: CurrentOccurrence,
+    stands: BTreeMap<ScheduleTarget, TargetState>,
+    ends: Option<(OccurrenceOutcome, &'static str)>,
     now: Now,
-) -> Record {
+) -> OccurrenceRecord {
     let late = ends.map_or("", |(_, why)| why);
     let targets = stands.into_iter().map(|(target, stand)| match stand {
-        Stand::Settled(result, message) => end(&target, result, message),
-        Stand::Open(_) => {
-            let why = seen.trouble.get(&target).map_or(late, String::as_str);
-            end(&target, TargetResult::Failed, why.to_owned())
+        TargetState::Settled(result, message) => build_target_end(&target, result, message),
+        TargetState::Open(_) => {
+            let why = seen
+                .request_errors
+                .get(&target)
+                .map_or(late, String::as_str);
+            build_target_end(&target, TargetResult::Failed, why.to_owned())
         }
-        Stand::Blocked(why) => end(&target, TargetResult::Failed, why),
+        TargetState::Blocked(why) => build_target_end(&target, TargetResult::Failed, why),
     });
-    let targets: Vec<TargetEnd> = targets.collect();
-    let cancelled = ends.filter(|(outcome, _)| *outcome == Outcome::Cancelled);
-    summary(
+    let targets: Vec<TargetOutcome> = targets.collect();
+    let cancelled = ends.filter(|(outcome, _)| *outcome == OccurrenceOutcome::Cancelled);
+    summarize_targets(
         targets,
         cancelled,
-        record(current.at, Outcome::Requested, now),
+        empty_record(current.at, OccurrenceOutcome::Requested, now),
     )
 }
 
-fn summary(
-    mut targets: Vec<TargetEnd>,
-    cancelled: Option<(Outcome, &'static str)>,
-    mut record: Record,
-) -> Record {
+fn summarize_targets(
+    mut targets: Vec<TargetOutcome>,
+    cancelled: Option<(OccurrenceOutcome, &'static str)>,
+    mut record: OccurrenceRecord,
+) -> OccurrenceRecord {
     let count = |result| {
         let of_it = targets.iter().filter(|target| target.result == result);
         u32::try_from(of_it.count()).unwrap_or(u32::MAX)
@@ -53,24 +57,27 @@ fn summary(
     record.noted = count(TargetResult::Noted);
     record.failed = count(TargetResult::Failed);
     record.outcome = match (record.asked + record.noted, record.failed) {
-        _ if cancelled.is_some() => Outcome::Cancelled,
-        (0, 0) => Outcome::NoTargets,
-        (0, _) => Outcome::Failed,
-        (_, 0) => Outcome::Requested,
-        (_, _) => Outcome::PartlyRequested,
+        _ if cancelled.is_some() => OccurrenceOutcome::Cancelled,
+        (0, 0) => OccurrenceOutcome::NoTargets,
+        (0, _) => OccurrenceOutcome::Failed,
+        (_, 0) => OccurrenceOutcome::Requested,
+        (_, _) => OccurrenceOutcome::PartlyRequested,
     };
     targets.sort_by(|a, b| (a.result, a.kind, &a.name).cmp(&(b.result, b.kind, &b.name)));
-    record.message = report::sentence(&record, &targets, cancelled.map(|(_, why)| why));
-    targets.truncate(TARGETS_LISTED);
+    record.message = report::describe_occurrence(&record, &targets, cancelled.map(|(_, why)| why));
+    targets.truncate(MAX_LISTED_TARGETS);
     record.targets = targets;
     record
 }
 
-/// One that says nothing yet.
-pub(super) fn record(at: Timestamp, outcome: Outcome, now: Now) -> Record {
-    Record {
+pub(super) fn empty_record(
+    at: Timestamp,
+    outcome: OccurrenceOutcome,
+    now: Now,
+) -> OccurrenceRecord {
+    OccurrenceRecord {
         at,
-        ended: whole_second(now.wall),
+        ended: truncate_to_second(now.wall),
         outcome,
         asked: 0,
         noted: 0,
@@ -80,22 +87,22 @@ pub(super) fn record(at: Timestamp, outcome: Outcome, now: Now) -> Record {
     }
 }
 
-/// Fractions say nothing here.
-pub(super) fn whole_second(at: Timestamp) -> Timestamp {
+/// Cuts fractions of a second, which mean nothing here.
+pub(super) fn truncate_to_second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-/// Puts it before the others.
-pub(super) fn remember(status: &mut Status, record: Record) {
+/// Adds a record as the newest one.
+pub(super) fn add_to_history(status: &mut ScheduleStatus, record: OccurrenceRecord) {
     status.last = Some(record.at);
     status.history.insert(0, record);
-    status.history.truncate(HISTORY);
+    status.history.truncate(MAX_HISTORY_RECORDS);
 }
 
-/// Of occurrences that nobody issued.
-pub(super) fn missed_record(missed: Missed, now: Now) -> Record {
-    Record {
-        message: report::missed(missed),
-        ..record(missed.newest, Outcome::Missed, now)
+/// The record of occurrences that were not issued.
+pub(super) fn missed_record(missed: MissedOccurrences, now: Now) -> OccurrenceRecord {
+    OccurrenceRecord {
+        message: report::describe_missed(missed),
+        ..empty_record(missed.newest, OccurrenceOutcome::Missed, now)
     }
 }

@@ -1,83 +1,92 @@
-//! What a person is told.
+//! Conditions, Events and messages of a schedule.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::due::Missed;
+use super::due::MissedOccurrences;
 use super::reason;
-use super::types::{Outcome, Record, Schedule, Status, TargetEnd, TargetResult};
+use super::types::{
+    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleStatus, TargetOutcome, TargetResult,
+};
 use crate::Now;
-use crate::condition::{Observation, Status as Is};
-use crate::decision::{Because, Event, Report, Severity};
+use crate::condition::{ConditionStatus as Is, DesiredCondition};
+use crate::decision::{DecisionCause, DecisionEvent, DecisionReport, EventSeverity};
 
-/// An Event is said while what it tells is so young: a leader that comes later repeats no old news.
-const NEWS: std::time::Duration = std::time::Duration::from_hours(1);
-/// How many targets a sentence names.
-const NAMED: usize = 3;
+/// Events are reported only about what is at most this old: a leader that starts later does not
+/// repeat old Events.
+const MAX_EVENT_AGE: std::time::Duration = std::time::Duration::from_hours(1);
+/// The most targets that a sentence names.
+const MAX_NAMED_TARGETS: usize = 3;
 
 /// Why the schedule does what it does now.
-pub(super) fn because(schedule: &Schedule, status: &Status) -> Because {
+pub(super) fn schedule_cause(schedule: &Schedule, status: &ScheduleStatus) -> DecisionCause {
     let plan = match &schedule.plan {
         Ok(plan) => plan,
-        Err(problems) => return Because::new(reason::INVALID, problems.join("; ")),
+        Err(problems) => return DecisionCause::new(reason::INVALID, problems.join("; ")),
     };
     if let Some(current) = status.current {
-        let at = on_clock(current.at, &plan.zone);
-        return Because::new(
+        let at = format_in_zone(current.at, &plan.zone);
+        return DecisionCause::new(
             reason::ISSUING,
             format!("the requests of {at} go out; those that cannot are tried again"),
         );
     }
     if plan.suspend {
-        return Because::new(
+        return DecisionCause::new(
             reason::SUSPENDED,
             "spec.suspend is true: nothing is issued until it is taken out",
         );
     }
     match status.next {
         Some(next) => {
-            let next = on_clock(next, &plan.zone);
-            Because::new(reason::WAITING, format!("the next occurrence is at {next}"))
+            let next = format_in_zone(next, &plan.zone);
+            DecisionCause::new(
+                reason::WAITING_FOR_TIME,
+                format!("the next occurrence is at {next}"),
+            )
         }
-        None => Because::new(reason::COMPLETED, "no occurrence lies ahead"),
+        None => DecisionCause::new(reason::COMPLETED, "no occurrence lies ahead"),
     }
 }
 
-/// Conditions and Events.
-pub(super) fn report(schedule: &Schedule, status: &Status, because: &Because, now: Now) -> Report {
-    let mut conditions = vec![accepted(schedule), active(because)];
-    conditions.extend(status.history.first().map(last_issued));
-    let news = status
-        .history
-        .iter()
-        .filter(|record| now.since(record.ended) < NEWS && record.ended <= now.wall);
-    let mut events: Vec<Event> = news.map(event).collect();
-    // The oldest first, as they happened.
+pub(super) fn build_report(
+    schedule: &Schedule,
+    status: &ScheduleStatus,
+    because: &DecisionCause,
+    now: Now,
+) -> DecisionReport {
+    let mut conditions = vec![accepted_condition(schedule), active_condition(because)];
+    conditions.extend(status.history.first().map(last_issued_condition));
+    let news = status.history.iter().filter(|record| {
+        now.elapsed_since(record.ended) < MAX_EVENT_AGE && record.ended <= now.wall
+    });
+    let mut events: Vec<DecisionEvent> = news.map(occurrence_event).collect();
+    // The oldest first, in the order in which they happened.
     events.reverse();
     if schedule.plan.is_err() {
-        events.push(Event {
-            severity: Severity::Warning,
+        events.push(DecisionEvent {
+            severity: EventSeverity::Warning,
             reason: reason::INVALID,
             message: because.message.clone(),
         });
     }
-    Report { conditions, events }
+    DecisionReport { conditions, events }
 }
 
-fn accepted(schedule: &Schedule) -> Observation {
+fn accepted_condition(schedule: &Schedule) -> DesiredCondition {
     match &schedule.plan {
-        Ok(_) => observation(reason::ACCEPTED, Is::True, reason::VALID, String::new()),
+        Ok(_) => build_observation(reason::ACCEPTED, Is::True, reason::VALID, String::new()),
         Err(problems) => {
             let problems = problems.join("; ");
-            observation(reason::ACCEPTED, Is::False, reason::INVALID, problems)
+            build_observation(reason::ACCEPTED, Is::False, reason::INVALID, problems)
         }
     }
 }
 
-fn active(because: &Because) -> Observation {
-    let is = matches!(because.reason, reason::WAITING | reason::ISSUING);
+fn active_condition(because: &DecisionCause) -> DesiredCondition {
+    let is = matches!(because.reason, reason::WAITING_FOR_TIME | reason::ISSUING);
     let status = if is { Is::True } else { Is::False };
-    observation(
+    build_observation(
         reason::ACTIVE,
         status,
         because.reason,
@@ -85,31 +94,31 @@ fn active(because: &Because) -> Observation {
     )
 }
 
-fn last_issued(record: &Record) -> Observation {
+fn last_issued_condition(record: &OccurrenceRecord) -> DesiredCondition {
     let status = match record.outcome {
-        Outcome::Requested => Is::True,
-        Outcome::PartlyRequested
-        | Outcome::Failed
-        | Outcome::Missed
-        | Outcome::Cancelled
-        | Outcome::NoTargets => Is::False,
+        OccurrenceOutcome::Requested => Is::True,
+        OccurrenceOutcome::PartlyRequested
+        | OccurrenceOutcome::Failed
+        | OccurrenceOutcome::Missed
+        | OccurrenceOutcome::Cancelled
+        | OccurrenceOutcome::NoTargets => Is::False,
     };
-    let message = told(record);
-    observation(
-        reason::LAST_ISSUED,
+    let message = describe_record(record);
+    build_observation(
+        reason::LAST_OCCURRENCE_ISSUED,
         status,
         record.outcome.as_str(),
         message,
     )
 }
 
-fn observation(
+fn build_observation(
     kind: &'static str,
     status: Is,
     reason: &'static str,
     message: String,
-) -> Observation {
-    Observation {
+) -> DesiredCondition {
+    DesiredCondition {
         kind,
         status,
         reason: reason.into(),
@@ -118,26 +127,31 @@ fn observation(
     }
 }
 
-fn event(record: &Record) -> Event {
+fn occurrence_event(record: &OccurrenceRecord) -> DecisionEvent {
     let severity = match record.outcome {
-        Outcome::Requested | Outcome::Cancelled => Severity::Normal,
-        Outcome::PartlyRequested | Outcome::Failed | Outcome::Missed | Outcome::NoTargets => {
-            Severity::Warning
-        }
+        OccurrenceOutcome::Requested | OccurrenceOutcome::Cancelled => EventSeverity::Normal,
+        OccurrenceOutcome::PartlyRequested
+        | OccurrenceOutcome::Failed
+        | OccurrenceOutcome::Missed
+        | OccurrenceOutcome::NoTargets => EventSeverity::Warning,
     };
-    Event {
+    DecisionEvent {
         severity,
         reason: record.outcome.as_str(),
-        message: told(record),
+        message: describe_record(record),
     }
 }
 
-fn told(record: &Record) -> String {
+fn describe_record(record: &OccurrenceRecord) -> String {
     format!("{}: {}", record.at, record.message)
 }
 
-/// What a record says; `targets` are all of them, those that failed first.
-pub(super) fn sentence(record: &Record, targets: &[TargetEnd], why: Option<&str>) -> String {
+/// The message of a record; `targets` are all of them, those that failed first.
+pub(super) fn describe_occurrence(
+    record: &OccurrenceRecord,
+    targets: &[TargetOutcome],
+    why: Option<&str>,
+) -> String {
     let mut parts: Vec<String> = why.map(str::to_owned).into_iter().collect();
     if targets.is_empty() {
         parts.push("no node and no host was chosen".into());
@@ -148,24 +162,28 @@ pub(super) fn sentence(record: &Record, targets: &[TargetEnd], why: Option<&str>
         parts.push(format!("{} had a request already", record.noted));
     }
     if record.failed > 0 {
-        parts.push(format!("{} were not: {}", record.failed, failed(targets)));
+        parts.push(format!(
+            "{} were not: {}",
+            record.failed,
+            describe_failed_targets(targets)
+        ));
     }
     parts.join("; ")
 }
 
-fn failed(targets: &[TargetEnd]) -> String {
+fn describe_failed_targets(targets: &[TargetOutcome]) -> String {
     let failed = targets
         .iter()
         .filter(|end| end.result == TargetResult::Failed);
-    let named = failed.clone().take(NAMED);
+    let named = failed.clone().take(MAX_NAMED_TARGETS);
     let named = named.map(|end| format!("{} {} ({})", end.kind.as_str(), end.name, end.message));
-    let more = failed.count().saturating_sub(NAMED);
+    let more = failed.count().saturating_sub(MAX_NAMED_TARGETS);
     let more = (more > 0).then(|| format!("and {more} more"));
     named.chain(more).collect::<Vec<_>>().join(", ")
 }
 
-/// What the record of missed occurrences says.
-pub(super) fn missed(missed: Missed) -> String {
+/// The message of the record of missed occurrences.
+pub(super) fn describe_missed(missed: MissedOccurrences) -> String {
     let rule = "nobody was there to issue it before the starting deadline; it is not made up for";
     match missed.count {
         0 | 1 => rule.to_owned(),
@@ -177,8 +195,8 @@ pub(super) fn missed(missed: Missed) -> String {
     }
 }
 
-/// As that zone's clock shows it, with the offset and its name.
-pub(crate) fn on_clock(at: Timestamp, zone: &TimeZone) -> String {
+/// The time on that zone's clock, with the offset and the zone's name.
+pub(crate) fn format_in_zone(at: Timestamp, zone: &TimeZone) -> String {
     if *zone == TimeZone::UTC || zone.iana_name() == Some("UTC") {
         return at.to_string();
     }

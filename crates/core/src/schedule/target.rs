@@ -1,4 +1,4 @@
-//! Whom an occurrence asks, and what it writes on them.
+//! The targets of an occurrence, and what it writes on them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,29 +6,27 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::types::{TargetEnd, TargetResult};
+use super::types::{TargetOutcome, TargetResult};
 
-/// What kind of thing is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ScheduleTargetKind {
     /// A Node: a planned reboot, with lock and drain.
     Node,
-    /// A `BareMetalHost` that carries no Node: by its power.
+    /// A `BareMetalHost` that carries no Node: rebooted by its power.
     Host,
 }
 
-impl Kind {
-    /// As Kubernetes calls it.
+impl ScheduleTargetKind {
+    /// The kind's name in Kubernetes.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Node => "Node",
-            Kind::Host => "BareMetalHost",
+            ScheduleTargetKind::Node => "Node",
+            ScheduleTargetKind::Host => "BareMetalHost",
         }
     }
 
-    /// The reverse of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
-        [Kind::Node, Kind::Host]
+        [ScheduleTargetKind::Node, ScheduleTargetKind::Host]
             .into_iter()
             .find(|kind| kind.as_str() == text)
     }
@@ -36,55 +34,56 @@ impl Kind {
 
 /// A Node, or a host in the schedule's namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
-    /// What it is.
-    pub kind: Kind,
-    /// Its name.
+pub struct ScheduleTarget {
+    pub kind: ScheduleTargetKind,
     pub name: String,
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ScheduleTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind.as_str(), self.name)
     }
 }
 
-/// Annotation `dogwatch.dev/scheduled`: by the UID of each schedule the newest occurrence that has
-/// asked. It outlives the request, so that a leader that died before it wrote down what it did asks
-/// nobody twice (S5).
-pub type Marks = BTreeMap<String, Mark>;
+/// Annotation `dogwatch.dev/scheduled`: for each schedule's UID the newest occurrence that has
+/// asked this target. It outlives the request, so that after a leader died before it wrote the
+/// status, no target is asked twice (S5).
+pub type ScheduleMarks = BTreeMap<String, ScheduleMark>;
 
-/// One occurrence that has asked.
+/// One occurrence that has asked the target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Mark {
+pub struct ScheduleMark {
     /// `NAMESPACE/NAME` of the schedule.
     pub by: String,
-    /// The appointed time.
+    /// The scheduled time.
     pub at: Timestamp,
     /// There was a request already, and it was left as it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted: bool,
 }
 
-/// One patch: the mark, and the request with it.
+/// One patch that marks the target and, if needed, adds the request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
-    /// Whom.
-    pub target: Target,
-    /// The object's UID: one of the same name that is made later is another one.
+pub struct RebootRequestPatch {
+    pub target: ScheduleTarget,
+    /// The object's UID: a later object of the same name is not patched.
     pub uid: String,
-    /// The version that it relies on: that nobody has asked, and that there is no mark.
+    /// The resourceVersion at which the target had no request and no mark.
     pub resource_version: String,
-    /// All marks as they should stand.
-    pub marks: Marks,
-    /// The annotation that asks, and its value; `None` where one stands there.
+    /// All marks, as they should be after the patch.
+    pub marks: ScheduleMarks,
+    /// The annotation that requests a reboot, and its value; `None` if the target has one already.
     pub request: Option<(&'static str, String)>,
 }
 
-/// As it is written down.
-pub(super) fn end(target: &Target, result: TargetResult, message: String) -> TargetEnd {
-    TargetEnd {
+/// The target's entry in the record.
+pub(super) fn build_target_end(
+    target: &ScheduleTarget,
+    result: TargetResult,
+    message: String,
+) -> TargetOutcome {
+    TargetOutcome {
         kind: target.kind,
         name: target.name.clone(),
         result,

@@ -7,22 +7,20 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::reason;
-use super::target::Kind;
-use super::when::When;
-use crate::condition::Condition;
+use super::target::ScheduleTargetKind;
+use super::timing::ScheduleTiming;
+use crate::condition::CurrentCondition;
 use crate::selector::LabelSelector;
 
-/// How many past occurrences a schedule remembers.
-pub const HISTORY: usize = 10;
-/// How many targets of each are named; of the others there are numbers.
-pub const TARGETS_LISTED: usize = 20;
+/// How many past occurrences a schedule's status keeps.
+pub const MAX_HISTORY_RECORDS: usize = 10;
+/// How many targets of an occurrence are listed by name; the others are only counted.
+pub const MAX_LISTED_TARGETS: usize = 20;
 
-/// Namespace and name of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScheduleName {
-    /// Its namespace; its hosts live there too.
+    /// The schedule's hosts are in this namespace, too.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -32,197 +30,180 @@ impl fmt::Display for ScheduleName {
     }
 }
 
-/// One schedule as it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// Where it is.
     pub name: ScheduleName,
-    /// Its UID: marks are made with it.
+    /// Identifies the schedule's marks on its targets.
     pub uid: String,
-    /// What a write to it relies on.
+    /// The precondition of a write.
     pub resource_version: String,
-    /// Which version of its spec this is.
+    /// `metadata.generation`.
     pub generation: Option<i64>,
-    /// When it was created, by the API server's clock. No occurrence of a recurrence is before that.
+    /// When it was created, by the API server's clock. A recurrence has no occurrence before this
+    /// time.
     pub created: Timestamp,
-    /// When its spec was last changed, by the API server's clock, where that is known. The same.
+    /// When its spec was last changed, by the API server's clock, if known. A recurrence has no
+    /// occurrence before this time.
     pub changed: Option<Timestamp>,
-    /// It is being deleted.
     pub deleting: bool,
-    /// What it says, or everything that is wrong with it.
-    pub plan: Result<Plan, Vec<String>>,
-    /// What is written down of it.
-    pub status: Status,
+    /// The parsed spec, or everything that is wrong with it.
+    pub plan: Result<SchedulePlan, Vec<String>>,
+    pub status: ScheduleStatus,
 }
 
-/// `spec`, understood.
+/// The parsed `spec`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// When.
-    pub when: When,
-    /// On whose clock times are shown.
+pub struct SchedulePlan {
+    pub when: ScheduleTiming,
+    /// The time zone in which times are shown.
     pub zone: TimeZone,
     /// How late an occurrence may still be issued.
     pub starting_deadline: Duration,
-    /// Nothing is issued.
+    /// While set, nothing is issued.
     pub suspend: bool,
-    /// Why the reboots are wanted; goes into the requests.
+    /// Why the reboots are wanted; written into the requests.
     pub reason: String,
     /// How hosts that carry no Node are switched off.
-    pub mode: Mode,
-    /// Nodes.
-    pub nodes: Option<Chosen>,
+    pub mode: HostRebootMode,
+    pub nodes: Option<TargetChoice>,
     /// Hosts in the schedule's namespace.
-    pub hosts: Option<Chosen>,
+    pub hosts: Option<TargetChoice>,
 }
 
-/// Which objects: those of these names, and those that the selector matches.
+/// The objects with these names, and those that the selector matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Chosen {
-    /// By name.
+pub struct TargetChoice {
     pub names: Vec<String>,
-    /// By labels.
     pub selector: Option<LabelSelector>,
 }
 
 /// How a host is switched off. Source: metal3's reboot-interface design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// It is asked first.
+pub enum HostRebootMode {
+    /// The operating system is asked to shut down first.
     #[default]
     Soft,
-    /// At once.
+    /// The power is cut at once.
     Hard,
 }
 
-impl Mode {
-    /// As it is written.
+impl HostRebootMode {
+    /// The value in the spec.
     pub fn as_str(self) -> &'static str {
         match self {
-            Mode::Soft => "soft",
-            Mode::Hard => "hard",
+            HostRebootMode::Soft => "soft",
+            HostRebootMode::Hard => "hard",
         }
     }
 }
 
-/// `status`.
+/// The `status` of a schedule.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Status {
-    /// The generation that it speaks of.
+pub struct ScheduleStatus {
+    /// The generation that this status describes.
     pub observed_generation: Option<i64>,
-    /// The next occurrence.
     pub next: Option<Timestamp>,
     /// The newest occurrence that was begun or missed.
     pub last: Option<Timestamp>,
     /// The occurrence that is being issued: written before its first request (S5).
-    pub current: Option<Current>,
-    /// Past occurrences, the newest record first, at most [`HISTORY`].
-    pub history: Vec<Record>,
-    /// Its conditions.
-    pub conditions: Vec<Condition>,
+    pub current: Option<CurrentOccurrence>,
+    /// Past occurrences, the newest record first, at most [`MAX_HISTORY_RECORDS`].
+    pub history: Vec<OccurrenceRecord>,
+    pub conditions: Vec<CurrentCondition>,
 }
 
-/// An occurrence that is being issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Current {
-    /// The appointed time.
+pub struct CurrentOccurrence {
+    /// The scheduled time.
     pub at: Timestamp,
-    /// When that was written down.
+    /// When the beginning was recorded.
     pub begun: Timestamp,
 }
 
-/// What is left of one occurrence.
+/// The record of one past occurrence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// The appointed time.
+pub struct OccurrenceRecord {
+    /// The scheduled time.
     pub at: Timestamp,
-    /// When it was done with.
+    /// When the occurrence was finished or given up.
     pub ended: Timestamp,
-    /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: OccurrenceOutcome,
     /// How many targets were asked.
     pub asked: u32,
-    /// How many had a request already.
+    /// How many targets had a request already.
     pub noted: u32,
-    /// How many could not be asked.
+    /// How many targets could not be asked.
     pub failed: u32,
-    /// At most [`TARGETS_LISTED`], those that failed first.
-    pub targets: Vec<TargetEnd>,
-    /// A sentence.
+    /// At most [`MAX_LISTED_TARGETS`], those that failed first.
+    pub targets: Vec<TargetOutcome>,
+    /// One sentence for people.
     pub message: String,
 }
 
-/// How an occurrence ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum OccurrenceOutcome {
     /// Every target was asked, or had a request already.
     Requested,
-    /// Some were.
+    /// Some targets were asked, others could not be.
     PartlyRequested,
-    /// None was.
+    /// No target could be asked.
     Failed,
-    /// Its time passed while nobody was there to issue it.
+    /// The time passed while no controller was there to issue it.
     Missed,
-    /// The schedule was suspended or changed meanwhile.
+    /// The schedule was suspended or changed while it was being issued.
     Cancelled,
-    /// Nothing matched.
+    /// No target matched.
     NoTargets,
 }
 
-impl Outcome {
-    const ALL: [Outcome; 6] = [
-        Outcome::Requested,
-        Outcome::PartlyRequested,
-        Outcome::Failed,
-        Outcome::Missed,
-        Outcome::Cancelled,
-        Outcome::NoTargets,
+impl OccurrenceOutcome {
+    const ALL: [OccurrenceOutcome; 6] = [
+        OccurrenceOutcome::Requested,
+        OccurrenceOutcome::PartlyRequested,
+        OccurrenceOutcome::Failed,
+        OccurrenceOutcome::Missed,
+        OccurrenceOutcome::Cancelled,
+        OccurrenceOutcome::NoTargets,
     ];
 
-    /// As it is written; also a reason.
+    /// The value in the status; also a reason.
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Requested => reason::REQUESTED,
-            Outcome::PartlyRequested => reason::PARTLY,
-            Outcome::Failed => reason::FAILED,
-            Outcome::Missed => reason::MISSED,
-            Outcome::Cancelled => reason::CANCELLED,
-            Outcome::NoTargets => reason::NO_TARGETS,
+            OccurrenceOutcome::Requested => reason::REQUESTED,
+            OccurrenceOutcome::PartlyRequested => reason::PARTLY_REQUESTED,
+            OccurrenceOutcome::Failed => reason::FAILED,
+            OccurrenceOutcome::Missed => reason::MISSED,
+            OccurrenceOutcome::Cancelled => reason::CANCELLED,
+            OccurrenceOutcome::NoTargets => reason::NO_TARGETS,
         }
     }
 
-    /// The reverse of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == text)
     }
 }
 
-/// What came of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TargetEnd {
-    /// What it is.
-    pub kind: Kind,
-    /// Its name.
+pub struct TargetOutcome {
+    pub kind: ScheduleTargetKind,
     pub name: String,
-    /// What came of it.
     pub result: TargetResult,
-    /// Why, where that is worth a word.
+    /// Why, where that needs explaining; else empty.
     pub message: String,
 }
 
-/// What came of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TargetResult {
-    /// It could not be asked.
+    /// The target could not be asked.
     Failed,
-    /// It had a request already, which was left as it is.
+    /// The target had a request already, which was left as it is.
     Noted,
-    /// It was asked.
+    /// The target was asked.
     Requested,
 }
 
 impl TargetResult {
-    /// As it is written.
+    /// The value in the status.
     pub fn as_str(self) -> &'static str {
         match self {
             TargetResult::Failed => "Failed",
@@ -231,7 +212,6 @@ impl TargetResult {
         }
     }
 
-    /// The reverse of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         use TargetResult::{Failed, Noted, Requested};
         [Failed, Noted, Requested]

@@ -1,13 +1,13 @@
-//! The whole cluster kept in sight: Nodes, Dogwatch's Leases, policies.
+//! Watches the whole cluster: Nodes, Dogwatch's Leases and policies.
 //!
-//! **For:** the controller, whose loops all look at one [`ClusterView`].
+//! **For:** the controller, whose loops all read one [`ClusterView`].
 //! **May touch:** Nodes, Leases of one namespace and RebootPolicies (list, watch).
-//! **Promises:** one watch each; a Node is trimmed to what decisions see as it comes in; a view is
-//! [`synced`](ClusterView::synced) only once all lists have come. It may be old: whoever acts on it
-//! writes with the UID and version that it shows.
+//! **Promises:** one watch per kind; each Node is trimmed on arrival to the fields that decisions
+//! use; a view is [`synced`](ClusterView::synced) only once all lists have arrived. A view may be
+//! stale: every write based on it carries the UID and resourceVersion from it.
 
 mod view;
 mod watch;
 
-pub use view::{ClusterView, LeaseObject, PolicyStanding};
+pub use view::{ClusterView, LeaseObject, PolicyObjectState};
 pub use watch::ClusterWatch;

@@ -1,57 +1,57 @@
-//! Three watches behind one view.
+//! Runs the three watches behind one [`ClusterView`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dogwatch_core::policy::{Policies, Policy};
-use dogwatch_core::reboot::NodeSeen;
+use dogwatch_core::policy::{ClusterPolicies, Policy};
+use dogwatch_core::reboot::ObservedNode;
 use futures::FutureExt as _;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt as _};
 
-use super::view::{ClusterView, LeaseObject, PolicyStanding};
-use crate::error::{Error, Kind};
-use crate::lock::Leases;
-use crate::node::node_seen;
-use crate::paged::{Paged, Trimmed};
-use crate::policy::{PolicyObject, convert, unreadable};
-use crate::watch::{Event, Full, Selection, watch};
+use super::view::{ClusterView, LeaseObject, PolicyObjectState};
+use crate::error::{ApiErrorKind, Error};
+use crate::lock::TrimmedLeases;
+use crate::node::observed_node;
+use crate::paged::{PagedObjects, TrimmedObject};
+use crate::policy::{PolicyObject, convert_policy, unreadable_policies};
+use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
 /// Keeps a [`ClusterView`] up to date.
 pub struct ClusterWatch {
     client: Client,
     jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-    node_events: BoxStream<'static, Event<TrimmedNode>>,
-    lease_events: BoxStream<'static, Event<Lease>>,
-    policy_events: BoxStream<'static, Event<PolicyObject>>,
+    node_events: BoxStream<'static, ObjectEvent<TrimmedNode>>,
+    lease_events: BoxStream<'static, ObjectEvent<Lease>>,
+    policy_events: BoxStream<'static, ObjectEvent<PolicyObject>>,
     known_policies: BTreeMap<String, Policy>,
-    /// A list of policies has come since their watch was begun.
+    /// The current watch of policies has delivered a list.
     policies_open: bool,
-    listed: Listed,
+    listed: ListedKinds,
     view: ClusterView,
 }
 
 #[derive(Default)]
-struct Listed {
+struct ListedKinds {
     nodes: bool,
     leases: bool,
     policies: bool,
 }
 
-/// `None`: of a name that no API server would accept.
-type TrimmedNode = Trimmed<Option<Arc<NodeSeen>>>;
+/// `None`: the API server would not have accepted the Node's name.
+type TrimmedNode = TrimmedObject<Option<Arc<ObservedNode>>>;
 
-enum Change {
-    Node(Event<TrimmedNode>),
-    Lease(Event<Lease>),
-    Policy(Event<PolicyObject>),
+enum ClusterChange {
+    Node(ObjectEvent<TrimmedNode>),
+    Lease(ObjectEvent<Lease>),
+    Policy(ObjectEvent<PolicyObject>),
 }
 
 impl ClusterWatch {
-    /// Watches the cluster whose Dogwatch lives in `namespace`; nothing is sent before
-    /// [`Self::changed`] is awaited. `jitter` gives a number in 0..1 for each pause.
+    /// Watches the cluster whose Dogwatch runs in `namespace`. Sends nothing before
+    /// [`Self::wait_for_change`] is awaited. `jitter` returns a number in 0..1 for each pause.
     pub fn new(
         client: Client,
         namespace: &str,
@@ -62,57 +62,55 @@ impl ClusterWatch {
             let jitter = Arc::clone(&jitter);
             move || jitter()
         };
-        let everything = Selection::default;
-        // A Node is 10 KiB and more, most of it its images; what is kept of it is a fifth.
-        let nodes = Paged {
+        let everything = ObjectSelection::default;
+        // A Node has 10 KiB and more, mostly image names; the trimmed Node has a fifth of that.
+        let nodes = PagedObjects {
             api: Api::<Node>::all(client.clone()),
-            keep: Arc::new(|node: &Node| node_seen(node).ok().map(Arc::new)),
+            keep: Arc::new(|node: &Node| observed_node(node).ok().map(Arc::new)),
         };
         let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
         Self {
-            node_events: watch(nodes, everything(), pauses()).boxed(),
-            lease_events: watch(Leases(leases), everything(), pauses()).boxed(),
-            policy_events: policies(&client, &jitter),
+            node_events: list_and_watch(nodes, everything(), pauses()).boxed(),
+            lease_events: list_and_watch(TrimmedLeases(leases), everything(), pauses()).boxed(),
+            policy_events: watch_policy_objects(&client, &jitter),
             client,
             jitter,
             known_policies: BTreeMap::new(),
             policies_open: false,
-            listed: Listed::default(),
+            listed: ListedKinds::default(),
             view: ClusterView::default(),
         }
     }
 
-    /// What is seen now.
-    pub fn view(&self) -> &ClusterView {
+    pub fn current_view(&self) -> &ClusterView {
         &self.view
     }
 
-    /// Waits for the next change, and takes with it whatever else has arrived. Losing the future
-    /// loses nothing.
-    pub async fn changed(&mut self) {
-        let change = self.next().await;
-        self.take(change);
-        while let Some(change) = self.next().now_or_never() {
-            self.take(change);
+    /// Waits for the next change, and applies all other changes that have arrived. Cancel-safe.
+    pub async fn wait_for_change(&mut self) {
+        let change = self.next_change().await;
+        self.apply_change(change);
+        while let Some(change) = self.next_change().now_or_never() {
+            self.apply_change(change);
         }
     }
 
-    async fn next(&mut self) -> Change {
-        const NEVER: &str = "a watch has no end";
+    async fn next_change(&mut self) -> ClusterChange {
+        const WATCH_NEVER_ENDS: &str = "a watch has no end";
         tokio::select! {
-            event = self.node_events.next() => Change::Node(event.expect(NEVER)),
-            event = self.lease_events.next() => Change::Lease(event.expect(NEVER)),
-            event = self.policy_events.next() => Change::Policy(event.expect(NEVER)),
+            event = self.node_events.next() => ClusterChange::Node(event.expect(WATCH_NEVER_ENDS)),
+            event = self.lease_events.next() => ClusterChange::Lease(event.expect(WATCH_NEVER_ENDS)),
+            event = self.policy_events.next() => ClusterChange::Policy(event.expect(WATCH_NEVER_ENDS)),
         }
     }
 
-    fn take(&mut self, change: Change) {
+    fn apply_change(&mut self, change: ClusterChange) {
         match change {
-            Change::Node(event) => self.take_node(event),
-            Change::Lease(event) => self.take_lease(event),
-            Change::Policy(event) => self.take_policy(event),
+            ClusterChange::Node(event) => self.apply_node(event),
+            ClusterChange::Lease(event) => self.apply_lease(event),
+            ClusterChange::Policy(event) => self.apply_policy(event),
         }
-        let Listed {
+        let ListedKinds {
             nodes,
             leases,
             policies,
@@ -120,11 +118,11 @@ impl ClusterWatch {
         self.view.synced = nodes && leases && policies;
     }
 
-    fn take_node(&mut self, event: Event<TrimmedNode>) {
+    fn apply_node(&mut self, event: ObjectEvent<TrimmedNode>) {
         let nodes = &mut self.view.nodes;
-        let entry = |seen: Arc<NodeSeen>| (seen.name.clone(), seen);
+        let entry = |seen: Arc<ObservedNode>| (seen.name.clone(), seen);
         match event {
-            Event::Restarted(all) => {
+            ObjectEvent::Restarted(all) => {
                 *nodes = all
                     .into_iter()
                     .filter_map(|it| it.kept)
@@ -132,94 +130,98 @@ impl ClusterWatch {
                     .collect();
                 self.listed.nodes = true;
             }
-            Event::Applied(node) => nodes.extend(node.kept.map(entry)),
-            Event::Deleted(node) => {
+            ObjectEvent::Applied(node) => nodes.extend(node.kept.map(entry)),
+            ObjectEvent::Deleted(node) => {
                 if let Some(seen) = node.kept {
                     nodes.remove(&seen.name);
                 }
             }
-            Event::Trouble(error) => return self.trouble("nodes", &error),
+            ObjectEvent::Failed(error) => return self.record_error("nodes", &error),
         }
-        self.view.trouble.remove("nodes");
+        self.view.errors.remove("nodes");
     }
 
-    fn take_lease(&mut self, event: Event<Lease>) {
+    fn apply_lease(&mut self, event: ObjectEvent<Lease>) {
         let leases = &mut self.view.leases;
-        let entry = |lease: &Lease| (lease.name_any(), Arc::new(LeaseObject::of(lease)));
+        let entry = |lease: &Lease| (lease.name_any(), Arc::new(LeaseObject::from_lease(lease)));
         match event {
-            Event::Restarted(all) => {
+            ObjectEvent::Restarted(all) => {
                 *leases = all.iter().map(entry).collect();
                 self.listed.leases = true;
             }
-            Event::Applied(lease) => leases.extend([entry(&lease)]),
-            Event::Deleted(lease) => {
+            ObjectEvent::Applied(lease) => leases.extend([entry(&lease)]),
+            ObjectEvent::Deleted(lease) => {
                 leases.remove(&lease.name_any());
             }
-            Event::Trouble(error) => return self.trouble("leases", &error),
+            ObjectEvent::Failed(error) => return self.record_error("leases", &error),
         }
-        self.view.trouble.remove("leases");
+        self.view.errors.remove("leases");
     }
 
-    fn take_policy(&mut self, event: Event<PolicyObject>) {
+    fn apply_policy(&mut self, event: ObjectEvent<PolicyObject>) {
         match event {
-            Event::Restarted(all) => {
+            ObjectEvent::Restarted(all) => {
                 self.known_policies.clear();
                 self.view.policy_objects.clear();
                 for object in &all {
-                    self.put_policy(object);
+                    self.store_policy(object);
                 }
                 self.policies_open = true;
                 self.listed.policies = true;
             }
-            Event::Applied(object) => self.put_policy(&object),
-            Event::Deleted(object) => {
+            ObjectEvent::Applied(object) => self.store_policy(&object),
+            ObjectEvent::Deleted(object) => {
                 let name = object.name_any();
                 self.known_policies.remove(&name);
                 self.view.policy_objects.remove(&name);
             }
-            Event::Trouble(error) => return self.policy_trouble(&error),
+            ObjectEvent::Failed(error) => return self.handle_policy_error(&error),
         }
-        self.view.trouble.remove("policies");
-        self.view.policies = Policies::Known(self.known_policies.values().cloned().collect());
+        self.view.errors.remove("policies");
+        self.view.policies =
+            ClusterPolicies::Known(self.known_policies.values().cloned().collect());
     }
 
-    fn put_policy(&mut self, object: &PolicyObject) {
+    fn store_policy(&mut self, object: &PolicyObject) {
         let name = object.name_any();
-        let policy = convert(&name, &object.spec);
+        let policy = convert_policy(&name, &object.spec);
         self.known_policies.insert(name.clone(), policy);
-        let standing = Arc::new(PolicyStanding::of(object));
+        let standing = Arc::new(PolicyObjectState::from_object(object));
         self.view.policy_objects.insert(name, standing);
     }
 
-    /// Not installed is no policies, forbidden is unreadable; both are asked again by the watch's
-    /// own pauses. After a list had come it begins anew: a watch that is let in again would not
-    /// repeat what stands.
-    fn policy_trouble(&mut self, error: &Error) {
-        let refused = unreadable(error);
-        if refused.is_none() && error.kind() != Kind::NotFound {
-            return self.trouble("policies", error);
+    /// If the kind is not installed, there are no policies; if it is forbidden, they are
+    /// unreadable. The watch retries both with its own pauses. If a list had arrived, the watch
+    /// restarts: once permitted again, the old one would not repeat the existing objects.
+    fn handle_policy_error(&mut self, error: &Error) {
+        let refused = unreadable_policies(error);
+        if refused.is_none() && error.kind() != ApiErrorKind::NotFound {
+            return self.record_error("policies", error);
         }
         if std::mem::take(&mut self.policies_open) {
-            self.policy_events = policies(&self.client, &self.jitter);
+            self.policy_events = watch_policy_objects(&self.client, &self.jitter);
             return;
         }
         self.known_policies.clear();
         self.view.policy_objects.clear();
-        self.view.policies = refused.unwrap_or(Policies::Known(Vec::new()));
-        // It is known how things stand, and that is what synced means.
+        self.view.policies = refused.unwrap_or(ClusterPolicies::Known(Vec::new()));
+        // We know that the kind is absent or forbidden, which counts as synced.
         self.listed.policies = true;
     }
 
-    fn trouble(&mut self, what: &'static str, error: &Error) {
-        self.view.trouble.insert(what, error.in_words());
+    fn record_error(&mut self, what: &'static str, error: &Error) {
+        self.view.errors.insert(what, error.error_chain());
     }
 }
 
-fn policies(
+fn watch_policy_objects(
     client: &Client,
     jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
-) -> BoxStream<'static, Event<PolicyObject>> {
+) -> BoxStream<'static, ObjectEvent<PolicyObject>> {
     let jitter = Arc::clone(jitter);
     let all: Api<PolicyObject> = Api::all(client.clone());
-    watch(Full(all), Selection::default(), move || jitter()).boxed()
+    list_and_watch(FullObjects(all), ObjectSelection::default(), move || {
+        jitter()
+    })
+    .boxed()
 }

@@ -1,71 +1,72 @@
-//! What the API server's answer to an eviction or a deletion means.
+//! Interprets the API server's answer to an eviction or a deletion.
 //!
-//! Source: `pkg/registry/core/pod/storage/eviction.go` of Kubernetes v1.36.1, and what it answered
-//! when it was asked.
+//! Source: `pkg/registry/core/pod/storage/eviction.go` of Kubernetes v1.36.1, and observed answers.
 
 use std::time::Duration;
 
-use dogwatch_core::drain::{Answer, Refusal};
+use dogwatch_core::drain::{AdmissionRefusal, EvictionAnswer};
 use kube::core::Status;
 
 use crate::Error;
 
-/// The cause by which a budget's refusal is told from an overload's.
-const DISRUPTION_BUDGET: &str = "DisruptionBudget";
+/// Cause that tells a PodDisruptionBudget's 429 from an overload's 429.
+const DISRUPTION_BUDGET_CAUSE: &str = "DisruptionBudget";
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Reads the answer to a call for the pod of this name.
-pub(super) fn read(pod: &str, answer: Result<(), Error>) -> Answer {
+/// `pod`: the name of the pod that the call was about.
+pub(super) fn parse_eviction_answer(pod: &str, answer: Result<(), Error>) -> EvictionAnswer {
     match answer {
-        Ok(()) => Answer::Accepted,
-        Err(Error::Answer(status)) => of_status(pod, &status),
+        Ok(()) => EvictionAnswer::Accepted,
+        Err(Error::Answer(status)) => answer_of_status(pod, &status),
         Err(
             error @ (Error::NoAnswer(_)
             | Error::Timeout(_)
             | Error::Unreadable(_)
             | Error::NotSent(_)),
-        ) => Answer::Transient {
-            message: error.in_words(),
+        ) => EvictionAnswer::Transient {
+            message: error.error_chain(),
         },
     }
 }
 
-fn of_status(pod: &str, status: &Status) -> Answer {
+fn answer_of_status(pod: &str, status: &Status) -> EvictionAnswer {
     let message = status.message.clone();
-    // Before the code: a webhook chooses its own.
-    if let Some(refusal) = Refusal::read(&message) {
-        return Answer::NotAdmitted { refusal, message };
+    // Checked before the code: a webhook chooses its own code.
+    if let Some(refusal) = AdmissionRefusal::parse_message(&message) {
+        return EvictionAnswer::NotAdmitted { refusal, message };
     }
     match status.code {
-        404 if says_not_found(pod, status) => Answer::AlreadyGone,
-        409 if message.contains("UID in") => Answer::AlreadyGone,
-        // A 404 that does not name the pod comes from something between us and the API server. Any
+        404 if is_not_found_of(pod, status) => EvictionAnswer::AlreadyGone,
+        409 if message.contains("UID in") => EvictionAnswer::AlreadyGone,
+        // A 404 that does not name the pod comes from a proxy between us and the API server. Any
         // other conflict is between writers inside the server.
-        404 | 409 => Answer::Transient {
-            message: quoted(status),
+        404 | 409 => EvictionAnswer::Transient {
+            message: format_status(status),
         },
-        429 => match cause(status, DISRUPTION_BUDGET) {
-            Some(message) => Answer::Budget { message },
-            None => Answer::TooMany {
+        429 => match cause_message(status, DISRUPTION_BUDGET_CAUSE) {
+            Some(message) => EvictionAnswer::Budget { message },
+            None => EvictionAnswer::TooMany {
                 retry_after: retry_after(status),
-                message: quoted(status),
+                message: format_status(status),
             },
         },
-        403 if cause(status, NAMESPACE_TERMINATING).is_some() => Answer::NamespaceTerminating,
-        403 if of_budget(status) => Answer::Budget { message },
-        500 if message.contains("more than one PodDisruptionBudget") => {
-            Answer::SeveralBudgets { message }
+        403 if cause_message(status, NAMESPACE_TERMINATING).is_some() => {
+            EvictionAnswer::NamespaceTerminating
         }
-        code @ 400..=499 => Answer::Refused { code, message },
-        _ => Answer::Transient {
-            message: quoted(status),
+        403 if is_budget_refusal(status) => EvictionAnswer::Budget { message },
+        500 if message.contains("more than one PodDisruptionBudget") => {
+            EvictionAnswer::SeveralBudgets { message }
+        }
+        code @ 400..=499 => EvictionAnswer::Refused { code, message },
+        _ => EvictionAnswer::Transient {
+            message: format_status(status),
         },
     }
 }
 
-/// Whether it is the API server itself that says so, of the object of this name: something in
-/// between may answer 404 to anything.
-pub(super) fn says_not_found(name: &str, status: &Status) -> bool {
+/// Whether the 404 comes from the API server itself and is about this object. A proxy may answer
+/// 404 to anything.
+pub(super) fn is_not_found_of(name: &str, status: &Status) -> bool {
     let named = status
         .details
         .as_ref()
@@ -73,16 +74,15 @@ pub(super) fn says_not_found(name: &str, status: &Status) -> bool {
     status.reason == "NotFound" && named
 }
 
-/// A budget whose own status is no use at the moment: negative, or too many evictions that its
-/// controller has not confirmed.
-fn of_budget(status: &Status) -> bool {
+/// The PodDisruptionBudget's status cannot be used at the moment: a negative count, or too many
+/// evictions that its controller has not confirmed.
+fn is_budget_refusal(status: &Status) -> bool {
     let details = status.details.as_ref();
     details
         .is_some_and(|details| details.group == "policy" && details.kind == "poddisruptionbudget")
 }
 
-/// The message of the cause with this reason.
-fn cause(status: &Status, reason: &str) -> Option<String> {
+fn cause_message(status: &Status, reason: &str) -> Option<String> {
     let causes = &status.details.as_ref()?.causes;
     causes
         .iter()
@@ -95,7 +95,7 @@ fn retry_after(status: &Status) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
-fn quoted(status: &Status) -> String {
+fn format_status(status: &Status) -> String {
     format!("HTTP {} {}: {}", status.code, status.reason, status.message)
 }
 
@@ -103,9 +103,9 @@ fn quoted(status: &Status) -> String {
 mod tests {
     use super::*;
 
-    fn said(body: &str) -> Answer {
+    fn said(body: &str) -> EvictionAnswer {
         let status: Status = serde_json::from_str(body).unwrap();
-        read("web-1", Err(Error::Answer(Box::new(status))))
+        parse_eviction_answer("web-1", Err(Error::Answer(Box::new(status))))
     }
 
     #[test]
@@ -114,71 +114,74 @@ mod tests {
         for (body, expected) in [
             (
                 r#"{"code":404,"reason":"NotFound","message":"pods \"web-1\" not found","details":{"name":"web-1","kind":"pods"}}"#,
-                Answer::AlreadyGone,
+                EvictionAnswer::AlreadyGone,
             ),
             (
                 r#"{"code":409,"reason":"Conflict","message":"Operation cannot be fulfilled on Pod \"web-1\": the UID in the precondition (a) does not match the UID in record (b). The object might have been deleted and then recreated"}"#,
-                Answer::AlreadyGone,
+                EvictionAnswer::AlreadyGone,
             ),
             (
                 r#"{"code":409,"reason":"Conflict","message":"Precondition failed: UID in precondition: a, UID in object meta: b"}"#,
-                Answer::AlreadyGone,
+                EvictionAnswer::AlreadyGone,
             ),
             (
                 r#"{"code":409,"reason":"Conflict","message":"the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2)."}"#,
-                Answer::Transient {
+                EvictionAnswer::Transient {
                     message: "HTTP 409 Conflict: the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2).".into(),
                 },
             ),
             (
                 r#"{"code":429,"reason":"TooManyRequests","message":"Cannot evict pod","details":{"causes":[{"reason":"DisruptionBudget","message":"The disruption budget web needs 2 healthy pods and has 2 currently"}]}}"#,
-                Answer::Budget {
+                EvictionAnswer::Budget {
                     message: "The disruption budget web needs 2 healthy pods and has 2 currently".into(),
                 },
             ),
             (
                 r#"{"code":429,"reason":"TooManyRequests","message":"slow down","details":{"retryAfterSeconds":7}}"#,
-                Answer::TooMany {
+                EvictionAnswer::TooMany {
                     retry_after: Some(Duration::from_secs(7)),
                     message: "HTTP 429 TooManyRequests: slow down".into(),
                 },
             ),
             (
                 r#"{"code":403,"reason":"Forbidden","message":"forbidden","details":{"causes":[{"reason":"NamespaceTerminating","message":"namespace shop is being terminated"}]}}"#,
-                Answer::NamespaceTerminating,
+                EvictionAnswer::NamespaceTerminating,
             ),
             (
                 r#"{"code":403,"reason":"Forbidden","message":"no right"}"#,
-                Answer::Refused { code: 403, message: "no right".into() },
+                EvictionAnswer::Refused { code: 403, message: "no right".into() },
             ),
             (
                 r#"{"code":403,"reason":"Forbidden","message":"poddisruptionbudgets.policy \"web\" is forbidden: pdb disruptions allowed is negative","details":{"name":"web","group":"policy","kind":"poddisruptionbudget"}}"#,
-                Answer::Budget {
+                EvictionAnswer::Budget {
                     message: "poddisruptionbudgets.policy \"web\" is forbidden: pdb disruptions allowed is negative".into(),
                 },
             ),
             (
                 r#"{"code":422,"reason":"Invalid","message":"bad"}"#,
-                Answer::Refused { code: 422, message: "bad".into() },
+                EvictionAnswer::Refused { code: 422, message: "bad".into() },
             ),
             (
                 r#"{"code":500,"message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}"#,
-                Answer::SeveralBudgets {
+                EvictionAnswer::SeveralBudgets {
                     message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.".into(),
                 },
             ),
             (
                 r#"{"code":500,"reason":"InternalError","message":"webhook down"}"#,
-                Answer::Transient { message: "HTTP 500 InternalError: webhook down".into() },
+                EvictionAnswer::Transient { message: "HTTP 500 InternalError: webhook down".into() },
             ),
             (
                 r#"{"code":504,"reason":"Timeout","message":"conflicts"}"#,
-                Answer::Transient { message: "HTTP 504 Timeout: conflicts".into() },
+                EvictionAnswer::Transient { message: "HTTP 504 Timeout: conflicts".into() },
             ),
         ] {
             assert_eq!(said(body), expected, "{body}");
         }
-        assert_eq!(read("web-1", Ok(())), Answer::Accepted);
+        assert_eq!(
+            parse_eviction_answer("web-1", Ok(())),
+            EvictionAnswer::Accepted
+        );
     }
 
     #[test]
@@ -193,7 +196,7 @@ mod tests {
         ] {
             for code in codes {
                 let status = serde_json::json!({ "code": code, "message": message }).to_string();
-                let Answer::NotAdmitted { refusal, .. } = said(&status) else {
+                let EvictionAnswer::NotAdmitted { refusal, .. } = said(&status) else {
                     panic!("{status}: {:?}", said(&status));
                 };
                 assert_eq!(refusal.by.name(), "w.example");
@@ -207,13 +210,19 @@ mod tests {
             r#"{"code":404,"reason":"Failed to parse error data","message":"<html>nothing here</html>"}"#,
             r#"{"code":404,"reason":"NotFound","message":"the server could not find the requested resource","details":{}}"#,
         ] {
-            assert!(matches!(said(body), Answer::Transient { .. }), "{body}");
+            assert!(
+                matches!(said(body), EvictionAnswer::Transient { .. }),
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn a_lost_connection_is_tried_again() {
         let lost = Error::Timeout(Duration::from_secs(30));
-        assert!(matches!(read("web-1", Err(lost)), Answer::Transient { .. }));
+        assert!(matches!(
+            parse_eviction_answer("web-1", Err(lost)),
+            EvictionAnswer::Transient { .. }
+        ));
     }
 }

@@ -1,4 +1,4 @@
-//! The volumes of the drained pods, until they are detached from the node.
+//! Watches the volumes of the drained pods until they are detached from the node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,16 +12,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::Error;
-use crate::error::ask;
-use crate::watch::{self as objects, Event, Full, Selection};
+use crate::error::with_timeout;
+use crate::watch::{self as objects, FullObjects, ObjectEvent, ObjectSelection};
 
-/// How soon a volume that could not be read is read again.
-const READ_AGAIN: Duration = Duration::from_secs(5);
+/// Pause before a volume that could not be read is read again.
+const VOLUME_READ_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A watch on the attachments that must go. It stops when this is dropped.
+/// A running watch on the attachments that must be detached. Dropping it stops the watch.
 #[derive(Debug)]
 pub struct AttachmentsHandle {
-    /// Those still there, each as `NAME (claim NAMESPACE/NAME)`; `None` until they were listed.
+    /// Attachments that remain, each as `NAME (claim NAMESPACE/NAME)`; `None` until they were
+    /// listed.
     pub left: watch::Receiver<Option<Vec<String>>>,
     task: JoinHandle<()>,
 }
@@ -34,39 +35,38 @@ impl Drop for AttachmentsHandle {
 
 /// Watches the node's VolumeAttachments.
 ///
-/// An attachment names its node and a PersistentVolume, not a claim. Whose it is stands in the
-/// volume's `claimRef`, which outlives the claim; so one GET for each attachment of this node tells
-/// which of them belong to drained pods, and no claim has to be looked up before its pod goes.
-/// There is no field selector for a VolumeAttachment's node: all of the cluster's are watched, and
-/// only this node's are kept. Inline volumes (without a PersistentVolume) have no claim and are not
-/// waited for. A volume that cannot be read counts as one of ours: the caller's deadline ends that.
-pub struct Attachments {
+/// An attachment names its node and a PersistentVolume, not a claim. The claim is in the volume's
+/// `claimRef`, which outlives the claim. So one GET per attachment of this node tells which
+/// attachments belong to drained pods, and no claim has to be read before its pod is evicted.
+/// VolumeAttachments have no field selector for the node: all attachments of the cluster are
+/// watched, and only this node's are kept. Inline volumes (without a PersistentVolume) have no
+/// claim and are not waited for. A volume that cannot be read counts as a drained pod's: the
+/// caller's deadline ends the wait.
+pub struct AttachmentWatch {
     client: Client,
     node: String,
     claims: BTreeSet<String>,
-    events: BoxStream<'static, Event<VolumeAttachment>>,
-    /// This node's, by name.
-    here: BTreeMap<String, Attachment>,
+    events: BoxStream<'static, ObjectEvent<VolumeAttachment>>,
+    /// This node's attachments, by name.
+    here: BTreeMap<String, NodeAttachment>,
     left: watch::Sender<Option<Vec<String>>>,
 }
 
-struct Attachment {
+struct NodeAttachment {
     volume: String,
-    /// `None`: not known yet, or not to be found out.
-    claim: Option<Claim>,
+    /// `None`: not known yet, or the volume cannot be read.
+    claim: Option<VolumeClaim>,
 }
 
-/// Whom a volume belongs to.
-enum Claim {
-    /// `namespace/name`.
+/// The claim that a volume is bound to.
+enum VolumeClaim {
     Of(String),
-    /// Nobody.
     None,
 }
 
-impl Attachments {
-    /// Starts to watch. `claims` are those of [`Progress`](dogwatch_core::drain::Progress).
-    pub fn start(
+impl AttachmentWatch {
+    /// `claims` are those of [`DrainProgress`](dogwatch_core::drain::DrainProgress).
+    pub fn start_watching(
         client: Client,
         node: &str,
         claims: impl IntoIterator<Item = String>,
@@ -74,7 +74,12 @@ impl Attachments {
         let (left, seen) = watch::channel(None);
         let api: Api<VolumeAttachment> = Api::all(client.clone());
         let watching = Self {
-            events: objects::watch(Full(api), Selection::default(), super::runner::middle).boxed(),
+            events: objects::list_and_watch(
+                FullObjects(api),
+                ObjectSelection::default(),
+                super::runner::fixed_jitter,
+            )
+            .boxed(),
             client,
             node: node.to_owned(),
             claims: claims.into_iter().collect(),
@@ -83,11 +88,11 @@ impl Attachments {
         };
         AttachmentsHandle {
             left: seen,
-            task: tokio::spawn(watching.run()),
+            task: tokio::spawn(watching.run_watch()),
         }
     }
 
-    async fn run(mut self) {
+    async fn run_watch(mut self) {
         loop {
             let unknown = self
                 .here
@@ -96,33 +101,33 @@ impl Attachments {
             tokio::select! {
                 biased;
                 Some(event) = self.events.next() => {
-                    if !self.take(event) {
+                    if !self.apply_event(event) {
                         continue;
                     }
                 }
-                () = tokio::time::sleep(READ_AGAIN), if unknown => {}
+                () = tokio::time::sleep(VOLUME_READ_INTERVAL), if unknown => {}
             }
-            self.find_claims().await;
-            self.publish();
+            self.read_missing_claims().await;
+            self.publish_remaining();
         }
     }
 
-    /// Takes an event in; answers whether it told anything.
-    fn take(&mut self, event: Event<VolumeAttachment>) -> bool {
+    /// Returns whether the event changed anything.
+    fn apply_event(&mut self, event: ObjectEvent<VolumeAttachment>) -> bool {
         match event {
-            Event::Restarted(all) => {
+            ObjectEvent::Restarted(all) => {
                 self.here.clear();
                 for attachment in all {
-                    self.applied(attachment);
+                    self.add_attachment(attachment);
                 }
             }
-            Event::Applied(attachment) => self.applied(attachment),
-            Event::Deleted(attachment) => {
+            ObjectEvent::Applied(attachment) => self.add_attachment(attachment),
+            ObjectEvent::Deleted(attachment) => {
                 self.here.remove(&attachment.name_any());
             }
-            Event::Trouble(error) => {
+            ObjectEvent::Failed(error) => {
                 tracing::warn!(
-                    error = error.in_words(),
+                    error = error.error_chain(),
                     "volume attachments cannot be watched"
                 );
                 return false;
@@ -131,7 +136,7 @@ impl Attachments {
         true
     }
 
-    fn applied(&mut self, attachment: VolumeAttachment) {
+    fn add_attachment(&mut self, attachment: VolumeAttachment) {
         let name = attachment.name_any();
         let Some(volume) = attachment.spec.source.persistent_volume_name else {
             return;
@@ -139,7 +144,7 @@ impl Attachments {
         if attachment.spec.node_name == self.node && !self.here.contains_key(&name) {
             self.here.insert(
                 name,
-                Attachment {
+                NodeAttachment {
                     volume,
                     claim: None,
                 },
@@ -147,33 +152,37 @@ impl Attachments {
         }
     }
 
-    async fn find_claims(&mut self) {
+    async fn read_missing_claims(&mut self) {
         for attachment in self
             .here
             .values_mut()
             .filter(|attachment| attachment.claim.is_none())
         {
-            match claim_of(&self.client, &attachment.volume).await {
+            match read_volume_claim(&self.client, &attachment.volume).await {
                 Ok(claim) => attachment.claim = Some(claim),
                 Err(error) => {
                     let volume = &attachment.volume;
-                    tracing::warn!(volume, error = error.in_words(), "a volume cannot be read");
+                    tracing::warn!(
+                        volume,
+                        error = error.error_chain(),
+                        "a volume cannot be read"
+                    );
                 }
             }
         }
     }
 
-    fn publish(&self) {
+    fn publish_remaining(&self) {
         let left = self
             .here
             .iter()
             .filter_map(|(name, attachment)| match &attachment.claim {
                 None => Some(format!("{name} (volume {})", attachment.volume)),
-                Some(Claim::Of(claim)) => self
+                Some(VolumeClaim::Of(claim)) => self
                     .claims
                     .contains(claim)
                     .then(|| format!("{name} (claim {claim})")),
-                Some(Claim::None) => None,
+                Some(VolumeClaim::None) => None,
             });
         let left = Some(left.collect());
         self.left
@@ -181,15 +190,15 @@ impl Attachments {
     }
 }
 
-async fn claim_of(client: &Client, volume: &str) -> Result<Claim, Error> {
+async fn read_volume_claim(client: &Client, volume: &str) -> Result<VolumeClaim, Error> {
     if !is_dns_name(volume) {
-        return Ok(Claim::None);
+        return Ok(VolumeClaim::None);
     }
     let api: Api<PersistentVolume> = Api::all(client.clone());
-    let volume = ask(api.get(volume)).await?;
+    let volume = with_timeout(api.get(volume)).await?;
     let claim = volume.spec.and_then(|spec| spec.claim_ref);
-    Ok(claim.map_or(Claim::None, |claim| {
-        Claim::Of(format!(
+    Ok(claim.map_or(VolumeClaim::None, |claim| {
+        VolumeClaim::Of(format!(
             "{}/{}",
             claim.namespace.unwrap_or_default(),
             claim.name.unwrap_or_default()

@@ -1,46 +1,56 @@
-//! A PodDisruptionBudget as the drain sees it, and the watch on those of one namespace.
+//! Watches the PodDisruptionBudgets of a namespace and converts them for the drain.
 
 use std::collections::BTreeMap;
 
-use dogwatch_core::drain::{BudgetNumbers, BudgetSeen, LabelSelector, Operator, Requirement};
+use dogwatch_core::drain::{
+    BudgetNumbers, LabelOperator, LabelRequirement, LabelSelector, ObservedDisruptionBudget,
+};
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use kube::{Api, Client};
 
-use crate::watch::{Event, Full, Selection, watch};
+use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
-pub(super) type BudgetEvents = BoxStream<'static, Event<PodDisruptionBudget>>;
+pub(super) type BudgetEvents = BoxStream<'static, ObjectEvent<PodDisruptionBudget>>;
 
-/// The budgets of one namespace, kept fresh.
+/// Watches the PodDisruptionBudgets of one namespace.
 pub(super) struct BudgetWatch {
     pub(super) events: BudgetEvents,
-    seen: BTreeMap<String, BudgetSeen>,
+    seen: BTreeMap<String, ObservedDisruptionBudget>,
 }
 
 impl BudgetWatch {
-    pub(super) fn start(client: &Client, namespace: &str) -> Self {
+    pub(super) fn start_watch(client: &Client, namespace: &str) -> Self {
         let api: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), namespace);
-        let events = watch(Full(api), Selection::default(), super::runner::middle).boxed();
+        let events = list_and_watch(
+            FullObjects(api),
+            ObjectSelection::default(),
+            super::runner::fixed_jitter,
+        )
+        .boxed();
         Self {
             events,
             seen: BTreeMap::new(),
         }
     }
 
-    /// Takes an event in; answers all budgets if they may have changed.
-    pub(super) fn take(&mut self, event: Event<PodDisruptionBudget>) -> Option<Vec<BudgetSeen>> {
+    /// Returns all PodDisruptionBudgets if they may have changed.
+    pub(super) fn apply_event(
+        &mut self,
+        event: ObjectEvent<PodDisruptionBudget>,
+    ) -> Option<Vec<ObservedDisruptionBudget>> {
         match event {
-            Event::Restarted(all) => {
-                self.seen = all.into_iter().map(seen).map(by_name).collect();
+            ObjectEvent::Restarted(all) => {
+                self.seen = all.into_iter().map(observed_budget).map(by_name).collect();
             }
-            Event::Applied(budget) => self.seen.extend([by_name(seen(budget))]),
-            Event::Deleted(budget) => {
-                self.seen.remove(&seen(budget).numbers.name);
+            ObjectEvent::Applied(budget) => self.seen.extend([by_name(observed_budget(budget))]),
+            ObjectEvent::Deleted(budget) => {
+                self.seen.remove(&observed_budget(budget).numbers.name);
             }
-            Event::Trouble(error) => {
-                // Blocked pods are tried again every five seconds all the same.
-                tracing::warn!(error = error.in_words(), "budgets cannot be watched");
+            ObjectEvent::Failed(error) => {
+                // Only a warning: blocked pods are retried every five seconds anyway.
+                tracing::warn!(error = error.error_chain(), "budgets cannot be watched");
                 return None;
             }
         }
@@ -48,18 +58,18 @@ impl BudgetWatch {
     }
 }
 
-fn by_name(budget: BudgetSeen) -> (String, BudgetSeen) {
+fn by_name(budget: ObservedDisruptionBudget) -> (String, ObservedDisruptionBudget) {
     (budget.numbers.name.clone(), budget)
 }
 
-pub(crate) fn seen(budget: PodDisruptionBudget) -> BudgetSeen {
+pub(crate) fn observed_budget(budget: PodDisruptionBudget) -> ObservedDisruptionBudget {
     let status = budget.status.unwrap_or_default();
-    BudgetSeen {
+    ObservedDisruptionBudget {
         generation: budget.metadata.generation.unwrap_or_default(),
         selector: budget
             .spec
             .and_then(|spec| spec.selector)
-            .and_then(selector),
+            .and_then(convert_selector),
         numbers: BudgetNumbers {
             namespace: budget.metadata.namespace.unwrap_or_default(),
             name: budget.metadata.name.unwrap_or_default(),
@@ -71,27 +81,27 @@ pub(crate) fn seen(budget: PodDisruptionBudget) -> BudgetSeen {
     }
 }
 
-/// An invalid selector covers no pod: the eviction endpoint says so too.
-fn selector(selector: meta::LabelSelector) -> Option<LabelSelector> {
+/// An invalid selector selects no pod, as in the eviction endpoint.
+fn convert_selector(selector: meta::LabelSelector) -> Option<LabelSelector> {
     let expressions = selector.match_expressions.unwrap_or_default();
     Some(LabelSelector {
         match_labels: selector.match_labels.unwrap_or_default(),
         match_expressions: expressions
             .into_iter()
-            .map(requirement)
+            .map(convert_requirement)
             .collect::<Option<_>>()?,
     })
 }
 
-fn requirement(requirement: meta::LabelSelectorRequirement) -> Option<Requirement> {
+fn convert_requirement(requirement: meta::LabelSelectorRequirement) -> Option<LabelRequirement> {
     let operator = match requirement.operator.as_str() {
-        "In" => Operator::In,
-        "NotIn" => Operator::NotIn,
-        "Exists" => Operator::Exists,
-        "DoesNotExist" => Operator::DoesNotExist,
+        "In" => LabelOperator::In,
+        "NotIn" => LabelOperator::NotIn,
+        "Exists" => LabelOperator::Exists,
+        "DoesNotExist" => LabelOperator::DoesNotExist,
         _ => return None,
     };
-    Some(Requirement {
+    Some(LabelRequirement {
         key: requirement.key,
         operator,
         values: requirement.values.unwrap_or_default(),

@@ -1,7 +1,8 @@
-//! The calls of a drain, each with its answer.
+//! Sends the API calls of a drain.
 
 use dogwatch_core::drain::{
-    Answer, BudgetSeen, DaemonSetRef, EvictionId, Lookup, PodRef, Try, Way,
+    DaemonSetLookup, DaemonSetRef, EvictionAnswer, EvictionAttempt, EvictionId,
+    ObservedDisruptionBudget, PodIdentity, RemovalMethod,
 };
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -17,41 +18,41 @@ use serde_json::json;
 
 use super::{answer, budget};
 use crate::Error;
-use crate::error::ask;
+use crate::error::with_timeout;
 
-/// A call that came back.
-pub(super) enum Done {
-    Tried(EvictionId, Answer),
-    LookedUp(DaemonSetRef, Lookup),
-    Budgets(Result<Vec<BudgetSeen>, String>),
+/// The result of one finished call.
+pub(super) enum DrainCallResult {
+    Tried(EvictionId, EvictionAnswer),
+    LookedUp(DaemonSetRef, DaemonSetLookup),
+    Budgets(Result<Vec<ObservedDisruptionBudget>, String>),
 }
 
-pub(super) type Call = BoxFuture<'static, Done>;
+pub(super) type DrainCall = BoxFuture<'static, DrainCallResult>;
 
-pub(super) fn try_to_remove(client: Client, one: Try) -> Call {
+pub(super) fn removal_call(client: Client, one: EvictionAttempt) -> DrainCall {
     Box::pin(async move {
-        let answer = ask_to_go(&client, &one).await;
-        Done::Tried(one.id, answer)
+        let answer = request_pod_removal(&client, &one).await;
+        DrainCallResult::Tried(one.id, answer)
     })
 }
 
-/// Asks one pod to go, this very incarnation of it, once.
-pub async fn ask_to_go(client: &Client, one: &Try) -> Answer {
-    answer::read(&one.pod.name, ask(send(client, one)).await)
+/// Sends one eviction or deletion for this pod, with its UID as precondition.
+pub async fn request_pod_removal(client: &Client, one: &EvictionAttempt) -> EvictionAnswer {
+    answer::parse_eviction_answer(&one.pod.name, with_timeout(send_removal(client, one)).await)
 }
 
-/// kube's own `evict` writes `delete_options`, which the API server does not know and passes over:
-/// the UID would be no precondition at all. So both requests are written here.
-async fn send(client: &Client, one: &Try) -> kube::Result<()> {
-    let PodRef {
+/// kube's own `evict` writes `delete_options`, a field that the API server ignores, so the UID
+/// would be no precondition. Both requests are therefore built here.
+async fn send_removal(client: &Client, one: &EvictionAttempt) -> kube::Result<()> {
+    let PodIdentity {
         namespace,
         name,
         uid,
     } = &one.pod;
     let pod = format!("/api/v1/namespaces/{namespace}/pods/{name}");
     let preconditions = json!({ "preconditions": { "uid": uid } });
-    let (request, body) = match one.way {
-        Way::Evict => {
+    let (request, body) = match one.removal_method {
+        RemovalMethod::Evict => {
             let metadata = json!({ "namespace": namespace, "name": name });
             let body = json!({
                 "apiVersion": "policy/v1",
@@ -61,7 +62,7 @@ async fn send(client: &Client, one: &Try) -> kube::Result<()> {
             });
             (Request::post(format!("{pod}/eviction")), body)
         }
-        Way::Delete => (Request::delete(pod), preconditions),
+        RemovalMethod::Delete => (Request::delete(pod), preconditions),
     };
     let request = request.header(CONTENT_TYPE, "application/json");
     let request = request.body(Body::from(body.to_string().into_bytes()));
@@ -71,12 +72,12 @@ async fn send(client: &Client, one: &Try) -> kube::Result<()> {
     if answer.status().is_success() {
         return Ok(());
     }
-    Err(refusal(answer).await?)
+    Err(read_refusal(answer).await?)
 }
 
-/// The answer as a Status. kube would drop the headers, and an overloaded API server says
-/// `Retry-After` in a header alone, above a line of plain text.
-async fn refusal(answer: Response<Body>) -> kube::Result<kube::Error> {
+/// Reads the refusal as a Status. kube would drop the headers, and an overloaded API server sends
+/// `Retry-After` in a header only, with a plain text body.
+async fn read_refusal(answer: Response<Body>) -> kube::Result<kube::Error> {
     let code = answer.status().as_u16();
     let header = answer
         .headers()
@@ -92,13 +93,13 @@ async fn refusal(answer: Response<Body>) -> kube::Result<kube::Error> {
     if let Some(seconds) = retry_after {
         status
             .details
-            .get_or_insert_with(no_details)
+            .get_or_insert_with(empty_details)
             .retry_after_seconds = seconds;
     }
     Ok(kube::Error::Api(status.boxed()))
 }
 
-fn no_details() -> StatusDetails {
+fn empty_details() -> StatusDetails {
     StatusDetails {
         name: String::new(),
         group: String::new(),
@@ -109,28 +110,33 @@ fn no_details() -> StatusDetails {
     }
 }
 
-pub(super) fn look_up(client: Client, set: DaemonSetRef) -> Call {
+pub(super) fn lookup_call(client: Client, set: DaemonSetRef) -> DrainCall {
     Box::pin(async move {
         let api: Api<DaemonSet> = Api::namespaced(client, &set.namespace);
-        let lookup = match ask(api.get_metadata(&set.name)).await {
-            Ok(_) => Lookup::Exists,
-            Err(Error::Answer(status)) if answer::says_not_found(&set.name, &status) => {
-                Lookup::Gone
+        let lookup = match with_timeout(api.get_metadata(&set.name)).await {
+            Ok(_) => DaemonSetLookup::Exists,
+            Err(Error::Answer(status)) if answer::is_not_found_of(&set.name, &status) => {
+                DaemonSetLookup::Gone
             }
-            Err(error) => Lookup::Failed {
-                why: error.in_words(),
+            Err(error) => DaemonSetLookup::Failed {
+                why: error.error_chain(),
             },
         };
-        Done::LookedUp(set, lookup)
+        DrainCallResult::LookedUp(set, lookup)
     })
 }
 
-pub(super) fn list_budgets(client: Client) -> Call {
+pub(super) fn budget_list_call(client: Client) -> DrainCall {
     Box::pin(async move {
         let api: Api<PodDisruptionBudget> = Api::all(client);
-        let list = ask(api.list(&ListParams::default())).await;
-        let seen = list.map(|list| list.items.into_iter().map(budget::seen).collect());
-        Done::Budgets(seen.map_err(|error| error.in_words()))
+        let list = with_timeout(api.list(&ListParams::default())).await;
+        let seen = list.map(|list| {
+            list.items
+                .into_iter()
+                .map(budget::observed_budget)
+                .collect()
+        });
+        DrainCallResult::Budgets(seen.map_err(|error| error.error_chain()))
     })
 }
 
@@ -140,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers every request alike.
+    /// A server that gives every request the same answer.
     fn answering(code: u16, retry_after: Option<&'static str>, body: &'static str) -> Client {
         let service = tower::service_fn(move |_: Request<Body>| async move {
             let mut answer = Response::builder().status(code);
@@ -152,18 +158,18 @@ mod tests {
         Client::new(service, "default")
     }
 
-    async fn answer(client: Client) -> Answer {
-        let pod = PodRef {
+    async fn answer(client: Client) -> EvictionAnswer {
+        let pod = PodIdentity {
             namespace: "shop".into(),
             name: "web".into(),
             uid: "u1".into(),
         };
-        ask_to_go(
+        request_pod_removal(
             &client,
-            &Try {
+            &EvictionAttempt {
                 id: EvictionId(1),
                 pod,
-                way: Way::Evict,
+                removal_method: RemovalMethod::Evict,
             },
         )
         .await
@@ -172,7 +178,7 @@ mod tests {
     #[tokio::test]
     async fn an_overloaded_servers_retry_after_is_read_from_its_header() {
         let text = "Too many requests, please try again later.\n";
-        let expected = Answer::TooMany {
+        let expected = EvictionAnswer::TooMany {
             retry_after: Some(Duration::from_secs(9)),
             message: format!("HTTP 429 NoStatus: {}", text.trim()),
         };
@@ -189,7 +195,7 @@ mod tests {
         ] {
             let answer = answer(answering(code, None, body)).await;
             assert!(
-                matches!(answer, Answer::Transient { .. }),
+                matches!(answer, EvictionAnswer::Transient { .. }),
                 "{code} {body}: {answer:?}"
             );
         }
@@ -197,6 +203,9 @@ mod tests {
 
     #[tokio::test]
     async fn any_success_is_one_whatever_its_body() {
-        assert_eq!(answer(answering(201, None, "")).await, Answer::Accepted);
+        assert_eq!(
+            answer(answering(201, None, "")).await,
+            EvictionAnswer::Accepted
+        );
     }
 }

@@ -1,12 +1,13 @@
-//! The drain of one node over the API server: one watch on its pods, evictions, lookups, budgets.
+//! Drains one node over the API server: one watch on its pods, evictions, lookups, budgets.
 //!
-//! **For:** to run a [`dogwatch_core::drain::Drain`], which makes all decisions.
-//! **May touch:** pods of one node (list, watch, evict, delete), DaemonSets and budgets (read).
-//! **Promises:** one list and one watch on the pods, one call per eviction, one per DaemonSet, one
-//! list of budgets, and a watch on budgets only where one holds a pod up; every eviction and
-//! deletion carries the pod's UID; it goes on until it is dropped, whatever the API server says,
-//! and says in [`Progress`](dogwatch_core::drain::Progress) what it cannot do; nothing here is left to chance, so that under a
-//! paused clock the same world gives the same calls.
+//! **For:** running a [`dogwatch_core::drain::NodeDrain`], which makes all decisions.
+//! **May touch:** pods of one node (list, watch, evict, delete), DaemonSets and
+//! PodDisruptionBudgets (read).
+//! **Promises:** one list and one watch of the pods, one call per eviction, one per DaemonSet, one
+//! list of PodDisruptionBudgets, and a watch of them only while one blocks a pod; every eviction
+//! and deletion carries the pod's UID; a drain runs until it is dropped, whatever the API server
+//! answers, and reports in [`DrainProgress`](dogwatch_core::drain::DrainProgress) what it cannot
+//! do; it uses no randomness, so that under a paused clock the same cluster gives the same calls.
 //!
 //! Source: specification §2.3.
 
@@ -17,9 +18,9 @@ mod call;
 mod pod;
 mod runner;
 
-pub(crate) use budget::seen as budget_seen;
-pub(crate) use pod::{TaintRef, seen as pod_seen, tolerates};
+pub(crate) use budget::observed_budget;
+pub(crate) use pod::{TaintRef, observed_pod, tolerates_taint};
 
-pub use attachments::{Attachments, AttachmentsHandle};
-pub use call::ask_to_go;
-pub use runner::{Handle, Runner};
+pub use attachments::{AttachmentWatch, AttachmentsHandle};
+pub use call::request_pod_removal;
+pub use runner::{DrainHandle, DrainRunner};

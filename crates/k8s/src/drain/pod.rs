@@ -1,19 +1,18 @@
-//! A Pod as the drain sees it.
+//! Converts Pods for the drain.
 
 use dogwatch_api::annotation;
-use dogwatch_core::drain::{Owner, PodPhase, PodRef, PodSeen};
+use dogwatch_core::drain::{ControllerRef, ObservedPod, PodIdentity, PodPhase};
 use k8s_openapi::api::core::v1::{Pod, Toleration, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-/// The taint that a cordon puts on a node.
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-const CORDON: TaintRef<'_> = TaintRef {
-    key: UNSCHEDULABLE,
+/// The taint that Kubernetes puts on a cordoned node.
+const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
+const CORDON_TAINT: TaintRef<'_> = TaintRef {
+    key: UNSCHEDULABLE_TAINT,
     value: "",
     effect: "NoSchedule",
 };
 
-/// What a toleration is matched with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaintRef<'a> {
     pub(crate) key: &'a str,
@@ -21,32 +20,32 @@ pub(crate) struct TaintRef<'a> {
     pub(crate) effect: &'a str,
 }
 
-pub(crate) fn seen(pod: Pod) -> PodSeen {
+pub(crate) fn observed_pod(pod: Pod) -> ObservedPod {
     let meta = pod.metadata;
     let name = meta.name.unwrap_or_default();
     let spec = pod.spec.unwrap_or_default();
     let volumes = spec.volumes.unwrap_or_default();
     let annotations = meta.annotations.unwrap_or_default();
-    PodSeen {
-        phase: phase(pod.status.and_then(|status| status.phase).as_deref()),
+    ObservedPod {
+        phase: pod_phase(pod.status.and_then(|status| status.phase).as_deref()),
         deleting: meta.deletion_timestamp.is_some(),
         mirror: annotations.contains_key(annotation::MIRROR_POD),
         controller: meta
             .owner_references
             .unwrap_or_default()
             .into_iter()
-            .find_map(controller),
+            .find_map(controller_owner),
         labels: meta.labels.unwrap_or_default(),
         tolerates_cordon: spec
             .tolerations
             .unwrap_or_default()
             .iter()
-            .any(|toleration| tolerates(toleration, CORDON)),
+            .any(|toleration| tolerates_taint(toleration, CORDON_TAINT)),
         claims: volumes
             .iter()
-            .filter_map(|volume| claim(&name, volume))
+            .filter_map(|volume| volume_claim_name(&name, volume))
             .collect(),
-        pod: PodRef {
+        pod: PodIdentity {
             namespace: meta.namespace.unwrap_or_default(),
             name,
             uid: meta.uid.unwrap_or_default(),
@@ -54,7 +53,7 @@ pub(crate) fn seen(pod: Pod) -> PodSeen {
     }
 }
 
-fn phase(phase: Option<&str>) -> PodPhase {
+fn pod_phase(phase: Option<&str>) -> PodPhase {
     match phase {
         Some("Succeeded" | "Failed") => PodPhase::Finished,
         Some("Pending") | None => PodPhase::Pending,
@@ -62,8 +61,8 @@ fn phase(phase: Option<&str>) -> PodPhase {
     }
 }
 
-fn controller(owner: OwnerReference) -> Option<Owner> {
-    (owner.controller == Some(true)).then_some(Owner {
+fn controller_owner(owner: OwnerReference) -> Option<ControllerRef> {
+    (owner.controller == Some(true)).then_some(ControllerRef {
         api_version: owner.api_version,
         kind: owner.kind,
         name: owner.name,
@@ -71,8 +70,8 @@ fn controller(owner: OwnerReference) -> Option<Owner> {
     })
 }
 
-/// As the scheduler matches a toleration with a taint.
-pub(crate) fn tolerates(toleration: &Toleration, taint: TaintRef<'_>) -> bool {
+/// Whether a toleration matches a taint, by the scheduler's rules.
+pub(crate) fn tolerates_taint(toleration: &Toleration, taint: TaintRef<'_>) -> bool {
     let key = toleration.key.as_deref().unwrap_or_default();
     let effect = toleration.effect.as_deref().unwrap_or_default();
     let exists = toleration.operator.as_deref() == Some("Exists");
@@ -82,8 +81,8 @@ pub(crate) fn tolerates(toleration: &Toleration, taint: TaintRef<'_>) -> bool {
     this_key && this_effect && (exists || value == taint.value)
 }
 
-/// The claim behind a volume. A generic ephemeral volume's claim is named after pod and volume.
-fn claim(pod: &str, volume: &Volume) -> Option<String> {
+/// The claim of a volume. The claim of a generic ephemeral volume is named after pod and volume.
+fn volume_claim_name(pod: &str, volume: &Volume) -> Option<String> {
     let mounted = volume
         .persistent_volume_claim
         .as_ref()
@@ -99,8 +98,8 @@ fn claim(pod: &str, volume: &Volume) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn from(json: serde_json::Value) -> PodSeen {
-        seen(serde_json::from_value(json).unwrap())
+    fn from(json: serde_json::Value) -> ObservedPod {
+        observed_pod(serde_json::from_value(json).unwrap())
     }
 
     #[test]
@@ -127,20 +126,20 @@ mod tests {
             },
             "status": {"phase": "Failed"},
         }));
-        let controller = Owner {
+        let controller = ControllerRef {
             api_version: "apps/v1".into(),
             kind: "DaemonSet".into(),
             name: "d".into(),
             uid: "o1".into(),
         };
-        let pod_ref = PodRef {
+        let pod_ref = PodIdentity {
             namespace: "shop".into(),
             name: "web-1".into(),
             uid: "u1".into(),
         };
         assert_eq!(
             pod,
-            PodSeen {
+            ObservedPod {
                 pod: pod_ref,
                 phase: PodPhase::Finished,
                 deleting: true,
@@ -168,16 +167,16 @@ mod tests {
         for (toleration, tolerates) in [
             (serde_json::json!({"operator": "Exists"}), true),
             (
-                serde_json::json!({"key": UNSCHEDULABLE, "operator": "Exists", "effect": "NoSchedule"}),
+                serde_json::json!({"key": UNSCHEDULABLE_TAINT, "operator": "Exists", "effect": "NoSchedule"}),
                 true,
             ),
-            (serde_json::json!({"key": UNSCHEDULABLE}), true),
+            (serde_json::json!({"key": UNSCHEDULABLE_TAINT}), true),
             (
-                serde_json::json!({"key": UNSCHEDULABLE, "operator": "Equal", "value": "x"}),
+                serde_json::json!({"key": UNSCHEDULABLE_TAINT, "operator": "Equal", "value": "x"}),
                 false,
             ),
             (
-                serde_json::json!({"key": UNSCHEDULABLE, "operator": "Exists", "effect": "NoExecute"}),
+                serde_json::json!({"key": UNSCHEDULABLE_TAINT, "operator": "Exists", "effect": "NoExecute"}),
                 false,
             ),
             (
@@ -187,7 +186,11 @@ mod tests {
             (serde_json::json!({"effect": "NoSchedule"}), false),
         ] {
             let read: Toleration = serde_json::from_value(toleration.clone()).unwrap();
-            assert_eq!(super::tolerates(&read, CORDON), tolerates, "{toleration}");
+            assert_eq!(
+                super::tolerates_taint(&read, CORDON_TAINT),
+                tolerates,
+                "{toleration}"
+            );
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The loop that runs a drain.
+//! Runs the loop of a drain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use dogwatch_core::drain::{Drain, DrainConfig, PodRef, Progress, Step};
-use dogwatch_core::{Now, Wake};
+use dogwatch_core::drain::{DrainConfig, DrainProgress, EvictionStep, NodeDrain, PodIdentity};
+use dogwatch_core::{Now, WakeTime};
 use futures::future::FutureExt as _;
 use futures::stream::{BoxStream, FuturesUnordered, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
@@ -16,207 +16,213 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::budget::BudgetWatch;
-use super::call::{self, Call, Done};
+use super::call::{self, DrainCall, DrainCallResult};
 use super::pod;
-use crate::watch::{self as objects, Event, Full, Selection};
+use crate::watch::{self as objects, FullObjects, ObjectEvent, ObjectSelection};
 
-/// How much is taken in before the progress is published again.
-const AT_ONCE: usize = 64;
+/// How many events are processed before the progress is published again.
+const EVENTS_PER_BATCH: usize = 64;
 
-/// A drain under way. It stops when this is dropped; calls already sent are not taken back.
+/// A running drain. Dropping it stops the drain; calls that were sent are not undone.
 #[derive(Debug)]
-pub struct Handle {
-    /// Where it stands; changes wake whoever waits for them.
-    pub progress: watch::Receiver<Progress>,
+pub struct DrainHandle {
+    pub progress: watch::Receiver<DrainProgress>,
     delete_rest: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Handle {
-    /// The deadline has passed: from now on what is left is deleted with its own grace, without
-    /// asking budgets. Saying so again changes nothing.
+impl DrainHandle {
+    /// Called when the deadline has passed: the remaining pods are deleted with their own grace
+    /// periods, without asking PodDisruptionBudgets. Further calls change nothing.
     pub fn delete_rest(&self) {
         self.delete_rest
             .send_if_modified(|delete| !std::mem::replace(delete, true));
     }
 }
 
-impl Drop for Handle {
+impl Drop for DrainHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// Runs a [`Drain`] on one node.
-pub struct Runner<C> {
+pub struct DrainRunner<C> {
     client: Client,
-    /// Who asks pods to go.
-    evicts: Client,
+    /// The client that evicts and deletes pods.
+    evict_client: Client,
     clock: C,
-    drain: Drain,
-    pods: BoxStream<'static, Event<Pod>>,
+    drain: NodeDrain,
+    pods: BoxStream<'static, ObjectEvent<Pod>>,
     budgets: BTreeMap<String, BudgetWatch>,
-    calls: FuturesUnordered<Call>,
+    calls: FuturesUnordered<DrainCall>,
     delete_rest: watch::Receiver<bool>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<DrainProgress>,
 }
 
-/// Something that the drain must hear of.
-enum Happened {
-    Pods(Box<Event<Pod>>),
-    Call(Done),
-    Budgets(String, Box<Event<PodDisruptionBudget>>),
+/// An event that the drain has to process.
+enum DrainEvent {
+    Pods(Box<ObjectEvent<Pod>>),
+    Call(DrainCallResult),
+    Budgets(String, Box<ObjectEvent<PodDisruptionBudget>>),
     DeleteRest,
 }
 
-impl<C: Fn() -> Now + Send + 'static> Runner<C> {
-    /// Starts to drain this node, in a task of its own on the current runtime. The node should be
-    /// cordoned: a pod that appears is drained too.
-    pub fn start(client: Client, node: &str, config: DrainConfig, clock: C) -> Handle {
-        Self::start_as(client.clone(), client, node, config, clock)
+impl<C: Fn() -> Now + Send + 'static> DrainRunner<C> {
+    /// Starts to drain this node in a task on the current runtime. The node should be cordoned: a
+    /// pod that appears later is drained too.
+    pub fn start_drain(client: Client, node: &str, config: DrainConfig, clock: C) -> DrainHandle {
+        Self::start_drain_as(client.clone(), client, node, config, clock)
     }
 
-    /// The same, where another client has the right to evict: `client` then only looks.
-    pub fn start_as(
+    /// Like [`Self::start_drain`], but `client` only reads and another client evicts.
+    pub fn start_drain_as(
         client: Client,
         evicts: Client,
         node: &str,
         config: DrainConfig,
         clock: C,
-    ) -> Handle {
-        let (progress, seen) = watch::channel(Progress::default());
+    ) -> DrainHandle {
+        let (progress, seen) = watch::channel(DrainProgress::default());
         let (delete_rest, deletes) = watch::channel(false);
         let api: Api<Pod> = Api::all(client.clone());
-        let here = Selection::fields(format!("spec.nodeName={node}"));
+        let here = ObjectSelection::by_fields(format!("spec.nodeName={node}"));
         let runner = Self {
-            pods: objects::watch(Full(api), here, middle).boxed(),
+            pods: objects::list_and_watch(FullObjects(api), here, fixed_jitter).boxed(),
             client,
-            evicts,
+            evict_client: evicts,
             clock,
-            drain: Drain::new(config),
+            drain: NodeDrain::new(config),
             budgets: BTreeMap::new(),
             calls: FuturesUnordered::new(),
             delete_rest: deletes,
             progress,
         };
-        Handle {
+        DrainHandle {
             progress: seen,
             delete_rest,
-            task: tokio::spawn(runner.run()),
+            task: tokio::spawn(runner.run_loop()),
         }
     }
 
-    async fn run(mut self) {
+    async fn run_loop(mut self) {
         loop {
-            let wake = self.step();
+            let wake = self.perform_step();
             tokio::select! {
                 biased;
-                happened = self.happens() => self.take(happened),
-                () = sleep(wake) => continue,
+                happened = self.next_event() => self.apply_event(happened),
+                () = sleep_for(wake) => continue,
             }
-            for _ in 1..AT_ONCE {
-                match self.happens().now_or_never() {
-                    Some(happened) => self.take(happened),
+            for _ in 1..EVENTS_PER_BATCH {
+                match self.next_event().now_or_never() {
+                    Some(happened) => self.apply_event(happened),
                     None => break,
                 }
             }
         }
     }
 
-    /// Does what the drain wants, and publishes where it stands. Answers how long nothing is due.
-    fn step(&mut self) -> Option<Duration> {
+    /// Sends the calls that the drain asks for, and publishes the progress. Returns the time until
+    /// the next step is due.
+    fn perform_step(&mut self) -> Option<Duration> {
         let now = (self.clock)();
-        let Step {
+        let EvictionStep {
             tries,
             look_up,
             list_budgets,
             watch_budgets,
             wake,
-        } = self.drain.next(now);
+        } = self.drain.next_step(now);
         for one in tries {
-            tracing::debug!(pod = %one.pod, way = ?one.way, "asking a pod to go");
+            tracing::debug!(pod = %one.pod, way = ?one.removal_method, "asking a pod to go");
             self.calls
-                .push(call::try_to_remove(self.evicts.clone(), one));
+                .push(call::removal_call(self.evict_client.clone(), one));
         }
         for set in look_up {
-            self.calls.push(call::look_up(self.client.clone(), set));
+            self.calls.push(call::lookup_call(self.client.clone(), set));
         }
         if list_budgets {
-            self.calls.push(call::list_budgets(self.client.clone()));
+            self.calls.push(call::budget_list_call(self.client.clone()));
         }
-        self.watch_budgets(&watch_budgets);
-        let progress = self.drain.progress();
+        self.ensure_budget_watches(&watch_budgets);
+        let progress = self.drain.current_progress();
         self.progress.send_if_modified(|published| {
             let changed = *published != progress;
             *published = progress;
             changed
         });
-        wake.map(|Wake { at, .. }| at.saturating_sub(now.mono))
+        wake.map(|WakeTime { at, .. }| at.saturating_sub(now.mono))
     }
 
-    fn watch_budgets(&mut self, namespaces: &BTreeSet<String>) {
+    fn ensure_budget_watches(&mut self, namespaces: &BTreeSet<String>) {
         self.budgets
             .retain(|namespace, _| namespaces.contains(namespace));
         for namespace in namespaces {
             if !self.budgets.contains_key(namespace) {
                 self.budgets.insert(
                     namespace.clone(),
-                    BudgetWatch::start(&self.client, namespace),
+                    BudgetWatch::start_watch(&self.client, namespace),
                 );
             }
         }
     }
 
-    /// Waits for the next thing to happen. What the watch shows comes first: no call may go out
-    /// for a pod whose end has arrived here. Dropping it loses nothing.
-    async fn happens(&mut self) -> Happened {
+    /// Waits for the next event. Events of the pod watch come first: no call may be sent for a pod
+    /// whose deletion has arrived here. Cancel-safe.
+    async fn next_event(&mut self) -> DrainEvent {
         tokio::select! {
             biased;
-            Some(event) = self.pods.next() => Happened::Pods(Box::new(event)),
-            Some(done) = self.calls.next() => Happened::Call(done),
-            (namespace, event) = next_budget(&mut self.budgets) => Happened::Budgets(namespace, Box::new(event)),
-            Ok(()) = self.delete_rest.changed() => Happened::DeleteRest,
+            Some(event) = self.pods.next() => DrainEvent::Pods(Box::new(event)),
+            Some(done) = self.calls.next() => DrainEvent::Call(done),
+            (namespace, event) = next_budget_event(&mut self.budgets) => DrainEvent::Budgets(namespace, Box::new(event)),
+            Ok(()) = self.delete_rest.changed() => DrainEvent::DeleteRest,
         }
     }
 
-    fn take(&mut self, happened: Happened) {
+    fn apply_event(&mut self, happened: DrainEvent) {
         let now = (self.clock)();
         match happened {
-            Happened::Pods(event) => self.take_pods(*event, now),
-            Happened::Call(Done::Tried(id, answer)) => self.drain.answered(id, answer, now),
-            Happened::Call(Done::LookedUp(set, lookup)) => self.drain.daemonset(&set, lookup, now),
-            Happened::Call(Done::Budgets(answer)) => self.drain.budgets_listed(answer, now),
-            Happened::Budgets(namespace, event) => {
+            DrainEvent::Pods(event) => self.apply_pod_event(*event, now),
+            DrainEvent::Call(DrainCallResult::Tried(id, answer)) => {
+                self.drain.apply_eviction_answer(id, answer, now);
+            }
+            DrainEvent::Call(DrainCallResult::LookedUp(set, lookup)) => {
+                self.drain.apply_daemonset_lookup(&set, lookup, now);
+            }
+            DrainEvent::Call(DrainCallResult::Budgets(answer)) => {
+                self.drain.apply_budget_list(answer, now);
+            }
+            DrainEvent::Budgets(namespace, event) => {
                 let watch = self.budgets.get_mut(&namespace);
-                if let Some(seen) = watch.and_then(|watch| watch.take(*event)) {
-                    self.drain.budgets(&namespace, seen);
+                if let Some(seen) = watch.and_then(|watch| watch.apply_event(*event)) {
+                    self.drain.apply_namespace_budgets(&namespace, seen);
                 }
             }
-            Happened::DeleteRest => self.drain.delete_rest(),
+            DrainEvent::DeleteRest => self.drain.delete_remaining_pods(),
         }
     }
 
-    fn take_pods(&mut self, event: Event<Pod>, now: Now) {
+    fn apply_pod_event(&mut self, event: ObjectEvent<Pod>, now: Now) {
         match event {
-            Event::Restarted(pods) => {
+            ObjectEvent::Restarted(pods) => {
                 self.drain
-                    .relisted(pods.into_iter().map(pod::seen).collect());
+                    .apply_pod_list(pods.into_iter().map(pod::observed_pod).collect());
             }
-            Event::Applied(pod) => self.drain.applied(pod::seen(pod)),
-            Event::Deleted(pod) => {
-                let gone: PodRef = pod::seen(pod).pod;
+            ObjectEvent::Applied(pod) => self.drain.apply_pod(pod::observed_pod(pod)),
+            ObjectEvent::Deleted(pod) => {
+                let gone: PodIdentity = pod::observed_pod(pod).pod;
                 tracing::debug!(pod = %gone, "gone");
-                self.drain.deleted(&gone);
+                self.drain.apply_pod_deletion(&gone);
             }
-            Event::Trouble(error) => self.drain.troubled(error.in_words(), now),
+            ObjectEvent::Failed(error) => self.drain.record_watch_error(error.error_chain(), now),
         }
     }
 }
 
-/// The next event of any namespace's budgets; never, if none is watched.
-async fn next_budget(
+/// The next event of the PodDisruptionBudgets of any namespace. Pending for ever if none is
+/// watched.
+async fn next_budget_event(
     watches: &mut BTreeMap<String, BudgetWatch>,
-) -> (String, Event<PodDisruptionBudget>) {
+) -> (String, ObjectEvent<PodDisruptionBudget>) {
     poll_fn(|context| {
         for (namespace, watch) in &mut *watches {
             if let Poll::Ready(Some(event)) = watch.events.poll_next_unpin(context) {
@@ -228,15 +234,15 @@ async fn next_budget(
     .await
 }
 
-async fn sleep(wake: Option<Duration>) {
+async fn sleep_for(wake: Option<Duration>) {
     match wake {
         Some(pause) => tokio::time::sleep(pause).await,
         None => std::future::pending().await,
     }
 }
 
-/// Where in its span each pause after trouble lies. Few nodes drain at a time: there is no herd to
-/// scatter, and without chance a drain under a paused clock is the same every time.
-pub(super) fn middle() -> f64 {
+/// Where each retry pause lies within its range. Few nodes drain at the same time, so their retries
+/// need no jitter, and without it a drain under a paused clock is reproducible.
+pub(super) fn fixed_jitter() -> f64 {
     0.5
 }

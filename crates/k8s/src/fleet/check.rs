@@ -1,10 +1,10 @@
-//! What `dogwatch check` reads of one node. Each part is read by itself: a right that is missing
-//! costs that part only.
+//! Reads what `dogwatch check` needs to know about one node. Each part is read separately: a
+//! missing right costs only that part.
 
 use std::collections::BTreeSet;
 
 use dogwatch_core::check::PodFacts;
-use dogwatch_core::drain::{BudgetSeen, DaemonSetRef, PodSeen};
+use dogwatch_core::drain::{DaemonSetRef, ObservedDisruptionBudget, ObservedPod};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::selector::LabelSelector;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -14,36 +14,38 @@ use kube::{Api, ResourceExt};
 
 use super::FleetClient;
 use crate::Error;
-use crate::drain::{budget_seen, pod_seen};
-use crate::error::ask;
-use crate::node::blocking_pods;
+use crate::drain::{observed_budget, observed_pod};
+use crate::error::with_timeout;
+use crate::node::list_blocking_pods;
 
 impl FleetClient {
-    /// The pods on the node.
-    pub async fn pods_on(&self, node: &NodeName) -> Result<Vec<PodFacts>, Error> {
+    pub async fn list_pods_on(&self, node: &NodeName) -> Result<Vec<PodFacts>, Error> {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let here = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods = ask(pods.list(&here)).await?.items;
-        Ok(pods.into_iter().map(facts).collect())
+        let pods = with_timeout(pods.list(&here)).await?.items;
+        Ok(pods.into_iter().map(pod_facts).collect())
     }
 
-    /// All PodDisruptionBudgets.
-    pub async fn budgets(&self) -> Result<Vec<BudgetSeen>, Error> {
+    pub async fn list_budgets(&self) -> Result<Vec<ObservedDisruptionBudget>, Error> {
         let budgets: Api<PodDisruptionBudget> = Api::all(self.client.clone());
-        let budgets = ask(budgets.list(&ListParams::default())).await?.items;
-        Ok(budgets.into_iter().map(budget_seen).collect())
+        let budgets = with_timeout(budgets.list(&ListParams::default()))
+            .await?
+            .items;
+        Ok(budgets.into_iter().map(observed_budget).collect())
     }
 
-    /// The DaemonSets that exist, of those that these pods name as their controller.
-    pub async fn daemonsets(&self, pods: &[PodFacts]) -> Result<BTreeSet<DaemonSetRef>, Error> {
-        let seen: Vec<PodSeen> = pods.iter().map(|pod| pod.seen.clone()).collect();
-        self.daemonsets_of(&seen).await
+    /// The DaemonSets that these pods name as their controller, if they exist.
+    pub async fn list_daemonsets(
+        &self,
+        pods: &[PodFacts],
+    ) -> Result<BTreeSet<DaemonSetRef>, Error> {
+        let seen: Vec<ObservedPod> = pods.iter().map(|pod| pod.observed.clone()).collect();
+        self.list_daemonsets_of(&seen).await
     }
 
-    /// Namespaces that are being deleted.
-    pub async fn terminating(&self) -> Result<BTreeSet<String>, Error> {
+    pub async fn list_terminating_namespaces(&self) -> Result<BTreeSet<String>, Error> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let all = ask(namespaces.list_metadata(&ListParams::default())).await?;
+        let all = with_timeout(namespaces.list_metadata(&ListParams::default())).await?;
         let ending = all
             .items
             .iter()
@@ -51,25 +53,25 @@ impl FleetClient {
         Ok(ending.map(ResourceExt::name_any).collect())
     }
 
-    /// The pods on the node that a policy's gate waits for, in words.
-    pub async fn gate_pods(
+    /// The pods on the node that a policy's gate waits for, as text.
+    pub async fn list_gate_pods(
         &self,
         node: &NodeName,
         selector: &LabelSelector,
     ) -> Result<Vec<String>, Error> {
-        blocking_pods(&self.client, node.as_str(), selector).await
+        list_blocking_pods(&self.client, node.as_str(), selector).await
     }
 }
 
-fn facts(pod: Pod) -> PodFacts {
+fn pod_facts(pod: Pod) -> PodFacts {
     let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref());
     let local = volumes.into_iter().flatten().filter(|volume| {
         let source = volume.empty_dir.as_ref();
         source.is_some_and(|source| source.medium.as_deref() != Some("Memory"))
     });
     PodFacts {
-        local: local.map(|volume| volume.name.clone()).collect(),
-        seen: pod_seen(pod),
+        empty_dirs: local.map(|volume| volume.name.clone()).collect(),
+        observed: observed_pod(pod),
     }
 }
 
@@ -88,7 +90,7 @@ mod tests {
                 { "name": "config", "configMap": { "name": "c" } },
             ],
         }});
-        let pod = facts(serde_json::from_value(pod).unwrap());
-        assert_eq!(pod.local, ["scratch"]);
+        let pod = pod_facts(serde_json::from_value(pod).unwrap());
+        assert_eq!(pod.empty_dirs, ["scratch"]);
     }
 }

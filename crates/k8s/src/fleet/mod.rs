@@ -1,45 +1,47 @@
-//! The whole fleet, for people: every Node, every slot, and what is on one node.
+//! Reads and changes the cluster for people's commands.
 //!
-//! **For:** what a person types: `dogwatch status`, `explain`, `check`, `reboot`, `abort`, `pause`,
-//! `resume`, `unlock`, `power` and `confirm-off`.
-//! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces, budgets, hosts, Machines
-//! and requests; who the caller is, and what they may do; two
-//! annotations of a Node, `spec.online`, the reboot annotations and a person's word on a host, `spec.paused` of a policy,
-//! the holder of a Lease, Events.
-//! **Promises:** what it shows is made by the same functions that the coordinator sees by; every
-//! write holds only for the object as it was judged; a lock that is broken is told by an Event
-//! first.
+//! **For:** `dogwatch status`, `explain`, `check`, `reboot`, `abort`, `pause`, `resume`, `unlock`,
+//! `power` and `confirm-off`.
+//! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces,
+//! PodDisruptionBudgets, hosts, Machines and requests; access reviews of the caller. Writes of two
+//! annotations of a Node, of a host's `spec.online`, reboot annotations and confirmation, of
+//! `spec.paused` of a policy, of the holder of a Lease, and of Events.
+//! **Promises:** objects are converted by the same functions that the coordinator uses; every write
+//! has UID and resourceVersion of the checked object as preconditions; an Event is written before a
+//! lock is broken.
 
 mod abort;
+mod caller;
 mod check;
 mod healer;
 mod hosts;
 mod installed;
-mod mark;
-mod names;
-mod on_node;
+mod node_contents;
+mod node_names;
 mod pause;
 mod read;
-mod remedies;
+mod remediation_mark;
+mod remediations;
 mod request;
 mod schedules;
 mod unlock;
 mod watch;
-mod who;
 
-pub use abort::{AbortAsked, NodeWatch};
-pub use hosts::{Carried, HostChange, HostChanged, HostFound, HostsFound, HostsWatch};
-pub use installed::{Container, Installed, Workload};
+pub use abort::{AbortOutcome, NodeWatch};
+pub use hosts::{
+    FleetHostsWatch, HostChange, HostChangeOutcome, HostFound, HostsFound, NodesByHost,
+};
+pub use installed::{ClusterInstallation, DogwatchWorkload, WorkloadContainer};
 pub use pause::PauseChange;
 pub(crate) use read::lease_row;
-pub use remedies::{RemediesFound, remedies_seen};
-pub use request::Requested;
+pub use remediations::{RemediationsFound, remediations_of_watches};
+pub use request::RebootRequestOutcome;
 pub use schedules::{FleetSchedulesWatch, ScheduleFound, SchedulesFound};
 pub use watch::FleetWatch;
 
 use kube::Client;
 
-/// A person's hand on the cluster.
+/// API client of a person's command.
 #[derive(Clone)]
 pub struct FleetClient {
     client: Client,
@@ -47,7 +49,7 @@ pub struct FleetClient {
 }
 
 impl FleetClient {
-    /// For the cluster behind `client`, whose Dogwatch lives in `namespace`.
+    /// `namespace`: where Dogwatch runs.
     pub fn new(client: Client, namespace: impl Into<String>) -> Self {
         Self {
             client,

@@ -1,44 +1,41 @@
-//! Pausing policies: `spec.paused` of a `RebootPolicy`. Source: specification §2.6.
+//! Pauses policies: `spec.paused` of a `RebootPolicy`. Source: specification §2.6.
 
 use dogwatch_api::label;
-use dogwatch_api::reboot_policy::{Paused, RebootPolicy, RebootPolicySpec};
+use dogwatch_api::reboot_policy::{PausedSpec, RebootPolicy, RebootPolicySpec};
 use dogwatch_core::selector::LabelSelector;
 use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use super::FleetClient;
-use super::request::{MANAGER, TRIES};
-use crate::error::{Error, Kind, ask};
-use crate::manager::{made_by, patched_by};
-use crate::policy::{PolicyObject, objects};
+use super::request::{FIELD_MANAGER, MAX_TRIES};
+use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::field_manager::{patch_params_for, post_params_for};
+use crate::policy::{PolicyObject, list_policy_objects};
 
-/// What to do with one policy's pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PauseChange {
-    /// It stays as it is.
     Keep,
-    /// This pause instead of the one that is there, if there is one.
-    Set(Paused),
-    /// No pause.
+    /// Replaces an existing pause.
+    Set(PausedSpec),
     Clear,
-    /// The whole policy goes.
+    /// Deletes the whole policy.
     Delete,
 }
 
 impl FleetClient {
-    /// All policies as they stand. By name.
+    /// All policies, sorted by name.
     ///
     /// # Errors
-    /// [`Kind::NotFound`] where the kind is not installed.
-    pub async fn policy_objects(&self) -> Result<Vec<PolicyObject>, Error> {
-        let mut objects = objects(&self.client).await?;
+    /// [`ApiErrorKind::NotFound`] if the kind is not installed.
+    pub async fn list_policy_objects(&self) -> Result<Vec<PolicyObject>, Error> {
+        let mut objects = list_policy_objects(&self.client).await?;
         objects.sort_by_key(kube::ResourceExt::name_any);
         Ok(objects)
     }
 
-    /// Does to the policy of this name what `decide` says of it, on the condition that it still is
-    /// as it was decided on. `None`: there is no such policy (any more).
+    /// Applies the change that `decide` returns, on the condition that the policy has not changed
+    /// since it was read. `None`: no such policy.
     pub async fn change_pause(
         &self,
         name: &str,
@@ -47,26 +44,26 @@ impl FleetClient {
         let mut tries = 0;
         loop {
             tries += 1;
-            let Some(seen) = ask(self.policies().get_opt(name)).await? else {
+            let Some(seen) = with_timeout(self.policy_api().get_opt(name)).await? else {
                 return Ok(None);
             };
             let change = decide(&seen);
-            match self.change(&seen, &change).await {
+            match self.write_pause(&seen, &change).await {
                 Ok(()) => return Ok(Some(change)),
                 // The controller writes a policy's status now and then.
-                Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {}
+                Err(error) if error.kind() == ApiErrorKind::Conflict && tries < MAX_TRIES => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// A new policy for every node that no other rules, paused and silent about all else. The label
-    /// says that it may go with its pause.
-    pub async fn make_paused(
+    /// Creates a paused policy without other rules, for all nodes that no other policy selects. Its
+    /// label says that it may be deleted when the pause ends.
+    pub async fn create_paused_policy(
         &self,
         name: &str,
         priority: i32,
-        paused: Paused,
+        paused: PausedSpec,
     ) -> Result<(), Error> {
         let spec = RebootPolicySpec {
             node_selector: Some(LabelSelector::default()),
@@ -77,18 +74,18 @@ impl FleetClient {
         let mut policy = RebootPolicy::new(name, spec);
         let made = (label::MADE_BY.to_owned(), label::MADE_BY_PAUSE.to_owned());
         policy.metadata.labels = Some([made].into());
-        let params = made_by(MANAGER);
+        let params = post_params_for(FIELD_MANAGER);
         let api: Api<RebootPolicy> = Api::all(self.client.clone());
-        ask(api.create(&params, &policy)).await?;
+        with_timeout(api.create(&params, &policy)).await?;
         Ok(())
     }
 
-    async fn change(&self, seen: &PolicyObject, change: &PauseChange) -> Result<(), Error> {
+    async fn write_pause(&self, seen: &PolicyObject, change: &PauseChange) -> Result<(), Error> {
         let name = seen.name_any();
         let paused = match change {
             PauseChange::Keep => return Ok(()),
             PauseChange::Set(paused) => {
-                // Both parts are named: a merge patch would keep the end of an older pause.
+                // Both fields are set: a merge patch would keep the end of an older pause.
                 json!({ "reason": paused.reason, "until": paused.until })
             }
             PauseChange::Clear => json!(null),
@@ -97,7 +94,7 @@ impl FleetClient {
                     uid: seen.uid(),
                     resource_version: seen.resource_version(),
                 });
-                ask(self.policies().delete(&name, &params)).await?;
+                with_timeout(self.policy_api().delete(&name, &params)).await?;
                 return Ok(());
             }
         };
@@ -105,13 +102,13 @@ impl FleetClient {
             "metadata": { "uid": seen.uid(), "resourceVersion": seen.resource_version() },
             "spec": { "paused": paused },
         });
-        let params = patched_by(MANAGER);
-        let policies = self.policies();
-        ask(policies.patch_metadata(&name, &params, &Patch::Merge(&body))).await?;
+        let params = patch_params_for(FIELD_MANAGER);
+        let policies = self.policy_api();
+        with_timeout(policies.patch_metadata(&name, &params, &Patch::Merge(&body))).await?;
         Ok(())
     }
 
-    fn policies(&self) -> Api<PolicyObject> {
+    fn policy_api(&self) -> Api<PolicyObject> {
         Api::all(self.client.clone())
     }
 }

@@ -1,84 +1,84 @@
-//! Asking for a reboot: annotation `dogwatch.dev/reboot-requested`. Source: specification §2.1.
+//! Requests a reboot: annotation `dogwatch.dev/reboot-requested`. Source: specification §2.1.
 
 use dogwatch_api::annotation;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::Request;
+use dogwatch_core::reboot::RebootRequest;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::Patch;
 use serde_json::{Value, json};
 
 use super::FleetClient;
-use crate::error::{Error, Kind, ask};
-use crate::manager::patched_by;
+use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::field_manager::patch_params_for;
 use crate::node::get_node;
 
-/// How a person's tool names itself as a field manager.
-pub(super) const MANAGER: &str = "dogwatch";
-/// A Node that changes between each read and each write does not exist; a kubelet's status writes
-/// may come in between once or twice.
-pub(super) const TRIES: u32 = 5;
+/// Field manager of the CLI's writes.
+pub(super) const FIELD_MANAGER: &str = "dogwatch";
+/// A conflict at every try is not expected: a kubelet's status write may come in between once or
+/// twice.
+pub(super) const MAX_TRIES: u32 = 5;
 
-/// What became of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Requested {
-    /// It stands on the Node now.
+pub enum RebootRequestOutcome {
     Written,
-    /// It stood there already, word for word.
+    /// An identical request existed already.
     Same,
-    /// Another one stands there, and was left alone.
+    /// Another request exists, and was left unchanged.
     Other {
-        /// Its text.
         text: String,
     },
-    /// There is no Node of that name.
     NoSuchNode,
 }
 
 impl FleetClient {
-    /// Writes a request onto a Node. One that is there already is replaced only if `replace` says
-    /// so: the coordinator takes another text for another request.
+    /// Writes a request onto a Node. An existing one is replaced only if `replace` is set: the
+    /// coordinator treats another text as another request.
     pub async fn request_reboot(
         &self,
         node: &NodeName,
-        request: &Request,
+        request: &RebootRequest,
         replace: bool,
-    ) -> Result<Requested, Error> {
+    ) -> Result<RebootRequestOutcome, Error> {
         let text = serde_json::to_string(request).expect("two texts and a time serialise");
         let mut tries = 0;
         loop {
             tries += 1;
             let Some(seen) = get_node(&self.client, node.as_str()).await? else {
-                return Ok(Requested::NoSuchNode);
+                return Ok(RebootRequestOutcome::NoSuchNode);
             };
             match seen.annotations().get(annotation::REBOOT_REQUESTED) {
-                Some(there) if *there == text => return Ok(Requested::Same),
+                Some(there) if *there == text => return Ok(RebootRequestOutcome::Same),
                 Some(there) if !replace => {
-                    return Ok(Requested::Other {
+                    return Ok(RebootRequestOutcome::Other {
                         text: there.clone(),
                     });
                 }
                 Some(_) | None => {}
             }
             let annotations = json!({ annotation::REBOOT_REQUESTED: text });
-            match self.annotate(&seen, &annotations).await {
-                Ok(()) => return Ok(Requested::Written),
-                Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {}
+            match self.annotate_node(&seen, &annotations).await {
+                Ok(()) => return Ok(RebootRequestOutcome::Written),
+                Err(error) if error.kind() == ApiErrorKind::Conflict && tries < MAX_TRIES => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Writes these annotations onto the Node as it was seen: if it has changed, nothing is written.
-    pub(super) async fn annotate(&self, seen: &Node, annotations: &Value) -> Result<(), Error> {
+    /// Writes these annotations, unless the Node has changed since it was read.
+    pub(super) async fn annotate_node(
+        &self,
+        seen: &Node,
+        annotations: &Value,
+    ) -> Result<(), Error> {
         let body = json!({ "metadata": {
             "uid": seen.uid(),
             "resourceVersion": seen.resource_version(),
             "annotations": annotations,
         }});
-        let params = patched_by(MANAGER);
-        let nodes = self.nodes();
-        ask(nodes.patch_metadata(&seen.name_any(), &params, &Patch::Merge(&body))).await?;
+        let params = patch_params_for(FIELD_MANAGER);
+        let nodes = self.node_api();
+        with_timeout(nodes.patch_metadata(&seen.name_any(), &params, &Patch::Merge(&body))).await?;
         Ok(())
     }
 }

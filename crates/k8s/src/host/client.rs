@@ -1,119 +1,136 @@
-//! Hosts read and written one at a time.
+//! Reads and writes single hosts.
 
 use dogwatch_api::CONTROLLER;
 use dogwatch_api::bare_metal_host::{API_VERSION, KIND};
 use dogwatch_core::Now;
-use dogwatch_core::condition::Write;
-use dogwatch_core::decision::Event;
-use dogwatch_core::power::{Host, HostName, StatusWrite};
+use dogwatch_core::condition::ConditionWrite;
+use dogwatch_core::decision::DecisionEvent;
+use dogwatch_core::power::{HostName, HostSnapshot, StatusWrite};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value, json};
 
-use super::convert::convert;
+use super::convert::convert_host;
 use super::object::HostObject;
-use super::secret::{self, Secret, SecretTrouble};
-use super::write::{self, WriteError};
-use crate::error::{Error, ask};
-use crate::event::{Name, Said};
-use crate::manager::patched_by;
+use super::secret::{self, BmcSecret, BmcSecretError};
+use super::write::{self, HostWriteError};
+use crate::error::{Error, with_timeout};
+use crate::event::{EventDraft, EventName};
+use crate::field_manager::patch_params_for;
 
-/// A hand on the hosts.
 #[derive(Clone)]
 pub struct HostClient {
     pub(super) client: Client,
 }
 
 impl HostClient {
-    /// For the cluster behind `client`.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// All hosts, by one list.
+    /// All hosts, in one list.
     ///
     /// # Errors
-    /// [`Kind::NotFound`](crate::Kind::NotFound) where the kind is not installed, and whatever else may
-    /// go wrong.
-    pub async fn list(&self) -> Result<Vec<Host>, Error> {
+    /// [`ApiErrorKind::NotFound`](crate::ApiErrorKind::NotFound) if the kind is not installed, or
+    /// any other failure.
+    pub async fn list_hosts(&self) -> Result<Vec<HostSnapshot>, Error> {
         let all: Api<HostObject> = Api::all(self.client.clone());
-        let list = ask(all.list(&ListParams::default())).await?;
-        Ok(list.items.iter().map(convert).collect())
+        let list = with_timeout(all.list(&ListParams::default())).await?;
+        Ok(list.items.iter().map(convert_host).collect())
     }
 
-    /// One host, read afresh; `None`: there is none of that name.
+    /// Reads one host; `None`: no host of this name.
     ///
     /// # Errors
-    /// When there is no answer to go by.
-    pub async fn read(&self, name: &HostName) -> Result<Option<Host>, Error> {
-        let object = ask(self.hosts(name).get_opt(&name.name)).await?;
-        Ok(object.as_ref().map(convert))
+    /// When the request fails.
+    pub async fn read_host(&self, name: &HostName) -> Result<Option<HostSnapshot>, Error> {
+        let object = with_timeout(self.host_api(name).get_opt(&name.name)).await?;
+        Ok(object.as_ref().map(convert_host))
     }
 
-    /// Writes the status and these conditions, on the host as it was seen; the answer is the host as it
-    /// stands then. Conditions of others, and what else metal3 keeps in a status, stay.
+    /// Writes the status and these conditions, unless the host has changed since it was read.
+    /// Returns the written host. Conditions of others, and other fields that metal3 keeps in the
+    /// status, stay.
     ///
     /// # Errors
-    /// [`WriteError`]: only after [`WriteError::Changed`] is it certain that nothing was written.
+    /// [`HostWriteError`]: only [`HostWriteError::Changed`] guarantees that nothing was written.
     pub async fn write_status(
         &self,
-        host: &Host,
+        host: &HostSnapshot,
         write: &StatusWrite,
-        conditions: &[Write],
-    ) -> Result<Host, WriteError> {
+        conditions: &[ConditionWrite],
+    ) -> Result<HostSnapshot, HostWriteError> {
         let object = if write::needs_object(host, conditions) {
-            Some(self.as_seen(host).await?)
+            Some(self.read_unchanged(host).await?)
         } else {
             None
         };
-        let body = write::patch(host, write, conditions, object.as_ref());
-        let hosts = self.hosts(&host.name);
-        let (params, patch) = (params(), Patch::Merge(&body));
+        let body = write::status_patch_body(host, write, conditions, object.as_ref());
+        let hosts = self.host_api(&host.name);
+        let (params, patch) = (patch_params(), Patch::Merge(&body));
         let call = hosts.patch_status(&host.name.name, &params, &patch);
-        let answer = convert(&ask(call).await.map_err(WriteError::of)?);
-        match write::dropped(&answer, write, conditions) {
+        let answer = convert_host(
+            &with_timeout(call)
+                .await
+                .map_err(HostWriteError::from_api_error)?,
+        );
+        match write::dropped_fields(&answer, write, conditions) {
             dropped if dropped.is_empty() => Ok(answer),
-            dropped => Err(WriteError::Pruned(dropped)),
+            dropped => Err(HostWriteError::Pruned(dropped)),
         }
     }
 
-    /// Removes annotations, on the host as it was seen; the answer is the host as it stands then.
+    /// Removes annotations, unless the host has changed since it was read. Returns the written
+    /// host.
     ///
     /// # Errors
     /// As [`Self::write_status`].
     pub async fn remove_annotations(
         &self,
-        host: &Host,
+        host: &HostSnapshot,
         names: &[String],
-    ) -> Result<Host, WriteError> {
+    ) -> Result<HostSnapshot, HostWriteError> {
         let gone = names.iter().map(|name| (name.clone(), Value::Null));
-        let mut metadata = write::precondition(host);
+        let mut metadata = write::patch_precondition(host);
         metadata["annotations"] = Value::Object(gone.collect::<Map<_, _>>());
         let body = json!({ "metadata": metadata });
-        let hosts = self.hosts(&host.name);
-        let (params, patch) = (params(), Patch::Merge(&body));
+        let hosts = self.host_api(&host.name);
+        let (params, patch) = (patch_params(), Patch::Merge(&body));
         let call = hosts.patch(&host.name.name, &params, &patch);
-        Ok(convert(&ask(call).await.map_err(WriteError::of)?))
+        Ok(convert_host(
+            &with_timeout(call)
+                .await
+                .map_err(HostWriteError::from_api_error)?,
+        ))
     }
 
     /// The credentials in a Secret of this namespace, read by its name.
     ///
     /// # Errors
-    /// Why there are none, with what a person does about it.
-    pub async fn secret(&self, namespace: &str, name: &str) -> Result<Secret, SecretTrouble> {
-        secret::read(&self.client, namespace, name).await
+    /// Why there are none, and what a person should do.
+    pub async fn read_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<BmcSecret, BmcSecretError> {
+        secret::read_bmc_secret(&self.client, namespace, name).await
     }
 
-    /// Says it in the host's namespace, unless the same was said about the same reboot.
+    /// Writes the Event in the host's namespace, unless the same Event exists for the same reboot.
     ///
     /// # Errors
-    /// When it could not be said.
-    pub async fn say(&self, host: &Host, event: &Event, now: Now) -> Result<(), Error> {
+    /// When the Event could not be written.
+    pub async fn write_event(
+        &self,
+        host: &HostSnapshot,
+        event: &DecisionEvent,
+        now: Now,
+    ) -> Result<(), Error> {
         let HostName { namespace, name } = &host.name;
-        let said = Said {
+        let said = EventDraft {
             namespace,
-            name: Name::of(name, &host.uid, &episode(host), event),
-            about: json!({
+            name: EventName::of_episode(name, &host.uid, &event_episode(host), event),
+            involved_object: json!({
                 "kind": KIND, "apiVersion": API_VERSION, "namespace": namespace, "name": name,
                 "uid": host.uid,
             }),
@@ -121,28 +138,28 @@ impl HostClient {
             host: None,
             event,
         };
-        said.say(&self.client, now).await
+        said.write_event(&self.client, now).await
     }
 
-    fn hosts(&self, name: &HostName) -> Api<HostObject> {
+    fn host_api(&self, name: &HostName) -> Api<HostObject> {
         Api::namespaced(self.client.clone(), &name.namespace)
     }
 
-    /// The object of this very version.
-    async fn as_seen(&self, host: &Host) -> Result<HostObject, WriteError> {
-        let hosts = self.hosts(&host.name);
-        let object = ask(hosts.get_opt(&host.name.name)).await?;
+    /// Reads the host; an error if it is not this version.
+    async fn read_unchanged(&self, host: &HostSnapshot) -> Result<HostObject, HostWriteError> {
+        let hosts = self.host_api(&host.name);
+        let object = with_timeout(hosts.get_opt(&host.name.name)).await?;
         object
             .filter(|object| {
                 object.uid().as_ref() == Some(&host.uid)
                     && object.resource_version().as_ref() == Some(&host.resource_version)
             })
-            .ok_or(WriteError::Changed)
+            .ok_or(HostWriteError::Changed)
     }
 }
 
-/// Which reboot it is.
-fn episode(host: &Host) -> String {
+/// Identifies the reboot that the Event belongs to.
+fn event_episode(host: &HostSnapshot) -> String {
     let status = &host.status;
     format!(
         "{:?} {:?}",
@@ -150,6 +167,6 @@ fn episode(host: &Host) -> String {
     )
 }
 
-fn params() -> PatchParams {
-    patched_by(CONTROLLER)
+fn patch_params() -> PatchParams {
+    patch_params_for(CONTROLLER)
 }

@@ -1,20 +1,17 @@
-//! A host as it came, with a `spec` and a `status` of any form.
+//! The raw BareMetalHost, with a `spec` and a `status` of any form.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One object of the kind. It is read field by field ([`super::convert`]), so that one which does not
-/// have the expected form neither vanishes nor spoils the list.
+/// Read field by field ([`super::convert`]), so that an object of unexpected form neither vanishes
+/// nor breaks the list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostObject {
-    /// Name, UID, annotations.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// Whatever stands there.
     #[serde(default)]
     pub spec: Value,
-    /// Whatever stands there.
     #[serde(default)]
     pub status: Value,
 }

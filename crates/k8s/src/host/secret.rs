@@ -1,4 +1,4 @@
-//! The Secret with a BMC's user and password.
+//! Reads the Secret with a BMC's user and password.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use dogwatch_core::power::reason;
 use k8s_openapi::api::core::v1::Secret as SecretObject;
 use kube::{Api, Client, ResourceExt as _};
 
-use crate::error::{Error, Kind, ask};
+use crate::error::{ApiErrorKind, Error, with_timeout};
 
-/// What a Secret holds. `Debug` shows no password.
+/// `Debug` shows no password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret {
-    /// `username`, without white space around it.
+pub struct BmcSecret {
+    /// `username`, without surrounding white space.
     pub username: String,
-    /// `password`, without white space around it.
+    /// `password`, without surrounding white space.
     pub password: String,
-    /// `ca.crt`, PEM: whom the BMC's certificate must be from.
+    /// `ca.crt`, PEM: the CA that the BMC's certificate must be signed by.
     pub ca: Option<Vec<u8>>,
-    /// UID and resourceVersion: equal only while it is the same Secret, unchanged.
+    /// UID and resourceVersion: equal only for the same, unchanged Secret.
     pub version: String,
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for BmcSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secret")
             .field("version", &self.version)
@@ -30,56 +30,55 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why there are no credentials.
 #[derive(Debug)]
-pub enum SecretTrouble {
-    /// A person has to do something.
+pub enum BmcSecretError {
+    /// A person has to repair the Secret.
     Missing {
         /// `SecretNotFound`, `SecretIncomplete` or `SecretForbidden`.
         reason: &'static str,
-        /// What is wrong and what to do, without any secret.
+        /// What is wrong and what to do, without secret content.
         message: String,
     },
-    /// It could not be read now; that passes.
-    NotNow(Error),
+    /// It could not be read now; a retry may work.
+    Transient(Error),
 }
 
-pub(super) async fn read(
+pub(super) async fn read_bmc_secret(
     client: &Client,
     namespace: &str,
     name: &str,
-) -> Result<Secret, SecretTrouble> {
-    // The name becomes a part of a path; a Secret is called as a Node can be.
+) -> Result<BmcSecret, BmcSecretError> {
+    // The name becomes part of a URL path. Secret names follow the same rule as Node names.
     if NodeName::new(name).is_err() {
         let message = "what credentialsName says is no name of a Secret: correct it".to_owned();
-        return Err(missing(reason::NO_SECRET, message));
+        return Err(missing_secret(reason::NO_SECRET, message));
     }
     let secrets: Api<SecretObject> = Api::namespaced(client.clone(), namespace);
-    match ask(secrets.get(name)).await {
-        Ok(object) => taken(&object),
-        Err(error) => Err(refused(error, namespace, name)),
+    match with_timeout(secrets.get(name)).await {
+        Ok(object) => parse_secret(&object),
+        Err(error) => Err(secret_error(error, namespace, name)),
     }
 }
 
-fn refused(error: Error, namespace: &str, name: &str) -> SecretTrouble {
+fn secret_error(error: Error, namespace: &str, name: &str) -> BmcSecretError {
     match (error.kind(), &error) {
-        (Kind::NotFound, _) => missing(
+        (ApiErrorKind::NotFound, _) => missing_secret(
             reason::NO_SECRET,
             format!("there is no Secret {namespace}/{name}: make it, with username and password"),
         ),
-        // 401 is our own token's trouble, which passes.
-        (Kind::Forbidden, Error::Answer(status)) if status.code == 403 => missing(
+        // 401 is a temporary problem of our own token.
+        (ApiErrorKind::Forbidden, Error::Answer(status)) if status.code == 403 => missing_secret(
             reason::SECRET_FORBIDDEN,
             format!(
                 "the controller may not read Secret {namespace}/{name}: give it a Role in {namespace}, as \
                  deploy/hosts does"
             ),
         ),
-        (_, _) => SecretTrouble::NotNow(error),
+        (_, _) => BmcSecretError::Transient(error),
     }
 }
 
-fn taken(object: &SecretObject) -> Result<Secret, SecretTrouble> {
+fn parse_secret(object: &SecretObject) -> Result<BmcSecret, BmcSecretError> {
     let said = |key: &str| {
         let bytes = &object.data.as_ref()?.get(key)?.0;
         let text = std::str::from_utf8(bytes).ok()?.trim();
@@ -96,14 +95,14 @@ fn taken(object: &SecretObject) -> Result<Secret, SecretTrouble> {
             "Secret {namespace}/{name} has no {}, or it is empty or no text: correct it",
             lacks.join(" and no ")
         );
-        return Err(missing(reason::BAD_SECRET, message));
+        return Err(missing_secret(reason::BAD_SECRET, message));
     };
     let ca = object.data.as_ref().and_then(|data| data.get("ca.crt"));
     let (uid, version) = (
         object.uid().unwrap_or_default(),
         object.resource_version().unwrap_or_default(),
     );
-    Ok(Secret {
+    Ok(BmcSecret {
         username,
         password,
         ca: ca.map(|bytes| bytes.0.clone()).filter(|ca| !ca.is_empty()),
@@ -111,8 +110,8 @@ fn taken(object: &SecretObject) -> Result<Secret, SecretTrouble> {
     })
 }
 
-fn missing(reason: &'static str, message: String) -> SecretTrouble {
-    SecretTrouble::Missing { reason, message }
+fn missing_secret(reason: &'static str, message: String) -> BmcSecretError {
+    BmcSecretError::Missing { reason, message }
 }
 
 #[cfg(test)]
@@ -126,10 +125,10 @@ mod tests {
 
     use super::*;
 
-    fn read(data: &serde_json::Value) -> Result<Secret, SecretTrouble> {
+    fn read(data: &serde_json::Value) -> Result<BmcSecret, BmcSecretError> {
         let object = json!({ "metadata": { "namespace": "site", "name": "bmc", "uid": "u",
             "resourceVersion": "3" }, "data": data });
-        taken(&serde_json::from_value(object).unwrap())
+        parse_secret(&serde_json::from_value(object).unwrap())
     }
 
     const ADMIN: &str = "IGFkbWluCg=="; // " admin\n"
@@ -160,7 +159,7 @@ mod tests {
             .with_writer(move || writer.clone())
             .finish()
             .with(filter_fn(|metadata| {
-                dogwatch_process::log::is_shown(metadata.target())
+                dogwatch_process::log::is_target_shown(metadata.target())
             }));
         let _guard = tracing::subscriber::set_default(subscriber);
         for body in [
@@ -172,11 +171,12 @@ mod tests {
                 http::Response::builder().body(Body::from(body.as_bytes().to_vec()))
             };
             let client = Client::new(tower::service_fn(answer), "default");
-            let Err(SecretTrouble::NotNow(error)) = super::read(&client, "site", "bmc").await
+            let Err(BmcSecretError::Transient(error)) =
+                super::read_bmc_secret(&client, "site", "bmc").await
             else {
                 panic!("{body} is no Secret");
             };
-            let words = error.in_words();
+            let words = error.error_chain();
             assert!(!words.contains("hunter2"), "{words}");
         }
         tracing::warn!("what is ours is shown");
@@ -214,7 +214,7 @@ mod tests {
                 "no username",
             ),
         ] {
-            let Err(SecretTrouble::Missing { reason, message }) = read(&data) else {
+            let Err(BmcSecretError::Missing { reason, message }) = read(&data) else {
                 panic!("{data}");
             };
             assert_eq!(reason, reason::BAD_SECRET);

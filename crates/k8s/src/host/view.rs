@@ -1,54 +1,54 @@
-//! What is seen of all hosts.
+//! The power controller's view of all hosts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dogwatch_core::power::{Host, HostName, Operators, Owner, OwnerRules, Seniority, Sharing};
+use dogwatch_core::power::{
+    HostName, HostOwner, HostSeniority, HostSnapshot, Metal3Leaders, OwnerRules, SharedBmcs,
+};
 
-/// The hosts as last seen.
 #[derive(Debug, Clone, Default)]
-pub struct HostView {
-    /// All of them.
-    pub hosts: BTreeMap<HostName, Arc<Host>>,
-    /// It is known how things stand: the hosts were listed, or the kind is not installed.
+pub struct HostWatchView {
+    pub hosts: BTreeMap<HostName, Arc<HostSnapshot>>,
+    /// The hosts were listed, or the kind is not installed.
     pub synced: bool,
-    /// Whether there is such a kind in this cluster.
     pub installed: bool,
-    /// What could not be seen when it was last looked at, by kind; it may have passed since.
-    pub trouble: BTreeMap<&'static str, String>,
-    pub(super) sharing: Sharing,
-    pub(super) operators: Operators,
+    /// The last read error, by kind. The cause may have passed since.
+    pub errors: BTreeMap<&'static str, String>,
+    pub(super) sharing: SharedBmcs,
+    pub(super) metal3_leaders: Metal3Leaders,
     pub(super) rules: OwnerRules,
 }
 
-impl HostView {
-    /// Whose this host is.
-    pub fn owner(&self, host: &Host) -> Owner {
-        self.operators.owner(host, &self.rules)
+impl HostWatchView {
+    pub fn owner_of(&self, host: &HostSnapshot) -> HostOwner {
+        self.metal3_leaders.host_owner(host, &self.rules)
     }
 
-    /// Leases that look like those of metal3's leaders, where none is believed: namespace, and who holds it.
-    pub fn leaders_not_believed(&self) -> BTreeMap<String, String> {
-        let others = self.operators.not_believed(&self.rules);
+    /// Leases that look like those of metal3's leaders but are in untrusted namespaces: the holder,
+    /// by namespace.
+    pub fn untrusted_leaders(&self) -> BTreeMap<String, String> {
+        let others = self.metal3_leaders.untrusted_leases(&self.rules);
         others
             .map(|(at, who)| (at.to_owned(), who.to_owned()))
             .collect()
     }
 
-    /// The other hosts that name one of its BMCs, and keep it: they go before it.
-    pub fn shared_with(&self, name: &HostName) -> Vec<HostName> {
-        self.sharing.before(name)
+    /// The other hosts that name one of this host's BMCs and take precedence over it.
+    pub fn hosts_sharing_bmc(&self, name: &HostName) -> Vec<HostName> {
+        self.sharing.senior_hosts(name)
     }
 
-    /// Whether it goes before others that claim what it has.
-    pub fn seniority(&self, host: &Host) -> Seniority {
-        Seniority::of(host, &self.rules)
+    /// Whether this host takes precedence over others that claim the same BMC.
+    pub fn seniority_of(&self, host: &HostSnapshot) -> HostSeniority {
+        HostSeniority::of_host(host, &self.rules)
     }
 
-    /// Whose a host is that is ours by no rule: with it all of them change hands.
-    pub(super) fn plain_owner(&self) -> Option<Owner> {
+    /// The owner of the hosts that no rule makes ours. When it changes, all of them change owner.
+    /// `None`: there are no such hosts.
+    pub(super) fn default_owner(&self) -> Option<HostOwner> {
         let mut hosts = self.hosts.values();
-        let plain = hosts.find(|host| !Operators::is_ours_anyway(host, &self.rules))?;
-        Some(self.owner(plain))
+        let plain = hosts.find(|host| !Metal3Leaders::is_always_ours(host, &self.rules))?;
+        Some(self.owner_of(plain))
     }
 }

@@ -1,11 +1,11 @@
-//! All hosts, and metal3's own controllers, kept in sight.
+//! Watches all hosts and metal3's own controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_api::bare_metal_host::{API_VERSION, PLURAL};
-use dogwatch_core::power::{Host, HostName, OwnerRules};
+use dogwatch_core::power::{HostName, HostSnapshot, OwnerRules};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
@@ -15,26 +15,31 @@ use kube::core::Status;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
 
-use super::convert::convert;
-use super::leaders::{Looked, leaders, look, operator_lease};
+use super::convert::convert_host;
+use super::metal3_leaders::{
+    LeaderLeasesRead, leader_lease_selection, list_leader_leases, parse_leader_lease,
+};
 use super::object::HostObject;
-use super::view::HostView;
-use crate::error::{Error, Kind};
-use crate::paged::{Paged, Trimmed};
-use crate::watch::{Changes, Event, Full, SHORTEST, Selection, Watched, watch};
+use super::view::HostWatchView;
+use crate::error::{ApiErrorKind, Error};
+use crate::paged::{PagedObjects, TrimmedObject};
+use crate::watch::{
+    ChangeStream, FullObjects, ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE, WatchSource,
+    list_and_watch,
+};
 
-/// When to look again where nothing can be watched.
+/// How often a kind or Lease that cannot be watched is read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cadence {
-    /// How long after it was not there the kind is looked for again.
+pub struct HostRecheckIntervals {
+    /// Pause after the kind was found missing.
     pub not_installed: Duration,
-    /// How long after a look at a leader's Lease that failed it is tried again.
+    /// Pause after a failed read of the leaders' Leases.
     pub look_failed: Duration,
 }
 
-impl Default for Cadence {
-    /// Five minutes, as for policies (specification §9); five seconds, for while it is not known who
-    /// lives nothing is done.
+impl Default for HostRecheckIntervals {
+    /// Five minutes, as for policies (specification §9). Five seconds for Leases, because nothing
+    /// is done while it is not known whether metal3 runs.
     fn default() -> Self {
         Self {
             not_installed: Duration::from_mins(5),
@@ -43,302 +48,327 @@ impl Default for Cadence {
     }
 }
 
-/// Keeps a [`HostView`] up to date.
+/// Keeps a [`HostWatchView`] up to date.
 pub struct HostWatch {
     client: Client,
-    cadence: Cadence,
+    cadence: HostRecheckIntervals,
     jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-    /// Of tokio's clock: the beginning of monotonic times here.
+    /// Start of the monotonic times of this watch (tokio's clock).
     began: Instant,
-    hosts: Sight,
-    leases: BoxStream<'static, Event<Lease>>,
-    /// A fresh list of leaders' Leases, on its way.
-    look: Option<BoxFuture<'static, Looked>>,
-    /// Not before this.
+    hosts: OptionalHostWatch,
+    leases: BoxStream<'static, ObjectEvent<Lease>>,
+    /// A running list request for the leaders' Leases.
+    look: Option<BoxFuture<'static, LeaderLeasesRead>>,
+    /// Earliest time of the next list request.
     next_look: Duration,
-    view: HostView,
+    view: HostWatchView,
 }
 
-/// What is told beside the hosts.
+/// The parts of the view that concern no single host.
 #[derive(PartialEq)]
-struct Summary {
+struct HostWatchSummary {
     synced: bool,
     installed: bool,
     trouble: BTreeMap<&'static str, String>,
     not_believed: BTreeMap<String, String>,
 }
 
-enum Sight {
-    /// They are watched; whether a list has come since that was begun.
+enum OptionalHostWatch {
+    /// `is_listed`: a list has arrived since the watch was opened.
     Open {
-        events: BoxStream<'static, Event<Trimmed<Arc<Host>>>>,
+        events: BoxStream<'static, ObjectEvent<TrimmedObject<Arc<HostSnapshot>>>>,
         is_listed: bool,
     },
-    /// There is no such kind; it is looked for then.
+    /// The kind is missing; it is looked for again at `until`.
     NotInstalled { until: Instant },
 }
 
-enum Change {
-    Host(Event<Trimmed<Arc<Host>>>),
+enum HostWatchChange {
+    Host(ObjectEvent<TrimmedObject<Arc<HostSnapshot>>>),
     LookForKind,
-    Lease(Event<Lease>),
+    Lease(ObjectEvent<Lease>),
     LookAtLeases,
-    Looked(Looked),
+    Looked(LeaderLeasesRead),
 }
 
 impl HostWatch {
-    /// Watches all hosts; whose they are goes by `rules`. Nothing is sent before [`Self::changed`] is awaited.
-    /// `jitter` gives a number in 0..1 for each pause.
+    /// Watches all hosts; `rules` decide who owns them. Sends nothing before
+    /// [`Self::wait_for_changes`] is awaited. `jitter` returns a number in 0..1 for each pause.
     pub fn new(
         client: Client,
         rules: OwnerRules,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        Self::at(client, rules, Cadence::default(), jitter)
+        Self::with_intervals(client, rules, HostRecheckIntervals::default(), jitter)
     }
 
-    /// The same, looking again at another cadence.
-    pub fn at(
+    /// Like [`Self::new`], with other intervals.
+    pub fn with_intervals(
         client: Client,
         rules: OwnerRules,
-        cadence: Cadence,
+        cadence: HostRecheckIntervals,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
         let pauses = Arc::clone(&jitter);
-        let leases = Full(Api::<Lease>::all(client.clone()));
+        let leases = FullObjects(Api::<Lease>::all(client.clone()));
         Self {
-            hosts: open(&client, &jitter),
-            leases: watch(leases, leaders(), move || pauses()).boxed(),
+            hosts: open_host_watch(&client, &jitter),
+            leases: list_and_watch(leases, leader_lease_selection(), move || pauses()).boxed(),
             client,
             cadence,
             jitter,
             began: Instant::now(),
             look: None,
             next_look: Duration::ZERO,
-            view: HostView {
+            view: HostWatchView {
                 rules,
-                ..HostView::default()
+                ..HostWatchView::default()
             },
         }
     }
 
-    /// What is seen now.
-    pub fn view(&self) -> &HostView {
+    pub fn current_view(&self) -> &HostWatchView {
         &self.view
     }
 
-    /// Waits for the next change, and takes with it whatever else has arrived. The names are of those
-    /// hosts that are another, are gone, or have another owner or other hosts at their BMCs; none where
-    /// only the rest of the view is another. Losing the future loses nothing.
-    pub async fn changed(&mut self) -> BTreeSet<HostName> {
+    /// Waits for the next change, and applies all other changes that have arrived. Returns the
+    /// names of the hosts that changed, are gone, or have another owner or other hosts at their
+    /// BMCs; empty if only the rest of the view changed. Cancel-safe.
+    pub async fn wait_for_changes(&mut self) -> BTreeSet<HostName> {
         loop {
-            let (before, owners) = (self.summary(), self.view.plain_owner());
-            let change = self.next().await;
+            let (before, owners) = (self.summarize_view(), self.view.default_owner());
+            let change = self.next_change().await;
             let mut names = BTreeSet::new();
-            self.take(change, &mut names);
-            while let Some(change) = self.next().now_or_never() {
-                self.take(change, &mut names);
+            self.apply_change(change, &mut names);
+            while let Some(change) = self.next_change().now_or_never() {
+                self.apply_change(change, &mut names);
             }
-            if self.view.plain_owner() != owners {
+            if self.view.default_owner() != owners {
                 names.extend(self.view.hosts.keys().cloned());
             }
-            if !names.is_empty() || self.summary() != before {
+            if !names.is_empty() || self.summarize_view() != before {
                 return names;
             }
         }
     }
 
-    fn summary(&self) -> Summary {
-        Summary {
+    fn summarize_view(&self) -> HostWatchSummary {
+        HostWatchSummary {
             synced: self.view.synced,
             installed: self.view.installed,
-            trouble: self.view.trouble.clone(),
-            not_believed: self.view.leaders_not_believed(),
+            trouble: self.view.errors.clone(),
+            not_believed: self.view.untrusted_leaders(),
         }
     }
 
-    async fn next(&mut self) -> Change {
-        const NEVER: &str = "a watch has no end";
-        let due = self.view.operators.look_at(&self.view.rules);
+    async fn next_change(&mut self) -> HostWatchChange {
+        const WATCH_NEVER_ENDS: &str = "a watch has no end";
+        let due = self.view.metal3_leaders.next_list_at(&self.view.rules);
         let due = due.map(|due| self.began + due.max(self.next_look));
         tokio::select! {
-            change = next_host(&mut self.hosts) => change,
-            event = self.leases.next() => Change::Lease(event.expect(NEVER)),
+            change = next_host_change(&mut self.hosts) => change,
+            event = self.leases.next() => HostWatchChange::Lease(event.expect(WATCH_NEVER_ENDS)),
             looked = async { self.look.as_mut().expect("checked").await }, if self.look.is_some() => {
-                Change::Looked(looked)
+                HostWatchChange::Looked(looked)
             }
-            () = until(due), if self.look.is_none() => Change::LookAtLeases,
+            () = sleep_until_due(due), if self.look.is_none() => HostWatchChange::LookAtLeases,
         }
     }
 
-    fn take(&mut self, change: Change, names: &mut BTreeSet<HostName>) {
+    fn apply_change(&mut self, change: HostWatchChange, names: &mut BTreeSet<HostName>) {
         match change {
-            Change::Host(event) => self.take_host(event, names),
-            Change::LookForKind => self.hosts = open(&self.client, &self.jitter),
-            Change::Lease(event) => self.take_lease(event),
-            Change::LookAtLeases => self.look = Some(look(self.client.clone(), self.began)),
-            Change::Looked(looked) => self.take_look(looked),
+            HostWatchChange::Host(event) => self.apply_host_event(event, names),
+            HostWatchChange::LookForKind => {
+                self.hosts = open_host_watch(&self.client, &self.jitter);
+            }
+            HostWatchChange::Lease(event) => self.apply_lease_event(event),
+            HostWatchChange::LookAtLeases => {
+                self.look = Some(list_leader_leases(self.client.clone(), self.began));
+            }
+            HostWatchChange::Looked(looked) => self.apply_leader_leases(looked),
         }
     }
 
-    fn take_host(&mut self, event: Event<Trimmed<Arc<Host>>>, names: &mut BTreeSet<HostName>) {
+    fn apply_host_event(
+        &mut self,
+        event: ObjectEvent<TrimmedObject<Arc<HostSnapshot>>>,
+        names: &mut BTreeSet<HostName>,
+    ) {
         match event {
-            Event::Restarted(all) => self.restart(&all, names),
-            Event::Applied(new) => self.put(&new.kept, names),
-            Event::Deleted(old) => self.remove(&old.kept.name, names),
-            Event::Trouble(error) => return self.host_trouble(&error, names),
+            ObjectEvent::Restarted(all) => self.replace_hosts(&all, names),
+            ObjectEvent::Applied(new) => self.store_host(&new.kept, names),
+            ObjectEvent::Deleted(old) => self.remove_host(&old.kept.name, names),
+            ObjectEvent::Failed(error) => return self.handle_host_error(&error, names),
         }
-        self.view.trouble.remove("baremetalhosts");
+        self.view.errors.remove("baremetalhosts");
     }
 
-    fn restart(&mut self, all: &[Trimmed<Arc<Host>>], names: &mut BTreeSet<HostName>) {
+    fn replace_hosts(
+        &mut self,
+        all: &[TrimmedObject<Arc<HostSnapshot>>],
+        names: &mut BTreeSet<HostName>,
+    ) {
         let there: BTreeSet<&HostName> = all.iter().map(|new| &new.kept.name).collect();
         let gone = self.view.hosts.keys().filter(|name| !there.contains(name));
         for name in gone.cloned().collect::<Vec<_>>() {
-            self.remove(&name, names);
+            self.remove_host(&name, names);
         }
         for new in all {
-            self.put(&new.kept, names);
+            self.store_host(&new.kept, names);
         }
-        if let Sight::Open { is_listed, .. } = &mut self.hosts {
+        if let OptionalHostWatch::Open { is_listed, .. } = &mut self.hosts {
             *is_listed = true;
         }
         self.view.installed = true;
         self.view.synced = true;
     }
 
-    fn put(&mut self, host: &Arc<Host>, names: &mut BTreeSet<HostName>) {
+    fn store_host(&mut self, host: &Arc<HostSnapshot>, names: &mut BTreeSet<HostName>) {
         let known = self.view.hosts.get(&host.name);
         if known.is_some_and(|known| known == host) {
             return;
         }
         names.insert(host.name.clone());
-        let seniority = self.view.seniority(host);
+        let seniority = self.view.seniority_of(host);
         let sharing = &mut self.view.sharing;
-        names.extend(sharing.put(&host.name, seniority, &host.levels));
+        names.extend(sharing.put_host(&host.name, seniority, &host.levels));
         self.view.hosts.insert(host.name.clone(), Arc::clone(host));
     }
 
-    fn remove(&mut self, name: &HostName, names: &mut BTreeSet<HostName>) {
+    fn remove_host(&mut self, name: &HostName, names: &mut BTreeSet<HostName>) {
         if self.view.hosts.remove(name).is_some() {
             names.insert(name.clone());
-            names.extend(self.view.sharing.remove(name));
+            names.extend(self.view.sharing.remove_host(name));
         }
     }
 
-    /// Hosts that we have seen are not given up for one answer that the kind is not there: a list has
-    /// to say it too.
-    fn host_trouble(&mut self, error: &Error, names: &mut BTreeSet<HostName>) {
-        if error.kind() != Kind::NotFound {
-            self.view.trouble.insert("baremetalhosts", error.in_words());
+    /// One answer that the kind is missing does not drop known hosts: a list has to confirm it.
+    fn handle_host_error(&mut self, error: &Error, names: &mut BTreeSet<HostName>) {
+        if error.kind() != ApiErrorKind::NotFound {
+            self.view
+                .errors
+                .insert("baremetalhosts", error.error_chain());
             return;
         }
         let was_listed = matches!(
             self.hosts,
-            Sight::Open {
+            OptionalHostWatch::Open {
                 is_listed: true,
                 ..
             }
         );
         let pause = if was_listed {
-            SHORTEST
+            SHORTEST_RETRY_PAUSE
         } else {
             let all: Vec<HostName> = self.view.hosts.keys().cloned().collect();
             for name in all {
-                self.remove(&name, names);
+                self.remove_host(&name, names);
             }
-            self.view.trouble.remove("baremetalhosts");
+            self.view.errors.remove("baremetalhosts");
             self.view.installed = false;
             self.view.synced = true;
             self.cadence.not_installed
         };
         let spread = (self.jitter)().clamp(0.0, 1.0);
         let until = Instant::now() + pause.mul_f64(0.8 + 0.2 * spread);
-        self.hosts = Sight::NotInstalled { until };
+        self.hosts = OptionalHostWatch::NotInstalled { until };
     }
 
-    fn take_lease(&mut self, event: Event<Lease>) {
+    fn apply_lease_event(&mut self, event: ObjectEvent<Lease>) {
         let now = self.began.elapsed();
-        let operators = &mut self.view.operators;
+        let operators = &mut self.view.metal3_leaders;
         match event {
-            Event::Restarted(all) => {
-                operators.listed(all.iter().map(operator_lease).collect(), None, now);
+            ObjectEvent::Restarted(all) => {
+                operators.apply_lease_list(all.iter().map(parse_leader_lease).collect(), None, now);
             }
-            Event::Applied(lease) => operators.saw(operator_lease(&lease), now),
-            Event::Deleted(lease) => operators.gone(&lease.namespace().unwrap_or_default()),
-            Event::Trouble(error) => {
-                self.view.trouble.insert("leases", error.in_words());
+            ObjectEvent::Applied(lease) => operators.observe_lease(parse_leader_lease(&lease), now),
+            ObjectEvent::Deleted(lease) => {
+                operators.remove_lease(&lease.namespace().unwrap_or_default());
+            }
+            ObjectEvent::Failed(error) => {
+                self.view.errors.insert("leases", error.error_chain());
                 return;
             }
         }
-        self.view.trouble.remove("leases");
+        self.view.errors.remove("leases");
     }
 
-    fn take_look(&mut self, (asked, answer): Looked) {
+    fn apply_leader_leases(&mut self, (asked, answer): LeaderLeasesRead) {
         self.look = None;
         let now = self.began.elapsed();
         match answer {
-            Ok(all) => self.view.operators.listed(all, Some(asked), now),
+            Ok(all) => self
+                .view
+                .metal3_leaders
+                .apply_lease_list(all, Some(asked), now),
             Err(error) => {
-                self.view.trouble.insert("leases", error.in_words());
+                self.view.errors.insert("leases", error.error_chain());
                 self.next_look = now + self.cadence.look_failed;
             }
         }
     }
 }
 
-fn open(client: &Client, jitter: &Arc<dyn Fn() -> f64 + Send + Sync>) -> Sight {
+fn open_host_watch(
+    client: &Client,
+    jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
+) -> OptionalHostWatch {
     let jitter = Arc::clone(jitter);
-    let hosts = IfServed {
+    let hosts = ListIfServed {
         client: client.clone(),
-        hosts: Paged {
+        hosts: PagedObjects {
             api: Api::<HostObject>::all(client.clone()),
-            keep: Arc::new(|object: &HostObject| Arc::new(convert(object))),
+            keep: Arc::new(|object: &HostObject| Arc::new(convert_host(object))),
         },
     };
-    Sight::Open {
-        events: watch(hosts, Selection::default(), move || jitter()).boxed(),
+    OptionalHostWatch::Open {
+        events: list_and_watch(hosts, ObjectSelection::default(), move || jitter()).boxed(),
         is_listed: false,
     }
 }
 
-/// Where the kind is not there nobody has rights over it: a list would be answered 403, and not 404.
-struct IfServed<W> {
+/// Checks whether the kind is served before it lists. Without the kind nobody has rights on it, and
+/// a list would be answered 403 instead of 404.
+struct ListIfServed<W> {
     client: Client,
     hosts: W,
 }
 
-impl<W: Watched> Watched for IfServed<W> {
+impl<W: WatchSource> WatchSource for ListIfServed<W> {
     type Object = W::Object;
 
-    async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<W::Object>> {
+    async fn list_objects(&self, params: &ListParams) -> kube::Result<ObjectList<W::Object>> {
         let kinds = self.client.list_api_group_resources(API_VERSION).await?;
         if kinds.resources.iter().any(|it| it.name == PLURAL) {
-            return self.hosts.list(params).await;
+            return self.hosts.list_objects(params).await;
         }
         let status = Status::failure("there is no kind BareMetalHost", "NotFound").with_code(404);
         Err(kube::Error::Api(status.boxed()))
     }
 
-    async fn watch(&self, params: &WatchParams, version: &str) -> kube::Result<Changes<W::Object>> {
-        self.hosts.watch(params, version).await
+    async fn watch_objects(
+        &self,
+        params: &WatchParams,
+        version: &str,
+    ) -> kube::Result<ChangeStream<W::Object>> {
+        self.hosts.watch_objects(params, version).await
     }
 }
 
-async fn next_host(sight: &mut Sight) -> Change {
+async fn next_host_change(sight: &mut OptionalHostWatch) -> HostWatchChange {
     match sight {
-        Sight::Open { events, .. } => {
-            Change::Host(events.next().await.expect("a watch has no end"))
+        OptionalHostWatch::Open { events, .. } => {
+            HostWatchChange::Host(events.next().await.expect("a watch has no end"))
         }
-        Sight::NotInstalled { until } => {
+        OptionalHostWatch::NotInstalled { until } => {
             tokio::time::sleep_until(*until).await;
-            Change::LookForKind
+            HostWatchChange::LookForKind
         }
     }
 }
 
-async fn until(due: Option<Instant>) {
+async fn sleep_until_due(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

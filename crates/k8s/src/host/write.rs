@@ -1,83 +1,83 @@
-//! What a write of a host is made of, and whether it was done.
+//! Builds the patches of a host and checks their answers.
 
 use dogwatch_api::bare_metal_host::condition;
-use dogwatch_core::condition::{Condition, Write};
-use dogwatch_core::power::{Host, HostStatus, StatusWrite};
+use dogwatch_core::condition::{ConditionWrite, CurrentCondition};
+use dogwatch_core::power::{HostSnapshot, HostStatus, StatusWrite};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
 use super::object::HostObject;
 use super::status;
-use crate::condition::stands;
-use crate::error::{Error, Kind};
-use crate::node::seconds;
+use crate::condition::has_written_condition;
+use crate::error::{ApiErrorKind, Error};
+use crate::node::format_seconds;
 
 /// Why a write of a host cannot be relied on.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// The host is not as it was seen any more: nothing was written. Look anew.
+pub enum HostWriteError {
+    /// The host has changed since it was read. Nothing was written; read it again.
     #[error("the host has changed since it was seen")]
     Changed,
-    /// It was written, and these fields are not there: the CustomResourceDefinition drops them.
+    /// The write succeeded, but the answer lacks these fields: the CustomResourceDefinition drops
+    /// them.
     #[error("the CustomResourceDefinition of BareMetalHosts in this cluster drops status.{}", .0.join(", status."))]
     Pruned(Vec<&'static str>),
-    /// A refusal, or no answer: it may have been written.
+    /// A refusal, or no answer: the write may have been done.
     #[error(transparent)]
     Api(#[from] Error),
 }
 
-impl WriteError {
-    pub(super) fn of(error: Error) -> Self {
+impl HostWriteError {
+    pub(super) fn from_api_error(error: Error) -> Self {
         match error.kind() {
-            Kind::Conflict => WriteError::Changed,
-            Kind::NotFound
-            | Kind::AlreadyExists
-            | Kind::Gone
-            | Kind::Forbidden
-            | Kind::Throttled { .. }
-            | Kind::Refused
-            | Kind::Transient => WriteError::Api(error),
+            ApiErrorKind::Conflict => HostWriteError::Changed,
+            ApiErrorKind::NotFound
+            | ApiErrorKind::AlreadyExists
+            | ApiErrorKind::Gone
+            | ApiErrorKind::Forbidden
+            | ApiErrorKind::Throttled { .. }
+            | ApiErrorKind::Refused
+            | ApiErrorKind::Transient => HostWriteError::Api(error),
         }
     }
 }
 
-/// What a patch of this host relies on.
-pub(super) fn precondition(host: &Host) -> Value {
+pub(super) fn patch_precondition(host: &HostSnapshot) -> Value {
     json!({ "uid": host.uid, "resourceVersion": host.resource_version })
 }
 
-/// Whether the object itself has to be looked at before its status is written: a list in a merge patch
-/// replaces the whole list, other people's conditions included; and a first status of ours must not
-/// lack what metal3 requires of one.
-pub(super) fn needs_object(host: &Host, conditions: &[Write]) -> bool {
-    let foreign = |condition: &Condition| !is_ours(&condition.kind);
+/// Whether the object has to be read before its status is written: a list in a merge patch replaces
+/// the whole list, with other writers' conditions; and our first status must contain the fields
+/// that metal3 requires.
+pub(super) fn needs_object(host: &HostSnapshot, conditions: &[ConditionWrite]) -> bool {
+    let foreign = |condition: &CurrentCondition| !is_own_condition(&condition.kind);
     let has_foreign = host.status.conditions.iter().any(foreign);
     host.status.powered_on.is_none() || (has_foreign && !conditions.is_empty())
 }
 
-/// The patch of `status`. `object` is the host as it stands, where [`needs_object`] asks for it.
-pub(super) fn patch(
-    host: &Host,
+/// The patch of `status`. `object` is the current host, where [`needs_object`] asks for it.
+pub(super) fn status_patch_body(
+    host: &HostSnapshot,
     write: &StatusWrite,
-    conditions: &[Write],
+    conditions: &[ConditionWrite],
     object: Option<&HostObject>,
 ) -> Value {
-    let mut status = status::written(&write.status);
+    let mut status = status::status_patch(&write.status);
     if let Some(object) = object {
-        complete(&mut status, &object.status);
+        fill_required_fields(&mut status, &object.status);
     }
     if !conditions.is_empty() {
         let foreign = object.map(|object| foreign_conditions(&object.status));
         let mut all = foreign.unwrap_or_default();
-        all.extend(our_conditions(host, conditions));
+        all.extend(own_conditions(host, conditions));
         status.insert("conditions".into(), Value::Array(all));
     }
-    json!({ "metadata": precondition(host), "status": status })
+    json!({ "metadata": patch_precondition(host), "status": status })
 }
 
-/// What metal3's schema requires of a status, where it is not there.
-fn complete(status: &mut Map<String, Value>, standing: &Value) {
+/// Adds the fields that metal3's schema requires in a status.
+fn fill_required_fields(status: &mut Map<String, Value>, standing: &Value) {
     for (name, default) in [
         ("operationalStatus", json!("OK")),
         ("errorCount", json!(0)),
@@ -99,28 +99,28 @@ fn complete(status: &mut Map<String, Value>, standing: &Value) {
     }
 }
 
-fn is_ours(kind: &str) -> bool {
+fn is_own_condition(kind: &str) -> bool {
     condition::ALL.contains(&kind)
 }
 
 fn foreign_conditions(status: &Value) -> Vec<Value> {
     let all = status["conditions"].as_array().into_iter().flatten();
-    let is_foreign = |condition: &&Value| !condition["type"].as_str().is_some_and(is_ours);
+    let is_foreign = |condition: &&Value| !condition["type"].as_str().is_some_and(is_own_condition);
     all.filter(is_foreign).cloned().collect()
 }
 
-fn our_conditions(host: &Host, writes: &[Write]) -> Vec<Value> {
+fn own_conditions(host: &HostSnapshot, writes: &[ConditionWrite]) -> Vec<Value> {
     let written = |kind: &str| writes.iter().any(|write| write.observation.kind == kind);
     let standing = host.status.conditions.iter();
-    let kept = standing.filter(|it| is_ours(&it.kind) && !written(&it.kind));
+    let kept = standing.filter(|it| is_own_condition(&it.kind) && !written(&it.kind));
     let kept = kept.map(|it| {
         let since = it.last_transition.unwrap_or(Timestamp::UNIX_EPOCH);
-        one(&it.kind, &it.status, &it.reason, &it.message, since)
+        condition_value(&it.kind, &it.status, &it.reason, &it.message, since)
     });
     let new = writes.iter().map(|write| {
         let it = &write.observation;
         let status = it.status.as_str();
-        one(
+        condition_value(
             it.kind,
             status,
             &it.reason,
@@ -131,18 +131,24 @@ fn our_conditions(host: &Host, writes: &[Write]) -> Vec<Value> {
     kept.chain(new).collect()
 }
 
-fn one(kind: &str, status: &str, reason: &str, message: &str, since: Timestamp) -> Value {
+fn condition_value(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    since: Timestamp,
+) -> Value {
     json!({
         "type": kind, "status": status, "reason": reason, "message": message,
-        "lastTransitionTime": seconds(since),
+        "lastTransitionTime": format_seconds(since),
     })
 }
 
-/// Which fields of ours are not on the host that the API server answered with.
-pub(super) fn dropped(
-    answer: &Host,
+/// The names of our fields that the answered host lacks.
+pub(super) fn dropped_fields(
+    answer: &HostSnapshot,
     write: &StatusWrite,
-    conditions: &[Write],
+    conditions: &[ConditionWrite],
 ) -> Vec<&'static str> {
     let wanted = as_read_back(&write.status);
     let (there, power) = (&answer.status, &answer.status.power);
@@ -187,18 +193,18 @@ pub(super) fn dropped(
             "conditions",
             !conditions
                 .iter()
-                .all(|write| stands(&there.conditions, write)),
+                .all(|write| has_written_condition(&there.conditions, write)),
         ),
     ];
     let dropped = differs.into_iter().filter(|(_, differs)| *differs);
     dropped.map(|(name, _)| name).collect()
 }
 
-/// What is written has microseconds, whatever was decided.
+/// The status as it is read back: with microseconds.
 fn as_read_back(status: &HostStatus) -> HostStatus {
-    status::read(&HostObject {
+    status::parse_status(&HostObject {
         metadata: ObjectMeta::default(),
         spec: Value::Null,
-        status: Value::Object(status::written(status)),
+        status: Value::Object(status::status_patch(status)),
     })
 }

@@ -1,60 +1,63 @@
-//! A Node whose host uses the lock API: read afresh, and patched on what was read.
+//! Reads and patches the Node of a host that uses the lock API.
 
 use dogwatch_api::{CONTROLLER, annotation};
 use dogwatch_core::lock::api_lock::{ApiNode, NodeWrite};
 use dogwatch_core::name::{BadName, NodeName};
-use dogwatch_core::reboot::Parsed;
+use dogwatch_core::reboot::ParsedAnnotation;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, Patch};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, ask};
-use crate::manager::patched_by;
-use crate::node::cordon;
-use crate::node::node_seen;
+use crate::error::{Error, with_timeout};
+use crate::field_manager::patch_params_for;
+use crate::node::cordon_spec;
+use crate::node::observed_node;
 
-/// How many Nodes are read at a time when all are.
-const PAGE: u32 = 500;
+/// Page size when all Nodes are listed.
+const NODES_PER_PAGE: u32 = 500;
 
-/// Reads the Node of this name; `None` if the host is none.
+/// `None`: the host is no Node.
 ///
 /// # Errors
-/// When there is no answer to go by.
-pub async fn read(client: &Client, name: &str) -> Result<Option<ApiNode>, Error> {
+/// When the request fails.
+pub async fn read_api_node(client: &Client, name: &str) -> Result<Option<ApiNode>, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let node = ask(nodes.get_opt(name)).await?;
-    // A name that the API server would not have accepted is not one that it gave.
-    Ok(node.and_then(|node| seen(&node).ok()))
+    let node = with_timeout(nodes.get_opt(name)).await?;
+    // An invalid name means that there is no such Node: the API server accepts no such name.
+    Ok(node.and_then(|node| observed_api_node(&node).ok()))
 }
 
-/// What the lock API's decisions see of a Node.
-///
 /// # Errors
 /// On a name that no API server would have accepted.
-pub fn seen(node: &Node) -> Result<ApiNode, BadName> {
+pub fn observed_api_node(node: &Node) -> Result<ApiNode, BadName> {
     let text = node.annotations().get(annotation::API_LOCK);
     Ok(ApiNode {
-        seen: node_seen(node)?,
-        lock: Parsed::read(text.map(String::as_str)),
+        seen: observed_node(node)?,
+        lock: ParsedAnnotation::from_text(text.map(String::as_str)),
     })
 }
 
-/// Sends one conditional patch: cordon and annotation, or uncordon and its removal, together. A Node
-/// that has changed since it was read, or is another one of the same name, is answered 409.
+/// Sends one conditional patch: cordon and annotation together, or uncordon and the annotation's
+/// removal. The API server answers 409 if the Node has changed since it was read or has been
+/// replaced.
 ///
 /// # Errors
-/// Whatever the API server says, and no answer: then it may land yet.
-pub async fn write(client: &Client, node: &ApiNode, write: &NodeWrite) -> Result<(), Error> {
+/// Any refusal; or no answer, and then the patch may still be applied.
+pub async fn patch_api_node(
+    client: &Client,
+    node: &ApiNode,
+    write: &NodeWrite,
+) -> Result<(), Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let params = patched_by(CONTROLLER);
-    let body = Patch::Merge(body(&node.seen.uid, write));
-    ask(nodes.patch_metadata(node.seen.name.as_str(), &params, &body))
+    let params = patch_params_for(CONTROLLER);
+    let body = Patch::Merge(patch_body(&node.seen.uid, write));
+    with_timeout(nodes.patch_metadata(node.seen.name.as_str(), &params, &body))
         .await
         .map(|_| ())
 }
 
-fn body(uid: &str, write: &NodeWrite) -> Value {
+fn patch_body(uid: &str, write: &NodeWrite) -> Value {
     let lock = write.lock.as_ref().map(|lock| {
         serde_json::to_string(lock).expect("a record has only names, a flag and a time")
     });
@@ -66,7 +69,7 @@ fn body(uid: &str, write: &NodeWrite) -> Value {
     });
     body.insert("metadata".into(), metadata);
     if let Some(unschedulable) = write.unschedulable {
-        body.insert("spec".into(), cordon(unschedulable));
+        body.insert("spec".into(), cordon_spec(unschedulable));
     }
     Value::Object(body)
 }
@@ -74,22 +77,26 @@ fn body(uid: &str, write: &NodeWrite) -> Value {
 /// Every Node's machine id (`status.nodeInfo.machineID`), for FleetLock's clients.
 ///
 /// # Errors
-/// When there is no answer to go by.
-pub async fn machine_ids(client: &Client) -> Result<Vec<(NodeName, String)>, Error> {
+/// When the request fails.
+pub async fn list_machine_ids(client: &Client) -> Result<Vec<(NodeName, String)>, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
     let mut ids = Vec::new();
-    let mut params = ListParams::default().limit(PAGE);
+    let mut params = ListParams::default().limit(NODES_PER_PAGE);
     loop {
-        let page = ask(nodes.list(&params)).await?;
-        ids.extend(page.items.iter().filter_map(machine_id));
+        let page = with_timeout(nodes.list(&params)).await?;
+        ids.extend(page.items.iter().filter_map(machine_id_of));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = ListParams::default().limit(PAGE).continue_token(&token),
+            Some(token) => {
+                params = ListParams::default()
+                    .limit(NODES_PER_PAGE)
+                    .continue_token(&token);
+            }
             None => return Ok(ids),
         }
     }
 }
 
-fn machine_id(node: &Node) -> Option<(NodeName, String)> {
+fn machine_id_of(node: &Node) -> Option<(NodeName, String)> {
     let info = node.status.as_ref()?.node_info.as_ref()?;
     let name = NodeName::new(node.name_any()).ok()?;
     Some((name, info.machine_id.clone()))
@@ -117,12 +124,15 @@ mod tests {
             unschedulable: Some(true),
             lock: Some(lock()),
         };
-        let body = body("u1", &write);
+        let body = patch_body("u1", &write);
         assert_eq!(body["metadata"]["uid"], "u1");
         assert_eq!(body["metadata"]["resourceVersion"], "7");
         assert_eq!(body["spec"]["unschedulable"], true);
         let text = body["metadata"]["annotations"]["dogwatch.dev/api-lock"].as_str();
-        assert_eq!(Parsed::read(text), Parsed::Is(lock()));
+        assert_eq!(
+            ParsedAnnotation::from_text(text),
+            ParsedAnnotation::Is(lock())
+        );
     }
 
     #[test]
@@ -132,7 +142,7 @@ mod tests {
             unschedulable: None,
             lock: None,
         };
-        let body = body("u1", &write);
+        let body = patch_body("u1", &write);
         assert!(body.get("spec").is_none());
         assert!(body["metadata"]["annotations"]["dogwatch.dev/api-lock"].is_null());
     }

@@ -1,15 +1,17 @@
-//! The reads behind one count of the budget: fresh ones, sent after the Lease was won.
+//! Reads the inputs of one budget count, after the Lease was won.
 //!
-//! Three calls whatever the size of the group: its nodes as a Table without objects (a row is some
-//! 200 bytes, a Node 10 KiB and more), the ignored among them as metadata, and all Leases.
+//! Three calls for a group of any size: its nodes as a Table without objects (a row has some 200
+//! bytes, a Node 10 KiB and more), the ignored ones among them as metadata, and all Leases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dogwatch_api::{label, lease as lease_name};
-use dogwatch_core::handshake::RemedyRecord;
-use dogwatch_core::lock::{HeldSeen, HolderId, LeaseSeen, NodeRow, Reads, RemediationHeld};
+use dogwatch_core::lock::{
+    BudgetReads, GroupMember, HeldLockLease, HolderId, ObservedLease, RemediationHold,
+};
+use dogwatch_core::markers::RemediationLeaseRecord;
 use dogwatch_core::name::{GroupName, NodeName};
-use dogwatch_core::policy::{self, Policies};
+use dogwatch_core::policy::{self, ClusterPolicies};
 use http::header::{ACCEPT, HeaderValue};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
@@ -17,77 +19,87 @@ use kube::api::ListParams;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::group::is_exact;
-use super::{LockClient, and, group_selector, lease, remedy, trim};
-use crate::error::{Error, ask};
+use super::group::is_selector_exact;
+use super::{LockClient, group_selector, join_selectors, lease, remediation, trim};
+use crate::error::{Error, with_timeout};
 
 impl LockClient {
-    /// Who is out, read afresh for our `own` Lease; `core`'s `count` makes a count of it. No read
-    /// names a resourceVersion, so each is at least as new as this call (a quorum read).
+    /// Who is unavailable, read for our `own` Lease; `core`'s `count_unavailable` makes a count of
+    /// it. No read names a resourceVersion, so each is at least as new as this call (a quorum
+    /// read).
     ///
-    /// `policies` say who is a member; read them afresh as well.
-    pub async fn count_reads(
+    /// `policies` decide who is a member; the caller reads them fresh as well.
+    pub async fn read_budget_inputs(
         &self,
-        own: &LeaseSeen,
+        own: &ObservedLease,
         group: &GroupName,
-        policies: &Policies,
-    ) -> Result<Reads, Error> {
-        let leases = trim::list(&self.leases, ListParams::default()).await?;
+        policies: &ClusterPolicies,
+    ) -> Result<BudgetReads, Error> {
+        let leases = trim::list_trimmed_leases(&self.leases, ListParams::default()).await?;
         let held = leases
             .iter()
-            .filter_map(|lease| held(lease, group))
-            .map(|held| held.without_vanished_group(policies.known()))
+            .filter_map(|lease| observed_hold(lease, group))
+            .map(|held| held.without_vanished_group(policies.known_policies()))
             .collect();
-        Ok(Reads {
+        Ok(BudgetReads {
             lease: own.name.clone(),
             group: group.clone(),
-            nodes: self.members(group, policies).await?,
+            nodes: self.list_members(group, policies).await?,
             held,
         })
     }
 
-    /// How many members the group has; ignored ones do not count.
-    pub async fn group_size(&self, group: &GroupName, policies: &Policies) -> Result<u32, Error> {
-        let members = self.members(group, policies).await?;
+    /// Ignored members do not count.
+    pub async fn read_group_size(
+        &self,
+        group: &GroupName,
+        policies: &ClusterPolicies,
+    ) -> Result<u32, Error> {
+        let members = self.list_members(group, policies).await?;
         let counted = members.iter().filter(|row| !row.ignored).count();
         Ok(u32::try_from(counted).unwrap_or(u32::MAX))
     }
 
-    async fn members(&self, group: &GroupName, policies: &Policies) -> Result<Vec<NodeRow>, Error> {
-        // The selector of a group that no policy makes would be that of the group `default`.
-        if !policy::has_group(policies.known(), group) {
+    async fn list_members(
+        &self,
+        group: &GroupName,
+        policies: &ClusterPolicies,
+    ) -> Result<Vec<GroupMember>, Error> {
+        // A group without policy would get the selector of the group `default`.
+        if !policy::has_group(policies.known_policies(), group) {
             return Ok(Vec::new());
         }
         let selector = group_selector(group, policies);
-        if !is_exact(policies) {
-            return self.members_by_label(group, policies, &selector).await;
+        if !is_selector_exact(policies) {
+            return self.list_members_by_label(group, policies, &selector).await;
         }
-        let table = self.node_table(&selector, "None").await?;
-        let ignored = and(&format!("{}=true", label::IGNORE), &selector);
+        let table = self.read_node_table(&selector, "None").await?;
+        let ignored = join_selectors(&format!("{}=true", label::IGNORE), &selector);
         let ignored = ListParams::default().labels(&ignored);
-        let ignored = ask(self.nodes().list_metadata(&ignored)).await?;
+        let ignored = with_timeout(self.node_api().list_metadata(&ignored)).await?;
         let ignored: BTreeSet<String> = ignored.items.iter().map(ResourceExt::name_any).collect();
-        Ok(rows(&table)?
+        Ok(node_rows(&table)?
             .into_iter()
-            .map(|(row, _)| NodeRow {
+            .map(|(row, _)| GroupMember {
                 ignored: ignored.contains(row.name.as_str()),
                 ..row
             })
             .collect())
     }
 
-    /// Policies tell members by their labels, so each row brings its node's metadata.
-    async fn members_by_label(
+    /// Policies select members by label, so each row includes its node's metadata.
+    async fn list_members_by_label(
         &self,
         group: &GroupName,
-        policies: &Policies,
+        policies: &ClusterPolicies,
         selector: &str,
-    ) -> Result<Vec<NodeRow>, Error> {
-        let table = self.node_table(selector, "Metadata").await?;
-        let rows = rows(&table)?.into_iter();
-        let members = rows.filter(|(_, labels)| policy::group(policies, labels) == *group);
+    ) -> Result<Vec<GroupMember>, Error> {
+        let table = self.read_node_table(selector, "Metadata").await?;
+        let rows = node_rows(&table)?.into_iter();
+        let members =
+            rows.filter(|(_, labels)| policy::group_of_labels(policies, labels) == *group);
         Ok(members
-            .map(|(row, labels)| NodeRow {
+            .map(|(row, labels)| GroupMember {
                 ignored: labels
                     .get(label::IGNORE)
                     .is_some_and(|value| value == "true"),
@@ -96,52 +108,56 @@ impl LockClient {
             .collect())
     }
 
-    async fn node_table(&self, selector: &str, objects: &'static str) -> Result<Table, Error> {
+    async fn read_node_table(
+        &self,
+        selector: &str,
+        objects: &'static str,
+    ) -> Result<NodeTable, Error> {
         let params = ListParams::default().labels(selector);
-        let request = kube::core::Request::new(self.nodes().resource_url()).list(&params);
+        let request = kube::core::Request::new(self.node_api().resource_url()).list(&params);
         let request = request
             .map_err(kube::Error::BuildRequest)
-            .and_then(|request| as_table(request, objects))?;
-        ask(self.client.request::<Table>(request)).await
+            .and_then(|request| request_as_table(request, objects))?;
+        with_timeout(self.client.request::<NodeTable>(request)).await
     }
 }
 
-/// `meta.k8s.io/v1` Table, what is used of it.
+/// The used part of a `meta.k8s.io/v1` Table.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Table {
-    column_definitions: Vec<Column>,
+struct NodeTable {
+    column_definitions: Vec<NodeTableColumn>,
     #[serde(default)]
-    rows: Vec<Row>,
+    rows: Vec<NodeTableRow>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Column {
+struct NodeTableColumn {
     name: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Row {
+struct NodeTableRow {
     cells: Vec<Value>,
-    /// `null` where no objects were asked for.
+    /// `null` if no objects were requested.
     #[serde(default)]
-    object: Option<Object>,
+    object: Option<NodeTableObject>,
 }
 
-/// `PartialObjectMetadata`, what is used of it.
+/// The used part of `PartialObjectMetadata`.
 #[derive(Debug, Default, Deserialize)]
-struct Object {
+struct NodeTableObject {
     #[serde(default)]
-    metadata: Labels,
+    metadata: LabelsOnly,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Labels {
+struct LabelsOnly {
     #[serde(default)]
     labels: BTreeMap<String, String>,
 }
 
-fn as_table(
+fn request_as_table(
     list: http::Request<Vec<u8>>,
     objects: &'static str,
 ) -> kube::Result<http::Request<Vec<u8>>> {
@@ -157,28 +173,29 @@ fn as_table(
 
 type NodeLabels = BTreeMap<String, String>;
 
-fn rows(table: &Table) -> Result<Vec<(NodeRow, NodeLabels)>, Error> {
+fn node_rows(table: &NodeTable) -> Result<Vec<(GroupMember, NodeLabels)>, Error> {
     let column = |name: &str| {
         let place = table
             .column_definitions
             .iter()
             .position(|column| column.name == name);
-        place.ok_or_else(|| unreadable(format!("the table of nodes has no column {name}")))
+        place.ok_or_else(|| unreadable_table(format!("the table of nodes has no column {name}")))
     };
     let (name, status, roles) = (column("Name")?, column("Status")?, column("Roles")?);
-    let cell = |row: &Row, place: usize| -> Option<String> {
+    let cell = |row: &NodeTableRow, place: usize| -> Option<String> {
         Some(row.cells.get(place)?.as_str()?.to_owned())
     };
-    let read = |row: &Row| {
+    let read = |row: &NodeTableRow| {
         let name = NodeName::new(cell(row, name)?).ok()?;
         let object = row.object.as_ref();
         let labels = object.map(|object| object.metadata.labels.clone());
         Some((
-            node_row(name, &cell(row, status)?, &cell(row, roles)?),
+            parse_node_row(name, &cell(row, status)?, &cell(row, roles)?),
             labels.unwrap_or_default(),
         ))
     };
-    let complete = || unreadable("a row of the table of nodes lacks its name or status".into());
+    let complete =
+        || unreadable_table("a row of the table of nodes lacks its name or status".into());
     table
         .rows
         .iter()
@@ -186,14 +203,15 @@ fn rows(table: &Table) -> Result<Vec<(NodeRow, NodeLabels)>, Error> {
         .collect()
 }
 
-/// The role of label `node-role.kubernetes.io/control-plane`, as the column of roles names it.
+/// The role of label `node-role.kubernetes.io/control-plane`, as the column of roles spells it.
 const CONTROL_PLANE_ROLE: &str = "control-plane";
 
-/// The status column says `Ready`, `NotReady` or `Unknown`, and `SchedulingDisabled` where
-/// `spec.unschedulable` is set; that of roles names them with commas between. Source: kube-apiserver's `pkg/printers/internalversion`.
-fn node_row(name: NodeName, status: &str, roles: &str) -> NodeRow {
+/// The status column contains `Ready`, `NotReady` or `Unknown`, and `SchedulingDisabled` if
+/// `spec.unschedulable` is set; the roles column is separated by commas. Source: kube-apiserver's
+/// `pkg/printers/internalversion`.
+fn parse_node_row(name: NodeName, status: &str, roles: &str) -> GroupMember {
     let among = |words: &str, word: &str| words.split(',').any(|part| part == word);
-    NodeRow {
+    GroupMember {
         ready: among(status, "Ready"),
         unschedulable: among(status, "SchedulingDisabled"),
         ignored: false,
@@ -202,55 +220,56 @@ fn node_row(name: NodeName, status: &str, roles: &str) -> NodeRow {
     }
 }
 
-pub(super) fn held(lease: &Lease, group: &GroupName) -> Option<HeldSeen> {
+pub(super) fn observed_hold(lease: &Lease, group: &GroupName) -> Option<HeldLockLease> {
     let name = lease.name_any();
     let own_kind = name.starts_with(lease_name::PREFIX);
-    let holder = lease::holder(lease).filter(|_| own_kind)?;
-    let record = lease::record(lease);
-    let remedy = remedy::record(lease);
-    let is_remedy = name.starts_with(lease_name::REMEDY_PREFIX);
+    let holder = lease::lease_holder(lease).filter(|_| own_kind)?;
+    let record = lease::lease_record(lease);
+    let remedy = remediation::remediation_record(lease);
+    let is_remedy = name.starts_with(lease_name::REMEDIATION_PREFIX);
     let node = record.as_ref().and_then(|record| record.node.clone());
     let node = node.or_else(|| remedy.as_ref().map(|remedy| remedy.node.clone()));
-    Some(HeldSeen {
-        slot: lease_name::slot_of(&name, group.as_str()),
+    Some(HeldLockLease {
+        slot: lease_name::slot_number_of(&name, group.as_str()),
         resource_version: lease.resource_version().unwrap_or_default(),
         max: record.as_ref().map(|record| record.max),
-        node: node.or_else(|| node_in_name(&name, &holder)),
-        remediation: is_remedy.then(|| remediation(remedy)),
+        node: node.or_else(|| node_of_holder_name(&name, &holder)),
+        remediation: is_remedy.then(|| remediation_held(remedy)),
         holder,
         lease: name,
     })
 }
 
-/// What cannot be read may be a control-plane node, and of any group.
-fn remediation(record: Option<RemedyRecord>) -> RemediationHeld {
-    RemediationHeld {
+/// Without a readable record, the node counts as a control-plane node and for every group.
+fn remediation_held(record: Option<RemediationLeaseRecord>) -> RemediationHold {
+    RemediationHold {
         control_plane: record.as_ref().is_none_or(|record| record.control_plane),
         since: record.as_ref().map(|record| record.since),
         group: record.and_then(|record| record.group),
     }
 }
 
-/// The Lease of a remediation that is held, as a count of whatever group sees it.
-pub(crate) fn fenced_by(lease: &Lease) -> Option<HeldSeen> {
+/// The held Lease of a remediation, as the count of every group sees it; `None` for other Leases.
+pub(crate) fn remediation_hold(lease: &Lease) -> Option<HeldLockLease> {
     let name = lease.name_any();
-    let held = held(lease, &GroupName::default_group())?;
-    name.starts_with(lease_name::REMEDY_PREFIX).then_some(held)
+    let held = observed_hold(lease, &GroupName::default_group())?;
+    name.starts_with(lease_name::REMEDIATION_PREFIX)
+        .then_some(held)
 }
 
-/// The Node that a Lease without a readable record is held for, by its holder's name or, for a
-/// remediation's, its own.
-fn node_in_name(lease: &str, holder: &HolderId) -> Option<NodeName> {
+/// The Node of a Lease without a readable record: from the holder's name, or for a remediation from
+/// the Lease's name.
+fn node_of_holder_name(lease: &str, holder: &HolderId) -> Option<NodeName> {
     let text = holder.as_str();
     let named = match text.strip_prefix("node/").filter(|_| !holder.is_hashed()) {
         Some(name) => name,
-        None if text.starts_with("remedy") => lease.strip_prefix(lease_name::REMEDY_PREFIX)?,
+        None if text.starts_with("remedy") => lease.strip_prefix(lease_name::REMEDIATION_PREFIX)?,
         None => return None,
     };
     NodeName::new(named).ok()
 }
 
-fn unreadable(why: String) -> Error {
+fn unreadable_table(why: String) -> Error {
     Error::Unreadable(why)
 }
 
@@ -259,7 +278,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn table(rows: &Value) -> Table {
+    fn table(rows: &Value) -> NodeTable {
         let columns = json!([{"name": "Roles"}, {"name": "Name"}, {"name": "Status"}]);
         serde_json::from_value(json!({"columnDefinitions": columns, "rows": rows})).unwrap()
     }
@@ -273,7 +292,7 @@ mod tests {
             cells("c", "Ready,SchedulingDisabled", "control-plane-canary"),
             cells("d", "Unknown,SchedulingDisabled", "control-plane"),
         ]));
-        let rows = rows(&table).unwrap();
+        let rows = node_rows(&table).unwrap();
         let seen: Vec<_> = rows
             .iter()
             .map(|(row, _)| (row.ready, row.unschedulable, row.control_plane))
@@ -292,9 +311,9 @@ mod tests {
     #[test]
     fn a_table_that_cannot_be_read_is_no_empty_group() {
         let bad = table(&json!([{"cells": ["a"]}]));
-        assert!(rows(&bad).is_err());
+        assert!(node_rows(&bad).is_err());
         let other = serde_json::from_value(json!({"columnDefinitions": [], "rows": []})).unwrap();
-        assert!(rows(&other).is_err());
+        assert!(node_rows(&other).is_err());
     }
 
     fn lease(name: &str, holder: &str, record: &str) -> Lease {
@@ -312,7 +331,7 @@ mod tests {
         let record =
             r#"{"node":"n7","group":"default","max":3,"since":"2026-11-21T04:00:00Z","runs":[]}"#;
         let of = |name, holder, record| {
-            let held = held(&lease(name, holder, record), &group)?;
+            let held = observed_hold(&lease(name, holder, record), &group)?;
             Some((held.node.map(|node| node.to_string()), held.slot, held.max))
         };
         let n = |name: &str| Some(name.to_owned());

@@ -1,9 +1,9 @@
-//! Between Lease objects and what the rules see of them. Pure.
+//! Converts between Lease objects and the lock's view of them. No I/O.
 
 use std::collections::BTreeMap;
 
 use dogwatch_api::{annotation, label, lease as lease_name};
-use dogwatch_core::lock::{FIELD_MANAGER_LIMIT, HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::lock::{FIELD_MANAGER_LIMIT, HolderId, LockRecord, ObservedLease};
 use dogwatch_core::name::GroupName;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::Error;
 
-/// A free Lease for this slot, as it is created.
-pub(super) fn free(group: &GroupName, slot: u32) -> Lease {
+/// A free Lease for this slot, to be created.
+pub(super) fn free_lease(group: &GroupName, slot: u32) -> Lease {
     Lease {
         metadata: ObjectMeta {
             name: Some(lease_name::slot_name(group.as_str(), slot)),
@@ -28,29 +28,32 @@ pub(super) fn free(group: &GroupName, slot: u32) -> Lease {
     }
 }
 
-/// What the rules see; `None` if it is no slot of this group. When it was freed is not on it:
-/// [`super::Slots`] knows.
-pub(crate) fn seen(lease: &Lease, group: &GroupName) -> Option<LeaseSeen> {
+/// `None` if the Lease is no slot of this group. The Lease does not show when it was freed:
+/// [`super::GroupSlots`] remembers it.
+pub(crate) fn observed_lease(lease: &Lease, group: &GroupName) -> Option<ObservedLease> {
     let name = lease.name_any();
-    let holder = holder(lease);
-    Some(LeaseSeen {
-        slot: lease_name::slot_of(&name, group.as_str())?,
+    let holder = lease_holder(lease);
+    Some(ObservedLease {
+        slot: lease_name::slot_number_of(&name, group.as_str())?,
         name,
         uid: lease.uid()?,
         resource_version: lease.resource_version()?,
-        record: holder.as_ref().and_then(|_| record(lease)),
+        record: holder.as_ref().and_then(|_| lease_record(lease)),
         leftover: holder.is_none() && has_leftovers(lease),
         holder,
-        hint: hint(lease),
-        given_back: text(lease, annotation::GIVEN_BACK)
+        next_waiters: next_in_line(lease),
+        yield_count: annotation_text(lease, annotation::YIELD_COUNT)
             .and_then(|count| count.parse().ok())
             .unwrap_or(0),
         freed_at: None,
     })
 }
 
-/// The answer to a write to `before`.
-pub(super) fn written(before: &LeaseSeen, answer: &Lease) -> Result<LeaseSeen, Error> {
+/// The Lease in the answer to a write of `before`.
+pub(super) fn lease_after_write(
+    before: &ObservedLease,
+    answer: &Lease,
+) -> Result<ObservedLease, Error> {
     let group = before
         .name
         .strip_prefix(lease_name::PREFIX)
@@ -60,14 +63,16 @@ pub(super) fn written(before: &LeaseSeen, answer: &Lease) -> Result<LeaseSeen, E
                 .strip_suffix('-')?;
             GroupName::new(group).ok()
         });
-    group.and_then(|group| seen(answer, &group)).ok_or_else(|| {
-        let text = format!("{} was answered without a UID or version", before.name);
-        Error::Unreadable(text)
-    })
+    group
+        .and_then(|group| observed_lease(answer, &group))
+        .ok_or_else(|| {
+            let text = format!("{} was answered without a UID or version", before.name);
+            Error::Unreadable(text)
+        })
 }
 
-/// Who holds it. An identity that no manager of ours could have (too long) still holds.
-pub(super) fn holder(lease: &Lease) -> Option<HolderId> {
+/// An identity that we could not have written (too long) is still a holder.
+pub(super) fn lease_holder(lease: &Lease) -> Option<HolderId> {
     let text = lease
         .spec
         .as_ref()?
@@ -81,21 +86,21 @@ pub(super) fn holder(lease: &Lease) -> Option<HolderId> {
     HolderId::new(&text[..end]).ok()
 }
 
-/// The holder's record, if it can be read.
-pub(super) fn record(lease: &Lease) -> Option<LockRecord> {
-    serde_json::from_str(text(lease, annotation::HOLDER)?).ok()
+/// `None` if there is no readable record.
+pub(super) fn lease_record(lease: &Lease) -> Option<LockRecord> {
+    serde_json::from_str(annotation_text(lease, annotation::HOLDER)?).ok()
 }
 
-/// The incarnation of a Lease that a write is made for.
+/// The version of a Lease that a write is made for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Incarnation<'a> {
+pub(super) struct LeaseIncarnation<'a> {
     pub(super) name: &'a str,
     pub(super) uid: &'a str,
     pub(super) resource_version: &'a str,
 }
 
-impl<'a> From<&'a LeaseSeen> for Incarnation<'a> {
-    fn from(lease: &'a LeaseSeen) -> Self {
+impl<'a> From<&'a ObservedLease> for LeaseIncarnation<'a> {
+    fn from(lease: &'a ObservedLease) -> Self {
         Self {
             name: &lease.name,
             uid: &lease.uid,
@@ -104,16 +109,16 @@ impl<'a> From<&'a LeaseSeen> for Incarnation<'a> {
     }
 }
 
-/// The body of a bid, of a takeover by a new run, and of a run's own leaving.
-pub(super) fn apply_body(lease: &LeaseSeen, holder: &HolderId, record: &LockRecord) -> Value {
+/// The body of a bid, of a takeover by a new run, and of the removal of a run.
+pub(super) fn apply_body(lease: &ObservedLease, holder: &HolderId, record: &LockRecord) -> Value {
     let text = serde_json::to_string(record).expect("a record has only names, numbers and times");
     held_body(lease.into(), holder.as_str(), &text, record.since)
 }
 
-/// Server-side apply of everything that a holder owns. With the resourceVersion alone, a late duplicate
-/// would make a deleted Lease anew and hold it; the UID refuses that too (measured).
+/// Server-side apply of all fields that a holder owns. With the resourceVersion alone, a late
+/// duplicate would create a deleted Lease again and hold it; the UID prevents that too (measured).
 pub(super) fn held_body(
-    lease: Incarnation<'_>,
+    lease: LeaseIncarnation<'_>,
     holder: &str,
     record: &str,
     since: Timestamp,
@@ -129,14 +134,14 @@ pub(super) fn held_body(
         },
         "spec": {
             "holderIdentity": holder,
-            "acquireTime": micro_time(since),
+            "acquireTime": format_micro_time(since),
         },
     })
 }
 
-/// The body of the one merge patch that frees: holder and record go together, for a field left
-/// behind would refuse every later bid.
-pub(super) fn free_body(lease: Incarnation<'_>, next: &[HolderId], given_back: u32) -> Value {
+/// The body of the merge patch that frees a Lease. Holder and record go together: a field that is
+/// left behind would conflict with every later bid.
+pub(super) fn free_body(lease: LeaseIncarnation<'_>, next: &[HolderId], given_back: u32) -> Value {
     let names: Vec<&str> = next.iter().map(HolderId::as_str).collect();
     json!({
         "metadata": {
@@ -144,33 +149,35 @@ pub(super) fn free_body(lease: Incarnation<'_>, next: &[HolderId], given_back: u
             "resourceVersion": lease.resource_version,
             "annotations": {
                 annotation::HOLDER: null,
-                annotation::NEXT: (!names.is_empty()).then(|| names.join(",")),
-                annotation::GIVEN_BACK: (given_back > 0).then(|| given_back.to_string()),
+                annotation::NEXT_WAITERS: (!names.is_empty()).then(|| names.join(",")),
+                annotation::YIELD_COUNT: (given_back > 0).then(|| given_back.to_string()),
             },
         },
         "spec": { "holderIdentity": null, "acquireTime": null },
     })
 }
 
-pub(super) fn text<'a>(lease: &'a Lease, key: &str) -> Option<&'a str> {
+pub(super) fn annotation_text<'a>(lease: &'a Lease, key: &str) -> Option<&'a str> {
     lease.annotations().get(key).map(String::as_str)
 }
 
 pub(super) fn has_leftovers(lease: &Lease) -> bool {
     let spec = lease.spec.as_ref();
-    text(lease, annotation::HOLDER).is_some()
+    annotation_text(lease, annotation::HOLDER).is_some()
         || spec.is_some_and(|spec| spec.holder_identity.is_some() || spec.acquire_time.is_some())
 }
 
-fn hint(lease: &Lease) -> Vec<HolderId> {
-    let names = text(lease, annotation::NEXT).unwrap_or_default().split(',');
+fn next_in_line(lease: &Lease) -> Vec<HolderId> {
+    let names = annotation_text(lease, annotation::NEXT_WAITERS)
+        .unwrap_or_default()
+        .split(',');
     names
         .filter_map(|name| HolderId::new(name.trim()).ok())
         .collect()
 }
 
-/// As the API server prints a `MicroTime`: six digits, whatever they are.
-fn micro_time(time: Timestamp) -> String {
+/// In the API server's `MicroTime` format, which always has six digits.
+fn format_micro_time(time: Timestamp) -> String {
     format!("{time:.6}")
 }
 
@@ -192,8 +199,8 @@ mod tests {
                 "name": "dogwatch-default-3", "uid": "u", "resourceVersion": "7",
                 "annotations": {
                     annotation::HOLDER: r#"{"node":"n1","nodeUid":"x","bootId":null,"group":"default","max":2,"since":"2026-11-21T04:00:00Z","runs":["coordinator/a"]}"#,
-                    annotation::NEXT: "node/n2, node/n3",
-                    annotation::GIVEN_BACK: "2",
+                    annotation::NEXT_WAITERS: "node/n2, node/n3",
+                    annotation::YIELD_COUNT: "2",
                 },
             },
             "spec": { "holderIdentity": "node/n1", "acquireTime": "2026-11-21T04:00:00.000000Z" },
@@ -202,24 +209,27 @@ mod tests {
 
     #[test]
     fn a_held_lease_shows_holder_record_and_call() {
-        let seen = seen(&held(), &group()).unwrap();
+        let seen = observed_lease(&held(), &group()).unwrap();
         assert_eq!(seen.slot, 3);
         assert_eq!(seen.holder.as_ref().unwrap().as_str(), "node/n1");
         assert_eq!(seen.record.as_ref().unwrap().max, 2);
         assert_eq!(
-            seen.hint.iter().map(HolderId::as_str).collect::<Vec<_>>(),
+            seen.next_waiters
+                .iter()
+                .map(HolderId::as_str)
+                .collect::<Vec<_>>(),
             ["node/n2", "node/n3"]
         );
-        assert_eq!((seen.given_back, seen.leftover), (2, false));
+        assert_eq!((seen.yield_count, seen.leftover), (2, false));
     }
 
     #[test]
     fn a_new_lease_is_free_and_carries_its_group() {
-        let mut made = free(&group(), 0);
+        let mut made = free_lease(&group(), 0);
         assert_eq!(made.labels()[label::GROUP], "default");
         made.metadata.uid = Some("u".into());
         made.metadata.resource_version = Some("1".into());
-        let seen = seen(&made, &group()).unwrap();
+        let seen = observed_lease(&made, &group()).unwrap();
         assert_eq!((seen.holder, seen.leftover), (None, false));
     }
 
@@ -227,10 +237,10 @@ mod tests {
     fn what_a_half_release_left_behind_is_noticed() {
         let mut half = held();
         half.spec.as_mut().unwrap().holder_identity = None;
-        assert!(seen(&half, &group()).unwrap().leftover);
+        assert!(observed_lease(&half, &group()).unwrap().leftover);
         half.metadata.annotations = None;
         assert!(
-            seen(&half, &group()).unwrap().leftover,
+            observed_lease(&half, &group()).unwrap().leftover,
             "the time is owned by the old holder too"
         );
         half.spec = Some(LeaseSpec {
@@ -238,7 +248,7 @@ mod tests {
             ..LeaseSpec::default()
         });
         assert!(
-            seen(&half, &group()).unwrap().leftover,
+            observed_lease(&half, &group()).unwrap().leftover,
             "an empty holder is a field as well"
         );
     }
@@ -247,19 +257,22 @@ mod tests {
     fn a_holder_that_we_could_not_be_still_holds() {
         let mut foreign = held();
         foreign.spec.as_mut().unwrap().holder_identity = Some("é".repeat(100));
-        assert!(seen(&foreign, &group()).unwrap().holder.is_some());
+        assert!(observed_lease(&foreign, &group()).unwrap().holder.is_some());
         foreign.metadata.annotations = Some([(annotation::HOLDER.into(), "{".into())].into());
-        assert_eq!(seen(&foreign, &group()).unwrap().record, None);
+        assert_eq!(observed_lease(&foreign, &group()).unwrap().record, None);
     }
 
     #[test]
     fn another_groups_lease_is_none_of_ours() {
-        assert_eq!(seen(&held(), &GroupName::control_plane()), None);
+        assert_eq!(
+            observed_lease(&held(), &GroupName::control_plane_group()),
+            None
+        );
     }
 
     #[test]
     fn a_bid_names_the_incarnation_and_the_version_it_was_made_for() {
-        let seen = seen(&held(), &group()).unwrap();
+        let seen = observed_lease(&held(), &group()).unwrap();
         let body = apply_body(
             &seen,
             &HolderId::new("node/n9").unwrap(),
@@ -273,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_release_frees_everything_at_once_and_calls_the_next() {
-        let seen = seen(&held(), &group()).unwrap();
+        let seen = observed_lease(&held(), &group()).unwrap();
         let body = free_body((&seen).into(), &[HolderId::new("node/n2").unwrap()], 0);
         assert_eq!(
             body,

@@ -1,28 +1,28 @@
-//! The reboot lock on Leases. Source: specification §2.2; the measured answers that it relies on
-//! are the named tests beside the embedded cluster.
+//! Takes and releases the reboot lock on Leases. Source: specification §2.2; the tests beside the
+//! embedded cluster name the measured answers that it relies on.
 //!
-//! Taken by server-side apply, never forced, with the holder's identity as field manager: the API
-//! server itself refuses the second one. Every bid and release carries the Lease's UID and
-//! resourceVersion, so that a late duplicate does nothing. What to write and when is decided in
-//! `dogwatch_core::lock`; this is the hand.
+//! A holder takes a Lease by server-side apply, never forced, with its identity as field manager:
+//! the API server itself refuses a second holder. Every bid and release carries the Lease's UID and
+//! resourceVersion, so that a late duplicate does nothing. `dogwatch_core::lock` decides what to
+//! write and when.
 //!
-//! Promises: no write here is ever forced; nothing deletes a Lease; an answer that leaves it open
-//! whether the write was done comes back as such (`Unknown`) and never as success or failure.
+//! **Promises:** no write is forced; nothing here deletes a slot's Lease; an answer that leaves
+//! open whether the write was done is returned as `Unknown`, never as success or failure.
 
 pub mod api_lock;
 mod count;
 mod group;
 mod lease;
 mod presence;
-mod remedy;
+mod remediation;
 mod slots;
 mod trim;
 mod write;
 
 use dogwatch_api::{annotation, label, lease as lease_name};
-use dogwatch_core::lock::{self, HolderId, HolderNode, LeaseSeen, Waiter};
+use dogwatch_core::lock::{self, HolderId, HolderNode, LockWaiter, ObservedLease};
 use dogwatch_core::name::{GroupName, NodeName};
-use dogwatch_core::policy::{self, Policies};
+use dogwatch_core::policy::{self, ClusterPolicies};
 use dogwatch_core::reboot::group_of_lease;
 use futures::Stream;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -31,21 +31,23 @@ use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
-use crate::error::{Error, Kind, ask};
-use crate::watch::{Event, Selection, watch};
+use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::watch::{ObjectEvent, ObjectSelection, list_and_watch};
 
-pub(crate) use count::fenced_by;
-pub(crate) use lease::seen as lease_seen;
+pub(crate) use count::remediation_hold;
+pub(crate) use lease::observed_lease;
 
 pub use group::group_selector;
-pub use presence::{Presence, WaitingHere};
-pub(crate) use presence::{told_by_group, waiting_hosts};
-pub use remedy::{Freed, RemedyHeld, RemedyLease, Taken};
-pub use slots::Slots;
-pub(crate) use trim::{Leases, list as list_leases};
-pub use write::{BidOutcome, Leaving, ReleaseOutcome};
+pub use presence::{LocalWaiter, PresenceLease};
+pub(crate) use presence::{parse_waiting_hosts, waiters_by_group};
+pub use remediation::{
+    LeaseFreeOutcome, LeaseTakeOutcome, RemediationLeaseClient, RemediationLeaseHold,
+};
+pub use slots::GroupSlots;
+pub(crate) use trim::{TrimmedLeases, list_trimmed_leases as list_leases};
+pub use write::{BidOutcome, LeaveReason, ReleaseOutcome};
 
-/// One holder's hand on the locks of one namespace.
+/// Lock client of one holder in one namespace.
 #[derive(Clone)]
 pub struct LockClient {
     client: Client,
@@ -54,7 +56,7 @@ pub struct LockClient {
 }
 
 impl LockClient {
-    /// A hand that writes as `holder` into Dogwatch's `namespace`.
+    /// `namespace`: where Dogwatch runs.
     pub fn new(client: Client, namespace: &str, holder: HolderId) -> Self {
         let leases = Api::namespaced(client.clone(), namespace);
         Self {
@@ -64,41 +66,39 @@ impl LockClient {
         }
     }
 
-    /// The same hand for another holder.
     #[must_use]
-    pub fn of(&self, holder: HolderId) -> Self {
+    pub fn for_holder(&self, holder: HolderId) -> Self {
         Self {
             holder,
             ..self.clone()
         }
     }
 
-    /// The identity it writes as.
-    pub fn holder(&self) -> &HolderId {
+    pub fn holder_id(&self) -> &HolderId {
         &self.holder
     }
 
-    /// Makes the group's Leases below `slots` that are not among `seen`, free, by plain create.
+    /// Creates the group's Leases below `slots` that are not among `seen`, as free Leases.
     ///
-    /// Somebody else making one at the same time is fine. One that is there but lost its label
-    /// (no list would ever show it) gets it back.
-    pub async fn ensure(
+    /// Another coordinator may create one at the same time. A Lease that exists but lost its label
+    /// (so no list shows it) gets the label back.
+    pub async fn ensure_leases(
         &self,
         group: &GroupName,
         slots: u32,
-        seen: &[LeaseSeen],
+        seen: &[ObservedLease],
     ) -> Result<(), Error> {
-        for slot in
-            (0..slots.min(lock::SLOTS)).filter(|slot| seen.iter().all(|lease| lease.slot != *slot))
+        for slot in (0..slots.min(lock::MAX_SLOTS))
+            .filter(|slot| seen.iter().all(|lease| lease.slot != *slot))
         {
-            let free = lease::free(group, slot);
-            match ask(self.leases.create(&PostParams::default(), &free)).await {
+            let free = lease::free_lease(group, slot);
+            match with_timeout(self.leases.create(&PostParams::default(), &free)).await {
                 Ok(_) => {}
-                Err(error) if error.kind() == Kind::AlreadyExists => {
-                    self.label(group, &lease_name::slot_name(group.as_str(), slot))
+                Err(error) if error.kind() == ApiErrorKind::AlreadyExists => {
+                    self.restore_label(group, &lease_name::slot_name(group.as_str(), slot))
                         .await?;
                 }
-                // No more may be made here, by a quota: those that are there do.
+                // A quota forbids more Leases: the existing ones are enough.
                 Err(error) if slot > 0 && error.is_over_quota() => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -106,80 +106,87 @@ impl LockClient {
         Ok(())
     }
 
-    /// The group's slots, read afresh.
-    pub async fn list(&self, group: &GroupName) -> Result<Vec<LeaseSeen>, Error> {
-        let list = trim::list(&self.leases, of_group(group).list_params()).await?;
+    pub async fn list_slots(&self, group: &GroupName) -> Result<Vec<ObservedLease>, Error> {
+        let list =
+            trim::list_trimmed_leases(&self.leases, group_selection(group).list_params()).await?;
         Ok(list
             .iter()
-            .filter_map(|lease| lease::seen(lease, group))
+            .filter_map(|lease| lease::observed_lease(lease, group))
             .collect())
     }
 
-    /// Every slot of every group, read afresh.
-    pub async fn list_all(&self) -> Result<Vec<LeaseSeen>, Error> {
+    pub async fn list_all_slots(&self) -> Result<Vec<ObservedLease>, Error> {
         let all = ListParams::default().labels(label::GROUP);
-        let list = trim::list(&self.leases, all).await?;
-        let seen = |lease: &Lease| lease::seen(lease, &group_of_lease(&lease.name_any())?);
+        let list = trim::list_trimmed_leases(&self.leases, all).await?;
+        let seen =
+            |lease: &Lease| lease::observed_lease(lease, &group_of_lease(&lease.name_any())?);
         Ok(list.iter().filter_map(seen).collect())
     }
 
-    /// Watches the group's slots; [`Slots`] makes of it what a decision sees.
-    pub fn watch<J>(
+    /// Watches the group's slots; [`GroupSlots`] turns the events into a snapshot.
+    pub fn watch_slots<J>(
         &self,
         group: &GroupName,
         jitter: J,
-    ) -> impl Stream<Item = Event<Lease>> + Send + use<J>
+    ) -> impl Stream<Item = ObjectEvent<Lease>> + Send + use<J>
     where
         J: FnMut() -> f64 + Send + 'static,
     {
-        watch(Leases(self.leases.clone()), of_group(group), jitter)
+        list_and_watch(
+            TrimmedLeases(self.leases.clone()),
+            group_selection(group),
+            jitter,
+        )
     }
 
-    /// The group's nodes that wait for the lock, and those who wait at a lock API, for the leaver's
-    /// hint: two metadata-only lists. Each with its zone, where the group's policy goes by one.
-    pub async fn waiting_nodes(
+    /// The group's waiting nodes and the hosts that wait at a lock API, for the hint on release:
+    /// two metadata-only lists. Each waiter has its zone if the group's policy uses zones.
+    pub async fn list_waiters(
         &self,
         group: &GroupName,
-        policies: &Policies,
-    ) -> Result<Vec<Waiter>, Error> {
-        self.waiting(group, policies, None).await
+        policies: &ClusterPolicies,
+    ) -> Result<Vec<LockWaiter>, Error> {
+        self.list_waiters_except(group, policies, None).await
     }
 
-    /// The same for a lock API: without those who wait at this process itself. It knows them better
-    /// than its own Lease, which may name some that were served since.
-    pub async fn waiting_elsewhere(
+    /// Like [`Self::list_waiters`], for a lock API: without those who wait at this process. The
+    /// process knows its own waiters better than its Lease, which may still name some that were
+    /// served.
+    pub async fn list_waiters_elsewhere(
         &self,
         group: &GroupName,
-        policies: &Policies,
+        policies: &ClusterPolicies,
         process: &str,
-    ) -> Result<Vec<Waiter>, Error> {
-        self.waiting(group, policies, Some(process)).await
+    ) -> Result<Vec<LockWaiter>, Error> {
+        self.list_waiters_except(group, policies, Some(process))
+            .await
     }
 
-    async fn waiting(
+    async fn list_waiters_except(
         &self,
         group: &GroupName,
-        policies: &Policies,
+        policies: &ClusterPolicies,
         not_at: Option<&str>,
-    ) -> Result<Vec<Waiter>, Error> {
+    ) -> Result<Vec<LockWaiter>, Error> {
         let waiting = format!("{}={}", label::REBOOT, label::WAITING);
-        let selector = and(&waiting, &group_selector(group, policies));
-        let nodes = ask(self
-            .nodes()
-            .list_metadata(&ListParams::default().labels(&selector)))
+        let selector = join_selectors(&waiting, &group_selector(group, policies));
+        let nodes = with_timeout(
+            self.node_api()
+                .list_metadata(&ListParams::default().labels(&selector)),
+        )
         .await?;
         let members = nodes
             .items
             .iter()
-            .filter(|node| policy::group(policies, node.labels()) == *group);
-        let nodes = members.filter_map(|node| waiter(node, policies));
-        let hosts = presence::waiters(&self.leases, group, not_at).await?;
+            .filter(|node| policy::group_of_labels(policies, node.labels()) == *group);
+        let nodes = members.filter_map(|node| node_waiter(node, policies));
+        let hosts = presence::list_remote_waiters(&self.leases, group, not_at).await?;
         Ok(nodes.chain(hosts).collect())
     }
 
-    /// What there is under this Node name, read afresh.
-    pub async fn holder_node(&self, name: &NodeName) -> Result<HolderNode, Error> {
-        match ask(self.nodes().get_metadata_opt(name.as_str())).await? {
+    /// Reads the Node of this name.
+    pub async fn read_holder_node(&self, name: &NodeName) -> Result<HolderNode, Error> {
+        match with_timeout(self.node_api().get_metadata_opt(name.as_str())).await? {
             Some(node) => Ok(HolderNode::There {
                 uid: node.uid().unwrap_or_default(),
             }),
@@ -187,12 +194,12 @@ impl LockClient {
         }
     }
 
-    fn nodes(&self) -> Api<Node> {
+    fn node_api(&self) -> Api<Node> {
         Api::all(self.client.clone())
     }
 
-    async fn label(&self, group: &GroupName, name: &str) -> Result<(), Error> {
-        let Some(lease) = ask(self.leases.get_opt(name)).await? else {
+    async fn restore_label(&self, group: &GroupName, name: &str) -> Result<(), Error> {
+        let Some(lease) = with_timeout(self.leases.get_opt(name)).await? else {
             return Ok(());
         };
         if lease
@@ -206,42 +213,43 @@ impl LockClient {
             "resourceVersion": lease.resource_version(),
             "labels": { label::GROUP: group.as_str() },
         }});
-        match ask(self
-            .leases
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch)))
+        match with_timeout(
+            self.leases
+                .patch(name, &PatchParams::default(), &Patch::Merge(patch)),
+        )
         .await
         {
             Ok(_) => Ok(()),
-            // It changed meanwhile: whoever needs it asks again.
-            Err(error) if error.kind() == Kind::Conflict => Ok(()),
+            // The Lease was changed meanwhile; a caller that needs the label tries again.
+            Err(error) if error.kind() == ApiErrorKind::Conflict => Ok(()),
             Err(error) => Err(error),
         }
     }
 }
 
-fn of_group(group: &GroupName) -> Selection {
-    Selection::labels(format!("{}={group}", label::GROUP))
+fn group_selection(group: &GroupName) -> ObjectSelection {
+    ObjectSelection::by_labels(format!("{}={group}", label::GROUP))
 }
 
-/// Both selectors; an empty one asks nothing.
-fn and(first: &str, second: &str) -> String {
+/// Joins two selectors; an empty one selects everything.
+fn join_selectors(first: &str, second: &str) -> String {
     let parts = [first, second].into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(",")
 }
 
-fn waiter(node: &PartialObjectMeta<Node>, policies: &Policies) -> Option<Waiter> {
-    /// The one field of the Node's record that a leaver needs.
+fn node_waiter(node: &PartialObjectMeta<Node>, policies: &ClusterPolicies) -> Option<LockWaiter> {
+    /// The only field of the Node's record that a releasing holder needs.
     #[derive(serde::Deserialize)]
-    struct Since {
+    struct WaitingSince {
         since: jiff::Timestamp,
     }
     let name = NodeName::new(node.name_any()).ok()?;
     let record = node.annotations().get(annotation::REBOOT);
-    let since = record.and_then(|text| serde_json::from_str::<Since>(text).ok());
-    Some(Waiter {
-        holder: HolderId::node(&name),
+    let since = record.and_then(|text| serde_json::from_str::<WaitingSince>(text).ok());
+    Some(LockWaiter {
+        holder: HolderId::for_node(&name),
         control_plane: policy::is_control_plane(node.labels()),
-        zone: policy::zone(policies, node.labels()),
+        zone: policy::zone_of_labels(policies, node.labels()),
         since: since.map(|record| record.since),
     })
 }

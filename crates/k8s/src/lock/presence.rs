@@ -1,14 +1,15 @@
-//! The Lease that shows that a replica of the lock API lives, and who waits there.
+//! The Lease that shows that a replica of the lock API runs, and who waits there.
 //!
-//! A run id names its process (`api/PROCESS/N`). While the process lives, its Lease is renewed; who
-//! finds it gone, or not renewed for long, may take away what nobody was told. Its label and one
-//! annotation let the one who leaves a lock find who waits, with the list that it makes anyway.
+//! A run id names its process (`api/PROCESS/N`). While the process runs, it renews its Lease. If
+//! the Lease is missing or was not renewed for long, others may remove the locks of that process
+//! that no host was told about. The Lease's label and one annotation let a releasing holder find
+//! the waiters with a list that it makes anyway.
 
 use std::collections::BTreeMap;
 
 use dogwatch_api::{CONTROLLER, annotation, label, lease as lease_name};
 use dogwatch_core::lock::api_lock::{self, WaitingHost};
-use dogwatch_core::lock::{HolderId, Waiter};
+use dogwatch_core::lock::{HolderId, LockWaiter};
 use dogwatch_core::name::GroupName;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -19,38 +20,37 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::trim;
-use crate::error::{Error, Kind, ask};
-use crate::manager::{made_by, patched_by};
+use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::field_manager::{patch_params_for, post_params_for};
 
-/// Says of itself how long after its last renewal it should be missed, in seconds. Whoever acts on
-/// it goes by what it saw itself, not by these times.
-const MISSED_AFTER: i32 = 60;
+/// The Lease's own claim of how many seconds after its last renewal it is stale. Readers decide by
+/// their own observations, not by these times.
+const PRESENCE_DURATION_SECONDS: i32 = 60;
 
-/// One who waits at a lock API, as its replica tells.
+/// A host that waits at a lock API, as the replica publishes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WaitingHere {
-    /// Who would bid.
+pub struct LocalWaiter {
+    /// The holder that would bid.
     pub holder: HolderId,
-    /// Since when.
     pub since: Timestamp,
-    /// A control-plane node: it goes last.
+    /// A control-plane node: it comes last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub control_plane: bool,
-    /// Its zone, where its policy goes by one.
+    /// Its zone, if its policy uses zones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
 }
 
-/// The hand on one process' own Lease.
+/// The presence Lease of one process.
 #[derive(Clone)]
-pub struct Presence {
+pub struct PresenceLease {
     leases: Api<Lease>,
     process: String,
 }
 
-impl Presence {
-    /// The Lease of `process` (letters, digits and dashes) in Dogwatch's `namespace`.
+impl PresenceLease {
+    /// `process` consists of letters, digits and dashes; `namespace` is where Dogwatch runs.
     pub fn new(client: Client, namespace: &str, process: &str) -> Self {
         Self {
             leases: Api::namespaced(client, namespace),
@@ -58,61 +58,64 @@ impl Presence {
         }
     }
 
-    /// Renews it, and tells who waits: the first few of each group to whoever leaves a lock, and `hosts` with
-    /// their reasons to people. Makes it where there is none.
-    pub async fn renew(
+    /// Renews the Lease, or creates it, and publishes the waiters: the first few of each group for
+    /// releasing holders, and `hosts` with their reasons for people.
+    pub async fn renew_presence(
         &self,
-        waiting: &BTreeMap<GroupName, Vec<WaitingHere>>,
+        waiting: &BTreeMap<GroupName, Vec<LocalWaiter>>,
         hosts: &[WaitingHost],
         now: Timestamp,
     ) -> Result<(), Error> {
         let name = lease_name::presence_name(&self.process);
-        let marks = marks(waiting);
+        let marks = waiting_annotation(waiting);
         let body = json!({
             "metadata": {
                 "labels": { label::REBOOT: marks.as_ref().map(|_| label::WAITING) },
                 "annotations": {
                     annotation::WAITING: marks,
-                    annotation::WAITING_HOSTS: api_lock::tell(hosts),
+                    annotation::WAITING_HOSTS: api_lock::render_waiting_hosts(hosts),
                 },
             },
             "spec": { "renewTime": MicroTime(now) },
         });
-        let params = patched_by(CONTROLLER);
-        let patched = ask(self.leases.patch(&name, &params, &Patch::Merge(&body))).await;
+        let params = patch_params_for(CONTROLLER);
+        let patched = with_timeout(self.leases.patch(&name, &params, &Patch::Merge(&body))).await;
         match patched {
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == Kind::NotFound => {
-                self.make(name, waiting, hosts, now).await
+            Err(error) if error.kind() == ApiErrorKind::NotFound => {
+                self.create_presence(name, waiting, hosts, now).await
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Takes it away: from now on what this process has left behind is the healer's.
-    pub async fn end(&self) -> Result<(), Error> {
+    /// Deletes the Lease: the healer then cleans up what this process has left.
+    pub async fn delete_presence(&self) -> Result<(), Error> {
         let name = lease_name::presence_name(&self.process);
-        match ask(self.leases.delete(&name, &DeleteParams::default())).await {
+        match with_timeout(self.leases.delete(&name, &DeleteParams::default())).await {
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == Kind::NotFound => Ok(()),
+            Err(error) if error.kind() == ApiErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    async fn make(
+    async fn create_presence(
         &self,
         name: String,
-        waiting: &BTreeMap<GroupName, Vec<WaitingHere>>,
+        waiting: &BTreeMap<GroupName, Vec<LocalWaiter>>,
         hosts: &[WaitingHost],
         now: Timestamp,
     ) -> Result<(), Error> {
-        let marks = marks(waiting);
+        let marks = waiting_annotation(waiting);
         let labels = marks
             .as_ref()
             .map(|_| BTreeMap::from([(label::REBOOT.to_owned(), label::WAITING.to_owned())]));
         let texts = [
             (annotation::WAITING, marks),
-            (annotation::WAITING_HOSTS, api_lock::tell(hosts)),
+            (
+                annotation::WAITING_HOSTS,
+                api_lock::render_waiting_hosts(hosts),
+            ),
         ];
         let texts = texts
             .into_iter()
@@ -127,20 +130,22 @@ impl Presence {
             },
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.process.clone()),
-                lease_duration_seconds: Some(MISSED_AFTER),
+                lease_duration_seconds: Some(PRESENCE_DURATION_SECONDS),
                 acquire_time: Some(MicroTime(now)),
                 renew_time: Some(MicroTime(now)),
                 ..LeaseSpec::default()
             }),
         };
-        let params = made_by(CONTROLLER);
-        ask(self.leases.create(&params, &lease)).await.map(|_| ())
+        let params = post_params_for(CONTROLLER);
+        with_timeout(self.leases.create(&params, &lease))
+            .await
+            .map(|_| ())
     }
 }
 
-/// The annotation's text; `None` if nobody waits.
-fn marks(waiting: &BTreeMap<GroupName, Vec<WaitingHere>>) -> Option<String> {
-    let waiting: BTreeMap<&str, &Vec<WaitingHere>> = waiting
+/// `None` if nobody waits.
+fn waiting_annotation(waiting: &BTreeMap<GroupName, Vec<LocalWaiter>>) -> Option<String> {
+    let waiting: BTreeMap<&str, &Vec<LocalWaiter>> = waiting
         .iter()
         .filter(|(_, hosts)| !hosts.is_empty())
         .map(|(group, hosts)| (group.as_str(), hosts))
@@ -149,44 +154,45 @@ fn marks(waiting: &BTreeMap<GroupName, Vec<WaitingHere>>) -> Option<String> {
     (!waiting.is_empty()).then(text)
 }
 
-/// Those of the group who wait at any replica of the lock API but this one.
-pub(super) async fn waiters(
+/// The waiters of the group at the other replicas of the lock API.
+pub(super) async fn list_remote_waiters(
     leases: &Api<Lease>,
     group: &GroupName,
     not_at: Option<&str>,
-) -> Result<Vec<Waiter>, Error> {
+) -> Result<Vec<LockWaiter>, Error> {
     let waiting = ListParams::default().labels(&format!("{}={}", label::REBOOT, label::WAITING));
-    let list = trim::list(leases, waiting).await?;
+    let list = trim::list_trimmed_leases(leases, waiting).await?;
     let left_out = not_at.map(lease_name::presence_name);
     Ok(list
         .iter()
         .filter(|lease| left_out.as_deref() != Some(lease.name_any().as_str()))
-        .flat_map(|lease| told(lease, group))
+        .flat_map(|lease| waiters_of_group(lease, group))
         .collect())
 }
 
-fn told(lease: &Lease, group: &GroupName) -> Vec<Waiter> {
-    let told = told_by_group(lease).into_iter();
+fn waiters_of_group(lease: &Lease, group: &GroupName) -> Vec<LockWaiter> {
+    let told = waiters_by_group(lease).into_iter();
     told.filter(|(of, _)| of == group)
         .map(|(_, waiter)| waiter)
         .collect()
 }
 
-/// Everybody who waits at this replica, with the reason.
-pub(crate) fn waiting_hosts<K: Resource>(lease: &K) -> Vec<WaitingHost> {
+/// All hosts that wait at this replica, with their reasons.
+pub(crate) fn parse_waiting_hosts<K: Resource>(lease: &K) -> Vec<WaitingHost> {
     let text = lease.meta().annotations.as_ref();
     let text = text.and_then(|all| all.get(annotation::WAITING_HOSTS));
-    text.map(|text| api_lock::told(text)).unwrap_or_default()
+    text.map(|text| api_lock::parse_waiting_hosts(text))
+        .unwrap_or_default()
 }
 
-/// Everybody of whom this Lease of a replica tells, by group. What cannot be read calls nobody: the
-/// lock is safe and live without.
-pub(crate) fn told_by_group<K: Resource>(lease: &K) -> Vec<(GroupName, Waiter)> {
+/// All waiters in a replica's Lease, by group. Unreadable content gives none: the lock is safe and
+/// live without this hint.
+pub(crate) fn waiters_by_group<K: Resource>(lease: &K) -> Vec<(GroupName, LockWaiter)> {
     let text = lease.meta().annotations.as_ref();
     let text = text.and_then(|all| all.get(annotation::WAITING));
     let all =
-        text.and_then(|text| serde_json::from_str::<BTreeMap<String, Vec<WaitingHere>>>(text).ok());
-    let waiter = |host: WaitingHere| Waiter {
+        text.and_then(|text| serde_json::from_str::<BTreeMap<String, Vec<LocalWaiter>>>(text).ok());
+    let waiter = |host: LocalWaiter| LockWaiter {
         holder: host.holder,
         control_plane: host.control_plane,
         zone: host.zone,

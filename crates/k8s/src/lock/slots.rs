@@ -1,25 +1,24 @@
-//! The group's slots as a decision sees them, kept up to date from a watch. No I/O.
+//! Keeps the slots of one group up to date from a watch. No I/O.
 
 use std::collections::BTreeMap;
 
 use dogwatch_core::Now;
-use dogwatch_core::lock::{LeaseSeen, seen_again};
+use dogwatch_core::lock::{ObservedLease, merge_observed_lease};
 use dogwatch_core::name::GroupName;
 use k8s_openapi::api::coordination::v1::Lease;
 
 use super::lease;
 use crate::error::Error;
-use crate::watch::Event;
+use crate::watch::ObjectEvent;
 
-/// What is known of one group's slots; `core`'s `seen_again` says how.
-pub struct Slots {
+/// The known slots of one group, merged by `core`'s `merge_observed_lease`.
+pub struct GroupSlots {
     group: GroupName,
-    seen: BTreeMap<String, LeaseSeen>,
+    seen: BTreeMap<String, ObservedLease>,
     complete: bool,
 }
 
-impl Slots {
-    /// Nothing is known yet.
+impl GroupSlots {
     pub fn new(group: GroupName) -> Self {
         Self {
             group,
@@ -29,49 +28,49 @@ impl Slots {
     }
 
     /// The slots in order; `None` until the first list is complete.
-    pub fn leases(&self) -> Option<Vec<LeaseSeen>> {
-        let mut leases: Vec<LeaseSeen> = self.seen.values().cloned().collect();
+    pub fn current_leases(&self) -> Option<Vec<ObservedLease>> {
+        let mut leases: Vec<ObservedLease> = self.seen.values().cloned().collect();
         leases.sort_by_key(|lease| lease.slot);
         self.complete.then_some(leases)
     }
 
-    /// Takes what the watch told. Trouble comes back: what is known stays, it may be old.
-    pub fn observe(&mut self, event: Event<Lease>, now: Now) -> Option<Error> {
+    /// Applies a watch event. Returns a watch failure: the known slots stay, and may be stale.
+    pub fn observe_event(&mut self, event: ObjectEvent<Lease>, now: Now) -> Option<Error> {
         match event {
-            Event::Restarted(leases) => {
-                let listed: Vec<LeaseSeen> = leases
+            ObjectEvent::Restarted(leases) => {
+                let listed: Vec<ObservedLease> = leases
                     .iter()
-                    .filter_map(|lease| lease::seen(lease, &self.group))
+                    .filter_map(|lease| lease::observed_lease(lease, &self.group))
                     .collect();
                 self.seen
                     .retain(|name, _| listed.iter().any(|lease| lease.name == *name));
                 for lease in listed {
-                    self.put(lease, now);
+                    self.store_lease(lease, now);
                 }
                 self.complete = true;
             }
-            Event::Applied(lease) => {
-                if let Some(lease) = lease::seen(&lease, &self.group) {
-                    self.put(lease, now);
+            ObjectEvent::Applied(lease) => {
+                if let Some(lease) = lease::observed_lease(&lease, &self.group) {
+                    self.store_lease(lease, now);
                 }
             }
-            Event::Deleted(lease) => {
-                if let Some(lease) = lease::seen(&lease, &self.group) {
+            ObjectEvent::Deleted(lease) => {
+                if let Some(lease) = lease::observed_lease(&lease, &self.group) {
                     self.seen.retain(|_, seen| seen.uid != lease.uid);
                 }
             }
-            Event::Trouble(error) => return Some(error),
+            ObjectEvent::Failed(error) => return Some(error),
         }
         None
     }
 
-    /// Takes in what a list or the answer to a write showed, in whatever order they come.
-    pub fn saw(&mut self, lease: LeaseSeen, now: Now) {
-        self.put(lease, now);
+    /// Applies a Lease from a list or from the answer to a write. Any order is fine.
+    pub fn observe_lease(&mut self, lease: ObservedLease, now: Now) {
+        self.store_lease(lease, now);
     }
 
-    fn put(&mut self, lease: LeaseSeen, now: Now) {
-        let lease = seen_again(self.seen.get(&lease.name), lease, now);
+    fn store_lease(&mut self, lease: ObservedLease, now: Now) {
+        let lease = merge_observed_lease(self.seen.get(&lease.name), lease, now);
         self.seen.insert(lease.name.clone(), lease);
     }
 }
@@ -94,50 +93,62 @@ mod tests {
         serde_json::from_value(json!({
             "metadata": {
                 "name": "dogwatch-default-0", "uid": "u", "resourceVersion": version.to_string(),
-                "annotations": { annotation::NEXT: next },
+                "annotations": { annotation::NEXT_WAITERS: next },
             },
             "spec": { "holderIdentity": holder },
         }))
         .unwrap()
     }
 
-    fn slots() -> Slots {
-        Slots::new(GroupName::default_group())
+    fn slots() -> GroupSlots {
+        GroupSlots::new(GroupName::default_group())
     }
 
-    fn only(slots: &Slots) -> LeaseSeen {
-        slots.leases().unwrap().remove(0)
+    fn only(slots: &GroupSlots) -> ObservedLease {
+        slots.current_leases().unwrap().remove(0)
     }
 
     #[test]
     fn nothing_is_known_before_the_first_list() {
         let mut slots = slots();
-        assert_eq!(slots.leases(), None);
-        slots.observe(Event::Restarted(Vec::new()), at(0));
-        assert_eq!(slots.leases(), Some(Vec::new()));
+        assert_eq!(slots.current_leases(), None);
+        slots.observe_event(ObjectEvent::Restarted(Vec::new()), at(0));
+        assert_eq!(slots.current_leases(), Some(Vec::new()));
     }
 
     #[test]
     fn becoming_free_is_remembered_until_it_is_held_again() {
         let mut slots = slots();
-        slots.observe(Event::Restarted(vec![lease(1, Some("node/a"), "")]), at(0));
-        slots.observe(Event::Applied(lease(2, None, "node/b")), at(5));
+        slots.observe_event(
+            ObjectEvent::Restarted(vec![lease(1, Some("node/a"), "")]),
+            at(0),
+        );
+        slots.observe_event(ObjectEvent::Applied(lease(2, None, "node/b")), at(5));
         assert_eq!(only(&slots).freed_at, Some(Duration::from_secs(5)));
-        slots.observe(Event::Restarted(vec![lease(2, None, "node/b")]), at(9));
+        slots.observe_event(
+            ObjectEvent::Restarted(vec![lease(2, None, "node/b")]),
+            at(9),
+        );
         assert_eq!(only(&slots).freed_at, Some(Duration::from_secs(5)));
-        slots.observe(Event::Applied(lease(3, Some("node/b"), "node/b")), at(10));
+        slots.observe_event(
+            ObjectEvent::Applied(lease(3, Some("node/b"), "node/b")),
+            at(10),
+        );
         assert_eq!(only(&slots).freed_at, None);
     }
 
     #[test]
     fn a_deleted_slot_is_gone_and_its_successor_is_another_one() {
         let mut slots = slots();
-        slots.observe(Event::Restarted(vec![lease(5, Some("node/a"), "")]), at(0));
-        slots.observe(Event::Deleted(lease(6, Some("node/a"), "")), at(1));
-        assert_eq!(slots.leases(), Some(Vec::new()));
+        slots.observe_event(
+            ObjectEvent::Restarted(vec![lease(5, Some("node/a"), "")]),
+            at(0),
+        );
+        slots.observe_event(ObjectEvent::Deleted(lease(6, Some("node/a"), "")), at(1));
+        assert_eq!(slots.current_leases(), Some(Vec::new()));
         let mut anew = lease(2, None, "");
         anew.metadata.uid = Some("other".into());
-        slots.observe(Event::Applied(anew), at(2));
+        slots.observe_event(ObjectEvent::Applied(anew), at(2));
         assert_eq!(only(&slots).freed_at, None, "nobody left this one");
     }
 }

@@ -1,6 +1,7 @@
-//! What is kept of a Lease in Dogwatch's namespace. Whoever may write Leases there may put as much on one
-//! as an object can hold, and everybody who counts reads all of them: they come page by page, and what is
-//! no lock's is dropped as it comes. Source: specification §6 ("Leases").
+//! Trims the Leases of Dogwatch's namespace on arrival. Whoever may write Leases there can fill
+//! each of them up to the size limit of an object, and every budget count reads all of them. So
+//! they are listed page by page, and what no lock needs is dropped. Source: specification §6
+//! ("Leases").
 
 use std::collections::BTreeMap;
 
@@ -12,37 +13,36 @@ use kube::api::{ListParams, ObjectList, ObjectMeta, WatchEvent, WatchParams};
 
 use futures::StreamExt as _;
 
-use crate::error::{Error, ask};
-use crate::watch::{Changes, Watched};
+use crate::error::{Error, with_timeout};
+use crate::watch::{ChangeStream, WatchSource};
 
-/// How many come at once. The largest that an API server stores has some 1.5 MiB, one with nothing but
-/// annotations 256 KiB.
-const PAGE: u32 = 50;
+/// Page size. The largest Lease that an API server stores has some 1.5 MiB; one with annotations
+/// only has 256 KiB.
+const LEASES_PER_PAGE: u32 = 50;
 
-/// The annotations that are looked at, and the most bytes that each can have: a record with some hundred
-/// runs, five names, a number, and who waits at a lock API in some fifty groups.
-const ANNOTATIONS: [(&str, usize); 5] = [
+/// The annotations that are kept, each with its maximum size in bytes: a record with about a
+/// hundred runs, five names, a number, and the waiters at a lock API in about fifty groups.
+const KEPT_ANNOTATIONS: [(&str, usize); 5] = [
     (annotation::HOLDER, 16 * 1024),
-    (annotation::NEXT, 1024),
-    (annotation::GIVEN_BACK, 16),
+    (annotation::NEXT_WAITERS, 1024),
+    (annotation::YIELD_COUNT, 16),
     (annotation::WAITING, 64 * 1024),
-    (annotation::WAITING_HOSTS, api_lock::LONGEST_TOLD),
+    (annotation::WAITING_HOSTS, api_lock::MAX_WAITING_HOSTS_BYTES),
 ];
-const LABELS: [&str; 2] = [label::GROUP, label::REBOOT];
+const KEPT_LABELS: [&str; 2] = [label::GROUP, label::REBOOT];
 
-/// All Leases of a namespace, trimmed.
 #[derive(Debug, Clone)]
-pub(crate) struct Leases(pub(crate) Api<Lease>);
+pub(crate) struct TrimmedLeases(pub(crate) Api<Lease>);
 
-impl Watched for Leases {
+impl WatchSource for TrimmedLeases {
     type Object = Lease;
 
-    async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<Lease>> {
-        let mut params = params.clone().limit(PAGE);
+    async fn list_objects(&self, params: &ListParams) -> kube::Result<ObjectList<Lease>> {
+        let mut params = params.clone().limit(LEASES_PER_PAGE);
         let mut all: Vec<Lease> = Vec::new();
         loop {
             let mut page = self.0.list(&params).await?;
-            all.extend(page.items.drain(..).map(trimmed));
+            all.extend(page.items.drain(..).map(trim_lease));
             let next = page.metadata.continue_.clone();
             match next.filter(|next| !next.is_empty()) {
                 Some(next) => params.continue_token = Some(next),
@@ -51,21 +51,28 @@ impl Watched for Leases {
         }
     }
 
-    async fn watch(&self, params: &WatchParams, version: &str) -> kube::Result<Changes<Lease>> {
+    async fn watch_objects(
+        &self,
+        params: &WatchParams,
+        version: &str,
+    ) -> kube::Result<ChangeStream<Lease>> {
         let changes = self.0.watch(params, version).await?;
-        Ok(changes.map(|change| change.map(trimmed_change)).boxed())
+        Ok(changes.map(|change| change.map(trim_change)).boxed())
     }
 }
 
-/// All that `api` shows, read afresh and trimmed.
-pub(crate) async fn list(api: &Api<Lease>, params: ListParams) -> Result<Vec<Lease>, Error> {
-    let leases = Leases(api.clone());
-    Ok(ask(leases.list(&params)).await?.items)
+/// All Leases that `api` lists, read fresh and trimmed.
+pub(crate) async fn list_trimmed_leases(
+    api: &Api<Lease>,
+    params: ListParams,
+) -> Result<Vec<Lease>, Error> {
+    let leases = TrimmedLeases(api.clone());
+    Ok(with_timeout(leases.list_objects(&params)).await?.items)
 }
 
-/// What is kept. An annotation that is larger than it can be stays, without its text: a record that cannot
-/// be read counts, and what is left on a free Lease is cleared.
-fn trimmed(lease: Lease) -> Lease {
+/// An annotation over its maximum size is kept without its text: an unreadable record still counts,
+/// and left-over annotations of a free Lease are cleared.
+fn trim_lease(lease: Lease) -> Lease {
     let metadata = lease.metadata;
     Lease {
         metadata: ObjectMeta {
@@ -78,7 +85,7 @@ fn trimmed(lease: Lease) -> Lease {
             ..ObjectMeta::default()
         },
         spec: lease.spec.map(|spec| LeaseSpec {
-            holder_identity: spec.holder_identity.map(shortened),
+            holder_identity: spec.holder_identity.map(truncate_holder),
             preferred_holder: None,
             strategy: None,
             ..spec
@@ -87,12 +94,12 @@ fn trimmed(lease: Lease) -> Lease {
 }
 
 fn known_labels(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    labels.retain(|key, _| LABELS.contains(&key.as_str()));
+    labels.retain(|key, _| KEPT_LABELS.contains(&key.as_str()));
     labels
 }
 
 fn known_annotations(mut all: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let limit = |key: &str| ANNOTATIONS.iter().find(|(known, _)| *known == key);
+    let limit = |key: &str| KEPT_ANNOTATIONS.iter().find(|(known, _)| *known == key);
     all.retain(|key, _| limit(key).is_some());
     for (key, text) in &mut all {
         if limit(key).is_some_and(|(_, limit)| text.len() > *limit) {
@@ -102,8 +109,8 @@ fn known_annotations(mut all: BTreeMap<String, String>) -> BTreeMap<String, Stri
     all
 }
 
-/// No manager of ours could have a longer name; it holds all the same.
-fn shortened(mut holder: String) -> String {
+/// Our own holder names are never longer, but a longer name still holds the Lease.
+fn truncate_holder(mut holder: String) -> String {
     let mut end = holder.len().min(FIELD_MANAGER_LIMIT);
     while !holder.is_char_boundary(end) {
         end -= 1;
@@ -112,11 +119,11 @@ fn shortened(mut holder: String) -> String {
     holder
 }
 
-fn trimmed_change(change: WatchEvent<Lease>) -> WatchEvent<Lease> {
+fn trim_change(change: WatchEvent<Lease>) -> WatchEvent<Lease> {
     match change {
-        WatchEvent::Added(lease) => WatchEvent::Added(trimmed(lease)),
-        WatchEvent::Modified(lease) => WatchEvent::Modified(trimmed(lease)),
-        WatchEvent::Deleted(lease) => WatchEvent::Deleted(trimmed(lease)),
+        WatchEvent::Added(lease) => WatchEvent::Added(trim_lease(lease)),
+        WatchEvent::Modified(lease) => WatchEvent::Modified(trim_lease(lease)),
+        WatchEvent::Deleted(lease) => WatchEvent::Deleted(trim_lease(lease)),
         WatchEvent::Bookmark(bookmark) => WatchEvent::Bookmark(bookmark),
         WatchEvent::Error(status) => WatchEvent::Error(status),
     }
@@ -144,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_a_lease_carries_beside_a_lock_is_never_kept() {
-        let kept = trimmed(fat("dogwatch-default-0", Some("node/n1"), "{}"));
+        let kept = trim_lease(fat("dogwatch-default-0", Some("node/n1"), "{}"));
         let expected = json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": { "name": "dogwatch-default-0", "uid": "u", "resourceVersion": "1",
@@ -161,13 +168,13 @@ mod tests {
         let group = GroupName::default_group();
         let record = json!({ "node": "n9", "subject": "x".repeat(20_000), "controlPlane": false,
             "group": "other", "since": "1970-01-01T00:00:00Z" });
-        let held = |lease: Lease| count::held(&trimmed(lease), &group).unwrap();
+        let held = |lease: Lease| count::observed_hold(&trim_lease(lease), &group).unwrap();
         let remedy = held(fat(
             "dogwatch-remedy-n9",
             Some("remedy"),
             &record.to_string(),
         ));
-        assert!(remedy.is_remediated_in(&group) && remedy.fences_control_plane());
+        assert!(remedy.is_remediated_in_group(&group) && remedy.is_control_plane_remediation());
         let slot = held(fat(
             "dogwatch-default-0",
             Some("node/n1"),
@@ -179,13 +186,13 @@ mod tests {
     #[test]
     fn a_record_too_large_that_was_left_on_a_free_lease_is_cleared_before_a_bid() {
         let group = GroupName::default_group();
-        let free = trimmed(fat("dogwatch-default-0", None, &"x".repeat(20_000)));
-        assert!(seen_of::seen(&free, &group).unwrap().leftover);
+        let free = trim_lease(fat("dogwatch-default-0", None, &"x".repeat(20_000)));
+        assert!(seen_of::observed_lease(&free, &group).unwrap().leftover);
     }
 
     #[test]
     fn a_holder_whose_name_is_no_managers_holds() {
-        let kept = trimmed(fat("dogwatch-default-0", Some(&"é".repeat(9_000)), "{}"));
+        let kept = trim_lease(fat("dogwatch-default-0", Some(&"é".repeat(9_000)), "{}"));
         let holder = kept.spec.unwrap().holder_identity.unwrap();
         assert_eq!(holder, "é".repeat(64));
     }

@@ -1,82 +1,79 @@
 //! Writes to a slot: bid, leave, break.
 
-use dogwatch_core::lock::{HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::lock::{HolderId, LockRecord, ObservedLease};
 use dogwatch_core::name::RunId;
 use kube::api::{Patch, PatchParams};
 
 use super::{LockClient, lease};
-use crate::error::{Error, Kind, ask};
+use crate::error::{ApiErrorKind, Error, with_timeout};
 
-/// How a bid ended.
 #[derive(Debug)]
 pub enum BidOutcome {
-    /// It is ours; this is the version to count for and to release with.
-    Won(Box<LeaseSeen>),
-    /// Somebody else was first, or it changed since it was seen: look at the watch.
+    /// The Lease is ours; the budget count and the release use this version.
+    Won(Box<ObservedLease>),
+    /// Another holder was first, or the Lease has changed since it was read: wait for the watch.
     Lost {
-        /// The API server's words; they name the manager in the way.
+        /// The API server's text, which names the conflicting manager.
         why: String,
     },
-    /// It may or may not be ours: look at the watch, and settle it by another bid if that shows
-    /// nothing. The same bid again does no harm.
+    /// The Lease may be ours: wait for the watch, and if that shows nothing, settle it by another
+    /// bid. Repeating the bid does no harm.
     Unknown(Error),
-    /// The API server will not have it (rights, policy, validation). Nothing was written.
+    /// The API server refuses the bid (rights, policy, validation). Nothing was written.
     Refused(Error),
 }
 
-/// Why a holder leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Leaving {
-    /// It is done with it, or gave up; these are called.
+pub enum LeaveReason {
+    /// The holder has finished or given up.
     Done {
-        /// First one first.
+        /// Next in line, first one first.
         next: Vec<HolderId>,
     },
-    /// Too many of the group were out: everybody backs off, nobody is called.
+    /// Too many members of the group were unavailable: all bidders back off, and nobody is next in
+    /// line.
     OverBudget,
 }
 
-/// How a release or a break ended.
 #[derive(Debug)]
 pub enum ReleaseOutcome {
-    /// It is free.
-    Freed(Box<LeaseSeen>),
-    /// It changed since it was seen, or is gone: look at the watch.
+    Freed(Box<ObservedLease>),
+    /// The Lease has changed since it was read, or is gone: wait for the watch.
     Changed {
-        /// The API server's words.
+        /// The API server's text.
         why: String,
     },
-    /// It may or may not be free: look at the watch, and do it again if it still shows the same.
+    /// The Lease may be free: wait for the watch, and repeat the write if it still shows the same.
     Unknown(Error),
-    /// The API server will not have it. Nothing was written.
+    /// The API server refuses the write. Nothing was written.
     Refused(Error),
 }
 
 impl LockClient {
-    /// Asks for a free Lease; or writes a new run's record into one that we hold already.
+    /// Bids for a free Lease, or writes a new run's record into a Lease that we hold.
     ///
-    /// Never forced: a second holder is answered 409 by the API server itself.
-    pub async fn bid(&self, lease: &LeaseSeen, record: &LockRecord) -> BidOutcome {
+    /// Never forced: the API server itself answers a second holder with 409.
+    pub async fn bid_for_lease(&self, lease: &ObservedLease, record: &LockRecord) -> BidOutcome {
         if !lease.leftover {
-            return self.apply(lease, record).await;
+            return self.apply_record(lease, record).await;
         }
-        match self.free(lease, &[], lease.given_back).await {
-            ReleaseOutcome::Freed(free) => self.apply(&free, record).await,
+        match self.free_lease(lease, &[], lease.yield_count).await {
+            ReleaseOutcome::Freed(free) => self.apply_record(&free, record).await,
             ReleaseOutcome::Changed { why } => BidOutcome::Lost { why },
             ReleaseOutcome::Unknown(error) => BidOutcome::Unknown(error),
             ReleaseOutcome::Refused(error) => BidOutcome::Refused(error),
         }
     }
 
-    /// Takes only our own run off the record; `remaining` rely on the lock still.
-    pub async fn remove_run(&self, lease: &LeaseSeen, remaining: Vec<RunId>) -> BidOutcome {
+    /// Removes only our own run from the record; the `remaining` runs still need the lock.
+    pub async fn remove_run(&self, lease: &ObservedLease, remaining: Vec<RunId>) -> BidOutcome {
         match &lease.record {
             Some(record) => {
                 let record = LockRecord {
                     runs: remaining,
                     ..record.clone()
                 };
-                self.bid(lease, &record).await
+                self.bid_for_lease(lease, &record).await
             }
             None => BidOutcome::Lost {
                 why: "its record cannot be read".into(),
@@ -84,62 +81,75 @@ impl LockClient {
         }
     }
 
-    /// Frees our own Lease, and calls the next: one patch, on the condition that it is as seen.
-    pub async fn release(&self, lease: &LeaseSeen, leaving: &Leaving) -> ReleaseOutcome {
+    /// Frees our own Lease and names the next in line. One patch, with the Lease's UID and
+    /// resourceVersion.
+    pub async fn release_lease(
+        &self,
+        lease: &ObservedLease,
+        leaving: &LeaveReason,
+    ) -> ReleaseOutcome {
         match leaving {
-            Leaving::Done { next } => self.free(lease, next, 0).await,
-            Leaving::OverBudget => {
-                self.free(lease, &[], lease.given_back.saturating_add(1))
+            LeaveReason::Done { next } => self.free_lease(lease, next, 0).await,
+            LeaveReason::OverBudget => {
+                self.free_lease(lease, &[], lease.yield_count.saturating_add(1))
                     .await
             }
         }
     }
 
-    /// Frees somebody else's Lease, on evidence that core found sufficient for this very version.
-    pub async fn break_lock(&self, lease: &LeaseSeen) -> ReleaseOutcome {
-        self.free(lease, &[], 0).await
+    /// Frees another holder's Lease, on evidence that core accepted for this version.
+    pub async fn break_lock(&self, lease: &ObservedLease) -> ReleaseOutcome {
+        self.free_lease(lease, &[], 0).await
     }
 
-    async fn apply(&self, lease: &LeaseSeen, record: &LockRecord) -> BidOutcome {
+    async fn apply_record(&self, lease: &ObservedLease, record: &LockRecord) -> BidOutcome {
         let body = lease::apply_body(lease, &self.holder, record);
         let params = PatchParams::apply(self.holder.as_str());
-        match ask(self
-            .leases
-            .patch(&lease.name, &params, &Patch::Apply(&body)))
+        match with_timeout(
+            self.leases
+                .patch(&lease.name, &params, &Patch::Apply(&body)),
+        )
         .await
         {
-            Ok(written) => match lease::written(lease, &written) {
+            Ok(written) => match lease::lease_after_write(lease, &written) {
                 Ok(seen) => BidOutcome::Won(Box::new(seen)),
                 Err(error) => BidOutcome::Unknown(error),
             },
-            Err(error) => match ending(error) {
-                Ending::Changed { why } => BidOutcome::Lost { why },
-                Ending::Unknown(error) => BidOutcome::Unknown(error),
-                Ending::Refused(error) => BidOutcome::Refused(error),
+            Err(error) => match classify_write_error(error) {
+                LeaseWriteFailure::Changed { why } => BidOutcome::Lost { why },
+                LeaseWriteFailure::Unknown(error) => BidOutcome::Unknown(error),
+                LeaseWriteFailure::Refused(error) => BidOutcome::Refused(error),
             },
         }
     }
 
-    async fn free(&self, lease: &LeaseSeen, next: &[HolderId], given_back: u32) -> ReleaseOutcome {
+    async fn free_lease(
+        &self,
+        lease: &ObservedLease,
+        next: &[HolderId],
+        given_back: u32,
+    ) -> ReleaseOutcome {
         let body = lease::free_body(lease.into(), next, given_back);
-        match ask(self
-            .leases
-            .patch(&lease.name, &self.plain(), &Patch::Merge(&body)))
+        match with_timeout(self.leases.patch(
+            &lease.name,
+            &self.patch_params(),
+            &Patch::Merge(&body),
+        ))
         .await
         {
-            Ok(written) => match lease::written(lease, &written) {
+            Ok(written) => match lease::lease_after_write(lease, &written) {
                 Ok(seen) => ReleaseOutcome::Freed(Box::new(seen)),
                 Err(error) => ReleaseOutcome::Unknown(error),
             },
-            Err(error) => match ending(error) {
-                Ending::Changed { why } => ReleaseOutcome::Changed { why },
-                Ending::Unknown(error) => ReleaseOutcome::Unknown(error),
-                Ending::Refused(error) => ReleaseOutcome::Refused(error),
+            Err(error) => match classify_write_error(error) {
+                LeaseWriteFailure::Changed { why } => ReleaseOutcome::Changed { why },
+                LeaseWriteFailure::Unknown(error) => ReleaseOutcome::Unknown(error),
+                LeaseWriteFailure::Refused(error) => ReleaseOutcome::Refused(error),
             },
         }
     }
 
-    fn plain(&self) -> PatchParams {
+    fn patch_params(&self) -> PatchParams {
         PatchParams {
             field_manager: Some(self.holder.to_string()),
             ..PatchParams::default()
@@ -147,19 +157,24 @@ impl LockClient {
     }
 }
 
-/// How a conditional write that was not answered with success ended.
-enum Ending {
+/// How a conditional write failed.
+enum LeaseWriteFailure {
     Changed { why: String },
     Unknown(Error),
     Refused(Error),
 }
 
-fn ending(error: Error) -> Ending {
+fn classify_write_error(error: Error) -> LeaseWriteFailure {
     match error.kind() {
-        Kind::Conflict | Kind::NotFound | Kind::AlreadyExists | Kind::Gone => Ending::Changed {
-            why: error.in_words(),
+        ApiErrorKind::Conflict
+        | ApiErrorKind::NotFound
+        | ApiErrorKind::AlreadyExists
+        | ApiErrorKind::Gone => LeaseWriteFailure::Changed {
+            why: error.error_chain(),
         },
-        Kind::Forbidden | Kind::Refused => Ending::Refused(error),
-        Kind::Throttled { .. } | Kind::Transient => Ending::Unknown(error),
+        ApiErrorKind::Forbidden | ApiErrorKind::Refused => LeaseWriteFailure::Refused(error),
+        ApiErrorKind::Throttled { .. } | ApiErrorKind::Transient => {
+            LeaseWriteFailure::Unknown(error)
+        }
     }
 }

@@ -1,92 +1,92 @@
-//! Events about our Node that do not repeat themselves.
+//! Writes Events about our own Node, each one once.
 
 use std::collections::VecDeque;
 
 use dogwatch_api::COORDINATOR;
 use dogwatch_api::event::NODE_EVENT_NAMESPACE;
 use dogwatch_core::Now;
-use dogwatch_core::decision::Event;
+use dogwatch_core::decision::DecisionEvent;
 use kube::Client;
 use serde_json::json;
 
 use crate::Error;
-use crate::event::{Name, Said};
+use crate::event::{EventDraft, EventName};
 
-/// How many different things are remembered as said. A reboot says about ten.
-const REMEMBERED: usize = 64;
+/// How many Events are remembered as written. A reboot writes about ten.
+const MAX_REMEMBERED_EVENTS: usize = 64;
 
-/// Writes Events about one Node; the same reason and message is said once.
+/// Writes Events about one Node. The same reason and message is written once.
 pub struct EventWriter {
     client: Client,
     node: String,
     component: &'static str,
-    said: VecDeque<Event>,
+    written_events: VecDeque<DecisionEvent>,
 }
 
 impl EventWriter {
-    /// A writer that has said nothing yet.
     pub fn new(client: Client, node: impl Into<String>) -> Self {
         Self {
             client,
             node: node.into(),
             component: COORDINATOR,
-            said: VecDeque::new(),
+            written_events: VecDeque::new(),
         }
     }
 
-    /// The same in another name: the admission policies let no account but the coordinator's own write in its name.
+    /// Another reporting component: the admission policies let only the coordinator's account
+    /// report as the coordinator.
     #[must_use]
-    pub fn in_the_name_of(self, component: &'static str) -> Self {
+    pub fn with_component(self, component: &'static str) -> Self {
         Self { component, ..self }
     }
 
-    /// Those that were not said yet, in order.
-    pub fn unsaid(&self, events: &[Event]) -> Vec<Event> {
+    /// The Events that were not written yet, in order.
+    pub fn list_unwritten(&self, events: &[DecisionEvent]) -> Vec<DecisionEvent> {
         events
             .iter()
-            .filter(|event| !self.said.contains(event))
+            .filter(|event| !self.written_events.contains(event))
             .cloned()
             .collect()
     }
 
-    /// Says it, unless it was said. What could not be said is said the next time.
+    /// Writes the Event, unless it was written. A failed write is repeated at the next call.
     ///
-    /// The Event's name is made from what it says and from `episode` (the phase's beginning, say): a
-    /// process that was started anew in the middle does not say it a second time, whose name is
-    /// taken.
-    pub async fn say(
+    /// The Event's name is made from its text and from `episode` (the start of the phase, for
+    /// example): a process that is restarted in between finds the name taken, and does not write
+    /// the Event again.
+    pub async fn write_event(
         &mut self,
-        event: &Event,
+        event: &DecisionEvent,
         node_uid: &str,
         episode: &str,
         now: Now,
     ) -> Result<(), Error> {
-        if self.said.contains(event) {
+        if self.written_events.contains(event) {
             return Ok(());
         }
         let node = &self.node;
-        let said = Said {
+        let said = EventDraft {
             namespace: NODE_EVENT_NAMESPACE,
-            name: Name::of(node, node_uid, episode, event),
-            about: json!({ "kind": "Node", "apiVersion": "v1", "name": node, "uid": node_uid }),
+            name: EventName::of_episode(node, node_uid, episode, event),
+            involved_object: json!({ "kind": "Node", "apiVersion": "v1", "name": node, "uid": node_uid }),
             component: self.component,
             host: Some(node),
             event,
         };
-        said.say(&self.client, now).await?;
-        self.remember(event.clone());
+        said.write_event(&self.client, now).await?;
+        self.remember_event(event.clone());
         Ok(())
     }
 
-    /// A new reboot begins: everything may be said again.
-    pub fn forget(&mut self) {
-        self.said.clear();
+    /// Called when a new reboot begins: every Event may be written again.
+    pub fn forget_events(&mut self) {
+        self.written_events.clear();
     }
 
-    fn remember(&mut self, event: Event) {
-        self.said.push_back(event);
-        if self.said.len() > REMEMBERED {
-            self.said.pop_front();
+    fn remember_event(&mut self, event: DecisionEvent) {
+        self.written_events.push_back(event);
+        if self.written_events.len() > MAX_REMEMBERED_EVENTS {
+            self.written_events.pop_front();
         }
     }
 }

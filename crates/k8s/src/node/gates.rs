@@ -1,4 +1,4 @@
-//! The return gates, read from the cluster. Source: specification §2.5.
+//! Reads the return gates from the cluster. Source: specification §2.5.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -10,12 +10,12 @@ use dogwatch_core::policy::ReturnGate;
 use dogwatch_core::selector::LabelSelector;
 
 use crate::Error;
-use crate::error::ask;
+use crate::error::with_timeout;
 
-/// What keeps the return of a node from being finished, in words; empty when nothing of `gates`
-/// does: its DaemonSets' pods are ready, no budget that covered a drained pod is short, its volumes
-/// are attached.
-pub async fn shut_gates(
+/// Which of `gates` are shut, as text; empty if none is. A gate is open when the DaemonSets' pods
+/// are ready, no PodDisruptionBudget that covered a drained pod is short, and the volumes are
+/// attached.
+pub async fn list_shut_gates(
     client: &Client,
     node: &str,
     gates: &[ReturnGate],
@@ -24,20 +24,20 @@ pub async fn shut_gates(
     let mut shut = Vec::new();
     for gate in gates {
         shut.extend(match gate {
-            ReturnGate::DaemonSetPods => daemon_pods(client, node).await?,
-            ReturnGate::DisruptionBudgets => short_budgets(client, budgets).await?,
-            ReturnGate::Volumes => detached_volumes(client, node).await?,
+            ReturnGate::DaemonSetPods => list_unready_daemon_pods(client, node).await?,
+            ReturnGate::DisruptionBudgets => list_short_budgets(client, budgets).await?,
+            ReturnGate::Volumes => list_detached_volumes(client, node).await?,
         });
     }
     Ok(shut)
 }
 
-/// How many are named: a condition is read by people, and a node may have hundreds.
-const NAMED: usize = 5;
+/// How many pods are named: people read this in a condition, and a node may have hundreds.
+const MAX_NAMED_PODS: usize = 5;
 
-/// The pods on the node that a policy's gate waits for: selected, and not finished. In words,
+/// The pods on the node that a policy's gate waits for: selected, and not finished. As text,
 /// sorted, the first few by name.
-pub async fn blocking_pods(
+pub async fn list_blocking_pods(
     client: &Client,
     node: &str,
     selector: &LabelSelector,
@@ -45,8 +45,8 @@ pub async fn blocking_pods(
     let pods: Api<Pod> = Api::all(client.clone());
     let selected = ListParams::default()
         .fields(&format!("spec.nodeName={node}"))
-        .labels(&selector.query());
-    let all = ask(pods.list(&selected)).await?;
+        .labels(&selector.to_query_string());
+    let all = with_timeout(pods.list(&selected)).await?;
     let mut names: Vec<String> = all
         .items
         .iter()
@@ -57,15 +57,15 @@ pub async fn blocking_pods(
         })
         .collect();
     names.sort();
-    let more = names.len().saturating_sub(NAMED);
+    let more = names.len().saturating_sub(MAX_NAMED_PODS);
     if more > 0 {
-        names.truncate(NAMED);
+        names.truncate(MAX_NAMED_PODS);
         names.push(format!("{more} more pods"));
     }
     Ok(names)
 }
 
-/// `Pending` and `Running`, as kured's `--blocking-pod-selector` means it.
+/// `Pending` or `Running`, as in kured's `--blocking-pod-selector`.
 fn is_running(pod: &Pod) -> bool {
     let phase = pod
         .status
@@ -74,10 +74,10 @@ fn is_running(pod: &Pod) -> bool {
     !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-async fn daemon_pods(client: &Client, node: &str) -> Result<Vec<String>, Error> {
+async fn list_unready_daemon_pods(client: &Client, node: &str) -> Result<Vec<String>, Error> {
     let pods: Api<Pod> = Api::all(client.clone());
     let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-    let unready = ask(pods.list(&on_node))
+    let unready = with_timeout(pods.list(&on_node))
         .await?
         .items
         .into_iter()
@@ -108,11 +108,11 @@ fn is_ready(pod: &Pod) -> bool {
         .any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
-async fn short_budgets(client: &Client, budgets: &[String]) -> Result<Vec<String>, Error> {
+async fn list_short_budgets(client: &Client, budgets: &[String]) -> Result<Vec<String>, Error> {
     let mut short = Vec::new();
     for (namespace, name) in budgets.iter().filter_map(|budget| budget.split_once('/')) {
         let api: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), namespace);
-        let Some(status) = ask(api.get_opt(name))
+        let Some(status) = with_timeout(api.get_opt(name))
             .await?
             .and_then(|budget| budget.status)
         else {
@@ -131,9 +131,9 @@ async fn short_budgets(client: &Client, budgets: &[String]) -> Result<Vec<String
     Ok(short)
 }
 
-async fn detached_volumes(client: &Client, node: &str) -> Result<Vec<String>, Error> {
+async fn list_detached_volumes(client: &Client, node: &str) -> Result<Vec<String>, Error> {
     let attachments: Api<VolumeAttachment> = Api::all(client.clone());
-    let all = ask(attachments.list(&ListParams::default())).await?;
+    let all = with_timeout(attachments.list(&ListParams::default())).await?;
     let unattached = all.items.into_iter().filter(|attachment| {
         let attached = attachment
             .status

@@ -1,9 +1,9 @@
-//! From actions to patches of our own Node.
+//! Builds and sends the patches of our own Node.
 
 use dogwatch_api::{COORDINATOR, annotation, label};
 use dogwatch_core::Now;
-use dogwatch_core::condition::Write;
-use dogwatch_core::reboot::{NodePatch, NodeSeen, RecordChange};
+use dogwatch_core::condition::ConditionWrite;
+use dogwatch_core::reboot::{NodePatch, ObservedNode, RecordChange};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::Patch;
 use kube::{Api, Client};
@@ -11,63 +11,69 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::Error;
-use crate::error::ask;
-use crate::manager::patched_by;
+use crate::error::with_timeout;
+use crate::field_manager::patch_params_for;
 
-/// Sends one conditional patch of a Node: everything or nothing. A Node that has changed since, or
-/// is another one of the same name, is answered 409.
+/// Sends one conditional patch of a Node. The API server answers 409, and changes nothing, if the
+/// Node has changed since it was read or has been replaced.
 pub async fn patch_node(
     client: &Client,
-    node: &NodeSeen,
+    node: &ObservedNode,
     patch: &NodePatch,
 ) -> Result<Node, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let params = patched_by(COORDINATOR);
+    let params = patch_params_for(COORDINATOR);
     let body = Patch::Merge(merge_patch(node, patch));
-    ask(nodes.patch(node.name.as_str(), &params, &body)).await
+    with_timeout(nodes.patch(node.name.as_str(), &params, &body)).await
 }
 
-/// Writes conditions; each that is not named stays as it is.
+/// Writes these conditions; all others stay.
 pub async fn patch_conditions(
     client: &Client,
-    node: &NodeSeen,
-    writes: &[Write],
+    node: &ObservedNode,
+    writes: &[ConditionWrite],
     now: Now,
 ) -> Result<Node, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let params = patched_by(COORDINATOR);
-    let conditions: Vec<Value> = writes.iter().map(|write| condition(write, now)).collect();
+    let params = patch_params_for(COORDINATOR);
+    let conditions: Vec<Value> = writes
+        .iter()
+        .map(|write| condition_value(write, now))
+        .collect();
     let body = Patch::Strategic(json!({
         "metadata": { "uid": node.uid },
         "status": { "conditions": conditions },
     }));
-    ask(nodes.patch_status(node.name.as_str(), &params, &body)).await
+    with_timeout(nodes.patch_status(node.name.as_str(), &params, &body)).await
 }
 
-fn condition(write: &Write, now: Now) -> Value {
+fn condition_value(write: &ConditionWrite, now: Now) -> Value {
     json!({
         "type": write.observation.kind,
         "status": write.observation.status.as_str(),
         "reason": write.observation.reason,
         "message": write.observation.message,
-        "lastTransitionTime": seconds(write.last_transition),
-        "lastHeartbeatTime": seconds(now.wall),
+        "lastTransitionTime": format_seconds(write.last_transition),
+        "lastHeartbeatTime": format_seconds(now.wall),
     })
 }
 
-/// `metav1.Time` has no fractions.
-pub(crate) fn seconds(time: jiff::Timestamp) -> String {
+/// `metav1.Time` has no fractions of a second.
+pub(crate) fn format_seconds(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-pub(crate) fn merge_patch(node: &NodeSeen, patch: &NodePatch) -> Value {
+pub(crate) fn merge_patch(node: &ObservedNode, patch: &NodePatch) -> Value {
     let mut metadata = Map::new();
     metadata.insert("uid".into(), node.uid.clone().into());
     metadata.insert(
         "resourceVersion".into(),
         patch.resource_version.clone().into(),
     );
-    metadata.insert("annotations".into(), Value::Object(annotations(patch)));
+    metadata.insert(
+        "annotations".into(),
+        Value::Object(annotation_changes(patch)),
+    );
     if let Some(waiting) = patch.waiting_label {
         let value = if waiting {
             Value::from(label::WAITING)
@@ -79,26 +85,26 @@ pub(crate) fn merge_patch(node: &NodeSeen, patch: &NodePatch) -> Value {
     let mut body = Map::new();
     body.insert("metadata".into(), Value::Object(metadata));
     if let Some(unschedulable) = patch.unschedulable {
-        body.insert("spec".into(), cordon(unschedulable));
+        body.insert("spec".into(), cordon_spec(unschedulable));
     }
     Value::Object(body)
 }
 
-/// The `spec` of a merge patch that cordons, or uncordons: `kubectl uncordon` leaves no field
-/// behind either.
-pub(crate) fn cordon(unschedulable: bool) -> Value {
+/// The `spec` of a merge patch that cordons or uncordons. Uncordoning removes the field, as
+/// `kubectl uncordon` does.
+pub(crate) fn cordon_spec(unschedulable: bool) -> Value {
     json!({ "unschedulable": unschedulable.then_some(true) })
 }
 
-fn annotations(patch: &NodePatch) -> Map<String, Value> {
+fn annotation_changes(patch: &NodePatch) -> Map<String, Value> {
     let mut annotations = Map::new();
     let record = match &patch.record {
-        RecordChange::Set(record) => text(record),
+        RecordChange::Set(record) => json_text(record),
         RecordChange::Remove => Value::Null,
     };
     annotations.insert(annotation::REBOOT.into(), record);
     if let Some(last) = &patch.last {
-        annotations.insert(annotation::LAST_REBOOT.into(), text(last));
+        annotations.insert(annotation::LAST_REBOOT.into(), json_text(last));
     }
     if patch.remove_request {
         annotations.insert(annotation::REBOOT_REQUESTED.into(), Value::Null);
@@ -109,7 +115,7 @@ fn annotations(patch: &NodePatch) -> Map<String, Value> {
     annotations
 }
 
-fn text<T: Serialize>(value: &T) -> Value {
+fn json_text<T: Serialize>(value: &T) -> Value {
     let text = serde_json::to_string(value).expect("plain structs with string keys serialise");
     Value::String(text)
 }
@@ -118,11 +124,11 @@ fn text<T: Serialize>(value: &T) -> Value {
 mod tests {
     use super::*;
 
-    fn seen() -> NodeSeen {
+    fn seen() -> ObservedNode {
         let node: Node = serde_json::from_value(json!({"metadata": {
             "name": "n1", "uid": "u1", "resourceVersion": "7"}}))
         .unwrap();
-        crate::node::node_seen(&node).unwrap()
+        crate::node::observed_node(&node).unwrap()
     }
 
     fn patch() -> NodePatch {

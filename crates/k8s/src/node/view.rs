@@ -1,16 +1,16 @@
-//! From a Node object to [`NodeSeen`].
+//! Converts a Node into an [`ObservedNode`].
 
 use dogwatch_api::{annotation, label};
-use dogwatch_core::condition::Condition;
+use dogwatch_core::condition::CurrentCondition;
 use dogwatch_core::name::{BadName, BootId, NodeName};
-use dogwatch_core::reboot::{Fingerprint, NodeSeen, Parsed};
+use dogwatch_core::reboot::{ObservedNode, ParsedAnnotation, TriggerFingerprint};
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use kube::ResourceExt as _;
 
-use super::OUT_OF_SERVICE;
+use super::OUT_OF_SERVICE_TAINT;
 
-/// What the decision sees of a Node. Fails only on a name that no API server would have accepted.
-pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
+/// Fails only on a name that no API server would have accepted.
+pub fn observed_node(node: &Node) -> Result<ObservedNode, BadName> {
     let annotation = |key: &str| node.annotations().get(key).map(String::as_str);
     let status = node.status.as_ref();
     let conditions = status
@@ -22,7 +22,7 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
     let system_uuid = status
         .and_then(|status| status.node_info.as_ref())
         .map(|info| info.system_uuid.clone());
-    Ok(NodeSeen {
+    Ok(ObservedNode {
         name: NodeName::new(node.name_any())?,
         uid: node.uid().unwrap_or_default(),
         resource_version: node.resource_version().unwrap_or_default(),
@@ -38,8 +38,10 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
         labels: node.labels().clone(),
         keep_cordoned: annotation(annotation::KEEP_CORDONED).is_some_and(|value| value != "false"),
         needs_remediation: annotation(annotation::EXTERNAL_REMEDIATION).is_some(),
-        out_of_service: taints(node).iter().any(|taint| taint.key == OUT_OF_SERVICE),
-        fenced: annotation(annotation::FENCING).is_some(),
+        out_of_service: node_taints(node)
+            .iter()
+            .any(|taint| taint.key == OUT_OF_SERVICE_TAINT),
+        being_fenced: annotation(annotation::FENCING).is_some(),
         system_uuid: system_uuid.filter(|text| !text.is_empty()),
         provider_id: node
             .spec
@@ -50,24 +52,24 @@ pub fn node_seen(node: &Node) -> Result<NodeSeen, BadName> {
             .labels()
             .get(label::REBOOT)
             .is_some_and(|value| value == label::WAITING),
-        record: Parsed::read(annotation(annotation::REBOOT)),
-        request: Parsed::read(annotation(annotation::REBOOT_REQUESTED)),
+        record: ParsedAnnotation::from_text(annotation(annotation::REBOOT)),
+        request: ParsedAnnotation::from_text(annotation(annotation::REBOOT_REQUESTED)),
         request_fingerprint: annotation(annotation::REBOOT_REQUESTED)
-            .map(|text| Fingerprint(text.to_owned())),
-        abort: Parsed::read(annotation(annotation::ABORT_REQUESTED)),
+            .map(|text| TriggerFingerprint(text.to_owned())),
+        abort: ParsedAnnotation::from_text(annotation(annotation::ABORT_REQUESTED)),
         api_lock: annotation(annotation::API_LOCK).is_some(),
-        last: Parsed::read(annotation(annotation::LAST_REBOOT)),
-        conditions: conditions.iter().map(condition).collect(),
+        last_reboot: ParsedAnnotation::from_text(annotation(annotation::LAST_REBOOT)),
+        conditions: conditions.iter().map(node_condition).collect(),
     })
 }
 
-fn taints(node: &Node) -> &[Taint] {
+fn node_taints(node: &Node) -> &[Taint] {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
     taints.unwrap_or_default()
 }
 
-fn condition(condition: &NodeCondition) -> Condition {
-    Condition {
+fn node_condition(condition: &NodeCondition) -> CurrentCondition {
+    CurrentCondition {
         kind: condition.type_.clone(),
         status: condition.status.clone(),
         reason: condition.reason.clone().unwrap_or_default(),
@@ -81,17 +83,17 @@ fn condition(condition: &NodeCondition) -> Condition {
 mod tests {
     use super::*;
 
-    fn node(json: serde_json::Value) -> NodeSeen {
+    fn node(json: serde_json::Value) -> ObservedNode {
         let node: Node = serde_json::from_value(json).unwrap();
-        node_seen(&node).unwrap()
+        observed_node(&node).unwrap()
     }
 
     #[test]
     fn a_bare_node_is_schedulable_and_not_ready() {
         let seen = node(serde_json::json!({"metadata": {"name": "n1"}}));
         assert!(!seen.unschedulable && !seen.ready && !seen.api_lock);
-        assert_eq!(seen.abort, Parsed::Absent);
-        assert_eq!(seen.record, Parsed::Absent);
+        assert_eq!(seen.abort, ParsedAnnotation::Absent);
+        assert_eq!(seen.record, ParsedAnnotation::Absent);
     }
 
     #[test]
@@ -100,8 +102,8 @@ mod tests {
             serde_json::json!({"metadata": {"name": "n1", "annotations": {
             "dogwatch.dev/reboot": "{", "dogwatch.dev/reboot-requested": "please"}}}),
         );
-        assert!(matches!(seen.record, Parsed::Bad { .. }));
-        assert!(matches!(seen.request, Parsed::Bad { .. }));
+        assert!(matches!(seen.record, ParsedAnnotation::Bad { .. }));
+        assert!(matches!(seen.request, ParsedAnnotation::Bad { .. }));
     }
 
     #[test]
@@ -110,7 +112,7 @@ mod tests {
             serde_json::json!({"metadata": {"name": "n1", "annotations": {
             "dogwatch.dev/abort-requested": "now!", "dogwatch.dev/api-lock": "{}"}}}),
         );
-        assert!(matches!(seen.abort, Parsed::Bad { .. }));
+        assert!(matches!(seen.abort, ParsedAnnotation::Bad { .. }));
         assert!(seen.api_lock);
     }
 }

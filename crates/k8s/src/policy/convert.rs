@@ -1,59 +1,59 @@
-//! From what a policy's `spec` says to what decisions use. Whatever cannot be understood becomes a
+//! Converts a policy's `spec` into what decisions use. Whatever cannot be understood becomes a
 //! problem that names its field.
 
 use dogwatch_api::label::CONTROL_PLANE;
-use dogwatch_api::reboot_policy::{self as api, MaxUnavailable, name_problem};
-use dogwatch_core::limit::Limit;
+use dogwatch_api::reboot_policy::{self as api, MaxUnavailable, policy_name_problem};
+use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::GroupName;
-use dogwatch_core::policy::window::{Window, WindowSpec};
-use dogwatch_core::policy::{DrainRules, Paused, Policy, RebootRules, ReturnRules};
-use dogwatch_core::reboot::{OnGateTimeout, OnTimeout};
-use dogwatch_core::selector::{LabelSelector, Operator};
+use dogwatch_core::policy::window::{MaintenanceWindow, WindowSpec};
+use dogwatch_core::policy::{DrainRules, Policy, PolicyPause, RebootRules, ReturnRules};
+use dogwatch_core::reboot::{DrainTimeoutAction, GateTimeoutAction};
+use dogwatch_core::selector::{LabelOperator, LabelSelector};
 use serde_json::Value;
 
-use super::fields::Fields;
+use super::fields::SpecFields;
 use super::{gates, labels};
 
-/// How many slots a group may have at most: each is an object on the cluster.
+/// Maximum number of slots in a group: each is an object on the cluster.
 const MOST_NODES: i64 = 10_000;
-/// How often the reboot command may be run at most.
+/// Maximum of reboot command attempts.
 const MOST_ATTEMPTS: u32 = 10;
 
-/// The policy of this name, whatever its `spec` is.
+/// Converts any `spec`, also an invalid one.
 ///
-/// One whose selector or priority cannot be read goes before all others, for every node: it might
-/// be the one that was to hold them back.
-pub fn convert(name: &str, spec: &Value) -> Policy {
-    let mut fields = Fields::of(spec);
-    let (selector, priority) = whom(&mut fields);
+/// A policy whose selector or priority cannot be read takes precedence over all others, for every
+/// node: it might be the one that should hold reboots back.
+pub fn convert_policy(name: &str, spec: &Value) -> Policy {
+    let mut fields = SpecFields::from_spec(spec);
+    let (selector, priority) = parse_selector_and_priority(&mut fields);
     let mut problems = name_problems(name, &selector);
     let mut policy = Policy {
-        name: group(name),
+        name: policy_group(name),
         selector,
         priority,
-        max_unavailable: limit(&mut fields),
-        topology_key: topology_key(&mut fields),
-        paused: paused(&mut fields),
-        windows: windows(&mut fields),
-        min_interval: min_interval(&mut fields),
-        drain: drain(&mut fields),
-        reboot: reboot(&mut fields),
-        on_return: on_return(&mut fields),
-        gates: gates::read(&mut fields),
+        max_unavailable: parse_max_unavailable(&mut fields),
+        topology_key: parse_topology_key(&mut fields),
+        paused: parse_pause(&mut fields),
+        windows: parse_windows(&mut fields),
+        min_interval: parse_min_interval(&mut fields),
+        drain: parse_drain_rules(&mut fields),
+        reboot: parse_reboot_rules(&mut fields),
+        on_return: parse_return_rules(&mut fields),
+        gates: gates::parse_gates(&mut fields),
         problems: Vec::new(),
     };
-    problems.extend(fields.problems());
+    problems.extend(fields.into_problems());
     policy.problems = problems;
     policy
 }
 
-fn whom(fields: &mut Fields) -> (LabelSelector, i32) {
+fn parse_selector_and_priority(fields: &mut SpecFields) -> (LabelSelector, i32) {
     let every_node = (LabelSelector::default(), i32::MAX);
     if fields.is_unreadable() {
         return every_node;
     }
-    let selector = selector(fields);
-    let priority = fields.try_take::<i32>("priority");
+    let selector = parse_selector(fields);
+    let priority = fields.try_take_field::<i32>("priority");
     match (selector, priority) {
         (Ok(selector), Ok(priority)) => (selector, priority.unwrap_or(0)),
         (Ok(selector), Err(())) => (selector, i32::MAX),
@@ -61,23 +61,23 @@ fn whom(fields: &mut Fields) -> (LabelSelector, i32) {
     }
 }
 
-fn selector(fields: &mut Fields) -> Result<LabelSelector, ()> {
+fn parse_selector(fields: &mut SpecFields) -> Result<LabelSelector, ()> {
     let selector = fields
-        .try_take::<LabelSelector>("nodeSelector")?
+        .try_take_field::<LabelSelector>("nodeSelector")?
         .unwrap_or_default();
     match labels::selector_problem(&selector) {
         None => Ok(selector),
         Some(problem) => {
-            fields.problem("nodeSelector", problem);
+            fields.add_problem("nodeSelector", problem);
             Err(())
         }
     }
 }
 
 fn name_problems(name: &str, selector: &LabelSelector) -> Vec<String> {
-    let rule = name_problem(name).map(|rule| format!("metadata.name: {rule}"));
-    let is_control_plane = name == GroupName::control_plane().as_str();
-    let role = (is_control_plane && !asks_for_the_role(selector)).then(|| {
+    let rule = policy_name_problem(name).map(|rule| format!("metadata.name: {rule}"));
+    let is_control_plane = name == GroupName::control_plane_group().as_str();
+    let role = (is_control_plane && !has_control_plane_label(selector)).then(|| {
         format!(
             "spec.nodeSelector: a policy called control-plane must select by the label \
              {CONTROL_PLANE}: its group is that of the control plane"
@@ -86,34 +86,35 @@ fn name_problems(name: &str, selector: &LabelSelector) -> Vec<String> {
     rule.into_iter().chain(role).collect()
 }
 
-fn asks_for_the_role(selector: &LabelSelector) -> bool {
+fn has_control_plane_label(selector: &LabelSelector) -> bool {
     let by_expression = selector.match_expressions.iter().any(|part| {
-        part.key == CONTROL_PLANE && matches!(part.operator, Operator::In | Operator::Exists)
+        part.key == CONTROL_PLANE
+            && matches!(part.operator, LabelOperator::In | LabelOperator::Exists)
     });
     by_expression || selector.match_labels.contains_key(CONTROL_PLANE)
 }
 
-/// The group of a policy. Where its name is none, the policy has a problem and its group is never
-/// asked for a lock; it only needs to be told from others.
-fn group(name: &str) -> GroupName {
+/// The group of a policy. If the name is no valid group name, the policy has a problem and its
+/// group never gets a lock; the group only has to differ from the others.
+fn policy_group(name: &str) -> GroupName {
     let label: String = name.replace('.', "-").chars().take(63).collect();
     GroupName::new(name)
         .or_else(|_| GroupName::new(label.trim_end_matches('-')))
         .unwrap_or_else(|_| GroupName::default_group())
 }
 
-fn limit(fields: &mut Fields) -> Option<Limit> {
+fn parse_max_unavailable(fields: &mut SpecFields) -> Option<UnavailabilityLimit> {
     let name = "maxUnavailable";
-    match fields.take(name)? {
-        MaxUnavailable::Count(count @ 1..=MOST_NODES) => {
-            Some(Limit::Count(u32::try_from(count).expect("in the range")))
-        }
+    match fields.take_field(name)? {
+        MaxUnavailable::Count(count @ 1..=MOST_NODES) => Some(UnavailabilityLimit::Count(
+            u32::try_from(count).expect("in the range"),
+        )),
         MaxUnavailable::Percent(text) if text.ends_with('%') => text
             .parse()
-            .map_err(|error| fields.problem(name, error))
+            .map_err(|error| fields.add_problem(name, error))
             .ok(),
         MaxUnavailable::Count(_) | MaxUnavailable::Percent(_) => {
-            fields.problem(
+            fields.add_problem(
                 name,
                 format!(
                     "write a number of nodes from 1 to {MOST_NODES}, or a percentage like \"10%\"; \
@@ -125,45 +126,45 @@ fn limit(fields: &mut Fields) -> Option<Limit> {
     }
 }
 
-fn topology_key(fields: &mut Fields) -> Option<String> {
-    let key: String = fields.take("topologyKey")?;
+fn parse_topology_key(fields: &mut SpecFields) -> Option<String> {
+    let key: String = fields.take_field("topologyKey")?;
     match labels::key_problem(&key) {
         None => Some(key),
         Some(problem) => {
-            fields.problem("topologyKey", problem);
+            fields.add_problem("topologyKey", problem);
             None
         }
     }
 }
 
-fn paused(fields: &mut Fields) -> Option<Paused> {
-    let paused: api::Paused = fields.take("paused")?;
+fn parse_pause(fields: &mut SpecFields) -> Option<PolicyPause> {
+    let paused: api::PausedSpec = fields.take_field("paused")?;
     let until = paused.until.and_then(|until| {
         let bad = |_| {
             let text = format!("{until:?} is no time: write it like 2026-12-24T18:00:00Z");
-            fields.problem("paused.until", text);
+            fields.add_problem("paused.until", text);
         };
         until.parse().map_err(bad).ok()
     });
-    Some(Paused {
+    Some(PolicyPause {
         reason: paused.reason.unwrap_or_default(),
         until,
     })
 }
 
-fn windows(fields: &mut Fields) -> Vec<Window> {
-    let windows: Vec<api::Window> = fields.take("windows").unwrap_or_default();
+fn parse_windows(fields: &mut SpecFields) -> Vec<MaintenanceWindow> {
+    let windows: Vec<api::PolicyWindow> = fields.take_field("windows").unwrap_or_default();
     let mut known = Vec::new();
     for (index, window) in windows.into_iter().enumerate() {
-        match understood(window) {
+        match parse_window(window) {
             Ok(window) => known.push(window),
-            Err(error) => fields.problem(&format!("windows[{index}]"), error),
+            Err(error) => fields.add_problem(&format!("windows[{index}]"), error),
         }
     }
     known
 }
 
-fn understood(window: api::Window) -> Result<Window, String> {
+fn parse_window(window: api::PolicyWindow) -> Result<MaintenanceWindow, String> {
     let spec = WindowSpec {
         days: window.days,
         start: window.start,
@@ -172,31 +173,31 @@ fn understood(window: api::Window) -> Result<Window, String> {
         rrule: window.rrule,
         excluded_dates: window.excluded_dates.unwrap_or_default(),
     };
-    Window::new(&spec).map_err(|error| error.to_string())
+    MaintenanceWindow::new(&spec).map_err(|error| error.to_string())
 }
 
-fn min_interval(fields: &mut Fields) -> Option<std::time::Duration> {
-    let text: Option<String> = fields.take("minInterval");
-    fields.duration("minInterval", text.as_ref())
+fn parse_min_interval(fields: &mut SpecFields) -> Option<std::time::Duration> {
+    let text: Option<String> = fields.take_field("minInterval");
+    fields.parse_duration("minInterval", text.as_ref())
 }
 
-fn drain(fields: &mut Fields) -> DrainRules {
-    let drain: api::Drain = fields.take("drain").unwrap_or_default();
+fn parse_drain_rules(fields: &mut SpecFields) -> DrainRules {
+    let drain: api::DrainSpec = fields.take_field("drain").unwrap_or_default();
     let exclude = drain.exclude.filter(|selector| {
-        let problem = labels::some_problem(selector);
+        let problem = labels::nonempty_selector_problem(selector);
         if let Some(problem) = &problem {
-            fields.problem("drain.exclude", problem);
+            fields.add_problem("drain.exclude", problem);
         }
         problem.is_none()
     });
     DrainRules {
-        timeout: fields.positive("drain.timeout", drain.timeout.as_ref()),
+        timeout: fields.parse_positive_duration("drain.timeout", drain.timeout.as_ref()),
         on_timeout: drain.on_timeout.map(|then| match then {
-            api::OnTimeout::Abort => OnTimeout::Abort,
-            api::OnTimeout::Delete => OnTimeout::Delete,
-            api::OnTimeout::Force => OnTimeout::Force,
+            api::OnDrainTimeoutSpec::Abort => DrainTimeoutAction::Abort,
+            api::OnDrainTimeoutSpec::Delete => DrainTimeoutAction::Delete,
+            api::OnDrainTimeoutSpec::Force => DrainTimeoutAction::Force,
         }),
-        volume_detach_timeout: fields.duration(
+        volume_detach_timeout: fields.parse_duration(
             "drain.volumeDetachTimeout",
             drain.volume_detach_timeout.as_ref(),
         ),
@@ -204,31 +205,32 @@ fn drain(fields: &mut Fields) -> DrainRules {
     }
 }
 
-fn reboot(fields: &mut Fields) -> RebootRules {
-    let reboot: api::Reboot = fields.take("reboot").unwrap_or_default();
+fn parse_reboot_rules(fields: &mut SpecFields) -> RebootRules {
+    let reboot: api::RebootSpec = fields.take_field("reboot").unwrap_or_default();
     let attempts = reboot.attempts.filter(|attempts| {
         let fits = (1..=MOST_ATTEMPTS).contains(attempts);
         if !fits {
-            fields.problem("reboot.attempts", "write a number from 1 to 10");
+            fields.add_problem("reboot.attempts", "write a number from 1 to 10");
         }
         fits
     });
     RebootRules {
-        timeout: fields.positive("reboot.timeout", reboot.timeout.as_ref()),
+        timeout: fields.parse_positive_duration("reboot.timeout", reboot.timeout.as_ref()),
         attempts,
         escalate: reboot.escalate.unwrap_or(false),
     }
 }
 
-fn on_return(fields: &mut Fields) -> ReturnRules {
-    let on_return: api::Return = fields.take("return").unwrap_or_default();
+fn parse_return_rules(fields: &mut SpecFields) -> ReturnRules {
+    let on_return: api::ReturnSpec = fields.take_field("return").unwrap_or_default();
     ReturnRules {
-        settle: fields.duration("return.settle", on_return.settle.as_ref()),
+        settle: fields.parse_duration("return.settle", on_return.settle.as_ref()),
         gates: on_return.gates,
-        gate_timeout: fields.positive("return.gateTimeout", on_return.gate_timeout.as_ref()),
+        gate_timeout: fields
+            .parse_positive_duration("return.gateTimeout", on_return.gate_timeout.as_ref()),
         on_gate_timeout: on_return.on_gate_timeout.map(|then| match then {
-            api::OnGateTimeout::Keep => OnGateTimeout::Keep,
-            api::OnGateTimeout::Release => OnGateTimeout::Release,
+            api::OnGateTimeoutSpec::Keep => GateTimeoutAction::Keep,
+            api::OnGateTimeoutSpec::Release => GateTimeoutAction::Release,
         }),
     }
 }

@@ -1,55 +1,56 @@
-//! `gates` of a policy.
+//! Parses `gates` of a policy.
 
 use dogwatch_api::reboot_policy as api;
-use dogwatch_core::policy::{Alerts, Gate, PrometheusGate, PrometheusQuery};
+use dogwatch_core::policy::{BlockingAlerts, PolicyGate, PrometheusGate, PrometheusQuery};
 use http::Uri;
 use regex::RegexBuilder;
 
-use super::fields::Fields;
+use super::fields::SpecFields;
 use super::labels;
 
-/// What a compiled expression may take, in bytes; the same where it is used (dogwatch-prometheus).
-const LARGEST_REGEX: usize = 1 << 20;
+/// Size limit of a compiled expression in bytes; dogwatch-prometheus, which uses it, has the same
+/// limit.
+const REGEX_SIZE_LIMIT: usize = 1 << 20;
 
-/// Those that can be understood. One that cannot is a problem, which keeps everything from
-/// beginning: that it is missing here lets nothing through.
-pub(super) fn read(fields: &mut Fields) -> Vec<Gate> {
-    let gates: Vec<api::Gate> = fields.take("gates").unwrap_or_default();
+/// The valid gates. An invalid one is left out here and recorded as a problem, which blocks every
+/// reboot.
+pub(super) fn parse_gates(fields: &mut SpecFields) -> Vec<PolicyGate> {
+    let gates: Vec<api::GateSpec> = fields.take_field("gates").unwrap_or_default();
     let mut known = Vec::new();
     for (index, gate) in gates.into_iter().enumerate() {
-        match understood(gate) {
+        match parse_gate(gate) {
             Ok(gate) => known.push(gate),
-            Err((part, problem)) => fields.problem(&format!("gates[{index}]{part}"), problem),
+            Err((part, problem)) => fields.add_problem(&format!("gates[{index}]{part}"), problem),
         }
     }
     known
 }
 
-/// Where in a gate, and what.
-type Problem = (&'static str, String);
+/// The field inside a gate, and what is wrong with it.
+type GateProblem = (&'static str, String);
 
-fn understood(gate: api::Gate) -> Result<Gate, Problem> {
+fn parse_gate(gate: api::GateSpec) -> Result<PolicyGate, GateProblem> {
     match (gate.pods, gate.prometheus) {
-        (Some(pods), None) => match labels::some_problem(&pods.selector) {
-            None => Ok(Gate::Pods {
+        (Some(pods), None) => match labels::nonempty_selector_problem(&pods.selector) {
+            None => Ok(PolicyGate::Pods {
                 selector: pods.selector,
             }),
             Some(problem) => Err((".pods.selector", problem)),
         },
-        (None, Some(prometheus)) => prometheus_gate(prometheus).map(Gate::Prometheus),
+        (None, Some(prometheus)) => parse_prometheus_gate(prometheus).map(PolicyGate::Prometheus),
         (Some(_), Some(_)) | (None, None) => {
             Err(("", "write either `pods` or `prometheus`".to_owned()))
         }
     }
 }
 
-fn prometheus_gate(gate: api::PrometheusGate) -> Result<PrometheusGate, Problem> {
+fn parse_prometheus_gate(gate: api::PrometheusGateSpec) -> Result<PrometheusGate, GateProblem> {
     if let Some(problem) = url_problem(&gate.url) {
         return Err((".prometheus.url", problem.to_owned()));
     }
     let ask = match (gate.query, gate.alerts) {
         (Some(query), None) if !query.trim().is_empty() => PrometheusQuery::Query(query),
-        (None, Some(alerts)) => PrometheusQuery::Alerts(alerts_gate(alerts)?),
+        (None, Some(alerts)) => PrometheusQuery::Alerts(parse_alerts_gate(alerts)?),
         (Some(_), None) => return Err((".prometheus.query", "it is empty".to_owned())),
         (Some(_), Some(_)) | (None, None) => {
             let text = "write either `query` or `alerts`";
@@ -59,7 +60,7 @@ fn prometheus_gate(gate: api::PrometheusGate) -> Result<PrometheusGate, Problem>
     Ok(PrometheusGate { url: gate.url, ask })
 }
 
-fn alerts_gate(alerts: api::Alerts) -> Result<Alerts, Problem> {
+fn parse_alerts_gate(alerts: api::AlertsSpec) -> Result<BlockingAlerts, GateProblem> {
     for (part, text) in [
         (".prometheus.alerts.ignore", &alerts.ignore),
         (".prometheus.alerts.only", &alerts.only),
@@ -68,21 +69,22 @@ fn alerts_gate(alerts: api::Alerts) -> Result<Alerts, Problem> {
             return Err((part, problem));
         }
     }
-    Ok(Alerts {
+    Ok(BlockingAlerts {
         ignore: alerts.ignore,
         only: alerts.only,
         firing_only: alerts.firing_only.unwrap_or(false),
     })
 }
 
-/// Admission reads expressions by RE2; what asks Prometheus by this crate, which knows a little less.
+/// Admission checks expressions with RE2. Gates use this crate, which supports slightly less.
 fn regex_problem(text: &str) -> Option<String> {
     let compiled = RegexBuilder::new(text)
-        .size_limit(LARGEST_REGEX)
-        .dfa_size_limit(LARGEST_REGEX)
+        .size_limit(REGEX_SIZE_LIMIT)
+        .dfa_size_limit(REGEX_SIZE_LIMIT)
         .build();
     let error = compiled.err()?.to_string();
-    // The crate draws the expression with an arrow below it; the reason is the last line.
+    // The crate's error draws the expression with an arrow below it; the reason is in the last
+    // line.
     let reason = error.lines().last().unwrap_or_default();
     Some(format!(
         "{text:?} is no regular expression: {}",
@@ -90,7 +92,7 @@ fn regex_problem(text: &str) -> Option<String> {
     ))
 }
 
-/// The address is never quoted: there may be a password in it.
+/// The message never contains the address: it may contain a password.
 fn url_problem(url: &str) -> Option<&'static str> {
     let Ok(uri) = url.parse::<Uri>() else {
         return Some("it is no address: write it like https://prometheus.monitoring.svc:9090");

@@ -1,14 +1,12 @@
-//! What labels and selectors may look like, as the API server checks them.
-//! Source: `k8s.io/apimachinery` `validation.IsQualifiedName`, `IsValidLabelValue` and
-//! `ValidateLabelSelectorRequirement`.
+//! Checks labels and selectors by the API server's rules. Source: `k8s.io/apimachinery`
+//! `validation.IsQualifiedName`, `IsValidLabelValue` and `ValidateLabelSelectorRequirement`.
 
 use dogwatch_core::name::NodeName;
-use dogwatch_core::selector::{LabelSelector, Operator, Requirement};
+use dogwatch_core::selector::{LabelOperator, LabelRequirement, LabelSelector};
 
-/// The longest name and the longest value.
-const LONGEST: usize = 63;
+/// Maximum length of a label's name and of its value.
+const MAX_LABEL_LENGTH: usize = 63;
 
-/// What is wrong with a selector.
 pub(crate) fn selector_problem(selector: &LabelSelector) -> Option<String> {
     let mut equal = selector.match_labels.iter();
     let mut parts = selector.match_expressions.iter();
@@ -25,24 +23,24 @@ pub(crate) fn selector_problem(selector: &LabelSelector) -> Option<String> {
         })
 }
 
-/// The same for one that must not select everything: an empty one is more likely half written.
-pub(super) fn some_problem(selector: &LabelSelector) -> Option<String> {
+/// For a selector that must not select everything: an empty one is probably unfinished.
+pub(super) fn nonempty_selector_problem(selector: &LabelSelector) -> Option<String> {
     if selector.match_labels.is_empty() && selector.match_expressions.is_empty() {
         return Some("it is empty and would select every pod: name a label".to_owned());
     }
     selector_problem(selector)
 }
 
-fn requirement_problem(part: &Requirement) -> Option<String> {
+fn requirement_problem(part: &LabelRequirement) -> Option<String> {
     if let Some(problem) = key_problem(&part.key) {
         return Some(problem);
     }
     let wrong = match part.operator {
-        Operator::In | Operator::NotIn => part
+        LabelOperator::In | LabelOperator::NotIn => part
             .values
             .is_empty()
             .then_some("needs at least one of `values`"),
-        Operator::Exists | Operator::DoesNotExist => {
+        LabelOperator::Exists | LabelOperator::DoesNotExist => {
             (!part.values.is_empty()).then_some("takes no `values`")
         }
     };
@@ -56,12 +54,12 @@ pub(super) fn key_problem(key: &str) -> Option<String> {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
-    let fits = is_name(name) && prefix.is_none_or(|prefix| NodeName::new(prefix).is_ok());
+    let fits = is_label_name(name) && prefix.is_none_or(|prefix| NodeName::new(prefix).is_ok());
     (!fits).then(|| format!("{key:?} is no label key: write it like app or example.com/app"))
 }
 
 fn value_problem(value: &str) -> Option<String> {
-    let fits = value.is_empty() || is_name(value);
+    let fits = value.is_empty() || is_label_name(value);
     (!fits).then(|| {
         format!(
             "{value:?} is no label value: at most 63 letters, digits, '-', '_' and '.', starting \
@@ -70,11 +68,11 @@ fn value_problem(value: &str) -> Option<String> {
     })
 }
 
-fn is_name(text: &str) -> bool {
+fn is_label_name(text: &str) -> bool {
     let inner = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
     let outer = |c: Option<&u8>| c.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
-    bytes.len() <= LONGEST
+    bytes.len() <= MAX_LABEL_LENGTH
         && outer(bytes.first())
         && outer(bytes.last())
         && bytes.iter().all(|c| inner(*c))

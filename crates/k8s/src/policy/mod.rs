@@ -1,11 +1,11 @@
-//! The cluster's `RebootPolicy` objects as decisions see them.
+//! Reads and watches the cluster's `RebootPolicy` objects.
 //!
-//! **For:** [`policies`] reads them once, [`watch_policies`] keeps them in sight, [`convert`] makes
-//! of one what `core` decides with.
+//! **For:** [`list_policies`] reads them once, [`watch_policies`] watches them, [`convert`] turns
+//! one into what `core` decides with.
 //! **May touch:** `rebootpolicies.dogwatch.dev` (list, watch).
-//! **Promises:** no object is ever left out because it cannot be understood: it becomes a policy
-//! with [`problems`](Policy::problems), which lets nothing begin. Where the kind is not installed
-//! there are no policies; where it may not be read, nothing is allowed.
+//! **Promises:** no object is left out because it cannot be understood: it becomes a policy with
+//! [`problems`](Policy::problems), which lets no reboot begin. If the kind is not installed, there
+//! are no policies; if it may not be read, no reboot is allowed.
 //!
 //! Source: specification §2.6 and §9.
 
@@ -19,60 +19,64 @@ mod status;
 mod tests;
 mod watch;
 
-use dogwatch_core::policy::{Policies, Policy};
+use dogwatch_core::policy::{ClusterPolicies, Policy};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 
-use crate::error::{Error, Kind, ask};
+use crate::error::{ApiErrorKind, Error, with_timeout};
 
-pub use convert::convert;
+pub use convert::convert_policy;
 pub(crate) use labels::selector_problem;
 pub use object::PolicyObject;
 pub use status::{status_to_write, write_status};
-pub use watch::{Cadence, PoliciesSeen, watch_policies, watch_policies_at};
+pub use watch::{
+    PolicyRecheckIntervals, PolicyWatchView, watch_policies, watch_policies_with_intervals,
+};
 
-/// All policies of the cluster, by one list.
+/// All policies of the cluster, in one list.
 ///
 /// # Errors
-/// When there is no answer to go by; not where the kind is not installed (no policies), nor where
-/// they may not be read ([`Policies::Unreadable`]).
-pub async fn policies(client: &Client) -> Result<Policies, Error> {
-    match objects(client).await {
-        Ok(objects) => Ok(Policies::Known(known(objects.iter()))),
-        Err(error) if error.kind() == Kind::NotFound => Ok(Policies::Known(Vec::new())),
-        Err(error) => unreadable(&error).ok_or(error),
+/// When the request fails. No error if the kind is not installed (no policies) or may not be read
+/// ([`ClusterPolicies::Unreadable`]).
+pub async fn list_policies(client: &Client) -> Result<ClusterPolicies, Error> {
+    match list_policy_objects(client).await {
+        Ok(objects) => Ok(ClusterPolicies::Known(convert_policies(objects.iter()))),
+        Err(error) if error.kind() == ApiErrorKind::NotFound => {
+            Ok(ClusterPolicies::Known(Vec::new()))
+        }
+        Err(error) => unreadable_policies(&error).ok_or(error),
     }
 }
 
-/// The objects themselves, for who needs their generation or status as well.
+/// The objects themselves, for callers that also need their generation or status.
 ///
 /// # Errors
-/// [`Kind::NotFound`] where the kind is not installed, and whatever else may go wrong.
-pub async fn objects(client: &Client) -> Result<Vec<PolicyObject>, Error> {
+/// [`ApiErrorKind::NotFound`] if the kind is not installed, or any other failure.
+pub async fn list_policy_objects(client: &Client) -> Result<Vec<PolicyObject>, Error> {
     let all: Api<PolicyObject> = Api::all(client.clone());
-    Ok(ask(all.list(&ListParams::default())).await?.items)
+    Ok(with_timeout(all.list(&ListParams::default())).await?.items)
 }
 
-/// By name, so that the same objects give the same value.
-fn known<'a>(objects: impl Iterator<Item = &'a PolicyObject>) -> Vec<Policy> {
+/// Sorted by name, so that the same objects give an equal value.
+fn convert_policies<'a>(objects: impl Iterator<Item = &'a PolicyObject>) -> Vec<Policy> {
     let mut policies: Vec<Policy> = objects
-        .map(|object| convert(&object.name_any(), &object.spec))
+        .map(|object| convert_policy(&object.name_any(), &object.spec))
         .collect();
     policies.sort_by(|a, b| a.name.cmp(&b.name));
     policies
 }
 
-/// What it means to be refused: asking again will not help until somebody gives the right.
-pub(crate) fn unreadable(error: &Error) -> Option<Policies> {
+/// `Some` if the API server denied the read: a retry does not help until somebody grants the right.
+pub(crate) fn unreadable_policies(error: &Error) -> Option<ClusterPolicies> {
     let Error::Answer(status) = error else {
         return None;
     };
-    // 401 is a token's trouble, which passes; 403 is a decision.
-    (status.code == 403).then(|| Policies::Unreadable {
+    // 401 is a temporary problem of the token; 403 is a decision.
+    (status.code == 403).then(|| ClusterPolicies::Unreadable {
         why: format!(
             "{}; allow the service account to list and watch rebootpolicies.dogwatch.dev, as \
              deploy/base/rbac.yaml does",
-            error.in_words()
+            error.error_chain()
         ),
     })
 }

@@ -1,11 +1,11 @@
-//! The status of a policy: written by the controller only.
+//! The status of a policy, which only the controller writes.
 
 use dogwatch_api::CONTROLLER;
 use dogwatch_api::reboot_policy::{
-    Conflict, OutNode, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode,
+    OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode,
 };
-use dogwatch_core::condition::{Observation, since};
-use dogwatch_core::policy::{Lost, Out, Policy, PolicyStatus, Waiting};
+use dogwatch_core::condition::{DesiredCondition, transition_time};
+use dogwatch_core::policy::{OutOfServiceNode, Policy, PolicyConflict, PolicyStatus, QueuedNode};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::Patch;
@@ -13,14 +13,14 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::PolicyObject;
-use crate::cluster::PolicyStanding;
+use crate::cluster::PolicyObjectState;
 use crate::condition;
-use crate::error::{Error, ask};
-use crate::field::name_absent;
-use crate::manager::patched_by;
+use crate::error::{Error, with_timeout};
+use crate::field_manager::patch_params_for;
+use crate::json_field::null_absent_fields;
 
-/// What a status leaves out when it is empty; a merge patch has to say so.
-const OPTIONAL: [&str; 5] = [
+/// Fields that an empty status omits; a merge patch has to remove them.
+const OPTIONAL_FIELDS: [&str; 5] = [
     "observedGeneration",
     "out",
     "waiting",
@@ -28,13 +28,13 @@ const OPTIONAL: [&str; 5] = [
     "conditions",
 ];
 
-/// The status to be written over what stands there; `None` where that says the same already.
+/// The status to write; `None` if the current one is equal.
 ///
-/// `policies` are those that the conflicts' places are among.
+/// `policies` is the list that the conflicts refer to.
 pub fn status_to_write(
     status: &PolicyStatus,
     policies: &[Policy],
-    standing: &PolicyStanding,
+    standing: &PolicyObjectState,
     now: Timestamp,
 ) -> Option<RebootPolicyStatus> {
     let wanted = RebootPolicyStatus {
@@ -42,43 +42,43 @@ pub fn status_to_write(
         nodes: status.nodes,
         ready: status.ready,
         blocked: status.blocked,
-        out_total: count(&status.out),
-        out: first(&status.out, out),
-        waiting_total: count(&status.waiting),
-        waiting: first(&status.waiting, waiting),
-        conflicts: first(&status.conflicts, |lost| conflict(lost, policies)),
-        conditions: conditions(&status.conditions, standing, now),
+        out_total: saturating_count(&status.out),
+        out: limit_list(&status.out, out_node),
+        waiting_total: saturating_count(&status.waiting),
+        waiting: limit_list(&status.waiting, waiting_node),
+        conflicts: limit_list(&status.conflicts, |lost| policy_conflict(lost, policies)),
+        conditions: status_conditions(&status.conditions, standing, now),
     };
     (standing.status.as_ref() != Some(&wanted)).then_some(wanted)
 }
 
-/// Writes a policy's status, on the condition that the policy is as it was seen.
+/// Writes a policy's status, unless the policy has changed since it was read.
 ///
 /// # Errors
-/// [`Kind::Conflict`](crate::Kind::Conflict) where it has changed: look at the watch, work it out
-/// anew.
+/// [`ApiErrorKind::Conflict`](crate::ApiErrorKind::Conflict) if it has changed: wait for the watch
+/// and compute the status again.
 pub async fn write_status(
     client: &Client,
     name: &str,
-    seen: &PolicyStanding,
+    seen: &PolicyObjectState,
     status: &RebootPolicyStatus,
 ) -> Result<(), Error> {
     let policies: Api<PolicyObject> = Api::all(client.clone());
-    let params = patched_by(CONTROLLER);
-    let body = body(seen, status);
-    ask(policies.patch_status(name, &params, &Patch::Merge(&body))).await?;
+    let params = patch_params_for(CONTROLLER);
+    let body = status_patch_body(seen, status);
+    with_timeout(policies.patch_status(name, &params, &Patch::Merge(&body))).await?;
     Ok(())
 }
 
-fn count<T>(list: &[T]) -> u32 {
+fn saturating_count<T>(list: &[T]) -> u32 {
     u32::try_from(list.len()).unwrap_or(u32::MAX)
 }
 
-fn first<T, W>(list: &[T], written: impl Fn(&T) -> W) -> Vec<W> {
+fn limit_list<T, W>(list: &[T], written: impl Fn(&T) -> W) -> Vec<W> {
     list.iter().take(STATUS_LIST_LIMIT).map(written).collect()
 }
 
-fn out(out: &Out) -> OutNode {
+fn out_node(out: &OutOfServiceNode) -> OutNode {
     OutNode {
         node: out.node.to_string(),
         phase: out.phase.to_owned(),
@@ -87,7 +87,7 @@ fn out(out: &Out) -> OutNode {
     }
 }
 
-fn waiting(waiting: &Waiting) -> WaitingNode {
+fn waiting_node(waiting: &QueuedNode) -> WaitingNode {
     WaitingNode {
         node: waiting.node.to_string(),
         since: Some(waiting.since),
@@ -96,25 +96,34 @@ fn waiting(waiting: &Waiting) -> WaitingNode {
     }
 }
 
-fn conflict(lost: &Lost, policies: &[Policy]) -> Conflict {
-    Conflict {
-        policy: policies[lost.to].name.to_string(),
+fn policy_conflict(lost: &PolicyConflict, policies: &[Policy]) -> PolicyConflictStatus {
+    PolicyConflictStatus {
+        policy: policies[lost.winner].name.to_string(),
         nodes: lost.nodes,
         example: lost.example.to_string(),
     }
 }
 
-fn conditions(wanted: &[Observation], standing: &PolicyStanding, now: Timestamp) -> Vec<Condition> {
+fn status_conditions(
+    wanted: &[DesiredCondition],
+    standing: &PolicyObjectState,
+    now: Timestamp,
+) -> Vec<Condition> {
     let there = standing.status.iter().flat_map(|it| it.conditions.clone());
-    let there: Vec<_> = there.map(condition::seen).collect();
-    let written =
-        |wanted| condition::written(wanted, since(&there, wanted, now), standing.generation);
+    let there: Vec<_> = there.map(condition::from_meta_condition).collect();
+    let written = |wanted| {
+        condition::to_meta_condition(
+            wanted,
+            transition_time(&there, wanted, now),
+            standing.generation,
+        )
+    };
     wanted.iter().map(written).collect()
 }
 
-fn body(seen: &PolicyStanding, status: &RebootPolicyStatus) -> Value {
+fn status_patch_body(seen: &PolicyObjectState, status: &RebootPolicyStatus) -> Value {
     let mut status = serde_json::to_value(status).expect("numbers, texts and times serialise");
-    name_absent(&mut status, &OPTIONAL);
+    null_absent_fields(&mut status, &OPTIONAL_FIELDS);
     json!({
         "metadata": { "uid": seen.uid, "resourceVersion": seen.resource_version },
         "status": status,
@@ -124,11 +133,11 @@ fn body(seen: &PolicyStanding, status: &RebootPolicyStatus) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dogwatch_core::condition::Status;
+    use dogwatch_core::condition::ConditionStatus;
     use dogwatch_core::name::NodeName;
 
-    fn standing(status: Option<RebootPolicyStatus>) -> PolicyStanding {
-        PolicyStanding {
+    fn standing(status: Option<RebootPolicyStatus>) -> PolicyObjectState {
+        PolicyObjectState {
             uid: "u".into(),
             resource_version: "7".into(),
             generation: Some(1),
@@ -136,8 +145,8 @@ mod tests {
         }
     }
 
-    fn idle(accepted: Status) -> PolicyStatus {
-        let observation = |kind, status| Observation {
+    fn idle(accepted: ConditionStatus) -> PolicyStatus {
+        let observation = |kind, status| DesiredCondition {
             kind,
             status,
             reason: "Because".into(),
@@ -154,8 +163,8 @@ mod tests {
             conflicts: Vec::new(),
             conditions: [
                 observation("Accepted", accepted),
-                observation("Progressing", Status::False),
-                observation("Blocked", Status::False),
+                observation("Progressing", ConditionStatus::False),
+                observation("Blocked", ConditionStatus::False),
             ],
         }
     }
@@ -163,16 +172,17 @@ mod tests {
     #[test]
     fn what_stands_there_already_is_not_written_again_at_whatever_time() {
         let first = Timestamp::from_second(100).unwrap();
-        let written = status_to_write(&idle(Status::True), &[], &standing(None), first).unwrap();
-        // As it comes back from the API server.
+        let written =
+            status_to_write(&idle(ConditionStatus::True), &[], &standing(None), first).unwrap();
+        // The status as the API server returns it.
         let text = serde_json::to_value(&written).unwrap();
         let there = standing(serde_json::from_value(text).ok());
         let later = Timestamp::from_second(900).unwrap();
         assert_eq!(
-            status_to_write(&idle(Status::True), &[], &there, later),
+            status_to_write(&idle(ConditionStatus::True), &[], &there, later),
             None
         );
-        let changed = status_to_write(&idle(Status::False), &[], &there, later).unwrap();
+        let changed = status_to_write(&idle(ConditionStatus::False), &[], &there, later).unwrap();
         let times: Vec<i64> = changed
             .conditions
             .iter()
@@ -183,8 +193,8 @@ mod tests {
 
     #[test]
     fn long_lists_are_cut_and_their_length_is_told() {
-        let mut status = idle(Status::True);
-        let out = |number| Out {
+        let mut status = idle(ConditionStatus::True);
+        let out = |number| OutOfServiceNode {
             node: NodeName::new(format!("n{number}")).unwrap(),
             phase: "draining",
             since: None,
@@ -201,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_empty_now_is_taken_away_and_not_left_as_it_was() {
-        let body = body(&standing(None), &RebootPolicyStatus::default());
+        let body = status_patch_body(&standing(None), &RebootPolicyStatus::default());
         let expected = json!({
             "metadata": { "uid": "u", "resourceVersion": "7" },
             "status": {

@@ -1,15 +1,15 @@
 use std::time::Duration;
 
-use dogwatch_core::limit::Limit;
-use dogwatch_core::policy::window::describe;
-use dogwatch_core::policy::{Alerts, Gate, PrometheusQuery, ReturnGate};
-use dogwatch_core::reboot::{OnGateTimeout, OnTimeout};
+use dogwatch_core::limit::UnavailabilityLimit;
+use dogwatch_core::policy::window::describe_window;
+use dogwatch_core::policy::{BlockingAlerts, PolicyGate, PrometheusQuery, ReturnGate};
+use dogwatch_core::reboot::{DrainTimeoutAction, GateTimeoutAction};
 use serde_json::{Value, json};
 
 use super::*;
 
 fn workers(spec: &Value) -> Policy {
-    convert("workers", spec)
+    convert_policy("workers", spec)
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn an_empty_policy_leaves_everything_to_the_flags() {
     ] {
         let policy = workers(&spec);
         assert_eq!(policy.problems, Vec::<String>::new(), "{spec}");
-        assert_eq!(policy.selector.query(), "");
+        assert_eq!(policy.selector.to_query_string(), "");
         assert_eq!((policy.priority, policy.max_unavailable), (0, None));
         assert_eq!((policy.drain.timeout, policy.reboot.attempts), (None, None));
         assert!(!policy.reboot.escalate);
@@ -53,9 +53,12 @@ fn whom_and_when_reaches_the_decisions() {
     let policy = full();
     assert_eq!(policy.problems, Vec::<String>::new());
     assert_eq!(policy.name.as_str(), "workers");
-    assert_eq!(policy.selector.query(), "pool=workers");
+    assert_eq!(policy.selector.to_query_string(), "pool=workers");
     assert_eq!(policy.priority, 7);
-    assert_eq!(policy.max_unavailable, Some(Limit::Percent(10)));
+    assert_eq!(
+        policy.max_unavailable,
+        Some(UnavailabilityLimit::Percent(10))
+    );
     assert_eq!(
         policy.topology_key.as_deref(),
         Some("topology.kubernetes.io/zone")
@@ -64,7 +67,7 @@ fn whom_and_when_reaches_the_decisions() {
     let paused = policy.paused.unwrap();
     assert_eq!(paused.reason, "freeze");
     assert_eq!(paused.until, Some("2026-12-24T17:00:00Z".parse().unwrap()));
-    let windows: Vec<String> = policy.windows.iter().map(describe).collect();
+    let windows: Vec<String> = policy.windows.iter().map(describe_window).collect();
     assert_eq!(windows, ["Mon 22:00-04:00 Europe/Berlin"]);
 }
 
@@ -72,10 +75,10 @@ fn whom_and_when_reaches_the_decisions() {
 fn the_rules_of_each_phase_reach_the_decisions() {
     let policy = full();
     assert_eq!(policy.drain.timeout, Some(Duration::from_mins(30)));
-    assert_eq!(policy.drain.on_timeout, Some(OnTimeout::Force));
+    assert_eq!(policy.drain.on_timeout, Some(DrainTimeoutAction::Force));
     let detach = policy.drain.volume_detach_timeout;
     assert_eq!(detach, Some(Duration::from_mins(5)));
-    assert_eq!(policy.drain.exclude.unwrap().query(), "stay=yes");
+    assert_eq!(policy.drain.exclude.unwrap().to_query_string(), "stay=yes");
     let reboot = policy.reboot;
     assert_eq!(reboot.timeout, Some(Duration::from_mins(20)));
     assert_eq!((reboot.attempts, reboot.escalate), (Some(3), true));
@@ -83,26 +86,26 @@ fn the_rules_of_each_phase_reach_the_decisions() {
     assert_eq!(on_return.settle, Some(Duration::ZERO));
     assert_eq!(on_return.gates, Some(vec![ReturnGate::Volumes]));
     assert_eq!(on_return.gate_timeout, Some(Duration::from_mins(5)));
-    assert_eq!(on_return.on_gate_timeout, Some(OnGateTimeout::Release));
+    assert_eq!(on_return.on_gate_timeout, Some(GateTimeoutAction::Release));
 }
 
 #[test]
 fn every_gate_reaches_the_decisions() {
     let gates = full().gates;
     let [
-        Gate::Pods { selector },
-        Gate::Prometheus(query),
-        Gate::Prometheus(alerts),
+        PolicyGate::Pods { selector },
+        PolicyGate::Prometheus(query),
+        PolicyGate::Prometheus(alerts),
     ] = &*gates
     else {
         panic!("{gates:?}");
     };
-    assert_eq!(selector.query(), "a=b");
+    assert_eq!(selector.to_query_string(), "a=b");
     assert_eq!(
         (&*query.url, &query.ask),
         ("http://p:9090", &PrometheusQuery::Query("up == 0".into()))
     );
-    let expected = Alerts {
+    let expected = BlockingAlerts {
         ignore: Some("Watchdog".into()),
         only: Some("N.*".into()),
         firing_only: true,
@@ -110,7 +113,7 @@ fn every_gate_reaches_the_decisions() {
     assert_eq!(alerts.ask, PrometheusQuery::Alerts(expected));
 }
 
-/// What each begins with, and says.
+/// Prefix of each problem, and its text.
 const BAD: &[(&str, &str, &str)] = &[
     (
         r#"{"maxUnavailable": 0}"#,
@@ -291,7 +294,7 @@ fn a_broken_part_spoils_no_other() {
     }));
     assert_eq!(policy.problems.len(), 2, "{:?}", policy.problems);
     assert_eq!(
-        (policy.selector.query().as_str(), policy.priority),
+        (policy.selector.to_query_string().as_str(), policy.priority),
         ("a=b", 3)
     );
     assert_eq!(policy.min_interval, Some(Duration::from_mins(5)));
@@ -309,7 +312,7 @@ fn one_that_does_not_say_whom_it_is_for_holds_everybody_back() {
         let policy = workers(&spec);
         assert_eq!(policy.problems.len(), 1, "{spec}: {:?}", policy.problems);
         assert_eq!(
-            (policy.selector.query().as_str(), policy.priority),
+            (policy.selector.to_query_string().as_str(), policy.priority),
             ("", i32::MAX),
             "{spec}"
         );
@@ -317,7 +320,7 @@ fn one_that_does_not_say_whom_it_is_for_holds_everybody_back() {
     let policy =
         workers(&json!({ "nodeSelector": { "matchLabels": { "a": "b" } }, "priority": "high" }));
     assert_eq!(
-        (policy.selector.query().as_str(), policy.priority),
+        (policy.selector.to_query_string().as_str(), policy.priority),
         ("a=b", i32::MAX)
     );
     assert_eq!(policy.problems.len(), 1);
@@ -344,7 +347,7 @@ fn a_name_that_is_no_group_is_a_problem_and_never_the_group_of_another() {
         ("remedy", "remedy"),
         ("remedy-x", "remedy-x"),
     ] {
-        let policy = convert(name, &json!({}));
+        let policy = convert_policy(name, &json!({}));
         assert_eq!(policy.problems.len(), 1, "{name}");
         assert!(
             policy.problems[0].starts_with("metadata.name: "),
@@ -354,7 +357,7 @@ fn a_name_that_is_no_group_is_a_problem_and_never_the_group_of_another() {
         assert_eq!(policy.name.as_str(), group);
     }
     let long = "a.".repeat(100) + "a";
-    assert_eq!(convert(&long, &json!({})).problems.len(), 1);
+    assert_eq!(convert_policy(&long, &json!({})).problems.len(), 1);
 }
 
 #[test]
@@ -373,7 +376,7 @@ fn the_group_of_the_control_plane_is_for_the_control_plane() {
         ),
         (json!({ "matchLabels": { role: "" } }), 0),
     ] {
-        let policy = convert("control-plane", &json!({ "nodeSelector": selector }));
+        let policy = convert_policy("control-plane", &json!({ "nodeSelector": selector }));
         assert_eq!(
             policy.problems.len(),
             problems,

@@ -1,31 +1,33 @@
-//! The policies kept in sight: one watch where the kind is installed, a look now and then where it
-//! is not.
+//! Watches the policies: one watch while the kind is installed, else a list at an interval.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::policy::{Policies, Policy};
+use dogwatch_core::policy::{ClusterPolicies, Policy};
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 use kube::{Api, Client, ResourceExt as _};
 
-use super::{PolicyObject, convert, unreadable};
-use crate::error::{Error, Kind, PATIENCE};
-use crate::watch::{Event, Full, LONGEST, SHORTEST, Selection, watch};
+use super::{PolicyObject, convert_policy, unreadable_policies};
+use crate::error::{ApiErrorKind, Error, REQUEST_TIMEOUT};
+use crate::watch::{
+    FullObjects, LONGEST_RETRY_PAUSE, ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE,
+    list_and_watch,
+};
 
-/// When to look again where nothing can be watched.
+/// How often the policies are read again while they cannot be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cadence {
-    /// How long after it was not there the kind is looked for again.
+pub struct PolicyRecheckIntervals {
+    /// Pause after the kind was found missing.
     pub not_installed: Duration,
-    /// How long after a refusal it is asked again.
+    /// Pause after a refusal.
     pub not_allowed: Duration,
 }
 
-impl Default for Cadence {
-    /// Five minutes (specification §9), and one after a refusal: longer than a watch's own pauses,
-    /// for thousands of coordinators would ask all day, and shorter than the other, for meanwhile
-    /// nothing begins.
+impl Default for PolicyRecheckIntervals {
+    /// Five minutes (specification §9); one minute after a refusal: longer than a watch's own
+    /// pauses, because thousands of coordinators would ask all day, and shorter than five minutes,
+    /// because no reboot begins meanwhile.
     fn default() -> Self {
         Self {
             not_installed: Duration::from_mins(5),
@@ -34,40 +36,41 @@ impl Default for Cadence {
     }
 }
 
-/// A watch that failed is tried again within this, and an answer takes no longer: a longer silence
-/// says that it is open.
-const TROUBLE_IS_OVER: Duration = PATIENCE.saturating_add(LONGEST).saturating_add(SHORTEST);
-/// After a refusal a list alone is not believed: where only the watch is forbidden, nodes would begin
-/// after each list and turn back a moment later.
-const WATCH_IS_ALLOWED: Duration = Duration::from_secs(2);
+/// A failed watch is retried within this time, and an answer takes no longer: if nothing arrives
+/// for this time, the watch is open.
+const WATCH_RECOVERED_AFTER: Duration = REQUEST_TIMEOUT
+    .saturating_add(LONGEST_RETRY_PAUSE)
+    .saturating_add(SHORTEST_RETRY_PAUSE);
+/// After a refusal, a list alone is not trusted: if only the watch is forbidden, nodes would begin
+/// after each list and stop a moment later.
+const WATCH_ALLOWED_AFTER: Duration = Duration::from_secs(2);
 
-/// The policies as last seen.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct PoliciesSeen {
-    /// What is known of them; older than it should be while there is trouble.
-    pub policies: Policies,
-    /// Why nothing newer can be seen for the moment, in words; it passes by itself.
-    pub trouble: Option<String>,
+pub struct PolicyWatchView {
+    /// Stale while `error` is set.
+    pub policies: ClusterPolicies,
+    /// Why the policies cannot be watched at the moment. The watch is retried.
+    pub error: Option<String>,
 }
 
-/// Watches the policies, for ever: an item at the start and at each change of what it says.
+/// Watches the policies for ever: one item at the start and one at each change of their content.
 ///
-/// Writes to a policy that change nothing of what it says (its status) give no item. `jitter` gives
-/// a number in 0..1 for each pause. Dropping the stream ends the watch.
+/// Writes that change only a policy's status give no item. `jitter` returns a number in 0..1 for
+/// each pause. Dropping the stream ends the watch.
 pub fn watch_policies(
     client: Client,
     jitter: impl Fn() -> f64 + Send + Sync + 'static,
-) -> impl Stream<Item = PoliciesSeen> + Send {
-    watch_policies_at(client, Cadence::default(), jitter)
+) -> impl Stream<Item = PolicyWatchView> + Send {
+    watch_policies_with_intervals(client, PolicyRecheckIntervals::default(), jitter)
 }
 
-/// The same, looking again at another cadence.
-pub fn watch_policies_at(
+/// Like [`watch_policies`], with other intervals.
+pub fn watch_policies_with_intervals(
     client: Client,
-    cadence: Cadence,
+    cadence: PolicyRecheckIntervals,
     jitter: impl Fn() -> f64 + Send + Sync + 'static,
-) -> impl Stream<Item = PoliciesSeen> + Send {
-    let sight = Sight {
+) -> impl Stream<Item = PolicyWatchView> + Send {
+    let sight = OptionalPolicyWatch {
         client,
         cadence,
         jitter: Arc::new(jitter),
@@ -76,39 +79,39 @@ pub fn watch_policies_at(
         policies: BTreeMap::new(),
         pause: None,
         silence: None,
-        seen: PoliciesSeen::default(),
+        seen: PolicyWatchView::default(),
     };
     futures::stream::unfold(sight, |mut sight| async move {
-        let seen = sight.next().await;
+        let seen = sight.next_view().await;
         Some((seen, sight))
     })
 }
 
-struct Sight {
+struct OptionalPolicyWatch {
     client: Client,
-    cadence: Cadence,
+    cadence: PolicyRecheckIntervals,
     jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-    events: Option<BoxStream<'static, Event<PolicyObject>>>,
-    /// The open watch has listed them: the kind was there.
+    events: Option<BoxStream<'static, ObjectEvent<PolicyObject>>>,
+    /// The open watch has listed the policies, so the kind was installed.
     is_listed: bool,
-    /// By the objects' names.
+    /// Policies by object name.
     policies: BTreeMap<String, Policy>,
-    /// Before the next request.
+    /// Pause before the next request.
     pause: Option<Duration>,
-    /// How long a silence says that all is well.
+    /// After this time without an event, the watch counts as open.
     silence: Option<Duration>,
-    seen: PoliciesSeen,
+    seen: PolicyWatchView,
 }
 
-impl Sight {
-    async fn next(&mut self) -> PoliciesSeen {
+impl OptionalPolicyWatch {
+    async fn next_view(&mut self) -> PolicyWatchView {
         loop {
             if let Some(pause) = self.pause.take() {
                 tokio::time::sleep(pause).await;
             }
-            let seen = match self.heard().await {
-                Some(event) => self.take(event),
-                None => self.in_sight(),
+            let seen = match self.next_event().await {
+                Some(event) => self.apply_event(event),
+                None => self.current_view(),
             };
             if seen != self.seen {
                 self.seen = seen.clone();
@@ -117,85 +120,84 @@ impl Sight {
         }
     }
 
-    /// What the watch tells next; `None` when it was silent for as long as that proves it open.
-    async fn heard(&mut self) -> Option<Event<PolicyObject>> {
+    /// The next event; `None` after so much silence that the watch must be open.
+    async fn next_event(&mut self) -> Option<ObjectEvent<PolicyObject>> {
         let silence = self.silence.take().unwrap_or(Duration::MAX);
-        let next = tokio::time::timeout(silence, self.events().next());
+        let next = tokio::time::timeout(silence, self.event_stream().next());
         next.await
             .ok()
             .map(|event| event.expect("a watch never ends by itself"))
     }
 
-    fn events(&mut self) -> &mut BoxStream<'static, Event<PolicyObject>> {
+    fn event_stream(&mut self) -> &mut BoxStream<'static, ObjectEvent<PolicyObject>> {
         let (client, jitter) = (&self.client, &self.jitter);
         self.events.get_or_insert_with(|| {
-            let source = Full(Api::all(client.clone()));
+            let source = FullObjects(Api::all(client.clone()));
             let jitter = jitter.clone();
-            watch(source, Selection::default(), move || jitter()).boxed()
+            list_and_watch(source, ObjectSelection::default(), move || jitter()).boxed()
         })
     }
 
-    fn take(&mut self, event: Event<PolicyObject>) -> PoliciesSeen {
+    fn apply_event(&mut self, event: ObjectEvent<PolicyObject>) -> PolicyWatchView {
         match event {
-            Event::Restarted(objects) => {
+            ObjectEvent::Restarted(objects) => {
                 self.is_listed = true;
-                self.policies = objects.iter().map(entry).collect();
-                if matches!(self.seen.policies, Policies::Unreadable { .. }) {
-                    self.silence = Some(WATCH_IS_ALLOWED);
+                self.policies = objects.iter().map(policy_entry).collect();
+                if matches!(self.seen.policies, ClusterPolicies::Unreadable { .. }) {
+                    self.silence = Some(WATCH_ALLOWED_AFTER);
                     return self.seen.clone();
                 }
             }
-            Event::Applied(object) => self.policies.extend([entry(&object)]),
-            Event::Deleted(object) => {
+            ObjectEvent::Applied(object) => self.policies.extend([policy_entry(&object)]),
+            ObjectEvent::Deleted(object) => {
                 self.policies.remove(&object.name_any());
             }
-            Event::Trouble(error) => return self.trouble(&error),
+            ObjectEvent::Failed(error) => return self.handle_error(&error),
         }
-        self.in_sight()
+        self.current_view()
     }
 
-    fn in_sight(&self) -> PoliciesSeen {
-        PoliciesSeen {
-            policies: Policies::Known(self.policies.values().cloned().collect()),
-            trouble: None,
+    fn current_view(&self) -> PolicyWatchView {
+        PolicyWatchView {
+            policies: ClusterPolicies::Known(self.policies.values().cloned().collect()),
+            error: None,
         }
     }
 
-    fn trouble(&mut self, error: &Error) -> PoliciesSeen {
-        if let Some(policies) = unreadable(error) {
-            self.forget(self.cadence.not_allowed);
-            return PoliciesSeen {
+    fn handle_error(&mut self, error: &Error) -> PolicyWatchView {
+        if let Some(policies) = unreadable_policies(error) {
+            self.restart_after(self.cadence.not_allowed);
+            return PolicyWatchView {
                 policies,
-                trouble: None,
+                error: None,
             };
         }
-        if error.kind() == Kind::NotFound {
-            return self.not_there(error);
+        if error.kind() == ApiErrorKind::NotFound {
+            return self.handle_not_installed(error);
         }
-        self.silence = self.is_listed.then_some(TROUBLE_IS_OVER);
-        self.troubled(error)
+        self.silence = self.is_listed.then_some(WATCH_RECOVERED_AFTER);
+        self.view_with_error(error)
     }
 
-    fn troubled(&self, error: &Error) -> PoliciesSeen {
-        PoliciesSeen {
+    fn view_with_error(&self, error: &Error) -> PolicyWatchView {
+        PolicyWatchView {
             policies: self.seen.policies.clone(),
-            trouble: Some(error.in_words()),
+            error: Some(error.error_chain()),
         }
     }
 
-    /// The kind is not installed. Policies that we have seen are not given up for one such answer:
-    /// a list has to say it too.
-    fn not_there(&mut self, error: &Error) -> PoliciesSeen {
+    /// One answer that the kind is missing does not drop known policies: a list has to confirm it.
+    fn handle_not_installed(&mut self, error: &Error) -> PolicyWatchView {
         if self.is_listed {
-            self.forget(SHORTEST);
-            return self.troubled(error);
+            self.restart_after(SHORTEST_RETRY_PAUSE);
+            return self.view_with_error(error);
         }
-        self.forget(self.cadence.not_installed);
-        self.in_sight()
+        self.restart_after(self.cadence.not_installed);
+        self.current_view()
     }
 
-    /// Begins anew, at the latest after `pause`.
-    fn forget(&mut self, pause: Duration) {
+    /// Starts again after 80 to 100 % of `pause`.
+    fn restart_after(&mut self, pause: Duration) {
         self.events = None;
         self.is_listed = false;
         self.policies.clear();
@@ -204,8 +206,8 @@ impl Sight {
     }
 }
 
-fn entry(object: &PolicyObject) -> (String, Policy) {
+fn policy_entry(object: &PolicyObject) -> (String, Policy) {
     let name = object.name_any();
-    let policy = convert(&name, &object.spec);
+    let policy = convert_policy(&name, &object.spec);
     (name, policy)
 }

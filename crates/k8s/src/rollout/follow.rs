@@ -2,52 +2,57 @@
 
 use std::collections::BTreeMap;
 
-use dogwatch_core::rollout::{PodSeen, Seen};
+use dogwatch_core::rollout::{ObservedRolloutPod, RolloutSnapshot};
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::core::v1::{Event as Said, Pod};
 use kube::api::{Api, ListParams};
 use kube::core::DynamicObject;
 use kube::{Client, ResourceExt as _};
 
-use super::restart::{Found, RolloutClient, kind_of};
-use super::view::{object_seen, pod_labels, pod_seen, said};
+use super::restart::{RolloutClient, RolloutTarget, kind_of_resource};
+use super::view::{join_reason, observed_object, observed_pod, pod_selector};
 use crate::Error;
-use crate::error::ask;
-use crate::watch::{Event, Full, Selection, watch};
+use crate::error::with_timeout;
+use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
-/// A restart under way.
 #[expect(
     clippy::option_option,
     reason = "not looked at yet, seen to be gone, or there"
 )]
-pub struct Follow {
-    found: Found,
+pub struct RolloutWatch {
+    found: RolloutTarget,
     client: Client,
-    objects: BoxStream<'static, Event<DynamicObject>>,
-    pods: BoxStream<'static, Event<Pod>>,
+    objects: BoxStream<'static, ObjectEvent<DynamicObject>>,
+    pods: BoxStream<'static, ObjectEvent<Pod>>,
     object: Option<Option<DynamicObject>>,
-    known: Option<BTreeMap<String, PodSeen>>,
+    known: Option<BTreeMap<String, ObservedRolloutPod>>,
     warning: Option<String>,
 }
 
 impl RolloutClient {
-    /// Follows a restart; nothing is sent before [`Follow::changed`] is awaited.
-    pub fn follow(&self, found: &Found) -> Follow {
-        let api = self.api(&found.resource, found.namespace.as_deref());
-        let name = Selection::fields(format!("metadata.name={}", found.object.name_any()));
+    /// Sends nothing before [`RolloutWatch::wait_for_change`] is awaited.
+    pub fn watch_restart(&self, found: &RolloutTarget) -> RolloutWatch {
+        let api = self.object_api(&found.resource, found.namespace.as_deref());
+        let name = ObjectSelection::by_fields(format!("metadata.name={}", found.object.name_any()));
         let pods = match &found.namespace {
-            Some(namespace) => Api::namespaced(self.client(), namespace),
-            None => Api::all(self.client()),
+            Some(namespace) => Api::namespaced(self.kube_client(), namespace),
+            None => Api::all(self.kube_client()),
         };
-        // One person looks: pauses need no spreading.
+        // A single watcher needs no jitter.
         let pauses = || 0.5;
-        let selected = pod_labels(&found.object)
-            .map(|labels| watch(Full(pods), Selection::labels(labels), pauses).boxed());
-        Follow {
+        let selected = pod_selector(&found.object).map(|labels| {
+            list_and_watch(
+                FullObjects(pods),
+                ObjectSelection::by_labels(labels),
+                pauses,
+            )
+            .boxed()
+        });
+        RolloutWatch {
             found: found.clone(),
-            client: self.client(),
-            objects: watch(Full(api), name, pauses).boxed(),
-            // What selects nothing has no pods that could be found.
+            client: self.kube_client(),
+            objects: list_and_watch(FullObjects(api), name, pauses).boxed(),
+            // Without a selector, no pods can be found.
             known: selected.is_none().then(BTreeMap::new),
             pods: selected.unwrap_or_else(|| futures::stream::pending().boxed()),
             object: None,
@@ -56,25 +61,24 @@ impl RolloutClient {
     }
 }
 
-impl Follow {
-    /// Waits for the next change, or for trouble, which passes by itself. Losing the future loses
-    /// nothing.
-    pub async fn changed(&mut self) -> Result<(), Error> {
+impl RolloutWatch {
+    /// Waits for the next change, or returns a temporary failure of the watch. Cancel-safe.
+    pub async fn wait_for_change(&mut self) -> Result<(), Error> {
         tokio::select! {
             biased;
-            Some(event) = self.objects.next() => self.take_object(event),
-            Some(event) = self.pods.next() => self.take_pod(event),
+            Some(event) = self.objects.next() => self.apply_object_event(event),
+            Some(event) = self.pods.next() => self.apply_pod_event(event),
         }
     }
 
-    /// What was last seen; `None` until the lists have come.
-    pub fn seen(&self) -> Option<Seen> {
+    /// `None` until the lists have arrived.
+    pub fn current_snapshot(&self) -> Option<RolloutSnapshot> {
         let (object, pods) = (self.object.as_ref()?, self.known.as_ref()?);
-        let kind = kind_of(&self.found.resource);
+        let kind = kind_of_resource(&self.found.resource);
         let object = object
             .as_ref()
-            .map(|object| object_seen(&self.found.name, kind, object));
-        Some(Seen {
+            .map(|object| observed_object(&self.found.name, kind, object));
+        Some(RolloutSnapshot {
             object,
             uid: self.found.seen.uid.clone(),
             pods: pods.values().cloned().collect(),
@@ -82,15 +86,15 @@ impl Follow {
         })
     }
 
-    /// Reads the last Warning about the object itself: where pods cannot even be made (a quota, an
-    /// admission webhook) StatefulSets and DaemonSets say so in Events only. One list; it is read when
-    /// a reason is needed, and its failure is no news.
+    /// Reads the last Warning about the object itself: if pods cannot even be created (a quota, an
+    /// admission webhook), StatefulSets and DaemonSets report it in Events only. One list, read
+    /// when a reason is needed; its failure is ignored.
     pub async fn read_warning(&mut self) {
         let uid = &self.found.seen.uid;
         let about = ListParams::default().fields(&format!("involvedObject.uid={uid},type=Warning"));
         let namespace = self.found.namespace.as_deref().unwrap_or("default");
         let events: Api<Said> = Api::namespaced(self.client.clone(), namespace);
-        let Ok(events) = ask(events.list(&about)).await else {
+        let Ok(events) = with_timeout(events.list(&about)).await else {
             return;
         };
         let last = events.items.into_iter().max_by_key(|event| {
@@ -99,29 +103,29 @@ impl Follow {
         });
         self.warning = last.map(|event| {
             let reason = event.reason.as_deref().unwrap_or("Warning");
-            said(reason, event.message.as_deref())
+            join_reason(reason, event.message.as_deref())
         });
     }
 
-    fn take_object(&mut self, event: Event<DynamicObject>) -> Result<(), Error> {
+    fn apply_object_event(&mut self, event: ObjectEvent<DynamicObject>) -> Result<(), Error> {
         match event {
-            Event::Restarted(objects) => self.object = Some(objects.into_iter().next()),
-            Event::Applied(object) => self.object = Some(Some(object)),
-            Event::Deleted(_) => self.object = Some(None),
-            Event::Trouble(error) => return Err(error),
+            ObjectEvent::Restarted(objects) => self.object = Some(objects.into_iter().next()),
+            ObjectEvent::Applied(object) => self.object = Some(Some(object)),
+            ObjectEvent::Deleted(_) => self.object = Some(None),
+            ObjectEvent::Failed(error) => return Err(error),
         }
         Ok(())
     }
 
-    fn take_pod(&mut self, event: Event<Pod>) -> Result<(), Error> {
-        let entry = |pod: &Pod| (pod.name_any(), pod_seen(pod));
+    fn apply_pod_event(&mut self, event: ObjectEvent<Pod>) -> Result<(), Error> {
+        let entry = |pod: &Pod| (pod.name_any(), observed_pod(pod));
         match event {
-            Event::Restarted(pods) => self.known = Some(pods.iter().map(entry).collect()),
-            Event::Applied(pod) => self.known.get_or_insert_default().extend([entry(&pod)]),
-            Event::Deleted(pod) => {
+            ObjectEvent::Restarted(pods) => self.known = Some(pods.iter().map(entry).collect()),
+            ObjectEvent::Applied(pod) => self.known.get_or_insert_default().extend([entry(&pod)]),
+            ObjectEvent::Deleted(pod) => {
                 self.known.get_or_insert_default().remove(&pod.name_any());
             }
-            Event::Trouble(error) => return Err(error),
+            ObjectEvent::Failed(error) => return Err(error),
         }
         Ok(())
     }

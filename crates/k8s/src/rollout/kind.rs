@@ -1,32 +1,31 @@
-//! From the kind that a person writes (`deploy`, `StatefulSet`, `rollouts.argoproj.io`) to the
-//! resource that it is.
+//! Resolves the kind that a person writes (`deploy`, `StatefulSet`, `rollouts.argoproj.io`) to its
+//! resource.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
 use kube::Client;
 use kube::core::ApiResource;
 
 use crate::Error;
-use crate::error::ask;
+use crate::error::with_timeout;
 
-/// Why a kind is none that can be restarted.
+/// Why a kind cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchKind {
-    /// The API server serves nothing of that name.
+    /// The API server serves no kind of that name.
     #[error("the API server knows no kind {0:?}")]
     Unknown(String),
-    /// More than one group has it.
+    /// Several groups have this kind.
     #[error("{text:?} is more than one kind: write one of {}", .candidates.join(", "))]
     Ambiguous {
-        /// What was written.
         text: String,
-        /// What to write instead.
+        /// The full names to write instead.
         candidates: Vec<String>,
     },
 }
 
-/// Kinds that need no discovery: plural, short names, group, version, kind. Everybody restarts these,
-/// and whoever may patch them may not always read the API's list of groups.
-const KNOWN: [(&str, &[&str], &str, &str, &str); 8] = [
+/// Kinds without discovery: plural, short names, group, version, kind. They are restarted most
+/// often, and users who may patch them may not always read the list of API groups.
+const KNOWN_KINDS: [(&str, &[&str], &str, &str, &str); 8] = [
     ("deployments", &["deploy"], "apps", "v1", "Deployment"),
     ("statefulsets", &["sts"], "apps", "v1", "StatefulSet"),
     ("daemonsets", &["ds"], "apps", "v1", "DaemonSet"),
@@ -43,22 +42,22 @@ const KNOWN: [(&str, &[&str], &str, &str, &str); 8] = [
     ),
 ];
 
-/// The resource of a kind as a person writes it, and its namespace or `None` where it has none.
-pub(super) async fn resolve(
+/// The resource of a kind as a person writes it, and its namespace; `None` if it is cluster-scoped.
+pub(super) async fn resolve_kind(
     client: &Client,
     text: &str,
-) -> Result<Result<Resource, NoSuchKind>, Error> {
+) -> Result<Result<RolloutResource, NoSuchKind>, Error> {
     let lower = text.to_lowercase();
     let (name, group) = match lower.split_once('.') {
         Some((name, group)) => (name, Some(group)),
         None => (lower.as_str(), None),
     };
-    if let Some(known) = known(name, group) {
+    if let Some(known) = find_known_kind(name, group) {
         return Ok(Ok(known));
     }
     let mut found = Vec::new();
-    for one in groups(client, group).await? {
-        found.extend(served(client, &one, name).await?);
+    for one in list_groups(client, group).await? {
+        found.extend(list_served_resources(client, &one, name).await?);
     }
     Ok(match found.len() {
         0 => Err(NoSuchKind::Unknown(text.to_owned())),
@@ -73,29 +72,28 @@ pub(super) async fn resolve(
     })
 }
 
-/// A kind that is served.
 #[derive(Debug, Clone)]
-pub(super) struct Resource {
+pub(super) struct RolloutResource {
     pub(super) api: ApiResource,
     pub(super) namespaced: bool,
     pub(super) singular: String,
 }
 
-fn known(name: &str, group: Option<&str>) -> Option<Resource> {
-    KNOWN
+fn find_known_kind(name: &str, group: Option<&str>) -> Option<RolloutResource> {
+    KNOWN_KINDS
         .iter()
         .find(|(plural, short, of, _, kind)| {
             let called = *plural == name || short.contains(&name) || kind.to_lowercase() == name;
             called && group.is_none_or(|group| group == *of)
         })
-        .map(|(plural, _, group, version, kind)| Resource {
-            api: resource(group, version, kind, plural),
+        .map(|(plural, _, group, version, kind)| RolloutResource {
+            api: build_api_resource(group, version, kind, plural),
             namespaced: true,
             singular: kind.to_lowercase(),
         })
 }
 
-fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+fn build_api_resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     let api_version = if group.is_empty() {
         version.to_owned()
     } else {
@@ -110,22 +108,26 @@ fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource
     }
 }
 
-/// The groups that may have it; the core group has nothing with a template that is not known.
-async fn groups(client: &Client, group: Option<&str>) -> Result<Vec<APIGroup>, Error> {
-    let mut groups = ask(client.list_api_groups()).await?.groups;
+/// The groups that may have the kind. The core group has no further kind with a pod template.
+async fn list_groups(client: &Client, group: Option<&str>) -> Result<Vec<APIGroup>, Error> {
+    let mut groups = with_timeout(client.list_api_groups()).await?.groups;
     groups.retain(|one| group.is_none_or(|group| group == one.name));
     Ok(groups)
 }
 
-async fn served(client: &Client, group: &APIGroup, name: &str) -> Result<Vec<Resource>, Error> {
+async fn list_served_resources(
+    client: &Client,
+    group: &APIGroup,
+    name: &str,
+) -> Result<Vec<RolloutResource>, Error> {
     let preferred = group.preferred_version.as_ref();
     let Some(version) = preferred.or_else(|| group.versions.first()) else {
         return Ok(Vec::new());
     };
     let resources: APIResourceList =
-        match ask(client.list_api_group_resources(&version.group_version)).await {
+        match with_timeout(client.list_api_group_resources(&version.group_version)).await {
             Ok(resources) => resources,
-            // An aggregated API whose server is away must not hide all others.
+            // An aggregated API whose server is down must not hide all others.
             Err(Error::Answer(status)) if matches!(status.code, 404 | 503) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
@@ -138,8 +140,8 @@ async fn served(client: &Client, group: &APIGroup, name: &str) -> Result<Vec<Res
         .resources
         .iter()
         .filter(called)
-        .map(|one| Resource {
-            api: resource(&group.name, &version.version, &one.kind, &one.name),
+        .map(|one| RolloutResource {
+            api: build_api_resource(&group.name, &version.version, &one.kind, &one.name),
             namespaced: one.namespaced,
             singular: one.kind.to_lowercase(),
         })
@@ -160,9 +162,13 @@ mod tests {
             ("daemonset", None, "DaemonSet"),
             ("po", None, "Pod"),
         ] {
-            assert_eq!(known(text, group).unwrap().api.kind, kind, "{text}");
+            assert_eq!(
+                find_known_kind(text, group).unwrap().api.kind,
+                kind,
+                "{text}"
+            );
         }
-        assert!(known("deployment", Some("example.com")).is_none());
-        assert!(known("rollouts", None).is_none());
+        assert!(find_known_kind("deployment", Some("example.com")).is_none());
+        assert!(find_known_kind("rollouts", None).is_none());
     }
 }

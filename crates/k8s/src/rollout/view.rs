@@ -1,30 +1,35 @@
-//! From objects to what the decision sees.
+//! Converts workloads and pods for the rollout's decisions.
 
 use dogwatch_core::rollout::{
-    ConditionSeen, Counts, Kind, ObjectSeen, Owner, PodSeen, RESTARTED_AT,
+    ObservedRolloutPod, ObservedWorkload, RESTARTED_AT_ANNOTATION, RestartTargetKind,
+    RolloutCounts, WorkloadCondition, WorkloadOwner,
 };
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-/// What the decision sees of an object; `name` is as a person writes it.
-pub(super) fn object_seen(name: &str, kind: Kind, object: &DynamicObject) -> ObjectSeen {
+/// `name` is as a person writes it.
+pub(super) fn observed_object(
+    name: &str,
+    kind: RestartTargetKind,
+    object: &DynamicObject,
+) -> ObservedWorkload {
     let (spec, status) = (&object.data["spec"], &object.data["status"]);
     let template = &spec["template"];
     let update = &spec["updateStrategy"];
     let wanted = match kind {
-        Kind::DaemonSet => number(&status["desiredNumberScheduled"]).or(Some(0)),
-        Kind::Deployment
-        | Kind::StatefulSet
-        | Kind::ReplicaSet
-        | Kind::ReplicationController
-        | Kind::Job
-        | Kind::CronJob
-        | Kind::Pod
-        | Kind::Other => number(&spec["replicas"]),
+        RestartTargetKind::DaemonSet => parse_number(&status["desiredNumberScheduled"]).or(Some(0)),
+        RestartTargetKind::Deployment
+        | RestartTargetKind::StatefulSet
+        | RestartTargetKind::ReplicaSet
+        | RestartTargetKind::ReplicationController
+        | RestartTargetKind::Job
+        | RestartTargetKind::CronJob
+        | RestartTargetKind::Pod
+        | RestartTargetKind::Other => parse_number(&spec["replicas"]),
     };
-    ObjectSeen {
+    ObservedWorkload {
         kind,
         name: name.to_owned(),
         uid: object.uid().unwrap_or_default(),
@@ -32,42 +37,42 @@ pub(super) fn object_seen(name: &str, kind: Kind, object: &DynamicObject) -> Obj
         generation: object.metadata.generation.unwrap_or(0),
         observed: status["observedGeneration"].as_i64(),
         template: template["spec"]["containers"].is_array(),
-        stamp: text(&template["metadata"]["annotations"][RESTARTED_AT]),
+        restarted_at: parse_text(&template["metadata"]["annotations"][RESTARTED_AT_ANNOTATION]),
         paused: spec["paused"] == true,
         on_delete: update["type"] == "OnDelete",
-        partition: number(&update["rollingUpdate"]["partition"]).unwrap_or(0),
+        partition: parse_number(&update["rollingUpdate"]["partition"]).unwrap_or(0),
         wanted,
-        counts: counts(kind, status),
+        counts: parse_counts(kind, status),
         one_revision: status["currentRevision"] == status["updateRevision"],
-        conditions: conditions(status),
-        owner: owner(object),
+        conditions: parse_conditions(status),
+        owner: controller_owner(object),
     }
 }
 
-fn counts(kind: Kind, status: &Value) -> Counts {
+fn parse_counts(kind: RestartTargetKind, status: &Value) -> RolloutCounts {
     let [total, updated, ready, available] = match kind {
-        Kind::DaemonSet => [
+        RestartTargetKind::DaemonSet => [
             "currentNumberScheduled",
             "updatedNumberScheduled",
             "numberReady",
             "numberAvailable",
         ],
-        Kind::Deployment
-        | Kind::StatefulSet
-        | Kind::ReplicaSet
-        | Kind::ReplicationController
-        | Kind::Job
-        | Kind::CronJob
-        | Kind::Pod
-        | Kind::Other => [
+        RestartTargetKind::Deployment
+        | RestartTargetKind::StatefulSet
+        | RestartTargetKind::ReplicaSet
+        | RestartTargetKind::ReplicationController
+        | RestartTargetKind::Job
+        | RestartTargetKind::CronJob
+        | RestartTargetKind::Pod
+        | RestartTargetKind::Other => [
             "replicas",
             "updatedReplicas",
             "readyReplicas",
             "availableReplicas",
         ],
     }
-    .map(|field| number(&status[field]).unwrap_or(0));
-    Counts {
+    .map(|field| parse_number(&status[field]).unwrap_or(0));
+    RolloutCounts {
         total,
         updated,
         ready,
@@ -75,28 +80,27 @@ fn counts(kind: Kind, status: &Value) -> Counts {
     }
 }
 
-fn conditions(status: &Value) -> Vec<ConditionSeen> {
+fn parse_conditions(status: &Value) -> Vec<WorkloadCondition> {
     let conditions = status["conditions"].as_array();
-    let of = |condition: &Value| ConditionSeen {
-        kind: text(&condition["type"]).unwrap_or_default(),
+    let of = |condition: &Value| WorkloadCondition {
+        kind: parse_text(&condition["type"]).unwrap_or_default(),
         is_true: condition["status"] == "True",
-        reason: text(&condition["reason"]).unwrap_or_default(),
-        message: text(&condition["message"]).unwrap_or_default(),
+        reason: parse_text(&condition["reason"]).unwrap_or_default(),
+        message: parse_text(&condition["message"]).unwrap_or_default(),
     };
     conditions.into_iter().flatten().map(of).collect()
 }
 
-pub(super) fn owner(object: &impl kube::ResourceExt) -> Option<Owner> {
+pub(super) fn controller_owner(object: &impl kube::ResourceExt) -> Option<WorkloadOwner> {
     let owners = object.owner_references().iter();
     let mut owners = owners.filter(|owner| owner.controller == Some(true));
-    owners.next().map(|owner| Owner {
+    owners.next().map(|owner| WorkloadOwner {
         kind: owner.kind.clone(),
         name: owner.name.clone(),
     })
 }
 
-/// What the decision sees of a pod.
-pub(super) fn pod_seen(pod: &Pod) -> PodSeen {
+pub(super) fn observed_pod(pod: &Pod) -> ObservedRolloutPod {
     let status = pod.status.clone().unwrap_or_default();
     let ended = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
     let conditions = status.conditions.iter().flatten();
@@ -108,28 +112,28 @@ pub(super) fn pod_seen(pod: &Pod) -> PodSeen {
         .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     let unscheduled = unscheduled.map(|condition| {
         let reason = condition.reason.as_deref().unwrap_or("Unscheduled");
-        said(reason, condition.message.as_deref())
+        join_reason(reason, condition.message.as_deref())
     });
     let containers = status.init_container_statuses.iter().flatten();
     let mut containers = containers.chain(status.container_statuses.iter().flatten());
-    PodSeen {
+    ObservedRolloutPod {
         name: pod.name_any(),
-        stamp: pod.annotations().get(RESTARTED_AT).cloned(),
+        restarted_at: pod.annotations().get(RESTARTED_AT_ANNOTATION).cloned(),
         ready,
         leaving: ended || pod.metadata.deletion_timestamp.is_some(),
-        trouble: containers.find_map(waits).or(unscheduled),
+        problem: containers.find_map(waiting_reason).or(unscheduled),
     }
 }
 
-/// What a container waits for, unless it is only being made.
-fn waits(container: &ContainerStatus) -> Option<String> {
+/// Why a container waits; `None` while it is only being created.
+fn waiting_reason(container: &ContainerStatus) -> Option<String> {
     let waiting = container.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.as_deref()?;
     let usual = matches!(reason, "ContainerCreating" | "PodInitializing");
-    (!usual).then(|| said(reason, waiting.message.as_deref()))
+    (!usual).then(|| join_reason(reason, waiting.message.as_deref()))
 }
 
-pub(super) fn said(reason: &str, message: Option<&str>) -> String {
+pub(super) fn join_reason(reason: &str, message: Option<&str>) -> String {
     match message {
         Some(message) if !message.is_empty() => format!("{reason}: {}", message.trim()),
         Some(_) | None => reason.to_owned(),
@@ -137,7 +141,7 @@ pub(super) fn said(reason: &str, message: Option<&str>) -> String {
 }
 
 /// The label selector of the pods: the object's own, else the labels of its template.
-pub(super) fn pod_labels(object: &DynamicObject) -> Option<String> {
+pub(super) fn pod_selector(object: &DynamicObject) -> Option<String> {
     let spec = &object.data["spec"];
     let own = &spec["selector"];
     let selector = if own.is_object() {
@@ -146,16 +150,16 @@ pub(super) fn pod_labels(object: &DynamicObject) -> Option<String> {
         serde_json::json!({ "matchLabels": spec["template"]["metadata"]["labels"] })
     };
     let selector: dogwatch_core::selector::LabelSelector = serde_json::from_value(selector).ok()?;
-    Some(selector.query()).filter(|query| !query.is_empty())
+    Some(selector.to_query_string()).filter(|query| !query.is_empty())
 }
 
-fn number(value: &Value) -> Option<u32> {
+fn parse_number(value: &Value) -> Option<u32> {
     value
         .as_u64()
         .map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn text(value: &Value) -> Option<String> {
+fn parse_text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
@@ -164,9 +168,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn pod(status: &Value) -> PodSeen {
-        let pod = json!({ "metadata": { "name": "p", "annotations": { RESTARTED_AT: "t" } }, "status": status });
-        pod_seen(&serde_json::from_value(pod).unwrap())
+    fn pod(status: &Value) -> ObservedRolloutPod {
+        let pod = json!({ "metadata": { "name": "p", "annotations": { RESTARTED_AT_ANNOTATION: "t" } }, "status": status });
+        observed_pod(&serde_json::from_value(pod).unwrap())
     }
 
     #[test]
@@ -177,18 +181,18 @@ mod tests {
         };
         let pull = pod(&waiting("ImagePullBackOff", "Back-off pulling image"));
         assert_eq!(
-            pull.trouble.as_deref(),
+            pull.problem.as_deref(),
             Some("ImagePullBackOff: Back-off pulling image")
         );
-        assert_eq!(pod(&waiting("ContainerCreating", "")).trouble, None);
+        assert_eq!(pod(&waiting("ContainerCreating", "")).problem, None);
         let full = pod(&json!({ "conditions": [
             { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available" } ] }));
         assert_eq!(
-            full.trouble.as_deref(),
+            full.problem.as_deref(),
             Some("Unschedulable: 0/3 nodes are available")
         );
         let ready = pod(&json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
-        assert!(ready.ready && !ready.leaving && ready.stamp.as_deref() == Some("t"));
+        assert!(ready.ready && !ready.leaving && ready.restarted_at.as_deref() == Some("t"));
         assert!(pod(&json!({ "phase": "Failed" })).leaving);
     }
 
@@ -196,7 +200,7 @@ mod tests {
     fn pods_are_found_by_the_selector_or_else_by_the_templates_labels() {
         let found = |spec: Value| {
             let object = json!({ "metadata": { "name": "x" }, "spec": spec });
-            pod_labels(&serde_json::from_value(object).unwrap())
+            pod_selector(&serde_json::from_value(object).unwrap())
         };
         let selector = json!({ "selector": { "matchLabels": { "app": "web" } } });
         assert_eq!(found(selector).as_deref(), Some("app=web"));

@@ -1,28 +1,28 @@
-//! The hand that reads targets, asks them, and writes down what came of it.
+//! Reads the targets of schedules, requests their reboots, and writes the schedules' status.
 
 use std::time::Duration;
 
 use dogwatch_api::{CONTROLLER, annotation};
 use dogwatch_core::Now;
-use dogwatch_core::condition::Observation;
-use dogwatch_core::decision::Event;
+use dogwatch_core::condition::DesiredCondition;
+use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::schedule::{
-    Ask, Carried, Claim, Kind, Object, Plan, Schedule, ScheduleName, Status, TargetsSeen,
+    CarriedNode, HostNodeClaim, ObservedTargets, RebootRequestPatch, Schedule, ScheduleName,
+    SchedulePlan, ScheduleStatus, ScheduleTargetKind, TargetObject,
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
-use super::status::body;
-use super::target::{claim, of_host, of_node};
-use super::{ScheduleObject, convert, pages};
-use crate::error::{self, Error, ask};
-use crate::event::{Name, Said};
+use super::status::status_patch;
+use super::target::{claim_of_host, target_of_host, target_of_node};
+use super::{ScheduleObject, convert_schedule, pages};
+use crate::error::{self, Error, with_timeout};
+use crate::event::{EventDraft, EventName};
+use crate::field_manager::patch_params_for;
 use crate::host::HostObject;
-use crate::manager::patched_by;
 
-/// Asks with this client, for a Dogwatch that lives in one namespace.
 #[derive(Clone)]
 pub struct ScheduleClient {
     client: Client,
@@ -30,7 +30,7 @@ pub struct ScheduleClient {
 }
 
 impl ScheduleClient {
-    /// For the cluster behind `client`, whose Dogwatch lives in `home`.
+    /// `home`: the namespace where Dogwatch runs.
     pub fn new(client: Client, home: impl Into<String>) -> Self {
         Self {
             client,
@@ -38,60 +38,65 @@ impl ScheduleClient {
         }
     }
 
-    /// Whom the plan may choose from, read now; `taken` is when. What cannot be read is said in its
-    /// place.
-    pub async fn targets(
+    /// The targets that the schedule may choose from; `taken`: the time of the read. A part that
+    /// cannot be read contains the error instead.
+    pub async fn read_targets(
         &self,
-        plan: &Plan,
+        plan: &SchedulePlan,
         schedule: &ScheduleName,
         taken: Duration,
-    ) -> TargetsSeen {
+    ) -> ObservedTargets {
         let hosts = match &plan.hosts {
-            Some(_) => self.all_hosts(&schedule.namespace).await,
+            Some(_) => self.list_hosts(&schedule.namespace).await,
             None => Ok(Vec::new()),
         };
         let carried = hosts.iter().flatten().any(|host| host.carries.is_some());
         let nodes = if plan.nodes.is_some() || carried {
-            self.all_nodes().await
+            self.list_nodes().await
         } else {
             Ok(Vec::new())
         };
-        TargetsSeen {
+        ObservedTargets {
             nodes,
             hosts,
             taken,
         }
     }
 
-    async fn all_nodes(&self) -> Result<Vec<Object>, String> {
-        let all = ask(self.nodes().list_metadata(&ListParams::default())).await;
-        let all = all.map_err(|error| format!("Nodes cannot be listed: {}", error.in_words()))?;
-        Ok(all.items.iter().map(of_node).collect())
+    async fn list_nodes(&self) -> Result<Vec<TargetObject>, String> {
+        let all = with_timeout(self.node_api().list_metadata(&ListParams::default())).await;
+        let all =
+            all.map_err(|error| format!("Nodes cannot be listed: {}", error.error_chain()))?;
+        Ok(all.items.iter().map(target_of_node).collect())
     }
 
-    /// Those of the namespace, each with what hosts of all namespaces say of the Node that it carries.
-    async fn all_hosts(&self, namespace: &str) -> Result<Vec<Object>, String> {
-        let all = pages::of(&self.hosts(namespace), of_host).await;
+    /// The hosts of the namespace, each with the Node that it carries by the claims of hosts in all
+    /// namespaces.
+    async fn list_hosts(&self, namespace: &str) -> Result<Vec<TargetObject>, String> {
+        let all = pages::list_pages(&self.host_api(namespace), target_of_host).await;
         let mut all = all.map_err(|error| match error.kind() {
-            error::Kind::NotFound => "there are no BareMetalHosts in this cluster".to_owned(),
-            error::Kind::AlreadyExists
-            | error::Kind::Conflict
-            | error::Kind::Gone
-            | error::Kind::Forbidden
-            | error::Kind::Throttled { .. }
-            | error::Kind::Refused
-            | error::Kind::Transient => {
-                format!("BareMetalHosts cannot be listed: {}", error.in_words())
+            error::ApiErrorKind::NotFound => {
+                "there are no BareMetalHosts in this cluster".to_owned()
+            }
+            error::ApiErrorKind::AlreadyExists
+            | error::ApiErrorKind::Conflict
+            | error::ApiErrorKind::Gone
+            | error::ApiErrorKind::Forbidden
+            | error::ApiErrorKind::Throttled { .. }
+            | error::ApiErrorKind::Refused
+            | error::ApiErrorKind::Transient => {
+                format!("BareMetalHosts cannot be listed: {}", error.error_chain())
             }
         })?;
         if all.iter().all(|host| host.carries.is_none()) {
             return Ok(all);
         }
-        let claims = self.claims().await?;
+        let claims = self.list_claims().await?;
         for host in &mut all {
             let own = claims.iter().find(|claim| claim.uid == host.uid);
-            let older = own.and_then(|own| own.older(&claims));
-            if let (Some(Carried { older_claim, .. }), Some(older)) = (&mut host.carries, older) {
+            let older = own.and_then(|own| own.find_older_claim(&claims));
+            if let (Some(CarriedNode { older_claim, .. }), Some(older)) = (&mut host.carries, older)
+            {
                 *older_claim = Some(older.to_string());
             }
         }
@@ -99,68 +104,78 @@ impl ScheduleClient {
     }
 
     /// Which hosts name a Node, in all namespaces.
-    async fn claims(&self) -> Result<Vec<Claim>, String> {
+    async fn list_claims(&self) -> Result<Vec<HostNodeClaim>, String> {
         let hosts: Api<HostObject> = Api::all(self.client.clone());
-        let claims = pages::of_metadata(&hosts, claim).await;
+        let claims = pages::list_metadata_pages(&hosts, claim_of_host).await;
         let claims = claims.map_err(|error| {
             format!(
                 "the BareMetalHosts of all namespaces cannot be listed, so that it is not known which one \
                  carries a Node: {}",
-                error.in_words()
+                error.error_chain()
             )
         })?;
         Ok(claims.into_iter().flatten().collect())
     }
 
-    /// Asks one target, and marks it as asked, in one patch. How it stands then.
+    /// Writes the request and the mark for one target in one patch. Returns the target as written.
     ///
     /// # Errors
-    /// [`Kind::Conflict`](error::Kind::Conflict) where it has changed, or is another one of that name.
-    pub async fn ask(&self, schedule: &ScheduleName, wanted: &Ask) -> Result<Object, Error> {
-        let patch = Patch::Merge(asking(wanted));
+    /// [`ApiErrorKind::Conflict`](error::ApiErrorKind::Conflict) if the target has changed or was
+    /// replaced.
+    pub async fn request_target(
+        &self,
+        schedule: &ScheduleName,
+        wanted: &RebootRequestPatch,
+    ) -> Result<TargetObject, Error> {
+        let patch = Patch::Merge(request_patch(wanted));
         let name = &wanted.target.name;
-        let params = params();
+        let params = patch_params();
         Ok(match wanted.target.kind {
-            Kind::Node => {
-                let nodes = self.nodes();
-                let node = ask(nodes.patch_metadata(name, &params, &patch)).await?;
-                of_node(&node)
+            ScheduleTargetKind::Node => {
+                let nodes = self.node_api();
+                let node = with_timeout(nodes.patch_metadata(name, &params, &patch)).await?;
+                target_of_node(&node)
             }
-            Kind::Host => {
-                let hosts = self.hosts(&schedule.namespace);
-                of_host(&ask(hosts.patch(name, &params, &patch)).await?)
+            ScheduleTargetKind::Host => {
+                let hosts = self.host_api(&schedule.namespace);
+                target_of_host(&with_timeout(hosts.patch(name, &params, &patch)).await?)
             }
         })
     }
 
-    /// Writes a schedule's status, on the condition that the schedule is as it was seen. Its answer
-    /// says that it still is.
+    /// Writes a schedule's status, unless the schedule has changed since it was read. Success
+    /// proves that it has not.
     ///
     /// # Errors
-    /// [`Kind::Conflict`](error::Kind::Conflict) where it has changed,
-    /// [`Kind::NotFound`](error::Kind::NotFound) where it is gone.
+    /// [`ApiErrorKind::Conflict`](error::ApiErrorKind::Conflict) if it has changed,
+    /// [`ApiErrorKind::NotFound`](error::ApiErrorKind::NotFound) if it is gone.
     pub async fn write_status(
         &self,
         schedule: &Schedule,
-        status: &Status,
-        conditions: &[Observation],
+        status: &ScheduleStatus,
+        conditions: &[DesiredCondition],
         now: Now,
     ) -> Result<Schedule, Error> {
         let schedules: Api<ScheduleObject> =
             Api::namespaced(self.client.clone(), &schedule.name.namespace);
-        let body = Patch::Merge(body(schedule, status, conditions, now.wall));
+        let body = Patch::Merge(status_patch(schedule, status, conditions, now.wall));
         let name = &schedule.name.name;
-        let answer = ask(schedules.patch_status(name, &params(), &body)).await?;
-        Ok(convert(&answer, &self.home))
+        let answer = with_timeout(schedules.patch_status(name, &patch_params(), &body)).await?;
+        Ok(convert_schedule(&answer, &self.home))
     }
 
-    /// Says it about the schedule, unless it was said before.
-    pub async fn say(&self, schedule: &Schedule, event: &Event, now: Now) -> Result<(), Error> {
+    /// Writes an Event about the schedule, unless it was written before.
+    pub async fn write_event(
+        &self,
+        schedule: &Schedule,
+        event: &DecisionEvent,
+        now: Now,
+    ) -> Result<(), Error> {
         let ScheduleName { namespace, name } = &schedule.name;
-        let said = Said {
+        let said = EventDraft {
             namespace,
-            name: Name::of(name, &schedule.uid, "", event),
-            about: json!({
+            name: EventName::of_episode(name, &schedule.uid, "", event),
+            involved_object: json!({
                 "kind": ScheduleObject::kind(&()), "apiVersion": ScheduleObject::api_version(&()),
                 "name": name, "namespace": namespace, "uid": schedule.uid,
             }),
@@ -168,24 +183,24 @@ impl ScheduleClient {
             host: None,
             event,
         };
-        said.say(&self.client, now).await
+        said.write_event(&self.client, now).await
     }
 
-    fn nodes(&self) -> Api<Node> {
+    fn node_api(&self) -> Api<Node> {
         Api::all(self.client.clone())
     }
 
-    fn hosts(&self, namespace: &str) -> Api<HostObject> {
+    fn host_api(&self, namespace: &str) -> Api<HostObject> {
         Api::namespaced(self.client.clone(), namespace)
     }
 }
 
-fn params() -> PatchParams {
-    patched_by(CONTROLLER)
+fn patch_params() -> PatchParams {
+    patch_params_for(CONTROLLER)
 }
 
 /// The request and the mark.
-pub(super) fn asking(wanted: &Ask) -> Value {
+pub(super) fn request_patch(wanted: &RebootRequestPatch) -> Value {
     let marks = serde_json::to_string(&wanted.marks).expect("texts and times serialise");
     let mut annotations = json!({ annotation::SCHEDULED: marks });
     if let Some((key, value)) = &wanted.request {

@@ -1,36 +1,38 @@
-//! From an object to what decisions use. Whatever cannot be understood becomes a problem that names
-//! its field.
+//! Converts a RebootSchedule. Whatever cannot be understood becomes a problem that names its field.
 
 use std::time::Duration;
 
 use dogwatch_api::reboot_schedule::{self as api, RebootScheduleSpec};
 use dogwatch_core::duration;
-use dogwatch_core::schedule::{Chosen, Mode, Plan, Recurrence, Schedule, ScheduleName, When};
+use dogwatch_core::schedule::{
+    HostRebootMode, Schedule, ScheduleName, SchedulePlan, ScheduleRecurrence, ScheduleTiming,
+    TargetChoice,
+};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
 use super::ScheduleObject;
-use super::status::status_of;
+use super::status::parse_status;
 use crate::policy::selector_problem;
 
-/// How late is still on time, unless the schedule says otherwise.
-const STARTING_DEADLINE: Duration = Duration::from_hours(1);
-/// Shorter ones would miss an occurrence whenever another replica takes over.
-const SHORTEST_DEADLINE: Duration = Duration::from_mins(1);
-/// What a request says where the schedule gives no reason.
-const REASON: &str = "scheduled reboot";
+/// How late an occurrence may start, if the schedule does not say.
+const DEFAULT_STARTING_DEADLINE: Duration = Duration::from_hours(1);
+/// A shorter deadline would miss an occurrence whenever another replica takes over.
+const MIN_STARTING_DEADLINE: Duration = Duration::from_mins(1);
+/// The reason in a request if the schedule has none.
+const DEFAULT_REASON: &str = "scheduled reboot";
 
-/// The schedule that this object is, where Dogwatch's own namespace is `home`.
-pub fn convert(object: &ScheduleObject, home: &str) -> Schedule {
+/// `home`: the namespace where Dogwatch runs.
+pub fn convert_schedule(object: &ScheduleObject, home: &str) -> Schedule {
     let name = ScheduleName {
         namespace: object.namespace().unwrap_or_default(),
         name: object.name_any(),
     };
     let meta = &object.metadata;
     Schedule {
-        plan: plan(&object.spec, &name, home),
+        plan: parse_plan(&object.spec, &name, home),
         name,
         uid: object.uid().unwrap_or_default(),
         resource_version: object.resource_version().unwrap_or_default(),
@@ -39,14 +41,14 @@ pub fn convert(object: &ScheduleObject, home: &str) -> Schedule {
             .creation_timestamp
             .as_ref()
             .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
-        changed: changed(object.managed_fields()),
+        changed: spec_changed_at(object.managed_fields()),
         deleting: meta.deletion_timestamp.is_some(),
-        status: status_of(&object.status),
+        status: parse_status(&object.status),
     }
 }
 
-/// When somebody last changed a field of the `spec`, by the API server's own account.
-fn changed(entries: &[ManagedFieldsEntry]) -> Option<Timestamp> {
+/// When a field of the `spec` was last changed, by the API server's managed fields.
+fn spec_changed_at(entries: &[ManagedFieldsEntry]) -> Option<Timestamp> {
     let of_spec = entries.iter().filter(|entry| {
         let fields = entry.fields_v1.as_ref();
         let has_spec = fields.is_some_and(|fields| fields.0.get("f:spec").is_some());
@@ -57,14 +59,14 @@ fn changed(entries: &[ManagedFieldsEntry]) -> Option<Timestamp> {
         .max()
 }
 
-fn plan(spec: &Value, name: &ScheduleName, home: &str) -> Result<Plan, Vec<String>> {
+fn parse_plan(spec: &Value, name: &ScheduleName, home: &str) -> Result<SchedulePlan, Vec<String>> {
     let spec: RebootScheduleSpec =
         serde_json::from_value(spec.clone()).map_err(|error| vec![format!("spec: {error}")])?;
-    let mut problems = whom_problems(&spec, name, home);
-    let deadline = deadline(spec.starting_deadline.as_deref());
-    let recurrence = spec.recurrence.map(recurrence);
+    let mut problems = target_problems(&spec, name, home);
+    let deadline = parse_deadline(spec.starting_deadline.as_deref());
+    let recurrence = spec.recurrence.map(convert_recurrence);
     let zone = spec.time_zone.as_deref();
-    let when = When::new(spec.at.as_deref(), recurrence.as_ref(), zone);
+    let when = ScheduleTiming::new(spec.at.as_deref(), recurrence.as_ref(), zone);
     let when = when.map_err(|bad| bad.to_string());
     problems.extend(when.as_ref().err().cloned());
     problems.extend(deadline.as_ref().err().cloned());
@@ -72,19 +74,19 @@ fn plan(spec: &Value, name: &ScheduleName, home: &str) -> Result<Plan, Vec<Strin
     else {
         return Err(problems);
     };
-    Ok(Plan {
+    Ok(SchedulePlan {
         when,
         zone,
         starting_deadline,
         suspend: spec.suspend.unwrap_or(false),
-        reason: spec.reason.unwrap_or_else(|| REASON.to_owned()),
-        mode: spec.mode.map_or(Mode::Soft, mode),
-        nodes: spec.nodes.map(chosen),
-        hosts: spec.hosts.map(chosen),
+        reason: spec.reason.unwrap_or_else(|| DEFAULT_REASON.to_owned()),
+        mode: spec.mode.map_or(HostRebootMode::Soft, convert_mode),
+        nodes: spec.nodes.map(convert_selection),
+        hosts: spec.hosts.map(convert_selection),
     })
 }
 
-fn whom_problems(spec: &RebootScheduleSpec, name: &ScheduleName, home: &str) -> Vec<String> {
+fn target_problems(spec: &RebootScheduleSpec, name: &ScheduleName, home: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if spec.nodes.is_none() && spec.hosts.is_none() {
         problems.push("spec: chooses nobody; write nodes or hosts, or both".to_owned());
@@ -103,13 +105,13 @@ fn whom_problems(spec: &RebootScheduleSpec, name: &ScheduleName, home: &str) -> 
     problems
 }
 
-fn deadline(text: Option<&str>) -> Result<Duration, String> {
+fn parse_deadline(text: Option<&str>) -> Result<Duration, String> {
     let Some(text) = text else {
-        return Ok(STARTING_DEADLINE);
+        return Ok(DEFAULT_STARTING_DEADLINE);
     };
-    let deadline =
-        duration::parse(text).map_err(|error| format!("spec.startingDeadline: {error}"))?;
-    if deadline < SHORTEST_DEADLINE {
+    let deadline = duration::parse_duration(text)
+        .map_err(|error| format!("spec.startingDeadline: {error}"))?;
+    if deadline < MIN_STARTING_DEADLINE {
         return Err(
             "spec.startingDeadline: write at least 1m: another replica may have to take over first"
                 .to_owned(),
@@ -118,25 +120,25 @@ fn deadline(text: Option<&str>) -> Result<Duration, String> {
     Ok(deadline)
 }
 
-fn recurrence(recurrence: api::Recurrence) -> Recurrence {
-    Recurrence {
+fn convert_recurrence(recurrence: api::RecurrenceSpec) -> ScheduleRecurrence {
+    ScheduleRecurrence {
         days: recurrence.days,
-        // One that is missing is no time of day, and said to be none.
+        // A missing start becomes an empty text, which is reported as no time of day.
         start: recurrence.start.unwrap_or_default(),
         rrule: recurrence.rrule,
         excluded_dates: recurrence.excluded_dates.unwrap_or_default(),
     }
 }
 
-fn mode(mode: api::Mode) -> Mode {
+fn convert_mode(mode: api::HostPowerOffMode) -> HostRebootMode {
     match mode {
-        api::Mode::Soft => Mode::Soft,
-        api::Mode::Hard => Mode::Hard,
+        api::HostPowerOffMode::Soft => HostRebootMode::Soft,
+        api::HostPowerOffMode::Hard => HostRebootMode::Hard,
     }
 }
 
-fn chosen(chosen: api::Chosen) -> Chosen {
-    Chosen {
+fn convert_selection(chosen: api::TargetsSpec) -> TargetChoice {
+    TargetChoice {
         names: chosen.names.unwrap_or_default(),
         selector: chosen.selector,
     }

@@ -1,52 +1,62 @@
-//! Lists by the page, of which each object is trimmed as it comes: a host of metal3 can be 20 KiB.
+//! Lists objects page by page and trims each on arrival: a host of metal3 can have 20 KiB.
 
 use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta};
+use kube::core::ObjectList;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, ask};
+use crate::error::{Error, with_timeout};
 
-/// How many objects are read at a time.
-const PAGE: u32 = 500;
+const OBJECTS_PER_PAGE: u32 = 500;
 
-/// What `trim` leaves of all objects.
-pub(super) async fn of<K, T>(api: &Api<K>, trim: impl Fn(&K) -> T) -> Result<Vec<T>, Error>
+/// All objects, each trimmed by `trim`.
+pub(super) async fn list_pages<K, T>(api: &Api<K>, trim: impl Fn(&K) -> T) -> Result<Vec<T>, Error>
 where
     K: Clone + std::fmt::Debug + DeserializeOwned,
 {
-    let mut all = Vec::new();
-    let mut params = ListParams::default().limit(PAGE);
-    loop {
-        let page = ask(api.list(&params)).await?;
-        all.extend(page.items.iter().map(&trim));
-        match next(page.metadata.continue_) {
-            Some(next) => params = next,
-            None => return Ok(all),
-        }
-    }
+    read_every_page(|params| async move { api.list(&params).await }, trim).await
 }
 
-/// The same of their metadata.
-pub(super) async fn of_metadata<K, T>(
+/// Like [`list_pages`], for metadata only.
+pub(super) async fn list_metadata_pages<K, T>(
     api: &Api<K>,
     trim: impl Fn(&PartialObjectMeta<K>) -> T,
 ) -> Result<Vec<T>, Error>
 where
     K: Clone + std::fmt::Debug + DeserializeOwned,
 {
+    read_every_page(
+        |params| async move { api.list_metadata(&params).await },
+        trim,
+    )
+    .await
+}
+
+async fn read_every_page<K, T, Listed>(
+    list: impl Fn(ListParams) -> Listed,
+    trim: impl Fn(&K) -> T,
+) -> Result<Vec<T>, Error>
+where
+    K: Clone,
+    Listed: Future<Output = kube::Result<ObjectList<K>>>,
+{
     let mut all = Vec::new();
-    let mut params = ListParams::default().limit(PAGE);
+    let mut params = ListParams::default().limit(OBJECTS_PER_PAGE);
     loop {
-        let page = ask(api.list_metadata(&params)).await?;
+        let page = with_timeout(list(params)).await?;
         all.extend(page.items.iter().map(&trim));
-        match next(page.metadata.continue_) {
+        match next_page_params(page.metadata.continue_) {
             Some(next) => params = next,
             None => return Ok(all),
         }
     }
 }
 
-fn next(token: Option<String>) -> Option<ListParams> {
+fn next_page_params(token: Option<String>) -> Option<ListParams> {
     let token = token.filter(|token| !token.is_empty())?;
-    Some(ListParams::default().limit(PAGE).continue_token(&token))
+    Some(
+        ListParams::default()
+            .limit(OBJECTS_PER_PAGE)
+            .continue_token(&token),
+    )
 }

@@ -1,18 +1,19 @@
-//! The status of a schedule: written by the controller that leads.
+//! The status of a schedule, which only the leading controller writes.
 
-use dogwatch_api::reboot_schedule::{self as api, Occurrence, RebootScheduleStatus};
-use dogwatch_core::condition::{Observation, since};
+use dogwatch_api::reboot_schedule::{self as api, OccurrenceStatus, RebootScheduleStatus};
+use dogwatch_core::condition::{DesiredCondition, transition_time};
 use dogwatch_core::schedule::{
-    Current, Kind, Outcome, Record, Schedule, Status, TargetEnd, TargetResult,
+    CurrentOccurrence, OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleStatus,
+    ScheduleTargetKind, TargetOutcome, TargetResult,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::condition;
-use crate::field::name_absent;
+use crate::json_field::null_absent_fields;
 
-/// What a status leaves out when it is empty; a merge patch has to say so.
-const OPTIONAL: [&str; 6] = [
+/// Fields that an empty status omits; a merge patch has to remove them.
+const OPTIONAL_FIELDS: [&str; 6] = [
     "observedGeneration",
     "nextOccurrence",
     "lastOccurrence",
@@ -21,92 +22,100 @@ const OPTIONAL: [&str; 6] = [
     "conditions",
 ];
 
-/// What stands there. One that cannot be read is none: the marks on the targets say who was asked.
-pub(super) fn status_of(value: &Value) -> Status {
+/// An unreadable status counts as empty: the marks on the targets show who was asked.
+pub(super) fn parse_status(value: &Value) -> ScheduleStatus {
     let status: RebootScheduleStatus = serde_json::from_value(value.clone()).unwrap_or_default();
-    Status {
+    ScheduleStatus {
         observed_generation: status.observed_generation,
         next: status.next_occurrence,
         last: status.last_occurrence,
-        current: status.current.map(|current| Current {
+        current: status.current.map(|current| CurrentOccurrence {
             at: current.at,
             begun: current.begun,
         }),
-        history: status.history.into_iter().map(record).collect(),
-        conditions: status.conditions.into_iter().map(condition::seen).collect(),
+        history: status.history.into_iter().map(parse_occurrence).collect(),
+        conditions: status
+            .conditions
+            .into_iter()
+            .map(condition::from_meta_condition)
+            .collect(),
     }
 }
 
-/// A word of a later version is no success.
-fn record(occurrence: Occurrence) -> Record {
-    Record {
+/// An unknown outcome of a later version does not count as success.
+fn parse_occurrence(occurrence: OccurrenceStatus) -> OccurrenceRecord {
+    OccurrenceRecord {
         at: occurrence.at,
         ended: occurrence.ended,
-        outcome: Outcome::parse(&occurrence.outcome).unwrap_or(Outcome::Failed),
+        outcome: OccurrenceOutcome::parse(&occurrence.outcome).unwrap_or(OccurrenceOutcome::Failed),
         asked: occurrence.requested,
         noted: occurrence.already_requested,
         failed: occurrence.failed,
-        targets: occurrence.targets.into_iter().map(target).collect(),
+        targets: occurrence
+            .targets
+            .into_iter()
+            .map(parse_target_end)
+            .collect(),
         message: occurrence.message,
     }
 }
 
-fn target(end: api::TargetEnd) -> TargetEnd {
-    TargetEnd {
-        kind: Kind::parse(&end.kind).unwrap_or(Kind::Host),
+fn parse_target_end(end: api::TargetEndStatus) -> TargetOutcome {
+    TargetOutcome {
+        kind: ScheduleTargetKind::parse(&end.kind).unwrap_or(ScheduleTargetKind::Host),
         name: end.name,
         result: TargetResult::parse(&end.result).unwrap_or(TargetResult::Failed),
         message: end.message,
     }
 }
 
-/// The patch that makes it so, on the version that was seen.
-pub(super) fn body(
+/// The patch of the status, with preconditions.
+pub(super) fn status_patch(
     seen: &Schedule,
-    status: &Status,
-    conditions: &[Observation],
+    status: &ScheduleStatus,
+    conditions: &[DesiredCondition],
     now: Timestamp,
 ) -> Value {
     let wanted = RebootScheduleStatus {
         observed_generation: status.observed_generation,
         next_occurrence: status.next,
         last_occurrence: status.last,
-        current: status.current.map(|current| api::Current {
+        current: status.current.map(|current| api::CurrentOccurrenceStatus {
             at: current.at,
             begun: current.begun,
         }),
-        history: status.history.iter().map(occurrence).collect(),
+        history: status.history.iter().map(occurrence_object).collect(),
         conditions: conditions
             .iter()
             .map(|wanted| {
-                let since = since(&seen.status.conditions, wanted, now);
-                condition::written(wanted, since, seen.generation)
+                let since = transition_time(&seen.status.conditions, wanted, now);
+                condition::to_meta_condition(wanted, since, seen.generation)
             })
             .collect(),
     };
     let mut status = serde_json::to_value(wanted).expect("numbers, texts and times serialise");
-    name_absent(&mut status, &OPTIONAL);
+    null_absent_fields(&mut status, &OPTIONAL_FIELDS);
     json!({
         "metadata": { "uid": seen.uid, "resourceVersion": seen.resource_version },
         "status": status,
     })
 }
 
-fn occurrence(record: &Record) -> Occurrence {
-    Occurrence {
+fn occurrence_object(record: &OccurrenceRecord) -> OccurrenceStatus {
+    OccurrenceStatus {
         at: record.at,
         ended: record.ended,
         outcome: record.outcome.as_str().to_owned(),
         requested: record.asked,
         already_requested: record.noted,
         failed: record.failed,
-        targets: record.targets.iter().map(target_end).collect(),
+        targets: record.targets.iter().map(target_end_object).collect(),
         message: record.message.clone(),
     }
 }
 
-fn target_end(end: &TargetEnd) -> api::TargetEnd {
-    api::TargetEnd {
+fn target_end_object(end: &TargetOutcome) -> api::TargetEndStatus {
+    api::TargetEndStatus {
         kind: end.kind.as_str().to_owned(),
         name: end.name.clone(),
         result: end.result.as_str().to_owned(),

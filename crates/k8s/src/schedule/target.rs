@@ -1,9 +1,11 @@
-//! A Node or a BareMetalHost, as far as a schedule goes.
+//! Converts a Node or a BareMetalHost into a schedule's target.
 
 use dogwatch_api::annotation;
 use dogwatch_core::power::HostName;
-use dogwatch_core::reboot::{Parsed, Request};
-use dogwatch_core::schedule::{Carried, Claim, NotByPower, Object, StandingRequest};
+use dogwatch_core::reboot::{ParsedAnnotation, RebootRequest};
+use dogwatch_core::schedule::{
+    CarriedNode, HostNodeClaim, PowerRebootRefusal, StandingRequest, TargetObject,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -11,70 +13,69 @@ use kube::api::PartialObjectMeta;
 
 use crate::host::{self, HostObject};
 
-pub(super) fn of_node(node: &PartialObjectMeta<Node>) -> Object {
+pub(super) fn target_of_node(node: &PartialObjectMeta<Node>) -> TargetObject {
     let text = node.annotations().get(annotation::REBOOT_REQUESTED);
-    let request = match Parsed::<Request>::read(text.map(String::as_str)) {
-        Parsed::Absent => StandingRequest::Absent,
-        Parsed::Is(request) => request
+    let request = match ParsedAnnotation::<RebootRequest>::from_text(text.map(String::as_str)) {
+        ParsedAnnotation::Absent => StandingRequest::Absent,
+        ParsedAnnotation::Is(request) => request
             .not_before
             .map_or(StandingRequest::Now, StandingRequest::NotBefore),
-        Parsed::Bad { why } => StandingRequest::Unreadable { why },
+        ParsedAnnotation::Bad { why } => StandingRequest::Unreadable { why },
     };
-    Object {
+    TargetObject {
         request,
-        ..object(node)
+        ..common_fields(node)
     }
 }
 
-pub(super) fn of_host(host: &HostObject) -> Object {
+pub(super) fn target_of_host(host: &HostObject) -> TargetObject {
     let annotations = host.annotations();
     let is_asked = annotations.contains_key(annotation::METAL3_REBOOT);
-    let carries = annotations.get(annotation::NODE).map(|node| Carried {
+    let carries = annotations.get(annotation::NODE).map(|node| CarriedNode {
         node: node.clone(),
         older_claim: None,
     });
-    Object {
+    TargetObject {
         request: if is_asked {
             StandingRequest::Now
         } else {
             StandingRequest::Absent
         },
-        not_by_power: match carries {
+        power_refusal: match carries {
             Some(_) => None,
-            None => NotByPower::of(&host::convert(host)),
+            None => PowerRebootRefusal::from_host(&host::convert_host(host)),
         },
         carries,
-        ..object(host)
+        ..common_fields(host)
     }
 }
 
-/// That a host names a Node, if it does.
-pub(super) fn claim(host: &PartialObjectMeta<HostObject>) -> Option<Claim> {
-    Some(Claim {
-        created: created(host),
+/// The Node that a host names, if any.
+pub(super) fn claim_of_host(host: &PartialObjectMeta<HostObject>) -> Option<HostNodeClaim> {
+    Some(HostNodeClaim {
+        created: created_at(host),
         uid: host.uid()?,
         host: HostName::new(host.namespace()?, host.name_any()),
         node: host.annotations().get(annotation::NODE)?.clone(),
     })
 }
 
-/// What is the same of both.
-fn object(object: &impl ResourceExt) -> Object {
+fn common_fields(object: &impl ResourceExt) -> TargetObject {
     let marks = object.annotations().get(annotation::SCHEDULED);
-    Object {
+    TargetObject {
         name: object.name_any(),
         uid: object.uid().unwrap_or_default(),
         resource_version: object.resource_version().unwrap_or_default(),
-        created: created(object),
+        created: created_at(object),
         labels: object.labels().clone(),
-        marks: Parsed::read(marks.map(String::as_str)),
+        marks: ParsedAnnotation::from_text(marks.map(String::as_str)),
         request: StandingRequest::Absent,
         carries: None,
-        not_by_power: None,
+        power_refusal: None,
     }
 }
 
-fn created(object: &impl ResourceExt) -> Timestamp {
+fn created_at(object: &impl ResourceExt) -> Timestamp {
     let created = object.creation_timestamp();
     created.map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }

@@ -1,15 +1,18 @@
-//! Objects in, values and patches out.
+//! Tests the conversion of schedules and their patches.
 
 use std::time::Duration;
 
-use dogwatch_core::condition::{Observation, Status as Is};
-use dogwatch_core::schedule::{Ask, Kind, Mark, Marks, Mode, Schedule, Target, When};
+use dogwatch_core::condition::{ConditionStatus as Is, DesiredCondition};
+use dogwatch_core::schedule::{
+    HostRebootMode, RebootRequestPatch, Schedule, ScheduleMark, ScheduleMarks, ScheduleTarget,
+    ScheduleTargetKind, ScheduleTiming,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::client::asking;
-use super::status::body;
-use super::{ScheduleObject, convert};
+use super::client::request_patch;
+use super::status::status_patch;
+use super::{ScheduleObject, convert_schedule};
 
 fn in_namespace(namespace: &str, spec: &Value) -> Schedule {
     let object = json!({
@@ -18,7 +21,7 @@ fn in_namespace(namespace: &str, spec: &Value) -> Schedule {
         "spec": spec,
     });
     let object: ScheduleObject = serde_json::from_value(object).unwrap();
-    convert(&object, "dogwatch")
+    convert_schedule(&object, "dogwatch")
 }
 
 fn problems(spec: &Value) -> Vec<String> {
@@ -30,9 +33,12 @@ fn what_is_not_said_has_its_default() {
     let spec = json!({ "at": "2026-12-24T03:00:00Z", "hosts": { "names": ["h1"] } });
     let schedule = in_namespace("metal3", &spec);
     let plan = schedule.plan.unwrap();
-    assert_eq!(plan.when, When::At("2026-12-24T03:00:00Z".parse().unwrap()));
+    assert_eq!(
+        plan.when,
+        ScheduleTiming::At("2026-12-24T03:00:00Z".parse().unwrap())
+    );
     assert_eq!(plan.starting_deadline, Duration::from_hours(1));
-    assert_eq!((plan.suspend, plan.mode), (false, Mode::Soft));
+    assert_eq!((plan.suspend, plan.mode), (false, HostRebootMode::Soft));
     assert_eq!(plan.reason, "scheduled reboot");
     assert_eq!(schedule.status.history, []);
 }
@@ -83,39 +89,42 @@ fn only_a_change_of_the_spec_itself_is_one() {
         entry("2026-01-05T00:00:00Z", json!({ "f:status": {} }), "status"),
     ] } });
     let object: ScheduleObject = serde_json::from_value(object).unwrap();
-    let changed = convert(&object, "dogwatch").changed;
+    let changed = convert_schedule(&object, "dogwatch").changed;
     assert_eq!(changed, Some("2026-01-03T00:00:00Z".parse().unwrap()));
 }
 
-/// As the API server would merge it.
+/// The schedule after the API server has merged the patch.
 fn merged(schedule: &Schedule, body: &Value) -> Schedule {
     let mut status = body["status"].clone();
     let fields = status.as_object_mut().unwrap();
     fields.retain(|_, value| !value.is_null());
     let object = json!({ "metadata": { "namespace": schedule.name.namespace,
         "name": schedule.name.name, "uid": "u", "resourceVersion": "8" }, "status": status });
-    convert(&serde_json::from_value(object).unwrap(), "dogwatch")
+    convert_schedule(&serde_json::from_value(object).unwrap(), "dogwatch")
 }
 
 #[test]
 fn a_status_reads_back_as_it_was_decided_and_what_is_empty_is_taken_away() {
-    use dogwatch_core::schedule::{Current, Outcome, Record, Status, TargetEnd, TargetResult};
+    use dogwatch_core::schedule::{
+        CurrentOccurrence, OccurrenceOutcome, OccurrenceRecord, ScheduleStatus, TargetOutcome,
+        TargetResult,
+    };
     let at: Timestamp = "2026-12-24T03:00:00.5Z".parse().unwrap();
     let schedule = in_namespace("dogwatch", &json!({}));
-    let status = Status {
+    let status = ScheduleStatus {
         observed_generation: Some(3),
         next: Some(at),
         last: Some(at),
-        current: Some(Current { at, begun: at }),
-        history: vec![Record {
+        current: Some(CurrentOccurrence { at, begun: at }),
+        history: vec![OccurrenceRecord {
             at,
             ended: at,
-            outcome: Outcome::PartlyRequested,
+            outcome: OccurrenceOutcome::PartlyRequested,
             asked: 1,
             noted: 2,
             failed: 3,
-            targets: vec![TargetEnd {
-                kind: Kind::Node,
+            targets: vec![TargetOutcome {
+                kind: ScheduleTargetKind::Node,
                 name: "n1".into(),
                 result: TargetResult::Noted,
                 message: "m".into(),
@@ -124,13 +133,13 @@ fn a_status_reads_back_as_it_was_decided_and_what_is_empty_is_taken_away() {
         }],
         conditions: Vec::new(),
     };
-    let written = body(&schedule, &status, &[], at);
+    let written = status_patch(&schedule, &status, &[], at);
     assert_eq!(merged(&schedule, &written).status, status);
     assert_eq!(
         written["metadata"],
         json!({ "uid": "u", "resourceVersion": "7" })
     );
-    let empty = body(&schedule, &Status::default(), &[], at);
+    let empty = status_patch(&schedule, &ScheduleStatus::default(), &[], at);
     for key in ["nextOccurrence", "current", "history", "conditions"] {
         assert_eq!(empty["status"].get(key), Some(&Value::Null), "{key}");
     }
@@ -138,7 +147,7 @@ fn a_status_reads_back_as_it_was_decided_and_what_is_empty_is_taken_away() {
 
 #[test]
 fn a_condition_keeps_its_time_until_its_status_changes() {
-    let observation = |status| Observation {
+    let observation = |status| DesiredCondition {
         kind: "Active",
         status,
         reason: "Because".into(),
@@ -147,10 +156,10 @@ fn a_condition_keeps_its_time_until_its_status_changes() {
     };
     let (first, later) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(900).unwrap());
     let schedule = in_namespace("dogwatch", &json!({}));
-    let written = body(&schedule, &schedule.status, &[observation(Is::True)], first);
+    let written = status_patch(&schedule, &schedule.status, &[observation(Is::True)], first);
     let there = merged(&schedule, &written);
     for (status, since) in [(Is::True, first), (Is::False, later)] {
-        let written = body(&there, &there.status, &[observation(status)], later);
+        let written = status_patch(&there, &there.status, &[observation(status)], later);
         let condition = &merged(&there, &written).status.conditions[0];
         assert_eq!(condition.last_transition, Some(since));
     }
@@ -158,27 +167,27 @@ fn a_condition_keeps_its_time_until_its_status_changes() {
 
 #[test]
 fn the_request_and_the_mark_are_one_patch_on_what_was_seen() {
-    let mark = Mark {
+    let mark = ScheduleMark {
         by: "dogwatch/monthly".into(),
         at: "2026-12-24T03:00:00Z".parse().unwrap(),
         noted: false,
     };
-    let mut ask = Ask {
-        target: Target {
-            kind: Kind::Host,
+    let mut ask = RebootRequestPatch {
+        target: ScheduleTarget {
+            kind: ScheduleTargetKind::Host,
             name: "h1".into(),
         },
         uid: "hu".into(),
         resource_version: "5".into(),
-        marks: Marks::from([("u".to_owned(), mark)]),
+        marks: ScheduleMarks::from([("u".to_owned(), mark)]),
         request: Some(("reboot.metal3.io", "{\"mode\":\"soft\"}".into())),
     };
     let marks = r#"{"u":{"by":"dogwatch/monthly","at":"2026-12-24T03:00:00Z"}}"#;
     let expected = json!({ "metadata": { "uid": "hu", "resourceVersion": "5", "annotations": {
         "dogwatch.dev/scheduled": marks, "reboot.metal3.io": "{\"mode\":\"soft\"}" } } });
-    assert_eq!(asking(&ask), expected);
+    assert_eq!(request_patch(&ask), expected);
     ask.request = None;
-    let noted = asking(&ask);
+    let noted = request_patch(&ask);
     assert!(
         noted["metadata"]["annotations"]
             .get("reboot.metal3.io")

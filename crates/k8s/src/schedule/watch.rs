@@ -1,4 +1,4 @@
-//! The schedules kept in sight.
+//! Watches the schedules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,36 +8,34 @@ use futures::FutureExt as _;
 use futures::stream::{BoxStream, StreamExt as _};
 use kube::{Api, Client};
 
-use super::{ScheduleObject, convert};
-use crate::error::{Error, Kind};
-use crate::watch::{Event, Full, Selection, watch};
+use super::{ScheduleObject, convert_schedule};
+use crate::error::{ApiErrorKind, Error};
+use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
-/// The schedules as last seen.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct SchedulesSeen {
-    /// All of them.
+pub struct ScheduleWatchView {
     pub schedules: BTreeMap<ScheduleName, Schedule>,
-    /// A list has come, or it is known that the kind is not installed or may not be read: before that
-    /// nothing may be concluded from what is not here.
+    /// A list has arrived, or the kind is not installed or may not be read. Before that, a schedule
+    /// that is missing here may still exist.
     pub synced: bool,
-    /// Why nothing newer can be seen for the moment, in words; it passes by itself.
-    pub trouble: Option<String>,
+    /// Why the schedules cannot be watched at the moment. The watch is retried.
+    pub error: Option<String>,
 }
 
-/// Keeps [`SchedulesSeen`] up to date.
+/// Keeps a [`ScheduleWatchView`] up to date.
 pub struct ScheduleWatch {
     client: Client,
     home: String,
     jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-    events: BoxStream<'static, Event<ScheduleObject>>,
-    /// A list has come since the watch was begun.
+    events: BoxStream<'static, ObjectEvent<ScheduleObject>>,
+    /// A list has arrived since the watch was started.
     is_open: bool,
-    seen: SchedulesSeen,
+    seen: ScheduleWatchView,
 }
 
 impl ScheduleWatch {
-    /// Watches all namespaces of the cluster whose Dogwatch lives in `home`; nothing is sent before
-    /// [`Self::changed`] is awaited. `jitter` gives a number in 0..1 for each pause.
+    /// Watches all namespaces of the cluster; Dogwatch runs in `home`. Sends nothing before
+    /// [`Self::wait_for_change`] is awaited. `jitter` returns a number in 0..1 for each pause.
     pub fn new(
         client: Client,
         home: impl Into<String>,
@@ -45,77 +43,81 @@ impl ScheduleWatch {
     ) -> Self {
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
         Self {
-            events: events(&client, &jitter),
+            events: watch_schedule_objects(&client, &jitter),
             client,
             home: home.into(),
             jitter,
             is_open: false,
-            seen: SchedulesSeen::default(),
+            seen: ScheduleWatchView::default(),
         }
     }
 
-    /// What is seen now.
-    pub fn seen(&self) -> &SchedulesSeen {
+    pub fn current_view(&self) -> &ScheduleWatchView {
         &self.seen
     }
 
-    /// Waits for the next change, and takes with it whatever else has arrived. Losing the future
-    /// loses nothing.
-    pub async fn changed(&mut self) {
-        const NEVER: &str = "a watch has no end";
-        let event = self.events.next().await.expect(NEVER);
-        self.take(event);
+    /// Waits for the next change, and applies all other changes that have arrived. Cancel-safe.
+    pub async fn wait_for_change(&mut self) {
+        const WATCH_NEVER_ENDS: &str = "a watch has no end";
+        let event = self.events.next().await.expect(WATCH_NEVER_ENDS);
+        self.apply_event(event);
         while let Some(event) = self.events.next().now_or_never() {
-            self.take(event.expect(NEVER));
+            self.apply_event(event.expect(WATCH_NEVER_ENDS));
         }
     }
 
-    fn take(&mut self, event: Event<ScheduleObject>) {
+    fn apply_event(&mut self, event: ObjectEvent<ScheduleObject>) {
         let schedules = &mut self.seen.schedules;
         let entry = |object: &ScheduleObject| {
-            let schedule = convert(object, &self.home);
+            let schedule = convert_schedule(object, &self.home);
             (schedule.name.clone(), schedule)
         };
         match event {
-            Event::Restarted(all) => {
+            ObjectEvent::Restarted(all) => {
                 *schedules = all.iter().map(entry).collect();
                 self.is_open = true;
                 self.seen.synced = true;
             }
-            Event::Applied(object) => schedules.extend([entry(&object)]),
-            Event::Deleted(object) => {
+            ObjectEvent::Applied(object) => schedules.extend([entry(&object)]),
+            ObjectEvent::Deleted(object) => {
                 schedules.remove(&entry(&object).0);
             }
-            Event::Trouble(error) => return self.trouble(&error),
+            ObjectEvent::Failed(error) => return self.handle_error(&error),
         }
-        self.seen.trouble = None;
+        self.seen.error = None;
     }
 
-    /// Not installed, or not to be read: there are none for us. After a list had come it begins
-    /// anew, for a watch that is let in again would not repeat what stands.
-    fn trouble(&mut self, error: &Error) {
-        self.seen.trouble = Some(error.in_words());
-        let is_shut = matches!(error.kind(), Kind::NotFound | Kind::Forbidden);
+    /// A kind that is not installed or may not be read gives no schedules. If a list had arrived,
+    /// the watch restarts: once permitted again, the old one would not repeat the existing objects.
+    fn handle_error(&mut self, error: &Error) {
+        self.seen.error = Some(error.error_chain());
+        let is_shut = matches!(
+            error.kind(),
+            ApiErrorKind::NotFound | ApiErrorKind::Forbidden
+        );
         if !is_shut {
             return;
         }
         if std::mem::take(&mut self.is_open) {
-            self.events = events(&self.client, &self.jitter);
+            self.events = watch_schedule_objects(&self.client, &self.jitter);
             return;
         }
         self.seen.schedules.clear();
         self.seen.synced = true;
-        if error.kind() == Kind::NotFound {
-            self.seen.trouble = None;
+        if error.kind() == ApiErrorKind::NotFound {
+            self.seen.error = None;
         }
     }
 }
 
-fn events(
+fn watch_schedule_objects(
     client: &Client,
     jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
-) -> BoxStream<'static, Event<ScheduleObject>> {
+) -> BoxStream<'static, ObjectEvent<ScheduleObject>> {
     let jitter = Arc::clone(jitter);
     let all: Api<ScheduleObject> = Api::all(client.clone());
-    watch(Full(all), Selection::default(), move || jitter()).boxed()
+    list_and_watch(FullObjects(all), ObjectSelection::default(), move || {
+        jitter()
+    })
+    .boxed()
 }

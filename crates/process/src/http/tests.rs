@@ -1,4 +1,4 @@
-//! Attacks over real sockets: whoever reaches a listener, and what the kubelet and Prometheus notice of it.
+//! Attacks over real sockets, and what the kubelet and Prometheus notice of them.
 
 use std::time::Duration;
 
@@ -6,43 +6,52 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
 
-/// More than any listener has places.
+/// More connections than any listener accepts.
 const MANY: usize = 300;
 
-/// Long for an answer that comes at once, short beside every time limit of the server.
+/// Long for an immediate answer, short beside every time limit of the server.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 struct Page(usize);
 
-impl Shown for Page {
-    fn metrics(&self) -> String {
+impl HealthSource for Page {
+    fn render_metrics(&self) -> String {
         "x".repeat(self.0)
     }
-    fn health(&self) -> Result<(), String> {
+    fn check_health(&self) -> Result<(), String> {
         Ok(())
     }
-    fn ready(&self) -> Result<(), String> {
+    fn check_readiness(&self) -> Result<(), String> {
         Err("not yet".to_owned())
     }
 }
 
-fn anywhere() -> Listen {
+fn anywhere() -> ListenAddress {
     "127.0.0.1:0".parse().unwrap()
 }
 
-fn started(server: Server, page: usize) -> SocketAddr {
+fn started(server: HealthServer, page: usize) -> SocketAddr {
     let address = server.address();
-    tokio::spawn(server.serve(Page(page)));
+    tokio::spawn(server.serve_forever(Page(page)));
     address
 }
 
 async fn metrics(page: usize) -> SocketAddr {
-    started(Server::bind(&anywhere()).await.unwrap().unwrap(), page)
+    started(
+        HealthServer::bind(&anywhere()).await.unwrap().unwrap(),
+        page,
+    )
 }
 
 async fn probes() -> SocketAddr {
-    started(Server::bind_probes(&anywhere()).await.unwrap().unwrap(), 0)
+    started(
+        HealthServer::bind_probes(&anywhere())
+            .await
+            .unwrap()
+            .unwrap(),
+        0,
+    )
 }
 
 async fn ask(address: SocketAddr, path: &str) -> String {
@@ -63,7 +72,7 @@ async fn idle(address: SocketAddr, count: usize, first: &[u8]) -> Vec<TcpStream>
     let mut sockets = Vec::new();
     for _ in 0..count {
         let mut socket = TcpStream::connect(address).await.unwrap();
-        // One that was closed meanwhile is one less: the attacker does not care.
+        // The server may have closed it meanwhile; the attacker does not care.
         let _sent = socket.write_all(first).await;
         sockets.push(socket);
     }
@@ -77,7 +86,7 @@ async fn probes_answer_while_hundreds_of_idle_sockets_fill_the_metrics_port() {
     let _slow = idle(metrics, MANY, b"GET /metrics HTTP/1.1\r\nHos").await;
     assert!(ask(probes, "/healthz").await.starts_with("HTTP/1.1 200 "));
     assert!(ask(probes, "/readyz").await.contains("not yet"));
-    // And whoever comes to the metrics is served as well: the oldest idle one goes for it.
+    // A client of the metrics is served as well: the oldest idle connection is closed for it.
     assert!(ask(metrics, "/metrics").await.ends_with("xxxxxxxxxx"));
 }
 
@@ -102,7 +111,7 @@ async fn the_probe_port_tells_no_metrics_and_says_who_does() {
 async fn clients_that_never_read_their_answers_hold_up_nobody() {
     let metrics = metrics(1024 * 1024).await;
     let pipelined = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
-    let _deaf = idle(metrics, 2 * MOST_CONNECTIONS, pipelined.as_bytes()).await;
+    let _deaf = idle(metrics, 2 * MAX_CONNECTIONS, pipelined.as_bytes()).await;
     let answer = ask(metrics, "/healthz").await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
@@ -120,7 +129,7 @@ async fn who_does_not_read_in_time_is_cut_off_and_so_is_who_reads_a_byte_at_a_ti
             }
             std::future::pending::<()>().await;
         });
-        let mut timed = Timed::new(stream, Duration::from_millis(200));
+        let mut timed = TimedStream::new(stream, Duration::from_millis(200));
         let answer = vec![0; 64 * 1024 * 1024];
         let written = timed.write_all(&answer);
         let error = tokio::time::timeout(Duration::from_mins(1), written).await;
@@ -136,27 +145,30 @@ async fn time_to_read_counts_for_each_answer_and_not_for_the_connection() {
     let address = listener.local_addr().unwrap();
     let mut client = TcpStream::connect(address).await.unwrap();
     let (stream, _) = listener.accept().await.unwrap();
-    let mut timed = Timed::new(stream, Duration::from_millis(100));
+    let mut timed = TimedStream::new(stream, Duration::from_millis(100));
     for _ in 0..3 {
         timed.write_all(b"answer").await.unwrap();
         timed.flush().await.unwrap();
         let mut read = [0; 6];
         client.read_exact(&mut read).await.unwrap();
-        // Longer than the limit: between two answers it does not run.
+        // Longer than the limit, which does not run between two answers.
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
 }
 
 #[tokio::test]
 async fn a_port_in_use_names_the_flag_of_its_listener() {
-    let taken: Listen = format!("127.0.0.1:{}", probes().await.port())
+    let taken: ListenAddress = format!("127.0.0.1:{}", probes().await.port())
         .parse()
         .unwrap();
-    let error = Server::bind_probes(&taken).await.unwrap_err().to_string();
+    let error = HealthServer::bind_probes(&taken)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("set --probe-listen to another one"),
         "{error}"
     );
-    let error = Server::bind(&taken).await.unwrap_err().to_string();
+    let error = HealthServer::bind(&taken).await.unwrap_err().to_string();
     assert!(error.contains("set --listen to another one"), "{error}");
 }

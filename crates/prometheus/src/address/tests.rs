@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn shown(text: &str) -> String {
-    Address::parse(text).unwrap().to_string()
+    PrometheusAddress::parse(text).unwrap().to_string()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn what_is_no_address_of_a_server_is_refused_and_never_quoted() {
         ("https://se cret", "write it like"),
         ("https://", "write it like"),
     ] {
-        let why = Address::parse(text).unwrap_err();
+        let why = PrometheusAddress::parse(text).unwrap_err();
         assert!(why.contains(says), "{text}: {why}");
         assert!(!why.contains("secret"), "{text}: {why}");
     }
@@ -49,22 +49,22 @@ fn what_is_no_address_of_a_server_is_refused_and_never_quoted() {
 
 #[test]
 fn a_token_is_bound_to_an_https_origin_and_to_nothing_more() {
-    let origin: Origin = "https://Prom.Example:443/".parse().unwrap();
+    let origin: PrometheusOrigin = "https://Prom.Example:443/".parse().unwrap();
     assert_eq!(origin.to_string(), "https://prom.example");
     for (text, error) in [
-        ("http://prom", OriginError::Plain),
-        ("http://prom/x", OriginError::Plain),
-        ("https://prom/x", OriginError::HasPath),
+        ("http://prom", PrometheusOriginError::Plain),
+        ("http://prom/x", PrometheusOriginError::Plain),
+        ("https://prom/x", PrometheusOriginError::HasPath),
     ] {
-        assert_eq!(text.parse::<Origin>(), Err(error), "{text}");
+        assert_eq!(text.parse::<PrometheusOrigin>(), Err(error), "{text}");
     }
-    let error = "https://a:b@prom".parse::<Origin>().unwrap_err();
-    assert!(matches!(error, OriginError::NoAddress(_)));
+    let error = "https://a:b@prom".parse::<PrometheusOrigin>().unwrap_err();
+    assert!(matches!(error, PrometheusOriginError::NoAddress(_)));
 }
 
 #[test]
 fn only_the_same_scheme_host_and_port_are_the_same_origin() {
-    let token: Origin = "https://prom.example".parse().unwrap();
+    let token: PrometheusOrigin = "https://prom.example".parse().unwrap();
     for (text, same) in [
         ("https://prom.example/any/path", true),
         ("https://PROM.example:443", true),
@@ -76,14 +76,18 @@ fn only_the_same_scheme_host_and_port_are_the_same_origin() {
         ("https://evil/prom.example", false),
         ("https://prom", false),
     ] {
-        let address = Address::parse(text).unwrap();
+        let address = PrometheusAddress::parse(text).unwrap();
         assert_eq!(*address.origin() == token, same, "{text}");
     }
 }
 
 #[test]
 fn the_question_goes_below_the_prefix() {
-    let path = |text: &str| Address::parse(text).unwrap().query_path("up == 0");
+    let path = |text: &str| {
+        PrometheusAddress::parse(text)
+            .unwrap()
+            .query_path("up == 0")
+    };
     assert_eq!(path("http://a"), "/api/v1/query?query=up%20%3D%3D%200");
     assert_eq!(
         path("http://a/prometheus/"),
@@ -93,15 +97,15 @@ fn the_question_goes_below_the_prefix() {
 
 #[test]
 fn an_ipv6_address_is_named_without_brackets_in_certificates_only() {
-    let address = Address::parse("https://[::1]:9090").unwrap();
-    assert_eq!(address.origin().name(), "::1");
+    let address = PrometheusAddress::parse("https://[::1]:9090").unwrap();
+    assert_eq!(address.origin().server_name(), "::1");
     assert_eq!(address.origin().authority(), "[::1]:9090");
 }
 
 proptest! {
     #[test]
     fn no_query_can_leave_its_parameter(query in ".{0,60}") {
-        let address = Address::parse("http://a/x").unwrap();
+        let address = PrometheusAddress::parse("http://a/x").unwrap();
         let path = address.query_path(&query);
         let uri: Uri = path.parse().unwrap();
         prop_assert_eq!(uri.path(), "/x/api/v1/query");
@@ -112,8 +116,8 @@ proptest! {
 
     #[test]
     fn what_is_shown_reads_back_as_the_same_address(text in "https?://[a-z]{1,8}(:[1-9][0-9]{0,3})?(/[a-z]{1,4}){0,3}/?") {
-        let address = Address::parse(&text).unwrap();
-        prop_assert_eq!(Address::parse(&address.to_string()).unwrap(), address);
+        let address = PrometheusAddress::parse(&text).unwrap();
+        prop_assert_eq!(PrometheusAddress::parse(&address.to_string()).unwrap(), address);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Which alerts count. What kured does is the measure: `MatchString` of the name is compared with
-//! "match only", and the state with "firing".
+//! Which alerts block. The reference is kured: it applies `MatchString` to the name, compares the
+//! result with "match only", and the state with "firing".
 
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
@@ -14,12 +14,12 @@ const ACTIVE: [(&str, &str); 4] = [
     ("Watchdog", "firing"),
 ];
 
-fn active(alerts: &[(&str, &str)]) -> Results {
+fn active(alerts: &[(&str, &str)]) -> QueryResults {
     let series = |(name, state): &(&str, &str)| json!({ "metric": { "alertname": name, "alertstate": state }, "value": [1, "1"] });
     let result: Vec<_> = alerts.iter().map(series).collect();
     let body = json!({ "status": "success", "data": { "resultType": "vector", "result": result } });
     let body = body.to_string();
-    answer::read(
+    answer::parse_answer(
         StatusCode::OK,
         &HeaderMap::new(),
         body.as_bytes(),
@@ -30,15 +30,15 @@ fn active(alerts: &[(&str, &str)]) -> Results {
 
 fn blocking(ignore: &str, only: &str, firing_only: bool) -> Vec<String> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let alerts = Alerts {
+    let alerts = BlockingAlerts {
         ignore: text(ignore),
         only: text(only),
         firing_only,
     };
     let results = active(&ACTIVE);
-    let filter = Filter::new(&alerts).map_err(|trouble| trouble.in_words());
+    let filter = AlertMatcher::new(&alerts).map_err(|trouble| trouble.error_chain());
     let filter = filter.unwrap_or_else(|why| panic!("{why}"));
-    let names = filter.blocking(&results);
+    let names = filter.blocking_alerts(&results);
     names.into_iter().map(str::to_owned).collect()
 }
 
@@ -78,17 +78,17 @@ fn the_filters_are_kureds() {
 
 #[test]
 fn an_empty_expression_ignores_nothing() {
-    let alerts = Alerts {
+    let alerts = BlockingAlerts {
         ignore: Some(String::new()),
         only: Some(String::new()),
         firing_only: false,
     };
     let results = active(&ACTIVE);
-    let filter = Filter::new(&alerts).map_err(|trouble| trouble.in_words());
+    let filter = AlertMatcher::new(&alerts).map_err(|trouble| trouble.error_chain());
     assert_eq!(
         filter
             .unwrap_or_else(|why| panic!("{why}"))
-            .blocking(&results)
+            .blocking_alerts(&results)
             .len(),
         4
     );
@@ -97,9 +97,11 @@ fn an_empty_expression_ignores_nothing() {
 #[test]
 fn an_alert_in_both_states_is_named_once() {
     let results = active(&[("A", "firing"), ("A", "pending")]);
-    let filter = Filter::new(&Alerts::default());
+    let filter = AlertMatcher::new(&BlockingAlerts::default());
     assert_eq!(
-        filter.map(|filter| filter.blocking(&results).len()).ok(),
+        filter
+            .map(|filter| filter.blocking_alerts(&results).len())
+            .ok(),
         Some(1)
     );
 }
@@ -111,14 +113,14 @@ fn what_is_no_expression_shuts_the_gate_and_names_the_field() {
         (r"a\Qb", "unrecognized escape"),
         ("(a{1000}){1000}", "limit"),
     ] {
-        let alerts = Alerts {
+        let alerts = BlockingAlerts {
             only: Some(text.to_owned()),
-            ..Alerts::default()
+            ..BlockingAlerts::default()
         };
-        let Err(trouble) = Filter::new(&alerts) else {
+        let Err(trouble) = AlertMatcher::new(&alerts) else {
             panic!("{text} is taken");
         };
-        let words = trouble.in_words();
+        let words = trouble.error_chain();
         assert!(words.contains("`alerts.only`"), "{words}");
         assert!(words.contains(says) && !words.contains('\n'), "{words}");
     }

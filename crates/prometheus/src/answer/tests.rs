@@ -10,28 +10,52 @@ fn body(kind: &str, result: &Value) -> String {
     json!({ "status": "success", "data": { "resultType": kind, "result": result } }).to_string()
 }
 
-fn with(status: u16, content_type: &'static str, body: &str) -> Result<Results, String> {
+fn with(status: u16, content_type: &'static str, body: &str) -> Result<QueryResults, String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     let status = StatusCode::from_u16(status).unwrap();
-    read(status, &headers, body.as_bytes(), TokenSent::NoneThere)
-        .map_err(|trouble| trouble.in_words())
+    parse_answer(status, &headers, body.as_bytes(), TokenSent::NoneThere)
+        .map_err(|trouble| trouble.error_chain())
 }
 
-fn ok(body: &str) -> Result<Results, String> {
+fn ok(body: &str) -> Result<QueryResults, String> {
     with(200, "application/json", body)
 }
 
 #[test]
 fn an_empty_vector_or_matrix_is_the_only_thing_that_is_empty() {
-    assert_eq!(ok(&body("vector", &json!([]))).unwrap().all().count(), 0);
-    assert_eq!(ok(&body("matrix", &json!([]))).unwrap().all().count(), 0);
+    assert_eq!(
+        ok(&body("vector", &json!([])))
+            .unwrap()
+            .iter_labels()
+            .count(),
+        0
+    );
+    assert_eq!(
+        ok(&body("matrix", &json!([])))
+            .unwrap()
+            .iter_labels()
+            .count(),
+        0
+    );
     let sample = json!([{ "metric": {}, "value": [1.5, "NaN"] }]);
-    assert_eq!(ok(&body("vector", &sample)).unwrap().all().count(), 1);
+    assert_eq!(
+        ok(&body("vector", &sample)).unwrap().iter_labels().count(),
+        1
+    );
     let histogram = json!([{ "metric": { "a": "b" }, "histogram": [1.5, { "count": "1" }] }]);
-    assert_eq!(ok(&body("vector", &histogram)).unwrap().all().count(), 1);
+    assert_eq!(
+        ok(&body("vector", &histogram))
+            .unwrap()
+            .iter_labels()
+            .count(),
+        1
+    );
     let series = json!([{ "metric": { "a": "b" }, "values": [[1, "2"]] }]);
-    assert_eq!(ok(&body("matrix", &series)).unwrap().all().count(), 1);
+    assert_eq!(
+        ok(&body("matrix", &series)).unwrap().iter_labels().count(),
+        1
+    );
 }
 
 #[test]
@@ -43,7 +67,8 @@ fn values_that_are_all_0_are_results_all_the_same() {
     assert!(!ok(&body("vector", &json!([]))).unwrap().all_zero);
 }
 
-/// Status, content type, body, and what is said of it. Nothing of a body that is not Prometheus' is.
+/// Status, content type, body, and the expected reason, which quotes nothing of a body that is not
+/// Prometheus'.
 fn refused(status: u16, content_type: &'static str, body: &str, says: &str) {
     let why = with(status, content_type, body).unwrap_err();
     assert!(why.contains(says), "{status} {body}: {why}");
@@ -141,7 +166,7 @@ fn hints_of_style_and_new_fields_are_no_trouble() {
         "status": "success", "infos": ["metric might not be a counter"], "warnings": null, "more": 1,
         "data": { "result": [], "resultType": "vector", "stats": {} },
     });
-    assert_eq!(ok(&text.to_string()).unwrap().all().count(), 0);
+    assert_eq!(ok(&text.to_string()).unwrap().iter_labels().count(), 0);
 }
 
 #[test]
@@ -149,8 +174,8 @@ fn a_redirect_is_shown_without_its_query() {
     let mut headers = HeaderMap::new();
     let location = "https://u:secret@login.example:8443/secret?state=secret";
     headers.insert(LOCATION, HeaderValue::from_static(location));
-    let trouble = read(StatusCode::FOUND, &headers, b"", TokenSent::Yes).unwrap_err();
-    let words = trouble.in_words();
+    let trouble = parse_answer(StatusCode::FOUND, &headers, b"", TokenSent::Yes).unwrap_err();
+    let words = trouble.error_chain();
     assert!(
         words.contains("to https://login.example:8443, which"),
         "{words}"
@@ -165,8 +190,8 @@ fn who_has_to_mend_a_401_is_told_whether_the_token_was_sent() {
         (TokenSent::NoneThere, "set --prometheus-token-file"),
         (TokenSent::OtherOrigin, "names another server"),
     ] {
-        let answer = read(StatusCode::UNAUTHORIZED, &HeaderMap::new(), b"", token);
-        let words = answer.unwrap_err().in_words();
+        let answer = parse_answer(StatusCode::UNAUTHORIZED, &HeaderMap::new(), b"", token);
+        let words = answer.unwrap_err().error_chain();
         assert!(words.contains(says), "{words}");
     }
 }

@@ -8,7 +8,7 @@ fn token(content: &str) -> Result<HeaderValue, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     fs::write(&path, content).unwrap();
-    bearer(&path).map_err(|trouble| trouble.in_words())
+    read_bearer_header(&path).map_err(|trouble| trouble.error_chain())
 }
 
 #[test]
@@ -39,12 +39,12 @@ fn what_is_no_token_is_refused_and_not_quoted() {
 #[test]
 fn a_file_that_is_not_there_is_named_with_its_flag() {
     let nowhere = Path::new("/nonexistent/file");
-    let why = bearer(nowhere).unwrap_err().in_words();
+    let why = read_bearer_header(nowhere).unwrap_err().error_chain();
     assert!(
         why.contains("--prometheus-token-file /nonexistent/file cannot be read: No such"),
         "{why}"
     );
-    let why = tls(Some(nowhere)).unwrap_err().in_words();
+    let why = build_tls_config(Some(nowhere)).unwrap_err().error_chain();
     assert!(
         why.contains("--prometheus-ca-file /nonexistent/file cannot be read: No such"),
         "{why}"
@@ -68,11 +68,11 @@ fn a_ca_file_must_hold_certificates() {
         ),
     ] {
         fs::write(&path, content).unwrap();
-        let why = tls(Some(&path)).unwrap_err().in_words();
+        let why = build_tls_config(Some(&path)).unwrap_err().error_chain();
         assert!(why.contains(says), "{content:?}: {why}");
     }
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec!["a".to_owned()]).unwrap();
     fs::write(&path, certificate.self_signed(&key).unwrap().pem()).unwrap();
-    assert!(tls(Some(&path)).is_ok());
+    assert!(build_tls_config(Some(&path)).is_ok());
 }

@@ -1,31 +1,35 @@
-//! Servers that hang, break off, lie or send elsewhere. Each keeps the gate shut, in time.
+//! Servers that hang, break off, lie or redirect. Each keeps the gate shut, in time.
 
 use std::time::Duration;
 
-use dogwatch_prometheus::{Prometheus, Settings};
+use dogwatch_prometheus::{PrometheusClient, PrometheusSettings};
 use tokio::net::TcpListener;
 
 use crate::served::{EMPTY, Served, Then, whole};
 use crate::{query, why};
 
-fn impatient() -> Settings {
-    Settings {
+fn impatient() -> PrometheusSettings {
+    PrometheusSettings {
         time_limit: Duration::from_millis(300),
-        ..Settings::default()
+        ..PrometheusSettings::default()
     }
 }
 
 async fn answered(text: String) -> String {
     let server = Served::http(Then::Answer(text)).await;
-    why(Settings::default(), &server.url).await
+    why(PrometheusSettings::default(), &server.url).await
 }
 
 #[tokio::test]
 async fn a_whole_empty_answer_opens_the_gate_though_the_connection_stays_open() {
     let server = Served::http(Then::Hang(whole("200 OK", "", EMPTY))).await;
-    let asks = Prometheus::new(Settings::default());
-    // Were the body's length not believed, there would be no answer within the time limit.
-    assert_eq!(asks.shut(&query(&server.url, "up")).await, [""; 0]);
+    let asks = PrometheusClient::new(PrometheusSettings::default());
+    // The server keeps the connection open: only a client that trusts the body's length ends in
+    // time.
+    assert_eq!(
+        asks.shut_reasons_of(&query(&server.url, "up")).await,
+        [""; 0]
+    );
     let head = server.asked().remove(0);
     assert!(
         head.starts_with("GET /api/v1/query?query=up HTTP/1.1\r\n"),
@@ -42,11 +46,11 @@ async fn a_server_that_hangs_anywhere_is_given_up_in_time() {
         let why = why(impatient(), &server.url).await;
         assert!(why.contains("no answer within 0.3 s"), "{begun}: {why}");
     }
-    // Nobody accepts: TCP is there, TLS never answers.
+    // No server accepts: TCP connects, TLS never answers.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let (_folder, file) = certificate_file();
-    let settings = Settings {
+    let settings = PrometheusSettings {
         ca_file: Some(file),
         ..impatient()
     };
@@ -54,7 +58,7 @@ async fn a_server_that_hangs_anywhere_is_given_up_in_time() {
     assert!(why.contains("no answer within"), "{why}");
 }
 
-/// A CA file that is good for nothing here, and its folder.
+/// A CA file that matches no server here, and its folder.
 fn certificate_file() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
@@ -90,7 +94,7 @@ async fn half_an_answer_is_none() {
 async fn an_endless_answer_is_given_up() {
     let head = "HTTP/1.1 200 OK\r\n\r\n".to_owned();
     let server = Served::http(Then::Flood(head)).await;
-    let why = why(Settings::default(), &server.url).await;
+    let why = why(PrometheusSettings::default(), &server.url).await;
     assert!(why.contains("larger than 4 MiB; ask for less"), "{why}");
 }
 

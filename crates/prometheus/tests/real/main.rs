@@ -1,4 +1,4 @@
-//! Gates against a real Prometheus, and against servers that do what a Prometheus should not.
+//! Gates against a real Prometheus, and against servers that misbehave.
 #![allow(
     clippy::unwrap_used,
     reason = "a helper of a test fails as the test does"
@@ -12,10 +12,10 @@ mod token;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dogwatch_core::policy::{Alerts, PrometheusGate, PrometheusQuery};
-use dogwatch_prometheus::{Prometheus, Settings};
+use dogwatch_core::policy::{BlockingAlerts, PrometheusGate, PrometheusQuery};
+use dogwatch_prometheus::{PrometheusClient, PrometheusSettings};
 
-/// How long anything awaited may take. Generous: it is only ever spent by a test that fails.
+/// The longest wait for anything. Generous, because only a failing test waits that long.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A gate that asks `query` of the server at `url`.
@@ -26,24 +26,26 @@ fn query(url: &str, query: &str) -> PrometheusGate {
     }
 }
 
-/// A gate that every alert shuts.
+/// A gate that any alert shuts.
 fn any_alert(url: &str) -> PrometheusGate {
     PrometheusGate {
         url: url.to_owned(),
-        ask: PrometheusQuery::Alerts(Alerts::default()),
+        ask: PrometheusQuery::Alerts(BlockingAlerts::default()),
     }
 }
 
-fn trusting(ca_file: PathBuf) -> Settings {
-    Settings {
+fn trusting(ca_file: PathBuf) -> PrometheusSettings {
+    PrometheusSettings {
         ca_file: Some(ca_file),
-        ..Settings::default()
+        ..PrometheusSettings::default()
     }
 }
 
-/// What keeps `up` at `url` shut, by these settings; the only sentence.
-async fn why(settings: Settings, url: &str) -> String {
-    let shut = Prometheus::new(settings).shut(&query(url, "up")).await;
+/// The only reason that keeps a gate with query `up` at `url` shut, with these settings.
+async fn why(settings: PrometheusSettings, url: &str) -> String {
+    let shut = PrometheusClient::new(settings)
+        .shut_reasons_of(&query(url, "up"))
+        .await;
     match shut.as_slice() {
         [one] => one.clone(),
         other => panic!("one sentence expected: {other:?}"),

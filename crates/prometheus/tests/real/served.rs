@@ -1,4 +1,4 @@
-//! A server that answers each connection with bytes that a test chooses, and keeps what it was asked.
+//! A server that answers each connection with bytes that a test chooses, and keeps the requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,18 +6,18 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What happens after the request's head was read.
+/// What the server does after the request's head.
 #[derive(Clone)]
 pub enum Then {
-    /// These bytes, and the end.
+    /// Sends these bytes and closes.
     Answer(String),
-    /// These bytes, and then nothing for ever.
+    /// Sends these bytes, and then nothing for ever.
     Hang(String),
-    /// These bytes, and then others for ever.
+    /// Sends these bytes, and then others for ever.
     Flood(String),
 }
 
-/// The server; it ends with the test's runtime.
+/// Ends with the test's runtime.
 pub struct Served {
     /// `http://127.0.0.1:PORT`, or with `https`.
     pub url: String,
@@ -29,12 +29,10 @@ impl Served {
         Self::start("http", None, then).await
     }
 
-    /// With TLS.
     pub async fn https(acceptor: TlsAcceptor, then: Then) -> Self {
         Self::start("https", Some(acceptor), then).await
     }
 
-    /// The heads of all requests so far.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -77,7 +75,7 @@ async fn answer(
         }
     }
     heads.lock().unwrap().push(head);
-    // The client may leave at any time; that is its right.
+    // The client may disconnect at any time.
     let (Then::Answer(first) | Then::Hang(first) | Then::Flood(first)) = &then;
     let _ = stream.write_all(first.as_bytes()).await;
     match then {
@@ -87,11 +85,10 @@ async fn answer(
     }
 }
 
-/// A whole answer.
 pub fn whole(status: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}")
 }
 
-/// What a Prometheus says that has found nothing.
+/// A Prometheus' answer without results.
 pub const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;

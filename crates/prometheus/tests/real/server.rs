@@ -1,17 +1,17 @@
 //! A real Prometheus.
 
-use dogwatch_core::policy::{Alerts, PrometheusGate, PrometheusQuery};
-use dogwatch_prometheus::{Prometheus, Settings};
-use dogwatch_testbed::prometheus::{Alert, Prometheus as Server};
+use dogwatch_core::policy::{BlockingAlerts, PrometheusGate, PrometheusQuery};
+use dogwatch_prometheus::{PrometheusClient, PrometheusSettings};
+use dogwatch_testbed::prometheus::{TestAlert, TestPrometheus as Server};
 use tokio::time::{Instant, sleep};
 
 use crate::{PATIENCE, any_alert, query, trusting, why};
 
-/// Asks until the answer is this one: rules are evaluated once a second.
-async fn until(prometheus: &Prometheus, gate: &PrometheusGate, expected: &[String]) {
+/// Asks until the reasons are the expected ones: rules are evaluated once a second.
+async fn until(prometheus: &PrometheusClient, gate: &PrometheusGate, expected: &[String]) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let shut = prometheus.shut(gate).await;
+        let shut = prometheus.shut_reasons_of(gate).await;
         if shut == expected {
             return;
         }
@@ -22,13 +22,16 @@ async fn until(prometheus: &Prometheus, gate: &PrometheusGate, expected: &[Strin
 
 #[tokio::test]
 async fn alerts_shut_the_gate_by_name_and_open_it_when_they_are_over() {
-    let alerts = [Alert::Firing("DiskFull"), Alert::Pending("NodeDown")];
+    let alerts = [
+        TestAlert::Firing("DiskFull"),
+        TestAlert::Pending("NodeDown"),
+    ];
     let server = Server::start(&alerts).await.unwrap();
-    let asks = Prometheus::new(Settings::default());
-    let url = server.url();
+    let asks = PrometheusClient::new(PrometheusSettings::default());
+    let url = server.base_url();
     let gate = |ignore: Option<&str>, only: Option<&str>, firing_only| PrometheusGate {
         url: url.to_owned(),
-        ask: PrometheusQuery::Alerts(Alerts {
+        ask: PrometheusQuery::Alerts(BlockingAlerts {
             ignore: ignore.map(str::to_owned),
             only: only.map(str::to_owned),
             firing_only,
@@ -37,11 +40,18 @@ async fn alerts_shut_the_gate_by_name_and_open_it_when_they_are_over() {
     let both = format!("alerts DiskFull and NodeDown at {url}");
     until(&asks, &gate(None, None, false), &[both]).await;
     let disk = [format!("alert DiskFull at {url}")];
-    assert_eq!(asks.shut(&gate(None, None, true)).await, disk);
-    assert_eq!(asks.shut(&gate(Some("^Node"), None, false)).await, disk);
-    assert_eq!(asks.shut(&gate(None, Some("Full"), false)).await, disk);
+    assert_eq!(asks.shut_reasons_of(&gate(None, None, true)).await, disk);
+    assert_eq!(
+        asks.shut_reasons_of(&gate(Some("^Node"), None, false))
+            .await,
+        disk
+    );
+    assert_eq!(
+        asks.shut_reasons_of(&gate(None, Some("Full"), false)).await,
+        disk
+    );
     let open = gate(Some("Disk"), None, true);
-    assert_eq!(asks.shut(&open).await, [""; 0]);
+    assert_eq!(asks.shut_reasons_of(&open).await, [""; 0]);
 
     server.set_alerts(&[]).unwrap();
     until(&asks, &gate(None, None, false), &[]).await;
@@ -50,8 +60,8 @@ async fn alerts_shut_the_gate_by_name_and_open_it_when_they_are_over() {
 #[tokio::test]
 async fn a_query_is_open_only_while_it_has_no_result() {
     let server = Server::start(&[]).await.unwrap();
-    let url = server.url();
-    let asks = Prometheus::new(Settings::default());
+    let url = server.base_url();
+    let asks = PrometheusClient::new(PrometheusSettings::default());
     for (text, says) in [
         ("vector(1) == 2", None),
         ("no_such_metric", None),
@@ -81,7 +91,7 @@ async fn a_query_is_open_only_while_it_has_no_result() {
         ),
         ("", Some("does not understand the query".to_owned())),
     ] {
-        let shut = asks.shut(&query(url, text)).await;
+        let shut = asks.shut_reasons_of(&query(url, text)).await;
         match says {
             None => assert_eq!(shut, [""; 0], "{text}"),
             Some(says) => assert!(
@@ -95,16 +105,18 @@ async fn a_query_is_open_only_while_it_has_no_result() {
 #[tokio::test]
 async fn an_address_without_the_path_of_the_server_is_said() {
     let server = Server::start(&[]).await.unwrap();
-    let origin = server.url().strip_suffix("/prometheus").unwrap();
-    let why = why(Settings::default(), origin).await;
+    let origin = server.base_url().strip_suffix("/prometheus").unwrap();
+    let why = why(PrometheusSettings::default(), origin).await;
     assert!(why.contains("404 Not Found; is the address right"), "{why}");
 }
 
 #[tokio::test]
 async fn tls_takes_the_ca_that_is_given_and_no_other() {
-    let server = Server::start_with_tls(&[Alert::Firing("A")]).await.unwrap();
-    let url = server.url();
-    let asks = Prometheus::new(trusting(server.ca_file()));
+    let server = Server::start_with_tls(&[TestAlert::Firing("A")])
+        .await
+        .unwrap();
+    let url = server.base_url();
+    let asks = PrometheusClient::new(trusting(server.ca_file()));
     let alert = format!("alert A at {url}");
     until(&asks, &any_alert(url), &[alert]).await;
 
@@ -112,7 +124,7 @@ async fn tls_takes_the_ca_that_is_given_and_no_other() {
     let why = why(trusting(other.ca_file()), url).await;
     assert!(why.contains("no TLS connection; is --prometheus-ca-file the CA of this server?: invalid peer certificate"), "{why}");
     let plain = url.replace("https", "http");
-    let why = crate::why(Settings::default(), &plain).await;
+    let why = crate::why(PrometheusSettings::default(), &plain).await;
     assert!(why.contains("400 Bad Request"), "{why}");
 }
 
@@ -120,7 +132,7 @@ async fn tls_takes_the_ca_that_is_given_and_no_other() {
 async fn https_to_a_server_that_speaks_http_is_said() {
     let server = Server::start(&[]).await.unwrap();
     let certificates = Server::start_with_tls(&[]).await.unwrap();
-    let url = server.url().replace("http", "https");
+    let url = server.base_url().replace("http", "https");
     let why = why(trusting(certificates.ca_file()), &url).await;
     assert!(why.contains("no TLS connection"), "{why}");
 }
@@ -131,20 +143,20 @@ async fn a_ca_that_is_replaced_counts_at_the_next_question() {
     let other = Server::start_with_tls(&[]).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
-    let asks = Prometheus::new(trusting(file.clone()));
-    let gate = query(server.url(), "no_such_metric");
+    let asks = PrometheusClient::new(trusting(file.clone()));
+    let gate = query(server.base_url(), "no_such_metric");
     std::fs::copy(other.ca_file(), &file).unwrap();
-    assert_eq!(asks.shut(&gate).await.len(), 1);
+    assert_eq!(asks.shut_reasons_of(&gate).await.len(), 1);
     std::fs::copy(server.ca_file(), &file).unwrap();
-    assert_eq!(asks.shut(&gate).await, [""; 0]);
+    assert_eq!(asks.shut_reasons_of(&gate).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn a_server_that_is_gone_is_said() {
     let server = Server::start(&[]).await.unwrap();
-    let url = server.url().to_owned();
+    let url = server.base_url().to_owned();
     drop(server);
-    let why = why(Settings::default(), &url).await;
+    let why = why(PrometheusSettings::default(), &url).await;
     assert!(
         why.contains(&format!(
             "Prometheus at {url} cannot be asked: no connection"

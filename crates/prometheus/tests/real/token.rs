@@ -1,10 +1,10 @@
-//! The token goes to one origin, over TLS, and into no sentence.
+//! The token goes to one origin, over TLS, and into no reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dogwatch_prometheus::{Prometheus, Settings, Token};
+use dogwatch_prometheus::{BearerToken, PrometheusClient, PrometheusSettings};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -54,17 +54,19 @@ impl Fixture {
         self.folder.path().join("token")
     }
 
-    /// Asks `url` as somebody whose token is for `origin`.
+    /// Asks `url` with a token for `origin`.
     async fn ask(&self, origin: &str, url: &str) -> Vec<String> {
-        let settings = Settings {
+        let settings = PrometheusSettings {
             ca_file: Some(self.folder.path().join("ca.crt")),
-            token: Some(Token {
+            token: Some(BearerToken {
                 file: self.token_file(),
                 origin: origin.parse().unwrap(),
             }),
-            ..Settings::default()
+            ..PrometheusSettings::default()
         };
-        Prometheus::new(settings).shut(&query(url, "up")).await
+        PrometheusClient::new(settings)
+            .shut_reasons_of(&query(url, "up"))
+            .await
     }
 }
 

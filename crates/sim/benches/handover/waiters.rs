@@ -4,11 +4,13 @@
 use std::time::{Duration, Instant};
 
 use dogwatch_core::Now;
-use dogwatch_core::lock::{self, Bid, HINT_LENGTH, HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::lock::{
+    self, BidDecision, HolderId, LockRecord, MAX_NEXT_WAITERS, ObservedLease,
+};
 use dogwatch_core::name::{GroupName, NodeName, RunId};
-use dogwatch_core::policy::Policies;
-use dogwatch_k8s::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, Slots};
-use dogwatch_sim::seed::Seed;
+use dogwatch_core::policy::ClusterPolicies;
+use dogwatch_k8s::lock::{BidOutcome, GroupSlots, LeaveReason, LockClient, ReleaseOutcome};
+use dogwatch_kubesim::seed::SimulationSeed;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node};
@@ -50,11 +52,11 @@ fn name(number: usize) -> NodeName {
 
 /// The hand of the node of this number.
 pub fn hand(client: &Client, number: usize) -> LockClient {
-    LockClient::new(client.clone(), NAMESPACE, HolderId::node(&name(number)))
+    LockClient::new(client.clone(), NAMESPACE, HolderId::for_node(&name(number)))
 }
 
 /// The nodes wait by label, in the order of their numbers; number 0 holds the lock.
-pub async fn prepare(client: &Client, waiters: usize) -> LeaseSeen {
+pub async fn prepare(client: &Client, waiters: usize) -> ObservedLease {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace =
         serde_json::from_value(json!({ "metadata": { "name": NAMESPACE } })).expect("a Namespace");
@@ -70,12 +72,12 @@ pub async fn prepare(client: &Client, waiters: usize) -> LeaseSeen {
     let locks = hand(client, 0);
     let group = GroupName::default_group();
     locks
-        .ensure(&group, 1, &[])
+        .ensure_leases(&group, 1, &[])
         .await
         .expect("an empty cluster takes it");
-    let listed = locks.list(&group).await;
+    let listed = locks.list_slots(&group).await;
     let free = listed.expect("nothing goes wrong here").remove(0);
-    match locks.bid(&free, &record(0)).await {
+    match locks.bid_for_lease(&free, &record(0)).await {
         BidOutcome::Won(won) => *won,
         lost @ (BidOutcome::Lost { .. } | BidOutcome::Unknown(_) | BidOutcome::Refused(_)) => {
             panic!("nobody else bids yet: {lost:?}")
@@ -100,7 +102,7 @@ async fn make_node(client: &Client, number: usize) {
 impl Waiter {
     /// Waits, holds, leaves. `writes` is asked when it has won.
     pub async fn run(self, writes: impl Fn() -> usize) {
-        let me = HolderId::node(&name(self.number));
+        let me = HolderId::for_node(&name(self.number));
         let group = GroupName::default_group();
         let origin = Instant::now();
         let now = || Now {
@@ -109,28 +111,30 @@ impl Waiter {
         };
         let locks = hand(&self.client, self.number);
         let mut ready = Some(&self.ready);
-        let mut events = std::pin::pin!(locks.watch(&group, || 0.5));
-        let mut slots = Slots::new(group.clone());
-        let jitter = Seed(1).stream(me.as_str()).fraction();
+        let mut events = std::pin::pin!(locks.watch_slots(&group, || 0.5));
+        let mut slots = GroupSlots::new(group.clone());
+        let jitter = SimulationSeed(1)
+            .stream_for_actor(me.as_str())
+            .next_fraction();
         loop {
-            let leases = slots.leases().unwrap_or_default();
+            let leases = slots.current_leases().unwrap_or_default();
             if !leases.is_empty()
                 && let Some(ready) = ready.take()
             {
                 // The main task listens until everybody is ready.
                 let _ = ready.send(());
             }
-            let (due, lease) = match lock::when_to_bid(&leases, &me, 1, jitter, now()) {
-                Bid::Now { lease } => (Duration::ZERO, Some(lease)),
-                Bid::Later { at, lease } => (at.saturating_sub(now().mono), Some(lease)),
-                Bid::AllHeld => (Duration::from_hours(1), None),
+            let (due, lease) = match lock::decide_bid(&leases, &me, 1, jitter, now()) {
+                BidDecision::Now { lease } => (Duration::ZERO, Some(lease)),
+                BidDecision::Later { at, lease } => (at.saturating_sub(now().mono), Some(lease)),
+                BidDecision::AllHeld => (Duration::from_hours(1), None),
             };
             tokio::select! {
                 biased;
-                Some(event) = events.next() => { slots.observe(event, now()); }
+                Some(event) = events.next() => { slots.observe_event(event, now()); }
                 () = tokio::time::sleep(due) => {
                     let Some(lease) = lease else { continue };
-                    if let BidOutcome::Won(won) = locks.bid(&lease, &record(self.number)).await {
+                    if let BidOutcome::Won(won) = locks.bid_for_lease(&lease, &record(self.number)).await {
                         let won_at = Instant::now();
                         return self.hold(&locks, &won, won_at, writes()).await;
                     }
@@ -139,7 +143,7 @@ impl Waiter {
         }
     }
 
-    async fn hold(&self, locks: &LockClient, won: &LeaseSeen, won_at: Instant, writes: usize) {
+    async fn hold(&self, locks: &LockClient, won: &ObservedLease, won_at: Instant, writes: usize) {
         tokio::time::sleep(self.holds_for).await;
         let leaving = leave(&self.client, locks, self.number, won).await;
         // The receiver is gone once enough was measured.
@@ -166,7 +170,12 @@ fn record(number: usize) -> LockRecord {
 
 /// As the coordinator leaves: it waits no longer, lists who does, and calls them as it lets go.
 /// Answers when the release was sent.
-pub async fn leave(client: &Client, locks: &LockClient, number: usize, won: &LeaseSeen) -> Instant {
+pub async fn leave(
+    client: &Client,
+    locks: &LockClient,
+    number: usize,
+    won: &ObservedLease,
+) -> Instant {
     let nodes: Api<Node> = Api::all(client.clone());
     let done = json!({ "metadata": { "labels": { "dogwatch.dev/reboot": null } } });
     nodes
@@ -178,12 +187,20 @@ pub async fn leave(client: &Client, locks: &LockClient, number: usize, won: &Lea
         .await
         .expect("it is there");
     let waiters = locks
-        .waiting_nodes(&GroupName::default_group(), &Policies::Known(Vec::new()))
+        .list_waiters(
+            &GroupName::default_group(),
+            &ClusterPolicies::Known(Vec::new()),
+        )
         .await
         .expect("nothing goes wrong here");
-    let next = lock::hint(&waiters, &HolderId::node(&name(number)), None, HINT_LENGTH);
+    let next = lock::order_next_waiters(
+        &waiters,
+        &HolderId::for_node(&name(number)),
+        None,
+        MAX_NEXT_WAITERS,
+    );
     let leaving = Instant::now();
-    let outcome = locks.release(won, &Leaving::Done { next }).await;
+    let outcome = locks.release_lease(won, &LeaveReason::Done { next }).await;
     assert!(matches!(outcome, ReleaseOutcome::Freed(_)), "{outcome:?}");
     leaving
 }

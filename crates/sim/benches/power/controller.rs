@@ -76,7 +76,7 @@ impl Controller {
     async fn of(stage: &Stage, flags: &[&str]) -> Self {
         let mut child = Command::new(&stage.program)
             .env_clear()
-            .env("KUBECONFIG", stage.plane.kubeconfig())
+            .env("KUBECONFIG", stage.plane.admin_kubeconfig())
             .env("DOGWATCH_PROBE_LISTEN", "off")
             .args(["controller", "--log-format=json", "--listen=127.0.0.1:0"])
             .args(flags)

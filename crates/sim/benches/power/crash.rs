@@ -22,9 +22,9 @@ pub async fn measure(stage: &Stage, mut leader: Controller) {
         let killed = Instant::now();
         // What was on its way arrives meanwhile; nobody else may lead before the lease is over.
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let before = bmc.counters().reads;
+        let before = bmc.request_counters().reads;
         let driven = async {
-            while bmc.counters().reads == before {
+            while bmc.request_counters().reads == before {
                 tokio::time::sleep(LOOK).await;
             }
         };

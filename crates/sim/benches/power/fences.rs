@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dogwatch_core::power::{Config, HostName, OwnerRules};
+use dogwatch_core::power::{HostName, OwnerRules, PowerConfig};
 use dogwatch_k8s::host::HostWatch;
 use futures::future::join_all;
 
@@ -65,8 +65,8 @@ pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
 async fn fence(stage: &Stage, hosts: Range<usize>, apart: Duration) -> Vec<Duration> {
     let written: Arc<Mutex<BTreeMap<usize, Instant>>> = Arc::default();
     let mut watch = HostWatch::new(stage.client.clone(), OwnerRules::default(), || 0.5);
-    while !watch.view().synced {
-        watch.changed().await;
+    while !watch.current_view().synced {
+        watch.wait_for_changes().await;
     }
     stage.connect(hosts.len()).await;
     let numbers: BTreeMap<HostName, usize> = hosts.clone().map(|n| (name(n), n)).collect();
@@ -83,8 +83,8 @@ async fn fence(stage: &Stage, hosts: Range<usize>, apart: Duration) -> Vec<Durat
     });
     let sees = async {
         while confirmed.len() < hosts.len() {
-            for changed in watch.changed().await {
-                let host = watch.view().hosts.get(&changed);
+            for changed in watch.wait_for_changes().await {
+                let host = watch.current_view().hosts.get(&changed);
                 let is_proved =
                     host.is_some_and(|host| host.status.power.off_confirmed_at.is_some());
                 if let Some(number) = numbers.get(&changed).filter(|_| is_proved) {
@@ -99,7 +99,7 @@ async fn fence(stage: &Stage, hosts: Range<usize>, apart: Duration) -> Vec<Durat
     let written = written.lock().unwrap();
     let over = |number: usize| {
         let took = confirmed[&number].saturating_duration_since(written[&number]);
-        took.saturating_sub(own_time(&stage.bmcs[number]) + Config::default().confirm)
+        took.saturating_sub(own_time(&stage.bmcs[number]) + PowerConfig::default().confirm)
     };
     hosts.map(over).collect()
 }
@@ -118,23 +118,25 @@ async fn queue(controller: &Controller) {
 /// What one reboot asks of a BMC.
 async fn reboot(stage: &Stage, number: usize) {
     let bmc = &stage.bmcs[number];
-    let before = bmc.counters().requests;
+    let before = bmc.request_counters().requests;
     stage
         .annotate(number, "reboot.metal3.io", Some(r#"{"mode":"hard"}"#))
         .await;
     let machine = bmc.machine();
-    machine.until(|state| !state.is_powered()).await;
-    machine.until(dogwatch_sim::bmc::State::is_powered).await;
+    machine.wait_for_state(|state| !state.is_powered()).await;
+    machine
+        .wait_for_state(dogwatch_kubesim::machine::MachineState::is_powered)
+        .await;
     let begun = Instant::now();
     let mut watch = HostWatch::new(stage.client.clone(), OwnerRules::default(), || 0.5);
     let is_done = |watch: &HostWatch| {
-        let host = watch.view().hosts.get(&name(number));
+        let host = watch.current_view().hosts.get(&name(number));
         host.is_some_and(|host| host.status.power.command.is_none())
     };
     while !is_done(&watch) && begun.elapsed() < Duration::from_mins(1) {
-        let _ = tokio::time::timeout(Duration::from_secs(1), watch.changed()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), watch.wait_for_changes()).await;
     }
-    let asked = bmc.counters().requests - before;
+    let asked = bmc.request_counters().requests - before;
     note(
         "requests to the BMC for one hard reboot, until it is seen on",
         &asked.to_string(),

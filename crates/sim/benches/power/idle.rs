@@ -73,5 +73,9 @@ async fn until_quiet(controller: &Controller) {
 }
 
 fn requests(stage: &Stage) -> u64 {
-    stage.bmcs.iter().map(|bmc| bmc.counters().requests).sum()
+    stage
+        .bmcs
+        .iter()
+        .map(|bmc| bmc.request_counters().requests)
+        .sum()
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use dogwatch_sim::bmc::{Received, ResetType, SimBmc};
+use dogwatch_sim::bmc::{ReceivedCommand, ResetType, SimBmc};
 
 /// From the arrival of the power-off to the end of the power.
 pub fn own_time(bmc: &SimBmc) -> Duration {
-    let told = bmc.received().into_iter().find(is_power_off);
-    let log = bmc.machine().log();
+    let told = bmc.received_commands().into_iter().find(is_power_off);
+    let log = bmc.machine().transition_log();
     let off = log
         .transitions
         .iter()
@@ -21,12 +21,12 @@ pub fn own_time(bmc: &SimBmc) -> Duration {
 
 /// How many power-offs reached it.
 pub fn power_offs(bmc: &SimBmc) -> usize {
-    bmc.received()
+    bmc.received_commands()
         .iter()
         .filter(|command| is_power_off(command))
         .count()
 }
 
-fn is_power_off(command: &Received) -> bool {
+fn is_power_off(command: &ReceivedCommand) -> bool {
     command.kind == Some(ResetType::ForceOff)
 }

@@ -6,9 +6,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dogwatch_bmc::{Bmc, Command as Power, Credentials, Options, Password, Reading, connect};
-use dogwatch_core::power::Address;
-use dogwatch_testbed::sushy::{PASSWORD, Sushy, System, USERNAME};
+use dogwatch_bmc::{
+    Bmc, Credentials, DriverOptions, Password, PowerCommand as Power, PowerReading, connect_driver,
+};
+use dogwatch_core::power::BmcAddress;
+use dogwatch_testbed::sushy::{EmulatedSystem, PASSWORD, SushyEmulator, USERNAME};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
@@ -27,21 +29,23 @@ pub async fn measure() {
     if !std::path::Path::new(AGENT).exists() {
         return eprintln!("{AGENT} is not here: nothing to compare with");
     }
-    let system = System {
+    let system = EmulatedSystem {
         uuid: UUID.into(),
         on: true,
     };
-    let sushy = Sushy::start(&[system], TAKES).await.expect("an emulator");
+    let sushy = SushyEmulator::start(&[system], TAKES)
+        .await
+        .expect("an emulator");
     let driver = driver(&sushy);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let (mut our_time, mut their_time) = (0.0, 0.0);
     for _ in 0..ROUNDS {
-        until(driver.as_ref(), Power::On, Reading::On).await;
+        until(driver.as_ref(), Power::On, PowerReading::On).await;
         let (begun, spent) = (Instant::now(), own_processor());
-        until(driver.as_ref(), Power::Off, Reading::Off).await;
+        until(driver.as_ref(), Power::Off, PowerReading::Off).await;
         ours.push(begun.elapsed());
         our_time += own_processor() - spent;
-        until(driver.as_ref(), Power::On, Reading::On).await;
+        until(driver.as_ref(), Power::On, PowerReading::On).await;
         let (begun, spent) = (Instant::now(), children_processor());
         agent(sushy.port()).await;
         theirs.push(begun.elapsed());
@@ -69,20 +73,23 @@ pub async fn measure() {
     );
 }
 
-fn driver(sushy: &Sushy) -> Arc<dyn Bmc> {
+fn driver(sushy: &SushyEmulator) -> Arc<dyn Bmc> {
     let credentials = Credentials {
         username: USERNAME.into(),
         password: Password::new(PASSWORD),
         ca: Some(std::fs::read(sushy.ca_file()).expect("it is there")),
     };
-    let address = Address::parse(&sushy.address(UUID)).expect("an address");
-    connect(&address, &credentials, true, &Options::default()).expect("a driver")
+    let address = BmcAddress::parse(&sushy.system_address(UUID)).expect("an address");
+    connect_driver(&address, &credentials, true, &DriverOptions::default()).expect("a driver")
 }
 
 /// Commands, and reads until it is so.
-async fn until(driver: &dyn Bmc, command: Power, wanted: Reading) {
-    driver.send(command, CALL).await.expect("it is taken");
-    while driver.read(CALL).await.expect("it answers") != wanted {
+async fn until(driver: &dyn Bmc, command: Power, wanted: PowerReading) {
+    driver
+        .send_command(command, CALL)
+        .await
+        .expect("it is taken");
+    while driver.read_power(CALL).await.expect("it answers") != wanted {
         tokio::time::sleep(PACE).await;
     }
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use dogwatch_api::bare_metal_host::{API_VERSION, KIND, PLURAL};
 use dogwatch_core::power::HostName;
-use dogwatch_k8s::connect::connect_by;
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, Park, SimBmc, What, port};
-use dogwatch_sim::clock::{Clock, TokioClock};
-use dogwatch_sim::seed::Seed;
+use dogwatch_k8s::connect::connect_by_kubeconfig;
+use dogwatch_kubesim::clock::{ClusterClock, TokioClock};
+use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_sim::bmc::{BmcFaultKind, BmcFleet, BmcSpec, SimBmc, http_server};
 use dogwatch_testbed::ControlPlane;
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -37,9 +38,9 @@ pub struct Stage {
     pub client: Client,
     /// By number.
     pub bmcs: Vec<SimBmc>,
-    park: Park,
+    park: BmcFleet,
     port: u16,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn ClusterClock>,
 }
 
 pub fn name(number: usize) -> HostName {
@@ -49,11 +50,13 @@ pub fn name(number: usize) -> HostName {
 impl Stage {
     /// Without hosts.
     pub async fn start(program: PathBuf) -> Self {
-        let plane = ControlPlane::builder().controllers([]).start().await;
+        let plane = ControlPlane::builder().with_controllers([]).start().await;
         let plane = plane.expect("the control plane starts");
         install(&plane, &program).await;
-        let client = connect_by(plane.kubeconfig()).await.expect("a kubeconfig");
-        let park = Park::default();
+        let client = connect_by_kubeconfig(plane.admin_kubeconfig())
+            .await
+            .expect("a kubeconfig");
+        let park = BmcFleet::default();
         let port = serve(&park);
         Self {
             plane,
@@ -73,9 +76,9 @@ impl Stage {
         for number in begin..begin + more {
             let bmc = self.bmc(number);
             if number >= begin + more - hung {
-                bmc.add(What::Hang);
+                bmc.add_fault(BmcFaultKind::Hang);
             }
-            let at = self.park.add(bmc.clone());
+            let at = self.park.add_bmc(bmc.clone());
             objects.push(object(number, at, self.port, &bmc));
             self.bmcs.push(bmc);
         }
@@ -94,13 +97,13 @@ impl Stage {
     }
 
     fn bmc(&self, number: usize) -> SimBmc {
-        let (name, seed) = (name(number).name, Seed(1));
+        let (name, seed) = (name(number).name, SimulationSeed(1));
         let machine = MachineSpec::new(name.clone(), seed, Arc::clone(&self.clock));
         let spec = BmcSpec {
             acts_after: BMC_TAKES,
             ..BmcSpec::new(name, seed, Arc::clone(&self.clock))
         };
-        SimBmc::of(spec, Machine::running(machine))
+        SimBmc::for_machine(spec, SimMachine::running_first_boot(machine))
     }
 
     /// Asks for the host's power to be cut, or ends that.
@@ -131,7 +134,7 @@ impl Stage {
 }
 
 fn object(number: usize, at: Ipv4Addr, port: u16, bmc: &SimBmc) -> DynamicObject {
-    let address = format!("redfish+http://{at}:{port}{}", bmc.path());
+    let address = format!("redfish+http://{at}:{port}{}", bmc.system_path());
     let object = json!({
         "apiVersion": API_VERSION, "kind": KIND, "metadata": { "name": name(number).name },
         "spec": { "online": true, "bmc": { "address": address, "credentialsName": "bmc" } },
@@ -140,7 +143,7 @@ fn object(number: usize, at: Ipv4Addr, port: u16, bmc: &SimBmc) -> DynamicObject
 }
 
 /// In a thread of their own, until the process ends.
-fn serve(park: &Park) -> u16 {
+fn serve(park: &BmcFleet) -> u16 {
     let park = park.clone();
     let listener = std::net::TcpListener::bind("0.0.0.0:0").expect("a port is free");
     listener.set_nonblocking(true).expect("Linux can");
@@ -150,7 +153,7 @@ fn serve(park: &Park) -> u16 {
         let runtime = runtime.enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a runtime");
-            port::serve_park(listener, park).await;
+            http_server::serve_fleet(listener, park).await;
         });
     });
     port

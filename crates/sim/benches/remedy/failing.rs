@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use dogwatch_core::power::Config;
-use dogwatch_sim::bmc::What;
+use dogwatch_core::power::PowerConfig;
+use dogwatch_sim::bmc::BmcFaultKind;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::api::{ListParams, WatchEvent, WatchParams};
@@ -25,7 +25,7 @@ const LATER: Duration = Duration::from_secs(10);
 pub async fn measure(stage: &Stage, controller: &Controller, failing: usize, hung: usize) {
     stage.bmcs[..hung]
         .iter()
-        .for_each(|bmc| bmc.add(What::Hang));
+        .for_each(|bmc| bmc.add_fault(BmcFaultKind::Hang));
     stage.connect(failing).await;
     let before = Effort::of(controller);
     let taken = remediate(stage, failing, hung).await;
@@ -65,7 +65,7 @@ async fn remediate(stage: &Stage, failing: usize, hung: usize) -> Vec<Duration> 
     let (marked, deleted) = both.expect("every Node whose BMC answers is deleted");
     let over = |number: usize| {
         let took = deleted[&name(number).name].saturating_duration_since(marked[number]);
-        took.saturating_sub(own_time(&stage.bmcs[number]) + Config::default().confirm)
+        took.saturating_sub(own_time(&stage.bmcs[number]) + PowerConfig::default().confirm)
     };
     (hung..failing).map(over).collect()
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use dogwatch_core::power::OwnerRules;
 use dogwatch_k8s::cluster::ClusterWatch;
-use dogwatch_k8s::connect::connect_by;
+use dogwatch_k8s::connect::connect_by_kubeconfig;
 use dogwatch_k8s::host::HostWatch;
-use dogwatch_k8s::remedy::RemedyWatch;
+use dogwatch_k8s::remediation::RemediationWatch;
 use tokio::process::Command;
 
 use super::controller::{Controller, kibibytes};
@@ -44,7 +44,7 @@ pub async fn measure(stage: &mut Stage, many: usize) {
 async fn watches(stage: &Stage) -> [f64; 2] {
     let own = std::env::current_exe().unwrap();
     let output = Command::new(own)
-        .env(WATCHES, stage.plane.kubeconfig())
+        .env(WATCHES, stage.plane.admin_kubeconfig())
         .output();
     let output = output.await.unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
@@ -58,19 +58,23 @@ async fn watches(stage: &Stage) -> [f64; 2] {
 
 /// The process that watches: prints its memory now and at most, in MiB, once it sees all.
 pub async fn watch(kubeconfig: &Path) {
-    let client = connect_by(kubeconfig).await.expect("a kubeconfig");
+    let client = connect_by_kubeconfig(kubeconfig)
+        .await
+        .expect("a kubeconfig");
     let mut cluster = ClusterWatch::new(client.clone(), HOME, || 0.5);
     let mut hosts = HostWatch::new(client.clone(), OwnerRules::default(), || 0.5);
-    let mut remedy = RemedyWatch::new(client, None, || 0.5);
+    let mut remedy = RemediationWatch::new(client, None, || 0.5);
     let mut until = None;
     while until.is_none_or(|until| tokio::time::Instant::now() < until) {
         tokio::select! {
-            () = cluster.changed() => {}
-            _ = hosts.changed() => {}
-            () = remedy.changed() => {}
+            () = cluster.wait_for_change() => {}
+            _ = hosts.wait_for_changes() => {}
+            () = remedy.wait_for_change() => {}
             () = tokio::time::sleep(REST) => {}
         }
-        let is_synced = cluster.view().synced && hosts.view().synced && remedy.view().synced;
+        let is_synced = cluster.current_view().synced
+            && hosts.current_view().synced
+            && remedy.current_view().synced;
         if is_synced && until.is_none() {
             until = Some(tokio::time::Instant::now() + REST);
         }

@@ -1,47 +1,45 @@
-//! What a BMC's documents say.
+//! The documents that a simulated BMC serves.
 
 use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
 
-use super::answer;
-use super::fault::What;
-use super::held::Held;
+use super::bmc_state::BmcState;
+use super::fault::BmcFaultKind;
+use super::maker_profile::{ResetTypeLocation, SessionSupport};
 use super::reset::ResetType;
-use super::shape::{Names, Sessions};
-use super::simulated::SimBmc;
+use super::responses;
+use super::sim_bmc::SimBmc;
 
-/// Whither a BMC leads that leads away: a name that can be nobody's (RFC 2606).
-const ELSEWHERE: &str = "http://elsewhere.invalid";
+/// Origin of links that lead away from the BMC: a name that nobody can own (RFC 2606).
+const FOREIGN_ORIGIN: &str = "http://elsewhere.invalid";
 
 impl SimBmc {
-    /// The service root.
-    pub(super) fn root(&self, held: &Held) -> Value {
+    pub(super) fn service_root_document(&self, held: &BmcState) -> Value {
         let mut root = json!({
             "@odata.id": "/redfish/v1/",
             "@odata.type": "#ServiceRoot.v1_9_0.ServiceRoot",
             "Id": "RootService",
             "Name": "Root Service",
             "RedfishVersion": "1.8.0",
-            "Systems": { "@odata.id": held.link("/redfish/v1/Systems") },
-            "Tasks": { "@odata.id": held.link("/redfish/v1/TaskService") },
+            "Systems": { "@odata.id": held.link_to_path("/redfish/v1/Systems") },
+            "Tasks": { "@odata.id": held.link_to_path("/redfish/v1/TaskService") },
         });
-        if let Some(vendor) = self.0.spec.shape.vendor {
+        if let Some(vendor) = self.0.spec.profile.vendor {
             root["Vendor"] = vendor.into();
         }
-        if let Sessions::Service { .. } = self.0.spec.shape.sessions {
+        if let SessionSupport::Service { .. } = self.0.spec.profile.sessions {
             let service = "/redfish/v1/SessionService";
-            let sessions = held.link(&format!("{service}/Sessions"));
-            root["SessionService"] = json!({ "@odata.id": held.link(service) });
+            let sessions = held.link_to_path(&format!("{service}/Sessions"));
+            root["SessionService"] = json!({ "@odata.id": held.link_to_path(service) });
             root["Links"] = json!({ "Sessions": { "@odata.id": sessions } });
         }
         root
     }
 
-    /// The session service.
-    pub(super) fn session_service(&self, held: &Held) -> Response<Bytes> {
-        if self.0.spec.shape.sessions == Sessions::None {
-            return answer::nothing_there();
+    pub(super) fn session_service_document(&self, held: &BmcState) -> Response<Bytes> {
+        if self.0.spec.profile.sessions == SessionSupport::None {
+            return responses::not_found_response();
         }
         let service = "/redfish/v1/SessionService";
         let body = json!({
@@ -49,16 +47,17 @@ impl SimBmc {
             "Id": "SessionService",
             "ServiceEnabled": true,
             "SessionTimeout": self.0.spec.session_life.as_secs(),
-            "Sessions": { "@odata.id": held.link(&format!("{service}/Sessions")) },
+            "Sessions": { "@odata.id": held.link_to_path(&format!("{service}/Sessions")) },
         });
-        answer::document(200, &body)
+        responses::json_document(200, &body)
     }
 
-    /// One system; `None`: there is none of this name. A reading, for faults.
-    pub(super) fn system(&self, held: &mut Held, id: &str) -> Option<Value> {
-        let state = self.power_state(held, id)?;
-        let system = held.system(id)?;
-        let (maker, model) = self.0.spec.shape.product;
+    /// Makes the document of one system; `None` if there is no system of this name. This counts as
+    /// a reading for faults.
+    pub(super) fn system_document(&self, held: &mut BmcState, id: &str) -> Option<Value> {
+        let state = self.reported_power_state(held, id)?;
+        let system = held.find_system(id)?;
+        let (maker, model) = self.0.spec.profile.product;
         let mut body = json!({
             "@odata.id": format!("/redfish/v1/Systems/{id}"),
             "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
@@ -68,46 +67,53 @@ impl SimBmc {
             "Manufacturer": maker,
             "Model": model,
             "UUID": system.machine.system_uuid(),
-            "Actions": { "#ComputerSystem.Reset": self.action(held, id) },
+            "Actions": { "#ComputerSystem.Reset": self.reset_action_document(held, id) },
         });
-        state.write(&mut body);
+        state.write_power_state(&mut body);
         Some(body)
     }
 
-    /// How a system's document is sent.
-    pub(super) fn sent(&self, body: Value) -> Response<Bytes> {
-        if self.0.spec.shape.has_etags {
-            answer::tagged(body)
+    /// Sends a system's document, with an ETag if the profile has ETags.
+    pub(super) fn system_response(&self, body: Value) -> Response<Bytes> {
+        if self.0.spec.profile.has_etags {
+            responses::with_etag(body)
         } else {
-            answer::document(200, &body)
+            responses::json_document(200, &body)
         }
     }
 
-    fn action(&self, held: &Held, id: &str) -> Value {
+    fn reset_action_document(&self, held: &BmcState, id: &str) -> Value {
         let path = format!("/redfish/v1/Systems/{id}");
-        let target = held.link(&format!("{path}/Actions/ComputerSystem.Reset"));
+        let target = held.link_to_path(&format!("{path}/Actions/ComputerSystem.Reset"));
         let mut action = json!({ "target": target });
-        let names = self.0.spec.shape.names;
-        if matches!(names, Names::Inline | Names::Both) {
-            action["ResetType@Redfish.AllowableValues"] = self.kinds(held).into();
+        let names = self.0.spec.profile.names;
+        if matches!(names, ResetTypeLocation::Inline | ResetTypeLocation::Both) {
+            action["ResetType@Redfish.AllowableValues"] = self.reset_type_names(held).into();
         }
-        if matches!(names, Names::ActionInfo | Names::Both) {
-            action["@Redfish.ActionInfo"] = held.link(&format!("{path}/ResetActionInfo")).into();
+        if matches!(
+            names,
+            ResetTypeLocation::ActionInfo | ResetTypeLocation::Both
+        ) {
+            action["@Redfish.ActionInfo"] =
+                held.link_to_path(&format!("{path}/ResetActionInfo")).into();
         }
         action
     }
 
-    /// What a system's reset takes.
-    pub(super) fn action_info(&self, held: &Held, id: &str) -> Response<Bytes> {
-        let is_told = matches!(self.0.spec.shape.names, Names::ActionInfo | Names::Both);
-        if held.system(id).is_none() || !is_told {
-            return answer::nothing_there();
+    /// Makes the `ActionInfo` document with the reset types that the system accepts.
+    pub(super) fn action_info_document(&self, held: &BmcState, id: &str) -> Response<Bytes> {
+        let is_told = matches!(
+            self.0.spec.profile.names,
+            ResetTypeLocation::ActionInfo | ResetTypeLocation::Both
+        );
+        if held.find_system(id).is_none() || !is_told {
+            return responses::not_found_response();
         }
         let parameter = json!({
             "Name": "ResetType",
             "DataType": "String",
             "Required": true,
-            "AllowableValues": self.kinds(held),
+            "AllowableValues": self.reset_type_names(held),
         });
         let body = json!({
             "@odata.id": format!("/redfish/v1/Systems/{id}/ResetActionInfo"),
@@ -115,32 +121,34 @@ impl SimBmc {
             "Id": "ResetActionInfo",
             "Parameters": [parameter],
         });
-        answer::document(200, &body)
+        responses::json_document(200, &body)
     }
 
-    /// The kinds of reset that it takes now.
-    pub(super) fn takes(&self, held: &Held) -> Vec<ResetType> {
+    /// Returns the reset types that the BMC accepts now.
+    pub(super) fn accepted_reset_types(&self, held: &BmcState) -> Vec<ResetType> {
         let lacks = |kind| {
             held.faults
-                .has(|what| matches!(what, What::Lacks(lacked) if *lacked == kind))
+                .has_fault(|what| matches!(what, BmcFaultKind::Lacks(lacked) if *lacked == kind))
         };
-        let resets = self.0.spec.shape.resets.iter().copied();
+        let resets = self.0.spec.profile.resets.iter().copied();
         resets.filter(|kind| !lacks(*kind)).collect()
     }
 
-    fn kinds(&self, held: &Held) -> Vec<&'static str> {
-        self.takes(held)
+    fn reset_type_names(&self, held: &BmcState) -> Vec<&'static str> {
+        self.accepted_reset_types(held)
             .into_iter()
             .map(ResetType::as_str)
             .collect()
     }
 }
 
-impl Held {
-    /// The collection of its systems.
-    pub(super) fn members(&self) -> Response<Bytes> {
-        let gone = self.faults.has(|what| *what == What::NoSuchSystem);
-        let path = |id: &str| self.link(&format!("/redfish/v1/Systems/{id}"));
+impl BmcState {
+    /// Makes the collection of systems.
+    pub(super) fn system_collection_document(&self) -> Response<Bytes> {
+        let gone = self
+            .faults
+            .has_fault(|what| *what == BmcFaultKind::NoSuchSystem);
+        let path = |id: &str| self.link_to_path(&format!("/redfish/v1/Systems/{id}"));
         let systems = self.systems.iter().filter(|_| !gone);
         let members = systems.map(|system| json!({ "@odata.id": path(&system.id) }));
         let members: Vec<_> = members.collect();
@@ -150,20 +158,22 @@ impl Held {
             "Members@odata.count": members.len(),
             "Members": members,
         });
-        answer::document(200, &body)
+        responses::json_document(200, &body)
     }
 
-    /// A link as it says it.
-    pub(super) fn link(&self, path: &str) -> String {
-        if self.faults.has(|what| *what == What::ForeignLinks) {
-            format!("{ELSEWHERE}{path}")
+    pub(super) fn link_to_path(&self, path: &str) -> String {
+        if self
+            .faults
+            .has_fault(|what| *what == BmcFaultKind::ForeignLinks)
+        {
+            format!("{FOREIGN_ORIGIN}{path}")
         } else {
             path.to_owned()
         }
     }
 
-    /// Where a redirect leads.
-    pub(super) fn elsewhere(path: &str) -> String {
-        format!("{ELSEWHERE}{path}")
+    /// Returns the target of a redirect.
+    pub(super) fn foreign_link(path: &str) -> String {
+        format!("{FOREIGN_ORIGIN}{path}")
     }
 }

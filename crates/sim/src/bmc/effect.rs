@@ -1,87 +1,88 @@
-//! What becomes of a command that was taken.
+//! Carries out the commands that a simulated BMC accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_kubesim::machine::{SimMachine, TransitionCause};
 use tokio::time::Instant;
 
-use super::fault::What;
-use super::held::Held;
-use super::machine::{Cause, Machine};
-use super::pick;
-use super::reset::Effect;
-use super::simulated::{Controls, SimBmc};
+use super::bmc_state::BmcState;
+use super::fault::BmcFaultKind;
+use super::fault_values;
+use super::reset::ResetEffect;
+use super::sim_bmc::{PowerControl, SimBmc};
 
-/// How long a power cycle leaves the power off.
-const CYCLE: Duration = Duration::from_secs(4);
+const POWER_CYCLE_OFF_TIME: Duration = Duration::from_secs(4);
 
-/// A command that was taken and is not carried out yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pending {
+pub(super) struct PendingReset {
     number: u64,
-    /// `PoweringOn` or `PoweringOff`.
     pub transition: Option<&'static str>,
 }
 
-/// What is going to happen.
-struct Plan {
-    effect: Effect,
+struct ResetPlan {
+    effect: ResetEffect,
     after: Duration,
     comes_back: Option<Duration>,
 }
 
 impl SimBmc {
-    /// Sees to it that it happens, unless something is wrong; when the BMC thinks that it is done.
-    pub(super) fn carry_out(
+    /// Schedules the effect of a command, unless a fault prevents it. Returns the time until the
+    /// BMC considers the command done.
+    pub(super) fn schedule_effect(
         &self,
-        held: &mut Held,
+        held: &mut BmcState,
         id: &str,
-        effect: Effect,
+        effect: ResetEffect,
         after: Duration,
     ) -> Duration {
-        let is_ignored = |what: &What| (Some(what) == ignored(effect).as_ref()).then_some(());
-        if held.faults.strike(is_ignored).is_some() {
+        let is_ignored =
+            |what: &BmcFaultKind| (Some(what) == ignoring_fault(effect).as_ref()).then_some(());
+        if held.faults.strike_first(is_ignored).is_some() {
             return after;
         }
-        let is_off = matches!(effect, Effect::Off | Effect::Soft);
+        let is_off = matches!(effect, ResetEffect::Off | ResetEffect::Soft);
         let early = is_off
-            .then(|| held.faults.strike(pick::reported_early))
+            .then(|| {
+                held.faults
+                    .strike_first(fault_values::early_report_duration)
+            })
             .flatten();
         let comes_back = is_off
-            .then(|| held.faults.strike(pick::comes_back))
+            .then(|| held.faults.strike_first(fault_values::comeback_delay))
             .flatten();
         held.taken += 1;
         let number = held.taken;
-        let plan = Plan {
+        let plan = ResetPlan {
             effect,
             after: after + early.unwrap_or_default(),
             comes_back,
         };
-        let Some(system) = held.system_mut(id) else {
+        let Some(system) = held.find_system_mut(id) else {
             return after;
         };
-        let transition = transition(effect);
-        system.pending.push(Pending { number, transition });
+        let transition = transition_state(effect);
+        system.pending.push(PendingReset { number, transition });
         system.says_off_until = early.map(|early| Instant::now() + after + early);
-        self.perform_later(id.to_owned(), number, plan);
+        self.spawn_reset(id.to_owned(), number, plan);
         after
     }
 
-    fn perform_later(&self, id: String, number: u64, plan: Plan) {
+    fn spawn_reset(&self, id: String, number: u64, plan: ResetPlan) {
         let bmc = Arc::downgrade(&self.0);
         tokio::spawn(async move {
             tokio::time::sleep(plan.after).await;
             if let Some(bmc) = bmc.upgrade().map(SimBmc) {
-                bmc.perform(&id, number, &plan);
+                bmc.perform_reset(&id, number, &plan);
             }
         });
     }
 
-    /// A BMC that was restarted, or has no power any more, does nothing.
-    fn perform(&self, id: &str, number: u64, plan: &Plan) {
-        let mut held = self.held();
-        let lives = held.lives();
-        let Some(system) = held.system_mut(id) else {
+    /// Carries out a command. A BMC that was restarted or has lost its power does nothing.
+    fn perform_reset(&self, id: &str, number: u64, plan: &ResetPlan) {
+        let mut held = self.lock_state();
+        let lives = held.is_alive();
+        let Some(system) = held.find_system_mut(id) else {
             return;
         };
         let before = system.pending.len();
@@ -89,38 +90,48 @@ impl SimBmc {
         if lives && system.pending.len() < before {
             let (machine, controls) = (system.machine.clone(), system.controls);
             drop(held);
-            affect(&machine, controls, self.name(), plan.effect);
+            apply_effect(&machine, controls, self.name(), plan.effect);
             if let Some(after) = plan.comes_back {
-                later(&machine, after, |machine| machine.power_on(Cause::Nobody));
+                run_later(&machine, after, |machine| {
+                    machine.turn_on(TransitionCause::Nobody);
+                });
             }
         }
     }
 }
 
-fn affect(machine: &Machine, controls: Controls, device: &str, effect: Effect) {
-    let cause = || Cause::Device(device.to_owned());
+fn apply_effect(machine: &SimMachine, controls: PowerControl, device: &str, effect: ResetEffect) {
+    let cause = || TransitionCause::Device(device.to_owned());
     match (controls, effect) {
-        (_, Effect::Nothing) => {}
-        (Controls::Power, Effect::On) => machine.power_on(cause()),
-        (Controls::Power, Effect::Soft) => machine.ask_to_shut_down(cause()),
-        (Controls::Power, Effect::Off) => machine.cut(cause()),
-        (Controls::Power, Effect::Restart) => machine.restart(cause()),
-        (Controls::Power, Effect::Cycle) => {
-            machine.cut(cause());
+        (_, ResetEffect::Nothing) => {}
+        (PowerControl::Power, ResetEffect::On) => machine.turn_on(cause()),
+        (PowerControl::Power, ResetEffect::Soft) => machine.press_power_button(cause()),
+        (PowerControl::Power, ResetEffect::Off) => machine.cut_power(cause()),
+        (PowerControl::Power, ResetEffect::Restart) => machine.restart_machine(cause()),
+        (PowerControl::Power, ResetEffect::Cycle) => {
+            machine.cut_power(cause());
             let cause = cause();
-            later(machine, CYCLE, |machine| machine.power_on(cause));
+            run_later(machine, POWER_CYCLE_OFF_TIME, |machine| {
+                machine.turn_on(cause);
+            });
         }
-        (Controls::Outlet, Effect::On) => machine.close_outlet(device),
-        (Controls::Outlet, Effect::Soft | Effect::Off) => machine.open_outlet(device),
-        (Controls::Outlet, Effect::Restart | Effect::Cycle) => {
+        (PowerControl::Outlet, ResetEffect::On) => machine.close_outlet(device),
+        (PowerControl::Outlet, ResetEffect::Soft | ResetEffect::Off) => machine.open_outlet(device),
+        (PowerControl::Outlet, ResetEffect::Restart | ResetEffect::Cycle) => {
             machine.open_outlet(device);
             let device = device.to_owned();
-            later(machine, CYCLE, move |machine| machine.close_outlet(&device));
+            run_later(machine, POWER_CYCLE_OFF_TIME, move |machine| {
+                machine.close_outlet(&device);
+            });
         }
     }
 }
 
-fn later(machine: &Machine, after: Duration, what: impl FnOnce(Machine) + Send + 'static) {
+fn run_later(
+    machine: &SimMachine,
+    after: Duration,
+    what: impl FnOnce(SimMachine) + Send + 'static,
+) {
     let machine = machine.clone();
     tokio::spawn(async move {
         tokio::time::sleep(after).await;
@@ -128,19 +139,19 @@ fn later(machine: &Machine, after: Duration, what: impl FnOnce(Machine) + Send +
     });
 }
 
-fn transition(effect: Effect) -> Option<&'static str> {
+fn transition_state(effect: ResetEffect) -> Option<&'static str> {
     match effect {
-        Effect::On => Some("PoweringOn"),
-        Effect::Soft | Effect::Off => Some("PoweringOff"),
-        Effect::Restart | Effect::Cycle | Effect::Nothing => None,
+        ResetEffect::On => Some("PoweringOn"),
+        ResetEffect::Soft | ResetEffect::Off => Some("PoweringOff"),
+        ResetEffect::Restart | ResetEffect::Cycle | ResetEffect::Nothing => None,
     }
 }
 
-fn ignored(effect: Effect) -> Option<What> {
+fn ignoring_fault(effect: ResetEffect) -> Option<BmcFaultKind> {
     match effect {
-        Effect::On => Some(What::OnIgnored),
-        Effect::Soft => Some(What::SoftIgnored),
-        Effect::Off => Some(What::OffIgnored),
-        Effect::Restart | Effect::Cycle | Effect::Nothing => None,
+        ResetEffect::On => Some(BmcFaultKind::OnIgnored),
+        ResetEffect::Soft => Some(BmcFaultKind::SoftIgnored),
+        ResetEffect::Off => Some(BmcFaultKind::OffIgnored),
+        ResetEffect::Restart | ResetEffect::Cycle | ResetEffect::Nothing => None,
     }
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a BMC. Names, text and back: [`Fault::parse`] and `Display`.
+//! The faults of a simulated BMC: names, text form and parser ([`SimBmcFault::parse`], `Display`).
 //!
 //! ```text
 //! hang
@@ -7,120 +7,118 @@
 //! off-reported-early 20s once
 //! ```
 //!
-//! Source: specification §8; what was met on real ones is in `facts/bmc.md` and `facts/fencing.md`
-//! of the project's notes.
+//! Source: specification §8; faults of real BMCs are listed in `facts/bmc.md` and
+//! `facts/fencing.md` of the project's notes.
 
 use std::time::Duration;
 
 use super::reset::ResetType;
 
-/// Something wrong with a BMC, until it is cured or used up.
+/// A fault of a BMC. It lasts until it is cured or used up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// What.
-    pub what: What,
-    /// Which requests it hits. Only those of [`What::hits_requests`] ask for it.
-    pub of: Scope,
-    /// How often it strikes; `None`: until it is cured. What strikes a command is counted by
-    /// commands, what colours a reading by readings, the rest by requests.
+pub struct SimBmcFault {
+    pub kind: BmcFaultKind,
+    /// Which requests the fault affects. Only kinds for which [`BmcFaultKind::hits_requests`] is
+    /// true use it.
+    pub scope: FaultScope,
+    /// How often the fault takes effect; `None`: until it is cured. Faults of commands count
+    /// commands, faults of readings count readings, all others count requests.
     pub times: Option<u32>,
 }
 
-/// Which requests a fault hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// All.
+pub enum FaultScope {
     Anything,
-    /// Reads of a system.
+    /// Reads of a system's document.
     Reads,
-    /// Commands.
     Commands,
-    /// Logins.
     Logins,
 }
 
-/// What is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    // Of requests.
-    /// `dead`: nobody listens.
+pub enum BmcFaultKind {
+    // Faults of requests.
+    /// `dead`: nothing accepts connections.
     Dead,
-    /// `hang`: requests are taken, and nothing comes of them.
+    /// `hang`: the BMC accepts requests and never answers.
     Hang,
-    /// `breaks`: the connection is closed instead of an answer, and nothing was done.
+    /// `breaks`: the BMC closes the connection instead of answering, and does nothing.
     Breaks,
-    /// `half-body`: half an answer, then nothing.
+    /// `half-body`: the BMC sends half an answer, then nothing.
     HalfBody,
-    /// `slow 15s`: what is asked is done at once; the answer takes so long.
+    /// `slow 15s`: the BMC carries out the request at once; the answer takes this long.
     Slow(Duration),
-    /// `refuses 503`: nothing but this status.
+    /// `refuses 503`: the BMC answers every request with this status only.
     Refuses(u16),
-    /// `garbage`: what is asked is done; the answer is no JSON.
+    /// `garbage`: the BMC carries out the request; the answer is not JSON.
     Garbage,
-    /// `redirects`: everything is elsewhere.
+    /// `redirects`: the BMC redirects every request to another host.
     Redirects,
 
-    // Of the BMC.
-    /// `dies-with-host`: it has power only while its host has (NC-SI, and cheap boards).
+    // Faults of the BMC itself.
+    /// `dies-with-host`: the BMC has power only while its host has (NC-SI, and cheap boards).
     DiesWithHost,
-    /// `wrong-credentials`: it knows another password now.
+    /// `wrong-credentials`: the BMC's password has changed.
     WrongCredentials,
-    /// `sessions-end`: it forgets a session when it is used.
+    /// `sessions-end`: the BMC forgets a session when it is used.
     SessionsEnd,
-    /// `foreign-links`: what it links to is elsewhere.
+    /// `foreign-links`: the links in the BMC's documents lead to another host.
     ForeignLinks,
-    /// `no-such-system`: its systems are gone.
+    /// `no-such-system`: the BMC's systems are gone.
     NoSuchSystem,
-    /// `clock-ahead 1h`: its clock.
+    /// `clock-ahead 1h`: the BMC's clock is ahead.
     ClockAhead(Duration),
-    /// `clock-behind 1h`: its clock.
+    /// `clock-behind 1h`: the BMC's clock is behind.
     ClockBehind(Duration),
 
-    // Of commands.
-    /// `lacks GracefulShutdown`: it neither names nor takes this kind of reset.
+    // Faults of commands.
+    /// `lacks GracefulShutdown`: the BMC neither lists nor accepts this reset type.
     Lacks(ResetType),
-    /// `already 409`: how it answers a command for a state that is there already.
+    /// `already 409`: the status of the answer to a command whose state is already reached.
     Already(u16),
-    /// `soft-ignored`: the operating system does not shut down.
+    /// `soft-ignored`: the operating system does not shut down when asked.
     SoftIgnored,
-    /// `off-ignored`: a hard off is answered well, and nothing comes of it.
+    /// `off-ignored`: the BMC accepts a hard power-off and does nothing.
     OffIgnored,
-    /// `on-ignored`: the same with a power-on.
+    /// `on-ignored`: the BMC accepts a power-on and does nothing.
     OnIgnored,
-    /// `off-reported-early 20s`: off is said at once, and is so that much later.
+    /// `off-reported-early 20s`: the BMC reports "off" at once; the power goes this much later.
     OffReportedEarly(Duration),
-    /// `comes-back 20s`: after an off the host is on again, that much later.
+    /// `comes-back 20s`: after a power-off the host switches itself on again, this much later.
     ComesBack(Duration),
-    /// `answer-lost 20s`: the command is carried out that much later; no answer ever comes.
+    /// `answer-lost 20s`: the BMC carries out the command this much later and never answers.
     AnswerLost(Duration),
-    /// `task-never-ends`: a task is answered, the command is carried out, the task runs for ever.
+    /// `task-never-ends`: the BMC answers with a task and carries out the command; the task runs
+    /// forever.
     TaskNeverEnds,
-    /// `task-unnamed`: 202 is answered, the command is carried out, and no task is named.
+    /// `task-unnamed`: the BMC answers 202 without naming a task, and carries out the command.
     TaskUnnamed,
-    /// `task-fails`: a task is answered, and it fails.
+    /// `task-fails`: the BMC answers with a task, and the task fails.
     TaskFails,
 
-    // Of readings.
-    /// `power-state Blinking`: whatever the host does. `null` and `absent` are what they say.
+    // Faults of readings.
+    /// `power-state Blinking`: the BMC always reports this value. `null` reports JSON null;
+    /// `absent` omits the property.
     PowerState(String),
-    /// `contradicts`: off, on, off, on, whatever the host does.
+    /// `contradicts`: the BMC reports off, on, off, on, whatever the host's power is.
     Contradicts,
-    /// `stale 30s`: what was true so long ago.
+    /// `stale 30s`: the BMC reports the power as it was this long ago.
     Stale(Duration),
 }
 
-impl What {
-    /// Whether what the BMC says of the power may be false in a way that no driver can tell: what is
-    /// proved by readings is proved as far as those hold.
-    pub fn lies(&self) -> bool {
-        use What::{Contradicts, OffReportedEarly, PowerState, Stale};
+impl BmcFaultKind {
+    /// Returns whether the BMC may report a false power state that no driver can detect. A proof
+    /// that rests on readings is only as good as those readings.
+    pub fn is_false_reading(&self) -> bool {
+        use BmcFaultKind::{Contradicts, OffReportedEarly, PowerState, Stale};
         matches!(self, OffReportedEarly(_) | Contradicts | Stale(_))
             || matches!(self, PowerState(word) if word == "Off")
     }
 
-    /// Whether it hits requests whatever they ask for, so that a [`Scope`] makes sense.
+    /// Returns whether the fault affects requests of any kind, so that a [`FaultScope`] makes
+    /// sense.
     pub fn hits_requests(&self) -> bool {
-        use What::{Breaks, Dead, Garbage, HalfBody, Hang, Redirects, Refuses, Slow};
+        use BmcFaultKind::{Breaks, Dead, Garbage, HalfBody, Hang, Redirects, Refuses, Slow};
         matches!(
             self,
             Dead | Hang | Breaks | HalfBody | Slow(_) | Refuses(_) | Garbage | Redirects
@@ -128,62 +126,64 @@ impl What {
     }
 }
 
-impl From<What> for Fault {
-    /// Of anything, until it is cured.
-    fn from(what: What) -> Self {
+impl From<BmcFaultKind> for SimBmcFault {
+    /// Makes a fault that affects everything, until it is cured.
+    fn from(what: BmcFaultKind) -> Self {
         Self {
-            what,
-            of: Scope::Anything,
+            kind: what,
+            scope: FaultScope::Anything,
             times: None,
         }
     }
 }
 
-impl Fault {
-    /// Of these requests only.
+impl SimBmcFault {
+    /// Limits the fault to these requests.
     #[must_use]
-    pub fn of(self, of: Scope) -> Self {
-        Self { of, ..self }
+    pub fn with_scope(self, of: FaultScope) -> Self {
+        Self { scope: of, ..self }
     }
 
-    /// So often only.
+    /// Limits the fault to this number of times.
     #[must_use]
-    pub fn times(self, times: u32) -> Self {
+    pub fn with_times(self, times: u32) -> Self {
         let times = Some(times);
         Self { times, ..self }
     }
 }
 
-/// What is wrong with one BMC, in the order in which it went wrong.
+/// The faults of one BMC, in the order in which they were added.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<Fault>);
+pub(super) struct ActiveFaults(Vec<SimBmcFault>);
 
-impl Faults {
-    /// It goes wrong from now on.
-    pub fn add(&mut self, fault: Fault) {
+impl ActiveFaults {
+    pub fn add_fault(&mut self, fault: SimBmcFault) {
         self.0.push(fault);
     }
 
-    /// Those are over.
-    pub fn cure(&mut self, is_over: impl Fn(&What) -> bool) {
-        self.0.retain(|fault| !is_over(&fault.what));
+    /// Removes the faults for which `is_over` returns true.
+    pub fn cure_faults(&mut self, is_over: impl Fn(&BmcFaultKind) -> bool) {
+        self.0.retain(|fault| !is_over(&fault.kind));
     }
 
-    /// What stands.
-    pub fn standing(&self) -> Vec<Fault> {
+    pub fn active_faults(&self) -> Vec<SimBmcFault> {
         self.0.clone()
     }
 
-    /// The first that is meant strikes: it is counted.
-    pub fn strike<T>(&mut self, meant: impl Fn(&What) -> Option<T>) -> Option<T> {
-        self.strike_of(Scope::Anything, meant)
+    /// Uses the first fault for which `meant` returns a value, and counts it.
+    pub fn strike_first<T>(&mut self, meant: impl Fn(&BmcFaultKind) -> Option<T>) -> Option<T> {
+        self.strike_in_scope(FaultScope::Anything, meant)
     }
 
-    /// The same, of faults that hit this kind of request.
-    pub fn strike_of<T>(&mut self, of: Scope, meant: impl Fn(&What) -> Option<T>) -> Option<T> {
-        let hit = |fault: &Fault| {
-            let is_in_scope = fault.of == Scope::Anything || fault.of == of;
-            meant(&fault.what).filter(|_| is_in_scope)
+    /// Like [`Self::strike_first`], for faults that affect this kind of request.
+    pub fn strike_in_scope<T>(
+        &mut self,
+        of: FaultScope,
+        meant: impl Fn(&BmcFaultKind) -> Option<T>,
+    ) -> Option<T> {
+        let hit = |fault: &SimBmcFault| {
+            let is_in_scope = fault.scope == FaultScope::Anything || fault.scope == of;
+            meant(&fault.kind).filter(|_| is_in_scope)
         };
         let (index, struck) =
             (self.0.iter().enumerate()).find_map(|(index, fault)| Some((index, hit(fault)?)))?;
@@ -195,13 +195,13 @@ impl Faults {
         Some(struck)
     }
 
-    /// The first that is meant, without counting it.
-    pub fn first<T>(&self, meant: impl Fn(&What) -> Option<T>) -> Option<T> {
-        self.0.iter().find_map(|fault| meant(&fault.what))
+    /// Returns the first value that `meant` gives for a fault, without counting the fault.
+    pub fn find_fault<T>(&self, meant: impl Fn(&BmcFaultKind) -> Option<T>) -> Option<T> {
+        self.0.iter().find_map(|fault| meant(&fault.kind))
     }
 
-    /// Whether this stands, without counting it.
-    pub fn has(&self, meant: impl Fn(&What) -> bool) -> bool {
-        self.0.iter().any(|fault| meant(&fault.what))
+    /// Returns whether such a fault is active, without counting it.
+    pub fn has_fault(&self, meant: impl Fn(&BmcFaultKind) -> bool) -> bool {
+        self.0.iter().any(|fault| meant(&fault.kind))
     }
 }

@@ -1,47 +1,50 @@
 //! Simulated BMCs, and the machines behind them.
 //!
-//! **For:** the real Redfish driver and the real power controller in front of hardware that hangs,
-//! lies and forgets, under virtual time or on a port.
+//! **For:** to run the real Redfish driver and the real power controller against hardware that
+//! hangs, reports false states and loses sessions, under virtual time or on a TCP port.
 //! **May touch:** its own memory, tokio's timer, and a listener that it is given.
 //! **Promises:**
-//! - One code answers in process ([`Wire`]) and on a port ([`port`]), with the faults of [`Fault`],
-//!   which come and go while it runs.
-//! - What a machine did is in its [`Log`] with the true time, whatever its BMC said of it.
-//! - A command that was taken is carried out by the BMC's own clock, whether or not somebody still
-//!   waits for the answer.
+//! - The same code answers in process ([`InProcessTransport`]) and on a TCP port
+//!   ([`http_server::serve_bmc`], [`http_server::serve_fleet`]). Each [`SimBmcFault`] can be added
+//!   and cured while the BMC runs.
+//! - The [`MachineLog`] records what a machine did with the true time, whatever its BMC reported.
+//! - The BMC carries out an accepted command by its own clock, even if no client waits for the
+//!   answer any more.
 //! - The same seed and the same requests give the same answers.
 //!
-//! What a BMC says can be wrong. What nobody has met and what is not here: a BMC that powers a host
-//! on because of a reading, and one that takes another host's command.
+//! Two faults are missing because nobody has met them: a BMC that powers a host on because of a
+//! reading, and one that carries out another host's command.
 
-mod answer;
+mod bmc_fleet;
+mod bmc_state;
 mod command;
 mod documents;
 mod effect;
 mod fault;
-mod held;
-mod machine;
-mod park;
-mod pick;
-pub mod port;
-mod reading;
+mod fault_text;
+mod fault_values;
+pub mod http_server;
+mod in_process_transport;
+mod maker_profile;
+mod power_reading;
 mod request;
 mod reset;
+mod responses;
 mod route;
 mod session;
-mod shape;
-mod simulated;
+mod sim_bmc;
 mod task;
-mod wire;
-mod words;
 
-pub use command::Received;
-pub use fault::{Fault, Scope, What};
-pub use machine::{AfterFeed, Cause, Life, Log, Machine, MachineSpec, State, Transition};
-pub use park::Park;
-pub use request::{Counters, Reply};
+pub use bmc_fleet::BmcFleet;
+pub use command::ReceivedCommand;
+pub use dogwatch_kubesim::machine::{
+    BootLifetime, MachineLog, MachineSpec, MachineState, MachineTransition, PowerRestorePolicy,
+    SimMachine, TransitionCause,
+};
+pub use fault::{BmcFaultKind, FaultScope, SimBmcFault};
+pub use fault_text::BmcFaultParseError;
+pub use in_process_transport::InProcessTransport;
+pub use maker_profile::{CommandAnswerStyle, MakerProfile, ResetTypeLocation, SessionSupport};
+pub use request::{BmcReply, RequestCounters};
 pub use reset::ResetType;
-pub use shape::{Answers, Names, Sessions, Shape};
-pub use simulated::{BmcSpec, Controls, SimBmc};
-pub use wire::Wire;
-pub use words::BadFault;
+pub use sim_bmc::{BmcSpec, PowerControl, SimBmc};

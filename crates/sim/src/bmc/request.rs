@@ -1,4 +1,4 @@
-//! One request, from its arrival to what the client gets of it.
+//! Answers one HTTP request of a BMC's client.
 
 use std::time::Duration;
 
@@ -7,201 +7,221 @@ use http::header::RETRY_AFTER;
 use http::{Request, Response};
 use jiff::{SignedDuration, Timestamp};
 
-use super::answer;
-use super::command::{self, Outcome, Received};
-use super::fault::{Scope, What};
-use super::held::Held;
-use super::pick;
-use super::route::Route;
-use super::simulated::SimBmc;
+use super::bmc_state::BmcState;
+use super::command::{self, ReceivedCommand, SimBmcOutcome};
+use super::fault::{BmcFaultKind, FaultScope};
+use super::fault_values;
+use super::responses;
+use super::route::RedfishRoute;
+use super::sim_bmc::SimBmc;
 
-/// What a client gets.
 #[derive(Debug)]
-pub enum Reply {
-    /// An answer.
+pub enum BmcReply {
     Answer(Response<Bytes>),
     /// Half of this answer's body, then nothing more.
     Half(Response<Bytes>),
-    /// Nothing, on a connection that stays.
+    /// No answer, on a connection that stays open.
     Silence,
-    /// A connection that is closed.
+    /// The BMC closes the connection.
     Broken,
-    /// No connection.
+    /// The BMC accepts no connection.
     NoConnection,
 }
 
-/// How often a BMC was asked for what, faults included.
+/// Counts of requests to a BMC, including those that met faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// All requests that arrived.
+pub struct RequestCounters {
     pub requests: u64,
-    /// Reads of a system.
+    /// Reads of a system's document.
     pub reads: u64,
-    /// Commands.
     pub commands: u64,
-    /// Logins, also those that failed.
+    /// Logins, including failed ones.
     pub logins: u64,
-    /// Requests that were answered 401, logins among them: what locks an account.
+    /// Requests that were answered 401, including failed logins. Too many lock an account.
     pub unauthorized: u64,
 }
 
 impl SimBmc {
-    /// Answers a request. What is asked for is done when it is polled first; dropping it then is a
-    /// client that does not wait for the answer.
-    pub async fn reply(&self, request: Request<Bytes>) -> Reply {
-        let (reply, after) = self.arrived(&request);
-        // A sleep of nothing takes a millisecond of real time.
+    /// Answers a request. The BMC carries it out when the future is first polled. To drop the
+    /// future after that is to be a client that does not wait for the answer.
+    pub async fn answer_request(&self, request: Request<Bytes>) -> BmcReply {
+        let (reply, after) = self.receive_request(&request);
+        // A sleep of zero takes a millisecond of real time.
         if !after.is_zero() {
             tokio::time::sleep(after).await;
         }
         reply
     }
 
-    /// The reply, and when it comes.
-    fn arrived(&self, request: &Request<Bytes>) -> (Reply, Duration) {
-        let route = Route::of(request.method(), request.uri().path());
-        let scope = route.scope();
-        let mut held = self.held();
-        if !held.lives() || held.strikes(scope, &What::Dead) {
-            return (Reply::NoConnection, Duration::ZERO);
+    /// Returns the reply and the delay before it.
+    fn receive_request(&self, request: &Request<Bytes>) -> (BmcReply, Duration) {
+        let route = RedfishRoute::of_request(request.method(), request.uri().path());
+        let scope = route.fault_scope();
+        let mut held = self.lock_state();
+        if !held.is_alive() || held.strike_fault(scope, &BmcFaultKind::Dead) {
+            return (BmcReply::NoConnection, Duration::ZERO);
         }
-        self.count(&mut held, &route, request);
-        let slow = held.faults.strike_of(scope, pick::slow).unwrap_or_default();
-        let reply = match held.early(scope, request) {
+        self.count_request(&mut held, &route, request);
+        let slow = held
+            .faults
+            .strike_in_scope(scope, fault_values::slow_duration)
+            .unwrap_or_default();
+        let reply = match held.reply_before_processing(scope, request) {
             Some(reply) => reply,
-            None => self.late(&mut held, scope, &route, request),
+            None => self.reply_after_processing(&mut held, scope, &route, request),
         };
-        held.note(scope, &reply);
-        (self.stamped(&held, reply), self.0.spec.answers_after + slow)
+        held.record_reply(scope, &reply);
+        (
+            self.with_clock_date(&held, reply),
+            self.0.spec.answers_after + slow,
+        )
     }
 
-    fn count(&self, held: &mut Held, route: &Route, request: &Request<Bytes>) {
+    fn count_request(&self, held: &mut BmcState, route: &RedfishRoute, request: &Request<Bytes>) {
         held.counters.requests += 1;
-        match route.scope() {
-            Scope::Anything => {}
-            Scope::Reads => held.counters.reads += 1,
-            Scope::Commands => held.counters.commands += 1,
-            Scope::Logins => held.counters.logins += 1,
+        match route.fault_scope() {
+            FaultScope::Anything => {}
+            FaultScope::Reads => held.counters.reads += 1,
+            FaultScope::Commands => held.counters.commands += 1,
+            FaultScope::Logins => held.counters.logins += 1,
         }
-        if let Route::Reset(system) = route {
-            held.received.push(Received {
+        if let RedfishRoute::Reset(system) = route {
+            held.received.push(ReceivedCommand {
                 at: self.0.spec.clock.now(),
                 system: system.clone(),
-                kind: command::kind(request),
+                kind: command::parse_reset_type(request),
                 status: None,
             });
         }
     }
 
-    /// What is asked for is done, whatever becomes of the answer.
-    fn late(
+    /// Carries out the request, then lets faults change the reply.
+    fn reply_after_processing(
         &self,
-        held: &mut Held,
-        scope: Scope,
-        route: &Route,
+        held: &mut BmcState,
+        scope: FaultScope,
+        route: &RedfishRoute,
         request: &Request<Bytes>,
-    ) -> Reply {
-        let answer = match self.outcome(held, route, request) {
-            Outcome::Silence => return Reply::Silence,
-            Outcome::Answer(answer) => answer,
+    ) -> BmcReply {
+        let answer = match self.process_request(held, route, request) {
+            SimBmcOutcome::Silence => return BmcReply::Silence,
+            SimBmcOutcome::Answer(answer) => answer,
         };
-        if held.strikes(scope, &What::HalfBody) {
-            return Reply::Half(answer);
+        if held.strike_fault(scope, &BmcFaultKind::HalfBody) {
+            return BmcReply::Half(answer);
         }
-        if !answer.body().is_empty() && held.strikes(scope, &What::Garbage) {
-            return Reply::Answer(answer.map(|_| Bytes::from_static(b"<html>\x00?")));
+        if !answer.body().is_empty() && held.strike_fault(scope, &BmcFaultKind::Garbage) {
+            return BmcReply::Answer(answer.map(|_| Bytes::from_static(b"<html>\x00?")));
         }
-        Reply::Answer(answer)
+        BmcReply::Answer(answer)
     }
 
-    fn outcome(&self, held: &mut Held, route: &Route, request: &Request<Bytes>) -> Outcome {
-        if !route.is_open() && !self.admits(held, request.headers()) {
-            return Outcome::Answer(answer::unauthorized());
+    fn process_request(
+        &self,
+        held: &mut BmcState,
+        route: &RedfishRoute,
+        request: &Request<Bytes>,
+    ) -> SimBmcOutcome {
+        if !route.is_unauthenticated() && !self.is_authorized(held, request.headers()) {
+            return SimBmcOutcome::Answer(responses::unauthorized_response());
         }
         let answer = match route {
-            Route::Root => answer::document(200, &self.root(held)),
-            Route::Systems => held.members(),
-            Route::System(id) => match self.system(held, id) {
-                Some(body) => self.sent(body),
-                None => answer::nothing_there(),
+            RedfishRoute::Root => responses::json_document(200, &self.service_root_document(held)),
+            RedfishRoute::Systems => held.system_collection_document(),
+            RedfishRoute::System(id) => match self.system_document(held, id) {
+                Some(body) => self.system_response(body),
+                None => responses::not_found_response(),
             },
-            Route::ActionInfo(id) => self.action_info(held, id),
-            Route::Reset(id) => return self.reset(held, id, request),
-            Route::SessionService => self.session_service(held),
-            Route::Login => self.login(held, request),
-            Route::Logout(id) => Self::logout(held, id),
-            Route::Task(number) => held.task(*number),
-            Route::Monitor(number) => held.monitor(*number),
-            Route::Nothing => answer::nothing_there(),
-            Route::NotAllowed => answer::empty(405),
+            RedfishRoute::ActionInfo(id) => self.action_info_document(held, id),
+            RedfishRoute::Reset(id) => return self.handle_reset(held, id, request),
+            RedfishRoute::SessionService => self.session_service_document(held),
+            RedfishRoute::Login => self.handle_login(held, request),
+            RedfishRoute::Logout(id) => Self::handle_logout(held, id),
+            RedfishRoute::Task(number) => held.task_document(*number),
+            RedfishRoute::Monitor(number) => held.task_monitor_response(*number),
+            RedfishRoute::Nothing => responses::not_found_response(),
+            RedfishRoute::NotAllowed => responses::empty_response(405),
         };
-        Outcome::Answer(answer)
+        SimBmcOutcome::Answer(answer)
     }
 
-    fn stamped(&self, held: &Held, reply: Reply) -> Reply {
-        let now = held.clock(self.0.spec.clock.now());
+    fn with_clock_date(&self, held: &BmcState, reply: BmcReply) -> BmcReply {
+        let now = held.bmc_clock_time(self.0.spec.clock.now());
         match reply {
-            Reply::Answer(answer) => Reply::Answer(answer::dated(answer, now)),
-            Reply::Half(answer) => Reply::Half(answer::dated(answer, now)),
-            Reply::Silence | Reply::Broken | Reply::NoConnection => reply,
+            BmcReply::Answer(answer) => BmcReply::Answer(responses::with_date(answer, now)),
+            BmcReply::Half(answer) => BmcReply::Half(responses::with_date(answer, now)),
+            BmcReply::Silence | BmcReply::Broken | BmcReply::NoConnection => reply,
         }
     }
 }
 
-impl Held {
-    /// What comes before anything is done.
-    fn early(&mut self, scope: Scope, request: &Request<Bytes>) -> Option<Reply> {
-        if self.strikes(scope, &What::Hang) {
-            return Some(Reply::Silence);
+impl BmcState {
+    /// Returns the reply of a fault that takes effect before the request is carried out.
+    fn reply_before_processing(
+        &mut self,
+        scope: FaultScope,
+        request: &Request<Bytes>,
+    ) -> Option<BmcReply> {
+        if self.strike_fault(scope, &BmcFaultKind::Hang) {
+            return Some(BmcReply::Silence);
         }
-        if self.strikes(scope, &What::Breaks) {
-            return Some(Reply::Broken);
+        if self.strike_fault(scope, &BmcFaultKind::Breaks) {
+            return Some(BmcReply::Broken);
         }
-        if let Some(code) = self.faults.strike_of(scope, pick::refuses) {
-            return Some(Reply::Answer(refusal(code)));
+        if let Some(code) = self
+            .faults
+            .strike_in_scope(scope, fault_values::refusal_status)
+        {
+            return Some(BmcReply::Answer(refusal_response(code)));
         }
-        let elsewhere = || Self::elsewhere(request.uri().path());
-        self.strikes(scope, &What::Redirects)
-            .then(|| Reply::Answer(answer::at(answer::empty(307), &elsewhere())))
+        let elsewhere = || Self::foreign_link(request.uri().path());
+        self.strike_fault(scope, &BmcFaultKind::Redirects).then(|| {
+            BmcReply::Answer(responses::with_location(
+                responses::empty_response(307),
+                &elsewhere(),
+            ))
+        })
     }
 
-    fn strikes(&mut self, scope: Scope, what: &What) -> bool {
-        let is_it = |standing: &What| (standing == what).then_some(());
-        self.faults.strike_of(scope, is_it).is_some()
+    fn strike_fault(&mut self, scope: FaultScope, what: &BmcFaultKind) -> bool {
+        let is_it = |standing: &BmcFaultKind| (standing == what).then_some(());
+        self.faults.strike_in_scope(scope, is_it).is_some()
     }
 
-    /// What was answered.
-    fn note(&mut self, scope: Scope, reply: &Reply) {
-        let Reply::Answer(answer) = reply else { return };
+    /// Counts the reply and records its status.
+    fn record_reply(&mut self, scope: FaultScope, reply: &BmcReply) {
+        let BmcReply::Answer(answer) = reply else {
+            return;
+        };
         let status = answer.status().as_u16();
         if status == 401 {
             self.counters.unauthorized += 1;
         }
-        if let (Scope::Commands, Some(received)) = (scope, self.received.last_mut()) {
+        if let (FaultScope::Commands, Some(received)) = (scope, self.received.last_mut()) {
             received.status = Some(status);
         }
     }
 
-    /// Its own time.
-    fn clock(&self, now: Timestamp) -> Timestamp {
+    /// The time by the BMC's own clock.
+    fn bmc_clock_time(&self, now: Timestamp) -> Timestamp {
         let skewed = |ahead: Duration, behind: Duration| {
             let by = |time| SignedDuration::try_from(time).unwrap_or(SignedDuration::ZERO);
             now.saturating_add(by(ahead) - by(behind)).unwrap_or(now)
         };
-        match self.faults.first(pick::clock) {
+        match self.faults.find_fault(fault_values::clock_skew) {
             Some((ahead, behind)) => skewed(ahead, behind),
             None => now,
         }
     }
 }
 
-fn refusal(code: u16) -> Response<Bytes> {
+fn refusal_response(code: u16) -> Response<Bytes> {
     let mut answer = match code {
-        401 => answer::unauthorized(),
-        code => answer::message(code, "Base.1.8.GeneralError", "it will not"),
+        401 => responses::unauthorized_response(),
+        code => responses::extended_message(code, "Base.1.8.GeneralError", "it will not"),
     };
     if code == 503 {
-        answer::header(&mut answer, RETRY_AFTER, "5");
+        responses::set_header(&mut answer, RETRY_AFTER, "5");
     }
     answer
 }

@@ -1,49 +1,39 @@
-//! The kinds of reset that Redfish knows, and what they do.
+//! Redfish's reset types and their effects.
 
 use std::fmt;
 
-/// `ResetType` of DMTF's DSP0268, as far as servers have it.
+/// `ResetType` of DMTF's DSP0268, without the values that servers do not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResetType {
-    /// Power on.
     On,
-    /// Power on, whatever the firmware thinks of it.
+    /// Power on, even if the firmware objects.
     ForceOn,
-    /// Cut the power.
     ForceOff,
     /// Ask the operating system to stop.
     GracefulShutdown,
-    /// Restart without asking.
+    /// Restart without asking the operating system.
     ForceRestart,
     /// Ask the operating system to restart.
     GracefulRestart,
-    /// The power button, for a moment.
     PushPowerButton,
-    /// Off, and on again.
     PowerCycle,
-    /// An interrupt for a dump.
+    /// Send a non-maskable interrupt, for a crash dump.
     Nmi,
 }
 
-/// What a command is meant to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// Give power.
+pub(super) enum ResetEffect {
     On,
     /// Ask the operating system to stop.
     Soft,
-    /// Take the power.
     Off,
-    /// Restart what runs.
     Restart,
-    /// Off, and on again.
     Cycle,
-    /// Nothing that concerns the power.
+    /// Nothing that changes the power.
     Nothing,
 }
 
 impl ResetType {
-    /// All of them.
     pub const ALL: [ResetType; 9] = [
         ResetType::On,
         ResetType::ForceOn,
@@ -56,7 +46,7 @@ impl ResetType {
         ResetType::Nmi,
     ];
 
-    /// As Redfish spells it.
+    /// The name in Redfish.
     pub fn as_str(self) -> &'static str {
         match self {
             ResetType::On => "On",
@@ -76,18 +66,22 @@ impl ResetType {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// What it does to a host that is on, or is not; `None`: the host is there already, or there is
-    /// nothing that it could be done to.
-    pub(super) fn effect(self, is_on: bool) -> Option<Effect> {
+    /// Returns the effect on a host that is on or off; `None`: the host is already in that state,
+    /// or the command does not apply.
+    pub(super) fn effect_on_host(self, is_on: bool) -> Option<ResetEffect> {
         match (self, is_on) {
             (ResetType::On | ResetType::ForceOn | ResetType::PushPowerButton, false) => {
-                Some(Effect::On)
+                Some(ResetEffect::On)
             }
-            (ResetType::ForceOff, true) => Some(Effect::Off),
-            (ResetType::GracefulShutdown | ResetType::PushPowerButton, true) => Some(Effect::Soft),
-            (ResetType::ForceRestart | ResetType::GracefulRestart, true) => Some(Effect::Restart),
-            (ResetType::PowerCycle, true) => Some(Effect::Cycle),
-            (ResetType::Nmi, true) => Some(Effect::Nothing),
+            (ResetType::ForceOff, true) => Some(ResetEffect::Off),
+            (ResetType::GracefulShutdown | ResetType::PushPowerButton, true) => {
+                Some(ResetEffect::Soft)
+            }
+            (ResetType::ForceRestart | ResetType::GracefulRestart, true) => {
+                Some(ResetEffect::Restart)
+            }
+            (ResetType::PowerCycle, true) => Some(ResetEffect::Cycle),
+            (ResetType::Nmi, true) => Some(ResetEffect::Nothing),
             (ResetType::On | ResetType::ForceOn, true)
             | (
                 ResetType::ForceOff

@@ -1,93 +1,90 @@
-//! Which request asks for what.
+//! Maps a request's method and path to what it asks for.
 
 use http::Method;
 
-use super::fault::Scope;
+use super::fault::FaultScope;
 
-/// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Route {
-    /// The service root: open to everybody.
+pub(super) enum RedfishRoute {
+    /// The service root; needs no authentication.
     Root,
-    /// The systems.
     Systems,
-    /// One system, by its name.
     System(String),
-    /// What its reset takes.
+    /// The `ActionInfo` document of a system's reset.
     ActionInfo(String),
-    /// A command.
     Reset(String),
-    /// The session service.
     SessionService,
-    /// A login: open to everybody.
+    /// A login; needs no authentication.
     Login,
-    /// A logout, by the session's name.
+    /// A logout, with the session's id.
     Logout(String),
     /// A task's document.
     Task(u64),
     /// A task monitor.
     Monitor(u64),
-    /// Nothing that is here.
+    /// There is no such resource (404).
     Nothing,
-    /// Something that is here, and not with this method.
+    /// The resource exists but does not accept this method (405).
     NotAllowed,
 }
 
-impl Route {
-    /// Of a request.
-    pub fn of(method: &Method, path: &str) -> Self {
+impl RedfishRoute {
+    /// Finds the route of a request.
+    pub fn of_request(method: &Method, path: &str) -> Self {
         let Some(rest) = path.trim_end_matches('/').strip_prefix("/redfish") else {
-            return Route::Nothing;
+            return RedfishRoute::Nothing;
         };
         let words: Vec<_> = rest.split('/').skip(1).collect();
-        let route = known(method, &words);
-        let reads = || known(&Method::GET, &words).or(known(&Method::POST, &words));
+        let route = parse_route(method, &words);
+        let reads = || parse_route(&Method::GET, &words).or(parse_route(&Method::POST, &words));
         match route {
             Some(route) => route,
-            None if reads().is_some() => Route::NotAllowed,
-            None => Route::Nothing,
+            None if reads().is_some() => RedfishRoute::NotAllowed,
+            None => RedfishRoute::Nothing,
         }
     }
 
-    /// What faults call it.
-    pub fn scope(&self) -> Scope {
+    /// The scope under which faults affect this route.
+    pub fn fault_scope(&self) -> FaultScope {
         match self {
-            Route::System(_) => Scope::Reads,
-            Route::Reset(_) => Scope::Commands,
-            Route::Login => Scope::Logins,
-            Route::Root
-            | Route::Systems
-            | Route::ActionInfo(_)
-            | Route::SessionService
-            | Route::Logout(_)
-            | Route::Task(_)
-            | Route::Monitor(_)
-            | Route::Nothing
-            | Route::NotAllowed => Scope::Anything,
+            RedfishRoute::System(_) => FaultScope::Reads,
+            RedfishRoute::Reset(_) => FaultScope::Commands,
+            RedfishRoute::Login => FaultScope::Logins,
+            RedfishRoute::Root
+            | RedfishRoute::Systems
+            | RedfishRoute::ActionInfo(_)
+            | RedfishRoute::SessionService
+            | RedfishRoute::Logout(_)
+            | RedfishRoute::Task(_)
+            | RedfishRoute::Monitor(_)
+            | RedfishRoute::Nothing
+            | RedfishRoute::NotAllowed => FaultScope::Anything,
         }
     }
 
-    /// Whether nobody has to say who they are.
-    pub fn is_open(&self) -> bool {
-        matches!(self, Route::Root | Route::Login)
+    /// Returns whether the route needs no authentication.
+    pub fn is_unauthenticated(&self) -> bool {
+        matches!(self, RedfishRoute::Root | RedfishRoute::Login)
     }
 }
 
-fn known(method: &Method, words: &[&str]) -> Option<Route> {
+fn parse_route(method: &Method, words: &[&str]) -> Option<RedfishRoute> {
     let named = |id: &&str| (*id).to_owned();
     let route = match (method.as_str(), words) {
-        ("GET", [] | ["v1"]) => Route::Root,
-        ("GET", ["v1", "Systems"]) => Route::Systems,
-        ("GET", ["v1", "Systems", id]) => Route::System(named(id)),
-        ("GET", ["v1", "Systems", id, "ResetActionInfo"]) => Route::ActionInfo(named(id)),
+        ("GET", [] | ["v1"]) => RedfishRoute::Root,
+        ("GET", ["v1", "Systems"]) => RedfishRoute::Systems,
+        ("GET", ["v1", "Systems", id]) => RedfishRoute::System(named(id)),
+        ("GET", ["v1", "Systems", id, "ResetActionInfo"]) => RedfishRoute::ActionInfo(named(id)),
         ("POST", ["v1", "Systems", id, "Actions", "ComputerSystem.Reset"]) => {
-            Route::Reset(named(id))
+            RedfishRoute::Reset(named(id))
         }
-        ("GET", ["v1", "SessionService"]) => Route::SessionService,
-        ("POST", ["v1", "SessionService", "Sessions"]) => Route::Login,
-        ("DELETE", ["v1", "SessionService", "Sessions", id]) => Route::Logout(named(id)),
-        ("GET", ["v1", "TaskService", "Tasks", id]) => Route::Task(id.parse().ok()?),
-        ("GET", ["v1", "TaskService", "TaskMonitors", id]) => Route::Monitor(id.parse().ok()?),
+        ("GET", ["v1", "SessionService"]) => RedfishRoute::SessionService,
+        ("POST", ["v1", "SessionService", "Sessions"]) => RedfishRoute::Login,
+        ("DELETE", ["v1", "SessionService", "Sessions", id]) => RedfishRoute::Logout(named(id)),
+        ("GET", ["v1", "TaskService", "Tasks", id]) => RedfishRoute::Task(id.parse().ok()?),
+        ("GET", ["v1", "TaskService", "TaskMonitors", id]) => {
+            RedfishRoute::Monitor(id.parse().ok()?)
+        }
         _ => return None,
     };
     Some(route)
@@ -99,14 +96,20 @@ mod tests {
 
     #[test]
     fn a_path_means_one_thing_with_or_without_a_slash_behind_it() {
-        let get = |path| Route::of(&Method::GET, path);
-        assert_eq!(get("/redfish/v1"), Route::Root);
-        assert_eq!(get("/redfish/v1/"), Route::Root);
-        assert_eq!(get("/redfish/v1/Systems/1/"), Route::System("1".into()));
-        assert_eq!(get("/redfish/v1/Chassis"), Route::Nothing);
-        assert_eq!(get("/"), Route::Nothing);
+        let get = |path| RedfishRoute::of_request(&Method::GET, path);
+        assert_eq!(get("/redfish/v1"), RedfishRoute::Root);
+        assert_eq!(get("/redfish/v1/"), RedfishRoute::Root);
+        assert_eq!(
+            get("/redfish/v1/Systems/1/"),
+            RedfishRoute::System("1".into())
+        );
+        assert_eq!(get("/redfish/v1/Chassis"), RedfishRoute::Nothing);
+        assert_eq!(get("/"), RedfishRoute::Nothing);
         let reset = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
-        assert_eq!(get(reset), Route::NotAllowed);
-        assert_eq!(Route::of(&Method::POST, reset), Route::Reset("1".into()));
+        assert_eq!(get(reset), RedfishRoute::NotAllowed);
+        assert_eq!(
+            RedfishRoute::of_request(&Method::POST, reset),
+            RedfishRoute::Reset("1".into())
+        );
     }
 }

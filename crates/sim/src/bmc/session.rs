@@ -1,4 +1,4 @@
-//! Who is logged in.
+//! Sessions and authentication of a simulated BMC.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,43 +9,42 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::answer;
-use super::fault::What;
-use super::held::Held;
-use super::shape::Sessions;
-use super::simulated::SimBmc;
+use super::bmc_state::BmcState;
+use super::fault::BmcFaultKind;
+use super::maker_profile::SessionSupport;
+use super::responses;
+use super::sim_bmc::SimBmc;
 
-const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+const AUTH_TOKEN_HEADER: HeaderName = HeaderName::from_static("x-auth-token");
 
-/// The sessions of one BMC, by their tokens.
+/// The sessions of one BMC, by token.
 #[derive(Debug, Default)]
-pub(super) struct LoggedIn {
+pub(super) struct BmcSessions {
     made: u64,
-    live: BTreeMap<String, Session>,
+    live: BTreeMap<String, BmcSession>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct BmcSession {
     id: String,
     used: Instant,
 }
 
-impl LoggedIn {
-    /// Forgets those that nobody used for so long.
-    pub fn expire(&mut self, life: Duration) {
+impl BmcSessions {
+    /// Forgets sessions that were unused for `life`.
+    pub fn expire_sessions(&mut self, life: Duration) {
         self.live.retain(|_, session| session.used.elapsed() < life);
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
+    pub fn count_sessions(&self) -> usize {
         self.live.len()
     }
 
-    fn open(&mut self, token: String) -> String {
+    fn open_session(&mut self, token: String) -> String {
         self.made += 1;
         let id = self.made.to_string();
         let used = Instant::now();
-        let session = Session {
+        let session = BmcSession {
             id: id.clone(),
             used,
         };
@@ -53,14 +52,14 @@ impl LoggedIn {
         id
     }
 
-    fn uses(&mut self, token: &str) -> bool {
+    fn touch_session(&mut self, token: &str) -> bool {
         let session = self.live.get_mut(token);
         session
             .map(|session| session.used = Instant::now())
             .is_some()
     }
 
-    fn close(&mut self, id: &str) -> bool {
+    fn close_session(&mut self, id: &str) -> bool {
         let before = self.live.len();
         self.live.retain(|_, session| session.id != id);
         self.live.len() < before
@@ -68,80 +67,85 @@ impl LoggedIn {
 }
 
 impl SimBmc {
-    /// Whether who asks may.
-    pub(super) fn admits(&self, held: &mut Held, headers: &HeaderMap) -> bool {
-        if let Some(token) = text(headers, &TOKEN) {
-            held.sessions.expire(self.0.spec.session_life);
-            let forgets = |what: &What| (*what == What::SessionsEnd).then_some(());
-            if held.faults.strike(forgets).is_some() {
+    /// Returns whether the request carries a valid session token or valid basic credentials.
+    pub(super) fn is_authorized(&self, held: &mut BmcState, headers: &HeaderMap) -> bool {
+        if let Some(token) = header_text(headers, &AUTH_TOKEN_HEADER) {
+            held.sessions.expire_sessions(self.0.spec.session_life);
+            let forgets = |what: &BmcFaultKind| (*what == BmcFaultKind::SessionsEnd).then_some(());
+            if held.faults.strike_first(forgets).is_some() {
                 held.sessions.live.remove(token);
             }
-            return held.sessions.uses(token);
+            return held.sessions.touch_session(token);
         }
-        let is_taken = match self.0.spec.shape.sessions {
-            Sessions::Service { basic } => basic,
-            Sessions::None => true,
+        let is_taken = match self.0.spec.profile.sessions {
+            SessionSupport::Service { basic } => basic,
+            SessionSupport::None => true,
         };
-        match text(headers, &AUTHORIZATION) {
+        match header_text(headers, &AUTHORIZATION) {
             Some(basic) if is_taken => {
-                *basic == *self.basic(held) && !held.knows_another_password()
+                *basic == *self.basic_auth_value(held) && !held.strike_wrong_credentials()
             }
             Some(_) | None => false,
         }
     }
 
-    /// A login.
-    pub(super) fn login(&self, held: &mut Held, request: &Request<Bytes>) -> Response<Bytes> {
-        if self.0.spec.shape.sessions == Sessions::None {
-            return answer::nothing_there();
+    pub(super) fn handle_login(
+        &self,
+        held: &mut BmcState,
+        request: &Request<Bytes>,
+    ) -> Response<Bytes> {
+        if self.0.spec.profile.sessions == SessionSupport::None {
+            return responses::not_found_response();
         }
         let said: Value = serde_json::from_slice(request.body()).unwrap_or_default();
         let is_right = said["UserName"] == self.0.spec.username.as_str()
             && said["Password"] == held.password.as_str();
-        if !is_right || held.knows_another_password() {
-            return answer::unauthorized();
+        if !is_right || held.strike_wrong_credentials() {
+            return responses::unauthorized_response();
         }
-        held.sessions.expire(self.0.spec.session_life);
-        if held.sessions.count() >= self.0.spec.session_limit {
+        held.sessions.expire_sessions(self.0.spec.session_life);
+        if held.sessions.count_sessions() >= self.0.spec.session_limit {
             let text = "there are too many sessions";
-            return answer::message(503, "Base.1.8.SessionLimitExceeded", text);
+            return responses::extended_message(503, "Base.1.8.SessionLimitExceeded", text);
         }
-        let token = held.stream.uuid();
-        let id = held.sessions.open(token.clone());
+        let token = held.stream.next_uuid();
+        let id = held.sessions.open_session(token.clone());
         let path = format!("/redfish/v1/SessionService/Sessions/{id}");
         let name = &self.0.spec.username;
         let body = json!({ "@odata.id": path, "Id": id, "Name": "Session", "UserName": name });
-        let mut answer = answer::at(answer::document(201, &body), &held.link(&path));
-        answer::header(&mut answer, TOKEN, &token);
+        let mut answer = responses::with_location(
+            responses::json_document(201, &body),
+            &held.link_to_path(&path),
+        );
+        responses::set_header(&mut answer, AUTH_TOKEN_HEADER, &token);
         answer
     }
 
-    /// A logout.
-    pub(super) fn logout(held: &mut Held, id: &str) -> Response<Bytes> {
-        if held.sessions.close(id) {
-            answer::empty(204)
+    pub(super) fn handle_logout(held: &mut BmcState, id: &str) -> Response<Bytes> {
+        if held.sessions.close_session(id) {
+            responses::empty_response(204)
         } else {
-            answer::nothing_there()
+            responses::not_found_response()
         }
     }
 
-    /// What a client says that authenticates without a session.
-    fn basic(&self, held: &Held) -> String {
+    /// The `Authorization` value of a client that uses basic authentication.
+    fn basic_auth_value(&self, held: &BmcState) -> String {
         let both = format!("{}:{}", self.0.spec.username, held.password);
-        // The one Base64 that is here already.
+        // `ByteString` is the only Base64 encoder among the dependencies.
         let encoded = serde_json::to_value(k8s_openapi::ByteString(both.into_bytes()));
         let encoded = encoded.expect("bytes are a JSON string");
         format!("Basic {}", encoded.as_str().unwrap_or_default())
     }
 }
 
-impl Held {
-    fn knows_another_password(&mut self) -> bool {
-        let other = |what: &What| (*what == What::WrongCredentials).then_some(());
-        self.faults.strike(other).is_some()
+impl BmcState {
+    fn strike_wrong_credentials(&mut self) -> bool {
+        let other = |what: &BmcFaultKind| (*what == BmcFaultKind::WrongCredentials).then_some(());
+        self.faults.strike_first(other).is_some()
     }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }

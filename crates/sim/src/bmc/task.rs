@@ -1,4 +1,4 @@
-//! Commands that take their time.
+//! Redfish tasks: commands that answer 202 and end later.
 
 use std::collections::BTreeMap;
 
@@ -7,92 +7,98 @@ use http::Response;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::answer;
-use super::held::Held;
+use super::bmc_state::BmcState;
+use super::responses;
 
-/// The tasks of one BMC, by their numbers.
+/// The tasks of one BMC, by number.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
+pub(super) struct BmcTasks {
     made: u64,
-    tasks: BTreeMap<u64, Fate>,
+    tasks: BTreeMap<u64, TaskEnding>,
 }
 
-/// What becomes of a task.
+/// How a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It ends well, then.
+pub(super) enum TaskEnding {
+    /// Succeeds at this time.
     Done(Instant),
-    /// It fails, then.
+    /// Fails at this time.
     Fails(Instant),
-    /// It runs for ever.
-    Never,
+    NeverEnds,
 }
 
-/// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum BmcTaskState {
     Running,
     Done,
     Failed,
 }
 
-impl Fate {
-    fn standing(self) -> Standing {
+impl TaskEnding {
+    fn task_state(self) -> BmcTaskState {
         let now = Instant::now();
         match self {
-            Fate::Done(at) if at <= now => Standing::Done,
-            Fate::Fails(at) if at <= now => Standing::Failed,
-            Fate::Done(_) | Fate::Fails(_) | Fate::Never => Standing::Running,
+            TaskEnding::Done(at) if at <= now => BmcTaskState::Done,
+            TaskEnding::Fails(at) if at <= now => BmcTaskState::Failed,
+            TaskEnding::Done(_) | TaskEnding::Fails(_) | TaskEnding::NeverEnds => {
+                BmcTaskState::Running
+            }
         }
     }
 }
 
-impl Tasks {
-    /// A new one; its number.
-    pub fn begin(&mut self, fate: Fate) -> u64 {
+impl BmcTasks {
+    /// Begins a task and returns its number.
+    pub fn begin_task(&mut self, fate: TaskEnding) -> u64 {
         self.made += 1;
         self.tasks.insert(self.made, fate);
         self.made
     }
 }
 
-impl Held {
-    /// What a task's document says.
-    pub(super) fn task(&self, number: u64) -> Response<Bytes> {
+impl BmcState {
+    /// The task's document.
+    pub(super) fn task_document(&self, number: u64) -> Response<Bytes> {
         match self.tasks.tasks.get(&number) {
-            Some(fate) => described(200, number, fate.standing()),
-            None => answer::nothing_there(),
+            Some(fate) => task_response(200, number, fate.task_state()),
+            None => responses::not_found_response(),
         }
     }
 
-    /// What a task monitor says: 202 while the task runs, then what the command would have said.
-    pub(super) fn monitor(&self, number: u64) -> Response<Bytes> {
-        match self.tasks.tasks.get(&number).map(|fate| fate.standing()) {
-            Some(Standing::Running) => {
+    /// The task monitor's answer: 202 while the task runs, then the answer of the command.
+    pub(super) fn task_monitor_response(&self, number: u64) -> Response<Bytes> {
+        match self.tasks.tasks.get(&number).map(|fate| fate.task_state()) {
+            Some(BmcTaskState::Running) => {
                 let path = format!("/redfish/v1/TaskService/TaskMonitors/{number}");
-                answer::at(described(202, number, Standing::Running), &self.link(&path))
+                responses::with_location(
+                    task_response(202, number, BmcTaskState::Running),
+                    &self.link_to_path(&path),
+                )
             }
-            Some(Standing::Done) => answer::empty(204),
-            Some(Standing::Failed) => {
-                answer::message(500, "Base.1.8.InternalError", "the task failed")
+            Some(BmcTaskState::Done) => responses::empty_response(204),
+            Some(BmcTaskState::Failed) => {
+                responses::extended_message(500, "Base.1.8.InternalError", "the task failed")
             }
-            None => answer::nothing_there(),
+            None => responses::not_found_response(),
         }
     }
 
-    /// The 202 that names a new task.
-    pub(super) fn accepted(&self, number: u64, monitor: bool) -> Response<Bytes> {
+    /// The 202 answer that names a new task.
+    pub(super) fn task_accepted_response(&self, number: u64, monitor: bool) -> Response<Bytes> {
         let kind = if monitor { "TaskMonitors" } else { "Tasks" };
         let path = format!("/redfish/v1/TaskService/{kind}/{number}");
-        answer::at(described(202, number, Standing::Running), &self.link(&path))
+        responses::with_location(
+            task_response(202, number, BmcTaskState::Running),
+            &self.link_to_path(&path),
+        )
     }
 }
 
-fn described(code: u16, number: u64, standing: Standing) -> Response<Bytes> {
+fn task_response(code: u16, number: u64, standing: BmcTaskState) -> Response<Bytes> {
     let (state, status) = match standing {
-        Standing::Running => ("Running", "OK"),
-        Standing::Done => ("Completed", "OK"),
-        Standing::Failed => ("Exception", "Critical"),
+        BmcTaskState::Running => ("Running", "OK"),
+        BmcTaskState::Done => ("Completed", "OK"),
+        BmcTaskState::Failed => ("Exception", "Critical"),
     };
     let body = json!({
         "@odata.id": format!("/redfish/v1/TaskService/Tasks/{number}"),
@@ -102,5 +108,5 @@ fn described(code: u16, number: u64, standing: Standing) -> Response<Bytes> {
         "TaskState": state,
         "TaskStatus": status,
     });
-    answer::document(code, &body)
+    responses::json_document(code, &body)
 }

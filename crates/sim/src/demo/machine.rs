@@ -3,59 +3,61 @@
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use dogwatch_coordinator::agent::{Agent, CannotAsk, Setup, Watcher};
-use dogwatch_coordinator::args::{
-    Args, Identity, Listen, OnDrainTimeout, PrometheusArgs, RebootMethod, Words,
+use dogwatch_coordinator::agent::{
+    CoordinatorAgent, CoordinatorSetup, DecisionSink, NoGateChecker,
 };
-use dogwatch_coordinator::clock::Clock as ProcessClock;
-use dogwatch_coordinator::health::Heart;
+use dogwatch_coordinator::args::{
+    Args, ListenAddress, OnDrainTimeout, PrometheusArgs, RebootMethod, ShellWords, WriterIdentity,
+};
+use dogwatch_coordinator::clock::ProcessClock;
+use dogwatch_coordinator::health::LoopHeartbeat;
 use dogwatch_coordinator::host::sentinel::{self, SentinelError};
-use dogwatch_coordinator::log::Format;
-use dogwatch_coordinator::node_hands::NodeHands;
+use dogwatch_coordinator::linux_host_ops::LinuxHostOps;
+use dogwatch_coordinator::log::LogFormat;
 use dogwatch_core::name::{NodeName, RunId};
-use dogwatch_core::reboot::{Config, TriggerSeen, TriggerState};
+use dogwatch_core::reboot::{ObservedTrigger, RebootConfig, TriggerState};
+use dogwatch_kubesim::clock::{ClusterClock, TokioClock};
+use dogwatch_kubesim::seed::RandomStream;
+use dogwatch_kubesim::world::kubelet::MachinePower;
+use dogwatch_kubesim::world::{ActorTask, SimulatedCluster};
 use tokio::sync::watch;
 
 use super::files::HostFiles;
-use crate::clock::{Clock, TokioClock};
-use crate::scenario::Minds;
-use crate::seed::Stream;
-use crate::world::kubelet::Power;
-use crate::world::{Actor, Cluster};
+use crate::names;
+use crate::scenario::DecisionLog;
 
-/// What a machine is made from.
-pub struct MachineConfig {
-    /// Its node.
+pub struct DemoMachineConfig {
     pub node: NodeName,
-    /// Its files.
     pub files: HostFiles,
-    /// The API server, as this node's coordinator.
+    /// The API server's client, with this coordinator's user.
     pub client: kube::Client,
-    /// What the coordinator is told.
-    pub config: Config,
-    /// The time.
+    /// The coordinator's flags.
+    pub config: RebootConfig,
     pub clock: Arc<TokioClock>,
-    /// Where run ids come from.
-    pub runs: Stream,
-    /// Who hears of decisions.
-    pub minds: Minds,
-    /// Its kubelet's cluster.
-    pub cluster: Weak<Cluster>,
+    /// Source of the run ids.
+    pub runs: RandomStream,
+    /// Receives the decisions.
+    pub decision_log: DecisionLog,
+    /// The cluster of its kubelet.
+    pub cluster: Weak<SimulatedCluster>,
 }
 
-/// Starts what a machine does: its coordinator while it has power, a power cycle when the reboot
-/// command asks for one.
-pub fn start(config: MachineConfig, power: watch::Receiver<Power>) -> Result<Actor, SentinelError> {
-    let requests = sentinel::watch(Path::new("/"), &[config.files.request()])?;
-    Ok(Actor::spawn(live(config, power, requests)))
+/// Starts the machine: its coordinator runs while it has power, and the reboot command causes a
+/// power cycle.
+pub fn start_machine(
+    config: DemoMachineConfig,
+    power: watch::Receiver<MachinePower>,
+) -> Result<ActorTask, SentinelError> {
+    let requests = sentinel::watch_sentinels(Path::new("/"), &[config.files.request_path()])?;
+    Ok(ActorTask::spawn(run_machine(config, power, requests)))
 }
 
-async fn live(
-    mut machine: MachineConfig,
-    mut power: watch::Receiver<Power>,
-    mut requests: watch::Receiver<Vec<TriggerSeen>>,
+async fn run_machine(
+    mut machine: DemoMachineConfig,
+    mut power: watch::Receiver<MachinePower>,
+    mut requests: watch::Receiver<Vec<ObservedTrigger>>,
 ) {
-    let mut process: Option<Actor> = None;
+    let mut process: Option<ActorTask> = None;
     power.mark_changed();
     loop {
         tokio::select! {
@@ -64,42 +66,42 @@ async fn live(
                 if changed.is_err() {
                     return;
                 }
-                // What the old boot ran is gone before the new one begins.
+                // The processes of the old boot end before the new boot begins.
                 drop(process.take());
                 let now = power.borrow_and_update().clone();
-                process = machine.powered(&now);
+                process = machine.on_power_change(&now);
             }
             changed = requests.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                let asked = requests.borrow_and_update().iter().any(is_there);
+                let asked = requests.borrow_and_update().iter().any(is_trigger_present);
                 if asked {
-                    machine.cycle();
+                    machine.power_cycle();
                 }
             }
         }
     }
 }
 
-fn is_there(seen: &TriggerSeen) -> bool {
+fn is_trigger_present(seen: &ObservedTrigger) -> bool {
     matches!(seen.state, TriggerState::Present { .. })
 }
 
-impl MachineConfig {
-    fn powered(&mut self, power: &Power) -> Option<Actor> {
-        let Power::On(boot) = power else {
+impl DemoMachineConfig {
+    fn on_power_change(&mut self, power: &MachinePower) -> Option<ActorTask> {
+        let MachinePower::On(boot) = power else {
             return None;
         };
         match self
             .files
-            .boot(boot)
+            .apply_boot(&names::boot_id(boot))
             .map_err(|error| error.to_string())
-            .and_then(|()| self.process())
+            .and_then(|()| self.spawn_coordinator())
         {
             Ok(process) => Some(process),
             Err(why) => {
-                self.minds.note(
+                self.decision_log.record_note(
                     self.node.as_str(),
                     format!("!! its coordinator cannot start: {why}"),
                 );
@@ -108,62 +110,65 @@ impl MachineConfig {
         }
     }
 
-    fn cycle(&self) {
+    fn power_cycle(&self) {
         let cluster = self.cluster.upgrade();
         if let Some(kubelet) = cluster
             .as_ref()
-            .and_then(|cluster| cluster.kubelet(self.node.as_str()))
+            .and_then(|cluster| cluster.find_kubelet(self.node.as_str()))
         {
-            self.minds
-                .note(self.node.as_str(), "the machine goes down to reboot".into());
+            self.decision_log
+                .record_note(self.node.as_str(), "the machine goes down to reboot".into());
             kubelet.reboot();
         }
     }
 
-    /// The coordinator's process, as its own main function makes it.
-    fn process(&mut self) -> Result<Actor, String> {
-        let hands = NodeHands::new(&self.args()).map_err(|error| error.to_string())?;
+    /// Starts the coordinator as its own main function does.
+    fn spawn_coordinator(&mut self) -> Result<ActorTask, String> {
+        let hands =
+            LinuxHostOps::new(&self.coordinator_args()).map_err(|error| error.to_string())?;
         let clock = Arc::clone(&self.clock);
-        let watcher: Arc<dyn Watcher> = self.minds.of(self.node.as_str());
-        let setup = Setup {
+        let watcher: Arc<dyn DecisionSink> = self.decision_log.sink_for_node(self.node.as_str());
+        let setup = CoordinatorSetup {
             client: self.client.clone(),
             node_client: self.client.clone(),
             node: self.node.clone(),
             namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
             config: self.config.clone(),
-            run: RunId::new(format!("coordinator/{}", self.runs.uuid()))
+            run: RunId::new(format!("coordinator/{}", self.runs.next_uuid()))
                 .expect("a UUID after a known prefix"),
-            clock: ProcessClock::with_wall(move || clock.now()),
-            hands: Box::new(hands),
-            gatekeeper: Arc::new(CannotAsk),
-            watcher,
-            heart: Heart::new(),
+            clock: ProcessClock::with_wall_clock(move || clock.now()),
+            host_ops: Box::new(hands),
+            gatekeeper: Arc::new(NoGateChecker),
+            decision_sink: watcher,
+            heart: LoopHeartbeat::new(),
         };
-        Ok(Actor::spawn(async move {
-            Agent::new(setup).run(std::future::pending()).await;
+        Ok(ActorTask::spawn(async move {
+            CoordinatorAgent::new(setup)
+                .run(std::future::pending())
+                .await;
         }))
     }
 
-    /// The flags that a DaemonSet would give.
-    fn args(&self) -> Args {
+    /// The flags that a DaemonSet would set.
+    fn coordinator_args(&self) -> Args {
         let command = [
             "/bin/sh".to_owned(),
-            self.files.command().to_string_lossy().into_owned(),
+            self.files.command_path().to_string_lossy().into_owned(),
         ];
         Args {
             node_name: self.node.clone(),
             namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
-            identity: Identity::ServiceAccount,
+            identity: WriterIdentity::ServiceAccount,
             kubelet_certificate: "/".into(),
             kubelet_key: None,
             max_unavailable: self.config.max_unavailable,
-            sentinel: vec![self.files.sentinel()],
+            sentinel: vec![self.files.sentinel_path()],
             sentinel_command: None,
             sentinel_interval: std::time::Duration::from_mins(1),
             sentinel_timeout: std::time::Duration::from_secs(30),
             reboot_method: RebootMethod::Command,
-            reboot_command: Words(command.into()),
-            boot_id_file: self.files.boot_id(),
+            reboot_command: ShellWords(command.into()),
+            boot_id_file: self.files.boot_id_path(),
             host_root: "/".into(),
             drain_timeout: self.config.drain_timeout,
             on_drain_timeout: OnDrainTimeout::Abort,
@@ -172,9 +177,9 @@ impl MachineConfig {
             reboot_attempts: self.config.reboot_attempts,
             settle: self.config.settle,
             prometheus: PrometheusArgs::default(),
-            listen: Listen::Off,
-            probe_listen: Listen::Off,
-            log_format: Format::Text,
+            listen: ListenAddress::Off,
+            probe_listen: ListenAddress::Off,
+            log_format: LogFormat::Text,
         }
     }
 }

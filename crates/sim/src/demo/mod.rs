@@ -1,23 +1,24 @@
-//! A cluster that reboots itself before one's eyes: what `dogwatch demo` shows.
+//! A simulated cluster that reboots itself: the content of `dogwatch demo`.
 //!
-//! **For:** trying everything on a laptop, without a cluster; and a test of the coordinator's loop on
+//! **For:** to try Dogwatch on a laptop without a cluster; and to test the coordinator's loop on
 //! real files, a real child process and real time.
-//! **May touch:** one folder that it is given: a small one for each node, with its sentinel, its boot
-//! id and its reboot command.
-//! **Promises:** the coordinators, the power controller and the remediator are the real loops with their real hands;
-//! only machines, BMCs, kubelets and the API server are simulated. What the [`Verdict`] says was judged by
-//! [`crate::chronicle::Checks`] at every change, not taken from anybody's word.
+//! **May touch:** one folder that it is given, with a subfolder for each node that holds sentinel,
+//! boot id and reboot command.
+//! **Promises:** the coordinators, the power controller and the remediator are the real loops with
+//! their real actions; only machines, BMCs, kubelets and the API server are simulated.
+//! [`DemoVerdict`] comes from [`crate::observer::PromiseChecks`] at every change, not from what
+//! Dogwatch reports.
 
 mod cluster;
-mod failed;
-mod failed_checks;
+mod failed_node;
+mod failed_node_checks;
 mod files;
+mod host_checks;
+mod hosts;
 mod machine;
-mod metal;
-mod metal_checks;
-mod play;
+mod run;
 mod verdict;
 
 pub use cluster::{DemoConfig, DemoError};
-pub use play::{Demo, Row};
-pub use verdict::{Check, Verdict};
+pub use run::{Demo, DemoRow};
+pub use verdict::{DemoCheck, DemoVerdict};

@@ -1,103 +1,107 @@
-//! What was checked, and whether it held.
+//! The result of the demo's checks.
 
-use super::play::Demo;
-use super::{failed_checks, metal_checks};
-use crate::chronicle::{Kind, LEAD, NodeView, PodView, holder_of};
+use super::run::Demo;
+use super::{failed_node_checks, host_checks};
+use crate::observer::{LEADER_LEASE, NodeView, ObservedKind, PodView, lease_holder};
 
-/// One promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// Whether it held.
+pub struct DemoCheck {
     pub held: bool,
-    /// What it is.
     pub what: String,
-    /// What was seen.
-    pub seen: String,
+    /// The values on which the result rests.
+    pub observed: String,
 }
 
-/// All of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict(pub Vec<Check>);
+pub struct DemoVerdict(pub Vec<DemoCheck>);
 
-impl Verdict {
-    /// Whether everything held.
-    pub fn held(&self) -> bool {
+impl DemoVerdict {
+    pub fn has_passed(&self) -> bool {
         self.0.iter().all(|check| check.held)
     }
 }
 
-pub(super) fn verdict(demo: &Demo) -> Verdict {
+pub(super) fn judge_demo(demo: &Demo) -> DemoVerdict {
     let mut checks = vec![
-        done(demo),
-        out(demo),
-        boots(demo),
-        budgets(demo),
-        pods(demo),
+        check_all_rebooted(demo),
+        check_out_at_once(demo),
+        check_boot_counts(demo),
+        check_disruption_budgets(demo),
+        check_pods(demo),
     ];
-    checks.extend(cordon(demo));
-    checks.push(clean(demo));
-    checks.extend(metal_checks::checks(&demo.metal, &demo.observer));
-    checks.extend(failed_checks::checks(&demo.metal));
+    checks.extend(check_cordon(demo));
+    checks.push(check_no_leftovers(demo));
+    checks.extend(host_checks::check_hosts(
+        &demo.bare_metal_hosts,
+        &demo.observer,
+    ));
+    checks.extend(failed_node_checks::check_failed_node(
+        &demo.bare_metal_hosts,
+    ));
     let broken = demo.checks.violations().iter().chain(&demo.broken);
-    checks
-        .extend(broken.map(|violation| check(false, "no promise was broken", violation.0.clone())));
-    Verdict(checks)
+    checks.extend(
+        broken.map(|violation| build_check(false, "no promise was broken", violation.0.clone())),
+    );
+    DemoVerdict(checks)
 }
 
-pub(super) fn check(held: bool, what: &str, seen: String) -> Check {
-    Check {
+pub(super) fn build_check(held: bool, what: &str, seen: String) -> DemoCheck {
+    DemoCheck {
         held,
         what: what.to_owned(),
-        seen,
+        observed: seen,
     }
 }
 
-fn done(demo: &Demo) -> Check {
-    let left = demo.unfinished();
-    let all = demo.planned().count();
+fn check_all_rebooted(demo: &Demo) -> DemoCheck {
+    let left = demo.unfinished_nodes();
+    let all = demo.planned_nodes().count();
     let seen = if left.is_empty() {
         format!("{all} of {all}")
     } else {
         format!("not {}", left.join(", "))
     };
-    check(
+    build_check(
         left.is_empty(),
         "every node that wanted a reboot had it",
         seen,
     )
 }
 
-fn out(demo: &Demo) -> Check {
+fn check_out_at_once(demo: &Demo) -> DemoCheck {
     let groups: Vec<String> = demo
         .checks
-        .groups()
+        .groups_with_most_out()
         .map(|(group, most)| format!("{group}: {most}"))
         .collect();
-    let held = demo.checks.groups().all(|(_, most)| most <= 1);
-    check(
+    let held = demo
+        .checks
+        .groups_with_most_out()
+        .all(|(_, most)| most <= 1);
+    build_check(
         held,
         "at most one node of a group was out at a time",
         groups.join(", "),
     )
 }
 
-fn boots(demo: &Demo) -> Check {
+fn check_boot_counts(demo: &Demo) -> DemoCheck {
     let boots: Vec<(&str, usize)> = demo
-        .planned()
-        .map(|name| (name, demo.checks.boots(name)))
+        .planned_nodes()
+        .map(|name| (name, demo.checks.count_boots(name)))
         .collect();
     let seen: Vec<String> = boots
         .iter()
         .map(|(name, boots)| format!("{name}: {boots}"))
         .collect();
-    check(
+    build_check(
         boots.iter().all(|(_, boots)| *boots == 1),
         "each node had exactly one new boot",
         seen.join(", "),
     )
 }
 
-fn budgets(demo: &Demo) -> Check {
+fn check_disruption_budgets(demo: &Demo) -> DemoCheck {
     let short: Vec<&str> = demo
         .checks
         .violations()
@@ -110,54 +114,57 @@ fn budgets(demo: &Demo) -> Check {
     } else {
         short.join("; ")
     };
-    check(
+    build_check(
         short.is_empty(),
         "no budget was ever short of healthy pods",
         seen,
     )
 }
 
-fn pods(demo: &Demo) -> Check {
+fn check_pods(demo: &Demo) -> DemoCheck {
     let ready = |app: &str| {
         let pods = demo
             .observer
-            .all(Kind::Pod)
-            .map(|(_, pod)| PodView::of(pod));
+            .list_objects(ObservedKind::Pod)
+            .map(|(_, pod)| PodView::from_object(pod));
         pods.filter(|pod| pod.app == app && pod.ready && !pod.leaving)
             .count()
     };
     let wanted = [
         (
             "web",
-            usize::try_from(demo.config.web()).unwrap_or(usize::MAX),
+            usize::try_from(demo.config.web_replicas()).unwrap_or(usize::MAX),
         ),
         ("db", 2),
     ];
     let seen = wanted.map(|(app, wanted)| format!("{app}: {} of {wanted}", ready(app)));
-    check(
+    build_check(
         wanted.iter().all(|(app, wanted)| ready(app) == *wanted),
         "every pod that should live lives",
         seen.join(", "),
     )
 }
 
-fn cordon(demo: &Demo) -> Option<Check> {
+fn check_cordon(demo: &Demo) -> Option<DemoCheck> {
     let name = demo.cordoned.as_deref()?;
-    let node = demo.observer.get(Kind::Node, name).map(NodeView::of);
+    let node = demo
+        .observer
+        .get_object(ObservedKind::Node, name)
+        .map(NodeView::from_object);
     let held = node.is_some_and(|node| node.cordoned);
     let seen = format!("{name} is {}cordoned", if held { "still " } else { "un" });
-    Some(check(held, "the admin's cordon was left alone", seen))
+    Some(build_check(held, "the admin's cordon was left alone", seen))
 }
 
-fn clean(demo: &Demo) -> Check {
+fn check_no_leftovers(demo: &Demo) -> DemoCheck {
     let held = demo
         .observer
-        .all(Kind::Lease)
-        .filter(|(name, lease)| *name != LEAD && holder_of(lease).is_some());
+        .list_objects(ObservedKind::Lease)
+        .filter(|(name, lease)| *name != LEADER_LEASE && lease_holder(lease).is_some());
     let records = demo
         .observer
-        .all(Kind::Node)
-        .filter(|(_, node)| NodeView::of(node).record.is_some());
+        .list_objects(ObservedKind::Node)
+        .filter(|(_, node)| NodeView::from_object(node).record.is_some());
     let left: Vec<&str> = held
         .map(|(name, _)| name)
         .chain(records.map(|(name, _)| name))
@@ -167,5 +174,5 @@ fn clean(demo: &Demo) -> Check {
     } else {
         left.join(", ")
     };
-    check(left.is_empty(), "nothing of it is left behind", seen)
+    build_check(left.is_empty(), "nothing of it is left behind", seen)
 }

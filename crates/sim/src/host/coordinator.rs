@@ -1,79 +1,76 @@
-//! The coordinator's pod on a simulated node: starts with the machine, dies with it, is started
-//! again when it crashed.
+//! The coordinator's pod on a simulated node: it starts and dies with the machine, and is restarted
+//! after a crash.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_coordinator::agent::{Agent, Setup, Watcher};
-use dogwatch_coordinator::clock::Clock as ProcessClock;
-use dogwatch_coordinator::health::Heart;
+use dogwatch_coordinator::agent::{CoordinatorAgent, CoordinatorSetup, DecisionSink};
+use dogwatch_coordinator::clock::ProcessClock;
+use dogwatch_coordinator::health::LoopHeartbeat;
 use dogwatch_core::name::{BootId, NodeName, RunId};
-use dogwatch_core::reboot::Config;
+use dogwatch_core::reboot::RebootConfig;
+use dogwatch_kubesim::clock::ClusterClock;
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_kubesim::world::ActorTask;
+use dogwatch_kubesim::world::kubelet::MachinePower;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::disk::Disk;
-use super::hands::{PowerCycle, RebootCommand, SimHands};
-use super::prometheus::Prometheus;
-use crate::clock::Clock;
-use crate::seed::Seed;
-use crate::world::Actor;
-use crate::world::kubelet::Power;
+use super::disk::SimDisk;
+use super::host_ops::{PowerCycle, RebootCommand, SimHostOps};
+use super::prometheus::SimPrometheus;
+use crate::names;
 
-/// How long the kubelet takes to start a crashed container again.
-const RESTART: Duration = Duration::from_secs(1);
+/// How long the kubelet waits before it restarts a crashed container.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// What a node's coordinator is made from.
 #[derive(Clone)]
 pub struct CoordinatorConfig {
-    /// The API server, as this node's coordinator.
+    /// The API server's client, with this coordinator's user.
     pub client: kube::Client,
-    /// The node.
     pub node: NodeName,
-    /// Where the Leases are.
+    /// The namespace of the Leases.
     pub namespace: String,
-    /// What it is told.
-    pub config: Config,
-    /// Its sentinel files.
+    /// The coordinator's flags.
+    pub config: RebootConfig,
     pub sentinels: Vec<String>,
-    /// Where run ids come from.
-    pub seed: Seed,
-    /// What time it is on this node.
-    pub clock: Arc<dyn Clock>,
-    /// Whom it asks of alerts.
-    pub prometheus: Prometheus,
-    /// Told of each decision.
-    pub watcher: Arc<dyn Watcher>,
+    /// Source of the run ids.
+    pub seed: SimulationSeed,
+    /// The clock of this node.
+    pub clock: Arc<dyn ClusterClock>,
+    /// Answers queries for alerts.
+    pub prometheus: SimPrometheus,
+    /// Receives each decision.
+    pub watcher: Arc<dyn DecisionSink>,
 }
 
-enum Command {
+enum CoordinatorCommand {
     Kill,
     Hold,
     Start,
 }
 
-/// The coordinator of one simulated node, whatever runs of it there are.
-pub struct Coordinator {
-    /// The host's files.
-    pub disk: Disk,
+/// The coordinator of one simulated node, across all its runs.
+pub struct SimCoordinator {
+    pub disk: SimDisk,
     command: Arc<Mutex<RebootCommand>>,
     started: Arc<Mutex<Vec<Instant>>>,
-    commands: mpsc::UnboundedSender<Command>,
-    _actor: Actor,
+    commands: mpsc::UnboundedSender<CoordinatorCommand>,
+    _actor: ActorTask,
 }
 
-impl Coordinator {
-    /// Starts it, to live and die with the machine of this `power`.
-    pub fn start(
+impl SimCoordinator {
+    /// Starts the coordinator; it runs while the machine of this `power` runs.
+    pub fn start_coordinator(
         config: CoordinatorConfig,
-        power: watch::Receiver<Power>,
+        power: watch::Receiver<MachinePower>,
         cycle: PowerCycle,
     ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
-        let disk = Disk::default();
+        let disk = SimDisk::default();
         let command = Arc::new(Mutex::new(RebootCommand::default()));
         let started = Arc::new(Mutex::new(Vec::new()));
-        let pod = Pod {
+        let pod = CoordinatorPod {
             config,
             disk: disk.clone(),
             command: Arc::clone(&command),
@@ -86,69 +83,69 @@ impl Coordinator {
             command,
             started,
             commands,
-            _actor: Actor::spawn(pod.live(power, inbox)),
+            _actor: ActorTask::spawn(pod.run_pod(power, inbox)),
         }
     }
 
-    /// Kills the process; it is started again after a second.
-    pub fn kill(&self) {
-        self.tell(Command::Kill);
+    /// Kills the process; it restarts after one second.
+    pub fn kill_process(&self) {
+        self.send_command(CoordinatorCommand::Kill);
     }
 
-    /// Kills the process; it stays away until [`Self::start_again`].
-    pub fn hold(&self) {
-        self.tell(Command::Hold);
+    /// Kills the process until [`Self::restart_process`].
+    pub fn hold_process(&self) {
+        self.send_command(CoordinatorCommand::Hold);
     }
 
-    /// Starts a process that was held.
-    pub fn start_again(&self) {
-        self.tell(Command::Start);
+    /// Starts a held process.
+    pub fn restart_process(&self) {
+        self.send_command(CoordinatorCommand::Start);
     }
 
-    /// What the reboot command does from now on.
+    /// Sets what the reboot command does from now on.
     pub fn set_reboot_command(&self, command: RebootCommand) {
         *self.command.lock().expect("nothing panics while it is set") = command;
     }
 
-    /// When the reboot command was started, in all runs.
+    /// Returns when the reboot command was started, in all runs.
     pub fn commands_started(&self) -> Vec<Instant> {
         let started = self.started.lock();
         started.expect("nothing panics while it counts").clone()
     }
 
-    fn tell(&self, command: Command) {
-        // The receiver is gone only when the whole world stops.
+    fn send_command(&self, command: CoordinatorCommand) {
+        // The receiver is gone only when the whole simulation stops.
         let _ = self.commands.send(command);
     }
 }
 
-struct Pod {
+struct CoordinatorPod {
     config: CoordinatorConfig,
-    disk: Disk,
+    disk: SimDisk,
     command: Arc<Mutex<RebootCommand>>,
     started: Arc<Mutex<Vec<Instant>>>,
     cycle: PowerCycle,
     runs: u32,
 }
 
-impl Pod {
-    async fn live(
+impl CoordinatorPod {
+    async fn run_pod(
         mut self,
-        mut power: watch::Receiver<Power>,
-        mut inbox: mpsc::UnboundedReceiver<Command>,
+        mut power: watch::Receiver<MachinePower>,
+        mut inbox: mpsc::UnboundedReceiver<CoordinatorCommand>,
     ) {
         let mut boot = None;
-        let mut process: Option<Actor> = None;
+        let mut process: Option<ActorTask> = None;
         let mut held = false;
         loop {
             let on = match power.borrow_and_update().clone() {
-                Power::On(boot) => Some(boot),
-                Power::Off => None,
+                MachinePower::On(boot) => Some(names::boot_id(&boot)),
+                MachinePower::Off => None,
             };
             if on != boot {
                 process = None;
                 if on.is_some() && self.runs > 0 {
-                    self.disk.boot();
+                    self.disk.clear_volatile_files();
                 }
                 boot = on;
             }
@@ -156,29 +153,32 @@ impl Pod {
                 && !held
                 && let Some(boot) = &boot
             {
-                process = Some(self.process(boot.clone()));
+                process = Some(self.spawn_process(boot.clone()));
             }
             tokio::select! {
                 biased;
                 changed = power.changed() => if changed.is_err() { return },
                 command = inbox.recv() => match command {
                     None => return,
-                    Some(Command::Kill) => {
+                    Some(CoordinatorCommand::Kill) => {
                         process = None;
-                        tokio::time::sleep(RESTART).await;
+                        tokio::time::sleep(RESTART_DELAY).await;
                     }
-                    Some(Command::Hold) => { process = None; held = true; }
-                    Some(Command::Start) => held = false,
+                    Some(CoordinatorCommand::Hold) => { process = None; held = true; }
+                    Some(CoordinatorCommand::Start) => held = false,
                 },
             }
         }
     }
 
-    fn process(&mut self, boot: BootId) -> Actor {
+    fn spawn_process(&mut self, boot: BootId) -> ActorTask {
         self.runs += 1;
         let name = format!("coordinator/{}/{}", self.config.node, self.runs);
-        let run = format!("coordinator/{}", self.config.seed.stream(&name).uuid());
-        let hands = SimHands {
+        let run = format!(
+            "coordinator/{}",
+            self.config.seed.stream_for_actor(&name).next_uuid()
+        );
+        let hands = SimHostOps {
             boot,
             disk: self.disk.clone(),
             sentinels: self.config.sentinels.clone(),
@@ -187,21 +187,23 @@ impl Pod {
             started: Arc::clone(&self.started),
         };
         let wall = Arc::clone(&self.config.clock);
-        let setup = Setup {
+        let setup = CoordinatorSetup {
             client: self.config.client.clone(),
             node_client: self.config.client.clone(),
             node: self.config.node.clone(),
             namespace: self.config.namespace.clone(),
             config: self.config.config.clone(),
             run: RunId::new(run).expect("a UUID after a known prefix"),
-            clock: ProcessClock::with_wall(move || wall.now()),
-            hands: Box::new(hands),
+            clock: ProcessClock::with_wall_clock(move || wall.now()),
+            host_ops: Box::new(hands),
             gatekeeper: Arc::new(self.config.prometheus.clone()),
-            watcher: Arc::clone(&self.config.watcher),
-            heart: Heart::new(),
+            decision_sink: Arc::clone(&self.config.watcher),
+            heart: LoopHeartbeat::new(),
         };
-        Actor::spawn(async move {
-            Agent::new(setup).run(std::future::pending()).await;
+        ActorTask::spawn(async move {
+            CoordinatorAgent::new(setup)
+                .run(std::future::pending())
+                .await;
         })
     }
 }

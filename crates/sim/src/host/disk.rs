@@ -1,77 +1,79 @@
-//! The files of a simulated host that a coordinator looks at.
+//! The files of a simulated host that a coordinator reads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use dogwatch_core::reboot::{Fingerprint, TriggerSeen, TriggerState};
+use dogwatch_core::reboot::{ObservedTrigger, TriggerFingerprint, TriggerState};
 use tokio::sync::watch;
 
-/// Files below this folder are gone after a boot: it is a tmpfs.
-const VOLATILE: &str = "/run/";
+/// A tmpfs: a boot deletes the files below this folder.
+const TMPFS_FOLDER: &str = "/run/";
 
-/// A host's files. Cheap to clone: all clones are one disk.
+/// A host's files. Clones share one disk.
 #[derive(Debug, Clone)]
-pub struct Disk(Arc<Inner>);
+pub struct SimDisk(Arc<DiskInner>);
 
 #[derive(Debug)]
-struct Inner {
-    files: Mutex<Files>,
+struct DiskInner {
+    files: Mutex<DiskFiles>,
     changed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Files {
+struct DiskFiles {
     written: u64,
-    files: BTreeMap<String, File>,
+    files: BTreeMap<String, DiskFile>,
 }
 
 #[derive(Debug, Clone)]
-struct File {
-    /// Stands for inode and times: no two writes share it.
+struct DiskFile {
+    /// Stands for inode and times: no two writes have the same value.
     serial: u64,
     content: Result<String, String>,
 }
 
-impl Default for Disk {
+impl Default for SimDisk {
     fn default() -> Self {
         let (changed, _) = watch::channel(0);
-        Self(Arc::new(Inner {
+        Self(Arc::new(DiskInner {
             files: Mutex::default(),
             changed,
         }))
     }
 }
 
-impl Disk {
-    /// Creates the file, or touches it anew.
-    pub fn touch(&self, path: &str, content: &str) {
-        self.write(path, Ok(content.to_owned()));
+impl SimDisk {
+    /// Creates the file, or updates it.
+    pub fn touch_file(&self, path: &str, content: &str) {
+        self.write_file(path, Ok(content.to_owned()));
     }
 
-    /// Makes the file unreadable.
+    /// Makes reads of the file fail.
     pub fn break_file(&self, path: &str, why: &str) {
-        self.write(path, Err(why.to_owned()));
+        self.write_file(path, Err(why.to_owned()));
     }
 
-    /// Removes the file.
-    pub fn remove(&self, path: &str) {
-        self.change(|files| {
+    pub fn remove_file(&self, path: &str) {
+        self.change_files(|files| {
             files.files.remove(path);
         });
     }
 
-    /// What a boot leaves.
-    pub fn boot(&self) {
-        self.change(|files| files.files.retain(|path, _| !path.starts_with(VOLATILE)));
+    /// Deletes the files that do not survive a boot.
+    pub fn clear_volatile_files(&self) {
+        self.change_files(|files| {
+            files
+                .files
+                .retain(|path, _| !path.starts_with(TMPFS_FOLDER));
+        });
     }
 
-    /// Follows changes.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn watch_changes(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
 
-    /// What a sentinel at this path says.
-    pub fn look(&self, path: &str) -> TriggerSeen {
+    /// Reads the sentinel at this path.
+    pub fn read_sentinel(&self, path: &str) -> ObservedTrigger {
         let files = self
             .0
             .files
@@ -79,27 +81,27 @@ impl Disk {
             .expect("nothing panics while files change");
         let state = match files.files.get(path) {
             None => TriggerState::Absent,
-            Some(File {
+            Some(DiskFile {
                 content: Err(why), ..
             }) => TriggerState::Unknown { why: why.clone() },
-            Some(File {
+            Some(DiskFile {
                 content: Ok(reason),
                 serial,
             }) => TriggerState::Present {
-                fingerprint: Fingerprint(format!("write-{serial}")),
+                fingerprint: TriggerFingerprint(format!("write-{serial}")),
                 reason: reason.clone(),
             },
         };
-        TriggerSeen {
+        ObservedTrigger {
             source: format!("sentinel:{path}"),
             state,
         }
     }
 
-    fn write(&self, path: &str, content: Result<String, String>) {
-        self.change(|files| {
+    fn write_file(&self, path: &str, content: Result<String, String>) {
+        self.change_files(|files| {
             files.written += 1;
-            let file = File {
+            let file = DiskFile {
                 serial: files.written,
                 content,
             };
@@ -107,7 +109,7 @@ impl Disk {
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Files)) {
+    fn change_files(&self, change: impl FnOnce(&mut DiskFiles)) {
         change(
             &mut self
                 .0
@@ -123,8 +125,8 @@ impl Disk {
 mod tests {
     use super::*;
 
-    fn fingerprint(disk: &Disk, path: &str) -> Option<Fingerprint> {
-        match disk.look(path).state {
+    fn fingerprint(disk: &SimDisk, path: &str) -> Option<TriggerFingerprint> {
+        match disk.read_sentinel(path).state {
             TriggerState::Present { fingerprint, .. } => Some(fingerprint),
             TriggerState::Absent | TriggerState::Unknown { .. } => None,
         }
@@ -132,21 +134,21 @@ mod tests {
 
     #[test]
     fn run_is_empty_after_a_boot_and_var_is_not() {
-        let disk = Disk::default();
-        disk.touch("/run/reboot-needed", "x");
-        disk.touch("/var/reboot-needed", "x");
+        let disk = SimDisk::default();
+        disk.touch_file("/run/reboot-needed", "x");
+        disk.touch_file("/var/reboot-needed", "x");
         let before = fingerprint(&disk, "/var/reboot-needed");
-        disk.boot();
+        disk.clear_volatile_files();
         assert_eq!(fingerprint(&disk, "/run/reboot-needed"), None);
         assert_eq!(fingerprint(&disk, "/var/reboot-needed"), before);
     }
 
     #[test]
     fn touching_anew_is_another_appearance() {
-        let disk = Disk::default();
-        disk.touch("/var/a", "x");
+        let disk = SimDisk::default();
+        disk.touch_file("/var/a", "x");
         let first = fingerprint(&disk, "/var/a");
-        disk.touch("/var/a", "x");
+        disk.touch_file("/var/a", "x");
         assert_ne!(fingerprint(&disk, "/var/a"), first);
     }
 }

@@ -1,16 +1,16 @@
-//! A simulated host: what the coordinator touches of a machine, without a machine.
+//! A simulated host: the parts of a machine that the coordinator touches.
 //!
-//! **For:** running the real coordinator loop on every simulated node.
+//! **For:** to run the real coordinator loop on every simulated node.
 //! **May touch:** its own memory, and the power of its simulated machine.
-//! **Promises:** what lies in `/run` is gone after a boot, what lies elsewhere stays; the reboot
-//! command does what the script says, and nothing else.
+//! **Promises:** a boot deletes the files in `/run` and keeps all others; the reboot command does
+//! only what the script says.
 
 mod coordinator;
 mod disk;
-mod hands;
+mod host_ops;
 mod prometheus;
 
-pub use coordinator::{Coordinator, CoordinatorConfig};
-pub use disk::Disk;
-pub use hands::{PowerCycle, RebootCommand, SimHands};
-pub use prometheus::{Alert, Prometheus};
+pub use coordinator::{CoordinatorConfig, SimCoordinator};
+pub use disk::SimDisk;
+pub use host_ops::{PowerCycle, RebootCommand, SimHostOps};
+pub use prometheus::{AlertState, SimPrometheus};

@@ -1,60 +1,61 @@
-//! A Prometheus that says what a script wants.
+//! A Prometheus whose answers a script sets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use dogwatch_coordinator::agent::Gatekeeper;
-use dogwatch_core::policy::{Alerts, PrometheusGate, PrometheusQuery};
+use dogwatch_coordinator::agent::GateChecker;
+use dogwatch_core::policy::{BlockingAlerts, PrometheusGate, PrometheusQuery};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-/// Where an alert stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alert {
-    /// It waits for its time.
+pub enum AlertState {
+    /// The alert's condition is true, but not yet for long enough.
     Pending,
-    /// It fires.
     Firing,
 }
 
-/// One for all nodes, whatever address they ask. Clones are one.
+/// One Prometheus for all nodes, at any address. Clones share it.
 ///
-/// Of an alert filter only names and alternatives of names are understood (`A|B`); regular
-/// expressions are the real client's, and tested there.
+/// Alert filters may only be names and alternatives of names (`A|B`). Full regular expressions are
+/// tested with the real client.
 #[derive(Clone, Default)]
-pub struct Prometheus(Arc<Mutex<State>>);
+pub struct SimPrometheus(Arc<Mutex<PrometheusState>>);
 
 #[derive(Default)]
-struct State {
+struct PrometheusState {
     away: bool,
-    alerts: BTreeMap<String, Alert>,
+    alerts: BTreeMap<String, AlertState>,
     found: BTreeMap<String, String>,
 }
 
-impl Prometheus {
-    /// Answers nobody from now on, or everybody again.
-    pub fn set_away(&self, away: bool) {
-        self.state().away = away;
+impl SimPrometheus {
+    /// Makes Prometheus unreachable, or reachable again.
+    pub fn set_unreachable(&self, away: bool) {
+        self.lock_state().away = away;
     }
 
-    /// An alert stands so from now on; `None`: it is over.
-    pub fn set_alert(&self, name: &str, alert: Option<Alert>) {
+    /// Sets the state of an alert; `None`: it is neither pending nor firing.
+    pub fn set_alert(&self, name: &str, alert: Option<AlertState>) {
         match alert {
-            Some(alert) => self.state().alerts.insert(name.to_owned(), alert),
-            None => self.state().alerts.remove(name),
+            Some(alert) => self.lock_state().alerts.insert(name.to_owned(), alert),
+            None => self.lock_state().alerts.remove(name),
         };
     }
 
-    /// What a query finds from now on; `None`: nothing.
-    pub fn set_found(&self, query: &str, what: Option<&str>) {
+    /// Sets the result of a query; `None`: an empty result.
+    pub fn set_query_result(&self, query: &str, what: Option<&str>) {
         match what {
-            Some(what) => self.state().found.insert(query.to_owned(), what.to_owned()),
-            None => self.state().found.remove(query),
+            Some(what) => self
+                .lock_state()
+                .found
+                .insert(query.to_owned(), what.to_owned()),
+            None => self.lock_state().found.remove(query),
         };
     }
 
-    fn answer(&self, gate: &PrometheusGate) -> Vec<String> {
-        let state = self.state();
+    fn blocking_findings(&self, gate: &PrometheusGate) -> Vec<String> {
+        let state = self.lock_state();
         if state.away {
             return vec![format!("{} does not answer: connection refused", gate.url)];
         }
@@ -64,18 +65,18 @@ impl Prometheus {
                 let found = found.map(|what| format!("{query} finds {what}"));
                 found.into_iter().collect()
             }
-            PrometheusQuery::Alerts(filter) => blocking(&state.alerts, filter),
+            PrometheusQuery::Alerts(filter) => blocking_alerts(&state.alerts, filter),
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, PrometheusState> {
         self.0.lock().expect("nothing panics while it is scripted")
     }
 }
 
-fn blocking(alerts: &BTreeMap<String, Alert>, filter: &Alerts) -> Vec<String> {
+fn blocking_alerts(alerts: &BTreeMap<String, AlertState>, filter: &BlockingAlerts) -> Vec<String> {
     let is_named = |names: &String, name: &str| names.split('|').any(|one| one == name);
-    let counts = |(name, alert): &(&String, &Alert)| {
+    let counts = |(name, alert): &(&String, &AlertState)| {
         let ignored = filter
             .ignore
             .as_ref()
@@ -84,17 +85,17 @@ fn blocking(alerts: &BTreeMap<String, Alert>, filter: &Alerts) -> Vec<String> {
             .only
             .as_ref()
             .is_none_or(|names| is_named(names, name));
-        meant && !ignored && (!filter.firing_only || **alert == Alert::Firing)
+        meant && !ignored && (!filter.firing_only || **alert == AlertState::Firing)
     };
-    let words = |(name, alert): (&String, &Alert)| match alert {
-        Alert::Pending => format!("alert {name} is pending"),
-        Alert::Firing => format!("alert {name} is firing"),
+    let words = |(name, alert): (&String, &AlertState)| match alert {
+        AlertState::Pending => format!("alert {name} is pending"),
+        AlertState::Firing => format!("alert {name} is firing"),
     };
     alerts.iter().filter(counts).map(words).collect()
 }
 
-impl Gatekeeper for Prometheus {
-    fn prometheus<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>> {
-        std::future::ready(self.answer(gate)).boxed()
+impl GateChecker for SimPrometheus {
+    fn list_shut_reasons<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>> {
+        std::future::ready(self.blocking_findings(gate)).boxed()
     }
 }

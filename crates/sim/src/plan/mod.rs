@@ -1,89 +1,83 @@
-//! Planning a rollout: how long will it take, who waits longest, what does it cost?
+//! Plans a rollout: how long it takes, which node waits longest, and what it costs.
 //!
 //! **For:** `dogwatch simulate`: thousands of nodes in seconds.
 //! **May touch:** nothing; time is a number here.
-//! **Promises:** every step is what [`dogwatch_core::reboot::decide`] says, taken in by the loop's
-//! own [`facts`](dogwatch_coordinator::agent::facts); the same plan and seed give the same bytes.
-//! What is not simulated is the API server's own work: an answer takes a fixed time, and the calls
-//! are counted instead of made. Budgets that block a drain, volumes, gates and failures are not part of
-//! a plan; scenarios on the embedded cluster are for those.
+//! **Promises:** every step comes from [`dogwatch_core::reboot::decide`], and the loop's own
+//! [`facts`](dogwatch_coordinator::agent::facts) update its snapshot; the same plan and seed give
+//! the same bytes.
+//!
+//! The API server is not simulated: an answer takes a fixed time, and calls are counted instead of
+//! made. Budgets that block a drain, volumes, gates and failures are not part of a plan; use
+//! scenarios on the embedded cluster for those.
 
-mod calls;
-mod machine;
-mod queue;
-mod result;
+mod api_calls;
+mod event_queue;
+mod outcome;
+mod planned_node;
 mod rollout;
-mod slots;
+mod slot_leases;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dogwatch_core::limit::Limit;
+use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::Policy;
+use dogwatch_kubesim::seed::SimulationSeed;
 use jiff::Timestamp;
 
-pub use calls::Calls;
-pub use result::{GroupOutcome, Outcome, Stretch};
-pub use rollout::{run, run_watched};
+pub use api_calls::ApiCallCounts;
+pub use outcome::{GroupOutcome, NodeDuration, RolloutOutcome};
+pub use rollout::{run_plan, run_with_progress};
 
-use crate::seed::Seed;
-
-/// A rollout to plan.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// Nodes without labels of their own, beside the control plane and the `groups`.
+pub struct RolloutPlan {
+    /// Nodes without labels of their own, in addition to the control plane and the `groups`.
     pub nodes: u32,
-    /// Nodes with labels, which policies select by.
+    /// Nodes with labels by which policies select them.
     pub groups: Vec<NodeGroup>,
-    /// What rules them; where it is silent, what stands here does.
+    /// The policies; a field that a policy leaves out comes from this plan.
     pub policies: Vec<Policy>,
-    /// When it begins.
     pub start: Timestamp,
     /// Control-plane nodes; their group reboots one at a time.
     pub control_plane: u32,
-    /// How many of the nodes may be out at once.
-    pub max_unavailable: Limit,
+    /// How many worker nodes may be unavailable at once.
+    pub max_unavailable: UnavailabilityLimit,
     /// From the reboot command until the Node is Ready again.
     pub reboot_time: Duration,
-    /// How long a drain takes.
     pub drain_time: Duration,
-    /// How long the Node must be Ready before it is released.
+    /// How long the Node must be Ready before its lock is released.
     pub settle: Duration,
-    /// Each node's own times differ from the given ones by up to this many per cent.
+    /// Each node's own durations differ from the given ones by up to this many per cent.
     pub spread_percent: u8,
-    /// Pods on each node that have to go.
+    /// Pods on each node that a drain evicts.
     pub pods_per_node: u32,
-    /// Within which time all nodes come to want a reboot.
+    /// The time span within which all nodes get their triggers.
     pub arrival: Duration,
-    /// How long the API server takes to answer.
+    /// How long each API call takes.
     pub api_latency: Duration,
-    /// Decides everything random.
-    pub seed: Seed,
+    /// The seed of all random values.
+    pub seed: SimulationSeed,
 }
 
-/// Nodes that carry the same labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeGroup {
-    /// What their names begin with: `NAME-0001` and so on. Part of a Node's name.
+    /// Prefix of the nodes' names: `NAME-0001` and so on. Must be valid as part of a Node's name.
     pub name: NodeName,
-    /// How many.
     pub count: u32,
-    /// Their labels.
     pub labels: BTreeMap<String, String>,
 }
 
-impl Plan {
-    /// All its nodes.
-    pub fn all_nodes(&self) -> u32 {
+impl RolloutPlan {
+    pub fn count_nodes(&self) -> u32 {
         let labelled = self.groups.iter().map(|group| group.count);
         self.nodes + self.control_plane + labelled.sum::<u32>()
     }
 }
 
-impl Default for Plan {
+impl Default for RolloutPlan {
     fn default() -> Self {
         Self {
             nodes: 100,
@@ -91,7 +85,7 @@ impl Default for Plan {
             policies: Vec::new(),
             start: Timestamp::UNIX_EPOCH,
             control_plane: 3,
-            max_unavailable: Limit::Count(1),
+            max_unavailable: UnavailabilityLimit::Count(1),
             reboot_time: Duration::from_mins(4),
             drain_time: Duration::from_secs(90),
             settle: Duration::from_secs(30),
@@ -99,7 +93,7 @@ impl Default for Plan {
             pods_per_node: 30,
             arrival: Duration::from_mins(1),
             api_latency: Duration::from_millis(5),
-            seed: Seed(1),
+            seed: SimulationSeed(1),
         }
     }
 }

@@ -1,27 +1,27 @@
-//! What a plan promises.
+//! Tests of plans.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dogwatch_core::limit::Limit;
+use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::Policy;
+use dogwatch_kubesim::seed::SimulationSeed;
 use serde_json::{Value, json};
 
-use super::{GroupOutcome, NodeGroup, Outcome, Plan, run};
-use crate::seed::Seed;
+use super::{GroupOutcome, NodeGroup, RolloutOutcome, RolloutPlan, run_plan};
 
-fn plan(nodes: u32, max_unavailable: Limit) -> Plan {
-    Plan {
+fn plan(nodes: u32, max_unavailable: UnavailabilityLimit) -> RolloutPlan {
+    RolloutPlan {
         nodes,
         max_unavailable,
-        ..Plan::default()
+        ..RolloutPlan::default()
     }
 }
 
 #[test]
 fn every_node_reboots_and_never_more_are_out_than_the_budget_allows() {
-    let outcome = run(&plan(60, Limit::Percent(10)));
+    let outcome = run_plan(&plan(60, UnavailabilityLimit::Percent(10)));
     assert_eq!(outcome.rebooted, 63);
     assert_eq!(outcome.budget, 6);
     assert!(outcome.most_out <= 6, "{outcome:#?}");
@@ -31,11 +31,11 @@ fn every_node_reboots_and_never_more_are_out_than_the_budget_allows() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
-    let plan = plan(20, Limit::Count(2));
-    let text = |plan: &Plan| format!("{:?}", run(plan));
+    let plan = plan(20, UnavailabilityLimit::Count(2));
+    let text = |plan: &RolloutPlan| format!("{:?}", run_plan(plan));
     assert_eq!(text(&plan), text(&plan));
-    let other = Plan {
-        seed: Seed(2),
+    let other = RolloutPlan {
+        seed: SimulationSeed(2),
         ..plan.clone()
     };
     assert_ne!(text(&plan), text(&other));
@@ -43,7 +43,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
 
 #[test]
 fn nobody_who_came_later_is_served_much_earlier() {
-    let outcome = run(&plan(40, Limit::Count(1)));
+    let outcome = run_plan(&plan(40, UnavailabilityLimit::Count(1)));
     assert!(
         outcome.worst_inversion < Duration::from_secs(2),
         "{outcome:#?}"
@@ -52,13 +52,13 @@ fn nobody_who_came_later_is_served_much_earlier() {
 
 #[test]
 fn a_rollout_takes_as_long_as_its_parts() {
-    let exact = Plan {
+    let exact = RolloutPlan {
         spread_percent: 0,
         control_plane: 0,
         arrival: Duration::ZERO,
-        ..plan(4, Limit::Count(1))
+        ..plan(4, UnavailabilityLimit::Count(1))
     };
-    let outcome = run(&exact);
+    let outcome = run_plan(&exact);
     let parts = exact.drain_time + exact.reboot_time + exact.settle;
     let overhead = outcome
         .took
@@ -77,23 +77,23 @@ fn nodes(name: &str, count: u32) -> NodeGroup {
 
 fn policy(name: &str, mut spec: Value) -> Policy {
     spec["nodeSelector"] = json!({ "matchLabels": { "team": name } });
-    let policy = dogwatch_k8s::policy::convert(name, &spec);
+    let policy = dogwatch_k8s::policy::convert_policy(name, &spec);
     assert_eq!(policy.problems, Vec::<String>::new());
     policy
 }
 
-/// Beginning on a Monday at noon.
-fn ruled(groups: &[NodeGroup], policies: &[Policy]) -> Plan {
-    Plan {
+/// A plan that starts on a Monday at noon.
+fn ruled(groups: &[NodeGroup], policies: &[Policy]) -> RolloutPlan {
+    RolloutPlan {
         nodes: 0,
         groups: groups.to_vec(),
         policies: policies.to_vec(),
         start: "2026-01-05T12:00:00Z".parse().unwrap(),
-        ..Plan::default()
+        ..RolloutPlan::default()
     }
 }
 
-fn group<'a>(outcome: &'a Outcome, name: &str) -> &'a GroupOutcome {
+fn group<'a>(outcome: &'a RolloutOutcome, name: &str) -> &'a GroupOutcome {
     let mut groups = outcome.groups.iter();
     groups.find(|group| group.group == name).unwrap()
 }
@@ -108,7 +108,7 @@ fn each_group_goes_by_its_own_policy() {
             policy("b", json!({ "maxUnavailable": 5 })),
         ],
     );
-    let outcome = run(&plan);
+    let outcome = run_plan(&plan);
     assert_eq!(outcome.rebooted, 63);
     let (a, b) = (group(&outcome, "a"), group(&outcome, "b"));
     assert_eq!(
@@ -123,16 +123,16 @@ fn each_group_goes_by_its_own_policy() {
         "{a:?}"
     );
     assert!(b.took < Duration::from_hours(1), "{b:?}");
-    assert_eq!(format!("{outcome:?}"), format!("{:?}", run(&plan)));
+    assert_eq!(format!("{outcome:?}"), format!("{:?}", run_plan(&plan)));
 }
 
 #[test]
 fn a_window_that_is_over_is_followed_by_the_next_one() {
     let short =
         json!({ "windows": [{ "start": "22:00", "end": "22:30" }], "drain": { "timeout": "10m" } });
-    let outcome = run(&ruled(&[nodes("a", 12)], &[policy("a", short)]));
+    let outcome = run_plan(&ruled(&[nodes("a", 12)], &[policy("a", short)]));
     let a = group(&outcome, "a");
-    // Four begin in the 20 minutes of each night that a drain may begin in.
+    // In each night, four begin in the 20 minutes in which a drain may begin.
     assert_eq!((a.rebooted, a.windows), (12, Some(3)), "{a:?}");
     assert_eq!(a.took.as_secs() / 3600, 58, "{a:?}");
 }
@@ -141,12 +141,12 @@ fn a_window_that_is_over_is_followed_by_the_next_one() {
 fn a_drain_that_the_window_cuts_off_is_undone_and_begun_again() {
     let cut =
         json!({ "windows": [{ "start": "22:00", "end": "22:30" }], "drain": { "timeout": "29m" } });
-    let plan = Plan {
+    let plan = RolloutPlan {
         drain_time: Duration::from_mins(29),
         spread_percent: 10,
         ..ruled(&[nodes("a", 6)], &[policy("a", cut)])
     };
-    let outcome = run(&plan);
+    let outcome = run_plan(&plan);
     let a = group(&outcome, "a");
     assert_eq!(a.rebooted, 6, "{a:?}");
     assert!(a.windows > Some(6), "{a:?}");
@@ -165,16 +165,17 @@ fn one_zone_is_done_before_the_next_begins() {
     };
     let zones = policy("all", json!({ "topologyKey": "zone" }));
     let plan = ruled(&[zone("e", "east"), zone("w", "west")], &[zones]);
-    let outcome = run(&plan);
+    let outcome = run_plan(&plan);
     assert_eq!(outcome.rebooted, 13);
-    // Longest waiting first would mix them: this says how much later somebody was served earlier.
+    // If the longest wait decided alone, the zones would be mixed; the inversion shows that zones
+    // come first.
     assert!(outcome.worst_inversion > Duration::ZERO);
 }
 
 #[test]
 fn a_policy_that_never_allows_it_is_named_and_holds_nobody_else_up() {
     let paused = policy("a", json!({ "paused": { "reason": "freeze" } }));
-    let outcome = run(&ruled(&[nodes("a", 3), nodes("b", 3)], &[paused]));
+    let outcome = run_plan(&ruled(&[nodes("a", 3), nodes("b", 3)], &[paused]));
     assert_eq!(outcome.rebooted, 6);
     let a = group(&outcome, "a");
     assert_eq!(a.rebooted, 0);

@@ -1,271 +1,255 @@
-//! What a script can say.
+//! The commands of a script, as types.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dogwatch_core::reboot::Config;
+use dogwatch_core::reboot::RebootConfig;
+use dogwatch_kubesim::api::EvictionPolicy;
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_kubesim::world::ClusterSpec;
+use dogwatch_kubesim::world::cluster::WorkloadBudget;
 use jiff::{Timestamp, Zoned};
 
-use super::condition::Condition;
-use super::controllers::ControllerDeed;
-use super::faults::Rule;
-use super::metal::{HostSetup, MetalDeed};
-use crate::api::EvictionPolicy;
-use crate::host::{Alert, RebootCommand};
-use crate::seed::Seed;
-use crate::world::ClusterSpec;
-use crate::world::cluster::Budget;
+use super::bare_metal_hosts::{BareMetalCommand, HostSetup};
+use super::condition::ScenarioCondition;
+use super::controllers::ControllerCommand;
+use super::faults::ScriptedFaultRule;
+use super::remediation_objects::MachineSetup;
+use crate::host::{AlertState, RebootCommand};
 
-/// What there is before anything happens.
+/// What a script sets up before its `start`.
 #[derive(Debug, Clone)]
-pub struct Setup {
-    /// The cluster.
+pub struct ScenarioSetup {
     pub cluster: ClusterSpec,
-    /// What every coordinator is told.
-    pub config: Config,
-    /// When it begins; `None`: at a moment that no script should care about.
+    /// The flags of every coordinator.
+    pub config: RebootConfig,
+    /// When it begins; `None`: a default time, which the script should not depend on.
     pub start: Option<Zoned>,
-    /// Whether the kind `RebootPolicy` is installed from the start.
+    /// Whether the CRD `RebootPolicy` is installed from the start.
     pub policies_installed: bool,
     /// Policies from the start: a name, and a JSON merge patch of an empty `spec`.
     pub policies: Vec<(String, serde_json::Value)>,
-    /// Labels of nodes from the start.
     pub labels: Vec<(String, BTreeMap<String, String>)>,
-    /// Bare-metal hosts from the start.
     pub hosts: Vec<HostSetup>,
+    /// Whether the kind `PowerRemediation` is installed from the start.
+    pub remediations_installed: bool,
+    /// Machines from the start.
+    pub machines: Vec<MachineSetup>,
 }
 
-impl Default for Setup {
+impl Default for ScenarioSetup {
     fn default() -> Self {
         Self {
-            cluster: ClusterSpec::new(3, Seed(1)),
-            config: Config::default(),
+            cluster: cluster_of_three(),
+            config: RebootConfig::default(),
             start: None,
             policies_installed: false,
             policies: Vec::new(),
             labels: Vec::new(),
             hosts: Vec::new(),
+            remediations_installed: false,
+            machines: Vec::new(),
         }
     }
 }
 
-/// One line that does something.
-#[derive(Debug, Clone)]
-pub struct Line {
-    /// Its number in the script, from 1.
-    pub number: usize,
-    /// As it was written.
-    pub text: String,
-    /// What it says.
-    pub command: Command,
+fn cluster_of_three() -> ClusterSpec {
+    let mut spec = ClusterSpec::new(3, SimulationSeed(1));
+    spec.namespaces = vec![dogwatch_api::DEFAULT_NAMESPACE.into()];
+    spec
 }
 
-/// Something to do once the cluster runs.
+/// One line of a script with a command.
 #[derive(Debug, Clone)]
-pub enum Command {
-    /// Something happens on a machine.
+pub struct ScriptLine {
+    /// Line number in the script, from 1.
+    pub number: usize,
+    pub text: String,
+    pub command: ScriptCommand,
+}
+
+/// A command that runs after `start`.
+#[derive(Debug, Clone)]
+pub enum ScriptCommand {
+    /// Acts on a machine.
     OnHost {
-        /// On which node.
         node: String,
-        /// What.
-        deed: Deed,
+        deed: HostCommand,
     },
-    /// A person does something to the cluster.
-    Person(Wish),
-    /// Something goes wrong, or ends to.
-    Trouble(Trouble),
-    /// Something happens to a controller, or a host calls one.
-    Controller(ControllerDeed),
-    /// Something happens to a bare-metal host.
-    Metal(MetalDeed),
-    /// Prometheus says something else.
+    /// A person acts on the cluster.
+    User(UserCommand),
+    /// Begins or ends a disruption.
+    Disruption(ClusterDisruption),
+    /// Acts on a controller, or calls one from a host.
+    Controller(ControllerCommand),
+    /// Acts on a bare-metal host.
+    BareMetal(BareMetalCommand),
+    /// Changes Prometheus' answers.
     Prometheus(PrometheusChange),
-    /// Once this is so, that is done.
-    When(Condition, Box<Line>),
-    /// After this time, that is done.
-    After(Duration, Box<Line>),
-    /// Budgets may be broken from now on: a drain that deletes asks nobody.
+    /// Runs the line once the condition is met.
+    When(ScenarioCondition, Box<ScriptLine>),
+    /// Runs the line after this time.
+    After(Duration, Box<ScriptLine>),
+    /// From now on pods may fall below PodDisruptionBudgets: a drain that deletes ignores them.
     BudgetsMayBreak,
-    /// Time passes until this is so.
+    /// Lets time pass until the condition is met.
     WaitUntil {
-        /// What.
-        condition: Condition,
-        /// Longer than this is a failure.
+        condition: ScenarioCondition,
+        /// The script fails if it takes longer.
         at_most: Duration,
     },
-    /// Time passes.
+    /// Lets time pass.
     Run(Duration),
-    /// Time passes until this moment.
+    /// Lets time pass until this moment.
     RunUntil(Timestamp),
     /// Explains a node, or `host/NAME`.
     Explain(String),
-    /// The explanation of a node or host must say this.
-    Explained {
-        /// Of which.
+    /// The explanation of a node or host must contain this text.
+    ExpectExplanation {
+        /// The node, or `host/NAME`.
         node: String,
-        /// Part of one of its lines.
         text: String,
     },
-    /// This must be so.
-    Expect(Condition),
+    Expect(ScenarioCondition),
 }
 
-/// What happens on a machine.
+/// Something that happens on a machine.
 #[derive(Debug, Clone)]
-pub enum Deed {
-    /// A sentinel is created, or touched anew.
+pub enum HostCommand {
+    /// Creates or updates a sentinel.
     Touch {
-        /// Which.
         path: String,
-        /// What it says.
         reason: String,
     },
-    /// A sentinel is removed.
+    /// Removes a sentinel.
     Remove {
-        /// Which.
         path: String,
     },
-    /// A sentinel cannot be read any more.
+    /// Makes a sentinel unreadable.
     Break {
-        /// Which.
         path: String,
-        /// What reading it says.
+        /// The error of reading it.
         why: String,
     },
-    /// The coordinator's process is killed, and started again after a second.
+    /// Kills the coordinator's process; it restarts after one second.
     Kill,
-    /// The coordinator's process is killed, and stays away.
+    /// Kills the coordinator's process until `Resume`.
     Hold,
-    /// A process that was held is started.
+    /// Starts a held process.
     Resume,
-    /// The machine stops at once.
     PowerOff,
-    /// The machine boots.
     PowerOn,
-    /// The clock is set ahead of the true time by so many seconds, or behind it.
+    /// Sets the clock this many seconds ahead of the true time; negative: behind.
     Clock(i64),
-    /// What the reboot command does from now on.
+    /// Sets what the reboot command does.
     RebootCommand(RebootCommand),
 }
 
-/// What a person does to the cluster.
+/// An action of a person on the cluster.
 #[derive(Debug, Clone)]
-pub enum Wish {
-    /// Changes a Node.
+pub enum UserCommand {
     PatchNode {
-        /// Which.
         node: String,
         /// A JSON merge patch.
         patch: serde_json::Value,
     },
-    /// Asks for a reboot.
     Request {
-        /// Of which node.
         node: String,
-        /// Why.
         reason: String,
-        /// Not before so long from now.
+        /// The earliest time, from now.
         not_before: Option<Duration>,
     },
-    /// Changes a BareMetalHost.
-    PatchHost {
-        /// Which.
-        host: String,
+    /// Changes a BareMetalHost, a Machine or a PowerRemediation.
+    PatchObject {
+        path: String,
         /// A JSON merge patch.
         patch: serde_json::Value,
     },
-    /// Deletes a Node.
-    DeleteNode(String),
-    /// Changes a budget.
-    Budget {
-        /// Its name.
-        name: String,
-        /// What it wants from now on.
-        budget: Budget,
+    CreateObject {
+        /// The path of its kind.
+        path: String,
+        object: serde_json::Value,
     },
-    /// A policy refuses evictions.
-    RefuseEvictions(EvictionPolicy),
-    /// The policy of this name refuses them no more.
-    AdmitEvictions(String),
-    /// Puts a pod without an owner onto a node.
-    Pod {
-        /// Its name.
+    /// Deletes the object with this path.
+    DeleteObject(String),
+    DeleteNode(String),
+    Budget {
         name: String,
-        /// Where.
+        /// Its new rule.
+        budget: WorkloadBudget,
+    },
+    /// Adds an admission policy that refuses evictions.
+    RefuseEvictions(EvictionPolicy),
+    /// Removes the admission policy of this name.
+    AdmitEvictions(String),
+    /// Creates a pod without an owner on a node.
+    Pod {
+        name: String,
         node: String,
-        /// How long it takes to stop.
+        /// How long the pod takes to stop.
         stops_after: Duration,
-        /// Its labels.
         labels: BTreeMap<String, String>,
     },
-    /// Deletes a pod in namespace `default`.
     DeletePod(String),
-    /// Changes a policy, or makes it.
+    /// Creates or changes a policy.
     Policy {
-        /// Its name.
         name: String,
         /// A JSON merge patch of its `spec`.
         patch: serde_json::Value,
     },
-    /// Deletes a policy.
     DeletePolicy(String),
-    /// Installs the kind `RebootPolicy`, or removes it with all its objects.
+    /// Installs the CRD `RebootPolicy`, or removes it with all its objects.
     PoliciesInstalled(bool),
-    /// Wants a reboot under way stopped.
+    /// Asks to abort a reboot.
     Abort {
-        /// Of which node.
         node: String,
-        /// Why.
         reason: String,
     },
 }
 
-/// What Prometheus says from now on.
+/// A change of Prometheus' answers.
 #[derive(Debug, Clone)]
 pub enum PrometheusChange {
-    /// It answers nobody, or everybody again.
+    /// Makes Prometheus unreachable, or reachable again.
     Away(bool),
-    /// An alert stands so; `None`: it is over.
-    Alert(String, Option<Alert>),
-    /// A query finds this; `None`: nothing.
+    /// Sets the state of an alert; `None`: no longer active.
+    Alert(String, Option<AlertState>),
+    /// Sets the result of a query; `None`: an empty result.
     Found(String, Option<String>),
 }
 
-/// What goes wrong.
 #[derive(Debug, Clone)]
-pub enum Trouble {
-    /// The node's coordinator and kubelet are cut off, or a controller is.
+pub enum ClusterDisruption {
+    /// Partitions a node's coordinator and kubelet, or a controller.
     Partition {
-        /// Which.
         node: String,
-        /// For how long.
         time: Duration,
-        /// Only the coordinator.
+        /// Partitions only the coordinator.
         coordinator_only: bool,
     },
-    /// Nobody reaches the API server.
+    /// Makes the API server unreachable for all.
     ApiDown(Duration),
-    /// The end of either.
-    LetIn(Vec<String>),
-    /// The API server forgets its history.
+    /// Ends partitions.
+    EndPartition(Vec<String>),
+    /// Compacts the API server's history.
     Compact,
-    /// The watches of a node's coordinator, or of a controller, break off.
+    /// Cuts the watches of a node's coordinator, or of a controller.
     CutWatches(String),
-    /// Something goes wrong with calls.
-    Fault(Rule),
+    /// Injects a fault into API calls.
+    Fault(ScriptedFaultRule),
 }
 
-impl Command {
-    /// Whether the timeline shows the line: what is only looked at, or waited for, it does not.
-    pub fn is_told(&self) -> bool {
+impl ScriptCommand {
+    /// Whether the timeline shows the line: waits and expectations are left out.
+    pub fn is_shown_in_timeline(&self) -> bool {
         !matches!(
             self,
-            Command::WaitUntil { .. }
-                | Command::Run(_)
-                | Command::RunUntil(_)
-                | Command::Explained { .. }
-                | Command::Expect(_)
-                | Command::BudgetsMayBreak
+            ScriptCommand::WaitUntil { .. }
+                | ScriptCommand::Run(_)
+                | ScriptCommand::RunUntil(_)
+                | ScriptCommand::ExpectExplanation { .. }
+                | ScriptCommand::Expect(_)
+                | ScriptCommand::BudgetsMayBreak
         )
     }
 }

@@ -1,217 +1,315 @@
-//! What can be waited for and expected: read from what stands on the cluster.
+//! Conditions that a script waits for or expects, read from the objects of the cluster.
 
 use dogwatch_api::annotation;
-use dogwatch_api::lease::process_of;
-use dogwatch_core::power::REBOOT;
-use dogwatch_core::reboot::Phase;
+use dogwatch_api::lease::process_of_presence;
+use dogwatch_core::power::REBOOT_ANNOTATION;
+use dogwatch_core::reboot::RebootPhase;
 
-use super::caller::WORDS;
-use super::stage::Stage;
-use crate::chronicle::{Kind, LEAD, NodeView, PodView, holder_of, host_of};
+use super::lock_caller::ANSWER_WORDS;
+use super::scenario_cluster::ScenarioCluster;
+use crate::observer::{LEADER_LEASE, NodeView, ObservedKind, PodView, lease_holder, parse_host};
 
-/// Something that is so or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
-    /// The node's record is in this phase; `None`: there is no record.
-    Phase(String, Option<Phase>),
-    /// The node is cordoned, or not.
+pub enum ScenarioCondition {
+    /// The phase in the node's record; `None`: there is no record.
+    Phase(String, Option<RebootPhase>),
+    /// Whether the node is cordoned.
     Cordoned(String, bool),
-    /// The node is Ready, or not.
+    /// Whether the node is Ready.
     Ready(String, bool),
-    /// Whether the Node is there.
+    /// Whether the Node exists.
     There(String, bool),
-    /// So many boots of the node were seen since the start.
+    /// The number of the node's boots since the start.
     Boots(String, usize),
-    /// The reboot command was started so many times.
+    /// How often the reboot command was started.
     Commands(String, usize),
-    /// The node's coordinator decides for this reason.
+    /// The reason of the coordinator's decision.
     Says(String, String),
-    /// One of the node's conditions is `True`, or not.
+    /// Whether this condition of the node is `True`.
     Shows(String, String, bool),
-    /// The lock is held by this node, or `api/HOST`, `fleetlock/GROUP/ID`; `None`: by nobody.
+    /// The holder of the lock: a node, `api/HOST` or `fleetlock/GROUP/ID`; `None`: no holder.
     Lock(String, Option<String>),
-    /// This controller leads; `None`: nobody does.
+    /// The leading controller; `None`: none.
     Leads(Option<String>),
-    /// A host that called the lock was told this word; `None`: nothing yet.
+    /// The answer to a host's lock call; `None`: none yet.
     Answered(String, Option<&'static str>),
-    /// So many Nodes of this name were made until now, the first included.
+    /// How many Nodes of this name were created so far, including the first.
     Made(String, usize),
-    /// The host's machine has power, or not, whatever its BMC says.
+    /// Whether the host's machine has power, whatever its BMC reports.
     Powered(String, bool),
-    /// The host is proved off, or not.
+    /// Whether the host is proved off.
     ProvedOff(String, bool),
-    /// The host's machine lost its power so many times.
+    /// How often the host's machine lost its power.
     PowerOffs(String, usize),
-    /// So many pods of this application are ready.
+    /// Whether this object has this annotation.
+    Annotated(String, String, bool),
+    /// The status of the condition `Succeeded` of a PowerRemediation.
+    Remediation(String, &'static str),
+    /// The number of ready pods of this application.
     Pods(String, usize),
-    /// So many pods that a drain would evict are on this node.
+    /// The number of pods on this node that a drain would evict.
     PodsOn(String, usize),
-    /// At most so many were out at the same time until now.
+    /// The highest allowed number of nodes unavailable at the same time so far.
     MostOut(usize),
-    /// Nothing of Dogwatch's is left anywhere.
+    /// No object contains leftovers of Dogwatch.
     Clean,
 }
 
-/// Every form that a condition can have.
-pub(super) const FORMS: &str = "NODE phase=waiting|draining|rebooting|returning|none, NODE boots=N, NODE commands=N, NODE pods=N, \
+pub(super) const CONDITION_FORMS: &str = "NODE phase=waiting|draining|rebooting|returning|none, NODE boots=N, NODE commands=N, NODE pods=N, \
      NODE cordoned, NODE uncordoned, NODE ready, NODE not-ready, NODE gone, NODE there, NODE says REASON, \
      NODE shows CONDITION, NODE hides CONDITION, NODE made=N, lock NAME free, lock NAME held by NODE|HOLDER, NAME leads, nobody leads, \
-     HOST answered WORD|nothing, host/NAME on|off|proved-off|not-proved-off|offs=N, pods APP=N, most-out=N, clean";
+     HOST answered WORD|nothing, host/NAME on|off|proved-off|not-proved-off|offs=N, \
+     OBJECT has ANNOTATION, OBJECT lacks ANNOTATION, remediation NAME open|succeeded|failed, pods APP=N, most-out=N, clean";
 
-/// Reads a condition.
-pub fn parse(words: &[String]) -> Result<Condition, String> {
+pub fn parse_condition(words: &[String]) -> Result<ScenarioCondition, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let condition = match words.as_slice() {
-        ["clean"] => Some(Condition::Clean),
+        ["clean"] => Some(ScenarioCondition::Clean),
         [text] => text
             .strip_prefix("most-out=")
-            .and_then(number)
-            .map(Condition::MostOut),
-        ["pods", text] => text
-            .split_once('=')
-            .and_then(|(app, count)| Some(Condition::Pods(app.into(), number(count)?))),
-        ["lock", name, "free"] => Some(Condition::Lock((*name).into(), None)),
-        ["lock", name, "held", "by", node] => {
-            Some(Condition::Lock((*name).into(), Some((*node).into())))
+            .and_then(parse_number)
+            .map(ScenarioCondition::MostOut),
+        ["pods", text] => text.split_once('=').and_then(|(app, count)| {
+            Some(ScenarioCondition::Pods(app.into(), parse_number(count)?))
+        }),
+        ["lock", name, "free"] => Some(ScenarioCondition::Lock((*name).into(), None)),
+        ["lock", name, "held", "by", node] => Some(ScenarioCondition::Lock(
+            (*name).into(),
+            Some((*node).into()),
+        )),
+        ["nobody", "leads"] => Some(ScenarioCondition::Leads(None)),
+        [name, "leads"] => Some(ScenarioCondition::Leads(Some((*name).into()))),
+        [object, "has", name] => Some(ScenarioCondition::Annotated(
+            (*object).into(),
+            (*name).into(),
+            true,
+        )),
+        [object, "lacks", name] => Some(ScenarioCondition::Annotated(
+            (*object).into(),
+            (*name).into(),
+            false,
+        )),
+        ["remediation", name, outcome] => {
+            let known = REMEDIATION_OUTCOMES
+                .iter()
+                .find(|(word, _)| word == outcome);
+            known.map(|(_, status)| ScenarioCondition::Remediation((*name).into(), status))
         }
-        ["nobody", "leads"] => Some(Condition::Leads(None)),
-        [name, "leads"] => Some(Condition::Leads(Some((*name).into()))),
-        [client, "answered", "nothing"] => Some(Condition::Answered((*client).into(), None)),
+        [client, "answered", "nothing"] => {
+            Some(ScenarioCondition::Answered((*client).into(), None))
+        }
         [client, "answered", word] => {
-            let known = WORDS.into_iter().find(|known| known == word);
-            known.map(|word| Condition::Answered((*client).into(), Some(word)))
+            let known = ANSWER_WORDS.into_iter().find(|known| known == word);
+            known.map(|word| ScenarioCondition::Answered((*client).into(), Some(word)))
         }
-        [host, state] if host.starts_with("host/") => of_host(&host["host/".len()..], state),
-        [node, "says", reason] => Some(Condition::Says((*node).into(), (*reason).into())),
-        [node, "shows", kind] => Some(Condition::Shows((*node).into(), (*kind).into(), true)),
-        [node, "hides", kind] => Some(Condition::Shows((*node).into(), (*kind).into(), false)),
-        [node, state] => of_node(node, state),
+        [host, state] if host.starts_with("host/") => {
+            parse_host_condition(&host["host/".len()..], state)
+        }
+        [node, "says", reason] => Some(ScenarioCondition::Says((*node).into(), (*reason).into())),
+        [node, "shows", kind] => Some(ScenarioCondition::Shows(
+            (*node).into(),
+            (*kind).into(),
+            true,
+        )),
+        [node, "hides", kind] => Some(ScenarioCondition::Shows(
+            (*node).into(),
+            (*kind).into(),
+            false,
+        )),
+        [node, state] => parse_node_condition(node, state),
         _ => None,
     };
-    condition.ok_or_else(|| format!("no condition: {:?} is none of {FORMS}", words.join(" ")))
+    condition.ok_or_else(|| {
+        format!(
+            "no condition: {:?} is none of {CONDITION_FORMS}",
+            words.join(" ")
+        )
+    })
 }
 
-fn of_node(node: &str, state: &str) -> Option<Condition> {
+fn parse_node_condition(node: &str, state: &str) -> Option<ScenarioCondition> {
     let node = node.to_owned();
     if let Some((name, value)) = state.split_once('=') {
         return match name {
             "phase" => {
                 let (_, phase) = PHASES.iter().find(|(name, _)| *name == value)?;
-                Some(Condition::Phase(node, *phase))
+                Some(ScenarioCondition::Phase(node, *phase))
             }
-            "boots" => Some(Condition::Boots(node, number(value)?)),
-            "made" => Some(Condition::Made(node, number(value)?)),
-            "commands" => Some(Condition::Commands(node, number(value)?)),
-            "pods" => Some(Condition::PodsOn(node, number(value)?)),
+            "boots" => Some(ScenarioCondition::Boots(node, parse_number(value)?)),
+            "made" => Some(ScenarioCondition::Made(node, parse_number(value)?)),
+            "commands" => Some(ScenarioCondition::Commands(node, parse_number(value)?)),
+            "pods" => Some(ScenarioCondition::PodsOn(node, parse_number(value)?)),
             _ => None,
         };
     }
     Some(match state {
-        "cordoned" => Condition::Cordoned(node, true),
-        "uncordoned" => Condition::Cordoned(node, false),
-        "ready" => Condition::Ready(node, true),
-        "not-ready" => Condition::Ready(node, false),
-        "there" => Condition::There(node, true),
-        "gone" => Condition::There(node, false),
+        "cordoned" => ScenarioCondition::Cordoned(node, true),
+        "uncordoned" => ScenarioCondition::Cordoned(node, false),
+        "ready" => ScenarioCondition::Ready(node, true),
+        "not-ready" => ScenarioCondition::Ready(node, false),
+        "there" => ScenarioCondition::There(node, true),
+        "gone" => ScenarioCondition::There(node, false),
         _ => return None,
     })
 }
 
-fn of_host(host: &str, state: &str) -> Option<Condition> {
+fn parse_host_condition(host: &str, state: &str) -> Option<ScenarioCondition> {
     let host = host.to_owned();
     Some(match state {
-        "on" => Condition::Powered(host, true),
-        "off" => Condition::Powered(host, false),
-        "proved-off" => Condition::ProvedOff(host, true),
-        "not-proved-off" => Condition::ProvedOff(host, false),
-        other => Condition::PowerOffs(host, number(other.strip_prefix("offs=")?)?),
+        "on" => ScenarioCondition::Powered(host, true),
+        "off" => ScenarioCondition::Powered(host, false),
+        "proved-off" => ScenarioCondition::ProvedOff(host, true),
+        "not-proved-off" => ScenarioCondition::ProvedOff(host, false),
+        other => ScenarioCondition::PowerOffs(host, parse_number(other.strip_prefix("offs=")?)?),
     })
 }
 
-fn number(text: &str) -> Option<usize> {
+fn parse_number(text: &str) -> Option<usize> {
     text.parse().ok()
 }
 
-const PHASES: [(&str, Option<Phase>); 5] = [
-    ("none", None),
-    ("waiting", Some(Phase::Waiting)),
-    ("draining", Some(Phase::Draining)),
-    ("rebooting", Some(Phase::Rebooting)),
-    ("returning", Some(Phase::Returning)),
+const REMEDIATION_OUTCOMES: [(&str, &str); 3] = [
+    ("open", "Unknown"),
+    ("succeeded", "True"),
+    ("failed", "False"),
 ];
 
-impl Condition {
-    /// Whether it is so.
-    pub fn holds(&self, stage: &Stage) -> bool {
-        let node = |name: &str| stage.observer.get(Kind::Node, name).map(NodeView::of);
+const PHASES: [(&str, Option<RebootPhase>); 5] = [
+    ("none", None),
+    ("waiting", Some(RebootPhase::Waiting)),
+    ("draining", Some(RebootPhase::Draining)),
+    ("rebooting", Some(RebootPhase::Rebooting)),
+    ("returning", Some(RebootPhase::Returning)),
+];
+
+impl ScenarioCondition {
+    pub fn is_met(&self, stage: &ScenarioCluster) -> bool {
+        let node = |name: &str| {
+            stage
+                .observer
+                .get_object(ObservedKind::Node, name)
+                .map(NodeView::from_object)
+        };
         match self {
-            Condition::Phase(name, phase) => {
+            ScenarioCondition::Phase(name, phase) => {
                 node(name).is_some_and(|node| node.record.map(|record| record.phase) == *phase)
             }
-            Condition::Cordoned(name, cordoned) => {
+            ScenarioCondition::Cordoned(name, cordoned) => {
                 node(name).is_some_and(|node| node.cordoned == *cordoned)
             }
-            Condition::Ready(name, ready) => node(name).is_some_and(|node| node.ready == *ready),
-            Condition::There(name, there) => node(name).is_some() == *there,
-            Condition::Boots(name, boots) => stage.checks.boots(name) == *boots,
-            Condition::Commands(name, count) => stage.commands(name) == *count,
-            Condition::Says(name, reason) => stage.minds.reason(name) == Some(reason.as_str()),
-            Condition::Shows(name, kind, shown) => {
-                node(name).is_some_and(|node| node.condition(kind).is_some() == *shown)
+            ScenarioCondition::Ready(name, ready) => {
+                node(name).is_some_and(|node| node.ready == *ready)
             }
-            Condition::Lock(name, holder) => {
+            ScenarioCondition::There(name, there) => node(name).is_some() == *there,
+            ScenarioCondition::Boots(name, boots) => stage.checks.count_boots(name) == *boots,
+            ScenarioCondition::Commands(name, count) => stage.count_reboot_commands(name) == *count,
+            ScenarioCondition::Says(name, reason) => {
+                stage.decision_log.newest_reason(name) == Some(reason.as_str())
+            }
+            ScenarioCondition::Shows(name, kind, shown) => {
+                node(name).is_some_and(|node| node.true_condition(kind).is_some() == *shown)
+            }
+            ScenarioCondition::Lock(name, holder) => {
                 let holder = holder.as_ref().map(|holder| full_holder(holder));
-                stage.lock(name) == Some(holder)
+                stage.lock_holder(name) == Some(holder)
             }
-            Condition::Leads(name) => leader(stage) == *name,
-            Condition::Answered(client, word) => stage.answers.of(client) == *word,
-            Condition::Made(name, count) => stage.nodes_made(name) == *count,
-            Condition::Powered(host, powered) => is_powered(stage, host) == Some(*powered),
-            Condition::ProvedOff(host, proved) => is_proved_off(stage, host) == Some(*proved),
-            Condition::PowerOffs(host, count) => power_offs(stage, host) == Some(*count),
-            Condition::Pods(app, count) => stage.ready_pods(app) == *count,
-            Condition::PodsOn(name, count) => pods_on(stage, name) == *count,
-            Condition::MostOut(most) => stage.checks.groups().all(|(_, out)| out <= *most),
-            Condition::Clean => left_over(stage).is_empty(),
+            ScenarioCondition::Leads(name) => leading_controller(stage) == *name,
+            ScenarioCondition::Answered(client, word) => {
+                stage.lock_answers.answer_of_client(client) == *word
+            }
+            ScenarioCondition::Made(name, count) => stage.count_nodes_made(name) == *count,
+            ScenarioCondition::Powered(host, powered) => is_powered(stage, host) == Some(*powered),
+            ScenarioCondition::ProvedOff(host, proved) => {
+                is_proved_off(stage, host) == Some(*proved)
+            }
+            ScenarioCondition::PowerOffs(host, count) => {
+                count_power_offs(stage, host) == Some(*count)
+            }
+            ScenarioCondition::Annotated(object, name, is_there) => {
+                stage.has_annotation(object, name) == Some(*is_there)
+            }
+            ScenarioCondition::Remediation(name, status) => {
+                stage.remediation_outcome(name).as_deref() == Some(*status)
+            }
+            ScenarioCondition::Pods(app, count) => stage.count_ready_pods(app) == *count,
+            ScenarioCondition::PodsOn(name, count) => count_pods_on_node(stage, name) == *count,
+            ScenarioCondition::MostOut(most) => stage
+                .checks
+                .groups_with_most_out()
+                .all(|(_, out)| out <= *most),
+            ScenarioCondition::Clean => find_leftovers(stage).is_empty(),
         }
     }
 
-    /// What is so instead.
-    pub fn instead(&self, stage: &Stage) -> String {
+    /// Describes the actual state, for the message of a failed condition.
+    pub fn actual_state(&self, stage: &ScenarioCluster) -> String {
         match self {
-            Condition::Clean => format!("there is still: {}", left_over(stage).join("; ")),
-            Condition::Boots(name, _) => format!("there were {} boots", stage.checks.boots(name)),
-            Condition::Commands(name, _) => format!("there were {} commands", stage.commands(name)),
-            Condition::Pods(app, _) => format!("{} are ready", stage.ready_pods(app)),
-            Condition::PodsOn(name, _) => format!("{} are there", pods_on(stage, name)),
-            Condition::Lock(name, _) => format!("it is held by {:?}", stage.lock(name).flatten()),
-            Condition::Leads(_) => format!("{:?} leads", leader(stage)),
-            Condition::Answered(client, _) => {
-                format!("it was told {:?}", stage.answers.of(client))
+            ScenarioCondition::Clean => {
+                format!("there is still: {}", find_leftovers(stage).join("; "))
             }
-            Condition::Made(name, _) => format!("{} were made", stage.nodes_made(name)),
-            Condition::Powered(host, _)
-            | Condition::ProvedOff(host, _)
-            | Condition::PowerOffs(host, _) => format!(
+            ScenarioCondition::Boots(name, _) => {
+                format!("there were {} boots", stage.checks.count_boots(name))
+            }
+            ScenarioCondition::Commands(name, _) => {
+                format!("there were {} commands", stage.count_reboot_commands(name))
+            }
+            ScenarioCondition::Annotated(object, name, _) => format!(
+                "whether it is there: {:?}",
+                stage.has_annotation(object, name)
+            ),
+            ScenarioCondition::Remediation(name, _) => {
+                format!("Succeeded is {:?}", stage.remediation_outcome(name))
+            }
+            ScenarioCondition::Pods(app, _) => format!("{} are ready", stage.count_ready_pods(app)),
+            ScenarioCondition::PodsOn(name, _) => {
+                format!("{} are there", count_pods_on_node(stage, name))
+            }
+            ScenarioCondition::Lock(name, _) => {
+                format!("it is held by {:?}", stage.lock_holder(name).flatten())
+            }
+            ScenarioCondition::Leads(_) => format!("{:?} leads", leading_controller(stage)),
+            ScenarioCondition::Answered(client, _) => {
+                format!(
+                    "it was told {:?}",
+                    stage.lock_answers.answer_of_client(client)
+                )
+            }
+            ScenarioCondition::Made(name, _) => {
+                format!("{} were made", stage.count_nodes_made(name))
+            }
+            ScenarioCondition::Powered(host, _)
+            | ScenarioCondition::ProvedOff(host, _)
+            | ScenarioCondition::PowerOffs(host, _) => format!(
                 "it has power: {:?}, is proved off: {:?}, lost its power {:?} times",
                 is_powered(stage, host),
                 is_proved_off(stage, host),
-                power_offs(stage, host)
+                count_power_offs(stage, host)
             ),
-            Condition::Phase(name, _)
-            | Condition::Cordoned(name, _)
-            | Condition::Ready(name, _)
-            | Condition::There(name, _)
-            | Condition::Says(name, _)
-            | Condition::Shows(name, ..) => describe(stage, name),
-            Condition::MostOut(_) => format!("{:?}", stage.checks.groups().collect::<Vec<_>>()),
+            ScenarioCondition::Phase(name, _)
+            | ScenarioCondition::Cordoned(name, _)
+            | ScenarioCondition::Ready(name, _)
+            | ScenarioCondition::There(name, _)
+            | ScenarioCondition::Says(name, _)
+            | ScenarioCondition::Shows(name, ..) => describe_node(stage, name),
+            ScenarioCondition::MostOut(_) => format!(
+                "{:?}",
+                stage.checks.groups_with_most_out().collect::<Vec<_>>()
+            ),
         }
     }
 }
 
-fn describe(stage: &Stage, name: &str) -> String {
-    let said = stage.minds.reason(name).unwrap_or("nothing").to_owned();
-    let Some(node) = stage.observer.get(Kind::Node, name).map(NodeView::of) else {
+fn describe_node(stage: &ScenarioCluster, name: &str) -> String {
+    let said = stage
+        .decision_log
+        .newest_reason(name)
+        .unwrap_or("nothing")
+        .to_owned();
+    let Some(node) = stage
+        .observer
+        .get_object(ObservedKind::Node, name)
+        .map(NodeView::from_object)
+    else {
         return "there is no such Node".into();
     };
     format!(
@@ -223,7 +321,7 @@ fn describe(stage: &Stage, name: &str) -> String {
     )
 }
 
-/// A node is meant where no kind is named.
+/// A holder without a prefix is a node.
 fn full_holder(holder: &str) -> String {
     if holder.contains('/') {
         holder.to_owned()
@@ -232,41 +330,45 @@ fn full_holder(holder: &str) -> String {
     }
 }
 
-/// The controller that leads, as the script names it.
-fn leader(stage: &Stage) -> Option<String> {
-    let holder = holder_of(stage.observer.get(Kind::Lease, LEAD)?)?;
+/// The leading controller, by its name in the script.
+fn leading_controller(stage: &ScenarioCluster) -> Option<String> {
+    let holder = lease_holder(
+        stage
+            .observer
+            .get_object(ObservedKind::Lease, LEADER_LEASE)?,
+    )?;
     let (name, _run) = holder.rsplit_once('-')?;
     Some(name.to_owned())
 }
 
-fn is_powered(stage: &Stage, host: &str) -> Option<bool> {
-    let machine = stage.metal.as_ref()?.yard.machine(host)?;
-    Some(machine.state().is_powered())
+fn is_powered(stage: &ScenarioCluster, host: &str) -> Option<bool> {
+    let machine = stage.bare_metal_hosts.as_ref()?.lab.machine_of_host(host)?;
+    Some(machine.power_state().is_powered())
 }
 
-fn is_proved_off(stage: &Stage, host: &str) -> Option<bool> {
+fn is_proved_off(stage: &ScenarioCluster, host: &str) -> Option<bool> {
     let host = stage.bare_metal_host(host)?;
     Some(host.status.power.off_confirmed_at.is_some())
 }
 
-fn power_offs(stage: &Stage, host: &str) -> Option<usize> {
-    let machine = stage.metal.as_ref()?.yard.machine(host)?;
-    Some(machine.log().power_offs())
+fn count_power_offs(stage: &ScenarioCluster, host: &str) -> Option<usize> {
+    let machine = stage.bare_metal_hosts.as_ref()?.lab.machine_of_host(host)?;
+    Some(machine.transition_log().count_power_offs())
 }
 
-fn pods_on(stage: &Stage, node: &str) -> usize {
+fn count_pods_on_node(stage: &ScenarioCluster, node: &str) -> usize {
     let pods = stage
         .observer
-        .all(Kind::Pod)
-        .map(|(_, pod)| PodView::of(pod));
+        .list_objects(ObservedKind::Pod)
+        .map(|(_, pod)| PodView::from_object(pod));
     pods.filter(|pod| pod.node == node && !pod.stays).count()
 }
 
-/// What of Dogwatch's is left: records, labels, cordons, locks, conditions.
-fn left_over(stage: &Stage) -> Vec<String> {
+/// Lists Dogwatch's leftovers: records, labels, cordons, locks, conditions.
+fn find_leftovers(stage: &ScenarioCluster) -> Vec<String> {
     let mut left = Vec::new();
-    for (name, node) in stage.observer.all(Kind::Node) {
-        let view = NodeView::of(node);
+    for (name, node) in stage.observer.list_objects(ObservedKind::Node) {
+        let view = NodeView::from_object(node);
         left.extend(
             view.record
                 .as_ref()
@@ -282,7 +384,7 @@ fn left_over(stage: &Stage) -> Vec<String> {
         left.extend(
             kinds
                 .iter()
-                .filter(|kind| view.condition(kind).is_some())
+                .filter(|kind| view.true_condition(kind).is_some())
                 .map(|kind| format!("{kind} on {name}")),
         );
         left.extend((!view.ready).then(|| format!("{name} is not Ready")));
@@ -295,18 +397,19 @@ fn left_over(stage: &Stage) -> Vec<String> {
     }
     for host in stage
         .observer
-        .all(Kind::Host)
-        .filter_map(|(_, host)| host_of(host))
+        .list_objects(ObservedKind::Host)
+        .filter_map(|(_, host)| parse_host(host))
     {
-        let ours = |key: &&String| key.starts_with(REBOOT) || *key == annotation::NODE_BACKUP;
+        let ours =
+            |key: &&String| key.starts_with(REBOOT_ANNOTATION) || *key == annotation::NODE_BACKUP;
         let keys = host.annotations.keys().filter(ours);
         left.extend(keys.map(|key| format!("{key} on host {}", host.name.name)));
     }
-    // Who leads goes on leading, and a replica of the lock API shows that it lives.
-    let stays = |name: &str| name == LEAD || process_of(name).is_some();
-    let leases = stage.observer.all(Kind::Lease);
+    // The leader's Lease and the presence Leases of lock API replicas are expected to stay.
+    let stays = |name: &str| name == LEADER_LEASE || process_of_presence(name).is_some();
+    let leases = stage.observer.list_objects(ObservedKind::Lease);
     for (name, lease) in leases.filter(|(name, _)| !stays(name)) {
-        left.extend(holder_of(lease).map(|holder| format!("{name} is held by {holder}")));
+        left.extend(lease_holder(lease).map(|holder| format!("{name} is held by {holder}")));
     }
     left
 }

@@ -1,138 +1,138 @@
-//! Controllers of a script, and the hosts that call them for the lock.
+//! Commands of a script for controllers, and lock calls of hosts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dogwatch_controller::lock::service::{LockRequest, Wait};
-use dogwatch_controller::run::Component;
+use dogwatch_controller::lock::service::{LockRequest, WaitMode};
+use dogwatch_controller::run::ControllerComponent;
 
-use super::caller::{Asked, CallWish, client};
-use super::process::{Process, ProcessConfig};
-use super::stage::Stage;
-use super::words::Words;
-use crate::metal::Way;
+use super::controller_process::{ControllerProcess, ControllerProcessConfig};
+use super::line_words::LineWords;
+use super::lock_caller::{LockCall, LockCallKind, parse_client};
+use super::scenario_cluster::ScenarioCluster;
+use crate::bare_metal::BmcAccess;
 
-/// What happens to a controller, or comes to it.
+/// Something that happens to a controller, or a call to one.
 #[derive(Debug, Clone)]
-pub enum ControllerDeed {
-    /// One is started for the first time.
+pub enum ControllerCommand {
+    /// Starts a new controller.
     Start {
-        /// Its name.
         name: String,
-        /// What runs in it.
-        components: BTreeSet<Component>,
+        components: BTreeSet<ControllerComponent>,
     },
-    /// It is told to finish, and stays away.
-    Stop {
-        /// Which.
-        name: String,
-    },
+    /// Asks a controller to finish; it stays away.
+    Stop { name: String },
     /// A host asks for the lock.
     Lock {
         /// `HOST`, or `GROUP/ID` for FleetLock.
         client: String,
-        /// Whom it asks.
+        /// The controller that it calls.
         at: String,
-        /// How long it wants to wait.
-        wait: Wait,
+        /// How long the host waits.
+        wait: WaitMode,
     },
-    /// A host gives the lock up.
+    /// A host releases the lock.
     Unlock {
         /// `HOST`, or `GROUP/ID` for FleetLock.
         client: String,
-        /// Whom it asks.
+        /// The controller that it calls.
         at: String,
     },
-    /// A host goes away before it is answered.
-    HangUp {
-        /// Which.
-        client: String,
-    },
+    /// A host ends its call before the answer.
+    HangUp { client: String },
 }
 
-/// The commands of this file.
-pub(super) const NAMES: [&str; 5] = ["controller", "stop", "lock", "unlock", "hang-up"];
+/// The commands that this file parses.
+pub(super) const CONTROLLER_COMMANDS: [&str; 5] =
+    ["controller", "stop", "lock", "unlock", "hang-up"];
 
-const CONTROLLER: &str = "the controller";
-const CLIENT: &str = "the host";
+const CONTROLLER_WORD: &str = "the controller";
+const CLIENT_WORD: &str = "the host";
 
-/// What a line says that begins with `name`, one of [`NAMES`].
-pub(super) fn read(name: &str, words: &mut Words) -> Result<ControllerDeed, String> {
+/// Parses a line that begins with `name`, one of [`CONTROLLER_COMMANDS`].
+pub(super) fn parse_controller_command(
+    name: &str,
+    words: &mut LineWords,
+) -> Result<ControllerCommand, String> {
     Ok(match name {
-        "controller" => ControllerDeed::Start {
-            name: words.next(CONTROLLER)?,
+        "controller" => ControllerCommand::Start {
+            name: words.next_word(CONTROLLER_WORD)?,
             components: words
-                .read("components", components)?
-                .unwrap_or_else(|| BTreeSet::from([Component::Healer])),
+                .read_option("components", parse_components)?
+                .unwrap_or_else(|| BTreeSet::from([ControllerComponent::Healer])),
         },
-        "stop" => ControllerDeed::Stop {
-            name: words.next(CONTROLLER)?,
+        "stop" => ControllerCommand::Stop {
+            name: words.next_word(CONTROLLER_WORD)?,
         },
-        "hang-up" => ControllerDeed::HangUp {
-            client: words.next(CLIENT)?,
+        "hang-up" => ControllerCommand::HangUp {
+            client: words.next_word(CLIENT_WORD)?,
         },
         call => {
-            let client = words.next(CLIENT)?;
-            words.expect("at")?;
-            let at = words.next(CONTROLLER)?;
+            let client = words.next_word(CLIENT_WORD)?;
+            words.expect_word("at")?;
+            let at = words.next_word(CONTROLLER_WORD)?;
             if call == "unlock" {
-                return Ok(ControllerDeed::Unlock { client, at });
+                return Ok(ControllerCommand::Unlock { client, at });
             }
-            let wait = if words.is_next("nowait") {
-                Wait::No
-            } else if words.is_next("always") {
-                Wait::Always
+            let wait = if words.take_if_next("nowait") {
+                WaitMode::No
+            } else if words.take_if_next("always") {
+                WaitMode::Always
             } else {
-                Wait::Soon
+                WaitMode::Soon
             };
-            ControllerDeed::Lock { client, at, wait }
+            ControllerCommand::Lock { client, at, wait }
         }
     })
 }
 
-fn components(text: &str) -> Result<BTreeSet<Component>, String> {
+fn parse_components(text: &str) -> Result<BTreeSet<ControllerComponent>, String> {
     let one = |word: &str| match word {
-        "healer" => Ok(Component::Healer),
-        "lock" => Ok(Component::Lock),
-        "power" => Ok(Component::Power),
-        "remediation" => Ok(Component::Remediation),
+        "healer" => Ok(ControllerComponent::Healer),
+        "lock" => Ok(ControllerComponent::Lock),
+        "power" => Ok(ControllerComponent::Power),
+        "remediation" => Ok(ControllerComponent::Remediation),
         other => Err(format!("{other:?} is no component")),
     };
     text.split(',').map(one).collect()
 }
 
-impl Stage {
-    /// Starts a controller that there was not before.
+impl ScenarioCluster {
+    /// Starts a controller that did not exist before.
     fn start_controller(
         &mut self,
         name: &str,
-        components: BTreeSet<Component>,
+        components: BTreeSet<ControllerComponent>,
     ) -> Result<(), String> {
-        if self.knows(name).is_ok() {
+        if self.check_name_exists(name).is_ok() {
             return Err(format!("there is {name:?} already"));
         }
-        let process = Process::start(ProcessConfig {
+        let process = ControllerProcess::start_process(ControllerProcessConfig {
             server: self.server.clone(),
             clock: Arc::clone(&self.clock),
             name: name.to_owned(),
             components,
             flags: self.flags.clone(),
-            way: self.metal.as_ref().map(|metal| Way::to(&metal.yard)),
+            bmc_access: self
+                .bare_metal_hosts
+                .as_ref()
+                .map(|metal| BmcAccess::to_lab(&metal.lab)),
             prometheus: self.prometheus.clone(),
-            minds: self.minds.clone(),
+            decision_log: self.decision_log.clone(),
         });
-        self.faults.know(name, "is killed", process.killer());
+        self.faults
+            .register_process(name, "is killed", process.kill_function());
         self.controllers.insert(name.to_owned(), process);
         Ok(())
     }
 
-    pub(super) fn controller(&self, name: &str) -> Result<&Process, String> {
+    pub(super) fn find_controller(&self, name: &str) -> Result<&ControllerProcess, String> {
         let controller = self.controllers.get(name);
         controller.ok_or_else(|| format!("there is no controller {name:?}"))
     }
 
-    /// Whether this is a machine or a controller.
-    pub(super) fn knows(&self, name: &str) -> Result<(), String> {
+    /// Checks that a machine or a controller has this name.
+    pub(super) fn check_name_exists(&self, name: &str) -> Result<(), String> {
         if self.hosts.contains_key(name) || self.controllers.contains_key(name) {
             return Ok(());
         }
@@ -140,29 +140,31 @@ impl Stage {
     }
 }
 
-/// Does it.
-pub(super) fn perform(stage: &mut Stage, deed: &ControllerDeed) -> Result<(), String> {
+pub(super) fn apply_controller_command(
+    stage: &mut ScenarioCluster,
+    deed: &ControllerCommand,
+) -> Result<(), String> {
     match deed {
-        ControllerDeed::Start { name, components } => {
+        ControllerCommand::Start { name, components } => {
             return stage.start_controller(name, components.clone());
         }
-        ControllerDeed::Stop { name } => stage.controller(name)?.stop(),
-        ControllerDeed::Lock {
+        ControllerCommand::Stop { name } => stage.find_controller(name)?.stop_process(),
+        ControllerCommand::Lock {
             client: name,
             at,
             wait,
         } => {
-            let client = client(name);
+            let client = parse_client(name);
             let request = LockRequest {
                 client,
                 wait: *wait,
             };
-            return call(stage, name, at, CallWish::Lock(request));
+            return call_lock(stage, name, at, LockCallKind::Lock(request));
         }
-        ControllerDeed::Unlock { client: name, at } => {
-            return call(stage, name, at, CallWish::Unlock(client(name)));
+        ControllerCommand::Unlock { client: name, at } => {
+            return call_lock(stage, name, at, LockCallKind::Unlock(parse_client(name)));
         }
-        ControllerDeed::HangUp { client } => {
+        ControllerCommand::HangUp { client } => {
             let mut all = stage.controllers.values();
             if !all.any(|controller| controller.hang_up(client)) {
                 return Err(format!("{client} waits for no answer"));
@@ -172,15 +174,20 @@ pub(super) fn perform(stage: &mut Stage, deed: &ControllerDeed) -> Result<(), St
     Ok(())
 }
 
-fn call(stage: &Stage, name: &str, at: &str, wish: CallWish) -> Result<(), String> {
+fn call_lock(
+    stage: &ScenarioCluster,
+    name: &str,
+    at: &str,
+    wish: LockCallKind,
+) -> Result<(), String> {
     let client = name.to_owned();
-    let asked = Asked { client, wish };
+    let asked = LockCall { client, kind: wish };
     if !stage
-        .controller(at)?
-        .ask(asked, &stage.answers, &stage.minds)
+        .find_controller(at)?
+        .call_lock(asked, &stage.lock_answers, &stage.decision_log)
     {
         let text = format!("reaches nobody at {at}");
-        stage.minds.note(name, text);
+        stage.decision_log.record_note(name, text);
     }
     Ok(())
 }

@@ -1,32 +1,36 @@
-//! What `dogwatch explain` would say at this moment.
+//! Shows what `dogwatch explain` would say at this moment.
 
 use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::explain::{
-    self, CoordinatorSeen, HostView, Line, RemedyExplanation, RemedyTarget, View,
+    self, ExplainRemediationTarget, ExplanationLine, HostReportInput, NodeReportInput,
+    ObservedCoordinator, RemediationExplanation,
 };
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::HostName;
-use dogwatch_k8s::fleet::{FleetClient, HostFound, RemediesFound};
+use dogwatch_k8s::fleet::{FleetClient, HostFound, RemediationsFound};
+use dogwatch_kubesim::clock::ClusterClock as _;
 
-use super::stage::Stage;
-use crate::clock::Clock as _;
-use crate::metal::NAMESPACE;
+use super::scenario_cluster::ScenarioCluster;
+use crate::bare_metal::LAB_NAMESPACE;
 
-/// What a person is told: a sentence, the chain, and what can be done.
-struct Told {
-    /// A remediation that is under way is told first.
+/// One explanation: a summary, the chain of reasons, and advice.
+struct ScenarioExplanation {
+    /// A remediation in progress comes first.
     is_first: bool,
     summary: String,
-    chain: Vec<Line>,
+    chain: Vec<ExplanationLine>,
     advice: Vec<String>,
 }
 
-/// Its lines; of a node, or of `host/NAME`.
-pub(super) async fn explanation(stage: &Stage, subject: &str) -> Result<Vec<String>, String> {
+/// Returns the lines that explain a node, or `host/NAME`.
+pub(super) async fn explain_subject(
+    stage: &ScenarioCluster,
+    subject: &str,
+) -> Result<Vec<String>, String> {
     let client = FleetClient::new(
-        stage.server.client("admin"),
+        stage.server.client_for_user("admin"),
         dogwatch_api::DEFAULT_NAMESPACE,
     );
     let now = Now {
@@ -34,13 +38,13 @@ pub(super) async fn explanation(stage: &Stage, subject: &str) -> Result<Vec<Stri
         mono: Duration::ZERO,
     };
     let all = match subject.strip_prefix("host/") {
-        Some(host) => vec![of_host(&client, host, now).await?],
-        None => of_node(stage, &client, subject, now).await?,
+        Some(host) => vec![explain_bare_metal_host(&client, host, now).await?],
+        None => explain_node(stage, &client, subject, now).await?,
     };
-    Ok(all.into_iter().flat_map(lines).collect())
+    Ok(all.into_iter().flat_map(explanation_lines).collect())
 }
 
-fn lines(told: Told) -> Vec<String> {
+fn explanation_lines(told: ScenarioExplanation) -> Vec<String> {
     let chain = told.chain.into_iter();
     let chain = chain.map(|line| format!("{}: {}", line.topic.as_str(), line.text));
     let advice = told.advice.into_iter().map(|text| format!("→ {text}"));
@@ -50,21 +54,32 @@ fn lines(told: Told) -> Vec<String> {
         .collect()
 }
 
-async fn of_host(client: &FleetClient, name: &str, now: Now) -> Result<Told, String> {
-    let name = HostName::new(NAMESPACE, name);
-    let host = match client.host(&name).await.map_err(failed)? {
+async fn explain_bare_metal_host(
+    client: &FleetClient,
+    name: &str,
+    now: Now,
+) -> Result<ScenarioExplanation, String> {
+    let name = HostName::new(LAB_NAMESPACE, name);
+    let host = match client.read_host(&name).await.map_err(error_text)? {
         HostFound::There(host) => *host,
         HostFound::NoHost | HostFound::NoKind => return Err("there is no such host".into()),
     };
-    let view = HostView {
-        node: client.carried().await.map_err(failed)?.node_of(&host),
+    let view = HostReportInput {
+        node: client
+            .read_nodes_by_host()
+            .await
+            .map_err(error_text)?
+            .node_of_host(&host),
         shared_with: Vec::new(),
-        owner: client.owner(&host, now).await.map_err(failed)?,
-        controller: client.controller().await.map_err(failed)?,
+        owner: client
+            .read_host_owner(&host, now)
+            .await
+            .map_err(error_text)?,
+        controller: client.read_controller().await.map_err(error_text)?,
         host,
     };
     let told = explain::explain_host(&view, now);
-    Ok(Told {
+    Ok(ScenarioExplanation {
         is_first: true,
         summary: told.summary,
         chain: told.chain,
@@ -72,54 +87,54 @@ async fn of_host(client: &FleetClient, name: &str, now: Now) -> Result<Told, Str
     })
 }
 
-/// What is forced on a node, where there are hosts.
-async fn remediations(
+/// Explains the remediations of a node, if the CRD is installed.
+async fn explain_remediations(
     client: &FleetClient,
     node: &NodeName,
     now: Now,
-) -> Result<Vec<RemedyExplanation>, String> {
-    let view = match client.remedies().await.map_err(failed)? {
-        RemediesFound::There(view) => view,
-        RemediesFound::NoKind => return Ok(Vec::new()),
+) -> Result<Vec<RemediationExplanation>, String> {
+    let view = match client.read_remediations().await.map_err(error_text)? {
+        RemediationsFound::There(view) => view,
+        RemediationsFound::NoKind => return Ok(Vec::new()),
     };
-    let node = RemedyTarget::Node(node.clone());
-    Ok(explain::explain_remedies(&view, &node, now))
+    let node = ExplainRemediationTarget::Node(node.clone());
+    Ok(explain::explain_remediations(&view, &node, now))
 }
 
 #[expect(
     clippy::needless_pass_by_value,
     reason = "whoever maps an error hands it over"
 )]
-fn failed(error: dogwatch_k8s::Error) -> String {
-    error.in_words()
+fn error_text(error: dogwatch_k8s::Error) -> String {
+    error.error_chain()
 }
 
-/// The coordinators here are no pods, so none is looked for.
-async fn of_node(
-    stage: &Stage,
+/// Simulated coordinators have no pods, so none is read.
+async fn explain_node(
+    stage: &ScenarioCluster,
     client: &FleetClient,
     node: &str,
     now: Now,
-) -> Result<Vec<Told>, String> {
+) -> Result<Vec<ScenarioExplanation>, String> {
     let node = NodeName::new(node).map_err(|error| error.to_string())?;
-    let fleet = client.read().await.map_err(failed)?;
-    let on_node = client.on_node(&node).await.map_err(failed)?;
-    // A script without a controller is about coordinators.
+    let fleet = client.read_fleet().await.map_err(error_text)?;
+    let on_node = client.read_node_contents(&node).await.map_err(error_text)?;
+    // A script without a controller tests coordinators only.
     let healer = if stage.controllers.is_empty() {
         None
     } else {
-        Some(client.healer().await.map_err(failed)?)
+        Some(client.read_healer().await.map_err(error_text)?)
     };
-    let forced = remediations(client, &node, now).await?;
-    let view = View {
+    let forced = explain_remediations(client, &node, now).await?;
+    let view = NodeReportInput {
         node,
         fleet,
-        on_node: Some(on_node),
-        coordinator: CoordinatorSeen::Unknown,
+        node_pods: Some(on_node),
+        coordinator: ObservedCoordinator::Unknown,
         healer,
     };
-    let planned = explain::explain(&view, now).map(|told| told.beside(&forced));
-    let planned = planned.map(|told| Told {
+    let planned = explain::explain_node(&view, now).map(|told| told.beside_remediations(&forced));
+    let planned = planned.map(|told| ScenarioExplanation {
         is_first: false,
         summary: told.summary,
         chain: told.chain,
@@ -128,13 +143,13 @@ async fn of_node(
     if planned.is_none() && forced.is_empty() {
         return Err("there is no such Node".into());
     }
-    let forced = forced.into_iter().map(|told| Told {
+    let forced = forced.into_iter().map(|told| ScenarioExplanation {
         is_first: told.under_way,
         summary: told.summary,
         chain: told.chain,
         advice: told.advice,
     });
-    let (mut all, others): (Vec<Told>, Vec<Told>) = planned
+    let (mut all, others): (Vec<ScenarioExplanation>, Vec<ScenarioExplanation>) = planned
         .into_iter()
         .chain(forced)
         .partition(|told| told.is_first);

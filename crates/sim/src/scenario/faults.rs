@@ -1,47 +1,46 @@
-//! What goes wrong with calls, by rules that a script adds.
+//! Faults in API calls, by rules that a script adds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::minds::Minds;
-use super::stage::coordinator_user;
-use super::words::Words;
-use crate::api::{FaultEffect, RequestInfo};
+use dogwatch_kubesim::api::{FaultEffect, RequestInfo};
 
-/// What goes wrong.
+use super::decision_log::DecisionLog;
+use super::line_words::LineWords;
+use super::scenario_cluster::coordinator_user;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// As the API server's own faults have it.
+pub enum ScriptedFault {
+    /// A fault that the API server itself supports.
     Effect(FaultEffect),
-    /// The caller's process is killed before the call is sent, or after it was answered.
+    /// Kills the caller's process before the call is sent, or after it was answered.
     Kill {
-        /// After it.
+        /// Kill after the answer.
         after: bool,
     },
 }
 
-/// The calls that something goes wrong with.
+/// The calls to which a fault applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// Whose: a node's coordinator, or a controller.
+pub struct ScriptedFaultRule {
+    /// The caller: a node's coordinator, or a controller.
     pub node: String,
     /// The verb; `None`: any.
     pub verb: Option<String>,
     /// `leases`, `pods/eviction`; `None`: any.
     pub resource: Option<String>,
-    /// So many matching calls go well before.
+    /// How many matching calls succeed first.
     pub skip: u32,
-    /// So many go wrong.
+    /// How many calls fail.
     pub times: u32,
-    /// How.
-    pub fault: Fault,
+    pub fault: ScriptedFault,
 }
 
-impl Rule {
-    /// The coordinator is killed at its so-many-th call from now on, the first being 1.
-    pub fn kill(node: String, call: u32, after: bool) -> Self {
-        let fault = Fault::Kill { after };
+impl ScriptedFaultRule {
+    /// Kills the coordinator at this call from now on, the first being 1.
+    pub fn kill_at_call(node: String, call: u32, after: bool) -> Self {
+        let fault = ScriptedFault::Kill { after };
         Self {
             node,
             verb: None,
@@ -52,9 +51,9 @@ impl Rule {
         }
     }
 
-    fn matches(&self, request: &RequestInfo) -> bool {
-        let verb = request.verb.map(crate::api::Verb::as_str);
-        is_of(&request.user, &self.node)
+    fn matches_request(&self, request: &RequestInfo) -> bool {
+        let verb = request.verb.map(dogwatch_kubesim::api::ApiVerb::as_str);
+        is_user_of(&request.user, &self.node)
             && self
                 .verb
                 .as_deref()
@@ -62,18 +61,18 @@ impl Rule {
             && self
                 .resource
                 .as_deref()
-                .is_none_or(|wanted| wanted == resource(request))
+                .is_none_or(|wanted| wanted == full_resource(request))
     }
 }
 
-/// Whether this user is a node's coordinator, or any run of a controller, of this name.
-fn is_of(user: &str, name: &str) -> bool {
+/// Whether this user is the coordinator of the node `name`, or any run of the controller `name`.
+fn is_user_of(user: &str, name: &str) -> bool {
     let run = user.strip_prefix("controller/");
     let of_controller = run.and_then(|run| run.rsplit_once('-'));
     user == coordinator_user(name) || of_controller.is_some_and(|(of, _)| of == name)
 }
 
-fn resource(request: &RequestInfo) -> String {
+fn full_resource(request: &RequestInfo) -> String {
     match request.subresource.as_str() {
         "" => request.resource.clone(),
         subresource => format!("{}/{subresource}", request.resource),
@@ -81,9 +80,9 @@ fn resource(request: &RequestInfo) -> String {
 }
 
 /// Reads `NAME next [N] VERB RESOURCE of NODE [by=TIME] [code=N]`.
-pub fn parse(name: &str, words: &mut Words) -> Result<Rule, String> {
-    let by = words.duration("by")?;
-    let code = words.number("code")?;
+pub fn parse_fault_rule(name: &str, words: &mut LineWords) -> Result<ScriptedFaultRule, String> {
+    let by = words.duration_option("by")?;
+    let code = words.number_option("code")?;
     let late = by.unwrap_or(Duration::from_secs(5));
     let effect = match name {
         "lose" => FaultEffect::LoseRequest,
@@ -96,70 +95,75 @@ pub fn parse(name: &str, words: &mut Words) -> Result<Rule, String> {
         ),
         other => return Err(format!("{other:?} is no command")),
     };
-    words.expect("next")?;
-    let first = words.next("the verb")?;
+    words.expect_word("next")?;
+    let first = words.next_word("the verb")?;
     let (times, verb) = match first.parse::<u32>() {
-        Ok(times) => (times, words.next("the verb")?),
+        Ok(times) => (times, words.next_word("the verb")?),
         Err(_) => (1, first),
     };
-    let resource = words.next("the resource")?;
-    words.expect("of")?;
-    let node = words.next("the node")?;
-    Ok(Rule {
+    let resource = words.next_word("the resource")?;
+    words.expect_word("of")?;
+    let node = words.next_word("the node")?;
+    Ok(ScriptedFaultRule {
         node,
         verb: Some(verb),
         resource: Some(resource),
         skip: 0,
         times,
-        fault: Fault::Effect(effect),
+        fault: ScriptedFault::Effect(effect),
     })
 }
 
-/// The rules that stand. Clones are one box.
+/// The active rules. Clones share them.
 #[derive(Clone, Default)]
-pub struct FaultBox(Arc<Mutex<Inner>>);
+pub struct FaultRules(Arc<Mutex<FaultRulesInner>>);
 
 #[derive(Default)]
-struct Inner {
-    rules: Vec<Rule>,
-    processes: BTreeMap<String, Victim>,
+struct FaultRulesInner {
+    rules: Vec<ScriptedFaultRule>,
+    processes: BTreeMap<String, KillableProcess>,
 }
 
-/// Whom a rule can kill, as a person calls it, and how.
-struct Victim {
+/// A process that a rule can kill, with its name for messages.
+struct KillableProcess {
     words: &'static str,
     kill: Box<dyn Fn() + Send + Sync>,
 }
 
-impl FaultBox {
-    /// Adds a rule.
-    pub fn add(&self, rule: Rule) {
-        self.inner().rules.push(rule);
+impl FaultRules {
+    pub fn add_rule(&self, rule: ScriptedFaultRule) {
+        self.lock_rules().rules.push(rule);
     }
 
-    /// No rule any more.
-    pub fn clear(&self) {
-        self.inner().rules.clear();
+    pub fn clear_rules(&self) {
+        self.lock_rules().rules.clear();
     }
 
-    /// A node's coordinator, or a controller, that a rule can kill.
-    pub(super) fn know(
+    /// Registers a coordinator or a controller that a rule can kill.
+    pub(super) fn register_process(
         &self,
         name: &str,
         words: &'static str,
         kill: impl Fn() + Send + Sync + 'static,
     ) {
         let kill = Box::new(kill);
-        let victim = Victim { words, kill };
-        self.inner().processes.insert(name.to_owned(), victim);
+        let victim = KillableProcess { words, kill };
+        self.lock_rules().processes.insert(name.to_owned(), victim);
     }
 
-    /// What goes wrong with this request: at most one thing, by the oldest rule.
-    pub(super) fn of(&self, request: &RequestInfo, minds: &Minds) -> Vec<FaultEffect> {
-        let mut inner = self.inner();
-        let Inner { rules, processes } = &mut *inner;
+    /// Returns the fault for this request: at most one, from the oldest rule.
+    pub(super) fn effects_on_request(
+        &self,
+        request: &RequestInfo,
+        minds: &DecisionLog,
+    ) -> Vec<FaultEffect> {
+        let mut inner = self.lock_rules();
+        let FaultRulesInner { rules, processes } = &mut *inner;
         let mut effects = Vec::new();
-        for rule in rules.iter_mut().filter(|rule| rule.matches(request)) {
+        for rule in rules
+            .iter_mut()
+            .filter(|rule| rule.matches_request(request))
+        {
             if rule.skip > 0 {
                 rule.skip -= 1;
                 continue;
@@ -173,29 +177,31 @@ impl FaultBox {
         effects
     }
 
-    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock_rules(&self) -> std::sync::MutexGuard<'_, FaultRulesInner> {
         self.0.lock().expect("nothing panics while rules change")
     }
 }
 
-impl Rule {
+impl ScriptedFaultRule {
     fn take_effect(
         &self,
         request: &RequestInfo,
-        processes: &BTreeMap<String, Victim>,
-        minds: &Minds,
+        processes: &BTreeMap<String, KillableProcess>,
+        minds: &DecisionLog,
     ) -> FaultEffect {
-        let verb = request.verb.map_or("", crate::api::Verb::as_str);
-        let call = format!("{verb} {}", resource(request));
+        let verb = request
+            .verb
+            .map_or("", dogwatch_kubesim::api::ApiVerb::as_str);
+        let call = format!("{verb} {}", full_resource(request));
         match &self.fault {
-            Fault::Effect(effect) => {
-                minds.note(&self.node, format!("{}: {call}", words_of(effect)));
+            ScriptedFault::Effect(effect) => {
+                minds.record_note(&self.node, format!("{}: {call}", describe_effect(effect)));
                 effect.clone()
             }
-            Fault::Kill { after } => {
+            ScriptedFault::Kill { after } => {
                 let when = if *after { "after" } else { "before" };
                 if let Some(victim) = processes.get(&self.node) {
-                    minds.note(&self.node, format!("{} {when}: {call}", victim.words));
+                    minds.record_note(&self.node, format!("{} {when}: {call}", victim.words));
                     (victim.kill)();
                 }
                 if *after {
@@ -208,8 +214,8 @@ impl Rule {
     }
 }
 
-fn words_of(effect: &FaultEffect) -> String {
-    let time = |time: &Duration| dogwatch_core::duration::format(*time);
+fn describe_effect(effect: &FaultEffect) -> String {
+    let time = |time: &Duration| dogwatch_core::duration::format_duration(*time);
     match effect {
         FaultEffect::LoseRequest => "a call is lost".into(),
         FaultEffect::LoseAnswer => "an answer is lost".into(),

@@ -1,45 +1,51 @@
-//! Scripts of what happens to a simulated cluster, and the timeline of what came of it.
+//! Runs scripts against a simulated cluster, and writes the timeline of what happened.
 //!
-//! **For:** behaviour that can be read and reviewed: `scenarios/NAME.txt` is a script, `NAME.out`
-//! beside it what happened. A bug report becomes a script.
-//! **May touch:** the embedded cluster only. Wants tokio's paused time on a current-thread runtime.
-//! **Promises:** the same script gives the same bytes; at the end of every script, and at every
-//! change on the way, the promises of [`crate::chronicle::Checks`] are checked, asked for or not.
+//! **For:** behaviour that can be read and reviewed: `scenarios/NAME.txt` is a script, and
+//! `NAME.out` beside it is its timeline. A bug report becomes a script.
+//! **May touch:** only the embedded cluster. Needs tokio's paused time on a current-thread runtime.
+//! **Promises:** the same script gives the same bytes. The promises of
+//! [`crate::observer::PromiseChecks`] are checked at every change and at the end of every script,
+//! even if the script does not ask for it.
 //!
-//! A script has one command a line; `#` begins a comment. `cluster`, `workload`, `config`, `node`,
-//! `host` and `policy` say what there is, `start` builds it, everything after that happens to it. A line that cannot be read
-//! is refused with the forms that could have been meant. With `each NAME=VALUES…` as its first
-//! command a script is run once for every combination, `$NAME` standing for the value, and only the
-//! ends are told.
+//! A script has one command per line; `#` begins a comment. `cluster`, `workload`, `config`,
+//! `node`, `host`, `machine` and `policy` describe the setup, `start` builds it, and all later
+//! commands act on it. For a line that cannot be parsed, the error lists similar forms. If
+//! `each NAME=VALUES…` is the first command, the script runs once for every combination, `$NAME`
+//! stands for the value, and the output has only the final results.
 
-mod act;
-mod caller;
+mod bare_metal_hosts;
+mod combinations;
 mod command;
+mod command_parser;
 mod condition;
+mod controller_process;
 mod controllers;
-mod each;
+mod decision_log;
 mod explanation;
 mod faults;
-mod forms;
-mod happening;
-mod metal;
-mod minds;
-mod parse;
+mod line_forms;
+mod line_words;
+mod lock_caller;
+mod perform;
 mod policy;
-mod process;
+mod remediation_objects;
 mod run;
+mod scenario_cluster;
+mod script_parser;
 mod setup;
-mod stage;
 mod timeline;
-mod words;
 
-pub use command::{Command, Deed, Line, PrometheusChange, Setup, Trouble, Wish};
-pub use condition::Condition;
-pub use controllers::ControllerDeed;
-pub use faults::{Fault, FaultBox, Rule};
-pub use metal::{HostSetup, MetalDeed};
-pub use minds::Minds;
-pub use parse::{BadLine, Script, parse};
-pub use run::{Failed, Outcome, run};
-pub use stage::{Host, NotBuilt, Stage, coordinator_user};
-pub use timeline::{Timeline, Told};
+pub use bare_metal_hosts::{BareMetalCommand, HostSetup};
+pub use command::{
+    ClusterDisruption, HostCommand, PrometheusChange, ScenarioSetup, ScriptCommand, ScriptLine,
+    UserCommand,
+};
+pub use condition::ScenarioCondition;
+pub use controllers::ControllerCommand;
+pub use decision_log::DecisionLog;
+pub use faults::{FaultRules, ScriptedFault, ScriptedFaultRule};
+pub use remediation_objects::MachineSetup;
+pub use run::{ScenarioError, ScenarioOutcome, run_script};
+pub use scenario_cluster::{ScenarioBuildError, ScenarioCluster, ScenarioHost, coordinator_user};
+pub use script_parser::{ParsedScript, ScriptError, parse_script};
+pub use timeline::{ScenarioTimeline, TimelineLine};

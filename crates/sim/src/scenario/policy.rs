@@ -1,43 +1,52 @@
-//! A policy in short words.
+//! Parses the short form of a policy.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZoneDatabase;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value, json};
 
-use super::words::Words;
+use super::line_words::LineWords;
 
-/// Reads `NAME [nodes=…] [max=…] …`: the name, and a JSON merge patch of the `spec`.
-pub(super) fn policy(words: &mut Words) -> Result<(String, Value), String> {
-    let name = words.next("the policy's name")?;
+/// Parses `NAME [nodes=…] [max=…] …`: the name, and a JSON merge patch of the `spec`.
+pub(super) fn parse_policy(words: &mut LineWords) -> Result<(String, Value), String> {
+    let name = words.next_word("the policy's name")?;
     let mut spec = Map::new();
     let mut set = |field: &str, value: Option<Value>| {
         if let Some(value) = value {
-            put(&mut spec, field, value);
+            put_field(&mut spec, field, value);
         }
     };
-    set("nodeSelector", words.read("nodes", selector)?);
-    set("priority", words.read("priority", number)?);
-    set("maxUnavailable", words.option("max").map(limit));
-    set("topologyKey", words.option("zones").map(text));
-    set("minInterval", words.option("min-interval").map(text));
-    set("windows", windows(words)?);
-    set("paused", paused(words)?);
-    set("gates", gates(words)?);
-    for (word, field) in TEXTS {
-        set(field, words.option(word).map(text));
+    set("nodeSelector", words.read_option("nodes", parse_selector)?);
+    set("priority", words.read_option("priority", parse_number)?);
+    set("maxUnavailable", words.take_option("max").map(limit_value));
+    set("topologyKey", words.take_option("zones").map(text_or_null));
+    set(
+        "minInterval",
+        words.take_option("min-interval").map(text_or_null),
+    );
+    set("windows", parse_windows(words)?);
+    set("paused", parse_pause(words)?);
+    set("gates", parse_gates(words)?);
+    for (word, field) in TEXT_FIELDS {
+        set(field, words.take_option(word).map(text_or_null));
     }
-    set("reboot.attempts", words.read("reboot-attempts", number)?);
-    set("drain.exclude", words.read("exclude", selector)?);
+    set(
+        "reboot.attempts",
+        words.read_option("reboot-attempts", parse_number)?,
+    );
+    set(
+        "drain.exclude",
+        words.read_option("exclude", parse_selector)?,
+    );
     set(
         "return.gates",
-        words.option("return-gates").as_deref().map(list),
+        words.take_option("return-gates").as_deref().map(list_value),
     );
     Ok((name, Value::Object(spec)))
 }
 
-/// Words whose value is the field's.
-const TEXTS: [(&str, &str); 6] = [
+/// Options whose value goes unchanged into a field.
+const TEXT_FIELDS: [(&str, &str); 6] = [
     ("drain-timeout", "drain.timeout"),
     ("on-drain-timeout", "drain.onTimeout"),
     ("reboot-timeout", "reboot.timeout"),
@@ -46,7 +55,7 @@ const TEXTS: [(&str, &str); 6] = [
     ("on-gate-timeout", "return.onGateTimeout"),
 ];
 
-fn put(spec: &mut Map<String, Value>, field: &str, value: Value) {
+fn put_field(spec: &mut Map<String, Value>, field: &str, value: Value) {
     match field.split_once('.') {
         None => spec.insert(field.to_owned(), value),
         Some((outer, inner)) => spec
@@ -58,8 +67,8 @@ fn put(spec: &mut Map<String, Value>, field: &str, value: Value) {
     };
 }
 
-/// `none` takes a field away.
-fn text(word: String) -> Value {
+/// `none` removes a field.
+fn text_or_null(word: String) -> Value {
     if word == "none" {
         Value::Null
     } else {
@@ -67,11 +76,12 @@ fn text(word: String) -> Value {
     }
 }
 
-fn limit(word: String) -> Value {
-    word.parse::<u32>().map_or_else(|_| text(word), Value::from)
+fn limit_value(word: String) -> Value {
+    word.parse::<u32>()
+        .map_or_else(|_| text_or_null(word), Value::from)
 }
 
-fn number(word: &str) -> Result<Value, String> {
+fn parse_number(word: &str) -> Result<Value, String> {
     if word == "none" {
         return Ok(Value::Null);
     }
@@ -79,7 +89,7 @@ fn number(word: &str) -> Result<Value, String> {
     Ok(number.into())
 }
 
-fn list(word: &str) -> Value {
+fn list_value(word: &str) -> Value {
     match word {
         "all" => Value::Null,
         "none" => json!([]),
@@ -87,8 +97,8 @@ fn list(word: &str) -> Value {
     }
 }
 
-/// `all`, or `KEY=VALUE,KEY` : labels with that value, labels that are there.
-pub(super) fn selector(word: &str) -> Result<Value, String> {
+/// `all`, or `KEY=VALUE,KEY`: labels with that value, labels that exist.
+pub(super) fn parse_selector(word: &str) -> Result<Value, String> {
     if word == "none" {
         return Ok(Value::Null);
     }
@@ -108,19 +118,19 @@ pub(super) fn selector(word: &str) -> Result<Value, String> {
     Ok(selector.into())
 }
 
-fn windows(words: &mut Words) -> Result<Option<Value>, String> {
+fn parse_windows(words: &mut LineWords) -> Result<Option<Value>, String> {
     let mut windows = Vec::new();
-    while let Some(word) = words.option("window") {
+    while let Some(word) = words.take_option("window") {
         if word == "none" {
             return Ok(Some(Value::Null));
         }
-        windows.push(window(&word)?);
+        windows.push(parse_window(&word)?);
     }
     Ok((!windows.is_empty()).then(|| windows.into()))
 }
 
 /// `[Mon,Tue|FREQ=…] [HH:MM-HH:MM] [ZONE] [except=DATE,DATE]`.
-fn window(text: &str) -> Result<Value, String> {
+fn parse_window(text: &str) -> Result<Value, String> {
     let mut window = Map::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         let times = word
@@ -146,35 +156,38 @@ fn window(text: &str) -> Result<Value, String> {
 }
 
 /// `paused=REASON [until=TIME]`.
-fn paused(words: &mut Words) -> Result<Option<Value>, String> {
-    let Some(reason) = words.option("paused") else {
+fn parse_pause(words: &mut LineWords) -> Result<Option<Value>, String> {
+    let Some(reason) = words.take_option("paused") else {
         return Ok(None);
     };
     if reason == "none" {
         return Ok(Some(Value::Null));
     }
     let mut paused = json!({ "reason": reason, "until": null });
-    if let Some(until) = words.read("until", moment)? {
+    if let Some(until) = words.read_option("until", parse_moment)? {
         paused["until"] = until.timestamp().to_string().into();
     }
     Ok(Some(paused))
 }
 
-/// `gate-pods=SELECTOR`, `gate-query=QUERY`, `gate-alerts=all|firing|only:A|B|ignore:A|B`, each as
-/// often as wanted; `gates=none` takes all away.
-fn gates(words: &mut Words) -> Result<Option<Value>, String> {
-    if words.option("gates").is_some_and(|word| word == "none") {
+/// `gate-pods=SELECTOR`, `gate-query=QUERY`, `gate-alerts=all|firing|only:A|B|ignore:A|B`, each any
+/// number of times; `gates=none` removes all gates.
+fn parse_gates(words: &mut LineWords) -> Result<Option<Value>, String> {
+    if words
+        .take_option("gates")
+        .is_some_and(|word| word == "none")
+    {
         return Ok(Some(Value::Null));
     }
     let url = "http://prometheus.monitoring.svc:9090";
     let mut gates = Vec::new();
-    while let Some(pods) = words.read("gate-pods", selector)? {
+    while let Some(pods) = words.read_option("gate-pods", parse_selector)? {
         gates.push(json!({ "pods": { "selector": pods } }));
     }
-    while let Some(query) = words.option("gate-query") {
+    while let Some(query) = words.take_option("gate-query") {
         gates.push(json!({ "prometheus": { "url": url, "query": query } }));
     }
-    while let Some(alerts) = words.option("gate-alerts") {
+    while let Some(alerts) = words.take_option("gate-alerts") {
         let alerts = match alerts.split_once(':') {
             Some(("only", names)) => json!({ "only": names }),
             Some(("ignore", names)) => json!({ "ignore": names }),
@@ -187,8 +200,8 @@ fn gates(words: &mut Words) -> Result<Option<Value>, String> {
     Ok((!gates.is_empty()).then(|| gates.into()))
 }
 
-/// A moment: `2026-03-29 01:30 Europe/Berlin`, or as RFC 3339 has it.
-pub(super) fn moment(text: &str) -> Result<Zoned, String> {
+/// A moment: `2026-03-29 01:30 Europe/Berlin`, or in RFC 3339 form.
+pub(super) fn parse_moment(text: &str) -> Result<Zoned, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.to_zoned(jiff::tz::TimeZone::UTC));
     }
@@ -202,12 +215,12 @@ pub(super) fn moment(text: &str) -> Result<Zoned, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::words::split;
+    use crate::scenario::line_words::split_words;
 
     fn spec(line: &str) -> Value {
-        let mut words = Words::new(split(line).unwrap());
-        let (name, spec) = policy(&mut words).unwrap();
-        words.end().unwrap();
+        let mut words = LineWords::new(split_words(line).unwrap());
+        let (name, spec) = parse_policy(&mut words).unwrap();
+        words.expect_end().unwrap();
         assert_eq!(name, "p");
         spec
     }
@@ -233,7 +246,7 @@ mod tests {
             ],
         });
         assert_eq!(spec, expected);
-        let policy = dogwatch_k8s::policy::convert("p", &spec);
+        let policy = dogwatch_k8s::policy::convert_policy("p", &spec);
         assert_eq!(policy.problems, Vec::<String>::new());
     }
 

@@ -1,63 +1,63 @@
-//! Running a script.
+//! Runs a script.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use dogwatch_kubesim::clock::ClusterClock as _;
 use jiff::Zoned;
 use tokio::time::Instant;
 
-use super::act::{self, LetIn};
-use super::command::{Command, Line, Trouble};
-use super::condition::Condition;
-use super::each::combinations;
-use super::explanation::explanation;
-use super::parse::{BadLine, Script, bad, commands, parse};
-use super::stage::{NotBuilt, Stage};
-use super::timeline::{Timeline, clock};
-use super::{controllers, metal};
-use crate::chronicle::{Entry, lines};
-use crate::clock::Clock as _;
+use super::combinations::value_combinations;
+use super::command::{ClusterDisruption, ScriptCommand, ScriptLine};
+use super::condition::ScenarioCondition;
+use super::explanation::explain_subject;
+use super::perform::{self, PartitionEnd};
+use super::scenario_cluster::{ScenarioBuildError, ScenarioCluster};
+use super::script_parser::{ParsedScript, ScriptError, command_lines, line_error, parse_script};
+use super::timeline::{ScenarioTimeline, format_clock};
+use super::{bare_metal_hosts, controllers};
+use crate::observer::{ObserverEntry, change_entries};
 
-/// What came of a script.
+/// The result of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// What happened.
+pub struct ScenarioOutcome {
+    /// The timeline.
     pub text: String,
-    /// What was expected and did not come, and promises that were broken. Empty is well.
+    /// Expectations that were not met, and broken promises. Empty: the script succeeded.
     pub failures: Vec<String>,
 }
 
-/// Why a script could not be run.
+/// Why a script could not run.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
-    /// It cannot be read.
+pub enum ScenarioError {
+    /// The script cannot be parsed.
     #[error(transparent)]
-    Parse(#[from] BadLine),
-    /// Its stage could not be set.
+    Parse(#[from] ScriptError),
+    /// The cluster of the script cannot be built.
     #[error("failed to begin")]
-    Build(#[from] NotBuilt),
+    Build(#[from] ScenarioBuildError),
 }
 
 /// Runs a script: once, or once for each combination of the values of its `each`.
-pub async fn run(text: &str) -> Result<Outcome, Failed> {
-    let first = commands(text).next();
+pub async fn run_script(text: &str) -> Result<ScenarioOutcome, ScenarioError> {
+    let first = command_lines(text).next();
     let Some((number, line)) = first.filter(|(_, line)| line.starts_with("each ")) else {
-        let (outcome, _) = run_once(&parse(text)?).await?;
+        let (outcome, _) = run_once(&parse_script(text)?).await?;
         return Ok(outcome);
     };
-    let combinations = combinations(line).map_err(|what| bad(number, line, what))?;
-    let mut all = Outcome {
+    let combinations = value_combinations(line).map_err(|what| line_error(number, line, what))?;
+    let mut all = ScenarioOutcome {
         text: String::new(),
         failures: Vec::new(),
     };
     for values in combinations {
-        // The header keeps its line, so that numbers in errors are those of the file.
+        // Only the line's text is removed, so that line numbers in errors stay correct.
         let text = text.replacen(line, "", 1);
         let text = values.iter().fold(text, |text, (name, value)| {
             text.replace(&format!("${name}"), value)
         });
-        let (outcome, end) = run_once(&parse(&text)?).await?;
+        let (outcome, end) = run_once(&parse_script(&text)?).await?;
         let label: Vec<String> = values
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
@@ -78,116 +78,127 @@ pub async fn run(text: &str) -> Result<Outcome, Failed> {
     Ok(all)
 }
 
-async fn run_once(script: &Script) -> Result<(Outcome, String), Failed> {
-    let stage = Stage::build(&script.setup).await?;
-    // Building the cluster took a moment, which the clock shows.
+async fn run_once(script: &ParsedScript) -> Result<(ScenarioOutcome, String), ScenarioError> {
+    let stage = ScenarioCluster::build_cluster(&script.setup).await?;
+    // To build the cluster took some time, which the clock includes.
     let zone = script.setup.start.as_ref().map(Zoned::time_zone);
     let began = zone.map(|zone| stage.clock.now().to_zoned(zone.clone()));
-    let mut run = Run {
+    let mut run = ScenarioRun {
         stage,
-        timeline: Timeline::new(Duration::ZERO).by_clock(began),
+        timeline: ScenarioTimeline::new(Duration::ZERO).with_clock(began),
         planned: BTreeMap::new(),
         armed: Vec::new(),
         failures: Vec::new(),
         start: Instant::now(),
     };
-    // What there is at the start is no news.
-    run.take_in(false);
+    // The initial state is not reported.
+    run.observe_changes(false);
     for line in &script.lines {
-        run.line(line).await;
+        run.run_line(line).await;
         if !run.failures.is_empty() {
             break;
         }
     }
-    Ok(run.end())
+    Ok(run.into_outcome())
 }
 
-struct Run {
-    stage: Stage,
-    timeline: Timeline,
-    planned: BTreeMap<(Instant, usize), Line>,
-    armed: Vec<(Condition, Line)>,
+struct ScenarioRun {
+    stage: ScenarioCluster,
+    timeline: ScenarioTimeline,
+    planned: BTreeMap<(Instant, usize), ScriptLine>,
+    armed: Vec<(ScenarioCondition, ScriptLine)>,
     failures: Vec<String>,
     start: Instant,
 }
 
-impl Run {
-    async fn line(&mut self, line: &Line) {
-        if line.command.is_told() {
-            self.say_line(line);
+impl ScenarioRun {
+    async fn run_line(&mut self, line: &ScriptLine) {
+        if line.command.is_shown_in_timeline() {
+            self.show_line(line);
         }
         match &line.command {
-            Command::Run(time) => self.pass(*time, None).await,
-            Command::WaitUntil { condition, at_most } => {
-                self.pass(*at_most, Some(condition)).await;
-                self.expect(line, condition);
+            ScriptCommand::Run(time) => self.pass_time(*time, None).await,
+            ScriptCommand::WaitUntil { condition, at_most } => {
+                self.pass_time(*at_most, Some(condition)).await;
+                self.expect_condition(line, condition);
             }
-            Command::Explain(node) => self.explain(line, node).await,
-            Command::Explained { node, text } => self.explained(line, node, text).await,
-            Command::RunUntil(time) => self.pass(self.stage.time_to(*time), None).await,
-            Command::OnHost { .. }
-            | Command::Person(_)
-            | Command::Trouble(_)
-            | Command::Prometheus(_)
-            | Command::Controller(_)
-            | Command::Metal(_)
-            | Command::When(..)
-            | Command::After(..)
-            | Command::BudgetsMayBreak
-            | Command::Expect(_) => self.happen(line),
+            ScriptCommand::Explain(node) => self.show_explanation(line, node).await,
+            ScriptCommand::ExpectExplanation { node, text } => {
+                self.expect_explanation(line, node, text).await;
+            }
+            ScriptCommand::RunUntil(time) => {
+                self.pass_time(self.stage.duration_until(*time), None).await;
+            }
+            ScriptCommand::OnHost { .. }
+            | ScriptCommand::User(_)
+            | ScriptCommand::Disruption(_)
+            | ScriptCommand::Prometheus(_)
+            | ScriptCommand::Controller(_)
+            | ScriptCommand::BareMetal(_)
+            | ScriptCommand::When(..)
+            | ScriptCommand::After(..)
+            | ScriptCommand::BudgetsMayBreak
+            | ScriptCommand::Expect(_) => self.perform_command(line),
         }
-        self.take_in(true);
+        self.observe_changes(true);
     }
 
-    /// What takes no time.
-    fn happen(&mut self, line: &Line) {
+    /// Performs a command that takes no time.
+    fn perform_command(&mut self, line: &ScriptLine) {
         let done = match &line.command {
-            Command::OnHost { node, deed } => act::on_host(&self.stage, node, deed),
-            Command::Person(wish) => act::person(&self.stage, wish),
-            Command::Prometheus(change) => {
-                act::prometheus(&self.stage, change);
+            ScriptCommand::OnHost { node, deed } => {
+                perform::apply_host_command(&self.stage, node, deed)
+            }
+            ScriptCommand::User(wish) => perform::apply_user_command(&self.stage, wish),
+            ScriptCommand::Prometheus(change) => {
+                perform::apply_prometheus_change(&self.stage, change);
                 Ok(())
             }
-            Command::Controller(deed) => controllers::perform(&mut self.stage, deed),
-            Command::Metal(deed) => metal::perform(&self.stage, deed),
-            Command::Trouble(trouble) => {
-                act::trouble(&self.stage, trouble).map(|later| self.let_in_later(line, later))
+            ScriptCommand::Controller(deed) => {
+                controllers::apply_controller_command(&mut self.stage, deed)
             }
-            Command::When(condition, then) => {
+            ScriptCommand::BareMetal(deed) => {
+                bare_metal_hosts::apply_bare_metal_command(&self.stage, deed)
+            }
+            ScriptCommand::Disruption(trouble) => perform::apply_disruption(&self.stage, trouble)
+                .map(|later| self.schedule_partition_end(line, later)),
+            ScriptCommand::When(condition, then) => {
                 self.armed.push((condition.clone(), (**then).clone()));
                 Ok(())
             }
-            Command::After(time, then) => {
-                self.plan(*time, (**then).clone());
+            ScriptCommand::After(time, then) => {
+                self.schedule_line(*time, (**then).clone());
                 Ok(())
             }
-            Command::BudgetsMayBreak => {
+            ScriptCommand::BudgetsMayBreak => {
                 self.stage.checks.budgets_may_break = true;
                 Ok(())
             }
-            Command::Expect(condition) => {
-                self.take_in(true);
-                self.expect(line, condition);
+            ScriptCommand::Expect(condition) => {
+                self.observe_changes(true);
+                self.expect_condition(line, condition);
                 Ok(())
             }
-            Command::WaitUntil { .. }
-            | Command::Run(_)
-            | Command::RunUntil(_)
-            | Command::Explain(_)
-            | Command::Explained { .. } => Err("this takes time and cannot be planned".to_owned()),
+            ScriptCommand::WaitUntil { .. }
+            | ScriptCommand::Run(_)
+            | ScriptCommand::RunUntil(_)
+            | ScriptCommand::Explain(_)
+            | ScriptCommand::ExpectExplanation { .. } => {
+                Err("this takes time and cannot be planned".to_owned())
+            }
         };
         if let Err(why) = done {
-            self.fail(line, &why);
+            self.record_failure(line, &why);
         }
     }
 
-    fn let_in_later(&mut self, line: &Line, later: Option<LetIn>) {
-        if let Some(LetIn { time, users }) = later {
+    fn schedule_partition_end(&mut self, line: &ScriptLine, later: Option<PartitionEnd>) {
+        if let Some(PartitionEnd { time, users }) = later {
             let text = format!("({} is over)", line.text);
-            let command = Command::Trouble(Trouble::LetIn(users));
-            self.plan(
+            let command = ScriptCommand::Disruption(ClusterDisruption::EndPartition(users));
+            self.schedule_line(
                 time,
-                Line {
+                ScriptLine {
                     number: line.number,
                     text,
                     command,
@@ -196,39 +207,39 @@ impl Run {
         }
     }
 
-    fn say_line(&mut self, line: &Line) {
+    fn show_line(&mut self, line: &ScriptLine) {
         let text = format!("> {}", line.text);
-        self.timeline.say(&text, &self.stage.names);
+        self.timeline.add_line(&text, &self.stage.short_names);
     }
 
-    fn plan(&mut self, time: Duration, line: Line) {
+    fn schedule_line(&mut self, time: Duration, line: ScriptLine) {
         self.planned
             .insert((Instant::now() + time, self.planned.len()), line);
     }
 
-    fn expect(&mut self, line: &Line, condition: &Condition) {
-        if !condition.holds(&self.stage) {
-            self.fail(line, &condition.instead(&self.stage));
+    fn expect_condition(&mut self, line: &ScriptLine, condition: &ScenarioCondition) {
+        if !condition.is_met(&self.stage) {
+            self.record_failure(line, &condition.actual_state(&self.stage));
         }
     }
 
-    fn fail(&mut self, line: &Line, why: &str) {
+    fn record_failure(&mut self, line: &ScriptLine, why: &str) {
         let failure = self
             .stage
-            .names
-            .shorten(&format!("line {}: {}: {why}", line.number, line.text));
+            .short_names
+            .shorten_ids(&format!("line {}: {}: {why}", line.number, line.text));
         self.timeline
-            .say(&format!("!! {failure}"), &self.stage.names);
+            .add_line(&format!("!! {failure}"), &self.stage.short_names);
         self.failures.push(failure);
     }
 
-    /// Lets time pass, at the most until the condition is so.
-    async fn pass(&mut self, time: Duration, until: Option<&Condition>) {
+    /// Lets time pass, at most until the condition is met.
+    async fn pass_time(&mut self, time: Duration, until: Option<&ScenarioCondition>) {
         let end = Instant::now() + time;
         loop {
-            self.take_in(true);
-            self.spring();
-            if until.is_some_and(|condition| condition.holds(&self.stage)) || Instant::now() >= end
+            self.observe_changes(true);
+            self.run_armed_lines();
+            if until.is_some_and(|condition| condition.is_met(&self.stage)) || Instant::now() >= end
             {
                 return;
             }
@@ -238,107 +249,111 @@ impl Run {
                 .next()
                 .map_or(end, |(at, _)| (*at).min(end));
             if next > Instant::now() {
-                self.stage.until(next).await;
+                self.stage.wait_until(next).await;
             }
-            self.do_planned();
+            self.run_scheduled_lines();
         }
     }
 
-    fn do_planned(&mut self) {
+    fn run_scheduled_lines(&mut self) {
         while let Some(entry) = self.planned.first_entry() {
             if entry.key().0 > Instant::now() {
                 return;
             }
             let line = entry.remove();
-            self.take_in(true);
-            self.say_line(&line);
-            self.happen(&line);
+            self.observe_changes(true);
+            self.show_line(&line);
+            self.perform_command(&line);
         }
     }
 
-    /// Does what waited for a condition that holds now.
-    fn spring(&mut self) {
+    /// Runs the lines whose condition is met now.
+    fn run_armed_lines(&mut self) {
         while let Some(at) = self
             .armed
             .iter()
-            .position(|(condition, _)| condition.holds(&self.stage))
+            .position(|(condition, _)| condition.is_met(&self.stage))
         {
             let (_, line) = self.armed.remove(at);
-            self.say_line(&line);
-            self.happen(&line);
+            self.show_line(&line);
+            self.perform_command(&line);
         }
     }
 
-    /// Takes in what changed, and tells it.
-    fn take_in(&mut self, tell: bool) {
-        for (change, broken) in self.stage.look() {
-            for entry in lines(&change, &mut self.stage.names) {
+    /// Takes in all changes, and writes them to the timeline if `tell` is set.
+    fn observe_changes(&mut self, tell: bool) {
+        for (change, broken) in self.stage.observe_changes() {
+            for entry in change_entries(&change, &mut self.stage.short_names) {
                 if tell {
-                    self.timeline.add(entry, &self.stage.names);
+                    self.timeline.add_entry(entry, &self.stage.short_names);
                 }
             }
             for violation in broken {
-                self.timeline
-                    .add(Entry::line("!!", violation.0.clone()), &self.stage.names);
+                self.timeline.add_entry(
+                    ObserverEntry::from_line("!!", violation.0.clone()),
+                    &self.stage.short_names,
+                );
                 self.failures.push(violation.0);
             }
         }
         for violation in self.stage.judge_commands() {
-            self.timeline
-                .add(Entry::line("!!", violation.0.clone()), &self.stage.names);
+            self.timeline.add_entry(
+                ObserverEntry::from_line("!!", violation.0.clone()),
+                &self.stage.short_names,
+            );
             self.failures.push(violation.0);
         }
-        for entry in self.stage.machine_news() {
-            self.timeline.add(entry, &self.stage.names);
+        for entry in self.stage.take_machine_entries() {
+            self.timeline.add_entry(entry, &self.stage.short_names);
         }
-        for thought in self.stage.minds.take() {
-            self.timeline.think(thought, &self.stage.names);
+        for thought in self.stage.decision_log.take_entries() {
+            self.timeline.add_decision(thought, &self.stage.short_names);
         }
     }
 
-    async fn explain(&mut self, line: &Line, node: &str) {
-        match explanation(&self.stage, node).await {
+    async fn show_explanation(&mut self, line: &ScriptLine, node: &str) {
+        match explain_subject(&self.stage, node).await {
             Ok(lines) => {
                 for text in lines {
                     self.timeline
-                        .remark(&format!("        | {text}"), &self.stage.names);
+                        .add_remark(&format!("        | {text}"), &self.stage.short_names);
                 }
             }
-            Err(why) => self.fail(line, &why),
+            Err(why) => self.record_failure(line, &why),
         }
     }
 
-    /// What `explain` says must contain this.
-    async fn explained(&mut self, line: &Line, node: &str, text: &str) {
-        self.take_in(true);
-        match explanation(&self.stage, node).await {
+    /// Checks that the explanation contains this text.
+    async fn expect_explanation(&mut self, line: &ScriptLine, node: &str, text: &str) {
+        self.observe_changes(true);
+        match explain_subject(&self.stage, node).await {
             Ok(lines) if lines.iter().any(|line| line.contains(text)) => {}
-            Ok(lines) => self.fail(line, &format!("it says: {}", lines.join(" | "))),
-            Err(why) => self.fail(line, &why),
+            Ok(lines) => self.record_failure(line, &format!("it says: {}", lines.join(" | "))),
+            Err(why) => self.record_failure(line, &why),
         }
     }
 
-    fn end(mut self) -> (Outcome, String) {
-        self.timeline.flush(&self.stage.names);
-        for violation in self.stage.judge_metal() {
+    fn into_outcome(mut self) -> (ScenarioOutcome, String) {
+        self.timeline.flush_pending(&self.stage.short_names);
+        for violation in self.stage.judge_hosts() {
             self.timeline
-                .remark(&format!("!! {}", violation.0), &self.stage.names);
+                .add_remark(&format!("!! {}", violation.0), &self.stage.short_names);
             self.failures.push(violation.0);
         }
         let (stage, time) = (&self.stage, Instant::now() - self.start);
         let out: Vec<String> = stage
             .checks
-            .groups()
+            .groups_with_most_out()
             .map(|(group, most)| format!("{group} {most}"))
             .collect();
         let boots = stage
             .hosts
             .keys()
-            .filter_map(|node| count(node, stage.checks.boots(node)));
+            .filter_map(|node| count_text(node, stage.checks.count_boots(node)));
         let commands = stage
             .hosts
             .keys()
-            .filter_map(|node| count(node, stage.commands(node)));
+            .filter_map(|node| count_text(node, stage.count_reboot_commands(node)));
         let list = |texts: Vec<String>| {
             if texts.is_empty() {
                 "none".to_owned()
@@ -352,24 +367,26 @@ impl Run {
         } else {
             "FAILED"
         };
-        self.timeline.remark(
+        self.timeline.add_remark(
             &format!("= out at the same time, at most: {out}"),
-            &stage.names,
+            &stage.short_names,
         );
-        self.timeline.remark(
+        self.timeline.add_remark(
             &format!("= new boots: {boots}; reboot commands: {commands}"),
-            &stage.names,
+            &stage.short_names,
         );
-        if let Some(hosts) = stage.hosts_end() {
-            self.timeline.remark(&format!("= {hosts}"), &stage.names);
+        if let Some(hosts) = stage.hosts_summary() {
+            self.timeline
+                .add_remark(&format!("= {hosts}"), &stage.short_names);
         }
-        self.timeline.remark(&format!("= {kept}"), &stage.names);
+        self.timeline
+            .add_remark(&format!("= {kept}"), &stage.short_names);
         let end = format!(
             "{kept} after {}, new boots: {boots}; reboot commands: {commands}; out at most: {out}",
-            clock(time)
+            format_clock(time)
         );
         (
-            Outcome {
+            ScenarioOutcome {
                 text: self.timeline.into_text(),
                 failures: self.failures,
             },
@@ -378,6 +395,6 @@ impl Run {
     }
 }
 
-fn count(node: &str, count: usize) -> Option<String> {
+fn count_text(node: &str, count: usize) -> Option<String> {
     (count > 0).then(|| format!("{node} {count}"))
 }

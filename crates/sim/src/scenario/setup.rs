@@ -1,61 +1,85 @@
-//! What a script says of its cluster, before `start`.
+//! Parses the setup part of a script, before `start`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dogwatch_core::limit::Limit;
-use dogwatch_core::reboot::{Config, OnGateTimeout, OnTimeout};
+use dogwatch_core::limit::UnavailabilityLimit;
+use dogwatch_core::reboot::{DrainTimeoutAction, GateTimeoutAction, RebootConfig};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_kubesim::world::cluster::{SimulatedWorkload, WorkloadBudget, WorkloadKind};
 
-use super::command::Setup;
-use super::words::Words;
-use super::{metal, policy};
-use crate::seed::Seed;
-use crate::world::cluster::{Budget, Workload, WorkloadKind};
+use super::command::ScenarioSetup;
+use super::line_words::LineWords;
+use super::{bare_metal_hosts, policy, remediation_objects};
 
-/// What stands before `start`.
-pub(super) const NAMES: [&str; 7] = [
-    "cluster", "workload", "config", "node", "host", "policy", "policies",
+/// Commands that come before `start`.
+pub(super) const SETUP_COMMANDS: [&str; 9] = [
+    "cluster",
+    "workload",
+    "config",
+    "node",
+    "host",
+    "machine",
+    "policy",
+    "policies",
+    "remediations",
 ];
 
-/// Takes in one line that stands before `start`.
-pub(super) fn setup(setup: &mut Setup, mut all: Vec<String>) -> Result<(), String> {
+/// Applies one line of the setup.
+pub(super) fn parse_setup_line(
+    setup: &mut ScenarioSetup,
+    mut all: Vec<String>,
+) -> Result<(), String> {
     let name = all.remove(0);
-    let mut words = Words::new(all);
+    let mut words = LineWords::new(all);
     match name.as_str() {
-        "cluster" => cluster(setup, &mut words)?,
-        "workload" => setup.cluster.workloads.push(workload(&mut words)?),
-        "node" => setup.labels.push(node(&mut words)?),
-        "host" => setup.hosts.push(metal::host(&mut words)?),
+        "cluster" => parse_cluster(setup, &mut words)?,
+        "workload" => setup.cluster.workloads.push(parse_workload(&mut words)?),
+        "node" => setup.labels.push(parse_node_labels(&mut words)?),
+        "host" => setup
+            .hosts
+            .push(bare_metal_hosts::parse_host_setup(&mut words)?),
+        "machine" => setup
+            .machines
+            .push(remediation_objects::parse_machine_setup(&mut words)?),
+        "remediations" => {
+            words.expect_word("installed")?;
+            setup.remediations_installed = true;
+        }
         "policies" => {
-            words.expect("installed")?;
+            words.expect_word("installed")?;
             setup.policies_installed = true;
         }
         "policy" => {
             setup.policies_installed = true;
-            setup.policies.push(policy::policy(&mut words)?);
+            setup.policies.push(policy::parse_policy(&mut words)?);
         }
-        _ => config(setup, &mut words)?,
+        _ => parse_config(setup, &mut words)?,
     }
-    words.end()
+    words.expect_end()
 }
 
-fn cluster(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
+fn parse_cluster(setup: &mut ScenarioSetup, words: &mut LineWords) -> Result<(), String> {
     let spec = &mut setup.cluster;
-    spec.nodes = words.number("nodes")?.unwrap_or(spec.nodes);
-    spec.control_plane = words.number("control-plane")?.unwrap_or(spec.control_plane);
+    spec.nodes = words.number_option("nodes")?.unwrap_or(spec.nodes);
+    spec.control_plane = words
+        .number_option("control-plane")?
+        .unwrap_or(spec.control_plane);
     spec.seed = words
-        .read("seed", str::parse::<u64>)?
-        .map_or(spec.seed, Seed);
-    spec.reboot_takes = words.duration("boot")?.unwrap_or(spec.reboot_takes);
-    spec.ready_after = words.duration("ready-after")?.unwrap_or(spec.ready_after);
-    setup.start = words.read("start", policy::moment)?;
+        .read_option("seed", str::parse::<u64>)?
+        .map_or(spec.seed, SimulationSeed);
+    spec.reboot_takes = words.duration_option("boot")?.unwrap_or(spec.reboot_takes);
+    spec.ready_after = words
+        .duration_option("ready-after")?
+        .unwrap_or(spec.ready_after);
+    setup.start = words.read_option("start", policy::parse_moment)?;
     Ok(())
 }
 
 /// `node NODE KEY=VALUE…`: its labels.
-fn node(words: &mut Words) -> Result<(String, BTreeMap<String, String>), String> {
-    let node = words.next("the node")?;
-    let labels = words.rest();
+fn parse_node_labels(words: &mut LineWords) -> Result<(String, BTreeMap<String, String>), String> {
+    let node = words.next_word("the node")?;
+    let labels = words.take_rest();
     let labels = labels.iter().map(|label| {
         let (key, value) = label.split_once('=').ok_or("a value is missing")?;
         Ok((key.to_owned(), value.to_owned()))
@@ -63,41 +87,41 @@ fn node(words: &mut Words) -> Result<(String, BTreeMap<String, String>), String>
     Ok((node, labels.collect::<Result<_, String>>()?))
 }
 
-fn workload(words: &mut Words) -> Result<Workload, String> {
-    let name = words.next("the workload's name")?;
-    let replicas = words.number("replicas")?.unwrap_or(1);
-    let kind = match words.option("kind").as_deref() {
+fn parse_workload(words: &mut LineWords) -> Result<SimulatedWorkload, String> {
+    let name = words.next_word("the workload's name")?;
+    let replicas = words.number_option("replicas")?.unwrap_or(1);
+    let kind = match words.take_option("kind").as_deref() {
         Some("daemonset") => WorkloadKind::DaemonSet,
         Some("deployment") => WorkloadKind::Deployment { replicas },
         None | Some("replicaset") => WorkloadKind::ReplicaSet { replicas },
         Some(other) => return Err(format!("{other:?} is no kind of workload here")),
     };
-    let mut workload = Workload::new(kind, &name);
+    let mut workload = SimulatedWorkload::new(kind, &name);
     workload.tolerates_all = kind == WorkloadKind::DaemonSet;
-    workload.stops_after = words.duration("stops-after")?;
-    workload.starts_after = words.duration("starts-after")?;
-    workload.grace = words.duration("grace")?.unwrap_or(workload.grace);
-    workload.budget = match words.option("pdb").as_deref().and_then(|pdb| {
+    workload.stops_after = words.duration_option("stops-after")?;
+    workload.starts_after = words.duration_option("starts-after")?;
+    workload.grace = words.duration_option("grace")?.unwrap_or(workload.grace);
+    workload.budget = match words.take_option("pdb").as_deref().and_then(|pdb| {
         pdb.split_once(':')
             .map(|(rule, value)| (rule.to_owned(), value.to_owned()))
     }) {
         None => None,
-        Some((rule, value)) if rule == "min" => Some(Budget::MinAvailable(value)),
-        Some((rule, value)) if rule == "max" => Some(Budget::MaxUnavailable(value)),
+        Some((rule, value)) if rule == "min" => Some(WorkloadBudget::MinAvailable(value)),
+        Some((rule, value)) if rule == "max" => Some(WorkloadBudget::MaxUnavailable(value)),
         Some((rule, _)) => return Err(format!("pdb={rule}:… is neither min nor max")),
     };
-    workload.volume = words.is_next("volume");
-    workload.apart = words.is_next("apart");
+    workload.volume = words.take_if_next("volume");
+    workload.anti_affinity = words.take_if_next("apart");
     Ok(workload)
 }
 
-fn config(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
-    let config: &mut Config = &mut setup.config;
-    if let Some(limit) = words.read("max-unavailable", str::parse::<Limit>)? {
+fn parse_config(setup: &mut ScenarioSetup, words: &mut LineWords) -> Result<(), String> {
+    let config: &mut RebootConfig = &mut setup.config;
+    if let Some(limit) = words.read_option("max-unavailable", str::parse::<UnavailabilityLimit>)? {
         config.max_unavailable = limit;
     }
     let mut set = |name: &str, value: &mut Duration| -> Result<(), String> {
-        *value = words.duration(name)?.unwrap_or(*value);
+        *value = words.duration_option(name)?.unwrap_or(*value);
         Ok(())
     };
     set("drain-timeout", &mut config.drain_timeout)?;
@@ -106,23 +130,23 @@ fn config(setup: &mut Setup, words: &mut Words) -> Result<(), String> {
     set("gate-timeout", &mut config.gate_timeout)?;
     set("volume-detach-timeout", &mut config.volume_detach_timeout)?;
     config.reboot_attempts = words
-        .number("reboot-attempts")?
+        .number_option("reboot-attempts")?
         .unwrap_or(config.reboot_attempts);
-    config.on_drain_timeout = match words.option("on-drain-timeout").as_deref() {
+    config.on_drain_timeout = match words.take_option("on-drain-timeout").as_deref() {
         None => config.on_drain_timeout,
-        Some("abort") => OnTimeout::Abort,
-        Some("delete") => OnTimeout::Delete,
-        Some("force") => OnTimeout::Force,
+        Some("abort") => DrainTimeoutAction::Abort,
+        Some("delete") => DrainTimeoutAction::Delete,
+        Some("force") => DrainTimeoutAction::Force,
         Some(other) => {
             return Err(format!(
                 "on-drain-timeout={other} is none of abort, delete, force"
             ));
         }
     };
-    config.on_gate_timeout = match words.option("on-gate-timeout").as_deref() {
+    config.on_gate_timeout = match words.take_option("on-gate-timeout").as_deref() {
         None => config.on_gate_timeout,
-        Some("keep") => OnGateTimeout::Keep,
-        Some("release") => OnGateTimeout::Release,
+        Some("keep") => GateTimeoutAction::Keep,
+        Some("release") => GateTimeoutAction::Release,
         Some(other) => {
             return Err(format!(
                 "on-gate-timeout={other} is neither keep nor release"

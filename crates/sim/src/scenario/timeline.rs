@@ -1,4 +1,4 @@
-//! What happened, line by line, moment by moment.
+//! The timeline of a script: its lines, grouped by moment.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,29 +7,27 @@ use std::time::Duration;
 use jiff::Zoned;
 use tokio::time::Instant;
 
-use super::minds::{Minds, Thought};
-use crate::chronicle::{Entry, Names, Text};
+use super::decision_log::{DecisionEntry, DecisionLog};
+use crate::observer::{EntryText, ObserverEntry, ShortNames};
 
-/// One line of what happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    /// When, from the start; `None` for a remark.
+pub struct TimelineLine {
+    /// Time since the start; `None` for a remark.
     pub at: Option<Duration>,
-    /// About what; empty for what a script does.
+    /// The subject; empty for commands of the script.
     pub about: String,
-    /// What.
     pub text: String,
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for TimelineLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.line(clock))
+        f.write_str(&self.format_line(format_clock))
     }
 }
 
-impl Told {
-    /// As a person reads it, with its time written by `stamp`.
-    fn line(&self, stamp: impl Fn(Duration) -> String) -> String {
+impl TimelineLine {
+    /// Formats the line; `stamp` formats its time.
+    fn format_line(&self, stamp: impl Fn(Duration) -> String) -> String {
         let line = match (self.at.map(stamp), self.about.as_str()) {
             (None, _) => self.text.clone(),
             (Some(at), "") => format!("{at}  {}", self.text),
@@ -39,23 +37,23 @@ impl Told {
     }
 }
 
-/// Gathers what happens at one moment and tells it together.
-pub struct Timeline {
+/// Collects what happens at one moment and writes it together.
+pub struct ScenarioTimeline {
     start: Instant,
-    /// What the clock showed then, where the script says so.
+    /// The clock's time at the start, if the script sets it.
     began: Option<Zoned>,
-    /// How long a moment is.
+    /// The length of a moment.
     length: Duration,
     moment: Instant,
-    entries: Vec<Entry>,
-    thoughts: Vec<Thought>,
+    entries: Vec<ObserverEntry>,
+    thoughts: Vec<DecisionEntry>,
     told: BTreeMap<String, &'static str>,
-    lines: Vec<Told>,
+    lines: Vec<TimelineLine>,
 }
 
-impl Timeline {
-    /// Time is counted from now. What happens within `length` counts as one moment: nothing, where
-    /// time stands still while things happen.
+impl ScenarioTimeline {
+    /// Starts counting time now. Events within `length` form one moment; use zero if time stands
+    /// still while events happen.
     pub fn new(length: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -70,95 +68,101 @@ impl Timeline {
         }
     }
 
-    /// Tells day and time on a clock that shows `began` at the start.
+    /// Shows day and time of a clock that shows `began` at the start.
     #[must_use]
-    pub fn by_clock(self, began: Option<Zoned>) -> Self {
+    pub fn with_clock(self, began: Option<Zoned>) -> Self {
         Self { began, ..self }
     }
 
-    /// Adds what happens now.
-    pub fn add(&mut self, entry: Entry, names: &Names) {
-        self.moment_is(Instant::now(), names);
+    /// Adds an event of now.
+    pub fn add_entry(&mut self, entry: ObserverEntry, names: &ShortNames) {
+        self.advance_moment(Instant::now(), names);
         self.entries.push(entry);
     }
 
-    /// Adds what came to a coordinator's mind.
-    pub fn think(&mut self, thought: Thought, names: &Names) {
-        self.moment_is(thought.at, names);
+    /// Adds a coordinator's decision or note.
+    pub fn add_decision(&mut self, thought: DecisionEntry, names: &ShortNames) {
+        self.advance_moment(thought.at, names);
         match thought.reason {
-            None => self.entries.push(Entry::line(thought.node, thought.text)),
+            None => self
+                .entries
+                .push(ObserverEntry::from_line(thought.node, thought.text)),
             Some(_) => self.thoughts.push(thought),
         }
     }
 
-    /// Adds a line about nothing, after everything until now.
-    pub fn say(&mut self, text: &str, names: &Names) {
-        self.flush(names);
-        // What follows within the same moment is told as of now, or times would run backwards.
+    /// Adds a line without a subject, after all pending entries.
+    pub fn add_line(&mut self, text: &str, names: &ShortNames) {
+        self.flush_pending(names);
+        // Later entries of the same moment get the present time; otherwise times would run
+        // backwards.
         self.moment = self.moment.max(Instant::now());
         let at = Some(self.moment - self.start);
-        self.lines.push(Told {
+        self.lines.push(TimelineLine {
             at,
             about: String::new(),
             text: text.to_owned(),
         });
     }
 
-    /// Adds a line without a time.
-    pub fn remark(&mut self, text: &str, names: &Names) {
-        self.flush(names);
-        self.lines.push(Told {
+    pub fn add_remark(&mut self, text: &str, names: &ShortNames) {
+        self.flush_pending(names);
+        self.lines.push(TimelineLine {
             at: None,
             about: String::new(),
-            text: names.shorten(text),
+            text: names.shorten_ids(text),
         });
     }
 
-    /// Tells what is pending.
-    pub fn flush(&mut self, names: &Names) {
+    pub fn flush_pending(&mut self, names: &ShortNames) {
         let at = Some(self.moment - self.start);
-        let mut entries = together(std::mem::take(&mut self.entries));
-        entries.extend(self.conclusions(names));
-        self.lines.extend(
-            entries
-                .into_iter()
-                .map(|(about, text)| Told { at, about, text }),
-        );
+        let mut entries = group_pod_entries(std::mem::take(&mut self.entries));
+        entries.extend(self.take_decisions(names));
+        self.lines
+            .extend(
+                entries
+                    .into_iter()
+                    .map(|(about, text)| TimelineLine { at, about, text }),
+            );
     }
 
-    /// Tells what is pending if its moment is over, and takes all that was told since the last time.
-    pub fn fresh(&mut self, names: &Names) -> Vec<Told> {
+    /// Writes the pending entries if their moment is over, and returns all lines since the last
+    /// call.
+    pub fn take_lines(&mut self, names: &ShortNames) -> Vec<TimelineLine> {
         if Instant::now() > self.moment + self.length {
-            self.flush(names);
+            self.flush_pending(names);
         }
         std::mem::take(&mut self.lines)
     }
 
-    /// Everything, as text.
     pub fn into_text(self) -> String {
         let stamp = |passed| match &self.began {
-            None => clock(passed),
+            None => format_clock(passed),
             Some(began) => began
                 .saturating_add(passed)
                 .strftime("%a %H:%M:%S%.3f")
                 .to_string(),
         };
-        let lines: Vec<String> = self.lines.iter().map(|told| told.line(stamp)).collect();
+        let lines: Vec<String> = self
+            .lines
+            .iter()
+            .map(|told| told.format_line(stamp))
+            .collect();
         let mut text = lines.join("\n");
         text.push('\n');
         text
     }
 
-    fn moment_is(&mut self, at: Instant, names: &Names) {
+    fn advance_moment(&mut self, at: Instant, names: &ShortNames) {
         if at > self.moment + self.length {
-            self.flush(names);
+            self.flush_pending(names);
             self.moment = at;
         }
     }
 
-    /// What each coordinator thinks at the end of the moment, where it is another thing than before.
-    fn conclusions(&mut self, names: &Names) -> Vec<(String, String)> {
-        let mut last: BTreeMap<String, Thought> = BTreeMap::new();
+    /// Each coordinator's decision at the end of the moment, if it differs from the one before.
+    fn take_decisions(&mut self, names: &ShortNames) -> Vec<(String, String)> {
+        let mut last: BTreeMap<String, DecisionEntry> = BTreeMap::new();
         for thought in self.thoughts.drain(..) {
             last.insert(thought.node.clone(), thought);
         }
@@ -167,16 +171,16 @@ impl Timeline {
             let Some(reason) = thought.reason else {
                 continue;
             };
-            if Minds::is_new_start(reason) {
+            if DecisionLog::is_new_start(reason) {
                 self.told.remove(&node);
             }
-            if Minds::is_passing(reason) {
+            if DecisionLog::is_transient(reason) {
                 continue;
             }
             if self.told.insert(node.clone(), reason) != Some(reason) {
                 told.push((
                     node,
-                    format!("· {reason}: {}", names.shorten(&thought.text)),
+                    format!("· {reason}: {}", names.shorten_ids(&thought.text)),
                 ));
             }
         }
@@ -184,13 +188,13 @@ impl Timeline {
     }
 }
 
-/// Pods to which the same happened on the same node at the same moment are told together.
-fn together(entries: Vec<Entry>) -> Vec<(String, String)> {
+/// Groups pods with the same event on the same node at the same moment.
+fn group_pod_entries(entries: Vec<ObserverEntry>) -> Vec<(String, String)> {
     let mut told: Vec<(String, Option<&'static str>, Vec<String>)> = Vec::new();
     for entry in entries {
         match entry.text {
-            Text::Line(text) => told.push((entry.about, None, vec![text])),
-            Text::Pod { what, pod } => {
+            EntryText::Line(text) => told.push((entry.about, None, vec![text])),
+            EntryText::Pod { what, pod } => {
                 let same = told
                     .iter_mut()
                     .find(|(about, other, _)| *about == entry.about && *other == Some(what));
@@ -209,7 +213,7 @@ fn together(entries: Vec<Entry>) -> Vec<(String, String)> {
 }
 
 /// `h:mm:ss.mmm`.
-pub fn clock(time: Duration) -> String {
+pub fn format_clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let mut text = String::new();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
@@ -229,21 +233,24 @@ mod tests {
 
     #[test]
     fn a_time_is_written_as_people_write_it() {
-        assert_eq!(clock(Duration::from_millis(3_723_045)), "1:02:03.045");
+        assert_eq!(
+            format_clock(Duration::from_millis(3_723_045)),
+            "1:02:03.045"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn times_never_run_backwards() {
-        let names = Names::default();
-        let mut timeline = Timeline::new(Duration::from_millis(120));
+        let names = ShortNames::default();
+        let mut timeline = ScenarioTimeline::new(Duration::from_millis(120));
         let pass = async |millis| tokio::time::advance(Duration::from_millis(millis)).await;
         pass(500).await;
-        timeline.add(Entry::line("s1", "off is proved"), &names);
+        timeline.add_entry(ObserverEntry::from_line("s1", "off is proved"), &names);
         pass(50).await;
-        timeline.say("> s2 writes", &names);
-        timeline.add(Entry::line("s1", "powers on"), &names);
+        timeline.add_line("> s2 writes", &names);
+        timeline.add_entry(ObserverEntry::from_line("s1", "powers on"), &names);
         pass(200).await;
-        let told = timeline.fresh(&names);
+        let told = timeline.take_lines(&names);
         let times: Vec<Option<Duration>> = told.iter().map(|told| told.at).collect();
         assert_eq!(told.len(), 3);
         assert!(times.is_sorted(), "{told:?}");
@@ -251,16 +258,16 @@ mod tests {
 
     #[test]
     fn pods_that_leave_together_are_told_together() {
-        let pod = |about: &str, what, pod: &str| Entry {
+        let pod = |about: &str, what, pod: &str| ObserverEntry {
             about: about.into(),
-            text: Text::Pod {
+            text: EntryText::Pod {
                 what,
                 pod: pod.into(),
             },
         };
-        let told = together(vec![
+        let told = group_pod_entries(vec![
             pod("n1", "leaves", "a"),
-            Entry::line("n1", "x"),
+            ObserverEntry::from_line("n1", "x"),
             pod("n1", "leaves", "b"),
             pod("n2", "leaves", "c"),
         ]);

@@ -1,5 +1,5 @@
-//! The lock API's lock, case by case: the same functions run on the embedded and on the real API
-//! server. Each is a sentence of specification §2.7 or §2.2.
+//! Cases of the lock API: the same functions run on the embedded and on the real API server. Each
+//! case is a sentence of specification §2.7 or §2.2.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -8,11 +8,11 @@ pub mod world;
 use std::time::Duration;
 
 use dogwatch_controller::lock::service::{
-    LockAnswer, LockRequest, LockService as _, UnlockAnswer, Wait,
+    LockAnswer, LockRequest, LockService as _, UnlockAnswer, WaitMode,
 };
 use dogwatch_core::name::{GroupName, NodeName};
-use dogwatch_core::reboot::Config;
-use dogwatch_k8s::lock::{RemedyLease, Taken};
+use dogwatch_core::reboot::RebootConfig;
+use dogwatch_k8s::lock::{LeaseTakeOutcome, RemediationLeaseClient};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -22,7 +22,7 @@ use world::{
     within,
 };
 
-/// Every case, handed to a macro that makes a test of each.
+/// Passes every case to a macro that makes a test of it.
 macro_rules! every_api_case {
     ($test:ident) => {
         $test! {
@@ -107,8 +107,8 @@ pub async fn waiters_at_one_replica_are_served_in_the_order_they_came(world: &Wo
     );
 }
 
-/// Six ask in turn, the even ones at one replica and the odd ones at another, while the lock is held:
-/// in which order they were served.
+/// Six clients ask in turn while the lock is held, the even ones at one replica and the odd ones at
+/// another. Returns the order in which they got the lock.
 pub async fn order_of_six_at_two_replicas(world: &World) -> Vec<usize> {
     let replicas = [world.replica(), world.replica()];
     have(&replicas[0], &host("first")).await;
@@ -116,7 +116,7 @@ pub async fn order_of_six_at_two_replicas(world: &World) -> Vec<usize> {
     for number in 0..6_usize {
         let (replica, told) = (replicas[number % 2].clone(), told.clone());
         let client = host(&format!("h{number}"));
-        let waiting = replica.waiting();
+        let waiting = replica.count_waiting();
         let asked = replica.clone();
         tokio::spawn(async move {
             have(&asked, &client).await;
@@ -124,12 +124,13 @@ pub async fn order_of_six_at_two_replicas(world: &World) -> Vec<usize> {
             leave(&asked, &client).await;
         });
         within(async {
-            while replica.waiting() == waiting {
+            while replica.count_waiting() == waiting {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
         .await;
-        // Their order is by the clock's second fraction, and who is called is told once a second.
+        // Waiters are ordered by arrival in fractions of a second; replicas publish their waiters
+        // once a second.
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     tokio::time::sleep(Duration::from_millis(2500)).await;
@@ -148,9 +149,9 @@ pub async fn a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_r
     let (one, two) = (world.replica(), world.replica());
     let client = host("a");
     for millis in (0..60).step_by(3) {
-        let first = one.lock(LockRequest {
+        let first = one.lock_host(LockRequest {
             client: client.clone(),
-            wait: Wait::Always,
+            wait: WaitMode::Always,
         });
         let gone = timeout(Duration::from_millis(millis), first);
         let (gone, retry) = tokio::join!(gone, lock(&two, &client));
@@ -164,9 +165,9 @@ pub async fn a_client_that_goes_away_leaves_nothing_and_frees_nothing_that_its_r
         assert_eq!(world.held().await, [], "{millis}");
     }
     for millis in (0..60).step_by(3) {
-        let first = one.lock(LockRequest {
+        let first = one.lock_host(LockRequest {
             client: client.clone(),
-            wait: Wait::Always,
+            wait: WaitMode::Always,
         });
         match timeout(Duration::from_millis(millis), first).await {
             Ok(_) => leave(&two, &client).await,
@@ -179,22 +180,24 @@ pub async fn no_host_is_let_go_beside_a_machine_that_is_remediated_whose_node_is
     world: &World,
 ) {
     let one = world.replica();
-    let fleetlock = dogwatch_controller::lock::service::Client::FleetLock {
+    let fleetlock = dogwatch_controller::lock::service::LockRequester::FleetLock {
         group: "workers".into(),
         id: "x".into(),
     };
-    let remedy = RemedyLease::new(world.base.client.clone(), &world.base.namespace);
-    // No Node of this name is there.
+    let remedy = RemediationLeaseClient::new(world.base.client.clone(), &world.base.namespace);
+    // No Node of this name exists.
     let node = NodeName::new("deleted").unwrap();
     let take = async |group: Option<GroupName>| {
         let now = jiff::Timestamp::UNIX_EPOCH;
-        let taken = remedy.take(&node, false, group, "node/deleted", now).await;
-        let Taken::Held(held) = taken.unwrap() else {
+        let taken = remedy
+            .take_lease(&node, false, group, "node/deleted", now)
+            .await;
+        let LeaseTakeOutcome::Held(held) = taken.unwrap() else {
             panic!("nobody else holds it")
         };
         held
     };
-    // Of no group that can be told, it counts in each.
+    // A host whose group is unknown counts in each group.
     let held = take(None).await;
     for client in [&host("a"), &fleetlock] {
         let LockAnswer::Busy { why } = try_lock(&one, client).await else {
@@ -202,22 +205,23 @@ pub async fn no_host_is_let_go_beside_a_machine_that_is_remediated_whose_node_is
         };
         assert!(why.contains("dogwatch-remedy-deleted"), "{why}");
     }
-    remedy.free(&held).await.unwrap();
+    remedy.free_lease(&held).await.unwrap();
     let held = take(Some(GroupName::default_group())).await;
     assert!(settles(&try_lock(&one, &host("a")).await));
     have(&one, &fleetlock).await;
     leave(&one, &fleetlock).await;
-    remedy.free(&held).await.unwrap();
+    remedy.free_lease(&held).await.unwrap();
     have(&one, &host("a")).await;
     leave(&one, &host("a")).await;
 }
 
 pub async fn a_fleetlock_group_is_a_lock_of_its_own(world: &World) {
     let one = world.replica();
-    let client = |group: &str, id: &str| dogwatch_controller::lock::service::Client::FleetLock {
-        group: group.into(),
-        id: id.into(),
-    };
+    let client =
+        |group: &str, id: &str| dogwatch_controller::lock::service::LockRequester::FleetLock {
+            group: group.into(),
+            id: id.into(),
+        };
     let clients = [client("Eu", "x"), client("eu", "x"), client("us.west", "x")];
     for client in &clients {
         have(&one, client).await;
@@ -245,9 +249,9 @@ pub async fn a_fleetlock_group_is_a_lock_of_its_own(world: &World) {
     }
 }
 
-/// Strangers choose the names of groups, and each would be a Lease for ever.
+/// Clients choose the names of FleetLock groups, and each name would leave a Lease forever.
 pub async fn a_fleetlock_group_that_nobody_named_makes_no_lease(world: &World) {
-    let client = |group: &str| dogwatch_controller::lock::service::Client::FleetLock {
+    let client = |group: &str| dogwatch_controller::lock::service::LockRequester::FleetLock {
         group: group.into(),
         id: "x".into(),
     };
@@ -270,7 +274,7 @@ pub async fn a_fleetlock_group_that_nobody_named_makes_no_lease(world: &World) {
             };
             assert!(why.contains("--fleetlock-groups"), "{why}");
         }
-        // Who holds nothing may say so, whatever its group is.
+        // A client that holds nothing may release, whatever its group is.
         leave(replica, &client(group)).await;
     }
     assert_eq!(world.leases().await, []);
@@ -315,7 +319,7 @@ pub async fn a_replica_that_ends_gives_back_what_nobody_was_told(world: &World) 
     let (one, two) = (world.replica(), world.replica());
     have(&one, &host("told")).await;
     let waits = tokio::spawn(lock(&one, &host("waits")));
-    while one.waiting() == 0 {
+    while one.count_waiting() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(one.shutdown(PATIENCE).await);
@@ -365,11 +369,12 @@ pub async fn nobody_elses_cordon_is_removed(world: &World) {
     assert_eq!(world.closed().await, (true, None));
 }
 
-fn hasty() -> Config {
-    Config {
-        // Long enough for a list of the node's pods on a busy machine: the answer counts them.
+fn hasty() -> RebootConfig {
+    RebootConfig {
+        // Long enough for a list of the node's pods on a busy machine: the answer contains their
+        // number.
         drain_timeout: Duration::from_secs(10),
-        ..Config::default()
+        ..RebootConfig::default()
     }
 }
 
@@ -412,10 +417,10 @@ pub async fn a_node_that_its_coordinator_has_in_hand_is_refused_untouched(world:
     leave(&one, &client).await;
 }
 
-/// A node that cannot be emptied, and a call that is draining it.
+/// A node that cannot be drained, and a call that is draining it.
 async fn stuck(
     world: &World,
-    replica: &dogwatch_controller::lock::engine::Engine,
+    replica: &dogwatch_controller::lock::engine::LockEngine,
 ) -> tokio::task::JoinHandle<LockAnswer> {
     world.base.budget("web", "web", 0).await;
     world

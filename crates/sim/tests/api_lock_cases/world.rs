@@ -1,4 +1,4 @@
-//! Replicas of the lock API on some API server, and who calls them.
+//! Replicas of the lock API on an API server, and their callers.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -6,15 +6,15 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dogwatch_controller::lock::engine::{CannotAsk, Engine, Setup};
+use dogwatch_controller::lock::engine::{LockEngine, LockEngineSetup, NoGateChecker};
 use dogwatch_controller::lock::service::{
-    Client, LockAnswer, LockRequest, LockService as _, UnlockAnswer, Wait,
+    LockAnswer, LockRequest, LockRequester, LockService as _, UnlockAnswer, WaitMode,
 };
 use dogwatch_core::fleetlock::FleetlockGroups;
-use dogwatch_core::lock::{HolderId, LeaseSeen};
-use dogwatch_core::reboot::Config;
+use dogwatch_core::lock::{HolderId, ObservedLease};
+use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::lock::LockClient;
-use dogwatch_process::clock::Clock;
+use dogwatch_process::clock::ProcessClock;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -26,23 +26,23 @@ use crate::drain_cases::world::World as Drained;
 /// Longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A namespace, a node in it that ends its pods, and as many replicas as are started.
+/// A namespace, a node whose pods end when they are evicted, and the replicas that a case starts.
 pub struct World {
     pub base: Drained,
-    pub clock: Clock,
+    pub clock: ProcessClock,
 }
 
 impl World {
     pub async fn on(client: kube::Client) -> Self {
         let world = Self {
             base: Drained::on(client).await,
-            clock: Clock::system(),
+            clock: ProcessClock::system_clock(),
         };
         world.make_ready().await;
         world
     }
 
-    /// One that is not counts as out for every host of its group.
+    /// A node that is not Ready counts as unavailable for every host of its group.
     async fn make_ready(&self) {
         let ready = json!([{ "type": "Ready", "status": "True", "reason": "Test",
             "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": "2026-01-01T00:00:00Z" }]);
@@ -54,21 +54,26 @@ impl World {
             .unwrap();
     }
 
-    /// A replica that asks as this client.
-    pub fn replica_as(&self, client: kube::Client, flags: Config) -> Engine {
+    /// A replica that uses this client.
+    pub fn replica_as(&self, client: kube::Client, flags: RebootConfig) -> LockEngine {
         let groups = FleetlockGroups::new(["*", "default", "control-plane"]);
         self.start(client, flags, groups)
     }
 
-    /// A replica whose FleetLock serves these groups.
-    pub fn replica_serving(&self, groups: &[&str]) -> Engine {
+    /// A replica with these FleetLock groups.
+    pub fn replica_serving(&self, groups: &[&str]) -> LockEngine {
         let groups = FleetlockGroups::new(groups.iter().copied());
-        self.start(self.base.client.clone(), Config::default(), groups)
+        self.start(self.base.client.clone(), RebootConfig::default(), groups)
     }
 
-    fn start(&self, client: kube::Client, flags: Config, groups: FleetlockGroups) -> Engine {
+    fn start(
+        &self,
+        client: kube::Client,
+        flags: RebootConfig,
+        groups: FleetlockGroups,
+    ) -> LockEngine {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        Engine::start(Setup {
+        LockEngine::start(LockEngineSetup {
             client,
             namespace: self.base.namespace.clone(),
             process: format!("replica{}", NEXT.fetch_add(1, Ordering::Relaxed)),
@@ -76,28 +81,28 @@ impl World {
             flags,
             fleetlock_groups: groups,
             fleetlock_drain: false,
-            gatekeeper: std::sync::Arc::new(CannotAsk),
+            gate_checker: std::sync::Arc::new(NoGateChecker),
         })
     }
 
-    pub fn replica(&self) -> Engine {
-        self.replica_as(self.base.client.clone(), Config::default())
+    pub fn replica(&self) -> LockEngine {
+        self.replica_as(self.base.client.clone(), RebootConfig::default())
     }
 
-    pub fn replica_with(&self, flags: Config) -> Engine {
+    pub fn replica_with(&self, flags: RebootConfig) -> LockEngine {
         self.replica_as(self.base.client.clone(), flags)
     }
 
-    /// Every slot of every group.
-    pub async fn leases(&self) -> Vec<LeaseSeen> {
-        let reader = HolderId::api("reader");
+    /// The Leases of every slot of every group.
+    pub async fn leases(&self) -> Vec<ObservedLease> {
+        let reader = HolderId::for_api_host("reader");
         let locks = LockClient::new(self.base.client.clone(), &self.base.namespace, reader);
-        locks.list_all().await.unwrap()
+        locks.list_all_slots().await.unwrap()
     }
 
     pub async fn held(&self) -> Vec<(String, Vec<String>)> {
         let leases = self.leases().await.into_iter();
-        let runs = |lease: &LeaseSeen| {
+        let runs = |lease: &ObservedLease| {
             let runs = lease.record.iter().flat_map(|record| &record.runs);
             runs.map(ToString::to_string).collect()
         };
@@ -106,7 +111,7 @@ impl World {
             .collect()
     }
 
-    /// Waits until this is so of the held Leases: holders, each with its runs.
+    /// Waits for a condition on the held Leases, given as holders with their runs.
     pub async fn until_held(&self, what: &str, holds: impl Fn(&[(String, Vec<String>)]) -> bool) {
         let look = async {
             loop {
@@ -133,7 +138,7 @@ impl World {
             .unwrap()
     }
 
-    /// Whether it is cordoned, and what stands in its annotation `dogwatch.dev/api-lock`.
+    /// Whether the node is cordoned, and its annotation `dogwatch.dev/api-lock`.
     pub async fn closed(&self) -> (bool, Option<Value>) {
         let node = self.node().await;
         let lock = node.annotations().get("dogwatch.dev/api-lock");
@@ -164,7 +169,7 @@ impl World {
         within(look).await;
     }
 
-    /// The replicas' own Leases.
+    /// The Leases by which the replicas show that they run.
     pub async fn replicas(&self) -> Vec<Lease> {
         let leases: Api<Lease> = Api::namespaced(self.base.client.clone(), &self.base.namespace);
         let all = leases.list(&ListParams::default()).await.unwrap();
@@ -178,7 +183,7 @@ impl World {
         nodes.delete(&self.base.node, &params).await.unwrap();
     }
 
-    /// The remediator has the node's machine in hand: its Lease is held.
+    /// The remediator takes the node's Lease.
     pub async fn begin_remediation(&self) {
         let lease = json!({
             "metadata": { "name": format!("dogwatch-remedy-{}", self.base.node) },
@@ -189,7 +194,7 @@ impl World {
         self.all_leases().create(&params, &lease).await.unwrap();
     }
 
-    /// It is done: the Lease is free.
+    /// The remediator releases the node's Lease.
     pub async fn end_remediation(&self) {
         let free = Patch::Merge(json!({ "spec": { "holderIdentity": null } }));
         let name = format!("dogwatch-remedy-{}", self.base.node);
@@ -202,7 +207,7 @@ impl World {
         Api::namespaced(self.base.client.clone(), &self.base.namespace)
     }
 
-    /// The node is gone: the next case's groups are empty.
+    /// Deletes the node, so that the next case's groups are empty.
     pub async fn end(&self) {
         let nodes: Api<Node> = Api::all(self.base.client.clone());
         let node = nodes.get_opt(&self.base.node).await.unwrap();
@@ -212,8 +217,8 @@ impl World {
     }
 }
 
-pub fn host(name: &str) -> Client {
-    Client::Api {
+pub fn host(name: &str) -> LockRequester {
+    LockRequester::Api {
         host: name.to_owned(),
     }
 }
@@ -224,43 +229,45 @@ pub async fn within<T>(what: impl Future<Output = T>) -> T {
         .expect("it never happened")
 }
 
-/// Asks, and waits for the answer.
-pub fn lock(replica: &Engine, client: &Client) -> impl Future<Output = LockAnswer> + Send + use<> {
-    let asked = LockRequest {
-        client: client.clone(),
-        wait: Wait::Always,
-    };
-    within(replica.lock(asked))
-}
-
-pub fn try_lock(
-    replica: &Engine,
-    client: &Client,
+pub fn lock(
+    replica: &LockEngine,
+    client: &LockRequester,
 ) -> impl Future<Output = LockAnswer> + Send + use<> {
     let asked = LockRequest {
         client: client.clone(),
-        wait: Wait::No,
+        wait: WaitMode::Always,
     };
-    within(replica.lock(asked))
+    within(replica.lock_host(asked))
+}
+
+pub fn try_lock(
+    replica: &LockEngine,
+    client: &LockRequester,
+) -> impl Future<Output = LockAnswer> + Send + use<> {
+    let asked = LockRequest {
+        client: client.clone(),
+        wait: WaitMode::No,
+    };
+    within(replica.lock_host(asked))
 }
 
 pub fn unlock(
-    replica: &Engine,
-    client: &Client,
+    replica: &LockEngine,
+    client: &LockRequester,
 ) -> impl Future<Output = UnlockAnswer> + Send + use<> {
-    within(replica.unlock(client.clone()))
+    within(replica.unlock_host(client.clone()))
 }
 
 pub fn is_held(answer: &LockAnswer) -> bool {
     matches!(answer, LockAnswer::Held { .. })
 }
 
-pub async fn have(replica: &Engine, client: &Client) {
+pub async fn have(replica: &LockEngine, client: &LockRequester) {
     let answer = lock(replica, client).await;
     assert!(is_held(&answer), "{client}: {answer:?}");
 }
 
-pub async fn leave(replica: &Engine, client: &Client) {
+pub async fn leave(replica: &LockEngine, client: &LockRequester) {
     let answer = unlock(replica, client).await;
     assert!(
         matches!(answer, UnlockAnswer::Free { .. }),
@@ -272,7 +279,7 @@ pub fn all_told(runs: &[String]) -> bool {
     !runs.is_empty() && runs.iter().all(|run| run.starts_with("answered/"))
 }
 
-/// A record of the node's own coordinator in this phase.
+/// A reboot record of the node's own coordinator in this phase.
 pub fn coordinator_in(phase: &str) -> Value {
     let record = json!({
         "phase": phase, "run": "coordinator/x", "since": "2026-01-01T00:00:00Z",

@@ -1,4 +1,5 @@
-//! Many clients that lock and unlock, some of which die on the way; and a referee.
+//! Many clients that lock and unlock, some of which die meanwhile, and a check that no two hold the
+//! lock.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -7,36 +8,34 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_controller::lock::engine::Engine;
-use dogwatch_controller::lock::service::{Client, LockRequest, LockService as _, Wait};
+use dogwatch_controller::lock::engine::LockEngine;
+use dogwatch_controller::lock::service::{LockRequest, LockRequester, LockService as _, WaitMode};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::api_lock_cases::world::{World, have, is_held, leave};
 
-/// How much is done.
 #[expect(
     clippy::struct_field_names,
     reason = "rounds of locking are what it counts"
 )]
 pub struct Rounds {
-    /// Locks that were held and given up.
+    /// Number of times that the lock is held and released.
     pub rounds: u32,
-    /// Clients at a time.
+    /// Number of concurrent clients.
     pub clients: u32,
-    /// Replicas they ask, each time another one.
+    /// Number of replicas; each call goes to another one.
     pub replicas: u32,
-    /// The same seed, the same clients' choices.
+    /// Determines the clients' choices.
     pub seed: u64,
-    /// A client that dies does so within so many milliseconds.
+    /// Milliseconds within which a client that dies does so.
     pub longest_life: u64,
 }
 
-/// What was done.
 #[derive(Debug, Default, Clone)]
 pub struct Done {
     pub rounds: u32,
-    /// Calls whose client died before the answer.
+    /// Number of calls whose client died before the answer.
     pub died: u32,
 }
 
@@ -47,9 +46,9 @@ struct Referee {
     died: AtomicU32,
 }
 
-/// Runs them; panics on a lock that is given twice or lost.
+/// Runs the clients; panics if a lock is given twice or lost.
 pub async fn run(world: &World, rounds: &Rounds) -> Done {
-    let replicas: Vec<Engine> = (0..rounds.replicas).map(|_| world.replica()).collect();
+    let replicas: Vec<LockEngine> = (0..rounds.replicas).map(|_| world.replica()).collect();
     let referee = Arc::new(Referee {
         holding: Mutex::default(),
         left: AtomicU32::new(rounds.rounds),
@@ -84,12 +83,12 @@ pub async fn run(world: &World, rounds: &Rounds) -> Done {
 async fn one_round(
     world: &World,
     referee: &Referee,
-    replicas: &[Engine],
+    replicas: &[LockEngine],
     name: &str,
     random: &mut ChaCha8Rng,
     longest: u64,
 ) {
-    let client = Client::FleetLock {
+    let client = LockRequester::FleetLock {
         group: "rounds".into(),
         id: name.into(),
     };
@@ -97,9 +96,9 @@ async fn one_round(
     loop {
         let asked = LockRequest {
             client: client.clone(),
-            wait: Wait::Always,
+            wait: WaitMode::Always,
         };
-        let call = any(random).lock(asked);
+        let call = any(random).lock_host(asked);
         if random.random_bool(0.5) {
             let life = Duration::from_millis(random.random_range(0..longest));
             match tokio::time::timeout(life, call).await {

@@ -1,11 +1,10 @@
-//! Each fault before the real driver: what it makes of it, and what has become of the host.
+//! Each BMC fault with the real driver: the driver's result, and the host's power afterwards.
 
-use dogwatch_bmc::{Answer, Command, Fault, Reading};
-use dogwatch_sim::bmc::Shape;
+use dogwatch_bmc::{BmcFault, CommandAnswer, PowerCommand, PowerReading};
+use dogwatch_sim::bmc::MakerProfile;
 
 use crate::bench::{Bench, SECOND, after};
 
-/// What is asked of the driver.
 #[derive(Debug, Clone, Copy)]
 enum Ask {
     Read,
@@ -16,23 +15,23 @@ enum Ask {
 
 use Ask::{Off, On, Read, Soft};
 
-/// A fault, what it meets (a driver that is logged in, before a host that is so), what is asked,
-/// what the driver says, and what the host is two minutes later.
+/// A fault, the host's power before the call, the call, the driver's result, and the host's power
+/// two minutes later. The driver is logged in already.
 type Row = (&'static str, &'static str, Ask, &'static str, &'static str);
 
 const ROWS: &[Row] = &[
-    // Nothing is wrong.
+    // No fault.
     ("", "on", Read, "On", "on"),
     ("", "off", Read, "Off", "off"),
     ("", "on", Off, "Accepted", "off"),
     ("", "on", Soft, "Accepted", "off"),
     ("", "off", On, "Accepted", "on"),
-    // There already.
+    // Already in the wanted state.
     ("already 409", "off", Off, "AlreadyThere", "off"),
     ("already 400", "off", Off, "AlreadyThere", "off"),
     ("already 409", "off", Soft, "AlreadyThere", "off"),
     ("already 400", "on", On, "AlreadyThere", "on"),
-    // Requests.
+    // Faults of requests.
     ("dead", "on", Read, "Unreachable", "on"),
     ("dead", "on", Off, "Unreachable", "on"),
     ("hang", "on", Read, "TimedOut", "on"),
@@ -58,7 +57,7 @@ const ROWS: &[Row] = &[
     ("garbage", "on", Off, "Accepted", "off"),
     ("redirects", "on", Read, "Contradiction", "on"),
     ("redirects", "on", Off, "Contradiction", "on"),
-    // The BMC.
+    // Faults of the BMC.
     ("dies-with-host", "on", Read, "On", "on"),
     ("dies-with-host", "off", Read, "Unreachable", "off"),
     ("dies-with-host", "off", On, "Unreachable", "off"),
@@ -70,7 +69,7 @@ const ROWS: &[Row] = &[
     ("no-such-system", "on", Off, "NoSuchSystem", "on"),
     ("clock-ahead 9000h", "on", Read, "On", "on"),
     ("clock-behind 9000h", "on", Off, "Accepted", "off"),
-    // Commands.
+    // Faults of commands.
     ("soft-ignored", "on", Soft, "Accepted", "on"),
     ("soft-ignored", "on", Off, "Accepted", "off"),
     ("off-ignored", "on", Off, "Accepted", "on"),
@@ -82,7 +81,7 @@ const ROWS: &[Row] = &[
     ("task-unnamed", "on", Off, "AcceptedWithoutTask", "off"),
     ("task-fails", "on", Off, "Refused", "on"),
     ("off-reported-early 20s", "on", Off, "Accepted", "off"),
-    // Readings.
+    // Faults of readings.
     ("power-state null", "off", Read, "Contradiction", "off"),
     ("power-state absent", "off", Read, "Contradiction", "off"),
     ("power-state Blinking", "off", Read, "Contradiction", "off"),
@@ -94,7 +93,7 @@ const ROWS: &[Row] = &[
     ("stale 30s", "on", Read, "On", "on"),
 ];
 
-/// The same for a driver that has not asked for anything yet.
+/// The same for a driver that has not sent a request yet.
 const COLD: &[Row] = &[
     ("", "on", Off, "Accepted", "off"),
     ("dead", "on", Off, "Unreachable", "on"),
@@ -131,7 +130,7 @@ async fn each_fault_is_what_the_driver_says_it_is() {
 }
 
 async fn play((fault, host, ask, _, _): Row, is_warm: bool) -> (String, &'static str) {
-    let bench = Bench::new(Shape::plain(), host == "on");
+    let bench = Bench::new(MakerProfile::plain_profile(), host == "on");
     if is_warm {
         bench.read().await.unwrap();
     }
@@ -140,9 +139,9 @@ async fn play((fault, host, ask, _, _): Row, is_warm: bool) -> (String, &'static
     }
     let command = match ask {
         Read => None,
-        On => Some(Command::On),
-        Soft => Some(Command::SoftOff),
-        Off => Some(Command::Off),
+        On => Some(PowerCommand::On),
+        Soft => Some(PowerCommand::SoftOff),
+        Off => Some(PowerCommand::Off),
     };
     let said = match command {
         None => word(bench.read().await.map(reading), false),
@@ -152,8 +151,8 @@ async fn play((fault, host, ask, _, _): Row, is_warm: bool) -> (String, &'static
     (said, if bench.is_on() { "on" } else { "off" })
 }
 
-/// A `?` stands behind a command's fault that may have been carried out.
-fn word(said: Result<&'static str, Fault>, is_command: bool) -> String {
+/// A `?` marks a failed command that may have taken effect.
+fn word(said: Result<&'static str, BmcFault>, is_command: bool) -> String {
     match said {
         Ok(word) => word.to_owned(),
         Err(fault) if is_command && fault.may_have_run => format!("{:?}?", fault.class),
@@ -161,19 +160,19 @@ fn word(said: Result<&'static str, Fault>, is_command: bool) -> String {
     }
 }
 
-fn reading(reading: Reading) -> &'static str {
+fn reading(reading: PowerReading) -> &'static str {
     match reading {
-        Reading::On => "On",
-        Reading::PoweringOn => "PoweringOn",
-        Reading::PoweringOff => "PoweringOff",
-        Reading::Off => "Off",
+        PowerReading::On => "On",
+        PowerReading::PoweringOn => "PoweringOn",
+        PowerReading::PoweringOff => "PoweringOff",
+        PowerReading::Off => "Off",
     }
 }
 
-fn answer(answer: Answer) -> &'static str {
+fn answer(answer: CommandAnswer) -> &'static str {
     match answer {
-        Answer::Accepted => "Accepted",
-        Answer::AcceptedWithoutTask => "AcceptedWithoutTask",
-        Answer::AlreadyThere => "AlreadyThere",
+        CommandAnswer::Accepted => "Accepted",
+        CommandAnswer::AcceptedWithoutTask => "AcceptedWithoutTask",
+        CommandAnswer::AlreadyThere => "AlreadyThere",
     }
 }

@@ -1,4 +1,4 @@
-//! Simulated BMCs: the real Redfish driver before each of their faults, and the machines behind them.
+//! Simulated BMCs: the real Redfish driver with each of their faults, and the machines behind them.
 
 #![allow(
     clippy::unwrap_used,

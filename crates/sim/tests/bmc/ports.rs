@@ -1,20 +1,21 @@
-//! The same BMCs on a port, through the driver as it is connected in a cluster.
+//! The same BMCs on a TCP port, with the driver connected as in a cluster.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_bmc::{Bmc, Class, Command, Options, Reading, connect};
-use dogwatch_core::power::Address;
-use dogwatch_sim::bmc::{BmcSpec, Park, Shape, SimBmc, State, port};
-use dogwatch_sim::seed::Seed;
-use dogwatch_sim::world::Actor;
+use dogwatch_bmc::{Bmc, DriverOptions, FaultClass, PowerCommand, PowerReading, connect_driver};
+use dogwatch_core::power::BmcAddress;
+use dogwatch_kubesim::machine::MachineState;
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_kubesim::world::ActorTask;
+use dogwatch_sim::bmc::{BmcFleet, BmcSpec, MakerProfile, SimBmc, http_server};
 use futures::future::join_all;
 use tokio::net::TcpListener;
 
 use crate::bench::{Bench, CALL, credentials};
 
-/// Long enough for loopback on a busy machine; what is meant to hang is waited for so long.
+/// Long enough for loopback on a busy machine; a call that should hang takes this long.
 const SHORT: Duration = Duration::from_secs(4);
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -22,18 +23,18 @@ const PATIENCE: Duration = Duration::from_mins(2);
 struct Served {
     bench: Bench,
     driver: Arc<dyn Bmc>,
-    server: Actor,
+    server: ActorTask,
 }
 
-async fn served(shape: Shape) -> Served {
+async fn served(shape: MakerProfile) -> Served {
     let bench = Bench::with(true, |spec| BmcSpec {
         acts_after: Duration::from_millis(20),
-        ..spec.shaped(shape)
+        ..spec.with_profile(shape)
     });
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let at = listener.local_addr().unwrap();
-    let server = Actor::spawn(port::serve(listener, bench.bmc.clone()));
-    let driver = dial(&format!("redfish+http://{at}{}", bench.bmc.path()));
+    let server = ActorTask::spawn(http_server::serve_bmc(listener, bench.bmc.clone()));
+    let driver = dial(&format!("redfish+http://{at}{}", bench.bmc.system_path()));
     Served {
         bench,
         driver,
@@ -42,12 +43,12 @@ async fn served(shape: Shape) -> Served {
 }
 
 fn dial(address: &str) -> Arc<dyn Bmc> {
-    let address = Address::parse(address).unwrap();
-    connect(
+    let address = BmcAddress::parse(address).unwrap();
+    connect_driver(
         &address,
         &credentials("sekret16"),
         true,
-        &Options::default(),
+        &DriverOptions::default(),
     )
     .unwrap()
 }
@@ -62,50 +63,79 @@ async fn a_bmc_on_a_port_goes_off_and_on() {
         bench,
         driver,
         server: _server,
-    } = served(Shape::supermicro()).await;
-    assert_eq!(driver.read(CALL).await, Ok(Reading::On));
-    driver.send(Command::Off, CALL).await.unwrap();
-    within(bench.machine.until(|state| *state == State::Off)).await;
-    assert_eq!(driver.read(CALL).await, Ok(Reading::Off));
-    driver.send(Command::On, CALL).await.unwrap();
-    within(bench.machine.until(State::is_powered)).await;
-    assert_eq!(driver.read(CALL).await, Ok(Reading::On));
-    driver.close(CALL).await;
-    assert_eq!(bench.bmc.sessions(), 0);
+    } = served(MakerProfile::supermicro()).await;
+    assert_eq!(driver.read_power(CALL).await, Ok(PowerReading::On));
+    driver.send_command(PowerCommand::Off, CALL).await.unwrap();
+    within(
+        bench
+            .machine
+            .wait_for_state(|state| *state == MachineState::Off),
+    )
+    .await;
+    assert_eq!(driver.read_power(CALL).await, Ok(PowerReading::Off));
+    driver.send_command(PowerCommand::On, CALL).await.unwrap();
+    within(bench.machine.wait_for_state(MachineState::is_powered)).await;
+    assert_eq!(driver.read_power(CALL).await, Ok(PowerReading::On));
+    driver.close_session(CALL).await;
+    assert_eq!(bench.bmc.count_sessions(), 0);
 }
 
 #[tokio::test]
 async fn faults_are_the_same_on_a_port() {
-    // Fault, class of a read, class of an off and whether it may have been carried out.
+    // Columns: fault, error class of a read, error class of a power-off, and whether the power-off
+    // may have taken effect.
     let rows = [
-        ("hang", Class::TimedOut, (Class::TimedOut, true)),
-        ("breaks", Class::Unreachable, (Class::Unreachable, true)),
-        ("dead", Class::Unreachable, (Class::Unreachable, true)),
-        ("half-body", Class::TimedOut, (Class::TimedOut, true)),
-        ("slow 60s", Class::TimedOut, (Class::TimedOut, true)),
+        ("hang", FaultClass::TimedOut, (FaultClass::TimedOut, true)),
+        (
+            "breaks",
+            FaultClass::Unreachable,
+            (FaultClass::Unreachable, true),
+        ),
+        (
+            "dead",
+            FaultClass::Unreachable,
+            (FaultClass::Unreachable, true),
+        ),
+        (
+            "half-body",
+            FaultClass::TimedOut,
+            (FaultClass::TimedOut, true),
+        ),
+        (
+            "slow 60s",
+            FaultClass::TimedOut,
+            (FaultClass::TimedOut, true),
+        ),
         (
             "redirects",
-            Class::Contradiction,
-            (Class::Contradiction, false),
+            FaultClass::Contradiction,
+            (FaultClass::Contradiction, false),
         ),
-        ("refuses 503", Class::Refused, (Class::Refused, false)),
+        (
+            "refuses 503",
+            FaultClass::Refused,
+            (FaultClass::Refused, false),
+        ),
     ];
     let held = rows.map(async |(fault, read, off)| {
         let Served {
             bench,
             driver,
             server,
-        } = served(Shape::hpe()).await;
-        assert_eq!(driver.read(CALL).await, Ok(Reading::On));
+        } = served(MakerProfile::hpe()).await;
+        assert_eq!(driver.read_power(CALL).await, Ok(PowerReading::On));
         bench.wrong(fault);
-        let within = if read == Class::TimedOut {
+        let within = if read == FaultClass::TimedOut {
             SHORT
         } else {
             PATIENCE
         };
-        let said = driver.read(within).await.unwrap_err();
+        let said = driver.read_power(within).await.unwrap_err();
         assert_eq!(said.class, read, "{fault}: {said}");
-        let said = driver.send(Command::Off, within).await.unwrap_err();
+        let said = driver
+            .send_command(PowerCommand::Off, within)
+            .await
+            .unwrap_err();
         assert_eq!((said.class, said.may_have_run), off, "{fault}: {said}");
         assert!(server.is_running());
     });
@@ -118,14 +148,17 @@ async fn nobody_listens_where_the_listener_is_gone() {
         bench,
         driver,
         server,
-    } = served(Shape::plain()).await;
-    assert_eq!(driver.read(CALL).await, Ok(Reading::On));
+    } = served(MakerProfile::plain_profile()).await;
+    assert_eq!(driver.read_power(CALL).await, Ok(PowerReading::On));
     drop(server);
-    // Its connections end as well; the driver needs a new one, sooner or later.
+    // Its connections end as well, so the driver needs a new one sooner or later.
     let refused = || async {
         loop {
-            let said = driver.send(Command::Off, CALL).await.unwrap_err();
-            assert_eq!(said.class, Class::Unreachable);
+            let said = driver
+                .send_command(PowerCommand::Off, CALL)
+                .await
+                .unwrap_err();
+            assert_eq!(said.class, FaultClass::Unreachable);
             if !said.may_have_run {
                 return;
             }
@@ -137,29 +170,33 @@ async fn nobody_listens_where_the_listener_is_gone() {
 
 #[tokio::test]
 async fn one_listener_serves_many_bmcs_at_their_own_addresses() {
-    let park = Park::default();
-    let first = Bench::new(Shape::plain(), true);
+    let park = BmcFleet::default();
+    let first = Bench::new(MakerProfile::plain_profile(), true);
     for number in 0..50_u64 {
         let name = format!("h{number}");
-        let spec = BmcSpec::new(name, Seed(number), Arc::clone(&first.clock));
-        park.add(SimBmc::of(spec, first.machine.clone()));
+        let spec = BmcSpec::new(name, SimulationSeed(number), Arc::clone(&first.clock));
+        park.add_bmc(SimBmc::for_machine(spec, first.machine.clone()));
     }
     let everywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     let listener = TcpListener::bind(everywhere).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let _server = Actor::spawn(port::serve_park(listener, park.clone()));
+    let _server = ActorTask::spawn(http_server::serve_fleet(listener, park.clone()));
     for name in ["h0", "h17", "h49"] {
-        let driver = dial(&park.address(name, port).unwrap());
-        assert_eq!(driver.read(CALL).await, Ok(Reading::On));
-        let bmc = park.named(name).unwrap();
-        assert_eq!((bmc.counters().reads, bmc.sessions()), (1, 1), "{name}");
+        let driver = dial(&park.bmc_address(name, port).unwrap());
+        assert_eq!(driver.read_power(CALL).await, Ok(PowerReading::On));
+        let bmc = park.find_bmc(name).unwrap();
+        assert_eq!(
+            (bmc.request_counters().reads, bmc.count_sessions()),
+            (1, 1),
+            "{name}"
+        );
     }
-    assert_eq!(park.named("h1").unwrap().counters().requests, 0);
+    assert_eq!(park.find_bmc("h1").unwrap().request_counters().requests, 0);
     let nobody = dial(&format!(
         "redfish+http://127.0.0.1:{port}/redfish/v1/Systems/1"
     ));
     assert_eq!(
-        nobody.read(CALL).await.unwrap_err().class,
-        Class::Unreachable
+        nobody.read_power(CALL).await.unwrap_err().class,
+        FaultClass::Unreachable
     );
 }

@@ -1,4 +1,4 @@
-//! One pod of each kind that `kubectl drain` treats in its own way.
+//! One pod of each kind that `kubectl drain` treats differently.
 
 use serde_json::{Value, json};
 
@@ -132,7 +132,6 @@ fn both(mut one: Value, other: Value) -> Value {
     one
 }
 
-/// The owners that exist.
 pub async fn owners(world: &World) {
     world.daemonset("agent").await;
     world.replicaset("web").await;

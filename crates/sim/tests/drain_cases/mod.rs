@@ -1,5 +1,5 @@
-//! What the drain relies on, case by case: the same functions run on the embedded and on the real
-//! API server. Each is a sentence of specification §2.3 or an answer measured on a real one.
+//! Cases of the drain: the same functions run on the embedded and on the real API server. Each case
+//! is a sentence of specification §2.3 or an answer measured on a real server.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -8,15 +8,18 @@ pub mod world;
 
 use std::time::Duration;
 
-use dogwatch_core::drain::{Answer, DrainConfig, EvictionId, PodRef, Refuser, Try, Way};
-use dogwatch_k8s::drain::{Attachments, ask_to_go};
+use dogwatch_core::drain::{
+    AdmissionRefuser, DrainConfig, EvictionAnswer, EvictionAttempt, EvictionId, PodIdentity,
+    RemovalMethod,
+};
+use dogwatch_k8s::drain::{AttachmentWatch, request_pod_removal};
 use serde_json::json;
 
 use fleet::Kind;
 use world::World;
 
-/// Without a change of its budgets no blocked pod is tried again while a test runs: what goes, went
-/// by the change.
+/// A retry interval longer than any test: a blocked pod is tried again only after a change of its
+/// budget.
 fn only_by_a_change() -> DrainConfig {
     DrainConfig {
         budget_retry: Duration::from_hours(1),
@@ -24,7 +27,7 @@ fn only_by_a_change() -> DrainConfig {
     }
 }
 
-/// Hands the name of each case to a macro that runs it somewhere.
+/// Passes the name of each case to a macro that makes a test of it.
 #[allow(unused_macros, reason = "each test binary uses its part")]
 macro_rules! every_case {
     ($run:ident) => {
@@ -90,7 +93,9 @@ pub async fn a_pod_that_appears_during_the_drain_is_drained_too(world: &World) {
     world.until_drained(&drain).await;
     world.pod("late", json!({})).await;
     world
-        .until(&drain, |progress| progress.gone == 1 && progress.drained())
+        .until(&drain, |progress| {
+            progress.gone == 1 && progress.is_drained()
+        })
         .await;
     assert_eq!(world.pods().await, [""; 0]);
 }
@@ -173,7 +178,7 @@ pub async fn a_pod_under_several_budgets_stays_on_the_list_and_both_are_named(wo
             .message
             .contains("more than one PodDisruptionBudget")
     );
-    assert!(!progress.incomplete());
+    assert!(!progress.is_incomplete());
     world.remove_budget("two").await;
     world.until_drained(&drain).await;
 }
@@ -194,41 +199,41 @@ pub async fn past_the_deadline_the_rest_is_deleted_budget_or_not(world: &World) 
 
 pub async fn an_eviction_for_another_incarnation_harms_nobody(world: &World) {
     world.pod("web", json!({})).await;
-    for (way, id) in [(Way::Evict, 1), (Way::Delete, 2)] {
-        let pod = PodRef {
+    for (way, id) in [(RemovalMethod::Evict, 1), (RemovalMethod::Delete, 2)] {
+        let pod = PodIdentity {
             namespace: world.namespace.clone(),
             name: "web".into(),
             uid: "00000000-0000-4000-8000-000000000000".into(),
         };
-        let answer = ask_to_go(
+        let answer = request_pod_removal(
             &world.client,
-            &Try {
+            &EvictionAttempt {
                 id: EvictionId(id),
                 pod,
-                way,
+                removal_method: way,
             },
         )
         .await;
-        assert_eq!(answer, Answer::AlreadyGone, "{way:?}");
+        assert_eq!(answer, EvictionAnswer::AlreadyGone, "{way:?}");
     }
     assert!(!world.is_deleting("web").await);
 }
 
 pub async fn a_pod_that_is_not_there_is_already_gone(world: &World) {
-    let pod = PodRef {
+    let pod = PodIdentity {
         namespace: world.namespace.clone(),
         name: "none".into(),
         uid: "u".into(),
     };
-    for way in [Way::Evict, Way::Delete] {
-        let one = Try {
+    for way in [RemovalMethod::Evict, RemovalMethod::Delete] {
+        let one = EvictionAttempt {
             id: EvictionId(1),
             pod: pod.clone(),
-            way,
+            removal_method: way,
         };
         assert_eq!(
-            ask_to_go(&world.client, &one).await,
-            Answer::AlreadyGone,
+            request_pod_removal(&world.client, &one).await,
+            EvictionAnswer::AlreadyGone,
             "{way:?}"
         );
     }
@@ -245,8 +250,8 @@ pub async fn a_pod_in_a_terminating_namespace_is_waited_for_and_reported(world: 
         progress.blocked[0].message.contains("namespace"),
         "{progress:?}"
     );
-    assert!(!progress.incomplete());
-    // As the namespace controller does it.
+    assert!(!progress.is_incomplete());
+    // As the namespace controller does.
     world.delete("web").await;
     world.until_drained(&drain).await;
 }
@@ -275,7 +280,8 @@ pub async fn the_volumes_of_drained_pods_are_waited_for_and_no_others(world: &Wo
     let claim = format!("{}/data-db", world.namespace);
     assert_eq!(progress.claims, std::slice::from_ref(&claim));
 
-    let mut attachments = Attachments::start(world.client.clone(), &world.node, progress.claims);
+    let mut attachments =
+        AttachmentWatch::start_watching(world.client.clone(), &world.node, progress.claims);
     let seen = world
         .within(attachments.left.wait_for(Option::is_some))
         .await
@@ -311,11 +317,11 @@ pub async fn the_third_replacement_that_tolerates_the_cordon_stays_and_is_report
     let progress = world
         .until(&drain, |progress| !progress.tolerated.is_empty())
         .await;
-    assert!(progress.drained(), "{progress:?}");
+    assert!(progress.is_drained(), "{progress:?}");
     assert_eq!(world.pods().await, ["web-3"]);
 }
 
-/// A policy refuses evictions of pods whose name begins with `web`; `admit` takes it away.
+/// A policy refuses evictions of pods whose name begins with `web`; `admit` removes it.
 pub async fn an_eviction_that_a_policy_refuses_is_waited_for_and_the_policy_named(
     world: &World,
     policy: &str,
@@ -332,9 +338,9 @@ pub async fn an_eviction_that_a_policy_refuses_is_waited_for_and_the_policy_name
         })
         .await;
     let refused = progress.blocked[0].refused.clone().unwrap();
-    assert_eq!(refused.by, Refuser::Policy(policy.to_owned()));
+    assert_eq!(refused.by, AdmissionRefuser::Policy(policy.to_owned()));
     assert_eq!(refused.said, message);
-    assert!(!progress.incomplete());
+    assert!(!progress.is_incomplete());
     assert_eq!(world.pods().await, ["web"]);
     admit().await;
     world.until_drained(&drain).await;

@@ -1,4 +1,4 @@
-//! One node with its pods on some API server, and a kubelet that only ends pods.
+//! One node with its pods on an API server, and a kubelet that only ends pods.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::drain::{Answer, DrainConfig, EvictionId, PodRef, Progress, Try, Way};
-use dogwatch_k8s::drain::{Handle, Runner, ask_to_go};
-use dogwatch_k8s::watch::{Event, Full, Selection, watch};
+use dogwatch_core::drain::{
+    DrainConfig, DrainProgress, EvictionAnswer, EvictionAttempt, EvictionId, PodIdentity,
+    RemovalMethod,
+};
+use dogwatch_k8s::drain::{DrainHandle, DrainRunner, request_pod_removal};
+use dogwatch_k8s::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet};
@@ -42,7 +45,7 @@ impl Drop for World {
 }
 
 impl World {
-    /// A namespace and a node that no other test uses; pods there end at once when they are asked to.
+    /// A namespace and a node that no other test uses; pods there end as soon as they are deleted.
     pub async fn on(client: Client) -> Self {
         Self::with_pods_that_end_after(client, Duration::ZERO).await
     }
@@ -68,7 +71,7 @@ impl World {
         world
     }
 
-    /// Another node beside this world's, with the same pods' namespace.
+    /// Another node beside this world's, with pods in the same namespace.
     pub async fn beside(client: Client, namespace: &str, name: &str) -> Self {
         let node = format!("{namespace}-{name}");
         let kubelet = tokio::spawn(end_pods(client.clone(), node.clone(), Duration::ZERO));
@@ -85,11 +88,11 @@ impl World {
         world
     }
 
-    pub fn drain(&self, config: DrainConfig) -> Handle {
+    pub fn drain(&self, config: DrainConfig) -> DrainHandle {
         self.drain_as(self.client.clone(), config)
     }
 
-    pub fn drain_as(&self, client: Client, config: DrainConfig) -> Handle {
+    pub fn drain_as(&self, client: Client, config: DrainConfig) -> DrainHandle {
         let started = self.started;
         let clock = move || {
             let mono = started.elapsed();
@@ -98,25 +101,25 @@ impl World {
                 mono,
             }
         };
-        Runner::start(client, &self.node, config, clock)
+        DrainRunner::start_drain(client, &self.node, config, clock)
     }
 
-    /// Nothing tells when an API server goes by a new policy or webhook: this is how often it is asked.
-    /// No pod of this name need be there: admission comes before the pod is read.
+    /// Nothing reports when an API server applies a new policy or webhook, so this asks repeatedly.
+    /// The pod need not exist: admission comes before the pod is read.
     pub async fn until_evictions_are_refused(&self, pod: &str) {
-        let one = Try {
+        let one = EvictionAttempt {
             id: EvictionId(0),
-            pod: PodRef {
+            pod: PodIdentity {
                 namespace: self.namespace.clone(),
                 name: pod.to_owned(),
                 uid: "u".into(),
             },
-            way: Way::Evict,
+            removal_method: RemovalMethod::Evict,
         };
         self.within(async {
             while !matches!(
-                ask_to_go(&self.client, &one).await,
-                Answer::NotAdmitted { .. }
+                request_pod_removal(&self.client, &one).await,
+                EvictionAnswer::NotAdmitted { .. }
             ) {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -130,7 +133,11 @@ impl World {
             .expect("it never happened")
     }
 
-    pub async fn until(&self, drain: &Handle, holds: impl Fn(&Progress) -> bool) -> Progress {
+    pub async fn until(
+        &self,
+        drain: &DrainHandle,
+        holds: impl Fn(&DrainProgress) -> bool,
+    ) -> DrainProgress {
         let mut progress = drain.progress.clone();
         let seen =
             tokio::time::timeout(PATIENCE, progress.wait_for(|progress| holds(progress))).await;
@@ -140,11 +147,11 @@ impl World {
         }
     }
 
-    pub async fn until_drained(&self, drain: &Handle) -> Progress {
-        self.until(drain, Progress::drained).await
+    pub async fn until_drained(&self, drain: &DrainHandle) -> DrainProgress {
+        self.until(drain, DrainProgress::is_drained).await
     }
 
-    /// A running, ready pod on the node; `with` is merged over it.
+    /// A running, ready pod on the node; `with` is merged into it.
     pub async fn pod(&self, name: &str, with: Value) -> Pod {
         let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod",
@@ -166,14 +173,14 @@ impl World {
             .await
         {
             Ok(_) => {}
-            // A drain under way was faster.
+            // A drain in progress deleted it first.
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => panic!("{error}"),
         }
         pod
     }
 
-    /// The names of the pods on the node, in order.
+    /// The names of the pods on the node, sorted.
     pub async fn pods(&self) -> Vec<String> {
         let here = ListParams::default().fields(&format!("spec.nodeName={}", self.node));
         let pods = self.api::<Pod>().list(&here).await.unwrap();
@@ -199,8 +206,8 @@ impl World {
             .unwrap();
     }
 
-    /// A budget over `app=APP` that allows so many disruptions, with a status as its controller
-    /// would write it.
+    /// A budget over `app=APP` that allows this number of disruptions, with a status as its
+    /// controller would write it.
     pub async fn budget(&self, name: &str, app: &str, allowed: i32) {
         let budget = json!({
             "metadata": {"name": name, "namespace": self.namespace},
@@ -221,8 +228,12 @@ impl World {
     }
 
     pub async fn until_budget_allows(&self, name: &str, allowed: i32) {
-        let here = Selection::fields(format!("metadata.name={name}"));
-        let mut events = Box::pin(watch(Full(self.api::<PodDisruptionBudget>()), here, || 0.5));
+        let here = ObjectSelection::by_fields(format!("metadata.name={name}"));
+        let mut events = Box::pin(list_and_watch(
+            FullObjects(self.api::<PodDisruptionBudget>()),
+            here,
+            || 0.5,
+        ));
         let allows = |budget: &PodDisruptionBudget| {
             budget
                 .status
@@ -233,12 +244,12 @@ impl World {
         self.within(async {
             while let Some(event) = events.next().await {
                 match event {
-                    Event::Restarted(all) if all.iter().any(allows) => return,
-                    Event::Applied(budget) if allows(&budget) => return,
-                    Event::Restarted(_)
-                    | Event::Applied(_)
-                    | Event::Deleted(_)
-                    | Event::Trouble(_) => {}
+                    ObjectEvent::Restarted(all) if all.iter().any(allows) => return,
+                    ObjectEvent::Applied(budget) if allows(&budget) => return,
+                    ObjectEvent::Restarted(_)
+                    | ObjectEvent::Applied(_)
+                    | ObjectEvent::Deleted(_)
+                    | ObjectEvent::Failed(_) => {}
                 }
             }
         })
@@ -277,7 +288,7 @@ impl World {
             .await
     }
 
-    /// The namespace is being deleted, and there is no controller that gets on with it.
+    /// The namespace is being deleted, and no controller completes the deletion.
     pub async fn terminate_namespace(&self) {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         namespaces
@@ -286,7 +297,7 @@ impl World {
             .unwrap();
     }
 
-    /// A volume of a claim of this namespace, attached to a node.
+    /// A volume of a claim in this namespace, attached to a node.
     pub async fn attached_volume(&self, name: &str, claim: &str, node: &str) {
         let volume = format!("{}-{name}", self.namespace);
         let spec = json!({
@@ -370,18 +381,18 @@ pub fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// Does what a kubelet does last: once a pod's containers have stopped, it is deleted for good.
+/// Does a kubelet's last step: deletes a pod for good once its containers have stopped.
 async fn end_pods(client: Client, node: String, after: Duration) {
     let pods: Api<Pod> = Api::all(client.clone());
-    let here = Selection::fields(format!("spec.nodeName={node}"));
-    let mut events = Box::pin(watch(Full(pods), here, || 0.5));
+    let here = ObjectSelection::by_fields(format!("spec.nodeName={node}"));
+    let mut events = Box::pin(list_and_watch(FullObjects(pods), here, || 0.5));
     let mut ending = tokio::task::JoinSet::new();
     let mut known = std::collections::BTreeSet::new();
     while let Some(event) = events.next().await {
         let seen = match event {
-            Event::Restarted(pods) => pods,
-            Event::Applied(pod) => vec![pod],
-            Event::Deleted(_) | Event::Trouble(_) => Vec::new(),
+            ObjectEvent::Restarted(pods) => pods,
+            ObjectEvent::Applied(pod) => vec![pod],
+            ObjectEvent::Deleted(_) | ObjectEvent::Failed(_) => Vec::new(),
         };
         for pod in seen
             .into_iter()
@@ -406,6 +417,6 @@ async fn end(client: Client, pod: Pod, after: Duration) {
         ..DeleteParams::default()
     }
     .grace_period(0);
-    // Whoever was faster has done the same.
+    // Another caller may have deleted it already.
     drop(pods.delete(&pod.name_any(), &now).await);
 }

@@ -1,5 +1,5 @@
-//! Planned reboots and forced ones know of each other, and others know of ours: the same functions run
-//! on the embedded and on the real API server. Source: specification §2.2, §4.4.
+//! Planned reboots and remediations respect each other, and other operators see our reboots: the
+//! same functions run on the embedded and on the real API server. Source: specification §2.2, §4.4.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -7,8 +7,8 @@ pub mod world;
 
 use std::time::Duration;
 
-use dogwatch_core::lock::Verdict;
-use dogwatch_k8s::lock::{Freed, ReleaseOutcome, Taken};
+use dogwatch_core::lock::BudgetVerdict;
+use dogwatch_k8s::lock::{LeaseFreeOutcome, LeaseTakeOutcome, ReleaseOutcome};
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use world::{World, control_plane, held};
 
-/// Every case, handed to a macro that makes a test of each.
+/// Passes every case to a macro that makes a test of it.
 macro_rules! every_case {
     ($test:ident) => {
         $test! {
@@ -58,15 +58,18 @@ pub async fn a_remediation_holds_its_lease_at_once_and_done_again_it_writes_noth
     );
     assert_eq!(held(world.take("n1", false, "machine/ns/m").await), first);
     assert_eq!(world.remedy_lease("n1").await, lease);
-    assert_eq!(world.remedy().held().await.unwrap(), [first]);
+    assert_eq!(world.remedy().list_held().await.unwrap(), [first]);
 }
 
 pub async fn a_lease_is_made_free_and_never_deleted_and_only_as_it_was_seen(world: &World) {
     let first = held(world.take("n1", false, "node/n1").await);
     let uid = world.remedy_lease("n1").await.uid();
     let remedy = world.remedy();
-    assert_eq!(remedy.free(&first).await.unwrap(), Freed::Done);
-    assert_eq!(remedy.held().await.unwrap(), []);
+    assert_eq!(
+        remedy.free_lease(&first).await.unwrap(),
+        LeaseFreeOutcome::Done
+    );
+    assert_eq!(remedy.list_held().await.unwrap(), []);
     let free = world.remedy_lease("n1").await;
     assert_eq!(free.uid(), uid);
     let spec = free.spec.clone().unwrap();
@@ -74,8 +77,15 @@ pub async fn a_lease_is_made_free_and_never_deleted_and_only_as_it_was_seen(worl
     assert!(!free.annotations().contains_key("dogwatch.dev/holder"));
 
     let second = held(world.take("n1", false, "node/n1").await);
-    assert_eq!(remedy.free(&first).await.unwrap(), Freed::Changed);
-    assert_eq!(remedy.held().await.unwrap(), [second], "a late duplicate");
+    assert_eq!(
+        remedy.free_lease(&first).await.unwrap(),
+        LeaseFreeOutcome::Changed
+    );
+    assert_eq!(
+        remedy.list_held().await.unwrap(),
+        [second],
+        "a late duplicate"
+    );
 }
 
 pub async fn another_remediation_of_the_same_node_takes_over_and_the_older_one_frees_nothing(
@@ -85,26 +95,26 @@ pub async fn another_remediation_of_the_same_node_takes_over_and_the_older_one_f
     let second = held(world.take("n1", false, "request/ns/r").await);
     assert_eq!(second.subject.as_deref(), Some("request/ns/r"));
     assert_eq!(
-        world.remedy().free(&first).await.unwrap(),
-        Freed::Changed,
+        world.remedy().free_lease(&first).await.unwrap(),
+        LeaseFreeOutcome::Changed,
         "it is another's by now"
     );
-    assert_eq!(world.remedy().held().await.unwrap(), [second]);
+    assert_eq!(world.remedy().list_held().await.unwrap(), [second]);
 }
 
 pub async fn a_lease_that_somebody_else_holds_is_refused(world: &World) {
     let first = held(world.take("n1", false, "node/n1").await);
-    world.remedy().free(&first).await.unwrap();
+    world.remedy().free_lease(&first).await.unwrap();
     let params = PatchParams::default();
     let body = Patch::Merge(json!({ "spec": { "holderIdentity": "somebody" } }));
     let patched = world.leases().patch(&first.lease, &params, &body).await;
     let patched = patched.unwrap();
-    let Taken::Refused { by } = world.take("n1", false, "node/n1").await else {
+    let LeaseTakeOutcome::Refused { by } = world.take("n1", false, "node/n1").await else {
         panic!("taken from somebody")
     };
     assert!(by.contains("somebody"), "{by}");
     assert_eq!(world.remedy_lease("n1").await, patched);
-    assert_eq!(world.remedy().held().await.unwrap(), []);
+    assert_eq!(world.remedy().list_held().await.unwrap(), []);
 }
 
 pub async fn a_nodes_number_makes_no_slot_of_its_lease_and_every_budget_counts_it(world: &World) {
@@ -118,7 +128,7 @@ pub async fn a_nodes_number_makes_no_slot_of_its_lease_and_every_budget_counts_i
     let mut ours = ours.filter(|out| out.name == name.as_str());
     let why = format!("holds dogwatch-remedy-{name}");
     assert_eq!(ours.next().unwrap().why, why);
-    let slots = world.hand("n2").list_all().await.unwrap();
+    let slots = world.hand("n2").list_all_slots().await.unwrap();
     assert_eq!(slots, [lease]);
 }
 
@@ -135,11 +145,11 @@ pub async fn a_machine_that_is_remediated_counts_until_its_lease_is_freed_though
     assert_eq!(out, Some(format!("holds {}", remedy.lease)));
     let other = world.win("n2", "other").await;
     assert_eq!(world.counted("n2", &other, "other", "n1").await, None);
-    // Its kubelet has registered, and it is not Ready for good yet.
+    // Its kubelet has registered, but the Node is not Ready for long enough.
     world.make_node("n1", &json!({}), None).await;
     let out = world.counted("n2", &lease, "default", "n1").await;
     assert_eq!(out, Some(format!("holds {}", remedy.lease)));
-    world.remedy().free(&remedy).await.unwrap();
+    world.remedy().free_lease(&remedy).await.unwrap();
     assert_eq!(world.counted("n2", &lease, "default", "n1").await, None);
 }
 
@@ -169,7 +179,7 @@ pub async fn a_remediation_whose_record_names_no_group_counts_in_every_group(wor
     let out = Some(format!("holds {}", remedy.lease));
     let counted = || world.counted("n2", &lease, "other", "n1");
     assert_eq!(counted().await, None, "it is of another group");
-    // As an older version wrote it; and one that nobody can read.
+    // A record as an older version wrote it, and one that is unreadable.
     let older = json!({ "node": world.node_name("n1").as_str(), "subject": "machine/ns/m",
         "controlPlane": false, "since": "1970-01-01T00:00:00Z" });
     for record in [older.to_string(), "{".to_owned()] {
@@ -181,7 +191,7 @@ pub async fn a_remediation_whose_record_names_no_group_counts_in_every_group(wor
         patched.unwrap();
         assert_eq!(counted().await, out, "{record}");
     }
-    // Whoever takes it again, and sees the group, says so.
+    // A new take that knows the group writes it.
     held(world.take("n1", false, "machine/ns/m").await);
     assert_eq!(counted().await, None);
 }
@@ -192,29 +202,30 @@ pub async fn a_control_plane_node_is_not_fenced_beside_a_planned_reboot_of_anoth
     for node in ["cp1", "cp2"] {
         world.make_node(node, &control_plane(), None).await;
     }
-    // Whatever the group is called: a policy whose selector names the role makes one.
+    // The group's name does not matter: a policy whose selector names the role also makes it a
+    // control-plane group.
     for group in [CP, "masters"] {
         let slot = world.win("cp2", group).await;
-        let Taken::Refused { by } = world.take("cp1", true, "node/cp1").await else {
+        let LeaseTakeOutcome::Refused { by } = world.take("cp1", true, "node/cp1").await else {
             panic!("both are out")
         };
         assert!(by.contains(world.node_name("cp2").as_str()), "{by}");
         assert_eq!(
-            world.remedy().held().await.unwrap(),
+            world.remedy().list_held().await.unwrap(),
             [],
             "it waits for none"
         );
-        // Its own planned reboot is no hindrance.
+        // Its own planned reboot does not block it.
         let own = held(world.take("cp2", true, "node/cp2").await);
-        world.remedy().free(&own).await.unwrap();
-        // Nor is it to a worker.
+        world.remedy().free_lease(&own).await.unwrap();
+        // It does not block a worker.
         let worker = held(world.take("w1", false, "node/w1").await);
-        world.remedy().free(&worker).await.unwrap();
+        world.remedy().free_lease(&worker).await.unwrap();
         let hand = world.hand("cp2");
-        let done = dogwatch_k8s::lock::Leaving::Done { next: Vec::new() };
-        hand.release(&slot, &done).await;
+        let done = dogwatch_k8s::lock::LeaveReason::Done { next: Vec::new() };
+        hand.release_lease(&slot, &done).await;
         let now = held(world.take("cp1", true, "node/cp1").await);
-        world.remedy().free(&now).await.unwrap();
+        world.remedy().free_lease(&now).await.unwrap();
     }
 }
 
@@ -224,14 +235,17 @@ pub async fn no_control_plane_node_reboots_beside_the_remediation_of_another_one
     }
     let remedy = held(world.take("cp1", true, "node/cp1").await);
     let slot = world.win("cp2", CP).await;
-    // Where even two may be out.
+    // Even if two nodes may be unavailable.
     let (_, verdict) = world.count("cp2", &slot, CP).await;
-    assert!(matches!(verdict, Verdict::GiveBack { .. }), "{verdict:?}");
-    world.remedy().free(&remedy).await.unwrap();
+    assert!(
+        matches!(verdict, BudgetVerdict::YieldOverBudget { .. }),
+        "{verdict:?}"
+    );
+    world.remedy().free_lease(&remedy).await.unwrap();
     let worker = held(world.take("w1", false, "node/w1").await);
     let (_, verdict) = world.count("cp2", &slot, CP).await;
-    assert_eq!(verdict, Verdict::Go);
-    world.remedy().free(&worker).await.unwrap();
+    assert_eq!(verdict, BudgetVerdict::Go);
+    world.remedy().free_lease(&worker).await.unwrap();
 }
 
 pub async fn a_remediation_that_went_ahead_is_not_given_up_for_one_who_came_later(world: &World) {
@@ -239,7 +253,7 @@ pub async fn a_remediation_that_went_ahead_is_not_given_up_for_one_who_came_late
         world.make_node(node, &control_plane(), None).await;
     }
     let first = held(world.take("cp1", true, "node/cp1").await);
-    // It will count, and give back.
+    // The coordinator will count, and then give the lock back.
     world.win("cp2", CP).await;
     assert_eq!(held(world.take("cp1", true, "node/cp1").await), first);
 }
@@ -251,13 +265,14 @@ pub async fn what_crashed_between_its_lease_and_its_look_looks_again(world: &Wor
     let slot = world.win("cp2", CP).await;
     let worker = held(world.take("cp1", false, "node/cp1").await);
     assert_eq!(worker.subject.as_deref(), Some("node/cp1"));
-    // As it was left there: taken, and nobody has looked whether it may be.
-    let Taken::Refused { .. } = world.take("cp1", true, "node/cp1").await else {
+    // As a crash leaves it: the lock is taken, and nobody has checked yet whether the reboot may
+    // begin.
+    let LeaseTakeOutcome::Refused { .. } = world.take("cp1", true, "node/cp1").await else {
         panic!("both are out")
     };
-    assert_eq!(world.remedy().held().await.unwrap(), []);
-    let done = dogwatch_k8s::lock::Leaving::Done { next: Vec::new() };
-    world.hand("cp2").release(&slot, &done).await;
+    assert_eq!(world.remedy().list_held().await.unwrap(), []);
+    let done = dogwatch_k8s::lock::LeaveReason::Done { next: Vec::new() };
+    world.hand("cp2").release_lease(&slot, &done).await;
     held(world.take("cp1", true, "node/cp1").await);
 }
 
@@ -296,9 +311,9 @@ pub async fn others_are_told_while_a_node_reboots_and_no_longer(world: &World) {
         "{left:?}"
     );
     assert!(is_untold(world, "n2").await, "it does not reboot");
-    let page = leader.metrics.render();
+    let page = leader.metrics.render_page();
     assert!(page.contains("dogwatch_handshake_nodes 1"), "{page}");
-    // Ready since: it has come back.
+    // Ready since then: the node has returned.
     world.set_phase("n1", Some("returning")).await;
     world
         .until("nobody is kept off it", || is_untold(world, "n1"))
@@ -353,7 +368,7 @@ pub async fn a_dead_leaders_marks_are_taken_off_by_the_next_one(world: &World) {
         .await;
     assert!(is_told(world, "n2").await, "it reboots still");
     drop(second);
-    // Its Node is gone meanwhile, and its record with it.
+    // Its Node was deleted meanwhile, and its record with it.
     let name = world.node_name("n2");
     let (nodes, params) = (world.nodes(), DeleteParams::default());
     nodes.delete(name.as_str(), &params).await.unwrap();
@@ -374,7 +389,7 @@ pub async fn a_node_that_does_not_come_back_is_theirs_after_its_timeout(world: &
         leading: world.leading.clone(),
         home: world.home.clone(),
         clock: world.clock.clone(),
-        flags: dogwatch_core::reboot::Config {
+        flags: dogwatch_core::reboot::RebootConfig {
             reboot_timeout: Duration::from_secs(1),
             ..world.flags.clone()
         },

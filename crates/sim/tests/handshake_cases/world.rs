@@ -1,17 +1,22 @@
-//! A cluster whose nodes are rebooted as planned and by force, and leaders that tell others of it.
+//! A cluster whose nodes are rebooted and remediated, and leaders that mark this for other
+//! operators.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dogwatch_controller::handshake;
-use dogwatch_core::lock::{self, Budget, Count, HolderId, LeaseSeen, LockRecord, Verdict};
+use dogwatch_controller::maintenance_markers;
+use dogwatch_core::lock::{
+    self, BudgetVerdict, GroupBudget, HolderId, LockRecord, ObservedLease, UnavailableCount,
+};
 use dogwatch_core::name::{GroupName, NodeName, RunId};
-use dogwatch_core::policy::Policies;
-use dogwatch_core::reboot::Config;
+use dogwatch_core::policy::ClusterPolicies;
+use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::cluster::ClusterWatch;
-use dogwatch_k8s::lock::{BidOutcome, LockClient, RemedyHeld, RemedyLease, Taken};
-use dogwatch_process::clock::Clock;
+use dogwatch_k8s::lock::{
+    BidOutcome, LeaseTakeOutcome, LockClient, RemediationLeaseClient, RemediationLeaseHold,
+};
+use dogwatch_process::clock::ProcessClock;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node};
@@ -23,24 +28,24 @@ use crate::support::leader::Leader;
 use crate::support::objects::{self, CAPI};
 use crate::support::until;
 
-/// One server, and a namespace of Dogwatch's.
+/// One server and a Dogwatch namespace.
 pub struct World {
     pub client: Client,
-    /// What leaders reach the API server with.
+    /// The leaders' client.
     pub leading: Client,
-    /// Dogwatch's namespace; what every name of this test begins with.
+    /// Dogwatch's namespace, and the prefix of every name of this test.
     pub home: String,
-    pub flags: Config,
-    pub clock: Clock,
+    pub flags: RebootConfig,
+    pub clock: ProcessClock,
 }
 
 impl World {
-    pub async fn on(client: Client, clock: Clock, reboot_timeout: Duration) -> Self {
+    pub async fn on(client: Client, clock: ProcessClock, reboot_timeout: Duration) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let home = format!("handshake-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let flags = Config {
+        let flags = RebootConfig {
             reboot_timeout,
-            ..Config::default()
+            ..RebootConfig::default()
         };
         let world = Self {
             leading: client.clone(),
@@ -53,12 +58,13 @@ impl World {
         world
     }
 
-    /// Those who listen: medik8s' namespace, and the kind of Cluster API's Machines.
+    /// Installs what other operators have: medik8s' namespace, and the kind of Cluster API's
+    /// Machines.
     pub async fn with_listeners(self) -> Self {
         let object = json!({ "metadata": { "name": "medik8s-leases" } });
         let object: Namespace = serde_json::from_value(object).unwrap();
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        // Another case of this server was first.
+        // Another case on this server may have created it.
         let _: kube::Result<_> = namespaces.create(&PostParams::default(), &object).await;
         let kind = dogwatch_testbed::fixtures::cluster_api_machines();
         objects::install(&self.client, [kind]).await;
@@ -74,10 +80,10 @@ impl World {
     pub fn leader(&self) -> Leader {
         let (mut leader, context, showing) =
             Leader::new(&self.leading, &self.home, &self.clock, &self.flags);
-        // The cluster's one view is not what is under test: its rights are proved elsewhere.
+        // The cluster watch is not under test; other tests cover its rights.
         let watches = ClusterWatch::new(self.client.clone(), &self.home, || 0.5);
-        leader.run(showing.run(watches));
-        leader.run(handshake::run(context));
+        leader.run(showing.publish_watched_views(watches));
+        leader.run(maintenance_markers::run_maintenance_markers(context));
         leader
     }
 
@@ -85,7 +91,7 @@ impl World {
         NodeName::new(format!("{}-{short}", self.home)).unwrap()
     }
 
-    /// A Node in this phase of a planned reboot, Ready.
+    /// A Ready Node in this phase of a planned reboot.
     pub async fn make_node(&self, short: &str, labels: &Value, phase: Option<&str>) -> String {
         let name = self.node_name(short);
         let record = phase.map(|phase| record(phase, self.clock.now().wall).to_string());
@@ -99,7 +105,7 @@ impl World {
         node.uid().unwrap()
     }
 
-    /// Its coordinator writes this phase, or takes the record away.
+    /// Writes this phase as the node's coordinator, or deletes the record.
     pub async fn set_phase(&self, short: &str, phase: Option<&str>) {
         let record = phase.map(|phase| record(phase, self.clock.now().wall).to_string());
         let body = json!({ "metadata": { "annotations": { "dogwatch.dev/reboot": record } } });
@@ -107,7 +113,7 @@ impl World {
         objects::change(&self.nodes(), name.as_str(), body).await;
     }
 
-    /// A Machine whose Node this is.
+    /// A Machine with this Node.
     pub async fn make_machine(&self, short: &str, annotations: &Value) {
         let machine = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
@@ -167,22 +173,22 @@ impl World {
         Api::namespaced(self.client.clone(), &self.home)
     }
 
-    /// The remediator's hand.
-    pub fn remedy(&self) -> RemedyLease {
-        RemedyLease::new(self.leading.clone(), &self.home)
+    /// The remediator's Lease client.
+    pub fn remedy(&self) -> RemediationLeaseClient {
+        RemediationLeaseClient::new(self.leading.clone(), &self.home)
     }
 
-    pub async fn take(&self, short: &str, control_plane: bool, subject: &str) -> Taken {
+    pub async fn take(&self, short: &str, control_plane: bool, subject: &str) -> LeaseTakeOutcome {
         let name = self.node_name(short);
         let now = Timestamp::UNIX_EPOCH;
         let remedy = self.remedy();
         let group = if control_plane {
-            GroupName::control_plane()
+            GroupName::control_plane_group()
         } else {
             GroupName::default_group()
         };
         let group = Some(group);
-        let taken = remedy.take(&name, control_plane, group, subject, now);
+        let taken = remedy.take_lease(&name, control_plane, group, subject, now);
         taken.await.unwrap()
     }
 
@@ -191,17 +197,17 @@ impl World {
         self.leases().get(&name).await.unwrap()
     }
 
-    /// This node's coordinator.
+    /// The lock client of this node's coordinator.
     pub fn hand(&self, short: &str) -> LockClient {
-        let holder = HolderId::node(&self.node_name(short));
+        let holder = HolderId::for_node(&self.node_name(short));
         LockClient::new(self.client.clone(), &self.home, holder)
     }
 
-    /// It wins a slot of this group.
-    pub async fn win(&self, short: &str, group: &str) -> LeaseSeen {
+    /// The node takes a slot of this group.
+    pub async fn win(&self, short: &str, group: &str) -> ObservedLease {
         let (hand, group) = (self.hand(short), GroupName::new(group).unwrap());
-        hand.ensure(&group, 1, &[]).await.unwrap();
-        let free = hand.list(&group).await.unwrap().remove(0);
+        hand.ensure_leases(&group, 1, &[]).await.unwrap();
+        let free = hand.list_slots(&group).await.unwrap().remove(0);
         let record = LockRecord {
             node: Some(self.node_name(short)),
             node_uid: None,
@@ -211,19 +217,27 @@ impl World {
             since: Timestamp::UNIX_EPOCH,
             runs: vec![RunId::new("coordinator/a").unwrap()],
         };
-        let BidOutcome::Won(lease) = hand.bid(&free, &record).await else {
+        let BidOutcome::Won(lease) = hand.bid_for_lease(&free, &record).await else {
             panic!("{free:?}")
         };
         *lease
     }
 
-    /// Who is out by its count, and whether it may go ahead where two may be out.
-    pub async fn count(&self, short: &str, lease: &LeaseSeen, group: &str) -> (Count, Verdict) {
+    /// Counts the unavailable nodes, and whether the reboot may begin if two may be unavailable.
+    pub async fn count(
+        &self,
+        short: &str,
+        lease: &ObservedLease,
+        group: &str,
+    ) -> (UnavailableCount, BudgetVerdict) {
         let (hand, group) = (self.hand(short), GroupName::new(group).unwrap());
-        let policies = Policies::Known(Vec::new());
-        let reads = hand.count_reads(lease, &group, &policies).await.unwrap();
-        let count = lock::count(&reads, hand.holder());
-        let verdict = lock::verdict(Budget { max: 2 }, &count, lease, Duration::MAX);
+        let policies = ClusterPolicies::Known(Vec::new());
+        let reads = hand
+            .read_budget_inputs(lease, &group, &policies)
+            .await
+            .unwrap();
+        let count = lock::count_unavailable(&reads, hand.holder_id());
+        let verdict = lock::decide_budget(GroupBudget { max: 2 }, &count, lease, Duration::MAX);
         (count, verdict)
     }
 
@@ -231,17 +245,17 @@ impl World {
         until(what, seen).await;
     }
 
-    /// The Node is deleted, as a remediation does.
+    /// Deletes the Node, as a remediation does.
     pub async fn delete_node(&self, short: &str) {
         let (name, params) = (self.node_name(short), DeleteParams::default());
         self.nodes().delete(name.as_str(), &params).await.unwrap();
     }
 
-    /// What of this node's the other one's count names.
+    /// Why the count names the node as unavailable, if it does.
     pub async fn counted(
         &self,
         by: &str,
-        lease: &LeaseSeen,
+        lease: &ObservedLease,
         group: &str,
         short: &str,
     ) -> Option<String> {
@@ -251,7 +265,7 @@ impl World {
         Some(out.find(|out| out.name == name.as_str())?.why)
     }
 
-    /// Takes the nodes and Machines away, so that no other case's leader finds them.
+    /// Deletes the nodes and Machines, so that no other case's leader finds them.
     pub async fn end(&self) {
         let all = self.nodes().list(&ListParams::default()).await.unwrap();
         for node in all.items {
@@ -267,10 +281,10 @@ impl World {
     }
 }
 
-pub fn held(taken: Taken) -> RemedyHeld {
+pub fn held(taken: LeaseTakeOutcome) -> RemediationLeaseHold {
     match taken {
-        Taken::Held(held) => held,
-        Taken::Refused { by } => panic!("refused: {by}"),
+        LeaseTakeOutcome::Held(held) => held,
+        LeaseTakeOutcome::Refused { by } => panic!("refused: {by}"),
     }
 }
 

@@ -1,11 +1,11 @@
-//! What is said, although somebody else writes Events as well. Source: specification §1, S6.
+//! The healer's Events, although others may write Events too. Source: specification §1, S6.
 
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::decision::{Event, Severity};
-use dogwatch_core::reboot::Phase;
-use dogwatch_k8s::heal::{About, HealClient};
+use dogwatch_core::decision::{DecisionEvent, EventSeverity};
+use dogwatch_core::reboot::RebootPhase;
+use dogwatch_k8s::healer::{HealerClient, HealerEventSubject};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event as EventObject;
 use kube::Api;
@@ -14,21 +14,22 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use super::World;
 
 pub async fn a_warning_is_said_although_somebody_took_its_name_first(world: &World) {
-    let node = world.make_node("n1", Phase::Waiting).await;
-    let about = About {
+    let node = world.make_node("n1", RebootPhase::Waiting).await;
+    let about = HealerEventSubject {
         kind: "Node",
         name: node.name.to_string(),
         uid: node.uid.clone(),
         episode: String::new(),
     };
-    let healer = HealClient::new(world.leading.clone(), &world.namespace);
+    let healer = HealerClient::new(world.leading.clone(), &world.namespace);
     for _ in 0..2 {
-        healer.say(&about, &warning(), now()).await.unwrap();
+        healer.write_event(&about, &warning(), now()).await.unwrap();
     }
     let ours = warnings(world, &node.uid).await;
     assert_eq!(ours.len(), 1, "said twice it is one: {ours:?}");
 
-    // The attack: the name is made from what is said, so anybody can work it out, and say something else.
+    // The attack: the Event's name is a hash of its content, so anybody can compute it and create
+    // an Event of that name with other content.
     let events: Api<EventObject> = Api::namespaced(world.client.clone(), "default");
     let mut strangers = ours[0].clone();
     let name = strangers.metadata.name.clone().unwrap();
@@ -43,16 +44,16 @@ pub async fn a_warning_is_said_although_somebody_took_its_name_first(world: &Wor
     assert!(made.is_ok(), "{made:?}");
     assert_eq!(warnings(world, &node.uid).await, []);
 
-    healer.say(&about, &warning(), now()).await.unwrap();
+    healer.write_event(&about, &warning(), now()).await.unwrap();
     let ours = warnings(world, &node.uid).await;
     assert_eq!(ours.len(), 1, "{ours:?}");
     assert_ne!(ours[0].metadata.name, Some(name));
     assert_eq!(ours[0].message.as_deref(), Some("nobody came back"));
 }
 
-fn warning() -> Event {
-    Event {
-        severity: Severity::Warning,
+fn warning() -> DecisionEvent {
+    DecisionEvent {
+        severity: EventSeverity::Warning,
         reason: "RebootFailed",
         message: "nobody came back".into(),
     }
@@ -65,7 +66,7 @@ fn now() -> Now {
     }
 }
 
-/// Those about this Node that warn.
+/// The Warnings about this Node.
 async fn warnings(world: &World, uid: &str) -> Vec<EventObject> {
     let events: Api<EventObject> = Api::namespaced(world.client.clone(), "default");
     let about = ListParams::default().fields(&format!("involvedObject.uid={uid}"));

@@ -11,7 +11,7 @@ use super::world::World;
 use crate::support::objects::{self, CAPI, METAL3_MACHINE, OPENSHIFT};
 
 impl World {
-    /// The kinds RebootPolicy and BareMetalHost.
+    /// Installs the kinds RebootPolicy and BareMetalHost.
     pub async fn install_kinds(&self) {
         let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
         let host = json!({
@@ -24,7 +24,7 @@ impl World {
                     "schema": { "openAPIV3Schema": any } }],
             },
         });
-        let kinds = [host, dogwatch_api::reboot_policy::crd()];
+        let kinds = [host, dogwatch_api::reboot_policy::policy_crd()];
         objects::install(&self.client, kinds).await;
         self.until("the kinds are served", || async {
             let everything = ListParams::default();
@@ -34,7 +34,7 @@ impl World {
         .await;
     }
 
-    /// A policy that governs this node, and hands over.
+    /// A policy for this node that escalates.
     pub async fn escalating_policy_for(&self, short: &str) {
         let label = json!({ "heal": self.namespace });
         let name = self.node_name(short);
@@ -69,7 +69,7 @@ impl World {
             .unwrap();
     }
 
-    /// What links Machines to hosts, in all three kinds.
+    /// Installs the three kinds that link Machines to hosts.
     pub async fn install_machines(&self) {
         let kinds = [
             fixtures::openshift_machines(),
@@ -82,14 +82,14 @@ impl World {
         }
     }
 
-    /// So that other cases do without.
+    /// Removes them, because other cases test without.
     pub async fn remove_machines(&self) {
         for (group, _, _, plural) in [OPENSHIFT, CAPI, METAL3_MACHINE] {
             objects::take_out(&self.client, &format!("{plural}.{group}")).await;
         }
     }
 
-    /// A host that names no Node, and the Machine that is linked to it and to this Node.
+    /// A host that names no Node, and a Machine linked to it and to this Node.
     pub async fn make_host_of_machine(&self, host: &str, machine: &str, node: &NodeName) {
         let consumer = json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
             "namespace": self.namespace, "name": machine });

@@ -1,5 +1,5 @@
-//! What the healer does, case by case: the same functions run on the embedded and on the real API
-//! server. Each is a sentence of specification §2.4, §2.5 or §2.7.
+//! Cases of the healer: the same functions run on the embedded and on the real API server. Each
+//! case is a sentence of specification §2.4, §2.5 or §2.7.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -7,19 +7,22 @@ mod events;
 mod hosts;
 pub mod world;
 
-use dogwatch_core::heal::Escalated;
+use dogwatch_core::healer::EscalationRecord;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::lock::api_lock::ApiLock;
 use dogwatch_core::name::RunId;
-use dogwatch_core::reboot::{Fingerprint, NodePatch, Outcome, Parsed, Phase, Record, RecordChange};
-use dogwatch_k8s::Kind;
+use dogwatch_core::reboot::{
+    NodePatch, ParsedAnnotation, RebootOutcome, RebootPhase, RebootRecord, RecordChange,
+    TriggerFingerprint,
+};
+use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::node::patch_node;
 use serde_json::json;
 
 pub use events::a_warning_is_said_although_somebody_took_its_name_first;
 use world::{World, record};
 
-/// Every case, handed to a macro that makes a test of each.
+/// Passes every case to a macro that makes a test of it.
 macro_rules! every_case {
     ($test:ident) => {
         $test! {
@@ -41,8 +44,8 @@ macro_rules! every_case {
 pub(crate) use every_case;
 
 pub async fn a_node_that_came_back_is_brought_into_service_and_the_next_is_called(world: &World) {
-    // A budget that is there no more is not short.
-    let mut back = record(Phase::Rebooting);
+    // A PodDisruptionBudget that no longer exists is not short of pods.
+    let mut back = record(RebootPhase::Rebooting);
     back.budgets = vec!["default/gone".into()];
     let back = serde_json::to_string(&back).unwrap();
     let node = world
@@ -53,22 +56,25 @@ pub async fn a_node_that_came_back_is_brought_into_service_and_the_next_is_calle
     let _kubelet = world.kubelet("n1", "boot-2");
     let leader = world.leader();
     let lease = world.until_free().await;
-    assert_eq!(lease.hint, [HolderId::node(&world.node_name("n2"))]);
+    assert_eq!(
+        lease.next_waiters,
+        [HolderId::for_node(&world.node_name("n2"))]
+    );
     world
         .until("record and conditions are put right", || async {
             let node = world.node("n1").await.unwrap();
             let under_way = node.conditions.iter().any(|c| {
                 c.kind.starts_with("Maintenance") && (c.status != "False" || c.reason != "Rebooted")
             });
-            node.record == Parsed::Absent && !under_way
+            node.record == ParsedAnnotation::Absent && !under_way
         })
         .await;
     let node = world.node("n1").await.unwrap();
     assert!(!node.unschedulable && !node.waiting_label);
-    let last = node.last.get().unwrap();
+    let last = node.last_reboot.get().unwrap();
     assert_eq!(
         (last.outcome, last.new_boot_id.as_str()),
-        (Outcome::Rebooted, "boot-2")
+        (RebootOutcome::Rebooted, "boot-2")
     );
     for reason in ["NewBoot", "Uncordoning", "ReleasingLock"] {
         world.until_said("n1", reason).await;
@@ -76,7 +82,7 @@ pub async fn a_node_that_came_back_is_brought_into_service_and_the_next_is_calle
     assert!(
         leader
             .metrics
-            .render()
+            .render_page()
             .contains("dogwatch_healer_actions_total")
     );
 }
@@ -84,21 +90,22 @@ pub async fn a_node_that_came_back_is_brought_into_service_and_the_next_is_calle
 pub async fn a_drain_is_undone_before_its_lock_goes_and_its_coordinator_cannot_go_on(
     world: &World,
 ) {
-    let before = world.make_node("n1", Phase::Draining).await;
+    let before = world.make_node("n1", RebootPhase::Draining).await;
     let lease = world.hold(&before).await;
     let _leader = world.leader();
     world.until_free().await;
     let node = world.node("n1").await.unwrap();
     let undone = node.record.get().unwrap();
-    assert_eq!((undone.phase, undone.failures), (Phase::Waiting, 1));
+    assert_eq!((undone.phase, undone.failures), (RebootPhase::Waiting, 1));
     assert!(!node.unschedulable && undone.retry_after.is_some());
-    // A coordinator that was only cut off: its intention to reboot was on its way all the time.
+    // A coordinator that was only cut off: its write of the reboot phase was under way all the
+    // time.
     let late = NodePatch {
         resource_version: before.resource_version.clone(),
         unschedulable: None,
-        record: RecordChange::Set(Record {
-            phase: Phase::Rebooting,
-            ..record(Phase::Draining)
+        record: RecordChange::Set(RebootRecord {
+            phase: RebootPhase::Rebooting,
+            ..record(RebootPhase::Draining)
         }),
         waiting_label: None,
         last: None,
@@ -106,12 +113,12 @@ pub async fn a_drain_is_undone_before_its_lock_goes_and_its_coordinator_cannot_g
         remove_abort: false,
     };
     let error = patch_node(&world.client, &before, &late).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Conflict);
+    assert_eq!(error.kind(), ApiErrorKind::Conflict);
     assert_ne!(world.lease().await.resource_version, lease.resource_version);
 }
 
 pub async fn a_healer_that_dies_between_node_and_lease_is_finished_by_the_next(world: &World) {
-    let node = world.make_node("n1", Phase::Draining).await;
+    let node = world.make_node("n1", RebootPhase::Draining).await;
     world.hold(&node).await;
     let leader = world.leader_that_cannot_write_leases();
     world
@@ -119,7 +126,7 @@ pub async fn a_healer_that_dies_between_node_and_lease_is_finished_by_the_next(w
             let node = world.node("n1").await.unwrap();
             node.record
                 .get()
-                .is_some_and(|record| record.phase == Phase::Waiting)
+                .is_some_and(|record| record.phase == RebootPhase::Waiting)
         })
         .await;
     drop(leader);
@@ -130,12 +137,12 @@ pub async fn a_healer_that_dies_between_node_and_lease_is_finished_by_the_next(w
     let _next = world.leader();
     world.until_free().await;
     let node = world.node("n1").await.unwrap();
-    assert_eq!(node.record.get().unwrap().phase, Phase::Waiting);
+    assert_eq!(node.record.get().unwrap().phase, RebootPhase::Waiting);
     assert!(!node.unschedulable);
 }
 
 pub async fn a_lock_that_is_not_used_goes_to_the_next(world: &World) {
-    let node = world.make_node("n1", Phase::Waiting).await;
+    let node = world.make_node("n1", RebootPhase::Waiting).await;
     world.hold(&node).await;
     let _leader = world.leader();
     world.until_free().await;
@@ -156,7 +163,7 @@ pub async fn a_lock_without_a_reboot_is_freed(world: &World) {
 }
 
 pub async fn a_lock_of_a_node_that_is_gone_is_broken(world: &World) {
-    let node = world.make_node("n1", Phase::Rebooting).await;
+    let node = world.make_node("n1", RebootPhase::Rebooting).await;
     world.hold(&node).await;
     world.end().await;
     let _leader = world.leader();
@@ -164,10 +171,10 @@ pub async fn a_lock_of_a_node_that_is_gone_is_broken(world: &World) {
 }
 
 pub async fn an_abort_is_served_in_its_coordinators_place(world: &World) {
-    let mut asked = record(Phase::Rebooting);
+    let mut asked = record(RebootPhase::Rebooting);
     asked
         .serves
-        .insert("request".into(), Fingerprint("x".into()));
+        .insert("request".into(), TriggerFingerprint("x".into()));
     let asked = serde_json::to_string(&asked).unwrap();
     let annotations = json!({
         "dogwatch.dev/reboot": asked,
@@ -180,20 +187,23 @@ pub async fn an_abort_is_served_in_its_coordinators_place(world: &World) {
     world.until_free().await;
     world
         .until("the record is gone", || async {
-            world.node("n1").await.unwrap().record == Parsed::Absent
+            world.node("n1").await.unwrap().record == ParsedAnnotation::Absent
         })
         .await;
     let node = world.node("n1").await.unwrap();
     assert!(!node.unschedulable);
     assert_eq!(
         (&node.abort, &node.request),
-        (&Parsed::Absent, &Parsed::Absent)
+        (&ParsedAnnotation::Absent, &ParsedAnnotation::Absent)
     );
-    assert_eq!(node.last.get().unwrap().outcome, Outcome::Aborted);
+    assert_eq!(
+        node.last_reboot.get().unwrap().outcome,
+        RebootOutcome::Aborted
+    );
 }
 
 pub async fn a_reboot_that_does_not_happen_keeps_cordon_and_lock_and_is_said(world: &World) {
-    let node = world.make_node("n1", Phase::Rebooting).await;
+    let node = world.make_node("n1", RebootPhase::Rebooting).await;
     let lease = world.hold(&node).await;
     let _kubelet = world.kubelet("n1", "boot-1");
     let _leader = world.leader();
@@ -221,7 +231,7 @@ pub async fn a_request_of_a_gone_process_leaves_and_its_cordon_with_it(world: &W
     let node = world
         .make_node_with("n1", true, &json!({ "dogwatch.dev/api-lock": lock }))
         .await;
-    let holder = HolderId::api(node.name.as_str());
+    let holder = HolderId::for_api_host(node.name.as_str());
     world.hold_as(holder, Some(&node), "api/gone/1").await;
     world.make_presence("gone").await;
     let _leader = world.leader();
@@ -239,7 +249,7 @@ pub async fn a_reboot_that_does_not_happen_is_handed_over_once_to_the_host_that_
     world: &World,
 ) {
     world.install_kinds().await;
-    let node = world.make_node("n1", Phase::Rebooting).await;
+    let node = world.make_node("n1", RebootPhase::Rebooting).await;
     world.hold(&node).await;
     world.escalating_policy_for("n1").await;
     world.make_host("h1", &world.node_name("n1")).await;
@@ -261,9 +271,9 @@ pub async fn a_reboot_that_does_not_happen_is_handed_over_once_to_the_host_that_
         world.host_annotation("h1", "dogwatch.dev/escalated").await,
         note
     );
-    let note: Escalated = serde_json::from_str(&note.unwrap()).unwrap();
+    let note: EscalationRecord = serde_json::from_str(&note.unwrap()).unwrap();
     assert_eq!(note.host, format!("{}/h1", world.namespace));
-    // It is obeyed, and the healer dies: the next one does not ask again.
+    // The host's annotation was obeyed, and the healer dies: the next one does not set it again.
     world.remove_host_annotation("h1", "reboot.metal3.io").await;
     drop(leader);
     let _next = world.leader();
@@ -280,7 +290,7 @@ pub async fn a_reboot_that_does_not_happen_is_handed_over_to_the_host_of_its_mac
 ) {
     world.install_kinds().await;
     world.install_machines().await;
-    let node = world.make_node("n1", Phase::Rebooting).await;
+    let node = world.make_node("n1", RebootPhase::Rebooting).await;
     world.hold(&node).await;
     world.escalating_policy_for("n1").await;
     world.make_host("h2", &world.node_name("n2")).await;

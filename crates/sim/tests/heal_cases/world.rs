@@ -1,4 +1,4 @@
-//! A cluster with one node that needs somebody, its kubelet, and leaders that heal.
+//! A cluster with one node whose coordinator is gone, its kubelet, and leaders that heal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_controller::healer;
-use dogwatch_core::heal::Config;
-use dogwatch_core::lock::{HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::healer::HealerConfig;
+use dogwatch_core::lock::{HolderId, LockRecord, ObservedLease};
 use dogwatch_core::name::{BootId, GroupName, NodeName, RunId};
-use dogwatch_core::reboot::{NodeSeen, Phase, Record, Trigger};
+use dogwatch_core::reboot::{ObservedNode, RebootPhase, RebootRecord, RebootTrigger};
 use dogwatch_k8s::cluster::ClusterWatch;
-use dogwatch_k8s::lock::{BidOutcome, LockClient, Presence};
-use dogwatch_k8s::node::{get_node, node_seen};
-use dogwatch_process::clock::Clock;
+use dogwatch_k8s::lock::{BidOutcome, LockClient, PresenceLease};
+use dogwatch_k8s::node::{get_node, observed_node};
+use dogwatch_process::clock::ProcessClock;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node};
@@ -29,16 +29,16 @@ use crate::support::{objects, until_by};
 /// One server, one namespace, one node under test.
 pub struct World {
     pub client: Client,
-    /// What leaders reach the API server with.
+    /// The leaders' client.
     pub leading: Client,
     pub namespace: String,
-    pub config: Config,
-    clock: Clock,
+    pub config: HealerConfig,
+    clock: ProcessClock,
     posts: Arc<AtomicU32>,
 }
 
 impl World {
-    pub async fn on(client: Client, config: Config) -> Self {
+    pub async fn on(client: Client, config: HealerConfig) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let namespace = format!("heal-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         objects::make_namespace(&client, &namespace).await;
@@ -56,12 +56,12 @@ impl World {
         NodeName::new(format!("{}-{short}", self.namespace)).unwrap()
     }
 
-    /// A process that leads from now on and watches everything anew.
+    /// A process that leads from now on, with new watches.
     pub fn leader(&self) -> Leader {
         self.leader_by(&self.leading)
     }
 
-    /// The same, but what it writes to Leases never leaves it: as if it died before.
+    /// The same, but its writes to Leases are lost, as if it had died before.
     pub fn leader_that_cannot_write_leases(&self) -> Leader {
         let client = self.leading.clone();
         let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
@@ -82,12 +82,12 @@ impl World {
         let (namespace, flags) = (&self.namespace, &self.config.flags);
         let (mut leader, context, showing) = Leader::new(client, namespace, &self.clock, flags);
         let watches = ClusterWatch::new(client.clone(), namespace, || 0.5);
-        leader.run(showing.run(watches));
-        leader.run(healer::run(context, self.config.clone()));
+        leader.run(showing.publish_watched_views(watches));
+        leader.run(healer::run_healer(context, self.config.clone()));
         leader
     }
 
-    /// The node's kubelet posts its status several times within `healAfter`, in this boot.
+    /// A kubelet that posts the node's status several times within `healAfter`, in this boot.
     pub fn kubelet(&self, short: &str, boot: &'static str) -> Kubelet {
         let (client, name) = (self.client.clone(), self.node_name(short));
         let (every, posts) = (self.config.heal_after / 4, Arc::clone(&self.posts));
@@ -100,11 +100,11 @@ impl World {
     }
 
     /// A Node whose coordinator has written this record and is gone, in boot `boot-1`.
-    pub async fn make_node(&self, short: &str, phase: Phase) -> NodeSeen {
+    pub async fn make_node(&self, short: &str, phase: RebootPhase) -> ObservedNode {
         let record = serde_json::to_string(&record(phase)).unwrap();
         self.make_node_with(
             short,
-            phase != Phase::Waiting,
+            phase != RebootPhase::Waiting,
             &json!({ "dogwatch.dev/reboot": record }),
         )
         .await
@@ -115,7 +115,7 @@ impl World {
         short: &str,
         unschedulable: bool,
         annotations: &Value,
-    ) -> NodeSeen {
+    ) -> ObservedNode {
         let name = self.node_name(short);
         let node = json!({
             "metadata": { "name": name.as_str(), "annotations": annotations },
@@ -128,7 +128,7 @@ impl World {
         self.node(short).await.unwrap()
     }
 
-    /// The leading condition of a coordinator at work.
+    /// Writes the leading condition of an active coordinator.
     async fn say_at_work(&self, short: &str) {
         let at = "2026-01-01T00:00:00Z";
         let body = json!({ "status": { "conditions": [{
@@ -149,7 +149,7 @@ impl World {
             .unwrap();
     }
 
-    /// A node that waits for the lock: the one to call.
+    /// A node that waits for the lock, to be next in line.
     pub async fn make_waiter(&self, short: &str) {
         let node = json!({ "metadata": {
             "name": self.node_name(short).as_str(), "labels": { "dogwatch.dev/reboot": "waiting" } } });
@@ -157,16 +157,21 @@ impl World {
     }
 
     /// Slot 0, held for this Node by the run of its record.
-    pub async fn hold(&self, node: &NodeSeen) -> LeaseSeen {
-        let holder = HolderId::node(&node.name);
+    pub async fn hold(&self, node: &ObservedNode) -> ObservedLease {
+        let holder = HolderId::for_node(&node.name);
         self.hold_as(holder, Some(node), "coordinator/a").await
     }
 
-    pub async fn hold_as(&self, holder: HolderId, node: Option<&NodeSeen>, run: &str) -> LeaseSeen {
+    pub async fn hold_as(
+        &self,
+        holder: HolderId,
+        node: Option<&ObservedNode>,
+        run: &str,
+    ) -> ObservedLease {
         let hand = LockClient::new(self.client.clone(), &self.namespace, holder);
         let group = GroupName::default_group();
-        hand.ensure(&group, 1, &[]).await.unwrap();
-        let free = hand.list(&group).await.unwrap().remove(0);
+        hand.ensure_leases(&group, 1, &[]).await.unwrap();
+        let free = hand.list_slots(&group).await.unwrap().remove(0);
         let record = LockRecord {
             node: node.map(|node| node.name.clone()),
             node_uid: node.map(|node| node.uid.clone()),
@@ -176,19 +181,19 @@ impl World {
             since: Timestamp::UNIX_EPOCH,
             runs: vec![RunId::new(run).unwrap()],
         };
-        let outcome = hand.bid(&free, &record).await;
+        let outcome = hand.bid_for_lease(&free, &record).await;
         let BidOutcome::Won(lease) = outcome else {
             panic!("not won: {outcome:?}");
         };
         *lease
     }
 
-    /// A process of the lock API has shown itself once.
+    /// A process of the lock API has written its Lease once.
     pub async fn make_presence(&self, process: &str) {
-        let presence = Presence::new(self.client.clone(), &self.namespace, process);
+        let presence = PresenceLease::new(self.client.clone(), &self.namespace, process);
         let nobody_waits = BTreeMap::new();
         presence
-            .renew(&nobody_waits, &[], Timestamp::UNIX_EPOCH)
+            .renew_presence(&nobody_waits, &[], Timestamp::UNIX_EPOCH)
             .await
             .unwrap();
     }
@@ -199,19 +204,19 @@ impl World {
         leases.get_opt(&name).await.unwrap().is_some()
     }
 
-    pub async fn lease(&self) -> LeaseSeen {
+    pub async fn lease(&self) -> ObservedLease {
         let me = HolderId::new("reader").unwrap();
         let hand = LockClient::new(self.client.clone(), &self.namespace, me);
-        hand.list(&GroupName::default_group())
+        hand.list_slots(&GroupName::default_group())
             .await
             .unwrap()
             .remove(0)
     }
 
-    pub async fn node(&self, short: &str) -> Option<NodeSeen> {
+    pub async fn node(&self, short: &str) -> Option<ObservedNode> {
         let name = self.node_name(short);
         let node = get_node(&self.client, name.as_str()).await.unwrap();
-        node.map(|node| node_seen(&node).unwrap())
+        node.map(|node| observed_node(&node).unwrap())
     }
 
     pub async fn annotation(&self, short: &str, key: &str) -> Option<String> {
@@ -226,7 +231,7 @@ impl World {
         objects::change(&self.nodes(), name.as_str(), body).await;
     }
 
-    /// What the healer has said about this node, as `reason`s.
+    /// The reasons of the healer's Events about this node.
     pub async fn said(&self, short: &str) -> Vec<String> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
         let about = format!("involvedObject.name={}", self.node_name(short));
@@ -240,7 +245,7 @@ impl World {
             .collect()
     }
 
-    /// Waits for what is to be observed.
+    /// Waits until `seen` is true.
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
         let patience = self.config.heal_after * 20 + Duration::from_mins(1);
         until_by(patience, self.config.heal_after / 200, what, seen).await;
@@ -254,7 +259,7 @@ impl World {
         .await;
     }
 
-    pub async fn until_free(&self) -> LeaseSeen {
+    pub async fn until_free(&self) -> ObservedLease {
         self.until("the Lease is free", || async {
             self.lease().await.holder.is_none()
         })
@@ -262,12 +267,12 @@ impl World {
         self.lease().await
     }
 
-    /// Several times `healAfter` pass.
+    /// Sleeps several times `healAfter`.
     pub async fn time_passes(&self) {
         tokio::time::sleep(self.config.heal_after * 3).await;
     }
 
-    /// Takes the node away, so that no other case's leader finds it.
+    /// Deletes the node, so that no other case's leader finds it.
     pub async fn end(&self) {
         let all = self.nodes().list(&ListParams::default()).await.unwrap();
         for node in all.items {
@@ -284,7 +289,7 @@ impl World {
     }
 }
 
-/// A kubelet that posts; gone when it is dropped.
+/// A kubelet that posts heartbeats until it is dropped.
 pub struct Kubelet(JoinHandle<()>);
 
 impl Drop for Kubelet {
@@ -315,7 +320,7 @@ async fn post(client: &Client, name: &NodeName, boot: &str, number: u32) {
         "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
         "lastHeartbeatTime": at.to_string(), "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
     let nodes: Api<Node> = Api::all(client.clone());
-    // A Node that is deleted meanwhile is the end of its case.
+    // A Node may be deleted when its case ends.
     let _ = nodes
         .patch_status(
             name.as_str(),
@@ -325,22 +330,22 @@ async fn post(client: &Client, name: &NodeName, boot: &str, number: u32) {
         .await;
 }
 
-pub fn record(phase: Phase) -> Record {
+pub fn record(phase: RebootPhase) -> RebootRecord {
     let since: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    Record {
+    RebootRecord {
         phase,
         run: RunId::new("coordinator/a").unwrap(),
         since,
         planned: since,
-        trigger: Trigger {
+        trigger: RebootTrigger {
             source: "request".into(),
             reason: "kernel".into(),
             requester: None,
         },
         boot_id: BootId::new("boot-1").unwrap(),
-        cordoned_by_us: phase != Phase::Waiting,
-        lease: (phase != Phase::Waiting).then(|| "dogwatch-default-0".into()),
-        attempts: u32::from(phase >= Phase::Rebooting),
+        cordoned_by_us: phase != RebootPhase::Waiting,
+        lease: (phase != RebootPhase::Waiting).then(|| "dogwatch-default-0".into()),
+        attempts: u32::from(phase >= RebootPhase::Rebooting),
         message: String::new(),
         serves: std::collections::BTreeMap::new(),
         failures: 0,

@@ -1,9 +1,9 @@
-//! What the healer may do on the real API server is what `deploy` ships, and what it does is that.
-//! Source: specification §6.
+//! The healer's rights on the real API server are exactly those that `deploy` ships, and the cases
+//! use each of them. Source: specification §6.
 
 use std::time::Duration;
 
-use dogwatch_testbed::{UsedRights, rights_in, shared};
+use dogwatch_testbed::{UsedRights, rights_in_manifests, shared_control_plane};
 use tokio::sync::OnceCell;
 
 use crate::support::real::{ROLES, apply, asked_by_controller, controller_of};
@@ -16,7 +16,7 @@ const POLICIES: [&str; 3] = [
     include_str!("../../../../deploy/policies/requests.yaml"),
 ];
 
-/// Refuses one ConfigMap. Made last, it is in force last.
+/// Refuses one ConfigMap. It is created last, so it is in force last.
 const CANARY: &str = r#"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -34,11 +34,11 @@ metadata: { name: canary }
 spec: { policyName: canary, validationActions: [Deny] }
 "#;
 
-/// The controller of a Dogwatch in this namespace, with the shipped rights there.
+/// A client of the controller in this namespace, with the shipped rights there.
 pub async fn controller(namespace: &str) -> kube::Client {
     static IN_FORCE: OnceCell<()> = OnceCell::const_new();
     IN_FORCE.get_or_init(install_policies).await;
-    let plane = shared().await;
+    let plane = shared_control_plane().await;
     let label = [
         "label",
         "namespace",
@@ -55,19 +55,24 @@ pub async fn controller(namespace: &str) -> kube::Client {
 async fn install_policies() {
     let policies = POLICIES.join("---\n").replace("[Warn, Audit]", "[Deny]");
     apply(&format!("{policies}---\n{CANARY}")).await;
-    // Nothing tells when an API server has taken a policy in.
+    // Nothing reports when an API server applies a new policy.
     let pause = Duration::from_millis(200);
     until_by(PATIENCE, pause, "the policies are in force", || async {
         let create = ["create", "configmap", "canary", "--dry-run=server"];
-        shared().await.run_kubectl(&create, "").await.is_err()
+        shared_control_plane()
+            .await
+            .run_kubectl(&create, "")
+            .await
+            .is_err()
     })
     .await;
 }
 
-/// Nothing was refused in this case; and once all have run, no right of the healer's was unused.
+/// Checks that nothing was refused in this case and, after the last case, that every right was
+/// used.
 pub async fn after(namespace: &str, cases: usize) {
     static USED: UsedRights = UsedRights::none();
-    let shipped = rights_in(&[ROLES], |why| why.contains("healer"));
+    let shipped = rights_in_manifests(&[ROLES], |why| why.contains("healer"));
     assert!(shipped.len() > 5, "{shipped:?}");
-    USED.after(&asked_by_controller(namespace).await, cases, &shipped);
+    USED.record_test(&asked_by_controller(namespace).await, cases, &shipped);
 }

@@ -1,4 +1,4 @@
-//! What every API server has to make of hosts.
+//! Cases of hosts for every API server.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::condition::{Observation, Status, Write};
-use dogwatch_core::decision::{Event, Severity};
+use dogwatch_core::condition::{ConditionStatus, ConditionWrite, DesiredCondition};
+use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::power::{
-    Command, End, HostStatus, Intention, Owner, OwnerRules, SignsOfLife, State, reason,
+    HostOwner, HostStatus, KubeletLeases, OwnerRules, PendingCommand, PendingCommandEnd,
+    PowerCommand, PowerState, reason,
 };
-use dogwatch_k8s::host::{HostView, SecretTrouble, WriteError};
+use dogwatch_k8s::host::{BmcSecretError, HostWatchView, HostWriteError};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -23,7 +24,7 @@ use crate::support::life::Life;
 use crate::support::objects::{CAPI, OPENSHIFT};
 use world::{World, bmc, writing};
 
-/// Every case, for the macro that makes tests of them.
+/// Passes every case to a macro that makes a test of it.
 macro_rules! every_case {
     ($run:ident) => {
         $run! {
@@ -51,7 +52,9 @@ pub async fn a_kind_that_comes_is_found_and_one_that_is_taken_out_leaves_no_host
     let mut sight = world.sight();
     sight.until(|view| view.synced && !view.installed).await;
     assert!(sight.view().hosts.is_empty());
-    world.install(&dogwatch_api::bare_metal_host::crd()).await;
+    world
+        .install(&dogwatch_api::bare_metal_host::host_crd())
+        .await;
     world.host("h", "ipmi://192.0.2.1").await;
     let name = world.name("h");
     let names = sight.until(|view| view.hosts.contains_key(&name)).await;
@@ -78,17 +81,20 @@ pub async fn a_host_is_seen_from_its_creation_to_its_end(world: &World) {
     world.delete("h").await;
     assert_eq!(sight.next().await, [name].into());
     assert!(sight.view().hosts.is_empty());
-    assert_eq!(world.hosts().read(&world.name("h")).await.unwrap(), None);
+    assert_eq!(
+        world.hosts().read_host(&world.name("h")).await.unwrap(),
+        None
+    );
 }
 
 fn at(microseconds: i64) -> Timestamp {
     Timestamp::from_microsecond(1_790_000_000_000_000 + microseconds).unwrap()
 }
 
-fn command(end: End) -> Intention {
-    Intention {
+fn command(end: PendingCommandEnd) -> PendingCommand {
+    PendingCommand {
         id: "p/1".into(),
-        command: Command::Off,
+        command: PowerCommand::Off,
         level: 0,
         target: "t".into(),
         since: at(1),
@@ -106,17 +112,17 @@ fn off(status: &mut HostStatus) {
     status.provisioning = Some("externally provisioned".into());
     status.pending_reboot_since = Some(at(7));
     status.last_powered_on = Some(at(3));
-    status.power.state = Some(State::Off);
+    status.power.state = Some(PowerState::Off);
     status.power.observed_at = Some(at(9));
     status.power.off_confirmed_at = Some(at(11));
-    status.power.command = Some(command(End::Open));
+    status.power.command = Some(command(PendingCommandEnd::Open));
 }
 
-fn held() -> [Write; 1] {
-    [Write {
-        observation: Observation {
+fn held() -> [ConditionWrite; 1] {
+    [ConditionWrite {
+        observation: DesiredCondition {
             kind: "HeldOff",
-            status: Status::True,
+            status: ConditionStatus::True,
             reason: "HeldOff".into(),
             message: "by k".into(),
             heartbeat: false,
@@ -131,7 +137,7 @@ pub async fn a_status_is_written_on_what_was_seen_and_stands(world: &World) {
     let hosts = world.hosts();
     let written = hosts.write_status(&seen, &write, &held()).await.unwrap();
     let expected = HostStatus {
-        // metal3's kind requires one, and we write it where nobody has.
+        // metal3's kind requires this field; we write it if nobody has.
         operational: Some("OK".to_owned()),
         conditions: written.status.conditions.clone(),
         ..write.status
@@ -143,20 +149,20 @@ pub async fn a_status_is_written_on_what_was_seen_and_stands(world: &World) {
         condition.last_heartbeat.is_some(),
         "when it was last written is known"
     );
-    assert_eq!(hosts.read(&seen.name).await.unwrap().unwrap(), written);
-    // metal3's clients find what metal3 requires of a status.
+    assert_eq!(hosts.read_host(&seen.name).await.unwrap().unwrap(), written);
+    // The status has the field that metal3 requires.
     assert_eq!(world.object("h").await.status["operationalStatus"], "OK");
-    // What comes late changes nothing, whether the host had a status before or not.
+    // A late write changes nothing, whether the host had a status before or not.
     let late = writing(&seen, |status| status.powered_on = Some(true));
     let answer = hosts.write_status(&seen, &late, &[]).await;
-    assert!(matches!(answer, Err(WriteError::Changed)), "{answer:?}");
+    assert!(matches!(answer, Err(HostWriteError::Changed)), "{answer:?}");
     world
         .change("h", &json!({ "spec": { "online": false } }))
         .await;
     let late = writing(&written, |status| status.powered_on = Some(true));
     let answer = hosts.write_status(&written, &late, &[]).await;
-    assert!(matches!(answer, Err(WriteError::Changed)), "{answer:?}");
-    let now = hosts.read(&seen.name).await.unwrap().unwrap();
+    assert!(matches!(answer, Err(HostWriteError::Changed)), "{answer:?}");
+    let now = hosts.read_host(&seen.name).await.unwrap().unwrap();
     assert_eq!(now.status.powered_on, Some(false));
 }
 
@@ -172,7 +178,7 @@ pub async fn a_status_for_a_host_that_was_made_anew_is_refused(world: &World) {
             .hosts()
             .write_status(&seen, &writing(&seen, off), &[])
             .await;
-        assert!(matches!(answer, Err(WriteError::Changed)), "{answer:?}");
+        assert!(matches!(answer, Err(HostWriteError::Changed)), "{answer:?}");
     }
     assert!(world.object("h").await.status.is_null());
 }
@@ -189,7 +195,7 @@ pub async fn what_others_wrote_stays(world: &World) {
         "conditions": [manageable] });
     world.change_status("h", &theirs).await;
     let hosts = world.hosts();
-    let seen = hosts.read(&world.name("h")).await.unwrap().unwrap();
+    let seen = hosts.read_host(&world.name("h")).await.unwrap().unwrap();
     let off = |status: &mut HostStatus| {
         off(status);
         status.provisioning = Some("provisioned".into());
@@ -229,17 +235,20 @@ pub async fn what_others_wrote_stays(world: &World) {
 pub async fn an_older_message_of_a_command_does_not_stay(world: &World) {
     let seen = world.host("h", "ipmi://192.0.2.1").await;
     let hosts = world.hosts();
-    let failed = End::Failed {
+    let failed = PendingCommandEnd::Failed {
         at: at(5),
         message: "no way".into(),
     };
     let write = writing(&seen, |status| status.power.command = Some(command(failed)));
     let seen = hosts.write_status(&seen, &write, &[]).await.unwrap();
     let write = writing(&seen, |status| {
-        status.power.command = Some(command(End::Open));
+        status.power.command = Some(command(PendingCommandEnd::Open));
     });
     let seen = hosts.write_status(&seen, &write, &[]).await.unwrap();
-    assert_eq!(seen.status.power.command, Some(command(End::Open)));
+    assert_eq!(
+        seen.status.power.command,
+        Some(command(PendingCommandEnd::Open))
+    );
     let write = writing(&seen, |status| status.power.command = None);
     let seen = hosts.write_status(&seen, &write, &[]).await.unwrap();
     assert_eq!(seen.status.power.command, None);
@@ -254,17 +263,17 @@ pub async fn annotations_are_taken_off_as_they_were_seen_and_no_others(world: &W
         .change("h", &json!({ "metadata": { "annotations": three } }))
         .await;
     let hosts = world.hosts();
-    let seen = hosts.read(&world.name("h")).await.unwrap().unwrap();
+    let seen = hosts.read_host(&world.name("h")).await.unwrap().unwrap();
     let base = ["reboot.metal3.io".to_owned()];
     let now = hosts.remove_annotations(&seen, &base).await.unwrap();
     let names: Vec<&String> = now.annotations.keys().collect();
     assert_eq!(names, ["reboot.metal3.io/k"]);
-    // Asked again meanwhile: this one was not served.
+    // Another reboot is requested meanwhile: removing the served request must not remove this one.
     let asked =
         json!({ "metadata": { "annotations": { "reboot.metal3.io": "{\"mode\":\"hard\"}" } } });
     world.change("h", &asked).await;
     let answer = hosts.remove_annotations(&now, &base).await;
-    assert!(matches!(answer, Err(WriteError::Changed)), "{answer:?}");
+    assert!(matches!(answer, Err(HostWriteError::Changed)), "{answer:?}");
     let object = world.object("h").await;
     assert!(object.annotations().contains_key("reboot.metal3.io"));
     assert!(object.annotations().contains_key("other"));
@@ -272,8 +281,8 @@ pub async fn annotations_are_taken_off_as_they_were_seen_and_no_others(world: &W
 
 pub async fn a_secret_is_read_by_its_name_and_half_a_one_is_said(world: &World) {
     let hosts = world.hosts();
-    let trouble = async |name: &str| match hosts.secret(&world.namespace, name).await {
-        Err(SecretTrouble::Missing { reason, message }) => {
+    let trouble = async |name: &str| match hosts.read_secret(&world.namespace, name).await {
+        Err(BmcSecretError::Missing { reason, message }) => {
             assert!(!message.contains("hunter2"), "{message}");
             reason
         }
@@ -291,24 +300,27 @@ pub async fn a_secret_is_read_by_its_name_and_half_a_one_is_said(world: &World) 
     assert_eq!(trouble("bmc").await, reason::BAD_SECRET);
     let whole = json!({ "username": "YWRtaW4=", "password": "aHVudGVyMgo=", "ca.crt": "UEVN" });
     world.secret("bmc", &whole).await;
-    let secret = hosts.secret(&world.namespace, "bmc").await.unwrap();
+    let secret = hosts.read_secret(&world.namespace, "bmc").await.unwrap();
     assert_eq!((&*secret.username, &*secret.password), ("admin", "hunter2"));
     assert_eq!(secret.ca.as_deref(), Some("PEM".as_bytes()));
-    assert_eq!(hosts.secret(&world.namespace, "bmc").await.unwrap(), secret);
+    assert_eq!(
+        hosts.read_secret(&world.namespace, "bmc").await.unwrap(),
+        secret
+    );
     world
         .secret(
             "bmc",
             &json!({ "username": "cm9vdA==", "password": "aHVudGVyMgo=" }),
         )
         .await;
-    let changed = hosts.secret(&world.namespace, "bmc").await.unwrap();
+    let changed = hosts.read_secret(&world.namespace, "bmc").await.unwrap();
     assert_ne!(changed.version, secret.version);
 }
 
 pub async fn the_same_news_about_a_host_is_told_once_where_the_host_is(world: &World) {
     let host = world.host("h", "ipmi://192.0.2.1").await;
-    let event = |message: &str| Event {
-        severity: Severity::Warning,
+    let event = |message: &str| DecisionEvent {
+        severity: EventSeverity::Warning,
         reason: reason::FOUND_ON,
         message: message.into(),
     };
@@ -319,14 +331,18 @@ pub async fn the_same_news_about_a_host_is_told_once_where_the_host_is(world: &W
     for message in ["one", "one", "two"] {
         world
             .hosts()
-            .say(&host, &event(message), now)
+            .write_event(&host, &event(message), now)
             .await
             .unwrap();
     }
-    // Another reboot: it is news again.
+    // Another reboot gets another Event.
     let mut next = host.clone();
     next.status.pending_reboot_since = Some(at(1));
-    world.hosts().say(&next, &event("one"), now).await.unwrap();
+    world
+        .hosts()
+        .write_event(&next, &event("one"), now)
+        .await
+        .unwrap();
     let mut events = world.events().await;
     events.retain(|it| it.reason.as_deref() == Some(reason::FOUND_ON));
     assert_eq!(events.len(), 3);
@@ -345,15 +361,15 @@ pub async fn of_hosts_with_one_bmc_the_newer_is_told_of_the_older(world: &World)
     let mut sight = world.sight();
     let (a, b) = (world.name("a"), world.name("b"));
     sight.until_known(&[&a, &b]).await;
-    assert_eq!(sight.view().shared_with(&a), []);
+    assert_eq!(sight.view().hosts_sharing_bmc(&a), []);
     let same = json!({ "spec": { "bmc": { "address": "ipmi://192.0.2.1" } } });
     world.change("b", &same).await;
     assert_eq!(sight.next().await, [a.clone(), b.clone()].into());
-    assert_eq!(sight.view().shared_with(&a), [], "it had it first");
-    assert_eq!(sight.view().shared_with(&b), vec![world.name("a")]);
+    assert_eq!(sight.view().hosts_sharing_bmc(&a), [], "it had it first");
+    assert_eq!(sight.view().hosts_sharing_bmc(&b), vec![world.name("a")]);
     world.delete("a").await;
     assert_eq!(sight.next().await, [a, b.clone()].into());
-    assert_eq!(sight.view().shared_with(&b), []);
+    assert_eq!(sight.view().hosts_sharing_bmc(&b), []);
 }
 
 pub async fn a_live_leader_of_metal3_owns_all_hosts_but_paused_ones_and_named_namespaces(
@@ -365,24 +381,26 @@ pub async fn a_live_leader_of_metal3_owns_all_hosts_but_paused_ones_and_named_na
         .await;
     let mut sight = world.sight();
     sight.until(|view| !view.hosts.is_empty()).await;
-    let theirs = Owner::Theirs {
+    let theirs = HostOwner::Metal3 {
         leader: "bmo-1".into(),
     };
-    let until_theirs = sight.until(|view| view.owner(&host) == theirs);
+    let until_theirs = sight.until(|view| view.owner_of(&host) == theirs);
     let names = world.while_renewed("bmo-1", until_theirs).await;
     assert!(names.contains(&host.name), "it has another owner now");
     let mut paused = host.clone();
     let key = "baremetalhost.metal3.io/paused".to_owned();
     paused.annotations.insert(key, String::new());
-    assert_eq!(sight.view().owner(&paused), Owner::Ours);
+    assert_eq!(sight.view().owner_of(&paused), HostOwner::Ours);
     let mut named = world.sight_with(&[&world.namespace]);
     named.until(|view| !view.hosts.is_empty()).await;
-    assert_eq!(named.view().owner(&host), Owner::Ours);
-    // It gives its Lease back.
+    assert_eq!(named.view().owner_of(&host), HostOwner::Ours);
+    // The holder releases its Lease.
     world
         .operator_lease("", "2026-01-01T01:00:00.000000Z")
         .await;
-    let names = sight.until(|view| view.owner(&host) == Owner::Ours).await;
+    let names = sight
+        .until(|view| view.owner_of(&host) == HostOwner::Ours)
+        .await;
     assert!(names.contains(&host.name));
 }
 
@@ -394,17 +412,17 @@ pub async fn a_lease_that_nobody_renews_is_a_dead_leaders(world: &World) {
     let began = tokio::time::Instant::now();
     let mut sight = world.sight();
     let (mut names, mut was_seen) = (BTreeSet::new(), false);
-    while sight.view().owner(&host) != Owner::Ours {
-        assert_eq!(sight.view().owner(&host), Owner::NotYetKnown);
+    while sight.view().owner_of(&host) != HostOwner::Ours {
+        assert_eq!(sight.view().owner_of(&host), HostOwner::NotYetKnown);
         was_seen = sight.view().hosts.contains_key(&host.name);
         names = sight.next().await;
     }
-    // The Lease's second, and five that answers may be on their way.
+    // One second of the Lease, and five for answers that may be under way.
     assert!(began.elapsed().as_secs() >= 6, "{:?}", began.elapsed());
     assert!(!was_seen || names.contains(&host.name));
 }
 
-/// Whoever may write Leases in one namespace would else switch off all power control.
+/// Otherwise anybody who may write Leases in one namespace could switch off all power control.
 pub async fn a_leader_outside_of_metal3s_namespaces_owns_no_host_and_is_told(world: &World) {
     let host = world.host("h", "ipmi://192.0.2.1").await;
     let spec = json!({ "leaseDurationSeconds": i32::MAX });
@@ -413,13 +431,13 @@ pub async fn a_leader_outside_of_metal3s_namespaces_owns_no_host_and_is_told(wor
         .await;
     world.change_operator_lease(&json!({ "spec": spec })).await;
     let mut sight = world.sight_by(OwnerRules::default());
-    let is_told = |view: &HostView| {
-        let told = view.leaders_not_believed();
+    let is_told = |view: &HostWatchView| {
+        let told = view.untrusted_leaders();
         told.get(&world.namespace).is_some_and(|who| who == "me")
     };
-    let seen = sight.until(|view| view.owner(&host) == Owner::Ours && is_told(view));
+    let seen = sight.until(|view| view.owner_of(&host) == HostOwner::Ours && is_told(view));
     world.while_renewed("me", seen).await;
-    assert_eq!(sight.view().owner(&host), Owner::Ours);
+    assert_eq!(sight.view().owner_of(&host), HostOwner::Ours);
     world
         .operator_lease("", "2026-01-01T01:00:00.000000Z")
         .await;
@@ -429,11 +447,11 @@ pub async fn a_leader_outside_of_metal3s_namespaces_owns_no_host_and_is_told(wor
 pub async fn signs_of_life_are_those_of_the_nodes_that_a_host_carries_by_every_link(world: &World) {
     let renewed = "2026-01-01T00:00:00.000000Z";
     let signs = async |host: &str| {
-        let host = world.hosts().read(&world.name(host)).await.unwrap();
+        let host = world.hosts().read_host(&world.name(host)).await.unwrap();
         let host = Arc::new(host.unwrap());
-        world.hosts().signs_of_life(&host).await.unwrap()
+        world.hosts().read_signs_of_life(&host).await.unwrap()
     };
-    let named = |signs: &SignsOfLife| {
+    let named = |signs: &KubeletLeases| {
         let leases = signs.leases.iter();
         let renewed = leases.map(|(node, lease)| (node.to_string(), lease.renewed));
         renewed.collect::<Vec<_>>()
@@ -444,7 +462,7 @@ pub async fn signs_of_life_are_those_of_the_nodes_that_a_host_carries_by_every_l
         life.renew(node, renewed).await;
     }
     world.host("none", "ipmi://192.0.2.1").await;
-    assert_eq!(signs("none").await, SignsOfLife::default());
+    assert_eq!(signs("none").await, KubeletLeases::default());
     world.host("h", "ipmi://192.0.2.2").await;
     let annotation = json!({ "dogwatch.dev/node": life.node("by-name") });
     world

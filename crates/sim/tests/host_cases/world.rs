@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dogwatch_api::bare_metal_host::{CRD_NAME, crd};
-use dogwatch_core::power::{Host, HostName, Owner, OwnerRules, StatusWrite};
-use dogwatch_k8s::host::{Cadence, HostClient, HostObject, HostView, HostWatch};
+use dogwatch_api::bare_metal_host::{CRD_NAME, host_crd};
+use dogwatch_core::power::{HostName, HostOwner, HostSnapshot, OwnerRules, StatusWrite};
+use dogwatch_k8s::host::{HostClient, HostObject, HostRecheckIntervals, HostWatch, HostWatchView};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Secret};
@@ -20,26 +20,25 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::support::{PATIENCE, objects};
 
-/// Short, for a real server has a real clock.
-const CADENCE: Cadence = Cadence {
+/// Short, because a real server has a real clock.
+const CADENCE: HostRecheckIntervals = HostRecheckIntervals {
     not_installed: Duration::from_millis(300),
     look_failed: Duration::from_millis(300),
 };
 
 const RENEWED_EVERY: Duration = Duration::from_millis(300);
 
-/// One server, and one namespace in it.
 pub struct World {
-    /// Whoever may do everything.
+    /// A client with all rights.
     pub people: Client,
-    /// The power controller.
+    /// The power controller's client.
     pub controller: Client,
     pub namespace: String,
 }
 
 impl World {
-    /// A namespace of its own, on a server that has the kind and no hosts. `controller` may do what the
-    /// controller may.
+    /// A new namespace, on a server that has the kind and no hosts. `controller` is a client with
+    /// the controller's rights.
     pub async fn on(people: Client, controller: Client) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +48,7 @@ impl World {
             namespace: format!("hosts-{number}"),
         };
         objects::make_namespace(&world.people, &world.namespace).await;
-        world.install(&crd()).await;
+        world.install(&host_crd()).await;
         let all: Api<HostObject> = Api::all(world.people.clone());
         for host in all.list(&ListParams::default()).await.unwrap() {
             let hosts: Api<HostObject> =
@@ -87,7 +86,7 @@ impl World {
         HostName::new(&self.namespace, host)
     }
 
-    /// Installs the kind, unless it is there.
+    /// Installs the kind unless it exists.
     pub async fn install(&self, crd: &Value) {
         objects::install(&self.people, [crd.clone()]).await;
         let hosts = self.api::<HostObject>();
@@ -100,20 +99,23 @@ impl World {
         objects::until_unknown(&hosts).await;
     }
 
-    /// A host with this BMC.
-    pub async fn host(&self, name: &str, address: &str) -> Host {
+    pub async fn host(&self, name: &str, address: &str) -> HostSnapshot {
         self.host_of(name, &json!({ "online": true, "bmc": bmc(address) }))
             .await
     }
 
-    pub async fn host_of(&self, name: &str, spec: &Value) -> Host {
+    pub async fn host_of(&self, name: &str, spec: &Value) -> HostSnapshot {
         let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
             "metadata": { "name": name }, "spec": spec });
-        // As people send it: with kind and version.
+        // As clients send it: with kind and version.
         let request = http::Request::post(self.path("")).header("content-type", "application/json");
         let request = request.body(host.to_string().into_bytes()).unwrap();
         let _: Value = self.people.request(request).await.unwrap();
-        self.hosts().read(&self.name(name)).await.unwrap().unwrap()
+        self.hosts()
+            .read_host(&self.name(name))
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     fn path(&self, name: &str) -> String {
@@ -126,7 +128,7 @@ impl World {
         objects::change(&self.api::<HostObject>(), name, change.clone()).await;
     }
 
-    /// As metal3's controller would.
+    /// Writes the status as metal3's controller would.
     pub async fn change_status(&self, name: &str, change: &Value) {
         objects::change_status(&self.api::<HostObject>(), name, change.clone()).await;
     }
@@ -152,7 +154,7 @@ impl World {
             .unwrap();
     }
 
-    /// metal3's leader, as it renews its Lease.
+    /// metal3's leader renews its Lease.
     pub async fn operator_lease(&self, holder: &str, renewed: &str) {
         let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": { "name": "baremetal-operator" },
@@ -169,8 +171,8 @@ impl World {
         objects::change(&self.api::<Lease>(), "baremetal-operator", change.clone()).await;
     }
 
-    /// metal3's leader lives until this has come to its end: a controller may have listed its Lease at
-    /// any moment, and only a renewal after that proves anything.
+    /// Renews metal3's Lease until `what` has finished: a controller may have listed the Lease at
+    /// any moment, and only a renewal after that proves that the leader is alive.
     pub async fn while_renewed<T>(&self, holder: &str, what: impl Future<Output = T>) -> T {
         let ended = Notify::new();
         let renewing = async {
@@ -200,7 +202,7 @@ impl World {
         self.sight_with(&[])
     }
 
-    /// What a controller sees that was told that these namespaces are its own.
+    /// A host watch that treats these namespaces as its own.
     pub fn sight_with(&self, ours: &[&str]) -> Sight {
         let ours = ours.iter().map(|name| (*name).to_owned()).collect();
         self.sight_by(OwnerRules {
@@ -209,9 +211,9 @@ impl World {
         })
     }
 
-    /// What a controller sees with these rules.
+    /// A host watch with these owner rules.
     pub fn sight_by(&self, rules: OwnerRules) -> Sight {
-        Sight(HostWatch::at(
+        Sight(HostWatch::with_intervals(
             self.controller.clone(),
             rules,
             CADENCE,
@@ -225,7 +227,7 @@ pub fn bmc(address: &str) -> Value {
 }
 
 pub fn writing(
-    host: &Host,
+    host: &HostSnapshot,
     change: impl FnOnce(&mut dogwatch_core::power::HostStatus),
 ) -> StatusWrite {
     let mut status = host.status.clone();
@@ -236,53 +238,53 @@ pub fn writing(
     }
 }
 
-/// What one controller sees.
+/// The host watch of one controller.
 pub struct Sight(HostWatch);
 
 impl Sight {
-    pub fn view(&self) -> &HostView {
-        self.0.view()
+    pub fn view(&self) -> &HostWatchView {
+        self.0.current_view()
     }
 
     pub async fn next(&mut self) -> BTreeSet<HostName> {
-        tokio::time::timeout(PATIENCE, self.0.changed())
+        tokio::time::timeout(PATIENCE, self.0.wait_for_changes())
             .await
             .unwrap()
     }
 
     /// The next change, if one comes in time.
     pub async fn within(&mut self, long: Duration) -> BTreeSet<HostName> {
-        let changed = tokio::time::timeout(long, self.0.changed()).await;
+        let changed = tokio::time::timeout(long, self.0.wait_for_changes()).await;
         changed.unwrap_or_default()
     }
 
-    /// Looks at every change for so long.
-    pub async fn during(&mut self, long: Duration, look: impl Fn(&HostView)) {
+    /// Calls `look` on every change for this time.
+    pub async fn during(&mut self, long: Duration, look: impl Fn(&HostWatchView)) {
         let end = Instant::now() + long;
-        while timeout_at(end, self.0.changed()).await.is_ok() {
-            look(self.0.view());
+        while timeout_at(end, self.0.wait_for_changes()).await.is_ok() {
+            look(self.0.current_view());
         }
-        look(self.0.view());
+        look(self.0.current_view());
     }
 
-    /// Until these hosts are seen, and whose they are is known: hosts and Leases are listed apart, and
-    /// whichever list comes last is a change of them all.
+    /// Waits until these hosts and their owners are known: hosts and Leases are listed separately,
+    /// and the later list changes all hosts.
     pub async fn until_known(&mut self, names: &[&HostName]) {
-        let is_known = |view: &HostView, name: &HostName| {
+        let is_known = |view: &HostWatchView, name: &HostName| {
             let host = view.hosts.get(name);
-            host.is_some_and(|host| view.owner(host) != Owner::NotYetKnown)
+            host.is_some_and(|host| view.owner_of(host) != HostOwner::NotYetKnown)
         };
         self.until(|view| names.iter().all(|name| is_known(view, name)))
             .await;
     }
 
-    /// The names of all that changed until it was so.
-    pub async fn until(&mut self, is_so: impl Fn(&HostView) -> bool) -> BTreeSet<HostName> {
+    /// Waits until `is_so`, and returns the names of all hosts that changed.
+    pub async fn until(&mut self, is_so: impl Fn(&HostWatchView) -> bool) -> BTreeSet<HostName> {
         let deadline = Instant::now() + PATIENCE;
         let mut names = BTreeSet::new();
-        while !is_so(self.0.view()) {
-            let Ok(changed) = timeout_at(deadline, self.0.changed()).await else {
-                panic!("not seen in time: {:?}", self.0.view());
+        while !is_so(self.0.current_view()) {
+            let Ok(changed) = timeout_at(deadline, self.0.wait_for_changes()).await else {
+                panic!("not seen in time: {:?}", self.0.current_view());
             };
             names.extend(changed);
         }

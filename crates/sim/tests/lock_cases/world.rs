@@ -1,4 +1,4 @@
-//! One server, one namespace of its own, and what every case begins with.
+//! One server, a separate namespace, and the objects that every case begins with.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::lock::{HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::lock::{HolderId, LockRecord, ObservedLease};
 use dogwatch_core::name::{GroupName, NodeName, RunId};
-use dogwatch_k8s::lock::{BidOutcome, Leaving, LockClient, ReleaseOutcome, Slots};
-use dogwatch_k8s::watch::Event;
+use dogwatch_k8s::lock::{BidOutcome, GroupSlots, LeaveReason, LockClient, ReleaseOutcome};
+use dogwatch_k8s::watch::ObjectEvent;
 use futures::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, objects};
 
-/// One server, one namespace of its own, one prefix for names that have none.
+/// One server, a separate namespace, a separate prefix for the names of cluster-scoped objects.
 pub struct World {
     client: Client,
     namespace: String,
@@ -36,7 +36,7 @@ impl World {
         Self { client, namespace }
     }
 
-    /// What every name of this test begins with.
+    /// The prefix of every name of this test.
     pub fn prefix(&self) -> &str {
         &self.namespace
     }
@@ -46,7 +46,7 @@ impl World {
     }
 
     pub fn hand(&self, short: &str) -> LockClient {
-        let holder = HolderId::node(&self.node_name(short));
+        let holder = HolderId::for_node(&self.node_name(short));
         LockClient::new(self.client.clone(), &self.namespace, holder)
     }
 
@@ -62,28 +62,31 @@ impl World {
         }
     }
 
-    /// One free slot.
-    pub async fn free_lease(&self) -> LeaseSeen {
+    pub async fn free_lease(&self) -> ObservedLease {
         let hand = self.hand("maker");
-        hand.ensure(&group(), 1, &[]).await.unwrap();
+        hand.ensure_leases(&group(), 1, &[]).await.unwrap();
         self.lease().await
     }
 
-    pub async fn lease(&self) -> LeaseSeen {
-        self.hand("reader").list(&group()).await.unwrap().remove(0)
+    pub async fn lease(&self) -> ObservedLease {
+        self.hand("reader")
+            .list_slots(&group())
+            .await
+            .unwrap()
+            .remove(0)
     }
 
-    pub async fn win(&self, short: &str, lease: &LeaseSeen) -> LeaseSeen {
+    pub async fn win(&self, short: &str, lease: &ObservedLease) -> ObservedLease {
         won(self.bid(short, lease).await)
     }
 
-    /// The bid of its first run.
-    pub async fn bid(&self, short: &str, lease: &LeaseSeen) -> BidOutcome {
+    /// The bid of this node's first run.
+    pub async fn bid(&self, short: &str, lease: &ObservedLease) -> BidOutcome {
         let record = self.record(short, "coordinator/a");
-        self.hand(short).bid(lease, &record).await
+        self.hand(short).bid_for_lease(lease, &record).await
     }
 
-    pub async fn delete_lease(&self, lease: &LeaseSeen) {
+    pub async fn delete_lease(&self, lease: &ObservedLease) {
         let (leases, params) = (self.leases(), DeleteParams::default());
         leases.delete(&lease.name, &params).await.unwrap();
     }
@@ -128,7 +131,7 @@ pub fn at(second: u64) -> Now {
     }
 }
 
-pub fn won(outcome: BidOutcome) -> LeaseSeen {
+pub fn won(outcome: BidOutcome) -> ObservedLease {
     let BidOutcome::Won(lease) = outcome else {
         panic!("not won: {outcome:?}");
     };
@@ -142,7 +145,7 @@ pub fn lost(outcome: BidOutcome) -> String {
     why
 }
 
-pub fn freed(outcome: ReleaseOutcome) -> LeaseSeen {
+pub fn freed(outcome: ReleaseOutcome) -> ObservedLease {
     let ReleaseOutcome::Freed(lease) = outcome else {
         panic!("not freed: {outcome:?}");
     };
@@ -156,37 +159,39 @@ pub fn assert_changed(outcome: &ReleaseOutcome) {
     );
 }
 
-pub fn done() -> Leaving {
-    Leaving::Done { next: Vec::new() }
+pub fn done() -> LeaveReason {
+    LeaveReason::Done { next: Vec::new() }
 }
 
-pub async fn until_free<S: Stream<Item = Event<Lease>>>(
+pub async fn until_free<S: Stream<Item = ObjectEvent<Lease>>>(
     watch: &mut Pin<Box<S>>,
-    slots: &mut Slots,
+    slots: &mut GroupSlots,
     now: Now,
-) -> LeaseSeen {
+) -> ObservedLease {
     until(watch, slots, now, |lease| lease.holder.is_none()).await
 }
 
-pub async fn until_held<S: Stream<Item = Event<Lease>>>(
+pub async fn until_held<S: Stream<Item = ObjectEvent<Lease>>>(
     watch: &mut Pin<Box<S>>,
-    slots: &mut Slots,
+    slots: &mut GroupSlots,
     now: Now,
-) -> LeaseSeen {
+) -> ObservedLease {
     until(watch, slots, now, |lease| lease.holder.is_some()).await
 }
 
-async fn until<S: Stream<Item = Event<Lease>>>(
+async fn until<S: Stream<Item = ObjectEvent<Lease>>>(
     watch: &mut Pin<Box<S>>,
-    slots: &mut Slots,
+    slots: &mut GroupSlots,
     now: Now,
-    wanted: impl Fn(&LeaseSeen) -> bool,
-) -> LeaseSeen {
+    wanted: impl Fn(&ObservedLease) -> bool,
+) -> ObservedLease {
     let wait = async {
         loop {
             let event = watch.next().await.expect("a watch never ends");
-            assert!(slots.observe(event, now).is_none());
-            let lease = slots.leases().and_then(|leases| leases.into_iter().next());
+            assert!(slots.observe_event(event, now).is_none());
+            let lease = slots
+                .current_leases()
+                .and_then(|leases| leases.into_iter().next());
             if let Some(lease) = lease.filter(|lease| wanted(lease)) {
                 return lease;
             }

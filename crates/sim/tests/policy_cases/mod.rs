@@ -1,15 +1,15 @@
-//! What every API server has to make of policies. Each case begins without the kind.
+//! Cases of policies for every API server. Each case begins without the kind.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 pub mod world;
 
-use dogwatch_core::policy::Policies;
+use dogwatch_core::policy::ClusterPolicies;
 use serde_json::json;
 
 use world::{World, is_known, only};
 
-/// Every case, for the macro that makes tests of them.
+/// Passes every case to a macro that makes a test of it.
 macro_rules! every_case {
     ($run:ident) => {
         $run! {
@@ -24,11 +24,11 @@ macro_rules! every_case {
 pub(crate) use every_case;
 
 pub async fn where_the_kind_is_not_installed_there_are_no_policies(world: &World) {
-    assert_eq!(world.read().await, Policies::Known(Vec::new()));
+    assert_eq!(world.read().await, ClusterPolicies::Known(Vec::new()));
     let seen = world.sight().next().await;
     assert_eq!(
-        (seen.policies, seen.trouble),
-        (Policies::Known(Vec::new()), None)
+        (seen.policies, seen.error),
+        (ClusterPolicies::Known(Vec::new()), None)
     );
 }
 
@@ -60,7 +60,7 @@ pub async fn a_change_is_seen_and_a_status_is_none(world: &World) {
     world
         .change("workers", &json!({ "paused": { "reason": "freeze" } }))
         .await;
-    // The very next item: the status gave none.
+    // The very next item: the status write caused none.
     let seen = sight.next().await;
     assert_eq!(
         only(&seen.policies).paused.as_ref().unwrap().reason,
@@ -85,7 +85,7 @@ pub async fn a_kind_that_is_taken_out_leaves_no_policies_and_is_found_again(worl
     assert!(is_known(&sight.next().await, &["workers"]));
     world.take_the_kind_out().await;
     sight
-        .until(|seen| is_known(seen, &[]) && seen.trouble.is_none())
+        .until(|seen| is_known(seen, &[]) && seen.error.is_none())
         .await;
     world.install_the_kind().await;
     world.create("others", &json!({})).await;

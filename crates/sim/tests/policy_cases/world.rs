@@ -1,12 +1,14 @@
-//! One server, and its RebootPolicies as a coordinator keeps them in sight.
+//! One server, and its RebootPolicies as a coordinator watches them.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::time::Duration;
 
-use dogwatch_api::reboot_policy::{CRD_NAME, RebootPolicy, RebootPolicySpec, crd};
-use dogwatch_core::policy::{Policies, Policy};
-use dogwatch_k8s::policy::{Cadence, PoliciesSeen, policies, watch_policies_at};
+use dogwatch_api::reboot_policy::{CRD_NAME, RebootPolicy, RebootPolicySpec, policy_crd};
+use dogwatch_core::policy::{ClusterPolicies, Policy};
+use dogwatch_k8s::policy::{
+    PolicyRecheckIntervals, PolicyWatchView, list_policies, watch_policies_with_intervals,
+};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use kube::api::{DeleteParams, PostParams};
@@ -16,19 +18,18 @@ use tokio::time::{Instant, timeout};
 
 use crate::support::{PATIENCE, objects};
 
-/// Short, for a real server has a real clock.
-const CADENCE: Cadence = Cadence {
+/// Short, because a real server has a real clock.
+const CADENCE: PolicyRecheckIntervals = PolicyRecheckIntervals {
     not_installed: Duration::from_millis(300),
     not_allowed: Duration::from_millis(300),
 };
 
-/// One server.
 pub struct World {
     pub client: Client,
 }
 
 impl World {
-    /// One where the kind is not installed.
+    /// A server without the kind.
     pub async fn without_the_kind(client: Client) -> Self {
         let world = Self { client };
         world.take_the_kind_out().await;
@@ -36,7 +37,7 @@ impl World {
     }
 
     pub async fn install_the_kind(&self) {
-        objects::install(&self.client, [crd()]).await;
+        objects::install(&self.client, [policy_crd()]).await;
         objects::until_served(&self.objects()).await;
     }
 
@@ -73,8 +74,8 @@ impl World {
             .unwrap();
     }
 
-    pub async fn read(&self) -> Policies {
-        policies(&self.client).await.unwrap()
+    pub async fn read(&self) -> ClusterPolicies {
+        list_policies(&self.client).await.unwrap()
     }
 
     pub fn sight(&self) -> Sight {
@@ -82,19 +83,19 @@ impl World {
     }
 }
 
-/// What one coordinator sees.
-pub struct Sight(BoxStream<'static, PoliciesSeen>);
+/// The policy watch of one coordinator.
+pub struct Sight(BoxStream<'static, PolicyWatchView>);
 
 pub fn sight_of(client: Client) -> Sight {
-    Sight(watch_policies_at(client, CADENCE, || 0.5).boxed())
+    Sight(watch_policies_with_intervals(client, CADENCE, || 0.5).boxed())
 }
 
 impl Sight {
-    pub async fn next(&mut self) -> PoliciesSeen {
+    pub async fn next(&mut self) -> PolicyWatchView {
         timeout(PATIENCE, self.0.next()).await.unwrap().unwrap()
     }
 
-    pub async fn until(&mut self, is_so: impl Fn(&PoliciesSeen) -> bool) -> PoliciesSeen {
+    pub async fn until(&mut self, is_so: impl Fn(&PolicyWatchView) -> bool) -> PolicyWatchView {
         let deadline = Instant::now() + PATIENCE;
         let mut last = None;
         while let Ok(Some(seen)) = tokio::time::timeout_at(deadline, self.0.next()).await {
@@ -107,20 +108,20 @@ impl Sight {
     }
 }
 
-pub fn names(policies: &Policies) -> Vec<&str> {
+pub fn names(policies: &ClusterPolicies) -> Vec<&str> {
     policies
-        .known()
+        .known_policies()
         .iter()
         .map(|policy| policy.name.as_str())
         .collect()
 }
 
-pub fn is_known(seen: &PoliciesSeen, expected: &[&str]) -> bool {
-    matches!(seen.policies, Policies::Known(_)) && names(&seen.policies) == expected
+pub fn is_known(seen: &PolicyWatchView, expected: &[&str]) -> bool {
+    matches!(seen.policies, ClusterPolicies::Known(_)) && names(&seen.policies) == expected
 }
 
-pub fn only(policies: &Policies) -> &Policy {
-    let [policy] = policies.known() else {
+pub fn only(policies: &ClusterPolicies) -> &Policy {
+    let [policy] = policies.known_policies() else {
         panic!("{policies:?}");
     };
     policy

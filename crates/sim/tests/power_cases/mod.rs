@@ -1,11 +1,12 @@
-//! What the power controller keeps, on whatever API server, through the real Redfish driver.
+//! Cases of the power controller on any API server, with the real Redfish driver.
 
 pub mod world;
 
 use std::time::Duration;
 
-use dogwatch_core::power::{Command, Config, End};
-use dogwatch_sim::bmc::{Cause, SimBmc, What};
+use dogwatch_core::power::{PendingCommandEnd, PowerCommand, PowerConfig};
+use dogwatch_kubesim::machine::TransitionCause;
+use dogwatch_sim::bmc::{BmcFaultKind, SimBmc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -16,7 +17,7 @@ use crate::support::objects::{self, CAPI};
 
 use self::world::{ANY, HARD, KEY, PASSWORD, World};
 
-/// Hands the name of each case to a macro that runs it somewhere.
+/// Passes the name of each case to a macro that makes a test of it.
 #[macro_export]
 macro_rules! every_power_case {
     ($run:ident) => {
@@ -81,12 +82,12 @@ pub async fn keys_hold_a_host_off_until_the_last_one_is_gone(world: &World) {
         .await;
     world.annotate("h0", KEY, None).await;
     world.time_passes().await;
-    assert!(!bmc.machine().state().is_powered());
-    let shown = process.board.host(&world.name("h0")).unwrap();
+    assert!(!bmc.machine().power_state().is_powered());
+    let shown = process.board.find_host(&world.name("h0")).unwrap();
     assert!(shown.decision.is_some());
     world.annotate("h0", "reboot.metal3.io/other", None).await;
     bmc.machine()
-        .until(dogwatch_sim::bmc::State::is_powered)
+        .wait_for_state(dogwatch_kubesim::machine::MachineState::is_powered)
         .await;
     world.time_passes().await;
     assert_cycled_once(&bmc);
@@ -96,9 +97,10 @@ pub async fn keys_hold_a_host_off_until_the_last_one_is_gone(world: &World) {
 
 pub async fn hard_goes_before_a_soft_power_off_that_is_under_way(world: &World) {
     let bmc = world.host("h0").await;
-    bmc.add(What::SoftIgnored);
-    // Of its own it would be cut so late that no busy machine is taken for it.
-    let patient = Config {
+    bmc.add_fault(BmcFaultKind::SoftIgnored);
+    // With this limit the controller itself would cut the power only after an hour, so a slow test
+    // machine cannot cause the cut.
+    let patient = PowerConfig {
         soft: Duration::from_hours(1),
         ..world.config
     };
@@ -109,14 +111,17 @@ pub async fn hard_goes_before_a_soft_power_off_that_is_under_way(world: &World) 
         .until("soft is answered", || async {
             let command = world.read("h0").await.status.power.command;
             command.is_some_and(|command| {
-                command.command == Command::SoftOff && matches!(command.end, End::Answered { .. })
+                command.command == PowerCommand::SoftOff
+                    && matches!(command.end, PendingCommandEnd::Answered { .. })
             })
         })
         .await;
-    assert!(bmc.machine().state().is_powered());
+    assert!(bmc.machine().power_state().is_powered());
     let asked = tokio::time::Instant::now();
     world.annotate("h0", KEY, Some(HARD)).await;
-    bmc.machine().until(|state| !state.is_powered()).await;
+    bmc.machine()
+        .wait_for_state(|state| !state.is_powered())
+        .await;
     let took = asked.elapsed();
     assert!(took < patient.soft, "{took:?}");
     world.until_confirmed("h0").await;
@@ -134,7 +139,7 @@ pub async fn a_host_that_is_not_to_be_online_is_off_until_it_is(world: &World) {
             world.read("h0").await.status.powered_on == Some(false)
         })
         .await;
-    assert!(!bmc.machine().state().is_powered());
+    assert!(!bmc.machine().power_state().is_powered());
     world
         .change("h0", json!({ "spec": { "online": true } }))
         .await;
@@ -144,14 +149,14 @@ pub async fn a_host_that_is_not_to_be_online_is_off_until_it_is(world: &World) {
         })
         .await;
     bmc.machine()
-        .until(dogwatch_sim::bmc::State::is_powered)
+        .wait_for_state(dogwatch_kubesim::machine::MachineState::is_powered)
         .await;
-    assert_eq!(bmc.machine().log().power_offs(), 1);
+    assert_eq!(bmc.machine().transition_log().count_power_offs(), 1);
 }
 
 pub async fn a_host_whose_bmc_hangs_delays_no_other(world: &World) {
     let hung = world.host("hung").await;
-    hung.add(What::Hang);
+    hung.add_fault(BmcFaultKind::Hang);
     let bmc = world.host("h0").await;
     let _process = world.process("first");
     world.until_ready("h0").await;
@@ -167,9 +172,9 @@ pub async fn a_host_whose_bmc_hangs_delays_no_other(world: &World) {
     let status = world.read("hung").await.status;
     assert_eq!(status.powered_on, Some(true), "what hangs is not off");
     assert_eq!(status.power.off_confirmed_at, None);
-    hung.cure_all();
+    hung.cure_all_faults();
     world.until_confirmed("hung").await;
-    assert!(!hung.machine().state().is_powered());
+    assert!(!hung.machine().power_state().is_powered());
 }
 
 pub async fn a_secret_that_is_missing_or_half_or_wrong_is_said_and_taken_when_it_is_mended(
@@ -199,17 +204,18 @@ pub async fn a_secret_that_is_missing_or_half_or_wrong_is_said_and_taken_when_it
     let right = [("username", "admin"), ("password", PASSWORD)];
     world.give_secret("bmc", &right).await;
     world.until_ready("h0").await;
-    assert_eq!(bmc.machine().log().power_offs(), 0);
+    assert_eq!(bmc.machine().transition_log().count_power_offs(), 0);
 }
 
-/// Whoever may make hosts could else stop the fencing of any other, by writing its address into one.
+/// Otherwise anybody who may create hosts could stop the fencing of another host by using its BMC's
+/// address.
 pub async fn of_two_hosts_with_one_bmc_the_older_is_served_and_the_newer_says_whose_it_is(
     world: &World,
 ) {
     let bmc = world.host("h0").await;
     // Creation times have whole seconds.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let address = world.park.address("h0", 80);
+    let address = world.park.bmc_address("h0", 80);
     let more = json!({ "spec": { "bmc": { "address": address } } });
     world.put_host("h1", &more).await;
     let _process = world.process("first");
@@ -220,10 +226,14 @@ pub async fn of_two_hosts_with_one_bmc_the_older_is_served_and_the_newer_says_wh
         })
         .await;
     world.time_passes().await;
-    assert_eq!(bmc.machine().log().power_offs(), 0, "the newer never acts");
+    assert_eq!(
+        bmc.machine().transition_log().count_power_offs(),
+        0,
+        "the newer never acts"
+    );
     world.annotate("h0", KEY, Some(HARD)).await;
     world.until_confirmed("h0").await;
-    assert_eq!(bmc.machine().log().power_offs(), 1);
+    assert_eq!(bmc.machine().transition_log().count_power_offs(), 1);
     let newer = world.read("h1").await;
     assert_ne!(newer.status.powered_on, Some(false));
     assert_eq!(newer.status.power.off_confirmed_at, None);
@@ -272,8 +282,8 @@ pub async fn hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_p
             world.condition("h0", "PowerAsWanted").await.1 == "OwnedByBaremetalOperator"
         })
         .await;
-    assert_eq!(bmc.machine().log().power_offs(), 0);
-    assert_eq!(bmc.counters().commands, 0);
+    assert_eq!(bmc.machine().transition_log().count_power_offs(), 0);
+    assert_eq!(bmc.request_counters().commands, 0);
     renewing.abort();
     leases
         .delete("baremetal-operator", &DeleteParams::default())
@@ -282,7 +292,7 @@ pub async fn hosts_of_a_live_baremetal_operator_are_left_alone_unless_they_are_p
     world.until_rebooted("h0", &bmc).await;
 }
 
-/// The attack: one create, by whoever may write Leases in one namespace, and all fencing stops.
+/// The attack: one create by anybody who may write Leases in one namespace stops all fencing.
 pub async fn a_lease_of_metal3s_name_in_anybodys_namespace_stops_no_power_control(world: &World) {
     let tenant = format!("{}-tenant", world.namespace);
     objects::make_namespace(&world.client, &tenant).await;
@@ -299,13 +309,15 @@ pub async fn a_lease_of_metal3s_name_in_anybodys_namespace_stops_no_power_contro
     objects::change(&leases, "baremetal-operator", renewed).await;
     world.annotate("h0", KEY, None).await;
     world
-        .until("it is on", || async { bmc.machine().state().is_powered() })
+        .until("it is on", || async {
+            bmc.machine().power_state().is_powered()
+        })
         .await;
     let params = DeleteParams::default();
     leases.delete("baremetal-operator", &params).await.unwrap();
 }
 
-/// A rack's BMCs are updated, and say off of running hosts.
+/// A rack's BMCs are updated, and report running hosts as off.
 pub async fn a_host_whose_node_lives_gets_no_command_when_its_bmc_says_off(world: &World) {
     let life = Life::of(&world.client, &world.namespace).await;
     let bmcs = [world.host("h0").await, world.host("h1").await];
@@ -318,7 +330,7 @@ pub async fn a_host_whose_node_lives_gets_no_command_when_its_bmc_says_off(world
     world.until_ready("h0").await;
     world.until_ready("h1").await;
     for bmc in &bmcs {
-        bmc.add(What::PowerState("Off".into()));
+        bmc.add_fault(BmcFaultKind::PowerState("Off".into()));
     }
     let renewing = async {
         for second in 0.. {
@@ -340,7 +352,7 @@ pub async fn a_host_whose_node_lives_gets_no_command_when_its_bmc_says_off(world
             assert_ne!(world.read(short).await.status.powered_on, Some(false));
         }
         world.time_passes().await;
-        bmcs.iter().for_each(SimBmc::cure_all);
+        bmcs.iter().for_each(SimBmc::cure_all_faults);
         for short in ["h0", "h1"] {
             world
                 .until("it is as wanted", || async {
@@ -354,15 +366,15 @@ pub async fn a_host_whose_node_lives_gets_no_command_when_its_bmc_says_off(world
         () = renewing => {}
     }
     for bmc in &bmcs {
-        assert_eq!(bmc.counters().commands, 0);
-        assert_eq!(bmc.machine().log().power_offs(), 0);
+        assert_eq!(bmc.request_counters().commands, 0);
+        assert_eq!(bmc.machine().transition_log().count_power_offs(), 0);
     }
     life.clear(&["h0", "h1"]).await;
 }
 
 pub async fn a_host_that_is_off_as_it_is_wanted_gets_no_command(world: &World) {
     let bmc = world.machine("h0");
-    bmc.machine().cut(Cause::Hand);
+    bmc.machine().cut_power(TransitionCause::Hand);
     let more = json!({ "spec": { "online": false } });
     world.put_host("h0", &more).await;
     for process in ["first", "second"] {
@@ -375,26 +387,28 @@ pub async fn a_host_that_is_off_as_it_is_wanted_gets_no_command(world: &World) {
             .await;
         assert_eq!(world.read("h0").await.status.powered_on, Some(false));
     }
-    assert_eq!(bmc.counters().commands, 0);
+    assert_eq!(bmc.request_counters().commands, 0);
 }
 
 pub async fn a_bmc_that_names_no_task_is_sent_one_power_off_and_proved_by_two_readings(
     world: &World,
 ) {
     let bmc = world.host("h0").await;
-    bmc.add(What::TaskUnnamed);
+    bmc.add_fault(BmcFaultKind::TaskUnnamed);
     let _process = world.process("first");
     world.until_ready("h0").await;
     world.annotate("h0", KEY, Some(HARD)).await;
     world.until_confirmed("h0").await;
-    assert_eq!(bmc.counters().commands, 1, "it is not sent again");
-    assert_eq!(bmc.machine().log().power_offs(), 1);
+    assert_eq!(bmc.request_counters().commands, 1, "it is not sent again");
+    assert_eq!(bmc.machine().transition_log().count_power_offs(), 1);
     world.annotate("h0", KEY, None).await;
     world
-        .until("it is on", || async { bmc.machine().state().is_powered() })
+        .until("it is on", || async {
+            bmc.machine().power_state().is_powered()
+        })
         .await;
     world.time_passes().await;
-    assert_eq!(bmc.counters().commands, 2);
+    assert_eq!(bmc.request_counters().commands, 2);
 }
 
 pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
@@ -402,7 +416,7 @@ pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
     let process = world.process("first");
     world.until_ready("h0").await;
     let uid_of_kept = || {
-        let kept = process.board.host(&world.name("h0")).unwrap();
+        let kept = process.board.find_host(&world.name("h0")).unwrap();
         kept.seen.host.uid.clone()
     };
     let before = uid_of_kept();
@@ -413,7 +427,7 @@ pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
         .unwrap();
     world
         .until("nobody keeps it", || async {
-            process.board.names().is_empty()
+            process.board.host_names().is_empty()
         })
         .await;
     world.put_host("h0", &json!({})).await;
@@ -421,7 +435,7 @@ pub async fn a_host_that_is_made_anew_is_kept_anew(world: &World) {
     assert_ne!(before, uid_of_kept());
     world
         .until("the first session is closed", || async {
-            bmc.sessions() == 1
+            bmc.count_sessions() == 1
         })
         .await;
 }
@@ -461,12 +475,14 @@ pub async fn another_leader_carries_a_reboot_on(world: &World) {
     second.leader.loses_the_lead();
     world.until_ready("h0").await;
     world.annotate("h0", ANY, Some(HARD)).await;
-    bmc.machine().until(|state| !state.is_powered()).await;
+    bmc.machine()
+        .wait_for_state(|state| !state.is_powered())
+        .await;
     first.leader.loses_the_lead();
     second.leader.leads(2);
     world.until_rebooted("h0", &bmc).await;
     assert_cycled_once(&bmc);
-    assert!(first.board.names().is_empty());
+    assert!(first.board.host_names().is_empty());
 }
 
 pub async fn no_password_is_ever_shown(world: &World) {
@@ -476,7 +492,7 @@ pub async fn no_password_is_ever_shown(world: &World) {
     world.annotate("h0", ANY, Some(HARD)).await;
     world.until_rebooted("h0", &bmc).await;
     bmc.set_password("another");
-    bmc.restart();
+    bmc.restart_bmc();
     world
         .until("the password is wrong", || async {
             world.condition("h0", "PowerControlReady").await.1 == "WrongCredentials"
@@ -486,22 +502,26 @@ pub async fn no_password_is_ever_shown(world: &World) {
     let shown = [
         serde_json::to_string(&object).unwrap(),
         serde_json::to_string(&world.said().await).unwrap(),
-        process.leader.metrics.render(),
-        format!("{:?}", process.board.host(&world.name("h0"))),
+        process.leader.metrics.render_page(),
+        format!("{:?}", process.board.find_host(&world.name("h0"))),
     ];
     for text in shown {
         assert!(!text.contains(PASSWORD), "{text}");
     }
 }
 
-/// How often it was switched off, by what it was told.
+/// Number of power-offs among the BMC's commands.
 pub fn offs(bmc: &SimBmc) -> usize {
-    bmc.machine().log().power_offs()
+    bmc.machine().transition_log().count_power_offs()
 }
 
-/// Its machine was switched off once and on once.
+/// Checks that the machine was switched off once and on once.
 #[track_caller]
 pub fn assert_cycled_once(bmc: &SimBmc) {
-    let log = bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    let log = bmc.machine().transition_log();
+    assert_eq!(
+        (log.count_power_offs(), log.count_power_ons()),
+        (1, 1),
+        "{log}"
+    );
 }

@@ -1,5 +1,5 @@
-//! One API server with BareMetalHosts, simulated BMCs under them, and processes that keep them through
-//! the real Redfish driver.
+//! One API server with BareMetalHosts, simulated BMCs under them, and processes that control them
+//! through the real Redfish driver.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -8,18 +8,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dogwatch_api::bare_metal_host::crd;
-use dogwatch_bmc::redfish::{Exchange, Redfish};
-use dogwatch_bmc::{Bmc, Credentials, Fault};
-use dogwatch_controller::power::{self, PowerBoard, Settings};
-use dogwatch_core::power::{Address, Config, Host, HostName, OwnerRules};
+use dogwatch_api::bare_metal_host::host_crd;
+use dogwatch_bmc::redfish::{RedfishDriver, RedfishTransport};
+use dogwatch_bmc::{Bmc, BmcFault, Credentials};
+use dogwatch_controller::power::{self, HostRegistry, PowerSettings};
+use dogwatch_core::power::{BmcAddress, HostName, HostSnapshot, OwnerRules, PowerConfig};
 use dogwatch_core::reboot;
-use dogwatch_k8s::host::{HostObject, convert};
-use dogwatch_process::clock::Clock;
-use dogwatch_sim::api::{FaultEffect, RequestInfo};
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, Park, SimBmc, Wire};
-use dogwatch_sim::clock::{Clock as _, TokioClock};
-use dogwatch_sim::seed::Seed;
+use dogwatch_k8s::host::{HostObject, convert_host};
+use dogwatch_kubesim::api::{FaultEffect, RequestInfo};
+use dogwatch_kubesim::clock::{ClusterClock as _, TokioClock};
+use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_process::clock::ProcessClock;
+use dogwatch_sim::bmc::{BmcFleet, BmcSpec, InProcessTransport, SimBmc};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -38,20 +39,21 @@ use crate::support::objects::{self, HOST};
 pub const ANY: &str = "reboot.metal3.io";
 pub const KEY: &str = "reboot.metal3.io/key";
 pub const HARD: &str = r#"{"mode":"hard"}"#;
-/// What no log, status, event or metric may show.
+/// Must not appear in any log, status, event or metric.
 pub const PASSWORD: &str = "sekret16";
 
-/// Where a call is cut: the process dies before it has an effect, or after and before its answer.
+/// The moment of a process' death: before the call takes effect, or after that and before the
+/// answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Before,
     After,
 }
 
-/// The calls so far, and at which of them the process dies.
+/// The calls so far, and the number of the call at which the process dies.
 type Counted = (Vec<String>, Option<(usize, Cut)>);
 
-/// Counts calls, and lets the process die at one of them.
+/// Counts calls, and kills the process at one of them.
 #[derive(Clone, Default)]
 pub struct Scissors {
     state: Arc<Mutex<Counted>>,
@@ -59,7 +61,7 @@ pub struct Scissors {
 }
 
 impl Scissors {
-    /// Dies at the `at`-th call from now.
+    /// Kills the process at the `at`-th call from now.
     pub fn set(&self, at: usize, cut: Cut) {
         *self.state.lock().unwrap() = (Vec::new(), Some((at, cut)));
     }
@@ -68,7 +70,7 @@ impl Scissors {
         self.state.lock().unwrap().0.clone()
     }
 
-    /// What becomes of this request to the API server.
+    /// The fault of this request to the API server.
     pub fn cut(&self, request: &RequestInfo) -> Vec<FaultEffect> {
         let call = format!("{:?} {}", request.verb, request.resource);
         let effect = self.count(call).map(|cut| match cut {
@@ -82,7 +84,7 @@ impl Scissors {
         self.died.notified().await;
     }
 
-    /// Whether this call is the last one.
+    /// Counts the call, and returns the cut if it is the last one.
     fn count(&self, call: String) -> Option<Cut> {
         let mut state = self.state.lock().unwrap();
         let number = state.0.len();
@@ -95,23 +97,23 @@ impl Scissors {
     }
 }
 
-/// The wire with scissors at it.
-struct CutWire(Wire, Scissors);
+/// A BMC transport that the scissors can cut.
+struct CutWire(InProcessTransport, Scissors);
 
-impl Exchange for CutWire {
-    fn ask(
+impl RedfishTransport for CutWire {
+    fn send_request(
         &self,
         request: Request<Bytes>,
         within: Duration,
-    ) -> BoxFuture<'_, Result<Response<Bytes>, Fault>> {
+    ) -> BoxFuture<'_, Result<Response<Bytes>, BmcFault>> {
         let call = format!("{} {}", request.method(), request.uri().path());
         async move {
             match self.1.count(call) {
-                None => self.0.ask(request, within).await,
+                None => self.0.send_request(request, within).await,
                 Some(Cut::Before) => std::future::pending().await,
                 Some(Cut::After) => {
-                    // It is taken at once; nobody hears what is answered.
-                    let _ = self.0.ask(request, within).await;
+                    // The call takes effect at once, and its answer is dropped.
+                    let _ = self.0.send_request(request, within).await;
                     std::future::pending().await
                 }
             }
@@ -120,28 +122,27 @@ impl Exchange for CutWire {
     }
 }
 
-/// One server, one namespace.
 pub struct World {
     pub client: Client,
-    /// What the processes reach the API server with.
+    /// The processes' client.
     pub leading: Client,
     pub namespace: String,
-    pub config: Config,
-    pub park: Park,
+    pub config: PowerConfig,
+    pub park: BmcFleet,
     pub scissors: Scissors,
     pub clock: Arc<TokioClock>,
 }
 
-/// A process; dropped, it is killed.
+/// A process; dropping it kills it.
 pub struct Process {
     pub leader: Leader,
-    pub board: PowerBoard,
+    pub board: HostRegistry,
 }
 
 /// Times for a server whose clock cannot be paused.
-pub fn short() -> Config {
+pub fn short() -> PowerConfig {
     let seconds = Duration::from_secs;
-    Config {
+    PowerConfig {
         poll: seconds(1),
         check: seconds(2),
         confirm: Duration::from_millis(500),
@@ -152,7 +153,7 @@ pub fn short() -> Config {
 }
 
 impl World {
-    pub async fn on(client: Client, config: Config, epoch: Timestamp) -> Self {
+    pub async fn on(client: Client, config: PowerConfig, epoch: Timestamp) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let namespace = format!("power-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let world = Self {
@@ -160,7 +161,7 @@ impl World {
             client,
             namespace,
             config,
-            park: Park::default(),
+            park: BmcFleet::default(),
             scissors: Scissors::default(),
             clock: Arc::new(TokioClock::starting_at(epoch)),
         };
@@ -172,7 +173,7 @@ impl World {
     }
 
     async fn install(&self) {
-        objects::install(&self.client, [crd()]).await;
+        objects::install(&self.client, [host_crd()]).await;
         objects::make_namespace(&self.client, &self.namespace).await;
         self.until("the kind is served", || async {
             self.hosts().list(&ListParams::default()).await.is_ok()
@@ -192,7 +193,7 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// A machine that runs, and its BMC.
+    /// A running machine and its BMC.
     pub fn machine(&self, short: &str) -> SimBmc {
         self.machine_with(short, |_, _| ())
     }
@@ -202,25 +203,25 @@ impl World {
         short: &str,
         change: impl FnOnce(&mut MachineSpec, &mut BmcSpec),
     ) -> SimBmc {
-        let clock = Arc::clone(&self.clock) as Arc<dyn dogwatch_sim::clock::Clock>;
-        let mut machine = MachineSpec::new(short, Seed(7), Arc::clone(&clock));
-        let mut bmc = BmcSpec::new(short, Seed(7), clock);
+        let clock = Arc::clone(&self.clock) as Arc<dyn dogwatch_kubesim::clock::ClusterClock>;
+        let mut machine = MachineSpec::new(short, SimulationSeed(7), Arc::clone(&clock));
+        let mut bmc = BmcSpec::new(short, SimulationSeed(7), clock);
         change(&mut machine, &mut bmc);
-        let bmc = SimBmc::of(bmc, Machine::running(machine));
-        self.park.add(bmc.clone());
+        let bmc = SimBmc::for_machine(bmc, SimMachine::running_first_boot(machine));
+        self.park.add_bmc(bmc.clone());
         bmc
     }
 
-    /// A host over the machine of its name.
+    /// A host for the machine of the same name.
     pub async fn host(&self, short: &str) -> SimBmc {
         let bmc = self.machine(short);
         self.put_host(short, &json!({})).await;
         bmc
     }
 
-    /// The object alone, for a machine that is there.
+    /// Only the object, for an existing machine.
     pub async fn put_host(&self, short: &str, more: &Value) {
-        let address = self.park.address(short, 80);
+        let address = self.park.bmc_address(short, 80);
         let mut object = json!({
             "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
             "metadata": { "name": short },
@@ -231,7 +232,7 @@ impl World {
         objects::create(&hosts, object).await;
     }
 
-    /// Makes it, or makes it this.
+    /// Creates or replaces the Secret.
     pub async fn give_secret(&self, name: &str, data: &[(&str, &str)]) {
         let data = data.iter();
         let bytes = |text: &&str| ByteString(text.as_bytes().to_vec());
@@ -259,17 +260,17 @@ impl World {
         objects::change(&self.hosts(), short, body).await;
     }
 
-    /// `None` takes it away.
+    /// `None` removes the annotation.
     pub async fn annotate(&self, short: &str, key: &str, value: Option<&str>) {
         let body = json!({ "metadata": { "annotations": { key: value } } });
         self.change(short, body).await;
     }
 
-    pub async fn read(&self, short: &str) -> Host {
-        convert(&self.hosts().get(short).await.unwrap())
+    pub async fn read(&self, short: &str) -> HostSnapshot {
+        convert_host(&self.hosts().get(short).await.unwrap())
     }
 
-    /// Reason and status of one of its conditions.
+    /// Reason and status of one of the host's conditions.
     pub async fn condition(&self, short: &str, kind: &str) -> (String, String) {
         let host = self.read(short).await;
         let mut all = host.status.conditions.into_iter();
@@ -282,10 +283,10 @@ impl World {
         events.list(&ListParams::default()).await.unwrap().items
     }
 
-    /// The clock of a process.
-    pub fn wall(&self) -> Clock {
+    /// The processes' clock.
+    pub fn wall(&self) -> ProcessClock {
         let clock = Arc::clone(&self.clock);
-        Clock::with_wall(move || clock.now())
+        ProcessClock::with_wall_clock(move || clock.now())
     }
 
     /// A process that leads from now on.
@@ -293,23 +294,23 @@ impl World {
         self.process_with(name, self.config)
     }
 
-    /// The same, with times of its own.
-    pub fn process_with(&self, name: &str, config: Config) -> Process {
-        let flags = reboot::Config::default();
+    /// The same, with this configuration.
+    pub fn process_with(&self, name: &str, config: PowerConfig) -> Process {
+        let flags = reboot::RebootConfig::default();
         let (mut leader, mut context, _) =
             Leader::new(&self.leading, &self.namespace, &self.wall(), &flags);
         context.process = name.into();
-        let board = PowerBoard::default();
-        let settings = Settings {
+        let board = HostRegistry::default();
+        let settings = PowerSettings {
             config,
             ..self.settings(&board)
         };
-        leader.run(power::run(context, settings));
+        leader.run(power::run_power_controller(context, settings));
         Process { leader, board }
     }
 
-    pub fn settings(&self, board: &PowerBoard) -> Settings {
-        Settings {
+    pub fn settings(&self, board: &HostRegistry) -> PowerSettings {
+        PowerSettings {
             config: self.config,
             max_concurrent: NonZeroUsize::new(100).unwrap(),
             owners: OwnerRules {
@@ -321,19 +322,19 @@ impl World {
         }
     }
 
-    pub fn connect(&self) -> power::Connect {
+    pub fn connect(&self) -> power::ConnectDriver {
         let (park, scissors) = (self.park.clone(), self.scissors.clone());
         Arc::new(
-            move |address: &Address, credentials: &Credentials, _: bool| {
-                let wire = park.wire(address.host()).unwrap();
+            move |address: &BmcAddress, credentials: &Credentials, _: bool| {
+                let wire = park.transport_to_host(address.host()).unwrap();
                 let exchange = Arc::new(CutWire(wire, scissors.clone()));
-                let driver = Redfish::over(exchange, address, credentials.clone())?;
+                let driver = RedfishDriver::over_transport(exchange, address, credentials.clone())?;
                 Ok(Arc::new(driver) as Arc<dyn Bmc>)
             },
         )
     }
 
-    /// Waits for what is to be observed.
+    /// Waits until `seen` is true.
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
         let patience = (self.config.soft + self.config.settle) * 10 + Duration::from_mins(1);
         let deadline = Instant::now() + patience;
@@ -347,15 +348,21 @@ impl World {
 
     async fn give_up(&self, what: &str) {
         let hosts = self.hosts().list(&ListParams::default()).await.unwrap();
-        let hosts: Vec<Host> = hosts.items.iter().map(convert).collect();
-        let machines = self.park.all().into_iter();
+        let hosts: Vec<HostSnapshot> = hosts.items.iter().map(convert_host).collect();
+        let machines = self.park.list_bmcs().into_iter();
         let machines: BTreeMap<String, String> = machines
-            .map(|(_, bmc)| (bmc.name().to_owned(), bmc.machine().log().to_string()))
+            .map(|(_, bmc)| {
+                (
+                    bmc.name().to_owned(),
+                    bmc.machine().transition_log().to_string(),
+                )
+            })
             .collect();
         panic!("never: {what}: {hosts:#?} {machines:#?}");
     }
 
-    /// Waits until a reboot is served: it is on again after it was off, and the annotation is gone.
+    /// Waits until a reboot is complete: the host is on again after it was off, and the annotation
+    /// is gone.
     pub async fn until_rebooted(&self, short: &str, bmc: &SimBmc) {
         let what = format!("{short} is rebooted");
         self.until(&what, || self.is_rebooted(short, bmc)).await;
@@ -368,7 +375,7 @@ impl World {
             && status.pending_reboot_since.is_some()
             && status.last_powered_on > status.pending_reboot_since
             && status.powered_on == Some(true)
-            && bmc.machine().state().is_powered()
+            && bmc.machine().power_state().is_powered()
     }
 
     pub async fn until_confirmed(&self, short: &str) {
@@ -386,12 +393,12 @@ impl World {
         .await;
     }
 
-    /// Several polls pass.
+    /// Sleeps for several polls.
     pub async fn time_passes(&self) {
         tokio::time::sleep(self.config.poll * 3 + self.config.settle * 2).await;
     }
 
-    /// Takes the hosts away, so that no other case's process finds them.
+    /// Deletes the hosts, so that no other case's process finds them.
     pub async fn end(&self) {
         let all = self.hosts().list(&ListParams::default()).await.unwrap();
         for host in all.items {

@@ -1,14 +1,14 @@
-//! What the power controller may do on the real API server is what `deploy` ships, and what it does is
-//! that. Source: specification §6.
+//! The power controller's rights on the real API server are exactly those that `deploy` ships, and
+//! the cases use each of them. Source: specification §6.
 
-use dogwatch_testbed::{UsedRights, rights_in};
+use dogwatch_testbed::{UsedRights, rights_in_manifests};
 use tokio::sync::OnceCell;
 
 use crate::support::real::{
     HOSTS_ROLE, NAMESPACE, ROLES, apply, asked_by_controller, controller_of, let_read_secrets,
 };
 
-/// The controller, without what each namespace with hosts gives it.
+/// The controller's client, without the rights that each namespace with hosts grants.
 pub async fn controller() -> kube::Client {
     static RIGHTS: OnceCell<()> = OnceCell::const_new();
     RIGHTS
@@ -21,18 +21,19 @@ pub async fn controller() -> kube::Client {
     controller_of("dogwatch").await
 }
 
-/// Lets it read the Secrets of this namespace.
+/// Grants it the right to read the Secrets of this namespace.
 pub async fn in_namespace(namespace: &str) {
     let_read_secrets(namespace).await;
 }
 
-/// Nothing was refused in this namespace; and once all cases have run, no right was unused.
+/// Checks that nothing was refused in this namespace and, after the last case, that every right was
+/// used.
 pub async fn after(namespace: &str, cases: usize) {
     static USED: UsedRights = UsedRights::none();
     let mut asked = asked_by_controller("dogwatch").await;
-    // There is a case that gives it no rights in its own namespace.
+    // One case grants no rights in its own namespace.
     asked.retain(|entry| entry.code != 403 || entry.namespace == namespace);
-    let shipped = rights_in(&[ROLES, HOSTS_ROLE], |why| why.contains("power:"));
+    let shipped = rights_in_manifests(&[ROLES, HOSTS_ROLE], |why| why.contains("power:"));
     assert!(shipped.len() >= 8, "{shipped:?}");
-    USED.after(&asked, cases, &shipped);
+    USED.record_test(&asked, cases, &shipped);
 }

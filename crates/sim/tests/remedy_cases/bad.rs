@@ -1,8 +1,8 @@
-//! What a person may get wrong. Each is said on the object that it is about, with what to do next, nothing is
-//! done about it, and the healthy remediation beside it is served.
+//! Mistakes that a person may make. Each is reported on the object that it is about, with the next
+//! step to take; nothing else is done about it, and a healthy remediation beside it completes.
 
-use dogwatch_core::remedy::reason;
-use dogwatch_sim::bmc::{SimBmc, What};
+use dogwatch_core::remediation::reason;
+use dogwatch_sim::bmc::{BmcFaultKind, SimBmc};
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject};
@@ -11,14 +11,13 @@ use serde_json::{Value, json};
 use super::world::{KEY, NEED, World};
 use crate::support::objects::{self, HOST};
 
-/// Keys of somebody else, however much they look like ours.
+/// Keys of other operators, however much they look like ours.
 const FOREIGN: [&str; 3] = [
     KEY,
     "reboot.metal3.io/machine-remediation-of-mine",
     "reboot.metal3.io/power-remediation-mine",
 ];
 
-/// What an object is.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Machine,
@@ -27,7 +26,7 @@ enum Kind {
     Host,
 }
 
-/// Of which object what is said, and a part of it that says what to do.
+/// The object, the expected reason, and a part of the message with the next step.
 type Row = (Kind, &'static str, &'static str, &'static str);
 
 const ROWS: [Row; 15] = [
@@ -123,7 +122,7 @@ const ROWS: [Row; 15] = [
     ),
 ];
 
-/// Nodes that no kubelet made.
+/// Nodes that no kubelet created.
 const NODES: [&str; 5] = ["swapped", "alone", "owned", "anew", "same"];
 
 pub async fn whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_beside_it_is_served(
@@ -150,8 +149,8 @@ pub async fn whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_besid
         is_said(world, row).await;
     }
     for bmc in untouched {
-        let log = bmc.machine().log();
-        assert_eq!(log.power_offs(), 0, "{}: {log}", bmc.name());
+        let log = bmc.machine().transition_log();
+        assert_eq!(log.count_power_offs(), 0, "{}: {log}", bmc.name());
     }
     let standing = world.metal.read("foreign").await.annotations;
     for key in FOREIGN {
@@ -163,7 +162,7 @@ pub async fn whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one_besid
     clear_away(world).await;
 }
 
-/// A request for a Node waits, because its BMC hangs; meanwhile the Node is made anew.
+/// A request for a Node waits because its BMC hangs; meanwhile the Node is recreated.
 async fn make_anew(world: &World) {
     world
         .until("it is known for which Node it is", || async {
@@ -184,7 +183,7 @@ async fn make_node(world: &World, short: &str) {
     objects::create(&world.nodes(), node).await;
 }
 
-/// Hosts that something is wrong with. The answer is those whose power is nobody's affair.
+/// Creates hosts with mistakes. Returns the BMCs whose power nobody may touch.
 async fn wrong_hosts(world: &World) -> Vec<SimBmc> {
     let metal = &world.metal;
     let mut untouched = Vec::new();
@@ -199,7 +198,7 @@ async fn wrong_hosts(world: &World) -> Vec<SimBmc> {
     for (short, more) in [("denied", somebody), ("anew", anew)] {
         let bmc = metal.machine(short);
         if short == "anew" {
-            bmc.add(What::Hang);
+            bmc.add_fault(BmcFaultKind::Hang);
         }
         metal.put_host(short, &more).await;
         untouched.push(bmc);
@@ -227,7 +226,7 @@ fn elsewhere(world: &World) -> Api<DynamicObject> {
     objects::objects(&world.metal.client, "default", HOST)
 }
 
-/// Marked, all but one: its Node is marked in its place.
+/// Marks all wrong Machines except one, whose Node is marked instead.
 async fn wrong_machines(world: &World) {
     let here = |host: &str| Some(format!("{}/{host}", world.metal.namespace));
     let rows = [
@@ -268,7 +267,7 @@ fn without_null(mut machine: Value) -> Value {
     machine
 }
 
-/// In the condition, and in a Warning. A host has no condition of a remediation.
+/// Checks the condition and the Warning. A host has no remediation condition.
 async fn is_said(world: &World, (kind, short, reason, words): Row) {
     let says = |it: &Value| it["reason"] == reason && has(it["message"].as_str(), words);
     world
@@ -307,7 +306,7 @@ async fn conditions(world: &World, kind: Kind, short: &str) -> Vec<Value> {
     conditions.cloned().unwrap_or_default()
 }
 
-/// What no kubelet made, and what is in another namespace.
+/// Deletes the Nodes that no kubelet created, and the objects in the other namespace.
 async fn clear_away(world: &World) {
     let params = DeleteParams::default();
     for short in NODES {
@@ -318,8 +317,8 @@ async fn clear_away(world: &World) {
     elsewhere(world).delete(&abroad, &params).await.unwrap();
 }
 
-/// `h0` is marked, and its Node may not be deleted; beside it a request that taints is served. Then the right
-/// comes.
+/// `h0` is marked, and its Node may not be deleted; a request beside it that taints is served. Then
+/// the right is granted.
 pub async fn what_needs_no_deletion_is_served_without_the_right_to_it<F: Future<Output = ()>>(
     world: &World,
     give_right: impl Fn() -> F,

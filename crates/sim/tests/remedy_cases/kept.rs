@@ -1,7 +1,7 @@
-//! What is kept of a deleted Node, and for whom; and requests for Nodes that are well.
+//! Backups of deleted Nodes and who gets them, and requests for healthy Nodes.
 
-use dogwatch_core::remedy::Backup;
-use dogwatch_k8s::remedy::RemedyClient;
+use dogwatch_core::remediation::NodeBackup;
+use dogwatch_k8s::remediation::RemediationClient;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -11,13 +11,13 @@ use super::{dress, has_condition, until_dressed};
 
 const OLD: &str = "dogwatch.dev/node-backup";
 
-/// Of another Node of this host, which never came back.
-fn stale() -> Backup {
-    Backup {
+/// The backup of another Node of this host that never came back.
+fn stale() -> NodeBackup {
+    NodeBackup {
         node: "gone".into(),
         uid: "uid-gone".into(),
         labels: [("rack".into(), "stale".into())].into(),
-        ..Backup::default()
+        ..NodeBackup::default()
     }
 }
 
@@ -26,8 +26,8 @@ pub async fn what_is_kept_of_a_node_that_never_came_back_holds_up_no_later_remed
 ) {
     let member = world.member("h0").await;
     let host = world.metal.read("h0").await;
-    let client = RemedyClient::new(world.metal.client.clone(), world.home.clone());
-    client.keep_backup(&host, &stale(), None).await.unwrap();
+    let client = RemediationClient::new(world.metal.client.clone(), world.home.clone());
+    client.write_backup(&host, &stale(), None).await.unwrap();
     let _process = world.process_over("first", &[&member]).await;
     world.mark_machine("h0", Some("")).await;
     world.until_back(&member).await;
@@ -77,7 +77,7 @@ pub async fn what_an_older_version_kept_on_the_host_is_taken_over_in_the_middle_
             world.node("h0").await.is_none()
         })
         .await;
-    // The process ends, and the objects are made as an older version would have left them.
+    // The process ends, and the objects are changed to what an older version would have left.
     drop(first);
     let kept = world.kept("h0").await.unwrap();
     let mut backup: serde_json::Value =
@@ -111,6 +111,6 @@ pub async fn a_request_for_a_node_that_is_well_is_answered_at_once_and_never_fir
     world.kubelet_dies("h0").await;
     world.metal.time_passes().await;
     assert!(!world.metal.read("h0").await.annotations.contains_key(KEY));
-    assert_eq!(member.bmc.machine().log().power_offs(), 0);
+    assert_eq!(member.bmc.machine().transition_log().count_power_offs(), 0);
     assert_eq!(world.node_uid("h0").await, member.uid);
 }

@@ -1,11 +1,11 @@
-//! What remediation keeps, on whatever API server, with simulated machines, kubelets and BMCs.
+//! Cases of remediation on any API server, with simulated machines, kubelets and BMCs.
 
 pub mod bad;
 mod kept;
 pub mod world;
 
-use dogwatch_core::remedy::{MachineApi, MachineName, ObjectName, Subject, reason};
-use dogwatch_sim::bmc::What;
+use dogwatch_core::remediation::{MachineApi, MachineName, ObjectName, RemediationSubject, reason};
+use dogwatch_sim::bmc::BmcFaultKind;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::json;
@@ -14,7 +14,7 @@ pub use self::bad::whatever_is_wrong_is_said_with_what_to_do_and_the_healthy_one
 pub use self::kept::*;
 use self::world::{KEY, NEED, Process, World};
 
-/// Hands the name of each case to a macro that runs it somewhere.
+/// Passes the name of each case to a macro that makes a test of it.
 #[macro_export]
 macro_rules! every_remedy_case {
     ($run:ident) => {
@@ -35,7 +35,7 @@ macro_rules! every_remedy_case {
     };
 }
 
-/// In the order of the world: what must not be lost with the Node.
+/// Adds a label, an annotation, a cordon and a taint that must survive the deletion of the Node.
 async fn dress(world: &World, short: &str) {
     let body = json!({
         "metadata": { "labels": { "rack": "r1" }, "annotations": { "owner": "storage" } },
@@ -80,7 +80,7 @@ pub async fn a_marked_machine_is_proved_off_its_node_deleted_and_it_comes_back_a
         })
         .await;
     assert!(
-        member.bmc.machine().state().living().is_none(),
+        member.bmc.machine().power_state().running_boot().is_none(),
         "the machine lives"
     );
     world.until_back(&member).await;
@@ -89,7 +89,7 @@ pub async fn a_marked_machine_is_proved_off_its_node_deleted_and_it_comes_back_a
     world.metal.time_passes().await;
     member.assert_cycled_once();
     assert!(world.is_clean(&member).await);
-    let page = process.leader.metrics.render();
+    let page = process.leader.metrics.render_page();
     for step in ["KeyAdded", "Released", "PoweredOn", "NodeReady"] {
         let count = format!("dogwatch_remediation_steps_seconds_count{{step=\"{step}\"}} 1\n");
         assert!(page.contains(&count), "{step}: {page}");
@@ -155,7 +155,7 @@ pub async fn a_hung_bmc_delays_no_other_and_its_node_stays(world: &World) {
     let hung = world.member("hung").await;
     let other = world.member("h0").await;
     let process = world.process_over("first", &[&hung, &other]).await;
-    hung.bmc.add(What::Hang);
+    hung.bmc.add_fault(BmcFaultKind::Hang);
     world.mark_machine("hung", Some("")).await;
     world.mark_machine("h0", Some("")).await;
     world.until_back(&other).await;
@@ -168,10 +168,13 @@ pub async fn a_hung_bmc_delays_no_other_and_its_node_stays(world: &World) {
         api: MachineApi::OpenShift,
         object: ObjectName::new(&world.metal.namespace, "hung"),
     };
-    let shown = process.board.case(&Subject::Machine(name)).unwrap();
-    let because = &shown.decision.because;
+    let shown = process
+        .board
+        .find_remediation(&RemediationSubject::Machine(name))
+        .unwrap();
+    let because = &shown.decision.cause;
     assert_ne!(because.reason, reason::RELEASED, "{because:?}");
-    hung.bmc.cure_all();
+    hung.bmc.cure_all_faults();
     world.until_back(&hung).await;
     hung.assert_cycled_once();
 }
@@ -189,7 +192,7 @@ pub async fn another_leader_carries_a_remediation_on(world: &World) {
     first.leader.loses_the_lead();
     world
         .until("it has nothing in hand", || async {
-            first.board.cases().is_empty()
+            first.board.list_remediations().is_empty()
         })
         .await;
     let _second = world.process("second");
@@ -201,29 +204,29 @@ pub async fn another_leader_carries_a_remediation_on(world: &World) {
 pub async fn a_need_that_is_taken_away_before_the_key_is_not_served(world: &World) {
     let member = world.member("h0").await;
     let process = world.process("first");
-    // Its power cannot be read: the table says nothing.
-    member.bmc.add(What::Hang);
+    // Its power cannot be read: the table shows nothing.
+    member.bmc.add_fault(BmcFaultKind::Hang);
     world.mark_machine("h0", Some("")).await;
     until_in_hand(world, &process).await;
     world.mark_machine("h0", None).await;
-    member.bmc.cure_all();
+    member.bmc.cure_all_faults();
     world.metal.until_ready("h0").await;
     world
         .until("nothing is left", || world.is_clean(&member))
         .await;
     assert_eq!(world.node_uid("h0").await, member.uid);
-    assert_eq!(member.bmc.machine().log().power_offs(), 0);
+    assert_eq!(member.bmc.machine().transition_log().count_power_offs(), 0);
 }
 
 pub async fn until_in_hand(world: &World, process: &Process) {
     world
         .until("it is in hand", || async {
-            !process.board.cases().is_empty()
+            !process.board.list_remediations().is_empty()
         })
         .await;
 }
 
-/// Whether its condition of this type has this in this field.
+/// Whether the object's condition of this type has this value in this field.
 pub fn has_condition(object: &DynamicObject, kind: &str, field: &str, value: &str) -> bool {
     let conditions = object.data["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();

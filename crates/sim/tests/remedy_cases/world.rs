@@ -1,20 +1,21 @@
-//! Machines, Nodes and requests over the hosts of [`power_cases`](crate::power_cases), each Node under a
-//! kubelet that lives while its machine does, and processes that keep power and remediate.
+//! Machines, Nodes and requests for the hosts of [`power_cases`](crate::power_cases). Each Node has
+//! a kubelet that runs while its machine does. Processes control power and remediate.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use dogwatch_api::power_remediation;
-use dogwatch_controller::power::{self, PowerBoard};
-use dogwatch_controller::remedy::{self, RemediationBoard};
+use dogwatch_controller::power::{self, HostRegistry};
+use dogwatch_controller::remediation::{self, RemediationRegistry};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot;
-use dogwatch_core::remedy::Config;
+use dogwatch_core::remediation::RemediationConfig;
 use dogwatch_k8s::cluster::ClusterWatch;
-use dogwatch_process::clock::Clock;
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc};
-use dogwatch_sim::seed::Seed;
-use dogwatch_sim::world::{Kubelet, KubeletConfig, KubeletHandle};
+use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_kubesim::world::{KubeletConfig, KubeletHandle, SimulatedKubelet};
+use dogwatch_process::clock::ProcessClock;
+use dogwatch_sim::bmc::{BmcSpec, SimBmc};
 use dogwatch_testbed::fixtures;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
@@ -30,32 +31,32 @@ use crate::support::objects::{self, OPENSHIFT, REQUEST};
 pub const NEED: &str = "host.metal3.io/external-remediation";
 pub const KEY: &str = "reboot.metal3.io/machine-remediation";
 
-/// One API server, one namespace, its hosts and what runs on them.
+/// One API server, one namespace, its hosts and their Nodes.
 pub struct World {
     pub metal: Metal,
-    pub config: Config,
-    /// Where Dogwatch lives.
+    pub config: RemediationConfig,
+    /// Dogwatch's namespace.
     pub home: String,
     kubelets: Mutex<BTreeMap<String, KubeletHandle>>,
 }
 
-/// A process that leads; dropped, it is killed.
+/// A process that leads; dropping it kills it.
 pub struct Process {
     pub leader: Leader,
-    pub clock: Clock,
-    pub board: RemediationBoard,
+    pub clock: ProcessClock,
+    pub board: RemediationRegistry,
 }
 
 /// A host whose machine runs a Node.
 pub struct Member {
     pub short: String,
     pub bmc: SimBmc,
-    /// Of the Node as it was first.
+    /// UID of the first Node.
     pub uid: String,
 }
 
 impl Member {
-    /// Its machine was switched off once and on once.
+    /// Checks that the machine was switched off once and on once.
     #[track_caller]
     pub fn assert_cycled_once(&self) {
         assert_cycled_once(&self.bmc);
@@ -67,7 +68,7 @@ impl World {
         let world = Self {
             home: metal.namespace.clone(),
             metal,
-            config: Config::default(),
+            config: RemediationConfig::default(),
             kubelets: Mutex::default(),
         };
         world.install().await;
@@ -76,7 +77,7 @@ impl World {
 
     async fn install(&self) {
         let kinds = [
-            power_remediation::crd(),
+            power_remediation::remediation_crd(),
             fixtures::openshift_machines(),
             fixtures::metal3_machines(),
         ];
@@ -105,31 +106,31 @@ impl World {
         NodeName::new(format!("{}-{short}", self.metal.namespace)).unwrap()
     }
 
-    /// One with a Machine, marked by nobody.
+    /// A member with a Machine that is not marked.
     pub async fn member(&self, short: &str) -> Member {
         let member = self.host(short, &json!({})).await;
         self.machine(short).await;
         member
     }
 
-    /// One without a Machine: the host says which Node it carries.
+    /// A member without a Machine: the host names the Node that it carries.
     pub async fn named_member(&self, short: &str) -> Member {
         let name = self.node_name(short);
         let names = json!({ "dogwatch.dev/node": name.as_str() });
         self.host(short, &names).await
     }
 
-    /// One whose Node is Ready. `annotations` are the host's.
+    /// A host whose Node is Ready. `annotations` are the host's.
     async fn host(&self, short: &str, annotations: &Value) -> Member {
         let name = self.node_name(short);
-        let clock = Arc::clone(&self.metal.clock) as Arc<dyn dogwatch_sim::clock::Clock>;
-        let config = KubeletConfig::new(name.clone(), Seed(7), Arc::clone(&clock));
-        let kubelet = Kubelet::start(self.metal.client.clone(), config);
-        let mut machine = MachineSpec::new(short, Seed(7), Arc::clone(&clock));
+        let clock = Arc::clone(&self.metal.clock) as Arc<dyn dogwatch_kubesim::clock::ClusterClock>;
+        let config = KubeletConfig::new(name.clone(), SimulationSeed(7), Arc::clone(&clock));
+        let kubelet = SimulatedKubelet::start_machine(self.metal.client.clone(), config);
+        let mut machine = MachineSpec::new(short, SimulationSeed(7), Arc::clone(&clock));
         machine.boots_after = self.metal.config.confirm;
-        let machine = Machine::under(&kubelet, machine);
-        let bmc = SimBmc::of(BmcSpec::new(short, Seed(7), clock), machine);
-        self.metal.park.add(bmc.clone());
+        let machine = SimMachine::under_kubelet(&kubelet, machine);
+        let bmc = SimBmc::for_machine(BmcSpec::new(short, SimulationSeed(7), clock), machine);
+        self.metal.park.add_bmc(bmc.clone());
         self.kubelets
             .lock()
             .unwrap()
@@ -161,7 +162,7 @@ impl World {
         objects::change_status(&self.machines(), short, status).await;
     }
 
-    /// `None` takes it away.
+    /// `None` removes the mark.
     pub async fn mark_machine(&self, short: &str, value: Option<&str>) {
         let body = json!({ "metadata": { "annotations": { NEED: value } } });
         objects::change(&self.machines(), short, body).await;
@@ -179,7 +180,6 @@ impl World {
         objects::change(&self.nodes(), self.node_name(short).as_str(), body).await;
     }
 
-    /// A request for the Node of this name.
     pub async fn request(&self, short: &str, kind: &str) {
         let node = self.node_name(short);
         let request = json!({
@@ -200,7 +200,7 @@ impl World {
         self.node(short).await.unwrap().uid().unwrap()
     }
 
-    /// Its kubelet is taken for dead, as the node controller says it.
+    /// Kills the kubelet, and sets the Node's condition as the node controller does.
     pub async fn kubelet_dies(&self, short: &str) {
         let name = self.node_name(short);
         let at = "2025-12-31T00:00:00Z";
@@ -225,7 +225,7 @@ impl World {
         self.until(&what, || self.is_back(member)).await;
     }
 
-    /// Another Node of its name is Ready, and nothing of ours is left on it or its host.
+    /// Whether another Node of its name is Ready, and nothing of ours is left on it or its host.
     pub async fn is_back(&self, member: &Member) -> bool {
         let Some(node) = self.node(&member.short).await else {
             return false;
@@ -234,7 +234,7 @@ impl World {
         is_new && is_ready(&node) && self.is_clean(member).await
     }
 
-    /// Nothing of ours is left on host, Node and Lease, and the host is on.
+    /// Whether nothing of ours is left on host, Node and Lease, and the host is on.
     pub async fn is_clean(&self, member: &Member) -> bool {
         let short = &member.short;
         let host = self.metal.read(short).await;
@@ -248,10 +248,10 @@ impl World {
             && !is_fenced
             && !self.is_leased(short).await
             && self.kept(short).await.is_none()
-            && member.bmc.machine().state().living().is_some()
+            && member.bmc.machine().power_state().running_boot().is_some()
     }
 
-    /// What is kept of this one's Node.
+    /// The backup of this member's Node.
     pub async fn kept(&self, short: &str) -> Option<ConfigMap> {
         let host = self.metal.read(short).await;
         let name = format!("node-backup-{}", host.uid);
@@ -282,7 +282,7 @@ impl World {
         all.into_iter().filter(is_its).collect()
     }
 
-    /// A process that leads from now on, once it can switch these.
+    /// A process that leads from now on; returns once it controls the power of these members.
     pub async fn process_over(&self, name: &str, members: &[&Member]) -> Process {
         let process = self.process(name);
         for member in members {
@@ -291,22 +291,29 @@ impl World {
         process
     }
 
-    /// One that has seen nothing yet.
+    /// A process that has seen nothing yet.
     pub fn process(&self, name: &str) -> Process {
-        let (clock, flags) = (self.metal.wall(), reboot::Config::default());
+        let (clock, flags) = (self.metal.wall(), reboot::RebootConfig::default());
         let leading = &self.metal.leading;
         let (mut leader, mut context, showing) = Leader::new(leading, &self.home, &clock, &flags);
         context.process = name.into();
-        let (power, board) = (PowerBoard::default(), RemediationBoard::default());
-        let remediation = remedy::Settings {
+        let (power, board) = (HostRegistry::default(), RemediationRegistry::default());
+        let remediation = remediation::RemediationSettings {
             config: self.config.clone(),
             power: power.clone(),
             power_config: self.metal.config,
             board: board.clone(),
         };
-        leader.run(showing.run(ClusterWatch::new(leading.clone(), &self.home, || 0.5)));
-        leader.run(power::run(context.clone(), self.metal.settings(&power)));
-        leader.run(remedy::run(context, remediation));
+        leader.run(showing.publish_watched_views(ClusterWatch::new(
+            leading.clone(),
+            &self.home,
+            || 0.5,
+        )));
+        leader.run(power::run_power_controller(
+            context.clone(),
+            self.metal.settings(&power),
+        ));
+        leader.run(remediation::run_remediation(context, remediation));
         Process {
             leader,
             clock,
@@ -318,7 +325,7 @@ impl World {
         self.metal.until(what, seen).await;
     }
 
-    /// Takes everything away, so that no other case's process finds it.
+    /// Deletes everything, so that no other case's process finds it.
     pub async fn end(&self) {
         let params = DeleteParams::default();
         self.metal.end().await;

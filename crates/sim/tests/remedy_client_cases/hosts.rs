@@ -1,24 +1,26 @@
-//! What is written to hosts.
+//! The remediator's writes to hosts.
 
 use std::collections::BTreeMap;
 
-use dogwatch_core::remedy::{Backup, KeyOwner, MACHINE_KEY, Record, Stamp, Step};
-use dogwatch_k8s::remedy::WriteError;
+use dogwatch_core::remediation::{
+    KeyOwner, MACHINE_KEY, NodeBackup, RemediationRecord, RemediationStep, StepStamp,
+};
+use dogwatch_k8s::remediation::RemediationWriteError;
 use serde_json::{Value, json};
 
 use super::world::{HOST, World, annotation};
 use crate::support::objects;
 
-pub fn record() -> Record {
-    Record {
+pub fn record() -> RemediationRecord {
+    RemediationRecord {
         subject: "machine/ns/m".into(),
         uid: "mu".into(),
         node: Some("n".into()),
         node_uid: None,
         boot_id: None,
         attempt: 1,
-        steps: vec![Stamp {
-            step: Step::Requested,
+        steps: vec![StepStamp {
+            step: RemediationStep::Requested,
             at: "2026-01-01T00:00:00Z".parse().unwrap(),
         }],
     }
@@ -28,7 +30,7 @@ pub fn owner() -> KeyOwner {
     KeyOwner::Machine("mu".into())
 }
 
-/// Of others, and of names that begin as ours do.
+/// Annotations of other operators, also with names that begin like ours.
 fn foreign() -> Value {
     json!({
         "reboot.metal3.io": "", "reboot.metal3.io/iha": "{\"mode\":\"soft\"}",
@@ -56,9 +58,12 @@ pub async fn a_key_and_its_record_are_put_on_a_host_in_one_write_and_what_others
     let value = r#"{"mode":"hard","machineUID":"mu"}"#;
     assert_eq!(annotation(&object, MACHINE_KEY), Some(value));
     let written = annotation(&object, "dogwatch.dev/remediation").unwrap();
-    assert_eq!(serde_json::from_str::<Record>(written).unwrap(), record());
+    assert_eq!(
+        serde_json::from_str::<RemediationRecord>(written).unwrap(),
+        record()
+    );
     foreign_stand(world, "h").await;
-    // Once more: nothing is written.
+    // A second call writes nothing.
     let again = client.add_key(&answer, &owner(), &record()).await.unwrap();
     assert_eq!(again, answer);
     let request = KeyOwner::Request("ru".into());
@@ -84,7 +89,7 @@ pub async fn a_word_that_was_said_before_a_key_goes_when_the_key_is_added(world:
     assert!(keyed.annotations.contains_key(MACHINE_KEY));
     assert!(!keyed.annotations.contains_key("dogwatch.dev/confirmed-off"));
     foreign_stand(world, "h").await;
-    // What is said of a key that stands is not taken back by a write that changes nothing.
+    // If the key exists already, the write changes nothing and leaves the person's confirmation.
     world.annotate(HOST, "h", word).await;
     let said = world.host_now("h").await;
     let again = client.add_key(&said, &owner(), &record()).await.unwrap();
@@ -101,8 +106,8 @@ pub async fn a_key_goes_with_the_word_that_was_given_for_it_and_no_other_key_goe
     world.annotate(HOST, "h", word).await;
     let host = world.host_now("h").await;
     let mut ended = record();
-    ended.steps.push(Stamp {
-        step: Step::KeyRemoved,
+    ended.steps.push(StepStamp {
+        step: RemediationStep::KeyRemoved,
         at: "2026-01-01T00:01:00Z".parse().unwrap(),
     });
     let answer = client.remove_key(&host, MACHINE_KEY, Some(&ended)).await;
@@ -121,9 +126,12 @@ pub async fn a_key_goes_with_the_word_that_was_given_for_it_and_no_other_key_goe
     );
     let object = world.object(HOST, "h").await;
     let written = annotation(&object, "dogwatch.dev/remediation").unwrap();
-    assert_eq!(serde_json::from_str::<Record>(written).unwrap(), ended);
+    assert_eq!(
+        serde_json::from_str::<RemediationRecord>(written).unwrap(),
+        ended
+    );
     foreign_stand(world, "h").await;
-    // It is gone: nothing is to be done.
+    // The key is gone: there is nothing to do.
     let again = client.remove_key(&answer, MACHINE_KEY, None).await.unwrap();
     assert_eq!(again, answer);
 }
@@ -135,9 +143,15 @@ pub async fn a_key_of_somebody_else_is_neither_written_over_nor_removed(world: &
     let client = world.client();
     let before = world.object(HOST, "h").await;
     let answer = client.add_key(&host, &owner(), &record()).await;
-    assert!(matches!(answer, Err(WriteError::Foreign(_))), "{answer:?}");
-    let answer = client.add_key(&host, &KeyOwner::Unnamed, &record()).await;
-    assert!(matches!(answer, Err(WriteError::Foreign(_))), "{answer:?}");
+    assert!(
+        matches!(answer, Err(RemediationWriteError::Foreign(_))),
+        "{answer:?}"
+    );
+    let answer = client.add_key(&host, &KeyOwner::Foreign, &record()).await;
+    assert!(
+        matches!(answer, Err(RemediationWriteError::Foreign(_))),
+        "{answer:?}"
+    );
     for key in [
         "reboot.metal3.io",
         "reboot.metal3.io/iha",
@@ -147,20 +161,20 @@ pub async fn a_key_of_somebody_else_is_neither_written_over_nor_removed(world: &
     ] {
         let answer = client.remove_key(&host, key, None).await;
         assert!(
-            matches!(answer, Err(WriteError::Foreign(_))),
+            matches!(answer, Err(RemediationWriteError::Foreign(_))),
             "{key}: {answer:?}"
         );
     }
     assert_eq!(world.object(HOST, "h").await, before);
 }
 
-pub fn backup() -> Backup {
-    Backup {
+pub fn backup() -> NodeBackup {
+    NodeBackup {
         node: "n".into(),
         uid: "nu".into(),
         labels: BTreeMap::from([("team".to_owned(), "a".to_owned())]),
         cordoned: true,
-        ..Backup::default()
+        ..NodeBackup::default()
     }
 }
 
@@ -174,7 +188,7 @@ pub async fn what_is_kept_for_a_node_is_kept_in_dogwatchs_namespace_until_it_is_
     world.make(HOST, "h", more).await;
     let host = world.host_now("h").await;
     let client = world.client();
-    let kept = client.keep_backup(&host, &backup(), None).await.unwrap();
+    let kept = client.write_backup(&host, &backup(), None).await.unwrap();
     assert_eq!(world.kept(&host).await.as_deref(), Some(&kept));
     assert_eq!((&kept.backup, &kept.consumer), (&backup(), &host.consumer));
     assert_eq!(world.host_now("h").await, host, "nothing is on the host");
@@ -183,26 +197,35 @@ pub async fn what_is_kept_for_a_node_is_kept_in_dogwatchs_namespace_until_it_is_
         .get(&format!("node-backup-{}", host.uid))
         .await;
     assert_eq!(object.unwrap().metadata.uid.as_ref(), Some(&kept.uid));
-    // Another Node's of that host takes its place, on what was seen only.
-    let again = client.keep_backup(&host, &backup(), None).await;
-    assert!(matches!(again, Err(WriteError::Changed(_))), "{again:?}");
-    let next = Backup {
+    // The backup of another Node of that host is replaced only in the version that was seen.
+    let again = client.write_backup(&host, &backup(), None).await;
+    assert!(
+        matches!(again, Err(RemediationWriteError::Changed(_))),
+        "{again:?}"
+    );
+    let next = NodeBackup {
         uid: "nu2".into(),
         ..backup()
     };
-    let newer = client.keep_backup(&host, &next, Some(&kept)).await.unwrap();
+    let newer = client
+        .write_backup(&host, &next, Some(&kept))
+        .await
+        .unwrap();
     assert_eq!(newer.backup, next);
     for late in [
         client
-            .keep_backup(&host, &backup(), Some(&kept))
+            .write_backup(&host, &backup(), Some(&kept))
             .await
             .map(|_| ()),
-        client.drop_backup(&kept).await,
+        client.delete_backup(&kept).await,
     ] {
-        assert!(matches!(late, Err(WriteError::Changed(_))), "{late:?}");
+        assert!(
+            matches!(late, Err(RemediationWriteError::Changed(_))),
+            "{late:?}"
+        );
     }
-    client.drop_backup(&newer).await.unwrap();
-    client.drop_backup(&newer).await.unwrap();
+    client.delete_backup(&newer).await.unwrap();
+    client.delete_backup(&newer).await.unwrap();
     assert_eq!(world.kept(&host).await, None);
 }
 
@@ -215,9 +238,9 @@ pub async fn what_is_kept_and_cannot_be_read_is_written_over(world: &World) {
     objects::create(&world.backups(), broken).await;
     assert_eq!(world.kept(&host).await, None);
     let client = world.client();
-    let kept = client.keep_backup(&host, &backup(), None).await.unwrap();
+    let kept = client.write_backup(&host, &backup(), None).await.unwrap();
     assert_eq!(world.kept(&host).await.as_deref(), Some(&kept));
-    client.drop_backup(&kept).await.unwrap();
+    client.delete_backup(&kept).await.unwrap();
 }
 
 pub async fn what_an_older_version_kept_on_a_host_goes_and_nothing_else(world: &World) {
@@ -243,13 +266,18 @@ pub async fn keys_are_put_on_metal3s_own_hosts_and_taken_off(world: &World) {
     world.change_status(HOST, "h", &status).await;
     let client = world.client();
     let stale = client.add_key(&host, &owner(), &record()).await;
-    assert!(matches!(stale, Err(WriteError::Changed(_))), "{stale:?}");
+    assert!(
+        matches!(stale, Err(RemediationWriteError::Changed(_))),
+        "{stale:?}"
+    );
     let host = world.host_now("h").await;
     let host = client.add_key(&host, &owner(), &record()).await.unwrap();
-    assert_eq!(host.annotations[MACHINE_KEY], owner().value());
+    assert_eq!(host.annotations[MACHINE_KEY], owner().annotation_value());
     let host = client.remove_key(&host, MACHINE_KEY, None).await.unwrap();
     assert!(!host.annotations.contains_key(MACHINE_KEY));
     foreign_stand(world, "h").await;
     assert_eq!(world.object(HOST, "h").await.data["status"], status);
-    world.install(&dogwatch_api::bare_metal_host::crd()).await;
+    world
+        .install(&dogwatch_api::bare_metal_host::host_crd())
+        .await;
 }

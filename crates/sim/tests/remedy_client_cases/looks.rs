@@ -1,12 +1,14 @@
-//! What is asked for afresh.
+//! The remediator's fresh reads.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::name::NodeName;
-use dogwatch_core::power::Host;
-use dogwatch_core::reboot::NodeSeen;
-use dogwatch_core::remedy::{Backup, Case, Fresh, KeyOwner, Subject};
+use dogwatch_core::power::HostSnapshot;
+use dogwatch_core::reboot::ObservedNode;
+use dogwatch_core::remediation::{
+    FreshReads, KeyOwner, NodeBackup, Remediation, RemediationSubject,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -21,7 +23,7 @@ const NEED: &str = "host.metal3.io/external-remediation";
 pub(super) async fn renew(world: &World, node: &NodeName, at: &str, lasts: u32) {
     let namespaces: Api<Namespace> = Api::all(world.people.clone());
     let namespace = json!({ "metadata": { "name": "kube-node-lease" } });
-    // It may be there.
+    // It may exist already.
     let _: kube::Result<_> = namespaces
         .create(
             &PostParams::default(),
@@ -41,7 +43,7 @@ pub(super) async fn renew(world: &World, node: &NodeName, at: &str, lasts: u32) 
 pub async fn signs_of_life_are_those_of_the_node_and_of_its_lease(world: &World) {
     let client = world.client();
     let name = NodeName::new(world.unique("n")).unwrap();
-    let none = client.beat(&name).await.unwrap();
+    let none = client.read_heartbeat(&name).await.unwrap();
     assert_eq!(
         (none.node_uid, none.renewed, none.posted),
         (None, None, None)
@@ -55,44 +57,49 @@ pub async fn signs_of_life_are_those_of_the_node_and_of_its_lease(world: &World)
     world
         .change_status(NODE, name.as_str(), &json!({ "conditions": conditions }))
         .await;
-    let posted = client.beat(&name).await.unwrap();
+    let posted = client.read_heartbeat(&name).await.unwrap();
     assert_eq!(posted.node_uid.as_ref(), Some(&node.uid));
     assert_eq!(posted.posted, Some("2026-01-01T00:00:01Z".parse().unwrap()));
     assert_eq!(posted.renewed, None);
     renew(world, &name, "2026-01-01T00:00:02.000003Z", 120).await;
-    let renewed = client.beat(&name).await.unwrap();
+    let renewed = client.read_heartbeat(&name).await.unwrap();
     let at = "2026-01-01T00:00:02.000003Z".parse().unwrap();
     assert_eq!(renewed.renewed, Some(at));
-    assert_eq!(renewed.silence(), Duration::from_secs(75));
+    assert_eq!(renewed.required_silence(), Duration::from_secs(75));
     renew(world, &name, "2026-01-01T00:00:12.000003Z", 120).await;
-    assert_ne!(client.beat(&name).await.unwrap(), renewed);
+    assert_ne!(client.read_heartbeat(&name).await.unwrap(), renewed);
 }
 
-fn case(subject: Subject, key: KeyOwner, host: &Host, node: &NodeName) -> Case {
-    Case {
+fn case(
+    subject: RemediationSubject,
+    key: KeyOwner,
+    host: &HostSnapshot,
+    node: &NodeName,
+) -> Remediation {
+    Remediation {
         subject,
         key,
-        needs: true,
+        needs_remediation: true,
         host: Ok(Arc::new(host.clone())),
         node_name: Some(node.clone()),
         node: None,
-        trouble: None,
-        leased: false,
+        problem: None,
+        lease_held: false,
         record: None,
-        stored: None,
-        kept: None,
-        legacy: None,
+        stored_backup: None,
+        host_backup: None,
+        legacy_backup: None,
         control_plane: false,
         machine: None,
         request: None,
     }
 }
 
-async fn needs(world: &World, case: &Case) -> bool {
+async fn needs(world: &World, case: &Remediation) -> bool {
     let taken = Duration::from_secs(7);
-    let fresh = world.client().fresh(case, taken).await.unwrap();
-    assert_eq!(fresh.taken, taken);
-    fresh.needs
+    let fresh = world.client().read_fresh(case, taken).await.unwrap();
+    assert_eq!(fresh.asked_at, taken);
+    fresh.needs_remediation
 }
 
 pub async fn everything_that_a_release_rests_on_is_read_afresh(world: &World) {
@@ -102,7 +109,7 @@ pub async fn everything_that_a_release_rests_on_is_read_afresh(world: &World) {
     let more = json!({ "metadata": metadata, "spec": { "unschedulable": true } });
     let node = world.node("n", more).await;
     renew(world, &node.name, "2026-01-01T00:00:02.000003Z", 120).await;
-    let marked = Subject::Node(node.name.clone());
+    let marked = RemediationSubject::Node(node.name.clone());
     let key = KeyOwner::Node(node.uid.clone());
     let of_node = case(marked, key, &host, &node.name);
     let note = json!({ "dogwatch.dev/node": "n" });
@@ -111,7 +118,10 @@ pub async fn everything_that_a_release_rests_on_is_read_afresh(world: &World) {
     let host_now = world.host_now("h").await;
     assert_eq!(fresh.host.as_deref(), Some(&host_now));
     assert_eq!(fresh.node.as_deref(), Some(&node));
-    assert_eq!(fresh.beat, world.client().beat(&node.name).await.unwrap());
+    assert_eq!(
+        fresh.heartbeat,
+        world.client().read_heartbeat(&node.name).await.unwrap()
+    );
     assert_eq!(fresh.backup, Some(expected(&node)));
     nodes_need(world, &of_node, &node).await;
     machines_need(world, &host, &node.name).await;
@@ -119,27 +129,27 @@ pub async fn everything_that_a_release_rests_on_is_read_afresh(world: &World) {
     gone_or_ours(world, &of_node, &node).await;
 }
 
-async fn fresh(world: &World, case: &Case) -> Fresh {
+async fn fresh(world: &World, case: &Remediation) -> FreshReads {
     let client = world.client();
-    client.fresh(case, Duration::ZERO).await.unwrap()
+    client.read_fresh(case, Duration::ZERO).await.unwrap()
 }
 
-/// What others had put on it.
-fn expected(node: &NodeSeen) -> Backup {
+/// The backup of what others had put on the Node.
+fn expected(node: &ObservedNode) -> NodeBackup {
     let text = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
-    Backup {
+    NodeBackup {
         node: node.name.to_string(),
         uid: node.uid.clone(),
         labels: text("team", "a"),
         annotations: text("note", "x"),
         cordoned: true,
-        ..Backup::default()
+        ..NodeBackup::default()
     }
 }
 
-async fn nodes_need(world: &World, of_node: &Case, node: &NodeSeen) {
+async fn nodes_need(world: &World, of_node: &Remediation, node: &ObservedNode) {
     assert!(needs(world, of_node).await);
-    let another = Case {
+    let another = Remediation {
         key: KeyOwner::Node("another".into()),
         ..of_node.clone()
     };
@@ -149,15 +159,15 @@ async fn nodes_need(world: &World, of_node: &Case, node: &NodeSeen) {
         .await;
     assert!(!needs(world, of_node).await);
     let host = of_node.host.clone().unwrap();
-    let orphan = Case {
-        subject: Subject::Host(host.name.clone()),
+    let orphan = Remediation {
+        subject: RemediationSubject::Host(host.name.clone()),
         ..of_node.clone()
     };
     assert!(!needs(world, &orphan).await);
 }
 
-/// A cordon of a planned reboot is not kept; and what is gone is gone.
-async fn gone_or_ours(world: &World, of_node: &Case, node: &NodeSeen) {
+/// The cordon of a planned reboot is not backed up; and a deleted Node yields no backup.
+async fn gone_or_ours(world: &World, of_node: &Remediation, node: &ObservedNode) {
     let ours = json!({ "dogwatch.dev/api-lock": "{}" });
     world.annotate(NODE, node.name.as_str(), ours).await;
     let locked = fresh(world, of_node).await;
@@ -166,10 +176,10 @@ async fn gone_or_ours(world: &World, of_node: &Case, node: &NodeSeen) {
     world.delete(HOST, "h").await;
     let gone = fresh(world, of_node).await;
     assert_eq!((gone.host, gone.node, gone.backup), (None, None, None));
-    assert_eq!(gone.beat.node_uid, None);
+    assert_eq!(gone.heartbeat.node_uid, None);
 }
 
-async fn machines_need(world: &World, host: &Host, node: &NodeName) {
+async fn machines_need(world: &World, host: &HostSnapshot, node: &NodeName) {
     let spec = |kind: Kind| {
         if kind == CAPI {
             capi_spec(CAPI)
@@ -181,7 +191,7 @@ async fn machines_need(world: &World, host: &Host, node: &NodeName) {
         let metadata = json!({ "annotations": { NEED: "" } });
         let more = json!({ "metadata": metadata, "spec": spec(kind) });
         let machine = world.machine(kind, "m", more).await;
-        let subject = Subject::Machine(machine.name.clone());
+        let subject = RemediationSubject::Machine(machine.name.clone());
         let of = |uid: &str| case(subject.clone(), KeyOwner::Machine(uid.into()), host, node);
         assert!(needs(world, &of(&machine.uid)).await);
         assert!(!needs(world, &of("another")).await);
@@ -192,12 +202,12 @@ async fn machines_need(world: &World, host: &Host, node: &NodeName) {
     }
 }
 
-async fn requests_need(world: &World, host: &Host, node: &NodeName) {
+async fn requests_need(world: &World, host: &HostSnapshot, node: &NodeName) {
     let finalizers = json!({ "finalizers": ["example.com/theirs"] });
     let request = world
         .request("r", json!({ "metadata": finalizers, "spec": {} }))
         .await;
-    let subject = Subject::Request(request.name.clone());
+    let subject = RemediationSubject::Request(request.name.clone());
     let of = |uid: &str| case(subject.clone(), KeyOwner::Request(uid.into()), host, node);
     assert!(needs(world, &of(&request.uid)).await);
     assert!(!needs(world, &of("another")).await);
@@ -239,7 +249,7 @@ async fn pod(world: &World, name: &str, node: &str, more: Value) {
 pub async fn what_the_taint_has_still_to_remove_is_named(world: &World) {
     let accounts: Api<ServiceAccount> = Api::namespaced(world.people.clone(), &world.namespace);
     let account = json!({ "metadata": { "name": "default" } });
-    // Where no controller makes it.
+    // No controller creates it here.
     let _: kube::Result<_> = accounts
         .create(
             &PostParams::default(),
@@ -248,9 +258,9 @@ pub async fn what_the_taint_has_still_to_remove_is_named(world: &World) {
         .await;
     let node = world.node("n", json!({})).await;
     let (client, taken) = (world.client(), Duration::from_secs(7));
-    let none = client.leftovers(&node.name, taken).await.unwrap();
+    let none = client.read_leftovers(&node.name, taken).await.unwrap();
     assert_eq!(
-        (none.taken, none.pods, none.attachments),
+        (none.asked_at, none.pods, none.attachments),
         (taken, vec![], vec![])
     );
     let name = node.name.as_str();
@@ -285,16 +295,16 @@ pub async fn what_the_taint_has_still_to_remove_is_named(world: &World) {
         here.push(name);
     }
     here.truncate(1);
-    let left = client.leftovers(&node.name, taken).await.unwrap();
+    let left = client.read_leftovers(&node.name, taken).await.unwrap();
     let mut pods = left.pods.clone();
     pods.sort();
     let named = |name: &str| format!("{}/{name}", world.namespace);
     assert_eq!(pods, [named("other-value"), named("plain")]);
     assert_eq!(left.attachments, here);
-    // Of very many a few are named.
+    // Of very many, a few are named.
     for number in 0..9 {
         pod(world, &format!("p{number}"), name, json!({})).await;
     }
-    let left = client.leftovers(&node.name, taken).await.unwrap();
+    let left = client.read_leftovers(&node.name, taken).await.unwrap();
     assert_eq!(left.pods.len(), 5);
 }

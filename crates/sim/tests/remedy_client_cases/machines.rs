@@ -1,7 +1,7 @@
-//! What is written to Machines.
+//! The remediator's writes to Machines.
 
-use dogwatch_core::condition::{Observation, Status, Write};
-use dogwatch_k8s::remedy::WriteError;
+use dogwatch_core::condition::{ConditionStatus, ConditionWrite, DesiredCondition};
+use dogwatch_k8s::remediation::RemediationWriteError;
 use dogwatch_testbed::fixtures;
 use serde_json::{Value, json};
 
@@ -16,10 +16,13 @@ pub async fn a_need_that_is_served_goes_and_one_that_is_marked_again_stays(world
         let more = json!({ "metadata": { "annotations": annotations }, "spec": spec(kind) });
         let machine = world.machine(kind, "m", more).await;
         let client = world.client();
-        // A health check marks it again, as another need.
+        // A health check marks it again, which is a new request.
         world.annotate(kind, "m", json!({ NEED: "again" })).await;
         let answer = client.remove_machine_need(&machine).await;
-        assert!(matches!(answer, Err(WriteError::Changed(_))), "{answer:?}");
+        assert!(
+            matches!(answer, Err(RemediationWriteError::Changed(_))),
+            "{answer:?}"
+        );
         assert_eq!(
             annotation(&world.object(kind, "m").await, NEED),
             Some("again")
@@ -47,9 +50,9 @@ fn spec(kind: Kind) -> Value {
     }
 }
 
-pub fn write(kind: &'static str, status: Status, message: &str) -> Write {
-    Write {
-        observation: Observation {
+pub fn write(kind: &'static str, status: ConditionStatus, message: &str) -> ConditionWrite {
+    ConditionWrite {
+        observation: DesiredCondition {
             kind,
             status,
             reason: "PoweringOff".into(),
@@ -60,7 +63,7 @@ pub fn write(kind: &'static str, status: Status, message: &str) -> Write {
     }
 }
 
-/// A condition of somebody else, as the version of this kind has it.
+/// A condition of another controller, in the shape of this kind's version.
 fn theirs() -> Value {
     json!({ "type": "Ready", "status": "False", "reason": "X", "message": "y",
         "lastTransitionTime": "2026-01-01T00:00:00Z" })
@@ -83,12 +86,14 @@ pub async fn a_condition_is_written_in_the_form_of_its_version_and_others_stay(w
     only_old(world, false).await;
 }
 
-/// Whether Cluster API is there in its older version only.
+/// Serves Cluster API's kinds in the older version only, or in both.
 async fn only_old(world: &World, is_old: bool) {
     let whole = fixtures::cluster_api_machines();
     world.take_out(CAPI).await;
     if is_old {
-        world.install(&fixtures::only(whole, "v1beta1")).await;
+        world
+            .install(&fixtures::only_version(whole, "v1beta1"))
+            .await;
     } else {
         world.install(&whole).await;
     }
@@ -98,8 +103,8 @@ async fn form(world: &World, kind: Kind, has_severity: bool) {
     let more = json!({ "spec": spec(kind), "status": { "conditions": [theirs()] } });
     let machine = world.machine(kind, "m", more).await;
     let client = world.client();
-    let under_way = write("Remediation", Status::True, "goes off");
-    // Its controllers write to it all the time: what was seen may be an older version.
+    let under_way = write("Remediation", ConditionStatus::True, "goes off");
+    // Its controllers write to it all the time: the version that was seen may be old.
     world.annotate(kind, "m", json!({ "x": "y" })).await;
     let answer = client
         .write_machine_conditions(&machine, &[under_way])
@@ -114,8 +119,8 @@ async fn form(world: &World, kind: Kind, has_severity: bool) {
     let there = conditions(world, kind, "m").await;
     assert_eq!((there.len(), &there[0]), (2, &theirs()));
     assert_eq!(there[1].get("severity"), None);
-    // Of the next one a text is missing.
-    let at_rest = write("Remediation", Status::False, "");
+    // A condition without a message.
+    let at_rest = write("Remediation", ConditionStatus::False, "");
     let machine = world.machine_now(kind, "m").await;
     let client = client.write_machine_conditions(&machine, &[at_rest]).await;
     client.unwrap();
@@ -136,7 +141,10 @@ pub async fn a_machine_is_handed_back_in_the_lists_of_both_versions(world: &Worl
     };
     let client = world.client();
     let machine = world.machine(CAPI, "m", json!({})).await;
-    let answer = client.hand_back(&machine, "given up", now).await.unwrap();
+    let answer = client
+        .hand_back_machine(&machine, "given up", now)
+        .await
+        .unwrap();
     assert_eq!(answer.conditions[0].kind, "OwnerRemediated");
     let status = world.object(CAPI, "m").await.data["status"].clone();
     let here = list(&status["conditions"]);
@@ -148,10 +156,14 @@ pub async fn a_machine_is_handed_back_in_the_lists_of_both_versions(world: &Worl
     assert_eq!(there[0]["severity"], "Warning");
     only_old(world, true).await;
     let machine = world.machine(CAPI_OLD, "m", json!({})).await;
-    // The version that it knew is not served any more: it finds out.
-    let first = client.hand_back(&machine, "given up", now).await;
+    // The API version that the client knew is not served any more; the client discovers the new
+    // one.
+    let first = client.hand_back_machine(&machine, "given up", now).await;
     if first.is_err() {
-        client.hand_back(&machine, "given up", now).await.unwrap();
+        client
+            .hand_back_machine(&machine, "given up", now)
+            .await
+            .unwrap();
     }
     let status = world.object(CAPI_OLD, "m").await.data["status"].clone();
     assert_eq!(list(&status["conditions"])[0]["severity"], "Warning");

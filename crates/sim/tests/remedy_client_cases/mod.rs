@@ -1,4 +1,4 @@
-//! What every API server has to make of the remediator's sight and hand.
+//! Cases of the remediator's watches and writes for every API server.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -21,7 +21,7 @@ pub use requests::*;
 pub use stale::*;
 pub use watching::*;
 
-/// Every case, for the macro that makes tests of them.
+/// Passes every case to a macro that makes a test of it.
 macro_rules! every_case {
     ($run:ident) => {
         $run! {

@@ -1,6 +1,6 @@
-//! What is written to Nodes.
+//! The remediator's writes to Nodes.
 
-use dogwatch_core::remedy::{Backup, Subject, Taint};
+use dogwatch_core::remediation::{NodeBackup, NodeTaint, RemediationSubject};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -10,39 +10,42 @@ fn at() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-pub fn subject(world: &World) -> Subject {
-    Subject::Request(world.object_name("r"))
+pub fn subject(world: &World) -> RemediationSubject {
+    RemediationSubject::Request(world.object_name("r"))
 }
 
 pub async fn a_node_is_marked_once_and_unmarked(world: &World) {
     let node = world.node("n", json!({})).await;
     let name = node.name.as_str();
-    // Its controllers write to it: what was seen may be an older version.
+    // Its controllers write to it: the version that was seen may be old.
     world.annotate(NODE, name, json!({ "x": "y" })).await;
     let client = world.client();
     let marked = client
-        .mark_node(&node, &subject(world), at())
+        .mark_node_fencing(&node, &subject(world), at())
         .await
         .unwrap();
-    assert!(marked.fenced);
+    assert!(marked.being_fenced);
     assert_eq!(marked, world.node_now(name).await);
     let mark = json!({ "by": format!("powerremediation/{}/r", world.namespace), "since": at() });
     let there = world.object(NODE, name).await;
     let there = annotation(&there, "dogwatch.dev/fencing").unwrap();
     assert_eq!(serde_json::from_str::<Value>(there).unwrap(), mark);
-    // For another one it is marked already.
-    let other = Subject::Node(node.name.clone());
-    let again = client.mark_node(&marked, &other, at()).await.unwrap();
+    // It is marked already for another subject.
+    let other = RemediationSubject::Node(node.name.clone());
+    let again = client
+        .mark_node_fencing(&marked, &other, at())
+        .await
+        .unwrap();
     assert_eq!(again, marked);
-    let unmarked = client.unmark_node(&marked).await.unwrap();
-    assert!(!unmarked.fenced);
+    let unmarked = client.unmark_node_fencing(&marked).await.unwrap();
+    assert!(!unmarked.being_fenced);
     assert_eq!(unmarked, world.node_now(name).await);
     let there = world.object(NODE, name).await;
     assert_eq!(annotation(&there, "x"), Some("y"));
 }
 
-fn taint(key: &str, value: &str) -> Taint {
-    Taint {
+fn taint(key: &str, value: &str) -> NodeTaint {
+    NodeTaint {
         key: key.into(),
         value: value.into(),
         effect: "NoSchedule".into(),
@@ -60,7 +63,7 @@ pub async fn what_was_on_the_old_node_comes_back_and_what_is_on_the_new_one_wins
     let taints = json!([{ "key": "gpu", "value": "new", "effect": "NoSchedule" }]);
     let more = json!({ "metadata": metadata, "spec": { "taints": taints } });
     let node = world.node("n", more).await;
-    let backup = Backup {
+    let backup = NodeBackup {
         node: node.name.to_string(),
         uid: "old".into(),
         labels: texts([
@@ -79,10 +82,10 @@ pub async fn what_was_on_the_old_node_comes_back_and_what_is_on_the_new_one_wins
             taint("node.kubernetes.io/unreachable", ""),
         ],
         cordoned: true,
-        ..Backup::default()
+        ..NodeBackup::default()
     };
     let client = world.client();
-    let restored = client.restore(&node, &backup).await.unwrap();
+    let restored = client.restore_node(&node, &backup).await.unwrap();
     assert!(restored.unschedulable);
     assert_eq!(restored, world.node_now(node.name.as_str()).await);
     let object = world.object(NODE, node.name.as_str()).await;
@@ -109,8 +112,8 @@ pub async fn what_was_on_the_old_node_comes_back_and_what_is_on_the_new_one_wins
         .filter(|(key, _)| !key.starts_with("node.kubernetes.io/not-ready"))
         .collect();
     assert_eq!(there, [("gpu", "new"), ("team", "a")]);
-    // Once more: nothing is to be done.
-    let again = client.restore(&restored, &backup).await.unwrap();
+    // A second call has nothing to do.
+    let again = client.restore_node(&restored, &backup).await.unwrap();
     assert_eq!(again, restored);
 }
 
@@ -133,13 +136,13 @@ pub async fn our_taint_is_lifted_and_no_other(world: &World) {
         theirs[field] = value;
         let more = json!({ "spec": { "taints": [others, theirs] } });
         let node = world.node(&format!("n{number}"), more).await;
-        let answer = client.untaint(&node, at()).await.unwrap();
+        let answer = client.untaint_node(&node, at()).await.unwrap();
         assert_eq!(answer, node, "{field}");
         assert!(answer.out_of_service);
     }
     let more = json!({ "spec": { "taints": [others, ours] } });
     let node = world.node("n", more).await;
-    let answer = client.untaint(&node, at()).await.unwrap();
+    let answer = client.untaint_node(&node, at()).await.unwrap();
     assert!(!answer.out_of_service);
     let object = world.object(NODE, node.name.as_str()).await;
     let taints = object.data["spec"]["taints"].as_array().unwrap();
@@ -147,7 +150,7 @@ pub async fn our_taint_is_lifted_and_no_other(world: &World) {
     let alone = world
         .node("alone", json!({ "spec": { "taints": [ours] } }))
         .await;
-    let answer = client.untaint(&alone, at()).await.unwrap();
+    let answer = client.untaint_node(&alone, at()).await.unwrap();
     assert!(!answer.out_of_service);
 }
 

@@ -1,4 +1,4 @@
-//! The release of a Node's workloads, on a clearance that was decided.
+//! The release of a Node's workloads after the decision to release.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::power::{self, Access, Confirmation, Cost, Memory, Owner, PowerNow, Seen};
-use dogwatch_core::reboot::NodeSeen;
-use dogwatch_core::remedy::World as Watched;
-use dogwatch_core::remedy::{
-    self, Action, Around, Beats, Case, Config, KeyOwner, Known, PowerSeen, Record, Release,
-    RemedyLease, Stamp, Step, StrategyType, Subject,
+use dogwatch_core::power::{
+    self, CallCost, CurrentPower, HostOwner, LevelAccess, OffConfirmation, PowerMemory,
+    PowerSnapshot,
 };
-use dogwatch_k8s::remedy::{Released, RemedyClient, WriteError};
+use dogwatch_core::reboot::ObservedNode;
+use dogwatch_core::remediation::RemediationSnapshot as Watched;
+use dogwatch_core::remediation::{
+    self, ConcurrentRemediations, HeartbeatHistory, HeldRemediationLease, KeyOwner, ObservedPower,
+    Remediation, RemediationAction, RemediationConfig, RemediationMemory, RemediationRecord,
+    RemediationStep, RemediationSubject, StepStamp, StrategyType, WorkloadRelease,
+};
+use dogwatch_k8s::remediation::{NodeReleaseOutcome, RemediationClient, RemediationWriteError};
 use kube::ResourceExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -30,13 +34,13 @@ fn seconds(number: u64) -> Now {
     }
 }
 
-/// A Node that is marked, and its host, off by a person's word.
-async fn marked(world: &World, more: Value) -> NodeSeen {
+/// A Node that is marked, and its host, which a person has confirmed off.
+async fn marked(world: &World, more: Value) -> ObservedNode {
     let mut more = more;
     more["metadata"]["annotations"][NEED] = json!("");
     let node = world.node("n", more).await;
     let key = KeyOwner::Node(node.uid.clone());
-    let annotations = json!({ "dogwatch.dev/node": node.name.as_str(), key.key(): key.value(),
+    let annotations = json!({ "dogwatch.dev/node": node.name.as_str(), key.annotation_name(): key.annotation_value(),
         "dogwatch.dev/remediation": serde_json::to_string(&record(&node)).unwrap() });
     let metadata = json!({ "annotations": annotations });
     let spec = json!({ "online": true, "externallyProvisioned": true });
@@ -46,33 +50,34 @@ async fn marked(world: &World, more: Value) -> NodeSeen {
     let status = json!({ "poweredOn": true, "errorCount": 0, "errorMessage": "", "operationalStatus": "OK",
         "provisioning": { "ID": "", "state": "externally provisioned" } });
     world.change_status(HOST, "h", &status).await;
-    let word = Confirmation::of(&world.host_now("h").await, "ann", seconds(0).wall, "pulled");
-    let word = json!({ "dogwatch.dev/confirmed-off": word.value() });
+    let word =
+        OffConfirmation::for_host(&world.host_now("h").await, "ann", seconds(0).wall, "pulled");
+    let word = json!({ "dogwatch.dev/confirmed-off": word.annotation_value() });
     world.annotate(HOST, "h", word).await;
     node
 }
 
-/// What is written with a key of ours.
-fn record(node: &NodeSeen) -> Record {
+/// The record that is written with a key of ours.
+fn record(node: &ObservedNode) -> RemediationRecord {
     let at = seconds(0).wall;
-    Record {
+    RemediationRecord {
         subject: format!("node/{}", node.name),
         uid: node.uid.clone(),
         node: Some(node.name.to_string()),
         node_uid: Some(node.uid.clone()),
         boot_id: None,
         attempt: 1,
-        steps: [Step::Requested, Step::KeyAdded]
-            .map(|step| Stamp { step, at })
+        steps: [RemediationStep::Requested, RemediationStep::KeyAdded]
+            .map(|step| StepStamp { step, at })
             .into(),
     }
 }
 
-/// The case of this Node, as it stands now.
-async fn case(world: &World, node: &NodeName) -> Case {
+/// The current remediation of this Node.
+async fn case(world: &World, node: &NodeName) -> Remediation {
     let node = world.node_now(node.as_str()).await;
     let host = world.host_now("h").await;
-    let lease = RemedyLease {
+    let lease = HeldRemediationLease {
         subject: None,
         resource_version: "1".into(),
     };
@@ -88,77 +93,78 @@ async fn case(world: &World, node: &NodeName) -> Case {
         synced: true,
         ..Watched::default()
     };
-    let cases = remedy::cases(&watched);
+    let cases = remediation::discover_remediations(&watched);
     let mut cases = cases.into_iter();
     cases
-        .find(|case| case.subject == Subject::Node(node.name.clone()))
+        .find(|case| case.subject == RemediationSubject::Node(node.name.clone()))
         .unwrap()
 }
 
-/// What the power side says.
-fn power(case: &Case) -> PowerSeen {
-    let mut memory = Memory::default();
+/// The observed power of the host.
+fn power(case: &Remediation) -> ObservedPower {
+    let mut memory = PowerMemory::default();
     let host = case.host.clone().unwrap();
-    memory.saw(&host, seconds(1));
-    let seen = Seen {
+    memory.observe_host(&host, seconds(1));
+    let seen = PowerSnapshot {
         host: Arc::clone(&host),
-        owner: Owner::Ours,
+        owner: HostOwner::Ours,
         shared_with: Vec::new(),
         same_system: Vec::new(),
-        access: vec![Access::Ready {
-            cost: Cost::Request,
+        access: vec![LevelAccess::Ready {
+            cost: CallCost::Request,
         }],
         memory,
     };
-    let proof = power::proof(&seen, &power::Config::default(), seconds(2));
+    let proof = power::find_off_proof(&seen, &power::PowerConfig::default(), seconds(2));
     assert!(proof.is_some(), "a person said so");
-    PowerSeen {
-        now: PowerNow::Off,
+    ObservedPower {
+        now: CurrentPower::Off,
         proof,
-        answers: true,
+        bmc_answers: true,
         system_uuid: None,
         off_since: Some(Duration::from_secs(1)),
         because: None,
     }
 }
 
-/// When everything is read afresh. The BMC tells no UUID: the Node has been silent for long enough by then.
+/// Second of the fresh reads. The BMC reports no UUID; by then the Node has been silent for long
+/// enough.
 const READ: u64 = 30;
 
-/// The clearance for this Node, made a second after these reads.
-async fn cleared(world: &World, node: &NodeName) -> Release {
+/// The permit to release this Node's workloads, issued a second after these reads.
+async fn cleared(world: &World, node: &NodeName) -> WorkloadRelease {
     let client = world.client();
     for _ in 0..3 {
         let case = case(world, node).await;
-        let beat = client.beat(node).await.unwrap();
-        let known = Known {
+        let beat = client.read_heartbeat(node).await.unwrap();
+        let known = RemediationMemory {
             power: Some(power(&case)),
-            beats: Some(Beats::new(
+            heartbeats: Some(HeartbeatHistory::new(
                 Duration::from_secs(1),
                 Duration::from_secs(2),
                 beat,
             )),
             fresh: Some(
                 client
-                    .fresh(&case, Duration::from_secs(READ))
+                    .read_fresh(&case, Duration::from_secs(READ))
                     .await
                     .unwrap(),
             ),
-            ..Known::default()
+            ..RemediationMemory::default()
         };
-        let config = Config::default();
-        let decision = remedy::decide(
+        let config = RemediationConfig::default();
+        let decision = remediation::decide(
             &case,
             &known,
-            &Around::default(),
+            &ConcurrentRemediations::default(),
             &config,
             seconds(READ + 1),
         );
         match decision.actions.first() {
-            Some(Action::Release(release)) => return release.clone(),
-            Some(Action::KeepBackup { host, backup, over }) => {
+            Some(RemediationAction::Release(release)) => return release.clone(),
+            Some(RemediationAction::KeepBackup { host, backup, over }) => {
                 let over = over.as_deref();
-                client.keep_backup(host, backup, over).await.unwrap();
+                client.write_backup(host, backup, over).await.unwrap();
             }
             _ => panic!("{decision:?}"),
         }
@@ -166,7 +172,7 @@ async fn cleared(world: &World, node: &NodeName) -> Release {
     panic!("nothing is cleared");
 }
 
-/// It lasts, by this clock.
+/// A clock by which the permit is still valid.
 fn in_time() -> Duration {
     Duration::from_secs(READ + 1)
 }
@@ -175,27 +181,30 @@ pub async fn a_node_that_is_cleared_is_deleted_and_no_other_of_its_name(world: &
     let labels = json!({ "metadata": { "labels": { "team": "a" } } });
     let node = marked(world, labels.clone()).await;
     let release = cleared(world, &node.name).await;
-    assert_eq!(release.cleared.node_uid(), node.uid);
+    assert_eq!(release.permit.node_uid(), node.uid);
     let kept = world.kept(&world.host_now("h").await).await.unwrap();
     assert_eq!(kept.backup.labels["team"], "a");
     let client = world.client();
-    // Its controllers write to it: that is no other Node.
+    // Its controllers write to it: it is still the same Node.
     let name = node.name.as_str();
     world.annotate(NODE, name, json!({ "x": "y" })).await;
-    let answer = client.release(&release, in_time).await.unwrap();
-    assert_eq!(answer, Released::Gone);
+    let answer = client.release_node(&release, in_time).await.unwrap();
+    assert_eq!(answer, NodeReleaseOutcome::Gone);
     assert!(!world.has_node(&node.name).await);
-    // Once more: it is gone.
-    let answer = client.release(&release, in_time).await.unwrap();
-    assert_eq!(answer, Released::Gone);
+    // A second call: the Node is gone.
+    let answer = client.release_node(&release, in_time).await.unwrap();
+    assert_eq!(answer, NodeReleaseOutcome::Gone);
     world.make(NODE, name, labels).await;
     for how in [StrategyType::DeleteNode, StrategyType::OutOfServiceTaint] {
-        let release = Release {
-            how,
+        let release = WorkloadRelease {
+            strategy_type: how,
             ..release.clone()
         };
-        let answer = client.release(&release, in_time).await;
-        assert!(matches!(answer, Err(WriteError::Changed(_))), "{answer:?}");
+        let answer = client.release_node(&release, in_time).await;
+        assert!(
+            matches!(answer, Err(RemediationWriteError::Changed(_))),
+            "{answer:?}"
+        );
     }
     let there = world.node_now(name).await;
     assert!(!there.out_of_service);
@@ -204,16 +213,19 @@ pub async fn a_node_that_is_cleared_is_deleted_and_no_other_of_its_name(world: &
 pub async fn nothing_is_sent_once_the_clearance_is_over(world: &World) {
     let node = marked(world, json!({})).await;
     let release = cleared(world, &node.name).await;
-    let late = || Duration::from_secs(READ) + Config::RELEASE_WITHIN;
+    let late = || Duration::from_secs(READ) + RemediationConfig::RELEASE_WITHIN;
     let client = world.client();
     for how in [StrategyType::DeleteNode, StrategyType::OutOfServiceTaint] {
-        let release = Release {
-            how,
+        let release = WorkloadRelease {
+            strategy_type: how,
             ..release.clone()
         };
         let before = world.object(NODE, node.name.as_str()).await;
-        let answer = client.release(&release, late).await;
-        assert!(matches!(answer, Err(WriteError::Expired(_))), "{answer:?}");
+        let answer = client.release_node(&release, late).await;
+        assert!(
+            matches!(answer, Err(RemediationWriteError::Expired(_))),
+            "{answer:?}"
+        );
         assert_eq!(world.object(NODE, node.name.as_str()).await, before);
     }
 }
@@ -223,11 +235,11 @@ pub async fn a_node_that_others_keep_is_said_to_be_kept(world: &World) {
     let node = marked(world, json!({ "metadata": metadata })).await;
     let release = cleared(world, &node.name).await;
     for _ in 0..2 {
-        let answer = world.client().release(&release, in_time).await;
-        let Err(error @ WriteError::Kept { .. }) = answer else {
+        let answer = world.client().release_node(&release, in_time).await;
+        let Err(error @ RemediationWriteError::Kept { .. }) = answer else {
             panic!("{answer:?}");
         };
-        assert!(error.in_words().contains("metal3.io/capbm"), "{error}");
+        assert!(error.error_chain().contains("metal3.io/capbm"), "{error}");
     }
     let none = json!({ "metadata": { "finalizers": null } });
     world.change(NODE, node.name.as_str(), &none).await;
@@ -238,14 +250,14 @@ pub async fn a_node_that_is_cleared_is_tainted_once_and_taints_of_others_stay(wo
     let others = json!([{ "key": "gpu", "value": "a", "effect": "NoSchedule" },
         { "key": "node.kubernetes.io/out-of-service", "value": "x", "effect": "NoSchedule" }]);
     let node = marked(world, json!({ "spec": { "taints": others } })).await;
-    let release = Release {
-        how: StrategyType::OutOfServiceTaint,
+    let release = WorkloadRelease {
+        strategy_type: StrategyType::OutOfServiceTaint,
         ..cleared(world, &node.name).await
     };
     let client = world.client();
-    let answer = client.release(&release, in_time).await.unwrap();
+    let answer = client.release_node(&release, in_time).await.unwrap();
     let there = world.node_now(node.name.as_str()).await;
-    assert_eq!(answer, Released::Tainted(Box::new(there.clone())));
+    assert_eq!(answer, NodeReleaseOutcome::Tainted(Box::new(there.clone())));
     let taints = |object: kube::api::DynamicObject| {
         let all = object.data["spec"]["taints"].as_array().cloned().unwrap();
         let mut all: Vec<(String, String)> = all
@@ -269,16 +281,19 @@ pub async fn a_node_that_is_cleared_is_tainted_once_and_taints_of_others_stay(wo
     ];
     let wanted = wanted.map(|(value, effect)| (value.to_owned(), format!("{effect:?}")));
     assert_eq!(stand, wanted);
-    // Once more: it stands.
-    let again = client.release(&release, in_time).await.unwrap();
+    // A second call: the taint is there.
+    let again = client.release_node(&release, in_time).await.unwrap();
     assert_eq!(again, answer);
-    let lifted = client.untaint(&there, release.tainted_at).await.unwrap();
+    let lifted = client
+        .untaint_node(&there, release.tainted_at)
+        .await
+        .unwrap();
     let object = world.object(NODE, lifted.name.as_str()).await;
     assert_eq!(object.uid().unwrap(), node.uid);
     assert_eq!(taints(object).len(), 2);
 }
 
-/// Posts the Node's state, as a kubelet does.
+/// Posts the Node's status like a kubelet.
 async fn posts(world: &World, name: &str, second: i64) {
     let at = jiff::Timestamp::from_second(second).unwrap();
     let ready = json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
@@ -298,20 +313,23 @@ pub async fn a_node_that_gave_a_sign_of_life_since_it_was_cleared_is_not_release
     is_left_alone(world, &release).await;
 }
 
-async fn is_left_alone(world: &World, release: &Release) {
+async fn is_left_alone(world: &World, release: &WorkloadRelease) {
     for how in [StrategyType::DeleteNode, StrategyType::OutOfServiceTaint] {
-        let release = Release {
-            how,
+        let release = WorkloadRelease {
+            strategy_type: how,
             ..release.clone()
         };
-        let answer = world.client().release(&release, in_time).await;
-        assert!(matches!(answer, Err(WriteError::Changed(_))), "{answer:?}");
-        let there = world.node_now(release.cleared.node().as_str()).await;
+        let answer = world.client().release_node(&release, in_time).await;
+        assert!(
+            matches!(answer, Err(RemediationWriteError::Changed(_))),
+            "{answer:?}"
+        );
+        let there = world.node_now(release.permit.node().as_str()).await;
         assert!(!there.out_of_service);
     }
 }
 
-/// A client between which and the API server this happens before the first deletion that it sends.
+/// A client whose first deletion is sent only after `happens` has run.
 fn late<F: Future<Output = ()> + Send + 'static>(
     client: kube::Client,
     happens: impl FnOnce() -> F + Send + 'static,
@@ -342,10 +360,13 @@ pub async fn a_deletion_that_comes_late_does_nothing_to_a_node_that_has_lived_si
     let (people, name) = (world.clone(), node.name.to_string());
     let lives = move || async move { posts(&people, &name, 1_800_000_000).await };
     let (client, deletions) = late(world.controller.clone(), lives);
-    let answer = RemedyClient::new(client, HOME)
-        .release(&release, in_time)
+    let answer = RemediationClient::new(client, HOME)
+        .release_node(&release, in_time)
         .await;
-    assert!(matches!(answer, Err(WriteError::Changed(_))), "{answer:?}");
+    assert!(
+        matches!(answer, Err(RemediationWriteError::Changed(_))),
+        "{answer:?}"
+    );
     assert_eq!(deletions.load(Ordering::Relaxed), 1);
     assert!(world.has_node(&node.name).await);
 }
@@ -358,10 +379,10 @@ pub async fn a_node_that_its_controllers_write_to_meanwhile_is_deleted_all_the_s
         people.annotate(NODE, &name, json!({ "x": "y" })).await;
     };
     let (client, deletions) = late(world.controller.clone(), writes);
-    let answer = RemedyClient::new(client, HOME)
-        .release(&release, in_time)
+    let answer = RemediationClient::new(client, HOME)
+        .release_node(&release, in_time)
         .await;
-    assert_eq!(answer.unwrap(), Released::Gone);
+    assert_eq!(answer.unwrap(), NodeReleaseOutcome::Gone);
     assert_eq!(deletions.load(Ordering::Relaxed), 2);
     assert!(!world.has_node(&node.name).await);
 }

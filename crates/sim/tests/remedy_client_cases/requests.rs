@@ -1,13 +1,15 @@
-//! What is written to requests, and what is said.
+//! The remediator's writes to requests, and its Events.
 
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::condition::Status;
-use dogwatch_core::decision::{Event, Severity};
+use dogwatch_core::condition::ConditionStatus;
+use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::power::HostName;
-use dogwatch_core::remedy::{Attempt, ProofNote, RequestStatus, Stamp, Step};
-use dogwatch_k8s::remedy::About;
+use dogwatch_core::remediation::{
+    ProofNote, RemediationAttempt, RemediationStep, RequestStatus, StepStamp,
+};
+use dogwatch_k8s::remediation::RemediationEventSubject;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -23,7 +25,7 @@ pub fn status() -> RequestStatus {
     RequestStatus {
         observed_generation: Some(1),
         started_at: Some(at(1)),
-        attempt: Some(Attempt {
+        attempt: Some(RemediationAttempt {
             number: 1,
             started_at: at(2),
             key_at: Some(at(3)),
@@ -42,8 +44,8 @@ pub fn status() -> RequestStatus {
             by: None,
             reason: None,
         }),
-        timeline: vec![Stamp {
-            step: Step::Requested,
+        timeline: vec![StepStamp {
+            step: RemediationStep::Requested,
             at: at(6),
         }],
         ..RequestStatus::default()
@@ -53,8 +55,10 @@ pub fn status() -> RequestStatus {
 pub async fn a_status_of_a_request_is_written_and_read_back(world: &World) {
     let request = world.request("r", json!({ "spec": {} })).await;
     let client = world.client();
-    let writes = [write("Processing", Status::True, "goes off")];
-    let answer = client.write_status(&request, &status(), &writes).await;
+    let writes = [write("Processing", ConditionStatus::True, "goes off")];
+    let answer = client
+        .write_request_status(&request, &status(), &writes)
+        .await;
     let answer = answer.unwrap();
     assert_eq!(answer, world.request_now("r").await);
     let mut wanted = status();
@@ -66,10 +70,13 @@ pub async fn a_status_of_a_request_is_written_and_read_back(world: &World) {
         object.data["status"]["conditions"][0]["observedGeneration"],
         1
     );
-    // What is not there any more goes, and a condition that is not written stays.
+    // Fields that are no longer set are removed; a condition that is not written stays.
     let none = RequestStatus::default();
-    let writes = [write("Succeeded", Status::False, "given up")];
-    let answer = client.write_status(&answer, &none, &writes).await.unwrap();
+    let writes = [write("Succeeded", ConditionStatus::False, "given up")];
+    let answer = client
+        .write_request_status(&answer, &none, &writes)
+        .await
+        .unwrap();
     let kinds: Vec<_> = answer
         .status
         .conditions
@@ -104,7 +111,7 @@ pub async fn our_finalizer_comes_and_goes_and_those_of_others_stay(world: &World
     assert_eq!(object.finalizers(), ["example.com/theirs"]);
     let none = json!({ "metadata": { "finalizers": null } });
     world.change(REQUEST, "r", &none).await;
-    // Where nothing else keeps it, it is gone with ours.
+    // Our finalizer is the last one, so removing it deletes the request.
     let request = world.request("alone", json!({ "spec": {} })).await;
     let request = client.add_finalizer(&request).await.unwrap();
     world.delete(REQUEST, "alone").await;
@@ -124,20 +131,23 @@ pub async fn the_same_news_of_one_episode_is_told_once_where_its_object_is(world
         wall: at(0),
         mono: Duration::ZERO,
     };
-    let event = Event {
-        severity: Severity::Warning,
+    let event = DecisionEvent {
+        severity: EventSeverity::Warning,
         reason: "PoweringOff",
         message: "the host goes off".into(),
     };
     let abouts = [
-        About::Machine(&machine),
-        About::Host(&host),
-        About::Request(&request),
-        About::Node(&node),
+        RemediationEventSubject::Machine(&machine),
+        RemediationEventSubject::Host(&host),
+        RemediationEventSubject::Request(&request),
+        RemediationEventSubject::Node(&node),
     ];
     for about in abouts {
         for episode in ["1", "1", "2"] {
-            client.say(about, episode, &event, now).await.unwrap();
+            client
+                .write_event(about, episode, &event, now)
+                .await
+                .unwrap();
         }
     }
     let here = format!("/api/v1/namespaces/{}/events", world.namespace);

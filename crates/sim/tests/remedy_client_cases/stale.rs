@@ -1,11 +1,11 @@
-//! Writes that were decided on what is not so any more.
+//! Writes that were decided on outdated objects.
 
 use std::pin::Pin;
 
-use dogwatch_core::power::Host;
-use dogwatch_core::reboot::NodeSeen;
-use dogwatch_core::remedy::{Machine, PowerRequest};
-use dogwatch_k8s::remedy::{RemedyClient, WriteError};
+use dogwatch_core::power::HostSnapshot;
+use dogwatch_core::reboot::ObservedNode;
+use dogwatch_core::remediation::{ObservedMachine, PowerRequest};
+use dogwatch_k8s::remediation::{RemediationClient, RemediationWriteError};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
@@ -15,22 +15,21 @@ use super::nodes::subject;
 use super::requests::status;
 use super::world::{CAPI, HOST, Kind, NODE, OPENSHIFT, REQUEST, World, capi_spec};
 
-type Tried<'a> = Pin<Box<dyn Future<Output = Result<(), WriteError>> + Send + 'a>>;
+type Tried<'a> = Pin<Box<dyn Future<Output = Result<(), RemediationWriteError>> + Send + 'a>>;
 
-/// A write, by its name, and whether any version of the object will do for it: then its UID is all that
-/// it relies on.
+/// A write, by its name, and whether it accepts any version of the object and checks only the UID.
 struct Try<'a>(&'static str, bool, Tried<'a>);
 
 fn attempt<'a, T: Send + 'a>(
     name: &'static str,
     any_version: bool,
-    call: impl Future<Output = Result<T, WriteError>> + Send + 'a,
+    call: impl Future<Output = Result<T, RemediationWriteError>> + Send + 'a,
 ) -> Try<'a> {
     let call = async move { call.await.map(|_| ()) };
     Try(name, any_version, Box::pin(call))
 }
 
-fn on_host<'a>(client: &'a RemedyClient, host: &'a Host) -> Vec<Try<'a>> {
+fn on_host<'a>(client: &'a RemediationClient, host: &'a HostSnapshot) -> Vec<Try<'a>> {
     const KEY: &str = "reboot.metal3.io/machine-remediation";
     vec![
         attempt("add_key", false, async {
@@ -46,7 +45,7 @@ fn on_host<'a>(client: &'a RemedyClient, host: &'a Host) -> Vec<Try<'a>> {
     ]
 }
 
-fn on_machine<'a>(client: &'a RemedyClient, machine: &'a Machine) -> Vec<Try<'a>> {
+fn on_machine<'a>(client: &'a RemediationClient, machine: &'a ObservedMachine) -> Vec<Try<'a>> {
     let at = "2026-01-01T00:00:00Z".parse().unwrap();
     vec![
         attempt(
@@ -54,34 +53,42 @@ fn on_machine<'a>(client: &'a RemedyClient, machine: &'a Machine) -> Vec<Try<'a>
             false,
             client.remove_machine_need(machine),
         ),
-        attempt("hand_back", true, client.hand_back(machine, "given up", at)),
+        attempt(
+            "hand_back",
+            true,
+            client.hand_back_machine(machine, "given up", at),
+        ),
         attempt("write_machine_conditions", true, async {
-            let status = dogwatch_core::condition::Status::True;
+            let status = dogwatch_core::condition::ConditionStatus::True;
             let writes = [write("Remediation", status, "goes off")];
             client.write_machine_conditions(machine, &writes).await
         }),
     ]
 }
 
-fn on_node<'a>(world: &'a World, client: &'a RemedyClient, node: &'a NodeSeen) -> Vec<Try<'a>> {
+fn on_node<'a>(
+    world: &'a World,
+    client: &'a RemediationClient,
+    node: &'a ObservedNode,
+) -> Vec<Try<'a>> {
     let at = "2026-01-01T00:00:00Z".parse().unwrap();
     vec![
         attempt("mark_node", true, async move {
-            client.mark_node(node, &subject(world), at).await
+            client.mark_node_fencing(node, &subject(world), at).await
         }),
-        attempt("unmark_node", false, client.unmark_node(node)),
+        attempt("unmark_node", false, client.unmark_node_fencing(node)),
         attempt("remove_node_need", false, client.remove_node_need(node)),
         attempt("restore", true, async {
-            client.restore(node, &backup()).await
+            client.restore_node(node, &backup()).await
         }),
-        attempt("untaint", false, client.untaint(node, at)),
+        attempt("untaint", false, client.untaint_node(node, at)),
     ]
 }
 
-fn on_request<'a>(client: &'a RemedyClient, request: &'a PowerRequest) -> Vec<Try<'a>> {
+fn on_request<'a>(client: &'a RemediationClient, request: &'a PowerRequest) -> Vec<Try<'a>> {
     vec![
         attempt("write_status", false, async {
-            client.write_status(request, &status(), &[]).await
+            client.write_request_status(request, &status(), &[]).await
         }),
         attempt("remove_finalizer", false, client.remove_finalizer(request)),
     ]
@@ -95,14 +102,14 @@ async fn all_fail(world: &World, kind: Kind, name: &str, is_another: bool, tries
         }
         let answer = call.await;
         assert!(
-            matches!(answer, Err(WriteError::Changed(_))),
+            matches!(answer, Err(RemediationWriteError::Changed(_))),
             "{what}: {answer:?}"
         );
         assert_eq!(world.object(kind, name).await, before, "{what}");
     }
 }
 
-/// Deletes it, and makes another one of its name.
+/// Deletes the object and creates another one of its name.
 async fn anew(world: &World, kind: Kind, name: &str, more: &Value) -> DynamicObject {
     let none = json!({ "metadata": { "finalizers": null } });
     world.change(kind, name, &none).await;
@@ -113,7 +120,7 @@ async fn anew(world: &World, kind: Kind, name: &str, more: &Value) -> DynamicObj
 pub async fn no_write_is_done_on_what_has_changed_since_or_was_made_anew(world: &World) {
     let client = world.client();
     let touch = json!({ "touched": "by somebody else" });
-    let key = json!({ "reboot.metal3.io/machine-remediation": owner().value(),
+    let key = json!({ "reboot.metal3.io/machine-remediation": owner().annotation_value(),
         "dogwatch.dev/node-backup": "{}" });
     let host = world.host("h", key.clone()).await;
     world.annotate(HOST, "h", touch.clone()).await;

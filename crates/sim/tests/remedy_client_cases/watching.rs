@@ -1,6 +1,6 @@
-//! What is seen.
+//! The remediator's watches.
 
-use dogwatch_core::remedy::{MachineApi, MachineName};
+use dogwatch_core::remediation::{MachineApi, MachineName};
 use dogwatch_testbed::fixtures;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ pub async fn kinds_that_come_are_found_and_one_that_is_taken_out_leaves_nothing(
     }
     let mut sight = world.sight();
     sight.until_so(|view| view.synced).await;
-    assert!(sight.view().installed.is_empty() && sight.view().trouble.is_empty());
+    assert!(sight.view().installed.is_empty() && sight.view().errors.is_empty());
     for definition in definitions() {
         world.install(&definition).await;
     }
@@ -30,7 +30,7 @@ pub async fn kinds_that_come_are_found_and_one_that_is_taken_out_leaves_nothing(
         })
         .await;
     world.take_out(OPENSHIFT).await;
-    // Those of the other API stay.
+    // The Machines of the other API stay.
     sight
         .until_so(|view| {
             view.machines
@@ -92,7 +92,7 @@ pub async fn the_older_version_is_used_where_that_is_all_there_is_and_the_newer_
     world.take_out(CAPI).await;
     let whole = fixtures::cluster_api_machines();
     world
-        .install(&fixtures::only(whole.clone(), "v1beta1"))
+        .install(&fixtures::only_version(whole.clone(), "v1beta1"))
         .await;
     let reference = json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
         "kind": "Metal3Machine", "namespace": "elsewhere", "name": "mm" });
@@ -113,7 +113,7 @@ pub async fn the_older_version_is_used_where_that_is_all_there_is_and_the_newer_
     assert_eq!(sight.view().installed[group], "cluster.x-k8s.io/v1beta1");
     let infra = sight.view().machines[&name].infra.clone().unwrap();
     assert_eq!(infra.object.namespace, "elsewhere");
-    // Both are served, then the newer one alone: what is there is never lost from sight.
+    // Both versions are served, then only the newer one: existing objects are never lost.
     world.install(&whole).await;
     let mut newer = whole.clone();
     newer["spec"]["versions"][1]["served"] = json!(false);

@@ -1,18 +1,18 @@
-//! One server with the kinds that remediation meets, and its hand on them.
+//! One server with the kinds that remediation uses, and the remediator's clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_core::name::NodeName;
-use dogwatch_core::power::{Host, HostName};
-use dogwatch_core::reboot::NodeSeen;
-use dogwatch_core::remedy::{
-    KeptBackup, Machine, MachineApi, MachineName, ObjectName, PowerRequest,
+use dogwatch_core::power::{HostName, HostSnapshot};
+use dogwatch_core::reboot::ObservedNode;
+use dogwatch_core::remediation::{
+    MachineApi, MachineName, ObjectName, ObservedMachine, PowerRequest, StoredBackup,
 };
 use dogwatch_k8s::host::HostClient;
-use dogwatch_k8s::node::node_seen;
-use dogwatch_k8s::remedy::{RemedyClient, RemedyView, RemedyWatch};
+use dogwatch_k8s::node::observed_node;
+use dogwatch_k8s::remediation::{RemediationClient, RemediationWatch, RemediationWatchView};
 use dogwatch_testbed::fixtures;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -27,15 +27,14 @@ pub use crate::support::objects::{
     CAPI, CAPI_OLD, HOST, Kind, METAL3_MACHINE, NODE, OPENSHIFT, REQUEST, capi_spec,
 };
 
-/// Where Dogwatch lives.
+/// Dogwatch's namespace.
 pub const HOME: &str = "dogwatch";
 
-/// One server, and one namespace in it.
 #[derive(Clone)]
 pub struct World {
-    /// Whoever may do everything.
+    /// A client with all rights.
     pub people: Client,
-    /// The remediator.
+    /// The remediator's client.
     pub controller: Client,
     pub namespace: String,
 }
@@ -46,13 +45,14 @@ pub fn definitions() -> Vec<Value> {
         fixtures::openshift_machines(),
         fixtures::cluster_api_machines(),
         fixtures::metal3_machines(),
-        dogwatch_api::bare_metal_host::crd(),
-        dogwatch_api::power_remediation::crd(),
+        dogwatch_api::bare_metal_host::host_crd(),
+        dogwatch_api::power_remediation::remediation_crd(),
     ]
 }
 
 impl World {
-    /// A namespace of its own, on a server that has all kinds. `controller` may do what the controller may.
+    /// A new namespace, on a server that has all kinds. `controller` is a client with the
+    /// controller's rights.
     pub async fn on(people: Client, controller: Client) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl World {
         let home = json!({ "metadata": { "name": HOME } });
         let home = serde_json::from_value(home).unwrap();
         let namespaces: Api<Namespace> = Api::all(world.people.clone());
-        // It may be there.
+        // It may exist already.
         let _: kube::Result<_> = namespaces.create(&PostParams::default(), &home).await;
         for definition in definitions() {
             world.install(&definition).await;
@@ -73,8 +73,8 @@ impl World {
         world
     }
 
-    pub fn client(&self) -> RemedyClient {
-        RemedyClient::new(self.controller.clone(), HOME)
+    pub fn client(&self) -> RemediationClient {
+        RemediationClient::new(self.controller.clone(), HOME)
     }
 
     pub fn api(&self, kind: Kind) -> Api<DynamicObject> {
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Installs the kind as it is defined here, in place of any other definition.
+    /// Installs this definition in place of any other one of the kind.
     pub async fn install(&self, definition: &Value) {
         let mut definition: CustomResourceDefinition =
             serde_json::from_value(definition.clone()).unwrap();
@@ -93,7 +93,7 @@ impl World {
         let kinds: Api<CustomResourceDefinition> = Api::all(self.people.clone());
         let params = PostParams::default();
         let deadline = Instant::now() + PATIENCE;
-        // Controllers of the server write to it, and the one before may be on its way out.
+        // Controllers of the server write to it, and the previous one may still be terminating.
         loop {
             let there = kinds.get_opt(&name).await.unwrap();
             definition.metadata.resource_version =
@@ -119,11 +119,11 @@ impl World {
         }
     }
 
-    /// Takes the kind out; with it all its objects go.
+    /// Removes the kind, which deletes all its objects.
     pub async fn take_out(&self, (group, version, _, plural): Kind) {
         let kinds: Api<CustomResourceDefinition> = Api::all(self.people.clone());
         let name = format!("{plural}.{group}");
-        // It may be gone.
+        // It may not exist.
         let _: kube::Result<_> = kinds.delete(&name, &DeleteParams::default()).await;
         self.until_answered(&format!("/apis/{group}/{version}/{plural}"), 404)
             .await;
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// Makes an object; a `status` is written after it, where there is one.
+    /// Creates an object; a `status` in it is written afterwards.
     pub async fn make(&self, kind: Kind, name: &str, more: Value) -> DynamicObject {
         let (group, version, singular, _) = kind;
         let api_version = if group.is_empty() {
@@ -189,7 +189,7 @@ impl World {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// A name that no other test has, for what is in no namespace.
+    /// A name that no other test has, for cluster-scoped objects.
     pub fn unique(&self, name: &str) -> String {
         format!("{}-{name}", self.namespace)
     }
@@ -199,42 +199,42 @@ impl World {
     }
 
     /// A host with these annotations, as the remediator sees it.
-    pub async fn host(&self, name: &str, annotations: Value) -> Host {
+    pub async fn host(&self, name: &str, annotations: Value) -> HostSnapshot {
         let more =
             json!({ "metadata": { "annotations": annotations }, "spec": { "online": true } });
         self.make(HOST, name, more).await;
         self.host_now(name).await
     }
 
-    pub async fn host_now(&self, name: &str) -> Host {
+    pub async fn host_now(&self, name: &str) -> HostSnapshot {
         let name = HostName::new(&self.namespace, name);
         let hosts = HostClient::new(self.controller.clone());
-        hosts.read(&name).await.unwrap().unwrap()
+        hosts.read_host(&name).await.unwrap().unwrap()
     }
 
-    /// What is kept for this host, as the remediator sees it.
-    pub async fn kept(&self, host: &Host) -> Option<Arc<KeptBackup>> {
+    /// The stored backup of this host, as the remediator sees it.
+    pub async fn kept(&self, host: &HostSnapshot) -> Option<Arc<StoredBackup>> {
         let mut sight = self.sight();
         let synced = sight.until(|view| view.synced.then(|| view.backups.clone()));
         synced.await.get(&host.uid).cloned()
     }
 
-    /// Where it is kept.
+    /// The backups are ConfigMaps in Dogwatch's namespace.
     pub fn backups(&self) -> Api<ConfigMap> {
         Api::namespaced(self.people.clone(), HOME)
     }
 
-    /// A Node, as the remediator sees it. Its name is unique.
-    pub async fn node(&self, name: &str, more: Value) -> NodeSeen {
+    /// A Node with a unique name, as the remediator sees it.
+    pub async fn node(&self, name: &str, more: Value) -> ObservedNode {
         let name = self.unique(name);
         self.make(NODE, &name, more).await;
         self.node_now(&name).await
     }
 
-    /// By its unique name.
-    pub async fn node_now(&self, name: &str) -> NodeSeen {
+    /// The current Node of this unique name.
+    pub async fn node_now(&self, name: &str) -> ObservedNode {
         let nodes: Api<Node> = Api::all(self.people.clone());
-        node_seen(&nodes.get(name).await.unwrap()).unwrap()
+        observed_node(&nodes.get(name).await.unwrap()).unwrap()
     }
 
     pub async fn has_node(&self, name: &NodeName) -> bool {
@@ -243,7 +243,7 @@ impl World {
     }
 
     /// A Machine, as the remediator sees it.
-    pub async fn machine(&self, kind: Kind, name: &str, more: Value) -> Machine {
+    pub async fn machine(&self, kind: Kind, name: &str, more: Value) -> ObservedMachine {
         let mut whole = more;
         if kind != OPENSHIFT && whole["spec"].is_null() {
             whole["spec"] = capi_spec(kind);
@@ -252,7 +252,7 @@ impl World {
         self.machine_now(kind, name).await
     }
 
-    pub async fn machine_now(&self, kind: Kind, name: &str) -> Machine {
+    pub async fn machine_now(&self, kind: Kind, name: &str) -> ObservedMachine {
         let name = MachineName {
             api: machine_api(kind),
             object: self.object_name(name),
@@ -264,7 +264,7 @@ impl World {
         let mut sight = self.sight();
         let machine = sight.until(|view| {
             let it = view.machines.get(&name)?;
-            (Some(&it.resource_version) == version.as_ref()).then(|| Machine::clone(it))
+            (Some(&it.resource_version) == version.as_ref()).then(|| ObservedMachine::clone(it))
         });
         machine.await
     }
@@ -287,9 +287,10 @@ impl World {
     }
 
     pub fn sight(&self) -> Sight {
-        // Short, for a real server has a real clock.
+        // Short, because a real server has a real clock.
         let again = Duration::from_millis(300);
-        let watch = RemedyWatch::at(self.controller.clone(), Some(HOME), again, || 0.5);
+        let watch =
+            RemediationWatch::with_recheck(self.controller.clone(), Some(HOME), again, || 0.5);
         Sight(watch)
     }
 
@@ -313,32 +314,35 @@ pub fn machine_api((group, ..): Kind) -> MachineApi {
     }
 }
 
-/// What one remediator sees.
-pub struct Sight(RemedyWatch);
+/// The watches of one remediator.
+pub struct Sight(RemediationWatch);
 
 impl Sight {
-    pub fn view(&self) -> &RemedyView {
-        self.0.view()
+    pub fn view(&self) -> &RemediationWatchView {
+        self.0.current_view()
     }
 
-    /// What is found once it is seen.
-    pub async fn until<T>(&mut self, find: impl Fn(&RemedyView) -> Option<T>) -> T {
+    /// Waits until `find` finds something, and returns it.
+    pub async fn until<T>(&mut self, find: impl Fn(&RemediationWatchView) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(found) = find(self.0.view()) {
+            if let Some(found) = find(self.0.current_view()) {
                 return found;
             }
-            let in_time = timeout_at(deadline, self.0.changed()).await;
-            assert!(in_time.is_ok(), "not seen in time: {:?}", self.0.view());
+            let in_time = timeout_at(deadline, self.0.wait_for_change()).await;
+            assert!(
+                in_time.is_ok(),
+                "not seen in time: {:?}",
+                self.0.current_view()
+            );
         }
     }
 
-    pub async fn until_so(&mut self, is_so: impl Fn(&RemedyView) -> bool) {
+    pub async fn until_so(&mut self, is_so: impl Fn(&RemediationWatchView) -> bool) {
         self.until(|view| is_so(view).then_some(())).await;
     }
 }
 
-/// Annotations of an object.
 pub fn annotation<'a>(object: &'a DynamicObject, name: &str) -> Option<&'a str> {
     object.annotations().get(name).map(String::as_str)
 }

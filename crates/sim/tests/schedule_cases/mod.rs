@@ -1,5 +1,5 @@
-//! What schedules do, case by case: the same functions run on the embedded and on the real API server.
-//! Each is a sentence of specification §5 or a promise of §1.
+//! Cases of schedules: the same functions run on the embedded and on the real API server. Each case
+//! is a sentence of specification §5 or a promise of §1.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use world::World;
 
-/// Every case, handed to a macro that makes a test of each.
+/// Passes every case to a macro that makes a test of it.
 macro_rules! every_case {
     ($test:ident) => {
         $test! {
@@ -89,12 +89,13 @@ pub async fn at_the_appointed_time_each_target_is_asked_in_its_own_way_and_a_rec
             world.said(home, "monthly").await == said
         })
         .await;
-    let page = leader.metrics.render();
+    let page = leader.metrics.render_page();
     let ended = "dogwatch_schedule_occurrences_total{outcome=\"Requested\"} 1";
     assert!(page.contains(ended), "{page}");
 }
 
-/// It is seen to wait for a time that is far, and asks nobody; then it is for one that comes soon.
+/// The schedule waits for a distant time and issues no request; then its spec gets a time that
+/// comes soon.
 async fn waits_then_comes_soon(world: &World, name: &str, far: Timestamp) -> Timestamp {
     let home = &world.home;
     world
@@ -119,8 +120,8 @@ pub async fn a_leader_that_died_in_the_middle_is_carried_on_and_nobody_is_asked_
     let at = world.at(SignedDuration::from_secs(-30));
     let spec = json!({ "at": at.to_string(), "nodes": selector(world) });
     let uid = world.make_schedule(home, "monthly", &spec).await;
-    // The leader before has written the intention, asked n1, which has rebooted since, and noted n3,
-    // whose own request was served since; then it died.
+    // The previous leader has written the intention, asked n1, which has rebooted since, and noted
+    // n3, whose own request was served since; then it died.
     let begun = world.at(SignedDuration::ZERO).to_string();
     let current = json!({ "at": at.to_string(), "begun": begun });
     world
@@ -145,7 +146,7 @@ pub async fn a_leader_that_died_in_the_middle_is_carried_on_and_nobody_is_asked_
 pub async fn who_is_suspended_deleted_or_moved_before_its_time_asks_nobody(world: &World) {
     let home = &world.home;
     let _leader = world.leader();
-    // The ten calls up to the last of these changes have to be made by then.
+    // The ten calls up to the last of these changes must be made by then.
     let at = world.at(SignedDuration::from_secs(20));
     for name in ["suspended", "deleted", "moved", "kept"] {
         world.make_node(name, &json!({})).await;
@@ -173,7 +174,7 @@ pub async fn who_is_suspended_deleted_or_moved_before_its_time_asks_nobody(world
             moved == Some(later) && suspended
         })
         .await;
-    // Within the deadline a single time is made up for.
+    // A single time that was missed is made up within the deadline.
     world
         .change(home, "suspended", &json!({ "suspend": false }))
         .await;
@@ -207,7 +208,7 @@ pub async fn what_was_missed_is_said_and_reboots_nobody(world: &World) {
         ("False", "Missed")
     );
     assert_eq!(world.request_on("n1").await, None);
-    let page = leader.metrics.render();
+    let page = leader.metrics.render_page();
     let alarm =
         format!("dogwatch_schedule_last_occurrence_issued{{namespace=\"{home}\",name=\"late\"}} 0");
     assert!(page.contains(&alarm), "{page}");
@@ -334,7 +335,7 @@ pub async fn of_two_hosts_that_claim_one_node_only_the_older_has_it_rebooted(wor
     world.make_node("n1", &json!({})).await;
     let carries = json!({ "dogwatch.dev/node": world.node_name("n1") });
     world.make_host(home, "older", &carries).await;
-    // Of one second the UIDs decide, and nobody chooses them.
+    // Two schedules of the same second are ordered by UID, which nobody chooses.
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     world.make_host(racks, "newer", &carries).await;
     let at = world.at(SignedDuration::from_secs(-1));
@@ -356,7 +357,7 @@ pub async fn of_two_hosts_that_claim_one_node_only_the_older_has_it_rebooted(wor
 pub async fn a_node_that_was_made_anew_since_its_time_came_is_not_asked_again(world: &World) {
     let home = &world.home;
     world.make_node("n1", &json!({})).await;
-    // It holds the occurrence open until somebody mends it.
+    // The unreadable request on n2 keeps the occurrence open until somebody repairs it.
     world.make_node("n2", &json!({ MARK: "?" })).await;
     let at = world.at(SignedDuration::from_secs(-1));
     let names = [world.node_name("n1"), world.node_name("n2")];
@@ -368,11 +369,12 @@ pub async fn a_node_that_was_made_anew_since_its_time_came_is_not_asked_again(wo
             world.request_on("n1").await.is_some()
         })
         .await;
-    // It hung in that reboot, was fenced, and its Node was deleted; the new one has no mark.
+    // The node hung in that reboot and was fenced, and its Node was deleted; the new Node has no
+    // mark.
     world.delete_node("n1").await;
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     world.make_node("n1", &json!({})).await;
-    // What is read is believed for 10 s.
+    // A read is cached for 10 s.
     tokio::time::sleep(std::time::Duration::from_secs(11)).await;
     world.annotate("n2", MARK, &Value::Null).await;
     let records = world.records(home, "some", 1).await;
@@ -409,7 +411,7 @@ pub async fn a_request_for_later_is_left_and_not_taken_for_one_of_this_time(worl
         "{status:?}"
     );
     assert_eq!(world.request_on("n1").await.unwrap()["requester"], "me");
-    // Whoever wrote it takes it back: the node is asked after all.
+    // The request of the other requester is removed, so the schedule asks the node after all.
     world.serve("n1").await;
     let records = world.records(home, "some", 1).await;
     assert_eq!(

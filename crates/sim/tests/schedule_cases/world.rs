@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dogwatch_api::reboot_schedule::{Occurrence, RebootSchedule, RebootScheduleStatus};
+use dogwatch_api::reboot_schedule::{OccurrenceStatus, RebootSchedule, RebootScheduleStatus};
 use dogwatch_controller::schedule;
-use dogwatch_core::reboot::Config;
-use dogwatch_process::clock::Clock;
+use dogwatch_core::reboot::RebootConfig;
+use dogwatch_process::clock::ProcessClock;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
@@ -16,20 +16,20 @@ use crate::support::leader::Leader;
 use crate::support::objects::{self, HOST};
 use crate::support::until;
 
-/// One server, Dogwatch's namespace, and one more with hosts.
+/// One server, Dogwatch's namespace, and another one with hosts.
 pub struct World {
     pub client: Client,
-    /// What leaders reach the API server with.
+    /// The leaders' client.
     pub leading: Client,
-    /// Dogwatch's.
+    /// Dogwatch's namespace.
     pub home: String,
-    /// Another one.
+    /// Another namespace.
     pub racks: String,
-    pub clock: Clock,
+    pub clock: ProcessClock,
 }
 
 impl World {
-    pub async fn on(client: Client, clock: Clock) -> Self {
+    pub async fn on(client: Client, clock: ProcessClock) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let home = format!("schedules-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let world = Self {
@@ -48,8 +48,8 @@ impl World {
 
     async fn install_the_kinds(&self) {
         let kinds = [
-            dogwatch_api::bare_metal_host::crd(),
-            dogwatch_api::reboot_schedule::crd(),
+            dogwatch_api::bare_metal_host::host_crd(),
+            dogwatch_api::reboot_schedule::schedule_crd(),
         ];
         objects::install(&self.client, kinds).await;
         self.until("the kinds are served", || async {
@@ -62,19 +62,19 @@ impl World {
 
     /// A process that leads from now on.
     pub fn leader(&self) -> Leader {
-        let flags = Config::default();
+        let flags = RebootConfig::default();
         let (mut leader, context, _) = Leader::new(&self.leading, &self.home, &self.clock, &flags);
-        leader.run(schedule::run(context));
+        leader.run(schedule::run_schedules(context));
         leader
     }
 
-    /// A whole second from now.
+    /// A whole second, this long from now.
     pub fn at(&self, ahead: SignedDuration) -> Timestamp {
         let at = self.clock.now().wall + ahead;
         Timestamp::from_second(at.as_second()).unwrap()
     }
 
-    /// So far ahead that what a test prepares is there in time.
+    /// Far enough ahead for a test to prepare its objects.
     pub fn soon(&self) -> Timestamp {
         self.at(SignedDuration::from_secs(8))
     }
@@ -129,8 +129,13 @@ impl World {
         schedule.status.unwrap_or_default()
     }
 
-    /// Waits until so many past occurrences are recorded.
-    pub async fn records(&self, namespace: &str, name: &str, count: usize) -> Vec<Occurrence> {
+    /// Waits until this number of past occurrences is recorded.
+    pub async fn records(
+        &self,
+        namespace: &str,
+        name: &str,
+        count: usize,
+    ) -> Vec<OccurrenceStatus> {
         self.until("the record is written", || async {
             self.status(namespace, name).await.history.len() >= count
         })
@@ -165,7 +170,7 @@ impl World {
         objects::change_status(&self.hosts(namespace), name, status.clone()).await;
     }
 
-    /// The node's coordinator has rebooted it: the request is gone.
+    /// The node's coordinator has rebooted it: the request is removed.
     pub async fn serve(&self, short: &str) {
         self.annotate(short, "dogwatch.dev/reboot-requested", &Value::Null)
             .await;
@@ -181,7 +186,7 @@ impl World {
         host.annotations().get(key).cloned()
     }
 
-    /// What is said about a schedule, as `(type, reason)`.
+    /// The Events about a schedule, as `(type, reason)`.
     pub async fn said(&self, namespace: &str, name: &str) -> Vec<(String, String)> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let about = format!("involvedObject.name={name}");
@@ -199,12 +204,12 @@ impl World {
         .collect()
     }
 
-    /// Waits for what is to be observed.
+    /// Waits until `seen` is true.
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, seen: impl Fn() -> F) {
         until(what, seen).await;
     }
 
-    /// Takes away what other cases' leaders would find.
+    /// Deletes what other cases' leaders would find.
     pub async fn end(&self) {
         for namespace in [&self.home, &self.racks] {
             let schedules = self.schedules(namespace);

@@ -1,29 +1,29 @@
-//! What a real API server makes of a kind's definition.
+//! Tests of a kind's definition on a real API server.
 
-use dogwatch_testbed::shared;
+use dogwatch_testbed::shared_control_plane;
 use kube::Client;
 use serde_json::{Value, json};
 
-/// A spec, the field that is named when it is refused, and what is said.
+/// A spec, the field that its refusal names, and a part of the message.
 pub type Refused = (&'static str, &'static str, &'static str);
 
-/// A kind as the shared server is asked about it.
+/// A kind on the shared server.
 pub struct Kind {
     /// `apiVersion` and `kind`.
     pub api: (&'static str, &'static str),
-    /// Where its objects are, in a namespace or in none.
+    /// The API path of its objects, with or without a namespace.
     pub path: &'static str,
 }
 
 impl Kind {
-    /// Has this definition on the shared server.
+    /// Installs this definition on the shared server.
     pub async fn install(&self, definition: &Value) {
         let kind = definition["metadata"]["name"].as_str().unwrap();
-        let (manifest, plane) = (definition.to_string(), shared().await);
-        plane.install(&manifest, &[kind]).await.unwrap();
+        let (manifest, plane) = (definition.to_string(), shared_control_plane().await);
+        plane.install_manifests(&manifest, &[kind]).await.unwrap();
     }
 
-    /// Asks whether it would be taken; nothing is stored. What is unknown is refused as kubectl has it.
+    /// Sends a dry run. Unknown fields are refused, as with kubectl.
     pub async fn admitted(
         &self,
         client: &Client,
@@ -40,7 +40,7 @@ impl Kind {
         json!({ "apiVersion": version, "kind": kind, "metadata": { "name": name }, "spec": spec })
     }
 
-    /// Sends it to the kind's path with this at its end. What it answers, or what is said against it.
+    /// Sends the object to the kind's path with this suffix. Returns the answer or the refusal.
     pub async fn send(
         &self,
         client: &Client,
@@ -64,7 +64,8 @@ impl Kind {
         }
     }
 
-    /// All of these are refused as is said, and they break every rule of the definition that has words of its own.
+    /// Checks that all these specs are refused as stated, and that they violate every rule of the
+    /// definition that has a message.
     pub async fn refuses(
         &self,
         client: &Client,
@@ -91,7 +92,7 @@ impl Kind {
     }
 }
 
-/// What the rules say, wherever they stand in a schema.
+/// The messages of the rules, anywhere in a schema.
 fn messages(schema: &Value) -> Vec<&str> {
     let own = schema["x-kubernetes-validations"]
         .as_array()

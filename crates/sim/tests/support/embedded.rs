@@ -1,15 +1,17 @@
-//! The embedded API server.
+//! Embedded API servers and their faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dogwatch_process::clock::Clock;
-use dogwatch_sim::api::{ApiServer, AuditEntry, FaultEffect, Options, RequestInfo, Verb};
-use dogwatch_sim::clock::TokioClock;
+use dogwatch_kubesim::api::{
+    ApiServer, ApiServerOptions, ApiVerb, FaultEffect, RequestAuditEntry, RequestInfo,
+};
+use dogwatch_kubesim::clock::TokioClock;
+use dogwatch_process::clock::ProcessClock;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// When the time of [`server`] begins.
+/// Start time of [`server`].
 pub fn epoch() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
@@ -18,18 +20,23 @@ pub fn server() -> ApiServer {
     server_from(epoch())
 }
 
-/// One whose time begins then.
+/// A server whose time starts at `epoch`.
 pub fn server_from(epoch: Timestamp) -> ApiServer {
-    ApiServer::new(Arc::new(TokioClock::starting_at(epoch)), Options::default())
+    ApiServer::new(
+        Arc::new(TokioClock::starting_at(epoch)),
+        ApiServerOptions::default(),
+    )
 }
 
-/// A wall clock that goes with tokio's, so that a paused one is no special case.
-pub fn clock_from(epoch: Timestamp) -> Clock {
+/// A wall clock that follows tokio's, so that a paused clock is no special case.
+pub fn clock_from(epoch: Timestamp) -> ProcessClock {
     let origin = Instant::now();
-    Clock::with_wall(move || epoch + SignedDuration::try_from(origin.elapsed()).unwrap())
+    ProcessClock::with_wall_clock(move || {
+        epoch + SignedDuration::try_from(origin.elapsed()).unwrap()
+    })
 }
 
-/// From now on this goes wrong with each such request.
+/// Adds this fault to each such request.
 pub fn fail(
     server: &ApiServer,
     effect: FaultEffect,
@@ -41,8 +48,8 @@ pub fn fail(
     });
 }
 
-/// Of such requests the one with this number, from 0, meets with this effect; those that come after it are lost, as
-/// of a process that is dead. How many came so far.
+/// The request with this number (from 0) gets this fault; later ones are lost, as from a dead
+/// process. Returns the counter of requests.
 pub fn die_at(
     server: &ApiServer,
     last: u32,
@@ -64,9 +71,9 @@ pub fn die_at(
     sent
 }
 
-/// How many requests with this verb this user has made.
-pub fn asked(server: &ApiServer, user: &str, verb: Verb) -> usize {
+/// Number of requests with this verb by this user.
+pub fn asked(server: &ApiServer, user: &str, verb: ApiVerb) -> usize {
     let log = server.audit_log();
-    let is_it = |entry: &&AuditEntry| entry.user == user && entry.verb == Some(verb);
+    let is_it = |entry: &&RequestAuditEntry| entry.user == user && entry.verb == Some(verb);
     log.iter().filter(is_it).count()
 }

@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-use dogwatch_controller::board::Board;
-use dogwatch_controller::cluster::{Cluster, Showing};
-use dogwatch_controller::leader::Leadership;
-use dogwatch_controller::metrics::Metrics;
-use dogwatch_controller::{Context, Stop, Stopper};
+use dogwatch_controller::cluster_views::{ClusterViewPublisher, ClusterViewReceiver};
+use dogwatch_controller::health_registry::HealthRegistry;
+use dogwatch_controller::leader::LeadershipHandle;
+use dogwatch_controller::metrics::MetricsRegistry;
+use dogwatch_controller::{ControllerContext, StopSignal, StopTrigger};
 use dogwatch_core::Now;
-use dogwatch_core::leader::Term;
-use dogwatch_core::reboot::Config;
-use dogwatch_process::clock::Clock;
+use dogwatch_core::leader::LeaderTerm;
+use dogwatch_core::reboot::RebootConfig;
+use dogwatch_process::clock::ProcessClock;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A process that leads, until it is dropped: killed.
+/// A leading process; dropping it kills it.
 pub struct Leader {
-    pub terms: watch::Sender<Option<Term>>,
-    pub metrics: Metrics,
-    /// Dropped, it would tell the process to stop.
-    _stopper: Stopper,
+    pub terms: watch::Sender<Option<LeaderTerm>>,
+    pub metrics: MetricsRegistry,
+    /// Dropping it would tell the process to stop.
+    _stopper: StopTrigger,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -34,20 +34,20 @@ impl Drop for Leader {
 }
 
 impl Leader {
-    /// One that leads from now on and runs nothing yet; what its components are given; and who shows them the
+    /// A new leader without tasks, the context of its components, and the feed that shows them the
     /// cluster.
     pub fn new(
         client: &Client,
         namespace: &str,
-        clock: &Clock,
-        flags: &Config,
-    ) -> (Self, Context, Showing) {
-        let (terms, leadership) = Leadership::new(clock.clone());
+        clock: &ProcessClock,
+        flags: &RebootConfig,
+    ) -> (Self, ControllerContext, ClusterViewPublisher) {
+        let (terms, leadership) = LeadershipHandle::new(clock.clone());
         terms.send_replace(Some(term(1)));
-        let (showing, cluster) = Cluster::new();
-        let (stopper, stop) = Stop::new();
-        let metrics = Metrics::default();
-        let context = Context {
+        let (showing, cluster) = ClusterViewReceiver::new();
+        let (stopper, stop) = StopSignal::new();
+        let metrics = MetricsRegistry::default();
+        let context = ControllerContext {
             client: client.clone(),
             namespace: namespace.to_owned(),
             clock: clock.clone(),
@@ -56,7 +56,7 @@ impl Leader {
             leadership,
             cluster,
             metrics: metrics.clone(),
-            board: Board::new(metrics.clone()),
+            health: HealthRegistry::new(metrics.clone()),
             stop,
         };
         let leader = Self {
@@ -68,25 +68,25 @@ impl Leader {
         (leader, context, showing)
     }
 
-    /// It runs this as well.
+    /// Runs another task in the process.
     pub fn run(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.push(tokio::spawn(task));
     }
 
-    /// The election is lost.
+    /// The process loses the election.
     pub fn loses_the_lead(&self) {
         self.terms.send_replace(None);
     }
 
-    /// It is won, for this term.
+    /// The process wins the election, for this term.
     pub fn leads(&self, number: u64) {
         self.terms.send_replace(Some(term(number)));
     }
 }
 
-/// A term that no test outlives.
-fn term(number: u64) -> Term {
-    Term {
+/// A term that outlasts every test.
+fn term(number: u64) -> LeaderTerm {
+    LeaderTerm {
         number,
         until: Now {
             wall: Timestamp::MAX,

@@ -1,4 +1,4 @@
-//! Nodes that live, and the Machines that say which host carries them.
+//! Nodes with heartbeats, and the Machines that say which host carries them.
 
 use dogwatch_testbed::fixtures;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,7 +15,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// On a server that has Machines from now on.
+    /// Installs the kinds of Machines on the server.
     pub async fn of(people: &Client, namespace: &str) -> Self {
         let life = Self {
             people: people.clone(),
@@ -52,12 +52,12 @@ impl Life {
         Api::namespaced(self.people.clone(), "kube-node-lease")
     }
 
-    /// The name of this Node, which no other test has.
+    /// The unique name of this Node.
     pub fn node(&self, node: &str) -> String {
         format!("{}-{node}", self.namespace)
     }
 
-    /// Its kubelet renews its Lease.
+    /// Renews the Lease of the Node's kubelet.
     pub async fn renew(&self, node: &str, at: &str) {
         let node = self.node(node);
         let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -70,7 +70,7 @@ impl Life {
             .unwrap();
     }
 
-    /// A Machine that is this Node; `host`: its annotation names that host, unless it is empty.
+    /// A Machine with this Node; its annotation names `host`, unless that is empty.
     pub async fn machine(&self, kind: Kind, node: &str, host: &str, more: Value) {
         let spec = if kind == CAPI {
             objects::capi_spec(kind)
@@ -94,7 +94,7 @@ impl Life {
         objects::change_status(&self.api(kind), node, status).await;
     }
 
-    /// A Metal3Machine of this name, on the host of the same.
+    /// A Metal3Machine on the host of the same name.
     pub async fn metal3_machine(&self, name: &str) {
         let link = format!("{}/{name}", self.namespace);
         let object = json!({ "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
@@ -103,7 +103,7 @@ impl Life {
         objects::create(&self.api(METAL3_MACHINE), object).await;
     }
 
-    /// Takes the Leases of these Nodes away.
+    /// Deletes the Leases of these Nodes.
     pub async fn clear(&self, nodes: &[&str]) {
         for node in nodes {
             let params = DeleteParams::default();

@@ -1,4 +1,4 @@
-//! What the tests stand on: servers, clients of them, processes that lead, and waits for what is to be observed.
+//! Shared helpers of the tests: servers, clients, leading processes, and waits.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -16,12 +16,12 @@ use tokio::time::Instant;
 /// Longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Waits for what is to be observed, looking every 50 ms.
+/// Waits until `seen` is true; checks every 50 ms.
 pub async fn until<F: Future<Output = bool>>(what: &str, seen: impl Fn() -> F) {
     until_by(PATIENCE, Duration::from_millis(50), what, seen).await;
 }
 
-/// The same, with this patience and this pause between two looks.
+/// The same, with this time limit and this interval.
 pub async fn until_by<F: Future<Output = bool>>(
     patience: Duration,
     pause: Duration,

@@ -1,4 +1,4 @@
-//! Objects as tests make them.
+//! Builds and changes objects on an API server.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::PATIENCE;
 
-/// A kind with a version of it, as people write to it: group, version, kind, plural.
+/// A kind in one of its versions: group, version, kind, plural.
 pub type Kind = (&'static str, &'static str, &'static str, &'static str);
 
 pub const OPENSHIFT: Kind = ("machine.openshift.io", "v1beta1", "Machine", "machines");
@@ -48,7 +48,7 @@ pub fn capi_spec((_, version, ..): Kind) -> Value {
     json!({ "clusterName": "c", "bootstrap": { "dataSecretName": "d" }, "infrastructureRef": reference })
 }
 
-/// How kube calls it.
+/// kube's description of the kind.
 pub fn resource((group, version, kind, plural): Kind) -> ApiResource {
     let kind = GroupVersionKind::gvk(group, version, kind);
     ApiResource::from_gvk_with_plural(&kind, plural)
@@ -59,7 +59,6 @@ pub fn objects(client: &Client, namespace: &str, kind: Kind) -> Api<DynamicObjec
     Api::namespaced_with(client.clone(), namespace, &resource(kind))
 }
 
-/// Makes this object.
 pub async fn create<K>(api: &Api<K>, object: Value) -> K
 where
     K: Clone + std::fmt::Debug + Serialize + DeserializeOwned,
@@ -73,12 +72,12 @@ pub async fn make_namespace(client: &Client, name: &str) {
     create(&namespaces, json!({ "metadata": { "name": name } })).await;
 }
 
-/// Makes the kinds of these definitions, but those that are there.
+/// Creates these definitions, except existing ones.
 pub async fn install(client: &Client, definitions: impl IntoIterator<Item = Value>) {
     let kinds: Api<CustomResourceDefinition> = Api::all(client.clone());
     for definition in definitions {
         let definition = serde_json::from_value(definition).unwrap();
-        // Another case of this server may have installed it.
+        // Another case on this server may have installed it.
         let _: kube::Result<_> = kinds.create(&PostParams::default(), &definition).await;
     }
 }
@@ -91,14 +90,14 @@ where
     until_listed(api, Result::is_ok).await;
 }
 
-/// Takes the kind with this name out; all its objects go with it.
+/// Deletes the kind with this name, and with it all its objects.
 pub async fn take_out(client: &Client, definition: &str) {
     let kinds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    // It may not be there.
+    // It may not exist.
     let _: kube::Result<_> = kinds.delete(definition, &DeleteParams::default()).await;
 }
 
-/// Waits until the server knows nothing of the kind of these objects.
+/// Waits until the server no longer serves the kind of these objects.
 pub async fn until_unknown<K>(api: &Api<K>)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned,
@@ -122,7 +121,7 @@ where
     }
 }
 
-/// A JSON merge patch.
+/// Sends a JSON merge patch.
 pub async fn change<K>(api: &Api<K>, name: &str, body: Value) -> K
 where
     K: Clone + std::fmt::Debug + DeserializeOwned,
@@ -131,7 +130,7 @@ where
     api.patch(name, &params, &body).await.unwrap()
 }
 
-/// The same of the subresource `status`.
+/// The same for the subresource `status`.
 pub async fn change_status<K>(api: &Api<K>, name: &str, status: Value) -> K
 where
     K: Clone + std::fmt::Debug + DeserializeOwned,

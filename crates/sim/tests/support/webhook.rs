@@ -1,4 +1,4 @@
-//! A validating webhook that answers about evictions, over TLS on loopback.
+//! A validating webhook for evictions, over TLS on loopback.
 
 use std::fs;
 use std::io::BufReader;
@@ -18,16 +18,16 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// What the API server calls it.
+/// The webhook's name on the API server.
 pub const NAME: &str = "evictions.test.dogwatch.dev";
 
-/// What it says to every eviction.
+/// The answer to every eviction.
 #[derive(Debug, Clone, Copy)]
 pub enum Verdict {
     Allowed,
-    /// With this code and these words.
+    /// Refuses with this code and this message.
     Denied(u16, &'static str),
-    /// It hangs up.
+    /// Closes the connection.
     NoAnswer,
 }
 
@@ -46,7 +46,7 @@ impl Drop for Webhook {
 }
 
 impl Webhook {
-    /// Serves with the certificate of this folder: `ca.crt`, `server.crt`, `server.key`.
+    /// Serves with the certificate in this folder: `ca.crt`, `server.crt`, `server.key`.
     pub async fn start(folder: &Path, verdict: Verdict) -> Self {
         let tls = tls(folder);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -61,12 +61,12 @@ impl Webhook {
         }
     }
 
-    /// What it says from now on.
+    /// Sets the answer from now on.
     pub fn answers(&self, verdict: Verdict) {
         *self.verdict.lock().unwrap() = verdict;
     }
 
-    /// Has the API server ask it about every eviction in this namespace.
+    /// The configuration that makes the API server call it for every eviction in this namespace.
     pub fn configuration(&self, namespace: &str) -> String {
         let authority = k8s_openapi::ByteString(fs::read(&self.authority).unwrap());
         let rule = json!({
@@ -120,7 +120,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, verdict: Arc<Mutex<Verd
     };
     let service = service_fn(|request| answer(request, *verdict.lock().unwrap()));
     let connection = hyper::server::conn::http1::Builder::new();
-    // A webhook that hangs up ends its connection with an error.
+    // A webhook that closes the connection ends it with an error.
     drop(
         connection
             .serve_connection(TokioIo::new(stream), service)

@@ -1,5 +1,5 @@
-//! The schema: metal3's fields that are about power, and ours. `spec`, `status` and
-//! `status.provisioning` keep what they do not know, for metal3's other clients.
+//! The schema: metal3's fields about power, and ours. `spec`, `status` and `status.provisioning`
+//! preserve unknown fields, for metal3's other clients.
 
 mod spec;
 mod status;
@@ -7,21 +7,20 @@ mod status;
 use serde_json::{Value, json};
 
 use super::{API_VERSION, KIND};
-use crate::definition;
+use crate::crd_definition;
 
-/// The schema of the whole object.
-pub(super) fn root() -> Value {
-    definition::root(
+pub(super) fn root_schema() -> Value {
+    crd_definition::resource_schema(
         "A physical machine, as metal3 describes it, and its power.",
         (API_VERSION, KIND),
         &["spec"],
-        spec::spec(),
-        status::status(),
+        spec::spec_schema(),
+        status::status_schema(),
     )
 }
 
-/// Keeps the fields of metal3 that are not listed.
-fn open(mut schema: Value) -> Value {
+/// Preserves the fields of metal3 that are not listed.
+fn preserve_unknown_fields(mut schema: Value) -> Value {
     schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
     schema
 }

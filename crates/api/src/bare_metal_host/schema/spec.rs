@@ -1,33 +1,36 @@
-//! `spec`.
+//! Schema of `spec`.
 
 use serde_json::{Value, json};
 
 use super::super::{MAX_DEVICES, MAX_LEVELS};
-use super::open;
-use crate::schema_words::{list, object, rule, ruled, text, with};
+use super::preserve_unknown_fields;
+use crate::schema_parts::{
+    cel_rule, list_schema, object_schema, text_schema, with_keyword, with_rules,
+};
 
-/// The longest address that is read.
-const LONGEST_ADDRESS: usize = 2048;
+const MAX_ADDRESS_CHARS: usize = 2048;
 
-pub(super) fn spec() -> Value {
-    let spec = object(
+pub(super) fn spec_schema() -> Value {
+    let spec = object_schema(
         "What the host should be.",
         &["online"],
         [
             (
                 "online",
-                flag("Whether it should be on. Reboot annotations overrule it to off."),
+                flag_schema("Whether it should be on. Reboot annotations overrule it to off."),
             ),
-            ("bmc", bmc()),
-            ("power", power()),
-            ("consumerRef", consumer()),
+            ("bmc", bmc_schema()),
+            ("power", power_schema()),
+            ("consumerRef", consumer_schema()),
             (
                 "externallyProvisioned",
-                flag("Something else has put the image on it: only its power is looked after."),
+                flag_schema(
+                    "Something else has put the image on it: only its power is looked after.",
+                ),
             ),
             (
                 "disablePowerOff",
-                flag("It is never powered off: its BMC loses power with it, say."),
+                flag_schema("It is never powered off: its BMC loses power with it, say."),
             ),
             (
                 "description",
@@ -36,7 +39,7 @@ pub(super) fn spec() -> Value {
         ],
     );
     // metal3's webhook refuses it too.
-    open(ruled(
+    preserve_unknown_fields(with_rules(
         spec,
         [json!({
             "rule": "self.online || !has(self.disablePowerOff) || !self.disablePowerOff",
@@ -46,53 +49,57 @@ pub(super) fn spec() -> Value {
     ))
 }
 
-/// metal3 takes an empty address with no Secret: a host without BMC. What is no address is taken, for
-/// it may stand there since a time when it was one, and is then told in the condition.
-fn bmc() -> Value {
-    open(ruled(
-        object(
+/// metal3 accepts an empty address without a Secret: a host without BMC. An invalid address is
+/// accepted too, because the object may be older than the check; the condition then reports it.
+fn bmc_schema() -> Value {
+    preserve_unknown_fields(with_rules(
+        object_schema(
             "How its BMC is reached.",
             &["address", "credentialsName"],
             [
                 (
                     "address",
-                    address("As metal3 writes it, like redfish://192.0.2.1/redfish/v1/Systems/1."),
+                    address_schema(
+                        "As metal3 writes it, like redfish://192.0.2.1/redfish/v1/Systems/1.",
+                    ),
                 ),
                 (
                     "credentialsName",
-                    text(
+                    text_schema(
                         "The Secret in the host's namespace with username and password, and ca.crt if its \
                          certificate is from a CA of your own.",
                         253,
                     ),
                 ),
-                ("disableCertificateVerification", unverified()),
+                ("disableCertificateVerification", skip_verification_schema()),
             ],
         ),
-        [rule(
+        [cel_rule(
             "self.address == '' || self.credentialsName != ''",
             "credentialsName must name the Secret with username and password",
         )],
     ))
 }
 
-fn power() -> Value {
-    let device = object(
+fn power_schema() -> Value {
+    let device = object_schema(
         "A BMC, or an outlet of a PDU.",
         &["address", "credentialsName"],
         [
             (
                 "address",
-                with(
-                    address("As in spec.bmc, or a fence agent: fence+fence_apc://pdu?plug=3."),
+                with_keyword(
+                    address_schema(
+                        "As in spec.bmc, or a fence agent: fence+fence_apc://pdu?plug=3.",
+                    ),
                     "minLength",
                     json!(1),
                 ),
             ),
             (
                 "credentialsName",
-                with(
-                    text(
+                with_keyword(
+                    text_schema(
                         "The Secret in the host's namespace with username and password.",
                         253,
                     ),
@@ -100,15 +107,15 @@ fn power() -> Value {
                     json!(1),
                 ),
             ),
-            ("disableCertificateVerification", unverified()),
+            ("disableCertificateVerification", skip_verification_schema()),
         ],
     );
-    let level = object(
+    let level = object_schema(
         "Devices that together cut the power: all of them must succeed.",
         &["devices"],
         [(
             "devices",
-            list(
+            list_schema(
                 "All outlets of a host with two power supplies, say.",
                 1,
                 MAX_DEVICES,
@@ -116,41 +123,41 @@ fn power() -> Value {
             ),
         )],
     );
-    object(
+    object_schema(
         "What cuts its power where the BMC does not.",
         &["levels"],
         [(
             "levels",
-            list("Tried in order, after spec.bmc.", 1, MAX_LEVELS, &level),
+            list_schema("Tried in order, after spec.bmc.", 1, MAX_LEVELS, &level),
         )],
     )
 }
 
-fn address(description: &str) -> Value {
-    ruled(
-        text(description, LONGEST_ADDRESS),
+fn address_schema(description: &str) -> Value {
+    with_rules(
+        text_schema(description, MAX_ADDRESS_CHARS),
         [
-            rule(
+            cel_rule(
                 "!self.contains('@')",
                 "leave user and password out of the address: they belong in the Secret that credentialsName names",
             ),
-            rule(r"!self.matches(r'\s')", "leave blanks out of the address"),
+            cel_rule(r"!self.matches(r'\s')", "leave blanks out of the address"),
         ],
     )
 }
 
-fn unverified() -> Value {
-    flag("Takes any certificate: whoever is between us and the BMC can have the password.")
+fn skip_verification_schema() -> Value {
+    flag_schema("Takes any certificate: whoever is between us and the BMC can have the password.")
 }
 
-fn flag(description: &str) -> Value {
+fn flag_schema(description: &str) -> Value {
     json!({ "type": "boolean", "description": description })
 }
 
-fn consumer() -> Value {
+fn consumer_schema() -> Value {
     let part =
         |name: &str| json!({ "type": "string", "description": format!("The {name} of it.") });
-    let reference = object(
+    let reference = object_schema(
         "What uses the host: a Machine, say.",
         &[],
         [
@@ -163,5 +170,5 @@ fn consumer() -> Value {
             ("fieldPath", part("part")),
         ],
     );
-    with(reference, "x-kubernetes-map-type", json!("atomic"))
+    with_keyword(reference, "x-kubernetes-map-type", json!("atomic"))
 }

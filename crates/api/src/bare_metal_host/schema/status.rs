@@ -1,19 +1,22 @@
-//! `status`. No rules: controllers write it, and must always be able to. What metal3 requires of its
-//! own controller is not required here.
+//! Schema of `status`, without rules: the controllers that write it must never be refused. Fields
+//! that metal3 requires of its own controller are optional here.
 
 use serde_json::{Value, json};
 
-use super::open;
-use crate::schema_words::{conditions, count, list, object, one_of, said, time};
+use super::preserve_unknown_fields;
+use crate::schema_parts::{
+    conditions_schema, enum_schema, list_schema, object_schema, status_count_schema,
+    status_text_schema, status_time_schema,
+};
 
-/// As many as `core::power::HISTORY`.
-const HISTORY: usize = 10;
-/// More keys than the 256 KiB of a host's annotations hold: a status that could not be written would leave
-/// the host as it is for ever.
-const KEYS: usize = 16_384;
+/// The same as `MAX_POWER_HISTORY` in `dogwatch_core::power`.
+const MAX_HISTORY_ENTRIES: usize = 10;
+/// More keys than fit into the 256 KiB of a host's annotations: with a status that could not be
+/// written, the host would stay as it is for ever.
+const MAX_HOLDING_KEYS: usize = 16_384;
 
-pub(super) fn status() -> Value {
-    open(object(
+pub(super) fn status_schema() -> Value {
+    preserve_unknown_fields(object_schema(
         "What is known of the host.",
         &[],
         [
@@ -24,11 +27,11 @@ pub(super) fn status() -> Value {
                     "description": "False only while its BMC says off; true also where that is not known.",
                 }),
             ),
-            ("power", power()),
-            ("provisioning", provisioning()),
+            ("power", power_schema()),
+            ("provisioning", provisioning_schema()),
             (
                 "operationalStatus",
-                one_of(
+                enum_schema(
                     "metal3's word for its health.",
                     &[
                         "",
@@ -43,13 +46,13 @@ pub(super) fn status() -> Value {
             ),
             (
                 "errorType",
-                said("metal3's word for the most recent error."),
+                status_text_schema("metal3's word for the most recent error."),
             ),
-            ("errorMessage", said("The most recent error.")),
-            ("errorCount", count("How often in a row.")),
+            ("errorMessage", status_text_schema("The most recent error.")),
+            ("errorCount", status_count_schema("How often in a row.")),
             (
                 "conditions",
-                conditions(
+                conditions_schema(
                     "PowerControlReady: whether power control would work now. PowerAsWanted: whether the \
                  power is where it should be. HeldOff: whether reboot annotations keep it off.",
                     "PowerControlReady, PowerAsWanted, HeldOff, or metal3's.",
@@ -59,62 +62,62 @@ pub(super) fn status() -> Value {
     ))
 }
 
-fn provisioning() -> Value {
-    open(object(
+fn provisioning_schema() -> Value {
+    preserve_unknown_fields(object_schema(
         "Where it stands in metal3's life of a host.",
         &[],
         [
             (
                 "state",
-                said("provisioned, externally provisioned, available, …"),
+                status_text_schema("provisioned, externally provisioned, available, …"),
             ),
-            ("ID", said("metal3's id of it.")),
+            ("ID", status_text_schema("metal3's id of it.")),
             (
                 "lastPoweredOn",
-                time(
+                status_time_schema(
                     "When it was last powered on by us, written before that: what ran before is dead.",
                 ),
             ),
             (
                 "pendingRebootSince",
-                time("Since when a reboot is due; done once lastPoweredOn is later."),
+                status_time_schema("Since when a reboot is due; done once lastPoweredOn is later."),
             ),
         ],
     ))
 }
 
-fn power() -> Value {
-    object(
+fn power_schema() -> Value {
+    object_schema(
         "Its power, as Dogwatch sees and commands it.",
         &[],
         [
             (
                 "state",
-                one_of(
+                enum_schema(
                     "What was last said of it.",
                     &["On", "Off", "PoweringOn", "PoweringOff", "Unknown"],
                 ),
             ),
-            ("observedAt", time("When that was.")),
+            ("observedAt", status_time_schema("When that was.")),
             (
                 "offConfirmedAt",
-                time(
+                status_time_schema(
                     "When off was confirmed, after our own command; absent once that may no longer hold.",
                 ),
             ),
             (
                 "confirmedFor",
-                list(
+                list_schema(
                     "The reboot annotations that stood there then, KEY=DIGEST.",
                     0,
-                    KEYS,
-                    &said("One of them."),
+                    MAX_HOLDING_KEYS,
+                    &status_text_schema("One of them."),
                 ),
             ),
-            ("command", command()),
+            ("command", command_schema()),
             (
                 "obeyedIn",
-                said("The provisioning state that was last acted upon."),
+                status_text_schema("The provisioning state that was last acted upon."),
             ),
             (
                 "externallyProvisioned",
@@ -123,35 +126,40 @@ fn power() -> Value {
                     "description": "What spec.externallyProvisioned last said.",
                 }),
             ),
-            ("history", history()),
+            ("history", history_schema()),
         ],
     )
 }
 
-fn command() -> Value {
-    object(
+fn command_schema() -> Value {
+    object_schema(
         "The newest command: it stands here before it is sent.",
         &[],
         [
-            ("id", said("PROCESS/NUMBER, never twice the same.")),
-            ("command", what()),
-            ("level", count("On which level, from 0.")),
+            (
+                "id",
+                status_text_schema("PROCESS/NUMBER, never twice the same."),
+            ),
+            ("command", command_kind_schema()),
+            ("level", status_count_schema("On which level, from 0.")),
             (
                 "target",
-                said("A digest of that level's devices: another BMC's answer proves nothing."),
+                status_text_schema(
+                    "A digest of that level's devices: another BMC's answer proves nothing.",
+                ),
             ),
             (
                 "since",
-                time("When the first command of this need was decided."),
+                status_time_schema("When the first command of this need was decided."),
             ),
-            ("at", time("When it was decided.")),
+            ("at", status_time_schema("When it was decided.")),
             (
                 "attempt",
-                count("The how-manieth of its kind on its level, from 1."),
+                status_count_schema("The how-manieth of its kind on its level, from 1."),
             ),
             (
                 "before",
-                count("How many commands of this need went before."),
+                status_count_schema("How many commands of this need went before."),
             ),
             (
                 "afterUnknown",
@@ -160,36 +168,44 @@ fn command() -> Value {
                     "description": "Whether the BMC could still run an earlier command then.",
                 }),
             ),
-            ("why", said("Why, in one word.")),
+            ("why", status_text_schema("Why, in one word.")),
             (
                 "end",
-                one_of(
+                enum_schema(
                     "How it ended: not written down yet, answered, failed, or nobody knows.",
                     &["Open", "Answered", "Failed", "Unknown"],
                 ),
             ),
-            ("endedAt", time("When.")),
-            ("message", said("What went wrong.")),
+            ("endedAt", status_time_schema("When.")),
+            ("message", status_text_schema("What went wrong.")),
         ],
     )
 }
 
-fn history() -> Value {
-    let done = object(
+fn history_schema() -> Value {
+    let done = object_schema(
         "One change of power.",
         &[],
         [
-            ("what", what()),
-            ("why", said("Why, in one word.")),
-            ("at", time("When it was decided.")),
-            ("outcome", said("How it ended, in one word.")),
-            ("took", said("How long that took, like 4.2s.")),
-            ("attempts", count("How many commands it took.")),
+            ("what", command_kind_schema()),
+            ("why", status_text_schema("Why, in one word.")),
+            ("at", status_time_schema("When it was decided.")),
+            ("outcome", status_text_schema("How it ended, in one word.")),
+            ("took", status_text_schema("How long that took, like 4.2s.")),
+            (
+                "attempts",
+                status_count_schema("How many commands it took."),
+            ),
         ],
     );
-    list("What was done, the newest first.", 0, HISTORY, &done)
+    list_schema(
+        "What was done, the newest first.",
+        0,
+        MAX_HISTORY_ENTRIES,
+        &done,
+    )
 }
 
-fn what() -> Value {
-    one_of("What was sent.", &["PowerOn", "SoftPowerOff", "PowerOff"])
+fn command_kind_schema() -> Value {
+    enum_schema("What was sent.", &["PowerOn", "SoftPowerOff", "PowerOff"])
 }

@@ -1,4 +1,4 @@
-//! The schema that the API server holds every request to: structural OpenAPI with CEL rules.
+//! The schema of a request: structural OpenAPI with CEL rules.
 
 pub(crate) mod spec;
 pub(crate) mod status;
@@ -6,17 +6,16 @@ pub(crate) mod status;
 use serde_json::Value;
 
 use super::{API_VERSION, KIND};
-use crate::definition;
+use crate::crd_definition;
 
-/// The schema of the whole object.
-pub(super) fn root() -> Value {
-    definition::root(
+pub(super) fn root_schema() -> Value {
+    crd_definition::resource_schema(
         "A machine has failed: its host is held off until that is proved, its Node released, and it comes \
          back. Made by a health check, of a PowerRemediationTemplate; deleting it calls it off. \
          https://dogwatch.dev/remediation",
         (API_VERSION, KIND),
         &[],
-        spec::spec(spec::Of::Request),
-        status::status(),
+        spec::spec_schema(spec::SpecOwner::Request),
+        status::status_schema(),
     )
 }

@@ -1,45 +1,46 @@
-//! `spec`, of a request and of a template.
+//! Schema of `spec`, of a request and of a template.
 //!
-//! What is not given is filled in by the API server: a health check may make a request of a template that
-//! says nothing, and the rule against a change needs both values.
+//! The API server fills in defaults: a health check may create a request from an empty template,
+//! and the rule against a change needs both values.
 
-use dogwatch_core::remedy::StrategyType;
+use dogwatch_core::remediation::StrategyType;
 use serde_json::{Value, json};
 
 use crate::power_remediation::{DEFAULT_RETRY_LIMIT, DEFAULT_TIMEOUT, MAX_RETRY_LIMIT};
-use crate::schema_words::{object, one_of, rule, ruled, time_limit_of_at_least, with};
+use crate::schema_parts::{
+    cel_rule, enum_schema, min_time_limit_schema, object_schema, with_keyword, with_rules,
+};
 
-/// Whose spec.
+/// The kind that the spec belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
-    /// It cannot become another strategy: half of the first may be done.
+pub(crate) enum SpecOwner {
+    /// A request's strategy must not change: half of the first may be done.
     Request,
-    /// Those that were made of it keep what they have.
+    /// A template may change: existing requests keep their strategy.
     Template,
 }
 
-/// `spec`.
-pub(crate) fn spec(of: Of) -> Value {
-    let strategy = object(
+pub(crate) fn spec_schema(of: SpecOwner) -> Value {
+    let strategy = object_schema(
         "How.",
         &[],
         [
-            ("type", kind(of)),
-            ("retryLimit", retry_limit()),
-            ("timeout", timeout()),
+            ("type", strategy_type_schema(of)),
+            ("retryLimit", retry_limit_schema()),
+            ("timeout", timeout_schema()),
         ],
     );
-    let spec = object(
+    let spec = object_schema(
         "What a person, or a health check, wrote.",
         &[],
-        [("strategy", with(strategy, "default", json!({})))],
+        [("strategy", with_keyword(strategy, "default", json!({})))],
     );
-    with(spec, "default", json!({}))
+    with_keyword(spec, "default", json!({}))
 }
 
-fn kind(of: Of) -> Value {
-    let kind = with(
-        one_of(
+fn strategy_type_schema(of: SpecOwner) -> Value {
+    let kind = with_keyword(
+        enum_schema(
             "How workloads are released once the host is proved off. DeleteNode: the Node is deleted, and \
              registers again. OutOfServiceTaint: it stays, with the taint \
              node.kubernetes.io/out-of-service until a new boot is Ready.",
@@ -52,18 +53,18 @@ fn kind(of: Of) -> Value {
         json!(StrategyType::DeleteNode.as_str()),
     );
     match of {
-        Of::Request => ruled(
+        SpecOwner::Request => with_rules(
             kind,
-            [rule(
+            [cel_rule(
                 "self == oldSelf",
                 "cannot be changed: half of the first may be done; delete this one and make another",
             )],
         ),
-        Of::Template => kind,
+        SpecOwner::Template => kind,
     }
 }
 
-fn retry_limit() -> Value {
+fn retry_limit_schema() -> Value {
     json!({
         "type": "integer",
         "format": "int32",
@@ -74,12 +75,12 @@ fn retry_limit() -> Value {
     })
 }
 
-fn timeout() -> Value {
-    let timeout = time_limit_of_at_least(
+fn timeout_schema() -> Value {
+    let timeout = min_time_limit_schema(
         "How long one attempt may take, from off to a new boot that is Ready; a Go duration. May be \
          changed while it runs.",
         "1m",
         "write at least 1m: off is confirmed by two readings, and a machine has to boot",
     );
-    with(timeout, "default", json!(DEFAULT_TIMEOUT))
+    with_keyword(timeout, "default", json!(DEFAULT_TIMEOUT))
 }

@@ -1,43 +1,46 @@
-//! `status`. No rules: the controller writes it, and must always be able to.
+//! Schema of `status`, without rules: the controller that writes it must never be refused.
 
-use dogwatch_core::remedy::RequestStatus;
+use dogwatch_core::remediation::RequestStatus;
 use serde_json::{Value, json};
 
-use crate::power_remediation::Phase;
-use crate::schema_words::{conditions, generation, list, object, said, time};
+use crate::power_remediation::PowerRemediationPhase;
+use crate::schema_parts::{
+    conditions_schema, list_schema, object_schema, observed_generation_schema, status_text_schema,
+    status_time_schema,
+};
 
-pub(super) fn status() -> Value {
-    object(
+pub(super) fn status_schema() -> Value {
+    object_schema(
         "What the controller did.",
         &[],
         [
-            ("observedGeneration", generation()),
-            ("phase", phase()),
-            ("startedAt", time("When it was first seen.")),
-            ("endedAt", time("When it ended, well or not.")),
-            ("attempt", attempt()),
-            ("host", host()),
-            ("node", node()),
+            ("observedGeneration", observed_generation_schema()),
+            ("phase", phase_schema()),
+            ("startedAt", status_time_schema("When it was first seen.")),
+            ("endedAt", status_time_schema("When it ended, well or not.")),
+            ("attempt", attempt_schema()),
+            ("host", host_schema()),
+            ("node", node_schema()),
             (
                 "taintedAt",
-                time(
+                status_time_schema(
                     "timeAdded of the taint node.kubernetes.io/out-of-service that this request set, until it \
                      is lifted. A taint with another time is somebody else's.",
                 ),
             ),
-            ("offProof", off_proof()),
+            ("offProof", off_proof_schema()),
             (
                 "timeline",
-                list(
+                list_schema(
                     "Its steps, the oldest first.",
                     0,
-                    RequestStatus::STEPS,
-                    &entry(),
+                    RequestStatus::MAX_STEPS,
+                    &timeline_entry_schema(),
                 ),
             ),
             (
                 "conditions",
-                conditions(
+                conditions_schema(
                     "Processing: whether it is being worked on. Succeeded: True when a new boot is Ready, \
                      False when it was given up. PermanentNodeDeletionExpected: False, the Node comes back. \
                      Remediation: whether it is under way, and why it stands where it stands.",
@@ -48,70 +51,89 @@ pub(super) fn status() -> Value {
     )
 }
 
-fn phase() -> Value {
-    let words = Phase::ALL.map(Phase::as_str).join(", ");
-    said(&format!("Where it stands, for people: one of {words}."))
+fn phase_schema() -> Value {
+    let words = PowerRemediationPhase::ALL
+        .map(PowerRemediationPhase::as_str)
+        .join(", ");
+    status_text_schema(&format!("Where it stands, for people: one of {words}."))
 }
 
-fn attempt() -> Value {
+fn attempt_schema() -> Value {
     let number = json!({
         "type": "integer",
         "format": "int32",
         "minimum": 1,
         "description": "Which, from 1.",
     });
-    object(
+    object_schema(
         "The attempt under way, or the last one.",
         &["number", "startedAt"],
         [
             ("number", number),
             (
                 "startedAt",
-                time("When it began; its timeout counts from here."),
+                status_time_schema("When it began; its timeout counts from here."),
             ),
-            ("keyAt", time("When the reboot key was seen on the host.")),
-            ("offConfirmedAt", time("When the host was proved off.")),
+            (
+                "keyAt",
+                status_time_schema("When the reboot key was seen on the host."),
+            ),
+            (
+                "offConfirmedAt",
+                status_time_schema("When the host was proved off."),
+            ),
             (
                 "releasedAt",
-                time("When the Node was seen gone, or its taint seen and nothing left on it."),
+                status_time_schema(
+                    "When the Node was seen gone, or its taint seen and nothing left on it.",
+                ),
             ),
-            ("keyRemovedAt", time("When the reboot key was seen gone.")),
+            (
+                "keyRemovedAt",
+                status_time_schema("When the reboot key was seen gone."),
+            ),
         ],
     )
 }
 
-fn host() -> Value {
-    object(
+fn host_schema() -> Value {
+    object_schema(
         "The BareMetalHost that is held off. Another one later is refused.",
         &["namespace", "name", "uid"],
         [
-            ("namespace", said("Its namespace.")),
-            ("name", said("Its name.")),
-            ("uid", said("Its UID.")),
+            ("namespace", status_text_schema("Its namespace.")),
+            ("name", status_text_schema("Its name.")),
+            ("uid", status_text_schema("Its UID.")),
         ],
     )
 }
 
-fn node() -> Value {
-    object(
+fn node_schema() -> Value {
+    object_schema(
         "The Node that is released.",
         &["name"],
         [
-            ("name", said("Its name.")),
-            ("uid", said("Its UID, as it was when this began.")),
-            ("bootID", said("The boot that is to be ended.")),
+            ("name", status_text_schema("Its name.")),
+            (
+                "uid",
+                status_text_schema("Its UID, as it was when this began."),
+            ),
+            (
+                "bootID",
+                status_text_schema("The boot that is to be ended."),
+            ),
         ],
     )
 }
 
-fn off_proof() -> Value {
-    object(
+fn off_proof_schema() -> Value {
+    object_schema(
         "What proved the host off, in the last attempt.",
         &["source", "confirmedAt"],
         [
             (
                 "source",
-                said(
+                status_text_schema(
                     "OurCommand: our own power-off was answered, and the BMC read off twice. \
                      TheirController: another power controller switches it, and the BMC read off twice. \
                      Person: somebody said so.",
@@ -119,28 +141,31 @@ fn off_proof() -> Value {
             ),
             (
                 "command",
-                said("The power command that was answered, where it was ours."),
+                status_text_schema("The power command that was answered, where it was ours."),
             ),
-            ("confirmedAt", time("When it was proved.")),
-            ("by", said("Who said so, for a person.")),
-            ("reason", said("Why, for a person.")),
+            ("confirmedAt", status_time_schema("When it was proved.")),
+            ("by", status_text_schema("Who said so, for a person.")),
+            ("reason", status_text_schema("Why, for a person.")),
         ],
     )
 }
 
-fn entry() -> Value {
-    object(
+fn timeline_entry_schema() -> Value {
+    object_schema(
         "A step.",
         &["what", "at"],
         [
             (
                 "what",
-                said(
+                status_text_schema(
                     "Requested, KeyAdded, OffProved, Released, KeyRemoved, PoweredOn, NodeReady, Withdrawn or \
                      Failed.",
                 ),
             ),
-            ("at", time("When, by the clock of whoever led then.")),
+            (
+                "at",
+                status_time_schema("When, by the clock of whoever led then."),
+            ),
         ],
     )
 }

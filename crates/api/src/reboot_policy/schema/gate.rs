@@ -1,69 +1,76 @@
-//! `spec.gates[]`.
+//! Schema of `spec.gates[]`.
 
 use serde_json::{Value, json};
 
-use super::selector::some;
-use super::words::{object, rule, ruled, text, with};
+use super::selector::nonempty_selector_schema;
+use super::words::{cel_rule, object_schema, text_schema, with_keyword, with_rules};
 
-pub(super) fn gate() -> Value {
-    let pods = object(
+pub(super) fn gate_schema() -> Value {
+    let pods = object_schema(
         "Open while no pod on the node that is Pending or Running has these labels.",
         &["selector"],
-        [("selector", some("Which pods, in any namespace."))],
+        [(
+            "selector",
+            nonempty_selector_schema("Which pods, in any namespace."),
+        )],
     );
-    ruled(
-        object(
+    with_rules(
+        object_schema(
             "One thing that must be so.",
             &[],
-            [("pods", pods), ("prometheus", prometheus())],
+            [("pods", pods), ("prometheus", prometheus_schema())],
         ),
-        [rule(
+        [cel_rule(
             "has(self.pods) != has(self.prometheus)",
             "write either pods or prometheus",
         )],
     )
 }
 
-fn prometheus() -> Value {
-    let gate = object(
+fn prometheus_schema() -> Value {
+    let gate = object_schema(
         "Open while the answer is empty.",
         &["url"],
         [
-            ("url", url()),
+            ("url", url_schema()),
             (
                 "query",
-                with(text("A PromQL expression.", 4096), "minLength", json!(1)),
+                with_keyword(
+                    text_schema("A PromQL expression.", 4096),
+                    "minLength",
+                    json!(1),
+                ),
             ),
-            ("alerts", alerts()),
+            ("alerts", alerts_schema()),
         ],
     );
-    ruled(
+    with_rules(
         gate,
-        [rule(
+        [cel_rule(
             "has(self.query) != has(self.alerts)",
             "write either query or alerts",
         )],
     )
 }
 
-fn url() -> Value {
-    ruled(
-        text(
+fn url_schema() -> Value {
+    with_rules(
+        text_schema(
             "The server's address, like https://prometheus.monitoring.svc:9090. What proves who asks \
              is given to the coordinator: --prometheus-token-file.",
             1024,
         ),
         [
-            rule(
+            cel_rule(
                 r"self.matches(r'^https?://[^/?#\s]')",
                 "write an address that begins with http:// or https://, like \
                  https://prometheus.monitoring.svc:9090",
             ),
-            rule(
+            cel_rule(
                 "!self.contains('@')",
                 "leave user and password out of the address: give the coordinator --prometheus-token-file",
             ),
-            rule(
+            cel_rule(
                 r"!self.matches(r'[?#\s]')",
                 "leave out of the address what follows '?' or '#', and blanks",
             ),
@@ -71,25 +78,25 @@ fn url() -> Value {
     )
 }
 
-fn alerts() -> Value {
+fn alerts_schema() -> Value {
     let firing_only = json!({
         "type": "boolean",
         "description": "Whether pending alerts do not count (kured's --alert-firing-only). Default: false.",
     });
-    object(
+    object_schema(
         "Open while no alert is active but those that do not count; {} counts every alert.",
         &[],
         [
             (
                 "ignore",
-                regex(
+                regex_schema(
                     "Alerts whose names match, anywhere in them, do not count: a regular expression (kured's \
                      --alert-filter-regexp).",
                 ),
             ),
             (
                 "only",
-                regex(
+                regex_schema(
                     "Only alerts whose names match, anywhere in them, count: a regular expression (kured's \
                      --alert-filter-match-only).",
                 ),
@@ -99,12 +106,12 @@ fn alerts() -> Value {
     )
 }
 
-/// Prometheus, the API server and kured read the same expressions (RE2).
-fn regex(description: &str) -> Value {
-    let text = with(text(description, 512), "minLength", json!(1));
-    ruled(
+/// Prometheus, the API server and kured use the same syntax (RE2).
+fn regex_schema(description: &str) -> Value {
+    let text = with_keyword(text_schema(description, 512), "minLength", json!(1));
+    with_rules(
         text,
-        [rule(
+        [cel_rule(
             "'a'.matches(self) in [true, false]",
             "write a regular expression (RE2)",
         )],

@@ -1,8 +1,8 @@
-//! The schema that the API server holds every policy to: structural OpenAPI with CEL rules.
+//! The schema of a policy: structural OpenAPI with CEL rules.
 //!
-//! Each text has a longest length and each list a longest size, or the API server would not take
-//! the rules (it adds up what they could cost). A rule's message says what to write; the API server
-//! names the field before it.
+//! Each text and each list has a maximum size, or the API server would refuse the rules (it adds up
+//! what they could cost). A rule's message says what to write; the API server names the field
+//! before it.
 
 mod gate;
 pub(crate) mod selector;
@@ -12,32 +12,31 @@ pub(crate) mod window;
 
 use serde_json::{Value, json};
 
-use super::name::{LONGEST, NAME_RULE};
+use super::policy_name::{MAX_POLICY_NAME_BYTES, POLICY_NAME_RULE};
 use super::{API_VERSION, KIND};
-use crate::definition;
-use crate::schema_words as words;
-use words::ruled;
+use crate::crd_definition;
+use crate::schema_parts as words;
+use words::with_rules;
 
-/// The schema of the whole object.
-pub(super) fn root() -> Value {
-    let mut whole = definition::root(
+pub(super) fn root_schema() -> Value {
+    let mut whole = crd_definition::resource_schema(
         "What rules the planned reboots of the nodes that it selects. Its name is the name of their \
          group: of the lock they share, and of their budget. Where it is silent, the coordinator's \
          flags rule. https://dogwatch.dev/reboot-policy",
         (API_VERSION, KIND),
         &["spec"],
-        spec::spec(),
-        status::status(),
+        spec::spec_schema(),
+        status::status_schema(),
     );
-    let name = json!({ "type": "string", "maxLength": LONGEST });
+    let name = json!({ "type": "string", "maxLength": MAX_POLICY_NAME_BYTES });
     whole["properties"]["metadata"]["properties"] = json!({ "name": name });
-    ruled(
+    with_rules(
         whole,
         [
             json!({
                 "rule": "self.metadata.name.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') \
                          && self.metadata.name != 'remedy' && !self.metadata.name.startsWith('remedy-')",
-                "message": NAME_RULE,
+                "message": POLICY_NAME_RULE,
                 "fieldPath": ".metadata.name",
             }),
             json!({

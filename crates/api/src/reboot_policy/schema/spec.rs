@@ -1,74 +1,74 @@
-//! `spec`.
+//! Schema of `spec`.
 
 use serde_json::{Value, json};
 
-use super::gate::gate;
-use super::selector::{key, selector, some};
-use super::window::window;
+use super::gate::gate_schema;
+use super::selector::{label_key_schema, nonempty_selector_schema, selector_schema};
+use super::window::window_schema;
 use super::words::{
-    duration, formed, list, object, one_of, rule, ruled, set, text, time_limit, with,
+    cel_rule, duration_schema, enum_schema, list_schema, object_schema, pattern_schema, set_schema,
+    text_schema, time_limit_schema, with_keyword, with_rules,
 };
 
-/// How many windows, and how many gates, a policy may have.
-const MOST: usize = 16;
+const MAX_WINDOWS_OR_GATES: usize = 16;
 
-pub(super) fn spec() -> Value {
-    object(
+pub(super) fn spec_schema() -> Value {
+    object_schema(
         "What a person wrote. Changes hold at once, also for reboots under way.",
         &[],
         [
             (
                 "nodeSelector",
-                selector(
+                selector_schema(
                     "Which nodes it rules. Default: every node. A control-plane node keeps its group \
                      of one unless this names its role label.",
                 ),
             ),
-            ("priority", priority()),
-            ("maxUnavailable", max_unavailable()),
+            ("priority", priority_schema()),
+            ("maxUnavailable", max_unavailable_schema()),
             (
                 "topologyKey",
-                key(
+                label_key_schema(
                     "A node label, like topology.kubernetes.io/zone: a node that is done calls nodes with \
                      its own value first. An order, not a barrier: a node that comes while a lock is free takes \
                      it, whatever its value. Default: none.",
                 ),
             ),
-            ("paused", paused()),
+            ("paused", paused_schema()),
             (
                 "windows",
-                list(
+                list_schema(
                     "When reboots may happen: in any of these. Default: always. A reboot whose drain \
                      could outlast its window does not begin; a window that closes undoes a drain.",
                     1,
-                    MOST,
-                    &window(),
+                    MAX_WINDOWS_OR_GATES,
+                    &window_schema(),
                 ),
             ),
             (
                 "minInterval",
-                duration(
+                duration_schema(
                     "How long after the end of one reboot of a node its next may begin. Default: 0s.",
                 ),
             ),
-            ("drain", drain()),
-            ("reboot", reboot()),
-            ("return", on_return()),
+            ("drain", drain_schema()),
+            ("reboot", reboot_schema()),
+            ("return", return_schema()),
             (
                 "gates",
-                list(
+                list_schema(
                     "What must be so before a node's reboot begins, and again right before the \
                      command. What cannot be asked is shut.",
                     1,
-                    MOST,
-                    &gate(),
+                    MAX_WINDOWS_OR_GATES,
+                    &gate_schema(),
                 ),
             ),
         ],
     )
 }
 
-fn priority() -> Value {
+fn priority_schema() -> Value {
     json!({
         "type": "integer",
         "format": "int32",
@@ -79,8 +79,8 @@ fn priority() -> Value {
     })
 }
 
-fn max_unavailable() -> Value {
-    ruled(
+fn max_unavailable_schema() -> Value {
+    with_rules(
         json!({
             "x-kubernetes-int-or-string": true,
             "maxLength": 16,
@@ -89,7 +89,7 @@ fn max_unavailable() -> Value {
                             of the group (rounded down, but at least one node). Default: the \
                             coordinator's --max-unavailable.",
         }),
-        [rule(
+        [cel_rule(
             "type(self) == int ? (self >= 1 && self <= 10000) : self.matches(r'^([1-9][0-9]?|100)%$')",
             "write a number of nodes from 1 to 10000, or a percentage from \"1%\" to \"100%\"; to let \
              no node reboot, set paused",
@@ -97,22 +97,22 @@ fn max_unavailable() -> Value {
     )
 }
 
-fn paused() -> Value {
-    let until = formed(
+fn paused_schema() -> Value {
+    let until = pattern_schema(
         "When the pause ends by itself, like 2026-12-24T18:00:00Z. Default: when it is taken out.",
         40,
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
         "write a time and its offset like 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00",
     );
-    object(
+    object_schema(
         "While it is there nothing begins, and a drain under way is undone; a node that reboots \
          comes back.",
         &[],
         [
             (
                 "reason",
-                with(
-                    text("Why; shown wherever the pause holds something up.", 512),
+                with_keyword(
+                    text_schema("Why; shown wherever the pause holds something up.", 512),
                     "default",
                     json!("no reason given"),
                 ),
@@ -122,18 +122,20 @@ fn paused() -> Value {
     )
 }
 
-fn drain() -> Value {
-    object(
+fn drain_schema() -> Value {
+    object_schema(
         "How the node is emptied.",
         &[],
         [
             (
                 "timeout",
-                time_limit("How long it may take. Default: the coordinator's --drain-timeout."),
+                time_limit_schema(
+                    "How long it may take. Default: the coordinator's --drain-timeout.",
+                ),
             ),
             (
                 "onTimeout",
-                one_of(
+                enum_schema(
                     "What then. abort: undo it, give the lock back, queue again. delete: delete what \
                      is left, with its grace. force: reboot all the same. Default: the coordinator's \
                      --on-drain-timeout.",
@@ -142,20 +144,22 @@ fn drain() -> Value {
             ),
             (
                 "volumeDetachTimeout",
-                duration(
+                duration_schema(
                     "How long the volumes of the drained pods may take to detach; then the reboot goes on, \
                      and it is said. Default: the coordinator's --volume-detach-timeout.",
                 ),
             ),
             (
                 "exclude",
-                some("Pods that stay, and are stopped by the reboot. Default: none."),
+                nonempty_selector_schema(
+                    "Pods that stay, and are stopped by the reboot. Default: none.",
+                ),
             ),
         ],
     )
 }
 
-fn reboot() -> Value {
+fn reboot_schema() -> Value {
     let attempts = json!({
         "type": "integer",
         "format": "int32",
@@ -169,13 +173,13 @@ fn reboot() -> Value {
         "description": "Whether a reboot that does not happen is handed over to the power \
                         controller. Default: false.",
     });
-    object(
+    object_schema(
         "The reboot itself. The command is the coordinator's flag and never a policy's.",
         &[],
         [
             (
                 "timeout",
-                time_limit(
+                time_limit_schema(
                     "How long after the command a new boot is waited for. Default: the \
                      coordinator's --reboot-timeout.",
                 ),
@@ -186,26 +190,26 @@ fn reboot() -> Value {
     )
 }
 
-fn on_return() -> Value {
-    object(
+fn return_schema() -> Value {
+    object_schema(
         "What happens after the boot.",
         &[],
         [
             (
                 "settle",
-                duration(
+                duration_schema(
                     "How long the Node must be Ready before it is uncordoned. Default: the \
                      coordinator's --settle.",
                 ),
             ),
             (
                 "gates",
-                set(
+                set_schema(
                     "What must be so before the lock goes to the next one; an empty list is nothing. \
                      Default: all of them.",
                     0,
                     3,
-                    &one_of(
+                    &enum_schema(
                         "DaemonSetPods: the node's DaemonSet pods are ready. DisruptionBudgets: no \
                          budget that covered a drained pod is short. Volumes: the node's volumes are \
                          attached.",
@@ -215,11 +219,11 @@ fn on_return() -> Value {
             ),
             (
                 "gateTimeout",
-                time_limit("How long that may take. Default: 15m."),
+                time_limit_schema("How long that may take. Default: 15m."),
             ),
             (
                 "onGateTimeout",
-                one_of(
+                enum_schema(
                     "What then. keep: the lock stays, and it is said loudly. release: it goes. \
                      Default: keep.",
                     &["keep", "release"],

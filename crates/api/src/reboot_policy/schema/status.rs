@@ -1,39 +1,44 @@
-//! `status`. No rules: the controller writes it, and must always be able to.
+//! Schema of `status`, without rules: the controller that writes it must never be refused.
 
 use serde_json::Value;
 
 use super::super::status::STATUS_LIST_LIMIT;
-use super::words::{conditions, count, generation, list, object, said, time};
+use super::words::{
+    conditions_schema, list_schema, object_schema, observed_generation_schema, status_count_schema,
+    status_text_schema, status_time_schema,
+};
 
-pub(super) fn status() -> Value {
-    object(
+pub(super) fn status_schema() -> Value {
+    object_schema(
         "What the controller saw. Each list has at most 10 entries beside its true length.",
         &[],
         [
-            ("observedGeneration", generation()),
-            ("nodes", count("How many nodes it rules.")),
+            ("observedGeneration", observed_generation_schema()),
+            ("nodes", status_count_schema("How many nodes it rules.")),
             (
                 "ready",
-                count("How many of them are Ready and schedulable."),
+                status_count_schema("How many of them are Ready and schedulable."),
             ),
             (
                 "blocked",
-                count("How many of them wait, held back by this policy and not only by the lock."),
+                status_count_schema(
+                    "How many of them wait, held back by this policy and not only by the lock.",
+                ),
             ),
             (
                 "outTotal",
-                count("How many of them are out of service on Dogwatch's account."),
+                status_count_schema("How many of them are out of service on Dogwatch's account."),
             ),
-            ("out", out()),
+            ("out", out_nodes_schema()),
             (
                 "waitingTotal",
-                count("How many of them wait to be rebooted."),
+                status_count_schema("How many of them wait to be rebooted."),
             ),
-            ("waiting", waiting()),
-            ("conflicts", conflicts()),
+            ("waiting", waiting_nodes_schema()),
+            ("conflicts", conflicts_schema()),
             (
                 "conditions",
-                conditions(
+                conditions_schema(
                     "Accepted: whether it is understood. Progressing: whether a node is out. \
                  Blocked: whether nodes wait and none may go.",
                     "Accepted, Progressing or Blocked.",
@@ -43,58 +48,61 @@ pub(super) fn status() -> Value {
     )
 }
 
-fn out() -> Value {
-    bounded(
+fn out_nodes_schema() -> Value {
+    status_list_schema(
         "Those that have been out longest.",
-        &object(
+        &object_schema(
             "A node that is out of service on Dogwatch's account.",
             &["node", "phase"],
             [
-                ("node", said("The Node's name.")),
+                ("node", status_text_schema("The Node's name.")),
                 (
                     "phase",
-                    said(
+                    status_text_schema(
                         "draining, rebooting or returning; locked through the lock API; remediation while its machine is being remediated.",
                     ),
                 ),
-                ("since", time("Since when it is in that phase.")),
-                ("reason", said("Why it was to be rebooted.")),
+                (
+                    "since",
+                    status_time_schema("Since when it is in that phase."),
+                ),
+                ("reason", status_text_schema("Why it was to be rebooted.")),
             ],
         ),
     )
 }
 
-fn waiting() -> Value {
-    bounded(
+fn waiting_nodes_schema() -> Value {
+    status_list_schema(
         "Those that wait longest.",
-        &object(
+        &object_schema(
             "A node that waits to be rebooted.",
             &["node", "reason"],
             [
-                ("node", said("The Node's name.")),
-                ("since", time("Since when it waits.")),
-                ("reason", said("For what, in one word.")),
-                ("message", said("For what, in a sentence.")),
+                ("node", status_text_schema("The Node's name.")),
+                ("since", status_time_schema("Since when it waits.")),
+                ("reason", status_text_schema("For what, in one word.")),
+                ("message", status_text_schema("For what, in a sentence.")),
             ],
         ),
     )
 }
 
-fn conflicts() -> Value {
-    bounded(
+fn conflicts_schema() -> Value {
+    status_list_schema(
         "Policies that rule nodes which this one matches too.",
-        &object(
+        &object_schema(
             "A policy that this one lost nodes to.",
             &["policy", "nodes", "example"],
             [
-                ("policy", said("The one that rules them.")),
-                ("nodes", count("How many nodes.")),
-                ("example", said("One of them.")),
+                ("policy", status_text_schema("The one that rules them.")),
+                ("nodes", status_count_schema("How many nodes.")),
+                ("example", status_text_schema("One of them.")),
             ],
         ),
     )
 }
 
-fn bounded(description: &str, item: &Value) -> Value {
-    list(description, 0, STATUS_LIST_LIMIT, item)
+fn status_list_schema(description: &str, item: &Value) -> Value {
+    list_schema(description, 0, STATUS_LIST_LIMIT, item)
 }

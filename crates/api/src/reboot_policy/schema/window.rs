@@ -1,22 +1,25 @@
-//! `spec.windows[]`.
+//! Schema of `spec.windows[]`.
 
 use serde_json::{Value, json};
 
-use super::words::{formed, object, one_of, rule, ruled, set, text, with};
+use super::words::{
+    cel_rule, enum_schema, object_schema, pattern_schema, set_schema, text_schema, with_keyword,
+    with_rules,
+};
 
-pub(super) fn window() -> Value {
-    let window = object(
+pub(super) fn window_schema() -> Value {
+    let window = object_schema(
         "A part of some days. The day is that of the start.",
         &[],
         [
-            ("days", days()),
+            ("days", days_schema()),
             (
                 "start",
-                start("When it starts, like 22:00. Default, with end: the whole day."),
+                start_time_schema("When it starts, like 22:00. Default, with end: the whole day."),
             ),
             (
                 "end",
-                formed(
+                pattern_schema(
                     "When it ends, like 04:00, or 24:00. One that is not later than the start is on the \
                      day after.",
                     5,
@@ -24,19 +27,19 @@ pub(super) fn window() -> Value {
                     "write a time of day like 04:00",
                 ),
             ),
-            ("timeZone", time_zone()),
-            ("rrule", rrule()),
-            ("excludedDates", excluded_dates()),
+            ("timeZone", time_zone_schema()),
+            ("rrule", rrule_schema()),
+            ("excludedDates", excluded_dates_schema()),
         ],
     );
-    ruled(
-        with(window, "minProperties", json!(1)),
+    with_rules(
+        with_keyword(window, "minProperties", json!(1)),
         [
-            rule(
+            cel_rule(
                 "!(has(self.days) && has(self.rrule))",
                 "write either days or rrule; an rrule can name days by BYDAY",
             ),
-            rule(
+            cel_rule(
                 "has(self.start) == has(self.end)",
                 "write both start and end, or neither for whole days",
             ),
@@ -44,10 +47,9 @@ pub(super) fn window() -> Value {
     )
 }
 
-/// Days of the week.
-pub(crate) fn days() -> Value {
-    let day = one_of("A day.", &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]);
-    set(
+pub(crate) fn days_schema() -> Value {
+    let day = enum_schema("A day.", &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]);
+    set_schema(
         "The days on which it starts. Default: every day.",
         1,
         7,
@@ -55,9 +57,8 @@ pub(crate) fn days() -> Value {
     )
 }
 
-/// A time of day.
-pub(crate) fn start(description: &str) -> Value {
-    formed(
+pub(crate) fn start_time_schema(description: &str) -> Value {
+    pattern_schema(
         description,
         5,
         "^([01][0-9]|2[0-3]):[0-5][0-9]$",
@@ -65,20 +66,18 @@ pub(crate) fn start(description: &str) -> Value {
     )
 }
 
-/// Dates that are left out.
-pub(crate) fn excluded_dates() -> Value {
-    let date = formed(
+pub(crate) fn excluded_dates_schema() -> Value {
+    let date = pattern_schema(
         "A date.",
         10,
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
         "write a date like 2026-12-24",
     );
-    set("Dates on which it does not start.", 1, 128, &date)
+    set_schema("Dates on which it does not start.", 1, 128, &date)
 }
 
-/// A time zone's name.
-pub(crate) fn time_zone() -> Value {
-    formed(
+pub(crate) fn time_zone_schema() -> Value {
+    pattern_schema(
         "Whose clock, as an IANA name like Europe/Berlin. Default: UTC.",
         64,
         "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
@@ -86,22 +85,22 @@ pub(crate) fn time_zone() -> Value {
     )
 }
 
-/// A rule of RFC 5545.
-pub(crate) fn rrule() -> Value {
+/// A recurrence rule of RFC 5545.
+pub(crate) fn rrule_schema() -> Value {
     let days = r"self.matches(r'(?i)^\s*(DTSTART[^\n]*\n\s*)?(RRULE:)?([^\n]*;)?FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[^\n]*)?\s*$')";
-    ruled(
-        text(
+    with_rules(
+        text_schema(
             "The days on which it starts, as a rule of RFC 5545 like FREQ=MONTHLY;BYDAY=2TU. A first \
              line DTSTART:YYYYMMDD says from when on INTERVAL and COUNT count; without one INTERVAL \
              counts from Monday, 2024-01-01.",
             512,
         ),
         [
-            rule(
+            cel_rule(
                 days,
                 "write one rule with FREQ=DAILY, WEEKLY, MONTHLY or YEARLY, like FREQ=MONTHLY;BYDAY=2TU",
             ),
-            rule(
+            cel_rule(
                 r"!self.matches(r'(?i)BY(HOUR|MINUTE|SECOND)=')",
                 "leave out BYHOUR, BYMINUTE and BYSECOND: the times of day are start and end",
             ),

@@ -1,4 +1,4 @@
-//! The schema that the API server holds every schedule to: structural OpenAPI with CEL rules.
+//! The schema of a schedule: structural OpenAPI with CEL rules.
 
 mod spec;
 mod status;
@@ -6,16 +6,15 @@ mod status;
 use serde_json::Value;
 
 use super::{API_VERSION, KIND};
-use crate::definition;
+use crate::crd_definition;
 
-/// The schema of the whole object.
-pub(super) fn root() -> Value {
-    definition::root(
+pub(super) fn root_schema() -> Value {
+    crd_definition::resource_schema(
         "Reboots at an appointed time, once or again and again: of nodes (only in Dogwatch's own \
          namespace), and of hosts in its namespace. https://dogwatch.dev/schedules",
         (API_VERSION, KIND),
         &["spec"],
-        spec::spec(),
-        status::status(),
+        spec::spec_schema(),
+        status::status_schema(),
     )
 }

@@ -1,43 +1,46 @@
-//! `spec`.
+//! Schema of `spec`.
 
 use serde_json::{Value, json};
 
-use crate::reboot_policy::schema::selector::selector;
-use crate::reboot_policy::schema::window::{days, excluded_dates, rrule, start, time_zone};
-use crate::schema_words::{
-    formed, object, one_of, rule, ruled, set, text, time_limit_of_at_least, with,
+use crate::reboot_policy::schema::selector::selector_schema;
+use crate::reboot_policy::schema::window::{
+    days_schema, excluded_dates_schema, rrule_schema, start_time_schema, time_zone_schema,
+};
+use crate::schema_parts::{
+    cel_rule, enum_schema, min_time_limit_schema, object_schema, pattern_schema, set_schema,
+    text_schema, with_keyword, with_rules,
 };
 
-/// How many names may be listed; for more there are labels.
-const MOST_NAMES: usize = 500;
+/// How many names may be listed; for more targets there is the selector.
+const MAX_TARGET_NAMES: usize = 500;
 
-/// With its offset, or without.
-const TIME: &str = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?$";
-const NAME: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+/// RFC 3339, with or without an offset.
+const TIME_PATTERN: &str = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?$";
+const NAME_PATTERN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
-pub(super) fn spec() -> Value {
-    ruled(fields(), rules())
+pub(super) fn spec_schema() -> Value {
+    with_rules(spec_fields_schema(), spec_rules())
 }
 
-fn fields() -> Value {
+fn spec_fields_schema() -> Value {
     let suspend = json!({
         "type": "boolean",
         "description": "Whether nothing is issued. What falls into it is not made up for, but for a \
                         time given by at. Default: false.",
     });
-    object(
+    object_schema(
         "What a person wrote. A change holds at once; times before it do not come by it.",
         &[],
         [
-            ("at", at()),
-            ("recurrence", recurrence()),
-            ("timeZone", time_zone()),
-            ("startingDeadline", starting_deadline()),
+            ("at", at_schema()),
+            ("recurrence", recurrence_schema()),
+            ("timeZone", time_zone_schema()),
+            ("startingDeadline", starting_deadline_schema()),
             ("suspend", suspend),
-            ("reason", reason()),
+            ("reason", reason_schema()),
             (
                 "mode",
-                one_of(
+                enum_schema(
                     "How hosts that carry no Node are switched off. soft: they are asked first. hard: at \
                      once. Default: soft.",
                     &["soft", "hard"],
@@ -45,14 +48,14 @@ fn fields() -> Value {
             ),
             (
                 "nodes",
-                chosen(
+                targets_schema(
                     "Nodes: a planned reboot each, with lock, drain and policy. Only in Dogwatch's own \
                      namespace.",
                 ),
             ),
             (
                 "hosts",
-                chosen(
+                targets_schema(
                     "BareMetalHosts in this namespace. One that carries a Node (annotation \
                      dogwatch.dev/node) is rebooted as that Node, one that nobody uses by its power.",
                 ),
@@ -61,68 +64,71 @@ fn fields() -> Value {
     )
 }
 
-fn rules() -> [Value; 4] {
+fn spec_rules() -> [Value; 4] {
     [
-        rule(
+        cel_rule(
             "has(self.at) != has(self.recurrence)",
             "write either at or recurrence",
         ),
-        rule(
+        cel_rule(
             "has(self.nodes) || has(self.hosts)",
             "write nodes or hosts, or both",
         ),
-        rule(
+        cel_rule(
             "!(has(self.timeZone) && has(self.at) && self.at.matches(r'(Z|[+-][0-9:]+)$'))",
             "leave out timeZone, or the offset of at",
         ),
-        rule(
+        cel_rule(
             "!has(self.mode) || has(self.hosts)",
             "leave out mode: nodes are shut down by themselves",
         ),
     ]
 }
 
-fn at() -> Value {
-    formed(
+fn at_schema() -> Value {
+    pattern_schema(
         "Once, at this time: with its offset like 2026-12-24T03:00:00Z, or on the clock of timeZone like \
          2026-12-24T03:00.",
         30,
-        TIME,
+        TIME_PATTERN,
         "write a time like 2026-12-24T03:00:00Z, or 2026-12-24T03:00 on the clock of timeZone",
     )
 }
 
-fn recurrence() -> Value {
-    let recurrence = object(
+fn recurrence_schema() -> Value {
+    let recurrence = object_schema(
         "Again and again, from the moment of its creation on.",
         &["start"],
         [
-            ("days", days()),
-            ("start", start("At what time of day, like 03:00.")),
-            ("rrule", rrule()),
-            ("excludedDates", excluded_dates()),
+            ("days", days_schema()),
+            (
+                "start",
+                start_time_schema("At what time of day, like 03:00."),
+            ),
+            ("rrule", rrule_schema()),
+            ("excludedDates", excluded_dates_schema()),
         ],
     );
-    ruled(
+    with_rules(
         recurrence,
-        [rule(
+        [cel_rule(
             "!(has(self.days) && has(self.rrule))",
             "write either days or rrule; an rrule can name days by BYDAY",
         )],
     )
 }
 
-fn starting_deadline() -> Value {
-    time_limit_of_at_least(
+fn starting_deadline_schema() -> Value {
+    min_time_limit_schema(
         "How late is still on time; what is later is recorded as missed and not made up for. Default: 1h.",
         "1m",
         "write at least 1m: another replica may have to take over first",
     )
 }
 
-fn reason() -> Value {
-    with(
-        text(
+fn reason_schema() -> Value {
+    with_keyword(
+        text_schema(
             "Why; goes into each request, and is shown wherever it waits.",
             512,
         ),
@@ -131,23 +137,23 @@ fn reason() -> Value {
     )
 }
 
-fn chosen(description: &str) -> Value {
-    let name = formed(
+fn targets_schema(description: &str) -> Value {
+    let name = pattern_schema(
         "A name.",
         253,
-        NAME,
+        NAME_PATTERN,
         "write a name of lower-case letters, digits, '-' and '.'",
     );
-    let chosen = object(
+    let chosen = object_schema(
         description,
         &[],
         [
-            ("names", set("By name.", 1, MOST_NAMES, &name)),
+            ("names", set_schema("By name.", 1, MAX_TARGET_NAMES, &name)),
             (
                 "selector",
-                selector("By labels, looked at when the time has come; {} is all of them."),
+                selector_schema("By labels, looked at when the time has come; {} is all of them."),
             ),
         ],
     );
-    with(chosen, "minProperties", json!(1))
+    with_keyword(chosen, "minProperties", json!(1))
 }

@@ -1,34 +1,37 @@
-//! `status`. No rules: the controller writes it, and must always be able to.
+//! Schema of `status`, without rules: the controller that writes it must never be refused.
 
-use dogwatch_core::schedule::{HISTORY, TARGETS_LISTED};
+use dogwatch_core::schedule::{MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS};
 use serde_json::Value;
 
-use crate::schema_words::{conditions, count, generation, list, object, said, time};
+use crate::schema_parts::{
+    conditions_schema, list_schema, object_schema, observed_generation_schema, status_count_schema,
+    status_text_schema, status_time_schema,
+};
 
-pub(super) fn status() -> Value {
-    object(
+pub(super) fn status_schema() -> Value {
+    object_schema(
         "What the controller did.",
         &[],
         [
-            ("observedGeneration", generation()),
-            ("nextOccurrence", time("When it issues next.")),
+            ("observedGeneration", observed_generation_schema()),
+            ("nextOccurrence", status_time_schema("When it issues next.")),
             (
                 "lastOccurrence",
-                time("The newest occurrence that was begun or missed."),
+                status_time_schema("The newest occurrence that was begun or missed."),
             ),
-            ("current", current()),
+            ("current", current_occurrence_schema()),
             (
                 "history",
-                list(
+                list_schema(
                     "Past occurrences, the newest first.",
                     0,
-                    HISTORY,
-                    &occurrence(),
+                    MAX_HISTORY_RECORDS,
+                    &occurrence_schema(),
                 ),
             ),
             (
                 "conditions",
-                conditions(
+                conditions_schema(
                     "Accepted: whether it is understood. Active: whether an occurrence lies ahead or \
                  is being issued. LastOccurrenceIssued: whether the last one reached everybody.",
                     "Accepted, Active or LastOccurrenceIssued.",
@@ -38,57 +41,68 @@ pub(super) fn status() -> Value {
     )
 }
 
-fn current() -> Value {
-    object(
+fn current_occurrence_schema() -> Value {
+    object_schema(
         "The occurrence that is being issued: it stands here before the first request goes out.",
         &["at", "begun"],
         [
-            ("at", time("The appointed time.")),
-            ("begun", time("When that was written down.")),
+            ("at", status_time_schema("The appointed time.")),
+            ("begun", status_time_schema("When that was written down.")),
         ],
     )
 }
 
-fn occurrence() -> Value {
-    object(
+fn occurrence_schema() -> Value {
+    object_schema(
         "A past occurrence.",
         &["at", "ended", "outcome"],
         [
-            ("at", time("The appointed time.")),
-            ("ended", time("When it was done with.")),
+            ("at", status_time_schema("The appointed time.")),
+            ("ended", status_time_schema("When it was done with.")),
             (
                 "outcome",
-                said("Requested, PartlyRequested, Failed, Missed, Cancelled or NoTargets."),
-            ),
-            ("requested", count("How many targets were asked.")),
-            (
-                "alreadyRequested",
-                count("How many had a request already, which was left as it is."),
-            ),
-            ("failed", count("How many could not be asked.")),
-            (
-                "targets",
-                list(
-                    "Some of them, those that failed first.",
-                    0,
-                    TARGETS_LISTED,
-                    &target(),
+                status_text_schema(
+                    "Requested, PartlyRequested, Failed, Missed, Cancelled or NoTargets.",
                 ),
             ),
-            ("message", said("A sentence.")),
+            (
+                "requested",
+                status_count_schema("How many targets were asked."),
+            ),
+            (
+                "alreadyRequested",
+                status_count_schema("How many had a request already, which was left as it is."),
+            ),
+            (
+                "failed",
+                status_count_schema("How many could not be asked."),
+            ),
+            (
+                "targets",
+                list_schema(
+                    "Some of them, those that failed first.",
+                    0,
+                    MAX_LISTED_TARGETS,
+                    &target_schema(),
+                ),
+            ),
+            ("message", status_text_schema("A sentence.")),
         ],
     )
 }
 
-fn target() -> Value {
-    object(
+fn target_schema() -> Value {
+    object_schema(
         "A node or a host.",
         &["kind", "name", "result"],
         [
-            ("kind", said("Node or BareMetalHost.")),
-            ("name", said("Its name.")),
-            ("result", said("Requested, AlreadyRequested or Failed.")),
-            ("message", said("Why.")),
+            ("kind", status_text_schema("Node or BareMetalHost.")),
+            ("name", status_text_schema("Its name.")),
+            (
+                "result",
+                status_text_schema("Requested, AlreadyRequested or Failed."),
+            ),
+            ("message", status_text_schema("Why.")),
         ],
     )
 }

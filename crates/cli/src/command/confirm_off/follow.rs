@@ -1,79 +1,60 @@
-//! `dogwatch confirm-off --wait`: from the word to the release.
+//! Implements `dogwatch confirm-off --wait`: follows the host from the confirmation to the release.
 
 use std::time::Duration;
 
-use dogwatch_core::explain::RemedyRow;
+use dogwatch_core::explain::RemediationRow;
 use dogwatch_core::power::HostName;
 use jiff::Timestamp;
-use tokio::time::Instant;
 
-use super::say;
-use crate::cluster::Connected;
-use crate::command::remedies;
-use crate::command::status::{Scope, Sight};
-use crate::exit::{Exit, Failure};
-use crate::wait::until;
+use super::print_line;
+use crate::cluster::ConnectedCluster;
+use crate::command::remediations::{self, FollowEnd, follow_remediations};
+use crate::exit::{CliExitCode, CommandFailure};
 
-/// Tells each step of what the host is held off for, until its workloads are released. Steps up to `after` are of
-/// an earlier remediation.
-pub async fn to_the_release(
-    connected: &Connected,
+/// Prints each step of the remediation until its workloads are released. Steps up to `after` belong
+/// to an earlier remediation.
+pub async fn follow_until_release(
+    connected: &ConnectedCluster,
     name: &HostName,
     timeout: Option<Duration>,
     after: Option<Timestamp>,
-) -> Result<(), Failure> {
-    // A watch would go on trying where a kind may not be read.
-    remedies::look(connected).await?;
-    let deadline = timeout.map(|timeout| Instant::now() + timeout);
-    let mut sight = Sight::new(connected, Scope::of_remediations());
+) -> Result<(), CommandFailure> {
+    // Read once first: without the right to list a kind, a watch would retry for ever.
+    remediations::read_remediations(connected).await?;
+    let host = name.to_string();
     let mut told = String::new();
-    loop {
-        tokio::select! {
-            changed = sight.changed() => match changed {
-                Ok(()) => {
-                    let Some(status) = sight.status(connected).await else {
-                        continue;
-                    };
-                    let host = name.to_string();
-                    let mut rows = status.remediations.iter();
-                    let row = rows.find(|row| row.host.as_deref() == Some(&host));
-                    if let Some(ended) = take(row, name, after, &mut told)? {
-                        return ended;
-                    }
-                }
-                Err((what, error)) if error.kind() == dogwatch_k8s::Kind::Forbidden => {
-                    return Err(connected.failed(what, &error));
-                }
-                Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.in_words()),
-            },
-            () = until(deadline) => return Err(too_late(name, timeout.unwrap_or_default(), &told)),
-            _ = tokio::signal::ctrl_c() => {
-                let text = format!("not following any more; what was said of host {name} stays");
-                return Err(Failure::new(Exit::Interrupted, text));
-            }
+    let stopped = follow_remediations(connected, timeout, |rows| {
+        let row = rows.iter().find(|row| row.host.as_deref() == Some(&host));
+        report_row(row, name, after, &mut told)
+    });
+    match stopped.await? {
+        FollowEnd::Ended(ended) => ended,
+        FollowEnd::TimedOut => Err(timeout_failure(name, timeout.unwrap_or_default(), &told)),
+        FollowEnd::Interrupted => {
+            let text = format!("not following any more; what was said of host {name} stays");
+            Err(CommandFailure::new(CliExitCode::Interrupted, text))
         }
     }
 }
 
-/// Tells what is new; `Some`: it has ended so.
-fn take(
-    row: Option<&RemedyRow>,
+/// Prints what is new; returns `Some` with the result when the remediation has ended.
+fn report_row(
+    row: Option<&RemediationRow>,
     name: &HostName,
     after: Option<Timestamp>,
     told: &mut String,
-) -> Result<Option<Result<(), Failure>>, Failure> {
+) -> Result<Option<Result<(), CommandFailure>>, CommandFailure> {
     let Some(row) = row else {
         let text = format!("no remediation holds host {name} off any more");
-        return Ok(Some(Err(
-            Failure::new(Exit::Failed, text).next(format!("dogwatch explain host/{name}"))
-        )));
+        return Ok(Some(Err(CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step(format!("dogwatch explain host/{name}")))));
     };
     let newest = format!("{}: {}: {}", row.subject, row.reason, row.message);
     if *told != newest {
-        say(&newest)?;
+        print_line(&newest)?;
         *told = newest;
     }
-    // Of the attempt under way.
+    // Only steps of the current attempt count.
     let newest =
         row.steps.iter().rev().take_while(|done| {
             done.step != "KeyAdded" && after.is_none_or(|after| done.at > after)
@@ -81,18 +62,18 @@ fn take(
     let newest: Vec<&str> = newest.map(|done| done.step).collect();
     let has = |step: &str| newest.contains(&step);
     if has("Released") {
-        say(&format!("{}: the workloads are released", row.subject))?;
+        print_line(&format!("{}: the workloads are released", row.subject))?;
         return Ok(Some(Ok(())));
     }
     if has("KeyRemoved") || has("Withdrawn") {
         let text = format!("{} was called off: nothing was released", row.subject);
-        return Ok(Some(Err(Failure::new(Exit::Failed, text))));
+        return Ok(Some(Err(CommandFailure::new(CliExitCode::Failed, text))));
     }
     Ok(None)
 }
 
-fn too_late(name: &HostName, timeout: Duration, told: &str) -> Failure {
-    let length = dogwatch_core::duration::format(timeout);
+fn timeout_failure(name: &HostName, timeout: Duration, told: &str) -> CommandFailure {
+    let length = dogwatch_core::duration::format_duration(timeout);
     let why = if told.is_empty() {
         "nothing was seen of it"
     } else {
@@ -100,6 +81,6 @@ fn too_late(name: &HostName, timeout: Duration, told: &str) -> Failure {
     };
     let text =
         format!("nothing was released within {length}; what was said of host {name} stays. {why}");
-    Failure::new(Exit::Failed, crate::table::printable(&text))
-        .next(format!("dogwatch explain host/{name}"))
+    CommandFailure::new(CliExitCode::Failed, crate::table::to_printable(&text))
+        .with_next_step(format!("dogwatch explain host/{name}"))
 }

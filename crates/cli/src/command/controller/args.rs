@@ -7,44 +7,43 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use dogwatch_controller::lock::http;
-use dogwatch_controller::run::Component;
+use dogwatch_controller::run::ControllerComponent;
 use dogwatch_coordinator::args::PrometheusArgs;
 use dogwatch_core::duration;
-use dogwatch_core::limit::Limit;
-use dogwatch_process::listen::Listen;
-use dogwatch_process::log::Format;
+use dogwatch_core::limit::UnavailabilityLimit;
+use dogwatch_process::listen::ListenAddress;
+use dogwatch_process::log::LogFormat;
 
 use super::power::PowerArgs;
 use super::remediation::RemediationArgs;
 
-/// What runs, and where it serves.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ControllerArgs {
-    /// What runs: power, remediation, healer, lock; separated by commas
+    /// Components to run: power, remediation, healer, lock; separated by commas
     #[arg(
         long,
         env = "DOGWATCH_COMPONENTS",
         value_name = "NAMES",
         default_value = "power,healer",
         value_delimiter = ',',
-        value_parser = part
+        value_parser = parse_component
     )]
-    pub components: Vec<Part>,
+    pub components: Vec<ComponentArg>,
 
-    /// How many nodes of a group may be out of service at once, where no policy says it
+    /// How many nodes of a group may be unavailable at once, unless a policy says otherwise
     #[arg(
         long,
         env = "DOGWATCH_MAX_UNAVAILABLE",
         value_name = "N|N%",
         default_value = "1"
     )]
-    pub max_unavailable: Limit,
+    pub max_unavailable: UnavailabilityLimit,
 
-    /// How long a drain for the lock API may take, where no policy says it
-    #[arg(long, env = "DOGWATCH_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "1h", value_parser = positive)]
+    /// How long a drain for the lock API may take, unless a policy says otherwise
+    #[arg(long, env = "DOGWATCH_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "1h", value_parser = parse_positive_duration)]
     pub drain_timeout: Duration,
 
-    /// Where the lock API is served; other addresses than loopback need a certificate
+    /// Address of the lock API; any other address than loopback needs a certificate
     #[arg(
         long,
         env = "DOGWATCH_LOCK_LISTEN",
@@ -53,7 +52,8 @@ pub struct ControllerArgs {
     )]
     pub lock_listen: SocketAddr,
 
-    /// Who may use the lock API: whom the cluster knows and allows, or, on loopback, everybody
+    /// Who may use the lock API: callers that the cluster authenticates and authorizes, or
+    /// everybody, on loopback only
     #[arg(
         long,
         env = "DOGWATCH_LOCK_AUTH",
@@ -61,83 +61,82 @@ pub struct ControllerArgs {
         default_value = "kubernetes",
         value_enum
     )]
-    pub lock_auth: LockAuth,
+    pub lock_auth: LockAuthArg,
 
-    /// The certificate of the lock API and of FleetLock (PEM); read again when it changes
+    /// Certificate of the lock API and of FleetLock (PEM); read again when it changes
     #[arg(long, env = "DOGWATCH_LOCK_TLS_CERT", value_name = "PATH")]
     pub lock_tls_cert: Option<PathBuf>,
 
-    /// Its private key (PEM)
+    /// Private key of that certificate (PEM)
     #[arg(long, env = "DOGWATCH_LOCK_TLS_KEY", value_name = "PATH")]
     pub lock_tls_key: Option<PathBuf>,
 
-    /// The authorities of client certificates (PEM), where such are taken
+    /// CA certificates for client certificates (PEM); without it, client certificates are not
+    /// accepted
     #[arg(long, env = "DOGWATCH_LOCK_CLIENT_CA", value_name = "PATH")]
     pub lock_client_ca: Option<PathBuf>,
 
-    /// For whom a token must have been made, one of these: kubectl create token NAME --audience dogwatch;
-    /// separated by commas
+    /// Accepted audiences of tokens, separated by commas: kubectl create token NAME --audience
+    /// dogwatch
     #[arg(
         long,
         env = "DOGWATCH_LOCK_AUDIENCE",
         value_name = "NAMES",
-        default_value = http::AUDIENCE,
+        default_value = http::DEFAULT_LOCK_AUDIENCE,
         value_delimiter = ',',
         value_parser = NonEmptyStringValueParser::new()
     )]
     pub lock_audience: Vec<String>,
 
-    /// Where FleetLock is served, to clients that nobody checks; nowhere unless it is given
+    /// Address of FleetLock, whose clients are not authenticated; not served unless given
     #[arg(long, env = "DOGWATCH_FLEETLOCK_LISTEN", value_name = "IP:PORT")]
     pub fleetlock_listen: Option<SocketAddr>,
 
-    /// Whose lock FleetLock clients may ask for, separated by commas; needed with --fleetlock-listen. "*" is
-    /// any group that is not one of Nodes: "default", "control-plane" and those of policies only by name
+    /// Groups whose lock FleetLock clients may take, separated by commas; needed with
+    /// --fleetlock-listen. "*" is any group without Nodes: "default", "control-plane" and groups of
+    /// policies must be named
     #[arg(
         long,
         env = "DOGWATCH_FLEETLOCK_GROUPS",
         value_name = "GROUPS",
         value_delimiter = ',',
-        value_parser = fleetlock_group
+        value_parser = parse_fleetlock_group
     )]
     pub fleetlock_groups: Vec<String>,
 
-    /// Cordons and drains the node of a FleetLock client
+    /// Cordon and drain the node of a FleetLock client
     #[arg(long, env = "DOGWATCH_FLEETLOCK_DRAIN")]
     pub fleetlock_drain: bool,
 
-    /// How the power of hosts is kept
     #[command(flatten)]
     pub power: PowerArgs,
 
-    /// How failed machines are remediated
     #[command(flatten)]
     pub remediation: RemediationArgs,
 
-    /// What gates of policies need to ask a Prometheus
     #[command(flatten)]
     pub prometheus: PrometheusArgs,
 
-    /// Where /metrics, /healthz and /readyz are served; port 0 is any, "off" is nowhere
+    /// Address of /metrics, /healthz and /readyz; port 0 picks a free port, "off" disables them
     #[arg(
         long,
         env = "DOGWATCH_LISTEN",
         value_name = "HOST:PORT",
         default_value = ":9422"
     )]
-    pub listen: Listen,
+    pub listen: ListenAddress,
 
-    /// Where /healthz and /readyz are served to the kubelet, beside --listen, so that nobody who reaches the
-    /// metrics can keep it from its answer; port 0 is any, "off" is nowhere
+    /// Second address of /healthz and /readyz, for the kubelet, so that clients of --listen cannot
+    /// delay its probes; port 0 picks a free port, "off" disables it
     #[arg(
         long,
         env = "DOGWATCH_PROBE_LISTEN",
         value_name = "HOST:PORT",
         default_value = ":9421"
     )]
-    pub probe_listen: Listen,
+    pub probe_listen: ListenAddress,
 
-    /// How the log is written
+    /// Log format
     #[arg(
         long,
         env = "DOGWATCH_LOG_FORMAT",
@@ -145,65 +144,59 @@ pub struct ControllerArgs {
         default_value = "text",
         value_enum
     )]
-    pub log_format: Format,
+    pub log_format: LogFormat,
 }
 
-/// A part that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// What leads.
+pub enum ComponentArg {
     Healer,
-    /// The lock over HTTP.
     Lock,
-    /// The power of BareMetalHosts.
     Power,
-    /// Failed machines are proved off and come back.
     Remediation,
 }
 
-impl From<Part> for Component {
-    fn from(part: Part) -> Self {
+impl From<ComponentArg> for ControllerComponent {
+    fn from(part: ComponentArg) -> Self {
         match part {
-            Part::Healer => Component::Healer,
-            Part::Lock => Component::Lock,
-            Part::Power => Component::Power,
-            Part::Remediation => Component::Remediation,
+            ComponentArg::Healer => ControllerComponent::Healer,
+            ComponentArg::Lock => ControllerComponent::Lock,
+            ComponentArg::Power => ControllerComponent::Power,
+            ComponentArg::Remediation => ControllerComponent::Remediation,
         }
     }
 }
 
-/// `--lock-auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LockAuth {
-    /// By token or certificate; they need verb "lock" on rebootlocks.dogwatch.dev
+pub enum LockAuthArg {
+    /// By token or certificate; the caller needs verb "lock" on rebootlocks.dogwatch.dev
     Kubernetes,
-    /// Nobody is checked
+    /// No authentication
     None,
 }
 
-impl From<LockAuth> for http::LockAuth {
-    fn from(auth: LockAuth) -> Self {
+impl From<LockAuthArg> for http::LockAuthMode {
+    fn from(auth: LockAuthArg) -> Self {
         match auth {
-            LockAuth::Kubernetes => http::LockAuth::Kubernetes,
-            LockAuth::None => http::LockAuth::None,
+            LockAuthArg::Kubernetes => http::LockAuthMode::Kubernetes,
+            LockAuthArg::None => http::LockAuthMode::None,
         }
     }
 }
 
-const PARTS: &str = "there are power, remediation, healer and lock";
+const COMPONENT_NAMES_HINT: &str = "there are power, remediation, healer and lock";
 
-fn part(text: &str) -> Result<Part, String> {
+fn parse_component(text: &str) -> Result<ComponentArg, String> {
     match text {
-        "healer" => Ok(Part::Healer),
-        "lock" => Ok(Part::Lock),
-        "power" => Ok(Part::Power),
-        "remediation" => Ok(Part::Remediation),
-        "web" => Err(format!("{text} is not built yet: {PARTS}")),
-        _ => Err(PARTS.to_owned()),
+        "healer" => Ok(ComponentArg::Healer),
+        "lock" => Ok(ComponentArg::Lock),
+        "power" => Ok(ComponentArg::Power),
+        "remediation" => Ok(ComponentArg::Remediation),
+        "web" => Err(format!("{text} is not built yet: {COMPONENT_NAMES_HINT}")),
+        _ => Err(COMPONENT_NAMES_HINT.to_owned()),
     }
 }
 
-fn fleetlock_group(text: &str) -> Result<String, String> {
+fn parse_fleetlock_group(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
     if text == "*" || (!text.is_empty() && text.chars().all(allowed)) {
         return Ok(text.to_owned());
@@ -211,8 +204,8 @@ fn fleetlock_group(text: &str) -> Result<String, String> {
     Err("a group has letters, digits, '.' and '-'; or * for any".to_owned())
 }
 
-fn positive(text: &str) -> Result<Duration, String> {
-    match duration::parse(text) {
+fn parse_positive_duration(text: &str) -> Result<Duration, String> {
+    match duration::parse_duration(text) {
         Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
@@ -225,14 +218,14 @@ mod tests {
 
     use super::*;
     use crate::args::Args;
-    use crate::command::Command;
+    use crate::command::DogwatchCommand;
 
     fn parsed(flags: &[&str]) -> Result<ControllerArgs, String> {
         let words = ["dogwatch", "controller"]
             .into_iter()
             .chain(flags.iter().copied());
         let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
-        let Command::Controller(args) = args.command else {
+        let DogwatchCommand::Controller(args) = args.command else {
             panic!("these are the words of another command");
         };
         Ok(*args)
@@ -249,7 +242,7 @@ mod tests {
         assert!(error.contains("remediation, healer and lock"), "{error}");
     }
 
-    /// The book's table, held to what `--help` says.
+    /// Compares the table in docs/controller.md with the flags and defaults of `--help`.
     #[test]
     fn every_flag_is_in_the_book_with_its_default_and_the_book_knows_no_other() {
         const BOOK: &str = include_str!("../../../../../docs/controller.md");
@@ -285,12 +278,12 @@ mod tests {
     fn components_are_chosen_by_name() {
         assert_eq!(
             parsed(&[]).unwrap().components,
-            [Part::Power, Part::Healer],
+            [ComponentArg::Power, ComponentArg::Healer],
             "what deletes Nodes, and what strangers reach, is asked for"
         );
         assert_eq!(
             parsed(&["--components=lock"]).unwrap().components,
-            [Part::Lock]
+            [ComponentArg::Lock]
         );
     }
 

@@ -1,4 +1,5 @@
-//! `dogwatch controller`: what runs beside the coordinators, as a Deployment of two.
+//! Implements `dogwatch controller`, which runs beside the coordinators as a Deployment with two
+//! replicas.
 
 mod args;
 mod power;
@@ -7,38 +8,39 @@ mod remediation;
 use std::sync::Arc;
 
 use dogwatch_controller::lock::http::{self, TlsFiles};
-use dogwatch_controller::run::{Component, RunError, Setup};
+use dogwatch_controller::run::{ControllerComponent, ControllerSetup, RunError};
 use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::name::GroupName;
-use dogwatch_core::reboot::Config;
-use dogwatch_process::clock::Clock;
+use dogwatch_core::reboot::RebootConfig;
+use dogwatch_process::clock::ProcessClock;
 use dogwatch_process::log;
-use dogwatch_prometheus::Prometheus;
+use dogwatch_prometheus::PrometheusClient;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 pub use self::args::ControllerArgs;
-use crate::args::Cluster;
-use crate::exit::{Exit, Failure};
+use crate::args::ClusterArgs;
+use crate::exit::{CliExitCode, CommandFailure};
 
-/// Where the kernel gives away random UUIDs.
-const RANDOM_UUID: &str = "/proc/sys/kernel/random/uuid";
+/// The kernel's source of random UUIDs.
+const RANDOM_UUID_PATH: &str = "/proc/sys/kernel/random/uuid";
 
-/// Runs until it is told to stop.
-pub async fn run(cluster: &Cluster, args: ControllerArgs) -> Result<(), Failure> {
-    log::begin(args.log_format).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-    let stop = stop()?;
-    let setup = prepare(cluster, args).await?;
+/// Runs until SIGTERM or SIGINT.
+pub async fn run(cluster: &ClusterArgs, args: ControllerArgs) -> Result<(), CommandFailure> {
+    log::init_log(args.log_format)
+        .map_err(|error| CommandFailure::new(CliExitCode::Usage, error.to_string()))?;
+    let stop = stop_signal()?;
+    let setup = build_setup(cluster, args).await?;
     info!(process = setup.process, "started");
-    dogwatch_controller::run::run(setup, stop)
+    dogwatch_controller::run::run_controller(setup, stop)
         .await
-        .map_err(|error| failure(&error))
+        .map_err(|error| run_failure(&error))
 }
 
-/// Ready when SIGTERM or SIGINT has come.
-fn stop() -> Result<impl Future<Output = ()>, Failure> {
-    let mut terminated = listen(SignalKind::terminate())?;
-    let mut interrupted = listen(SignalKind::interrupt())?;
+/// Resolves on SIGTERM or SIGINT.
+fn stop_signal() -> Result<impl Future<Output = ()>, CommandFailure> {
+    let mut terminated = listen_for_signal(SignalKind::terminate())?;
+    let mut interrupted = listen_for_signal(SignalKind::interrupt())?;
     Ok(async move {
         tokio::select! {
             _ = terminated.recv() => {}
@@ -47,101 +49,118 @@ fn stop() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-fn listen(kind: SignalKind) -> Result<Signal, Failure> {
-    let failed = |error| Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"));
+fn listen_for_signal(kind: SignalKind) -> Result<Signal, CommandFailure> {
+    let failed = |error| {
+        CommandFailure::new(
+            CliExitCode::Failed,
+            format!("cannot listen for signals: {error}"),
+        )
+    };
     signal(kind).map_err(failed)
 }
 
-async fn prepare(cluster: &Cluster, args: ControllerArgs) -> Result<Setup, Failure> {
-    // A namespace is a DNS label, by the same rule as a group.
+async fn build_setup(
+    cluster: &ClusterArgs,
+    args: ControllerArgs,
+) -> Result<ControllerSetup, CommandFailure> {
+    // A namespace is a DNS label, as a group's name is.
     GroupName::new(cluster.namespace.as_str()).map_err(|error| {
         let text = format!("namespace {:?}: {}", cluster.namespace, error.why);
-        Failure::new(Exit::Usage, text)
+        CommandFailure::new(CliExitCode::Usage, text)
     })?;
-    let lock = lock(&args)?;
-    needs_power(&args.components)?;
-    let power = args.power.settings()?;
+    let lock = lock_config(&args)?;
+    require_power_component(&args.components)?;
+    let power = args.power.power_settings()?;
     let context = cluster.context.as_deref();
     let connected = || async {
-        let connection = dogwatch_k8s::connect_to(context).await;
-        connection.map_err(|error| Failure::connect(&error))
+        let connection = dogwatch_k8s::connect_to_context(context).await;
+        connection.map_err(|error| CommandFailure::from_connect_error(&error))
     };
     let connection = connected().await?;
     let lock_connection = connected().await?;
-    let process = std::fs::read_to_string(RANDOM_UUID).map_err(|error| {
-        Failure::new(Exit::Failed, format!("cannot read {RANDOM_UUID}: {error}"))
+    let process = std::fs::read_to_string(RANDOM_UUID_PATH).map_err(|error| {
+        CommandFailure::new(
+            CliExitCode::Failed,
+            format!("cannot read {RANDOM_UUID_PATH}: {error}"),
+        )
     })?;
-    let gatekeeper = Arc::new(Prometheus::new(args.prometheus.settings()));
-    let flags = Config {
+    let gatekeeper = Arc::new(PrometheusClient::new(args.prometheus.prometheus_settings()));
+    let flags = RebootConfig {
         max_unavailable: args.max_unavailable,
         drain_timeout: args.drain_timeout,
-        ..Config::default()
+        ..RebootConfig::default()
     };
-    Ok(Setup {
+    Ok(ControllerSetup {
         client: connection.client,
         lock_client: lock_connection.client,
         namespace: cluster.namespace.clone(),
-        clock: Clock::system(),
-        remediation: args.remediation.config(flags.clone()),
+        clock: ProcessClock::system_clock(),
+        remediation: args.remediation.remediation_config(flags.clone()),
         flags,
         process: process.trim().to_owned(),
-        components: args.components.into_iter().map(Component::from).collect(),
+        components: args
+            .components
+            .into_iter()
+            .map(ControllerComponent::from)
+            .collect(),
         listen: args.listen,
         probe_listen: args.probe_listen,
         lock,
         power,
-        gatekeeper,
+        gate_checker: gatekeeper,
     })
 }
 
-/// The proof that a host is off is made by the part that keeps its power.
-fn needs_power(parts: &[args::Part]) -> Result<(), Failure> {
+/// Remediation needs component power, which makes the proof that a host is off.
+fn require_power_component(parts: &[args::ComponentArg]) -> Result<(), CommandFailure> {
     let has = |part| parts.contains(&part);
-    if has(args::Part::Remediation) && !has(args::Part::Power) {
+    if has(args::ComponentArg::Remediation) && !has(args::ComponentArg::Power) {
         let text = "--components: remediation needs power, which proves that a host is off";
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(CommandFailure::new(CliExitCode::Usage, text));
     }
     Ok(())
 }
 
-/// What is unsafe is refused before anything is touched.
-fn lock(args: &ControllerArgs) -> Result<http::Config, Failure> {
-    let usage = |error: http::StartError| Failure::new(Exit::Usage, words(&error));
+/// Refuses unsafe settings before anything starts.
+fn lock_config(args: &ControllerArgs) -> Result<http::LockApiConfig, CommandFailure> {
+    let usage = |error: http::LockApiStartError| {
+        CommandFailure::new(CliExitCode::Usage, error_chain_text(&error))
+    };
     let tls = TlsFiles::from_flags(
         args.lock_tls_cert.clone(),
         args.lock_tls_key.clone(),
         args.lock_client_ca.clone(),
     );
-    let config = http::Config {
+    let config = http::LockApiConfig {
         tls: tls.map_err(usage)?,
         audiences: args.lock_audience.clone(),
         fleetlock: args.fleetlock_listen,
         fleetlock_groups: FleetlockGroups::new(args.fleetlock_groups.clone()),
         fleetlock_drain: args.fleetlock_drain,
-        ..http::Config::new(args.lock_listen, args.lock_auth.into())
+        ..http::LockApiConfig::new(args.lock_listen, args.lock_auth.into())
     };
-    if args.components.contains(&args::Part::Lock) {
-        config.check().map_err(usage)?;
-    } else if let Some(flag) = unserved(args) {
+    if args.components.contains(&args::ComponentArg::Lock) {
+        config.check_exposure().map_err(usage)?;
+    } else if let Some(flag) = unserved_lock_flag(args) {
         let text = format!(
             "{flag}: the lock is not served by these components; run it by itself (dogwatch manifests --with-lock), or name lock in --components"
         );
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(CommandFailure::new(CliExitCode::Usage, text));
     }
     Ok(config)
 }
 
-/// A flag of the lock that was given where nobody serves it: hosts would wait for an answer in vain.
-fn unserved(args: &ControllerArgs) -> Option<&'static str> {
+/// A flag of the lock API without component lock: hosts would wait for an answer in vain.
+fn unserved_lock_flag(args: &ControllerArgs) -> Option<&'static str> {
     let tls = args.lock_tls_cert.is_some().then_some("--lock-tls-cert");
     let fleetlock = args.fleetlock_listen.is_some();
     tls.or(fleetlock.then_some("--fleetlock-listen"))
 }
 
-fn failure(error: &RunError) -> Failure {
-    Failure::new(Exit::Failed, words(error))
+fn run_failure(error: &RunError) -> CommandFailure {
+    CommandFailure::new(CliExitCode::Failed, error_chain_text(error))
 }
 
-fn words(error: &dyn std::error::Error) -> String {
-    dogwatch_k8s::error::in_words(error)
+fn error_chain_text(error: &dyn std::error::Error) -> String {
+    dogwatch_k8s::error::error_chain(error)
 }

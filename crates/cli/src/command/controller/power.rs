@@ -4,23 +4,23 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dogwatch_controller::power::{PowerBoard, Settings, drivers};
+use dogwatch_controller::power::{HostRegistry, PowerSettings, driver_connector};
 use dogwatch_core::duration;
 use dogwatch_core::name::GroupName;
-use dogwatch_core::power::{Config, OwnerRules};
+use dogwatch_core::power::{OwnerRules, PowerConfig};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliExitCode, CommandFailure};
 
-/// `dogwatch_core::power::METAL3_NAMESPACES`, as a flag has it.
-const METAL3: &str = "baremetal-operator-system,capm3-system,openshift-machine-api";
+/// `dogwatch_core::power::METAL3_NAMESPACES`, joined as a flag value.
+const DEFAULT_METAL3_NAMESPACES: &str =
+    "baremetal-operator-system,capm3-system,openshift-machine-api";
 
-/// The longest time for one call: a BMC that needs longer is as good as hung.
-const LONGEST_CALL: Duration = Duration::from_mins(1);
+/// A BMC that needs longer than 1 min for a call is as good as hung.
+const MAX_BMC_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How the power of BareMetalHosts is kept.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PowerArgs {
-    /// How many polls and checks of BMCs at a time; commands have a lane of their own
+    /// How many polls and checks of BMCs may run at once; power commands do not queue behind them
     #[arg(
         long,
         env = "DOGWATCH_BMC_MAX_CONCURRENT",
@@ -29,39 +29,42 @@ pub struct PowerArgs {
     )]
     pub bmc_max_concurrent: NonZeroUsize,
 
-    /// How long one call to a BMC may take, 1s to 1m; a command also less than the lead lasts
-    #[arg(long, env = "DOGWATCH_BMC_TIMEOUT", value_name = "DURATION", default_value = "10s", value_parser = call)]
+    /// How long one call to a BMC may take, 1s to 1m; a command must also end before the leader's
+    /// Lease does
+    #[arg(long, env = "DOGWATCH_BMC_TIMEOUT", value_name = "DURATION", default_value = "10s", value_parser = parse_bmc_timeout)]
     pub bmc_timeout: Duration,
 
-    /// How often the power of each host is read when nothing is under way
-    #[arg(long, env = "DOGWATCH_POWER_POLL_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = seconds)]
+    /// How often to read the power of each idle host
+    #[arg(long, env = "DOGWATCH_POWER_POLL_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = parse_at_least_one_second)]
     pub power_poll_interval: Duration,
 
-    /// How often it is checked that power control would work
-    #[arg(long, env = "DOGWATCH_POWER_CHECK_INTERVAL", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
+    /// How often to check that power control would work
+    #[arg(long, env = "DOGWATCH_POWER_CHECK_INTERVAL", value_name = "DURATION", default_value = "5m", value_parser = parse_at_least_one_second)]
     pub power_check_interval: Duration,
 
-    /// How far apart the two readings are that confirm off
-    #[arg(long, env = "DOGWATCH_POWER_CONFIRM_INTERVAL", value_name = "DURATION", default_value = "5s", value_parser = seconds)]
+    /// Time between the two readings that confirm off
+    #[arg(long, env = "DOGWATCH_POWER_CONFIRM_INTERVAL", value_name = "DURATION", default_value = "5s", value_parser = parse_at_least_one_second)]
     pub power_confirm_interval: Duration,
 
-    /// How long a BMC may still run a command of which nobody knows how it ended
-    #[arg(long, env = "DOGWATCH_POWER_SETTLE", value_name = "DURATION", default_value = "30s", value_parser = seconds)]
+    /// How long a BMC may still run a command whose outcome is unknown
+    #[arg(long, env = "DOGWATCH_POWER_SETTLE", value_name = "DURATION", default_value = "30s", value_parser = parse_at_least_one_second)]
     pub power_settle: Duration,
 
-    /// How long an operating system may take to shut down before the power is cut
-    #[arg(long, env = "DOGWATCH_SOFT_POWER_OFF_TIMEOUT", value_name = "DURATION", default_value = "3m", value_parser = seconds)]
+    /// How long an operating system may take to shut down before its power is cut
+    #[arg(long, env = "DOGWATCH_SOFT_POWER_OFF_TIMEOUT", value_name = "DURATION", default_value = "3m", value_parser = parse_at_least_one_second)]
     pub soft_power_off_timeout: Duration,
 
-    /// Hosts in these namespaces are ours although a baremetal-operator lives; separated by commas
-    #[arg(long, env = "DOGWATCH_HOST_NAMESPACES", value_name = "NAMES", value_delimiter = ',', value_parser = namespace)]
+    /// Namespaces whose hosts Dogwatch controls even though a baremetal-operator is running,
+    /// separated by commas
+    #[arg(long, env = "DOGWATCH_HOST_NAMESPACES", value_name = "NAMES", value_delimiter = ',', value_parser = parse_namespace)]
     pub host_namespaces: Vec<String>,
 
-    /// Where a live baremetal-operator is believed to own hosts; separated by commas
-    #[arg(long, env = "DOGWATCH_METAL3_NAMESPACES", value_name = "NAMES", default_value = METAL3, value_delimiter = ',', value_parser = namespace)]
+    /// Namespaces in which a running baremetal-operator is taken as the owner of hosts, separated
+    /// by commas
+    #[arg(long, env = "DOGWATCH_METAL3_NAMESPACES", value_name = "NAMES", default_value = DEFAULT_METAL3_NAMESPACES, value_delimiter = ',', value_parser = parse_namespace)]
     pub metal3_namespaces: Vec<String>,
 
-    /// The program that speaks IPMI; a name is looked for in PATH
+    /// Program that speaks IPMI; a bare name is searched in PATH
     #[arg(
         long,
         env = "DOGWATCH_IPMITOOL",
@@ -70,7 +73,7 @@ pub struct PowerArgs {
     )]
     pub ipmitool: PathBuf,
 
-    /// The one folder that fence agents come from
+    /// Only folder from which fence agents are run
     #[arg(
         long,
         env = "DOGWATCH_FENCE_AGENTS",
@@ -81,9 +84,8 @@ pub struct PowerArgs {
 }
 
 impl PowerArgs {
-    /// What the component is started with.
-    pub fn settings(self) -> Result<Settings, Failure> {
-        let config = Config {
+    pub fn power_settings(self) -> Result<PowerSettings, CommandFailure> {
+        let config = PowerConfig {
             poll: self.power_poll_interval,
             check: self.power_check_interval,
             confirm: self.power_confirm_interval,
@@ -91,31 +93,31 @@ impl PowerArgs {
             soft: self.soft_power_off_timeout,
             call: self.bmc_timeout,
         };
-        let contradict = config.check();
-        contradict.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-        Ok(Settings {
+        let contradict = config.check_intervals();
+        contradict.map_err(|error| CommandFailure::new(CliExitCode::Usage, error.to_string()))?;
+        Ok(PowerSettings {
             config,
             max_concurrent: self.bmc_max_concurrent,
             owners: OwnerRules {
                 host_namespaces: self.host_namespaces.into_iter().collect(),
                 metal3_namespaces: self.metal3_namespaces.into_iter().collect(),
             },
-            connect: drivers(self.ipmitool, self.fence_agents),
-            board: PowerBoard::default(),
+            connect: driver_connector(self.ipmitool, self.fence_agents),
+            board: HostRegistry::default(),
         })
     }
 }
 
-fn call(text: &str) -> Result<Duration, String> {
-    let duration = seconds(text)?;
-    if duration > LONGEST_CALL {
+fn parse_bmc_timeout(text: &str) -> Result<Duration, String> {
+    let duration = parse_at_least_one_second(text)?;
+    if duration > MAX_BMC_TIMEOUT {
         return Err("a BMC gets at most 1m".to_owned());
     }
     Ok(duration)
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    match duration::parse(text) {
+fn parse_at_least_one_second(text: &str) -> Result<Duration, String> {
+    match duration::parse_duration(text) {
         Ok(duration) if duration < Duration::from_secs(1) => {
             Err("it must be 1s or longer".to_owned())
         }
@@ -124,8 +126,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A namespace is a DNS label, by the same rule as a group.
-fn namespace(text: &str) -> Result<String, String> {
+/// A namespace is a DNS label, as a group's name is.
+fn parse_namespace(text: &str) -> Result<String, String> {
     match GroupName::new(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(error.why.to_string()),
@@ -145,12 +147,12 @@ mod tests {
         power: PowerArgs,
     }
 
-    fn settings(flags: &[&str]) -> Result<Settings, Failure> {
+    fn settings(flags: &[&str]) -> Result<PowerSettings, CommandFailure> {
         let flags = [&["dogwatch"], flags].concat();
         Flags::try_parse_from(flags)
             .expect("flags")
             .power
-            .settings()
+            .power_settings()
     }
 
     #[test]

@@ -1,34 +1,30 @@
-//! The timeline, and on a terminal a table below it that is drawn anew.
+//! Prints the timeline and, on a terminal, a table below it that is redrawn.
 
 use std::io::Write;
 
-use dogwatch_sim::demo::{Demo, Row};
-use dogwatch_sim::scenario::Told;
+use dogwatch_sim::demo::{Demo, DemoRow};
+use dogwatch_sim::scenario::TimelineLine;
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::output;
-use crate::paint::{Colour, Paint};
-use crate::table::{Cell, Table, printable};
+use crate::paint::{TerminalColour, TerminalPaint};
+use crate::table::{TableCell, TextTable, to_printable};
 
-/// So many nodes fit; those with something to do come first.
-const ROWS: usize = 16;
-/// How wide the bar of the progress is.
-const BAR: usize = 30;
-/// Long lines of the table are cut instead of wrapped, so that its height is known.
-const NO_WRAP: &str = "\x1b[?7l";
-const WRAP: &str = "\x1b[?7h";
+/// At most this many nodes are shown; nodes with work under way come first.
+const MAX_TABLE_ROWS: usize = 16;
+const PROGRESS_BAR_WIDTH: usize = 30;
+const DISABLE_LINE_WRAP: &str = "\x1b[?7l";
+const ENABLE_LINE_WRAP: &str = "\x1b[?7h";
 
-/// Where it is shown.
-pub struct Screen {
+pub struct DemoScreen {
     terminal: bool,
-    paint: Paint,
-    /// How many lines the table has that is shown.
+    paint: TerminalPaint,
+    /// Height of the printed table in lines.
     height: usize,
 }
 
-impl Screen {
-    /// A terminal, or a file.
-    pub fn new(terminal: bool, paint: Paint) -> Self {
+impl DemoScreen {
+    pub fn new(terminal: bool, paint: TerminalPaint) -> Self {
         Self {
             terminal,
             paint,
@@ -36,64 +32,69 @@ impl Screen {
         }
     }
 
-    /// Lines above the table.
-    pub fn note(&mut self, lines: &[String]) -> Result<(), Failure> {
-        let mut out = output::stdout();
-        self.erase(&mut out)?;
+    pub fn print_lines(&mut self, lines: &[String]) -> Result<(), CommandFailure> {
+        let mut out = output::buffered_stdout();
+        self.erase_table(&mut out)?;
         for line in lines {
             writeln!(out, "{line}")?;
         }
         Ok(out.flush()?)
     }
 
-    /// What has happened, and how it stands.
-    pub fn show(&mut self, demo: &Demo, told: &[Told]) -> Result<(), Failure> {
+    pub fn print_events(
+        &mut self,
+        demo: &Demo,
+        told: &[TimelineLine],
+    ) -> Result<(), CommandFailure> {
         if told.is_empty() && !self.terminal {
             return Ok(());
         }
-        let mut out = output::stdout();
-        self.erase(&mut out)?;
+        let mut out = output::buffered_stdout();
+        self.erase_table(&mut out)?;
         for line in told {
-            writeln!(out, "{}", self.line(line))?;
+            writeln!(out, "{}", self.format_event(line))?;
         }
         if self.terminal {
-            write!(out, "{NO_WRAP}")?;
-            self.draw(&mut out, demo)?;
-            write!(out, "{WRAP}")?;
+            write!(out, "{DISABLE_LINE_WRAP}")?;
+            self.draw_table(&mut out, demo)?;
+            write!(out, "{ENABLE_LINE_WRAP}")?;
         }
         Ok(out.flush()?)
     }
 
-    /// The table stays as it is; what follows comes below.
-    pub fn end(&mut self, demo: &Demo) -> Result<(), Failure> {
-        self.show(demo, &[])?;
+    /// Leaves the table on the screen; later output goes below it.
+    pub fn freeze_table(&mut self, demo: &Demo) -> Result<(), CommandFailure> {
+        self.print_events(demo, &[])?;
         self.height = 0;
         Ok(())
     }
 
-    fn line(&self, told: &Told) -> String {
-        let text = printable(&told.text);
+    fn format_event(&self, told: &TimelineLine) -> String {
+        let text = to_printable(&told.text);
         let colour = if told.about == "!!" || text.starts_with("!!") {
-            Some(Colour::Red)
+            Some(TerminalColour::Red)
         } else if text.starts_with('>') {
-            Some(Colour::Bold)
+            Some(TerminalColour::Bold)
         } else if text.starts_with('·') || text.starts_with("warning") {
-            Some(Colour::Yellow)
+            Some(TerminalColour::Yellow)
         } else if text.starts_with("done") {
-            Some(Colour::Green)
+            Some(TerminalColour::Green)
         } else if text.starts_with("leaves")
             || text.starts_with("is gone")
             || text.starts_with("runs")
         {
-            Some(Colour::Dim)
+            Some(TerminalColour::Dim)
         } else {
             None
         };
-        let text = colour.map_or_else(|| text.clone(), |colour| self.paint.paint(colour, &text));
+        let text = colour.map_or_else(
+            || text.clone(),
+            |colour| self.paint.paint_text(colour, &text),
+        );
         let time = told
             .at
             .map_or_else(String::new, |at| format!("{:7.2}s", at.as_secs_f64()));
-        let about = printable(&told.about);
+        let about = to_printable(&told.about);
         if about.is_empty() {
             format!("{time}  {text}")
         } else {
@@ -101,7 +102,7 @@ impl Screen {
         }
     }
 
-    fn erase(&mut self, out: &mut impl Write) -> Result<(), Failure> {
+    fn erase_table(&mut self, out: &mut impl Write) -> Result<(), CommandFailure> {
         if self.height > 0 {
             write!(out, "\x1b[{}A\x1b[J", self.height)?;
             self.height = 0;
@@ -109,63 +110,65 @@ impl Screen {
         Ok(())
     }
 
-    fn draw(&mut self, out: &mut impl Write, demo: &Demo) -> Result<(), Failure> {
-        let mut rows = demo.rows();
+    fn draw_table(&mut self, out: &mut impl Write, demo: &Demo) -> Result<(), CommandFailure> {
+        let mut rows = demo.node_rows();
         rows.sort_by_key(|row| row.phase.is_empty());
-        let more = rows.len().saturating_sub(ROWS);
-        rows.truncate(ROWS);
+        let more = rows.len().saturating_sub(MAX_TABLE_ROWS);
+        rows.truncate(MAX_TABLE_ROWS);
         rows.sort_by(|a, b| a.node.cmp(&b.node));
-        let table = Table {
+        let table = TextTable {
             columns: vec!["NODE", "STATUS", "PHASE", "PODS", "LOCK", "BOOTS", "WHY"],
-            rows: rows.iter().map(cells).collect(),
+            rows: rows.iter().map(node_cells).collect(),
         };
         writeln!(out)?;
-        table.write(out, self.paint)?;
+        table.write_table(out, self.paint)?;
         let more = if more > 0 {
             format!("  and {more} more nodes")
         } else {
             String::new()
         };
-        writeln!(out, "{}{more}", bar(demo.progress()))?;
+        writeln!(out, "{}{more}", progress_bar(demo.progress_fraction()))?;
         self.height = rows.len() + 3;
         Ok(())
     }
 }
 
-fn bar(progress: f64) -> String {
-    let filled = (0..BAR).filter(|cell| at(*cell) < progress).count();
+fn progress_bar(progress: f64) -> String {
+    let filled = (0..PROGRESS_BAR_WIDTH)
+        .filter(|cell| cell_start(*cell) < progress)
+        .count();
     format!(
         "[{}{}] {:3.0} % rebooted",
         "#".repeat(filled),
-        ".".repeat(BAR - filled),
+        ".".repeat(PROGRESS_BAR_WIDTH - filled),
         progress * 100.0
     )
 }
 
-/// Where a cell of the bar begins, from 0 to 1.
-fn at(cell: usize) -> f64 {
+/// Start of a cell of the progress bar, from 0 to 1.
+fn cell_start(cell: usize) -> f64 {
     let number = |number: usize| u32::try_from(number).map_or(f64::MAX, f64::from);
-    number(cell) / number(BAR)
+    number(cell) / number(PROGRESS_BAR_WIDTH)
 }
 
-fn cells(row: &Row) -> Vec<Cell> {
+fn node_cells(row: &DemoRow) -> Vec<TableCell> {
     let status = if row.status.starts_with("Ready") {
-        Colour::Green
+        TerminalColour::Green
     } else {
-        Colour::Red
+        TerminalColour::Red
     };
     let phase = match row.phase.as_str() {
         "" => None,
-        "waiting" => Some(Colour::Dim),
-        "draining" => Some(Colour::Yellow),
-        _ => Some(Colour::Cyan),
+        "waiting" => Some(TerminalColour::Dim),
+        "draining" => Some(TerminalColour::Yellow),
+        _ => Some(TerminalColour::Cyan),
     };
     let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     vec![
         row.node.as_str().into(),
-        Cell::coloured(row.status.as_str(), Some(status)),
+        TableCell::coloured(row.status.as_str(), Some(status)),
         filled(&row.phase)
-            .map(|text| Cell::coloured(text, phase))
+            .map(|text| TableCell::coloured(text, phase))
             .into(),
         row.pods.to_string().into(),
         filled(&row.lock).into(),
@@ -179,8 +182,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn told(about: &str, text: &str) -> Told {
-        Told {
+    fn told(about: &str, text: &str) -> TimelineLine {
+        TimelineLine {
             at: Some(Duration::from_millis(1250)),
             about: about.into(),
             text: text.into(),
@@ -189,30 +192,30 @@ mod tests {
 
     #[test]
     fn a_line_is_plain_where_no_colours_are_wanted() {
-        let screen = Screen::new(false, Paint::off());
+        let screen = DemoScreen::new(false, TerminalPaint::without_colours());
         assert_eq!(
-            screen.line(&told("n1", "done: x")),
+            screen.format_event(&told("n1", "done: x")),
             "   1.25s  n1              done: x"
         );
         assert_eq!(
-            screen.line(&told("", "> touches\u{1b}")),
+            screen.format_event(&told("", "> touches\u{1b}")),
             "   1.25s  > touches "
         );
     }
 
     #[test]
     fn what_is_broken_is_red() {
-        let screen = Screen::new(true, Paint::on());
+        let screen = DemoScreen::new(true, TerminalPaint::with_colours());
         assert!(
             screen
-                .line(&told("!!", "two nodes are out"))
+                .format_event(&told("!!", "two nodes are out"))
                 .contains("\x1b[31m")
         );
     }
 
     #[test]
     fn the_bar_is_full_when_everything_is_done() {
-        assert_eq!(bar(1.0).matches('#').count(), BAR);
-        assert_eq!(bar(0.0).matches('#').count(), 0);
+        assert_eq!(progress_bar(1.0).matches('#').count(), PROGRESS_BAR_WIDTH);
+        assert_eq!(progress_bar(0.0).matches('#').count(), 0);
     }
 }

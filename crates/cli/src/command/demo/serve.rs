@@ -1,4 +1,4 @@
-//! The demo's API on a port, and the kubeconfig that leads there.
+//! Serves the demo's API on a port and writes a kubeconfig for it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use dogwatch_sim::demo::Demo;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliExitCode, CommandFailure};
 
-/// What can be done once the play is over.
-pub fn goes_on() -> [String; 2] {
+/// The hints printed when the demo is over.
+pub fn after_demo_lines() -> [String; 2] {
     [
         String::new(),
         "the cluster goes on: touch a sentinel to reboot a node once more, or end it with Ctrl-C"
@@ -18,32 +18,35 @@ pub fn goes_on() -> [String; 2] {
     ]
 }
 
-/// What works on a cluster and not here.
-const LIMITS: [&str; 4] = [
+/// What works on a real cluster and not in the demo.
+const SIMULATED_API_LIMITS: [&str; 4] = [
     "this API is simulated, and simpler than a cluster's:",
     "  it validates nothing: use kubectl apply --validate=false; dogwatch simulate --policy FILE checks a policy",
     "  nothing writes the status of policies; there are no access rights, and tokens are not reviewed",
     "  its BMCs are reached from inside the demo only: use dogwatch check hosts --from-status",
 ];
 
-/// The API, served until this is dropped.
-pub struct Serving {
+/// Serves the API until it is dropped.
+pub struct DemoApiServer {
     kubeconfig: PathBuf,
     task: JoinHandle<()>,
 }
 
-impl Drop for Serving {
+impl Drop for DemoApiServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Serving {
-    /// Binds the port and writes the kubeconfig.
-    pub async fn begin(demo: &Demo, address: SocketAddr, folder: &Path) -> Result<Self, Failure> {
+impl DemoApiServer {
+    pub async fn start_serving(
+        demo: &Demo,
+        address: SocketAddr,
+        folder: &Path,
+    ) -> Result<Self, CommandFailure> {
         let failed = |what: &str, error: std::io::Error| {
-            Failure::new(Exit::Failed, format!("failed to {what}: {error}"))
-                .next("give --serve another HOST:PORT")
+            CommandFailure::new(CliExitCode::Failed, format!("failed to {what}: {error}"))
+                .with_next_step("give --serve another HOST:PORT")
         };
         let listener = TcpListener::bind(address)
             .await
@@ -52,16 +55,16 @@ impl Serving {
             .local_addr()
             .map_err(|error| failed("find the port", error))?;
         let kubeconfig = folder.join("kubeconfig");
-        std::fs::write(&kubeconfig, text(bound))
+        std::fs::write(&kubeconfig, kubeconfig_yaml(bound))
             .map_err(|error| failed("write a kubeconfig", error))?;
         Ok(Self {
             kubeconfig,
-            task: tokio::spawn(demo.server().clone().serve(listener)),
+            task: tokio::spawn(demo.api_server().clone().serve_http(listener)),
         })
     }
 
-    /// What a person types.
-    pub fn how_to(&self, demo: &Demo) -> Vec<String> {
+    /// The commands that a person can type.
+    pub fn usage_lines(&self, demo: &Demo) -> Vec<String> {
         let config = self.kubeconfig.display();
         let mut lines = vec![
             "in another terminal:".to_owned(),
@@ -71,17 +74,17 @@ impl Serving {
             "each node's sentinel:".to_owned(),
         ];
         lines.extend(
-            demo.sentinels()
+            demo.sentinel_paths()
                 .map(|(node, path)| format!("  {node}  {}", path.display())),
         );
-        lines.extend(LIMITS.map(str::to_owned));
+        lines.extend(SIMULATED_API_LIMITS.map(str::to_owned));
         lines.push(String::new());
         lines
     }
 }
 
-/// A kubeconfig; the bearer token is the user's name.
-fn text(address: SocketAddr) -> String {
+/// The bearer token is the user's name.
+fn kubeconfig_yaml(address: SocketAddr) -> String {
     format!(
         "apiVersion: v1\n\
          kind: Config\n\

@@ -1,64 +1,68 @@
-//! `dogwatch explain host/NAMESPACE/NAME`.
+//! Implements `dogwatch explain host/NAMESPACE/NAME`.
 
-use dogwatch_core::explain::{ControllerSeen, HostView, explain_host};
-use dogwatch_core::power::{Host, HostName, Owner};
+use dogwatch_core::explain::{HostReportInput, ObservedController, explain_host};
+use dogwatch_core::power::{HostName, HostOwner, HostSnapshot};
 use dogwatch_k8s::fleet::HostsFound;
 
-use super::{Told, print, without};
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::command::hosts::{self, Named};
-use crate::exit::Failure;
-use crate::output::Format;
+use super::{ExplanationText, print_explanation, warn_left_out};
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::command::hosts::{self, HostArg};
+use crate::exit::CommandFailure;
+use crate::output::OutputFormat;
 
-/// Reads, explains, prints.
-pub async fn run(cluster: &Cluster, named: &Named, format: Format) -> Result<(), Failure> {
-    let connected = hosts::connect(cluster).await?;
-    let name = named.in_cluster(cluster, &connected);
-    let host = hosts::one(&connected, &name).await?;
-    let explanation = explain_host(&look(&connected, host).await, now());
-    let told = Told {
+pub async fn run(
+    cluster: &ClusterArgs,
+    named: &HostArg,
+    format: OutputFormat,
+) -> Result<(), CommandFailure> {
+    let connected = hosts::connect_for_hosts(cluster).await?;
+    let name = named.resolve_name(cluster, &connected);
+    let host = hosts::read_host(&connected, &name).await?;
+    let explanation = explain_host(&read_host_input(&connected, host).await, current_time());
+    let told = ExplanationText {
         summary: &explanation.summary,
         chain: &explanation.chain,
         advice: &explanation.advice,
     };
-    print(&explanation, &told, format)
+    print_explanation(&explanation, &told, format)
 }
 
-/// The host must be readable; what else is missing is said and left out.
-async fn look(connected: &Connected, host: Host) -> HostView {
+/// The host must be readable; anything else that cannot be read is left out with a warning.
+async fn read_host_input(connected: &ConnectedCluster, host: HostSnapshot) -> HostReportInput {
     let fleet = &connected.fleet;
-    let carried = fleet.carried().await;
-    let carried = carried.map_err(|error| without("the host's Node", &error));
-    let controller = fleet.controller().await;
-    let owner = fleet.owner(&host, now()).await;
-    HostView {
-        node: carried.ok().and_then(|carried| carried.node_of(&host)),
-        shared_with: shared_with(connected, &host).await,
+    let carried = fleet.read_nodes_by_host().await;
+    let carried = carried.map_err(|error| warn_left_out("the host's Node", &error));
+    let controller = fleet.read_controller().await;
+    let owner = fleet.read_host_owner(&host, current_time()).await;
+    HostReportInput {
+        node: carried.ok().and_then(|carried| carried.node_of_host(&host)),
+        shared_with: hosts_sharing_bmc(connected, &host).await,
         owner: owner
-            .map_err(|error| without("whether a baremetal-operator leads", &error))
-            .unwrap_or(Owner::NotYetKnown),
+            .map_err(|error| warn_left_out("whether a baremetal-operator leads", &error))
+            .unwrap_or(HostOwner::NotYetKnown),
         controller: controller
-            .map_err(|error| without("who leads the controllers", &error))
-            .unwrap_or(ControllerSeen::Unknown),
+            .map_err(|error| warn_left_out("who leads the controllers", &error))
+            .unwrap_or(ObservedController::Unknown),
         host,
     }
 }
 
-/// Who else names one of its devices; of the namespace alone where nobody may see more.
-async fn shared_with(connected: &Connected, host: &Host) -> Vec<HostName> {
-    let all = connected.fleet.hosts(None).await;
+/// Other hosts that name one of its devices. Without the right to list all hosts, only its own
+/// namespace is searched.
+async fn hosts_sharing_bmc(connected: &ConnectedCluster, host: &HostSnapshot) -> Vec<HostName> {
+    let all = connected.fleet.list_hosts(None).await;
     let others = match all {
         Ok(others) => Ok(others),
-        Err(_) => connected.fleet.hosts(Some(&host.name.namespace)).await,
+        Err(_) => connected.fleet.list_hosts(Some(&host.name.namespace)).await,
     };
     match others {
-        Ok(HostsFound::Hosts(others)) => hosts::sharing(&others)
+        Ok(HostsFound::Hosts(others)) => hosts::find_shared_bmcs(&others)
             .remove(&host.name)
             .unwrap_or_default(),
         Ok(HostsFound::NoKind) => Vec::new(),
         Err(error) => {
-            without("whether another host has its BMC", &error);
+            warn_left_out("whether another host has its BMC", &error);
             Vec::new()
         }
     }

@@ -1,31 +1,35 @@
-//! `dogwatch explain schedule/NAMESPACE/NAME`.
+//! Implements `dogwatch explain schedule/NAMESPACE/NAME`.
 
-use dogwatch_core::explain::{ControllerSeen, ScheduleView, explain_schedule};
+use dogwatch_core::explain::{ObservedController, ScheduleReportInput, explain_schedule};
 
-use super::{Told, print, without};
-use crate::args::Cluster;
-use crate::cluster::now;
-use crate::command::hosts::connect;
-use crate::command::schedules::{self, Named};
-use crate::exit::Failure;
-use crate::output::Format;
+use super::{ExplanationText, print_explanation, warn_left_out};
+use crate::args::ClusterArgs;
+use crate::cluster::current_time;
+use crate::command::hosts::connect_for_hosts;
+use crate::command::schedules::{self, ScheduleArg};
+use crate::exit::CommandFailure;
+use crate::output::OutputFormat;
 
-/// Reads, explains, prints. The schedule must be readable; what else is missing is said and left out.
-pub async fn run(cluster: &Cluster, named: &Named, format: Format) -> Result<(), Failure> {
-    let connected = connect(cluster).await?;
-    let schedule = schedules::one(cluster, &connected, named).await?;
-    let controller = connected.fleet.controller().await;
-    let view = ScheduleView {
+/// The schedule must be readable; anything else that cannot be read is left out with a warning.
+pub async fn run(
+    cluster: &ClusterArgs,
+    named: &ScheduleArg,
+    format: OutputFormat,
+) -> Result<(), CommandFailure> {
+    let connected = connect_for_hosts(cluster).await?;
+    let schedule = schedules::read_schedule(cluster, &connected, named).await?;
+    let controller = connected.fleet.read_controller().await;
+    let view = ScheduleReportInput {
         schedule,
         controller: controller
-            .map_err(|error| without("who leads the controllers", &error))
-            .unwrap_or(ControllerSeen::Unknown),
+            .map_err(|error| warn_left_out("who leads the controllers", &error))
+            .unwrap_or(ObservedController::Unknown),
     };
-    let explanation = explain_schedule(&view, now());
-    let told = Told {
+    let explanation = explain_schedule(&view, current_time());
+    let told = ExplanationText {
         summary: &explanation.summary,
         chain: &explanation.chain,
         advice: &explanation.advice,
     };
-    print(&explanation, &told, format)
+    print_explanation(&explanation, &told, format)
 }

@@ -1,4 +1,5 @@
-//! `dogwatch manifests`: the kustomize base in one piece, for those who have no kustomize. It keeps what is installed.
+//! Implements `dogwatch manifests`, which prints the kustomize base without kustomize and keeps the
+//! installed settings.
 
 mod parts;
 mod plan;
@@ -10,35 +11,36 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
-use dogwatch_api::{CONTROLLER, COORDINATOR, DEFAULT_NAMESPACE, LOCK_API};
+use dogwatch_api::{CONTROLLER, COORDINATOR, DEFAULT_NAMESPACE, LOCK_API_ACCOUNT};
 use dogwatch_core::name::GroupName;
-use dogwatch_k8s::fleet::{FleetClient, Installed};
-use dogwatch_k8s::{ConnectError, Error, Kind};
+use dogwatch_k8s::fleet::{ClusterInstallation, FleetClient};
+use dogwatch_k8s::{ApiErrorKind, ConnectError, Error};
 
-use self::parts::Part;
-use self::plan::Plan;
-use crate::args::Cluster;
-use crate::exit::{Exit, Failure};
+use self::parts::ManifestPart;
+use self::plan::ManifestPlan;
+use crate::args::ClusterArgs;
+use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
 
-/// What the overlay `deploy/policies-deny` changes.
-const WARN: &str = "validationActions: [Warn, Audit]";
-const DENY: &str = "validationActions: [Deny]";
+/// The line that the overlay `deploy/policies-deny` changes.
+const WARN_ACTIONS: &str = "validationActions: [Warn, Audit]";
+const DENY_ACTIONS: &str = "validationActions: [Deny]";
 
-/// What differs from the base, and from what is installed.
 #[derive(Debug, Default, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ManifestsArgs {
-    /// The coordinator's image; without it, the one that is installed
+    /// Image of the coordinator; defaults to the installed one
     #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
     image: Option<String>,
 
-    /// The controller's image, which is that of the program dogwatch; without it, the one that is installed
+    /// Image of the controller, which is that of the program dogwatch; defaults to the installed
+    /// one
     #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
     controller_image: Option<String>,
 
-    /// What the admission policies do with a request for a reboot that its author has no right to: warn
-    /// and audit, or deny. Without it, as is installed, else warn. Kubernetes 1.32 or later
+    /// What the admission policies do with a reboot request that its author has no right to make:
+    /// warn and audit, or deny. Defaults to what is installed, else to warn. Needs Kubernetes 1.32
+    /// or later
     #[arg(
         long,
         value_name = "warn|deny",
@@ -46,157 +48,169 @@ pub struct ManifestsArgs {
         require_equals = true,
         default_missing_value = "warn"
     )]
-    with_policies: Option<Requests>,
+    with_policies: Option<UnauthorizedRequests>,
 
-    /// Leaves the admission policies out, but those that remediation needs: any node's token is then
-    /// worth the whole cluster
+    /// Leave out the admission policies, except those that remediation needs: the token of any node
+    /// can then take over the whole cluster
     #[arg(long, conflicts_with_all = ["with_policies", "only"])]
     without_policies: bool,
 
-    /// The controller remediates failed machines, which deletes Nodes; with the rights for that, and
-    /// those with which health checks ask it to
+    /// Let the controller remediate failed machines, which deletes Nodes; adds the rights for that,
+    /// and the rights of health checks to request it
     #[arg(long)]
     with_remediation: bool,
 
-    /// The right to delete what a drain has left past its deadline; printed without this flag where a
-    /// policy or the coordinators' flags ask for that
+    /// Add the right to delete pods that a drain has not moved by its deadline; added without this
+    /// flag when a policy or the coordinators' flags ask for it
     #[arg(long)]
     with_delete_pods: bool,
 
-    /// Rights over BareMetalHosts, for power control; printed without this flag where the kind is there
+    /// Add rights over BareMetalHosts, for power control; added without this flag when that kind is
+    /// installed
     #[arg(long)]
     with_power: bool,
 
-    /// Rights over Cluster API's Machines, so that their health checks are told of planned reboots;
-    /// printed without this flag where the kind is there
+    /// Add rights over Cluster API's Machines, so that their health checks learn of planned
+    /// reboots; added without this flag when that kind is installed
     #[arg(long)]
     with_cluster_api: bool,
 
-    /// Rights in medik8s' namespace of Leases, so that medik8s is told of planned reboots; printed
-    /// without this flag where that namespace is there
+    /// Add rights in medik8s' namespace of Leases, so that medik8s learns of planned reboots; added
+    /// without this flag when that namespace exists
     #[arg(long)]
     with_medik8s: bool,
 
-    /// The lock over HTTP, as a Deployment of its own; needs a Secret dogwatch-lock-tls of type
-    /// kubernetes.io/tls. Printed without this flag where it is installed
+    /// Add the lock API as a Deployment of its own; needs a Secret dogwatch-lock-tls of type
+    /// kubernetes.io/tls. Added without this flag when it is installed
     #[arg(long)]
     with_lock: bool,
 
-    /// Prints these parts and nothing else; separated by commas
+    /// Print only these parts; separated by commas
     #[arg(long, value_name = "PARTS", value_delimiter = ',', conflicts_with_all = ["with_remediation", "with_delete_pods", "with_power", "with_cluster_api", "with_medik8s", "with_lock"])]
-    only: Vec<Part>,
+    only: Vec<ManifestPart>,
 
-    /// Does not ask the cluster what is installed: prints by the flags alone
+    /// Do not ask the cluster what is installed; use only the flags
     #[arg(long)]
     ignore_cluster: bool,
 }
 
-/// What becomes of a request for a reboot that its author has no right to.
+/// What the admission policies do with a reboot request that its author has no right to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Requests {
+enum UnauthorizedRequests {
     Warn,
     Deny,
 }
 
-/// Prints them.
-pub async fn run(cluster: &Cluster, args: &ManifestsArgs) -> Result<(), Failure> {
-    // A namespace is a DNS label, by the same rule as a group.
+pub async fn run(cluster: &ClusterArgs, args: &ManifestsArgs) -> Result<(), CommandFailure> {
+    // A namespace is a DNS label, as a group's name is.
     GroupName::new(cluster.namespace.as_str()).map_err(|error| {
-        Failure::new(
-            Exit::Usage,
+        CommandFailure::new(
+            CliExitCode::Usage,
             format!("namespace {:?}: {}", cluster.namespace, error.why),
         )
     })?;
     let installed = if args.ignore_cluster {
         None
     } else {
-        installed(cluster).await?
+        find_installed(cluster).await?
     };
-    let plan = plan::plan(&cluster.namespace, args, installed.as_ref())?;
+    let plan = plan::plan_manifests(&cluster.namespace, args, installed.as_ref())?;
     for note in &plan.notes {
         eprintln!("dogwatch: {note}");
     }
-    let mut out = output::stdout();
-    out.write_all(text(&cluster.namespace, &plan).as_bytes())?;
+    let mut out = output::buffered_stdout();
+    out.write_all(render_manifests(&cluster.namespace, &plan).as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// What is installed; nothing is known where no cluster is named.
-async fn installed(cluster: &Cluster) -> Result<Option<Installed>, Failure> {
-    let connection = match dogwatch_k8s::connect_to(cluster.context.as_deref()).await {
+/// Reads what is installed; `None` when no cluster is configured.
+async fn find_installed(
+    cluster: &ClusterArgs,
+) -> Result<Option<ClusterInstallation>, CommandFailure> {
+    let connection = match dogwatch_k8s::connect_to_context(cluster.context.as_deref()).await {
         Ok(connection) => connection,
         Err(ConnectError::NoCluster) => return Ok(None),
-        Err(error) => return Err(Failure::connect(&error).next(OFFLINE)),
+        Err(error) => {
+            return Err(
+                CommandFailure::from_connect_error(&error).with_next_step(IGNORE_CLUSTER_HINT)
+            );
+        }
     };
     let fleet = FleetClient::new(connection.client, cluster.namespace.clone());
     let what = "read what is installed";
     let found = read_installed(&fleet).await;
-    found
-        .map(Some)
-        .map_err(|error| Failure::api(what, &connection.server, &error).next(OFFLINE))
+    found.map(Some).map_err(|error| {
+        CommandFailure::from_api_error(what, &connection.server, &error)
+            .with_next_step(IGNORE_CLUSTER_HINT)
+    })
 }
 
-/// For some seconds after a kind was installed the API server answers 429 for its objects.
-async fn read_installed(fleet: &FleetClient) -> Result<Installed, Error> {
-    for _ in 0..TRIES {
-        match fleet.installed().await {
-            Err(error) if matches!(error.kind(), Kind::Throttled { .. }) => {
-                tokio::time::sleep(BETWEEN_TRIES).await;
+/// For some seconds after a kind was installed, the API server answers 429 for its objects.
+async fn read_installed(fleet: &FleetClient) -> Result<ClusterInstallation, Error> {
+    for _ in 0..MAX_READ_TRIES {
+        match fleet.read_installation().await {
+            Err(error) if matches!(error.kind(), ApiErrorKind::Throttled { .. }) => {
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
             found => return found,
         }
     }
-    fleet.installed().await
+    fleet.read_installation().await
 }
 
-const TRIES: u32 = 10;
-const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+const MAX_READ_TRIES: u32 = 10;
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-const OFFLINE: &str = "to print by the flags alone, whatever is installed: --ignore-cluster";
+const IGNORE_CLUSTER_HINT: &str =
+    "to print by the flags alone, whatever is installed: --ignore-cluster";
 
-/// All documents. The comments stay: whoever reviews them wants to know why a right is asked for.
-fn text(namespace: &str, plan: &Plan) -> String {
+/// Renders all documents with their comments, which tell reviewers why each right is needed.
+fn render_manifests(namespace: &str, plan: &ManifestPlan) -> String {
     let files = plan.files.iter();
     let documents = files.flat_map(|file| file.split_inclusive("---\n"));
     let mut printed: Vec<String> = Vec::new();
     for document in documents {
         let document = document.trim_end_matches("---\n");
-        printed.push(lines(&chosen(document, plan), namespace, plan.denies));
+        printed.push(rewrite_document(
+            &apply_workload_settings(document, plan),
+            namespace,
+            plan.denies,
+        ));
     }
     printed.join("---\n")
 }
 
-/// With image, flags and environment of whoever runs it.
-fn chosen(document: &str, plan: &Plan) -> String {
+/// Puts the operator's image, flags and environment into a document.
+fn apply_workload_settings(document: &str, plan: &ManifestPlan) -> String {
     let is_named = |kind: &str, name: &str| {
         document.contains(&format!("\nkind: {kind}\nmetadata:\n  name: {name}\n"))
     };
     if is_named("DaemonSet", COORDINATOR) {
-        return plan.coordinator.put_into(document);
+        return plan.coordinator.apply_to_manifest(document);
     }
     if is_named("Deployment", CONTROLLER) {
-        return plan.controller.put_into(document);
+        return plan.controller.apply_to_manifest(document);
     }
-    if is_named("Deployment", LOCK_API) {
-        return plan.lock.put_into(document);
+    if is_named("Deployment", LOCK_API_ACCOUNT) {
+        return plan.lock.apply_to_manifest(document);
     }
     document.to_owned()
 }
 
-fn lines(document: &str, namespace: &str, denies: bool) -> String {
+fn rewrite_document(document: &str, namespace: &str, denies: bool) -> String {
     let replaced = document
         .lines()
-        .map(|line| replaced(line, namespace, denies));
+        .map(|line| rewrite_line(line, namespace, denies));
     replaced.map(|line| line + "\n").collect()
 }
 
-fn replaced(line: &str, namespace: &str, denies: bool) -> String {
+fn rewrite_line(line: &str, namespace: &str, denies: bool) -> String {
     let indent = &line[..line.len() - line.trim_start().len()];
     match line.trim_start().split_once(": ") {
         Some((key @ ("namespace" | "name"), DEFAULT_NAMESPACE)) => {
             format!("{indent}{key}: {namespace}")
         }
-        Some(_) if denies => line.replace(WARN, DENY),
+        Some(_) if denies => line.replace(WARN_ACTIONS, DENY_ACTIONS),
         Some(_) | None => line.to_owned(),
     }
 }

@@ -1,11 +1,11 @@
-//! The parts that the manifests are made of: the folders of `deploy/`, in the order in which they are applied.
+//! The parts of the manifests: the folders of `deploy/`, in the order in which they are applied.
 
-use crate::command::crds::CRDS;
+use crate::command::crds::CRD_MANIFESTS;
 
-/// A part that can be printed by itself.
+/// A part that `--only` can select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub(super) enum Part {
-    /// The kinds of group dogwatch.dev
+pub(super) enum ManifestPart {
+    /// The CRDs of group dogwatch.dev
     Crds,
     /// Dogwatch's namespace
     Namespace,
@@ -13,66 +13,68 @@ pub(super) enum Part {
     Coordinator,
     /// The controller and its rights
     Controller,
-    /// Roles for people, which nobody has until you bind them
+    /// Roles for people, bound to nobody
     People,
-    /// The right to delete what a drain has left past its deadline
+    /// The right to delete pods that a drain has not moved by its deadline
     DeletePods,
     /// The rights over BareMetalHosts
     Power,
-    /// The rights over Cluster API's Machines, whose health checks are told of planned reboots
+    /// The rights over Cluster API's Machines, whose health checks learn of planned reboots
     ClusterApi,
-    /// The rights of remediation, and of the health checks that ask for it
+    /// The rights of remediation, and of the health checks that request it
     Remediation,
     /// The rights in medik8s' namespace of Leases
     Medik8s,
-    /// The lock over HTTP, as a program of its own, and its rights
+    /// The lock API as a Deployment of its own, and its rights
     Lock,
     /// The admission policies
     Policies,
-    /// Who may reach Dogwatch's pods, and whom they may reach
+    /// The NetworkPolicies of Dogwatch's pods
     NetworkPolicies,
 }
 
-/// What every installation has.
-pub(super) const BASE: [Part; 5] = [
-    Part::Crds,
-    Part::Namespace,
-    Part::Coordinator,
-    Part::Controller,
-    Part::People,
+pub(super) const BASE_PARTS: [ManifestPart; 5] = [
+    ManifestPart::Crds,
+    ManifestPart::Namespace,
+    ManifestPart::Coordinator,
+    ManifestPart::Controller,
+    ManifestPart::People,
 ];
 
-impl Part {
-    /// Its documents.
-    pub(super) fn files(self) -> &'static [&'static str] {
+impl ManifestPart {
+    pub(super) fn manifest_files(self) -> &'static [&'static str] {
         match self {
-            Part::Crds => &CRDS,
-            Part::Namespace => &[
+            ManifestPart::Crds => &CRD_MANIFESTS,
+            ManifestPart::Namespace => &[
                 include_str!("../../../../../deploy/base/namespace.yaml"),
                 include_str!("../../../../../deploy/base/quota.yaml"),
             ],
-            Part::Coordinator => &[
+            ManifestPart::Coordinator => &[
                 include_str!("../../../../../deploy/base/rbac.yaml"),
                 include_str!("../../../../../deploy/base/daemonset.yaml"),
             ],
-            Part::Controller => &[
+            ManifestPart::Controller => &[
                 include_str!("../../../../../deploy/base/controller-rbac.yaml"),
                 include_str!("../../../../../deploy/base/controller.yaml"),
             ],
-            Part::People => &[include_str!("../../../../../deploy/base/people-rbac.yaml")],
-            Part::DeletePods => &[include_str!("../../../../../deploy/delete-pods/rbac.yaml")],
-            Part::Power => &[include_str!("../../../../../deploy/power/rbac.yaml")],
-            Part::ClusterApi => &[include_str!("../../../../../deploy/cluster-api/rbac.yaml")],
-            Part::Remediation => &[
+            ManifestPart::People => &[include_str!("../../../../../deploy/base/people-rbac.yaml")],
+            ManifestPart::DeletePods => {
+                &[include_str!("../../../../../deploy/delete-pods/rbac.yaml")]
+            }
+            ManifestPart::Power => &[include_str!("../../../../../deploy/power/rbac.yaml")],
+            ManifestPart::ClusterApi => {
+                &[include_str!("../../../../../deploy/cluster-api/rbac.yaml")]
+            }
+            ManifestPart::Remediation => &[
                 include_str!("../../../../../deploy/remediation/rbac.yaml"),
                 include_str!("../../../../../deploy/remediation/health-checks.yaml"),
             ],
-            Part::Medik8s => &[include_str!("../../../../../deploy/medik8s/rbac.yaml")],
-            Part::Lock => &[
+            ManifestPart::Medik8s => &[include_str!("../../../../../deploy/medik8s/rbac.yaml")],
+            ManifestPart::Lock => &[
                 include_str!("../../../../../deploy/lock/rbac.yaml"),
                 include_str!("../../../../../deploy/lock/lock.yaml"),
             ],
-            Part::Policies => &[
+            ManifestPart::Policies => &[
                 include_str!("../../../../../deploy/policies/rbac.yaml"),
                 include_str!("../../../../../deploy/policies/others.yaml"),
                 include_str!("../../../../../deploy/policies/coordinators.yaml"),
@@ -82,35 +84,36 @@ impl Part {
                 include_str!("../../../../../deploy/policies/remediation.yaml"),
                 include_str!("../../../../../deploy/policies/bmcs.yaml"),
             ],
-            Part::NetworkPolicies => &[include_str!(
+            ManifestPart::NetworkPolicies => &[include_str!(
                 "../../../../../deploy/network-policies/network-policies.yaml"
             )],
         }
     }
 
-    /// Whether it runs a program, so that it needs an image.
-    pub(super) fn program(self) -> Option<Program> {
+    /// The program that the part runs, which needs an image; `None` when it runs none.
+    pub(super) fn image_program(self) -> Option<ManifestProgram> {
         match self {
-            Part::Coordinator => Some(Program::Coordinator),
-            Part::Controller => Some(Program::Controller),
-            Part::Lock => Some(Program::Lock),
-            Part::Crds
-            | Part::Namespace
-            | Part::People
-            | Part::DeletePods
-            | Part::Power
-            | Part::ClusterApi
-            | Part::Remediation
-            | Part::Medik8s
-            | Part::Policies
-            | Part::NetworkPolicies => None,
+            ManifestPart::Coordinator => Some(ManifestProgram::Coordinator),
+            ManifestPart::Controller => Some(ManifestProgram::Controller),
+            ManifestPart::Lock => Some(ManifestProgram::Lock),
+            ManifestPart::Crds
+            | ManifestPart::Namespace
+            | ManifestPart::People
+            | ManifestPart::DeletePods
+            | ManifestPart::Power
+            | ManifestPart::ClusterApi
+            | ManifestPart::Remediation
+            | ManifestPart::Medik8s
+            | ManifestPart::Policies
+            | ManifestPart::NetworkPolicies => None,
         }
     }
 }
 
-/// Of the policies those that remediation never goes without: they guard who asks for it, who says that a host is
-/// off, and which BMC a host has. They do not ask on which node a token's pod runs.
-pub(super) const GUARDS: [&str; 5] = [
+/// The admission policies that remediation always needs: they guard who may request it, who may
+/// confirm that a host is off, and which BMC a host has. They do not check on which node a token's
+/// pod runs.
+pub(super) const GUARD_POLICY_FILES: [&str; 5] = [
     include_str!("../../../../../deploy/policies/rbac.yaml"),
     include_str!("../../../../../deploy/policies/others.yaml"),
     include_str!("../../../../../deploy/policies/requests.yaml"),
@@ -118,32 +121,27 @@ pub(super) const GUARDS: [&str; 5] = [
     include_str!("../../../../../deploy/policies/bmcs.yaml"),
 ];
 
-/// Whose image it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Program {
-    /// `dogwatch-coordinator`.
+pub(super) enum ManifestProgram {
     Coordinator,
-    /// `dogwatch`, of which the controller is a part.
     Controller,
-    /// The same program, serving the lock and nothing else.
+    /// `dogwatch` again, serving only the lock API.
     Lock,
 }
 
-impl Program {
-    /// The flag that names its image.
-    pub(super) fn flag(self) -> &'static str {
+impl ManifestProgram {
+    pub(super) fn image_flag(self) -> &'static str {
         match self {
-            Program::Coordinator => "--image",
-            Program::Controller | Program::Lock => "--controller-image",
+            ManifestProgram::Coordinator => "--image",
+            ManifestProgram::Controller | ManifestProgram::Lock => "--controller-image",
         }
     }
 
-    /// The workload that runs it.
-    pub(super) fn workload(self) -> &'static str {
+    pub(super) fn workload_name(self) -> &'static str {
         match self {
-            Program::Coordinator => dogwatch_api::COORDINATOR,
-            Program::Controller => dogwatch_api::CONTROLLER,
-            Program::Lock => dogwatch_api::LOCK_API,
+            ManifestProgram::Coordinator => dogwatch_api::COORDINATOR,
+            ManifestProgram::Controller => dogwatch_api::CONTROLLER,
+            ManifestProgram::Lock => dogwatch_api::LOCK_API_ACCOUNT,
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What is printed, as the API server would read it.
+//! Parses the printed manifests as the API server would.
 
 use super::*;
 use crate::command::controller::ControllerArgs;
-use dogwatch_controller::run::Component;
-use dogwatch_k8s::fleet::{Container, Workload};
+use dogwatch_controller::run::ControllerComponent;
+use dogwatch_k8s::fleet::{DogwatchWorkload, WorkloadContainer};
 use serde_json::{Value, json};
 
-/// With both images named.
+/// Names both images.
 fn args() -> ManifestsArgs {
     ManifestsArgs {
         image: Some("registry/dogwatch-coordinator:1".to_owned()),
@@ -16,7 +16,10 @@ fn args() -> ManifestsArgs {
 }
 
 fn printed(namespace: &str, args: &ManifestsArgs) -> String {
-    text(namespace, &plan::plan(namespace, args, None).unwrap())
+    render_manifests(
+        namespace,
+        &plan::plan_manifests(namespace, args, None).unwrap(),
+    )
 }
 
 fn objects(namespace: &str, args: &ManifestsArgs) -> Vec<Value> {
@@ -44,7 +47,8 @@ fn everything_stands_in_the_namespace_that_was_asked_for() {
     let namespaces = objects
         .iter()
         .filter_map(|object| object["metadata"]["namespace"].as_str());
-    // Events about Nodes are in `default`, and kubelets' Leases in `kube-node-lease`, whatever is asked for.
+    // Events about Nodes are in `default`, and the kubelets' Leases in `kube-node-lease`, in any
+    // installation.
     let elsewhere: Vec<&str> = namespaces
         .filter(|namespace| !["kube-dogs", "default", "kube-node-lease"].contains(namespace))
         .collect();
@@ -85,10 +89,20 @@ const DENIES: Option<&str> = Some(r#"["Deny"]"#);
 fn the_policies_are_part_of_what_is_printed_unless_somebody_leaves_them_out() {
     let table = [
         (None, false, false, (WARNS, DENIES, DENIES)),
-        (Some(Requests::Warn), false, false, (WARNS, DENIES, DENIES)),
-        (Some(Requests::Deny), false, false, (DENIES, DENIES, DENIES)),
+        (
+            Some(UnauthorizedRequests::Warn),
+            false,
+            false,
+            (WARNS, DENIES, DENIES),
+        ),
+        (
+            Some(UnauthorizedRequests::Deny),
+            false,
+            false,
+            (DENIES, DENIES, DENIES),
+        ),
         (None, true, false, (None, None, None)),
-        // What guards remediation is never left out.
+        // The policies that guard remediation are never left out.
         (None, true, true, (WARNS, None, DENIES)),
     ];
     for (with_policies, without_policies, with_remediation, expected) in table {
@@ -111,13 +125,16 @@ fn the_policies_are_part_of_what_is_printed_unless_somebody_leaves_them_out() {
 
 #[test]
 fn whoever_leaves_the_policies_out_is_told_what_that_costs() {
-    for (with_remediation, words) in [(false, plan::WITHOUT), (true, plan::WITH_GUARDS_ONLY)] {
+    for (with_remediation, words) in [
+        (false, plan::WITHOUT_POLICIES_NOTE),
+        (true, plan::GUARD_POLICIES_ONLY_NOTE),
+    ] {
         let args = ManifestsArgs {
             without_policies: true,
             with_remediation,
             ..args()
         };
-        let notes = plan::plan("dogwatch", &args, None).unwrap().notes;
+        let notes = plan::plan_manifests("dogwatch", &args, None).unwrap().notes;
         assert_eq!(notes, [words]);
     }
 }
@@ -125,10 +142,11 @@ fn whoever_leaves_the_policies_out_is_told_what_that_costs() {
 #[test]
 fn the_policies_find_dogwatchs_namespace_whatever_it_is_called() {
     let args = ManifestsArgs {
-        with_policies: Some(Requests::Deny),
+        with_policies: Some(UnauthorizedRequests::Deny),
         ..args()
     };
-    // They go by a label of the namespace, whatever it is called; rights go where it is.
+    // The policies select the namespace by a label, not by name; the rights are bound in the
+    // namespace itself.
     let objects = objects("kube-dogs", &args);
     let label = &of(&objects, "Namespace")[0]["metadata"]["labels"]["app.kubernetes.io/part-of"];
     let named = |name: &&&Value| name["metadata"]["name"] == "locks.dogwatch.dev";
@@ -178,7 +196,7 @@ fn the_coordinator_understands_the_flags_it_is_given() {
     );
 }
 
-/// The flags that the controller is given, as it understands them.
+/// Parses the controller's flags as the controller does.
 fn controller(objects: &[Value]) -> ControllerArgs {
     use clap::Parser as _;
     let pod = &of(objects, "Deployment")[0]["spec"]["template"]["spec"];
@@ -187,7 +205,7 @@ fn controller(objects: &[Value]) -> ControllerArgs {
         .into_iter()
         .chain(flags.map(|flag| flag.as_str().unwrap()));
     let args = crate::args::Args::try_parse_from(words).unwrap();
-    let crate::command::Command::Controller(args) = args.command else {
+    let crate::command::DogwatchCommand::Controller(args) = args.command else {
         panic!("another command")
     };
     *args
@@ -203,17 +221,20 @@ fn nodes_are_deleted_where_remediation_is_asked_for_and_the_rest_runs_as_without
         let objects = objects("dogwatch", &args);
         let may = deletes_nodes(&objects);
         let parts = controller(&objects).components.into_iter();
-        let parts: Vec<Component> = parts.map(Component::from).collect();
+        let parts: Vec<ControllerComponent> = parts.map(ControllerComponent::from).collect();
         (may, parts)
     };
     let (may, without) = found(false);
     assert!(
-        !may && !without.contains(&Component::Remediation),
+        !may && !without.contains(&ControllerComponent::Remediation),
         "{without:?}"
     );
     let (may, mut parts) = found(true);
-    assert!(may && parts.contains(&Component::Remediation), "{parts:?}");
-    parts.retain(|part| *part != Component::Remediation);
+    assert!(
+        may && parts.contains(&ControllerComponent::Remediation),
+        "{parts:?}"
+    );
+    parts.retain(|part| *part != ControllerComponent::Remediation);
     assert_eq!(parts, without);
 }
 
@@ -225,7 +246,7 @@ fn the_controller_understands_the_flags_it_is_given_and_gets_no_privilege() {
     let args = controller(&objects);
     let port = &container["ports"][0]["containerPort"];
     assert_eq!(args.listen.to_string(), format!(":{port}"));
-    // Pod Security's level "restricted".
+    // Level "restricted" of Pod Security.
     let own = &container["securityContext"];
     assert_eq!(own["allowPrivilegeEscalation"], false);
     assert_eq!(own["capabilities"]["drop"][0], "ALL");
@@ -234,47 +255,47 @@ fn the_controller_understands_the_flags_it_is_given_and_gets_no_privilege() {
         pod["securityContext"]["seccompProfile"]["type"],
         "RuntimeDefault"
     );
-    // Nothing of the host.
+    // No volume of the host.
     let volumes = json!([{ "name": "tmp", "emptyDir": { "sizeLimit": "16Mi" } }]);
     assert_eq!(pod["volumes"], volumes);
     let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
     assert!(
-        grace > dogwatch_controller::run::FINISH_WITHIN.as_secs() + 5,
+        grace > dogwatch_controller::run::FINISH_TIMEOUT.as_secs() + 5,
         "{grace}"
     );
 }
 
-/// What runs in namespace dogwatch, from a registry, with flags of somebody's own.
-fn installed() -> Installed {
-    let workload = |name: &str, image: &str, args: &[&str]| Workload {
+/// An installation in namespace dogwatch with its own registry and flags.
+fn installed() -> ClusterInstallation {
+    let workload = |name: &str, image: &str, args: &[&str]| DogwatchWorkload {
         namespace: "dogwatch".into(),
         name: name.into(),
         program: name.into(),
         account: name.into(),
-        containers: vec![Container {
+        containers: vec![WorkloadContainer {
             image: image.into(),
             args: args.iter().map(ToString::to_string).collect(),
-            ..Container::default()
+            ..WorkloadContainer::default()
         }],
-        ..Workload::default()
+        ..DogwatchWorkload::default()
     };
     let flags = ["--host-root=/host", "--sentinel=/run/reboot-required"];
     let parts = ["controller", "--components=power,remediation,healer"];
-    Installed {
+    ClusterInstallation {
         kubernetes: Some((1, 36)),
         workloads: vec![
             workload(COORDINATOR, "here/c:7", &flags),
             workload(CONTROLLER, "here/d:7", &parts),
         ],
         bindings: [(REQUESTS.to_owned(), true)].into(),
-        ..Installed::default()
+        ..ClusterInstallation::default()
     }
 }
 
-fn update(args: &ManifestsArgs, installed: &Installed) -> Result<Vec<Value>, String> {
-    let plan = plan::plan("dogwatch", args, Some(installed));
+fn update(args: &ManifestsArgs, installed: &ClusterInstallation) -> Result<Vec<Value>, String> {
+    let plan = plan::plan_manifests("dogwatch", args, Some(installed));
     let plan = plan.map_err(|failure| format!("{failure:?}"))?;
-    Ok(serde_saphyr::from_multiple(&text("dogwatch", &plan)).unwrap())
+    Ok(serde_saphyr::from_multiple(&render_manifests("dogwatch", &plan)).unwrap())
 }
 
 fn container<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
@@ -307,7 +328,7 @@ fn what_is_installed_is_kept_and_only_what_was_asked_for_is_changed() {
 
     let new = ManifestsArgs {
         image: Some("here/c:8".into()),
-        with_policies: Some(Requests::Warn),
+        with_policies: Some(UnauthorizedRequests::Warn),
         ..ManifestsArgs::default()
     };
     let objects = update(&new, &installed()).unwrap();
@@ -328,14 +349,14 @@ fn without_an_image_to_run_nothing_is_printed() {
             controller_image: controller_image.map(str::to_owned),
             ..ManifestsArgs::default()
         };
-        for cluster in [None, Some(Installed::default())] {
-            let plan = plan::plan("dogwatch", &args, cluster.as_ref());
+        for cluster in [None, Some(ClusterInstallation::default())] {
+            let plan = plan::plan_manifests("dogwatch", &args, cluster.as_ref());
             let words = format!("{:?}", plan.unwrap_err());
             assert!(words.contains(&format!("name it: {flag} ")), "{words}");
         }
     }
     let only = ManifestsArgs {
-        only: vec![Part::Policies, Part::Crds],
+        only: vec![ManifestPart::Policies, ManifestPart::Crds],
         ..ManifestsArgs::default()
     };
     let objects = objects("dogwatch", &only);
@@ -372,9 +393,9 @@ fn a_second_dogwatch_is_not_put_beside_one_of_another_namespace_or_another_name(
 #[test]
 fn an_older_kubernetes_is_told_and_what_cannot_work_there_is_not_printed() {
     let of = |minor, without_policies, with_remediation| {
-        let installed = Installed {
+        let installed = ClusterInstallation {
             kubernetes: Some((1, minor)),
-            ..Installed::default()
+            ..ClusterInstallation::default()
         };
         let args = ManifestsArgs {
             without_policies,
@@ -403,11 +424,11 @@ fn an_older_kubernetes_is_told_and_what_cannot_work_there_is_not_printed() {
 
 #[test]
 fn an_installation_without_policies_gets_them_and_that_is_said() {
-    let older = Installed {
+    let older = ClusterInstallation {
         bindings: std::collections::BTreeMap::new(),
         ..installed()
     };
-    let plan = plan::plan("dogwatch", &ManifestsArgs::default(), Some(&older)).unwrap();
+    let plan = plan::plan_manifests("dogwatch", &ManifestsArgs::default(), Some(&older)).unwrap();
     let told = plan
         .notes
         .iter()
@@ -420,7 +441,7 @@ fn an_installation_without_policies_gets_them_and_that_is_said() {
 #[test]
 fn network_policies_let_metrics_in_by_the_port_that_the_pods_name() {
     let mut only = args();
-    only.only = vec![Part::NetworkPolicies];
+    only.only = vec![ManifestPart::NetworkPolicies];
     let policies = objects("kube-dogs", &only);
     assert_eq!(policies.len(), 3);
     let with_lock = ManifestsArgs {
@@ -465,21 +486,21 @@ fn controllers_rights(objects: &[Value]) -> Vec<String> {
 
 #[test]
 fn the_controller_may_touch_hosts_and_machines_only_where_there_are_such() {
-    let rights = |installed: &Installed, args: &ManifestsArgs| {
+    let rights = |installed: &ClusterInstallation, args: &ManifestsArgs| {
         let rights = controllers_rights(&update(args, installed).unwrap());
         let has = |right: &str| rights.iter().any(|it| it == right);
         (has("patch baremetalhosts"), has("patch machines"))
     };
-    let none = Installed::default();
+    let none = ClusterInstallation::default();
     assert_eq!(rights(&none, &args()), (false, false));
-    let hosts = Installed {
+    let hosts = ClusterInstallation {
         has_hosts: true,
-        ..Installed::default()
+        ..ClusterInstallation::default()
     };
     assert_eq!(rights(&hosts, &args()), (true, false));
-    let machines = Installed {
+    let machines = ClusterInstallation {
         has_cluster_api: true,
-        ..Installed::default()
+        ..ClusterInstallation::default()
     };
     assert_eq!(rights(&machines, &args()), (false, true));
     let asked = ManifestsArgs {
@@ -545,29 +566,29 @@ fn the_lock_is_a_program_of_its_own_with_the_controllers_image_and_reads_no_secr
         let mut all = deployments.iter();
         all.find(|it| it["metadata"]["name"] == name).unwrap()
     };
-    let pod = &named(LOCK_API)["spec"]["template"]["spec"];
-    assert_eq!(pod["serviceAccountName"], LOCK_API);
+    let pod = &named(LOCK_API_ACCOUNT)["spec"]["template"]["spec"];
+    assert_eq!(pod["serviceAccountName"], LOCK_API_ACCOUNT);
     let container = &pod["containers"][0];
     assert_eq!(container["image"], "registry/dogwatch:1");
     let flags = container["args"].as_array().unwrap().iter();
     let words = flags.map(|flag| flag.as_str().unwrap());
     let parsed = crate::args::Args::try_parse_from(["dogwatch"].into_iter().chain(words)).unwrap();
-    let crate::command::Command::Controller(args) = parsed.command else {
+    let crate::command::DogwatchCommand::Controller(args) = parsed.command else {
         panic!("another command")
     };
-    let parts: Vec<Component> = args
+    let parts: Vec<ControllerComponent> = args
         .components
         .iter()
         .copied()
-        .map(Component::from)
+        .map(ControllerComponent::from)
         .collect();
-    assert_eq!(parts, [Component::Lock]);
+    assert_eq!(parts, [ControllerComponent::Lock]);
     let port = |number: usize| container["ports"][number]["containerPort"].to_string();
     assert_eq!(args.lock_listen.port().to_string(), port(0));
     assert_eq!(args.listen.to_string(), format!(":{}", port(1)));
     assert_eq!(args.probe_listen.to_string(), format!(":{}", port(2)));
     let roles = objects.iter().filter(|it| {
-        it["metadata"]["name"] == LOCK_API
+        it["metadata"]["name"] == LOCK_API_ACCOUNT
             && ["Role", "ClusterRole"].contains(&it["kind"].as_str().unwrap())
     });
     let text: String = roles.map(ToString::to_string).collect();
@@ -579,34 +600,38 @@ fn the_lock_is_a_program_of_its_own_with_the_controllers_image_and_reads_no_secr
         .iter()
         .map(|it| it["metadata"]["name"].to_string())
         .collect();
-    assert!(!without.contains(&format!("{LOCK_API:?}")), "{without:?}");
+    assert!(
+        !without.contains(&format!("{LOCK_API_ACCOUNT:?}")),
+        "{without:?}"
+    );
 }
 
 #[test]
 fn an_installed_lock_is_kept() {
-    let container = Container {
+    let container = WorkloadContainer {
         image: "registry/dogwatch:7".to_owned(),
         args: vec![
             "controller".into(),
             "--components=lock".into(),
             "--lock-audience=other".into(),
         ],
-        ..Container::default()
+        ..WorkloadContainer::default()
     };
-    let installed = Installed {
-        workloads: [COORDINATOR, CONTROLLER, LOCK_API]
-            .map(|name| Workload {
+    let installed = ClusterInstallation {
+        workloads: [COORDINATOR, CONTROLLER, LOCK_API_ACCOUNT]
+            .map(|name| DogwatchWorkload {
                 namespace: "dogwatch".into(),
                 name: name.into(),
                 program: name.into(),
                 containers: vec![container.clone()],
-                ..Workload::default()
+                ..DogwatchWorkload::default()
             })
             .to_vec(),
-        ..Installed::default()
+        ..ClusterInstallation::default()
     };
-    let plan = plan::plan("dogwatch", &ManifestsArgs::default(), Some(&installed)).unwrap();
-    let text = text("dogwatch", &plan);
+    let plan =
+        plan::plan_manifests("dogwatch", &ManifestsArgs::default(), Some(&installed)).unwrap();
+    let text = render_manifests("dogwatch", &plan);
     assert!(
         text.contains("name: dogwatch-lock") && text.contains("--lock-audience=other"),
         "{text}"
@@ -615,7 +640,7 @@ fn an_installed_lock_is_kept() {
 
 #[test]
 fn what_an_overlay_has_made_is_not_undone() {
-    let changed = |change: fn(&mut Workload)| {
+    let changed = |change: fn(&mut DogwatchWorkload)| {
         let mut installed = installed();
         change(&mut installed.workloads[0]);
         update(&ManifestsArgs::default(), &installed).unwrap_err()
@@ -633,13 +658,13 @@ fn what_an_overlay_has_made_is_not_undone() {
 
 #[test]
 fn the_right_to_delete_pods_stays_where_a_policy_or_a_flag_needs_it() {
-    let may = |installed: &Installed| {
+    let may = |installed: &ClusterInstallation| {
         let objects = update(&ManifestsArgs::default(), installed).unwrap();
         let mut all = objects.iter();
         all.any(|it| it["metadata"]["name"] == "dogwatch-delete-pods")
     };
     assert!(!may(&installed()));
-    let by_policy = Installed {
+    let by_policy = ClusterInstallation {
         deletes_pods: true,
         ..installed()
     };

@@ -1,43 +1,40 @@
-//! What somebody has chosen for a DaemonSet or a Deployment, put into the text of its manifest. The comments stay.
+//! Puts the operator's settings into the text of a DaemonSet or Deployment. Comments stay.
 
-use dogwatch_k8s::fleet::Container;
+use dogwatch_k8s::fleet::WorkloadContainer;
 use serde_json::Value;
 
-/// Names the controller's parts, on its command line and in its environment.
+/// The controller's components flag, on its command line and, as a variable, in its environment.
 const COMPONENTS_FLAG: &str = "--components";
 const COMPONENTS_VARIABLE: &str = "DOGWATCH_COMPONENTS";
-const REMEDIATION: &str = "remediation";
-/// The controller's parts with remediation, where nothing else is said: the program's default is without.
-const WITH_REMEDIATION: &str = "--components=power,remediation,healer";
+const REMEDIATION_COMPONENT: &str = "remediation";
+/// The default components and remediation, which the program's own default leaves out.
+const COMPONENTS_WITH_REMEDIATION: &str = "--components=power,remediation,healer";
 
-/// What goes into the one container of a manifest.
+/// The settings of the manifest's only container.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Chosen {
-    /// The image that it runs.
+pub(super) struct WorkloadSettings {
     pub(super) image: String,
-    /// What runs there now, if anything: its flags and environment are kept.
-    pub(super) kept: Option<Container>,
-    /// Remediation is switched on.
+    /// The installed container, if any: its flags and environment are kept.
+    pub(super) kept: Option<WorkloadContainer>,
     pub(super) remediates: bool,
 }
 
-impl Chosen {
-    /// The manifest with it.
-    pub(super) fn put_into(&self, manifest: &str) -> String {
+impl WorkloadSettings {
+    pub(super) fn apply_to_manifest(&self, manifest: &str) -> String {
         let mut lines = manifest.lines().peekable();
         let mut text = Vec::new();
         while let Some(line) = lines.next() {
-            let indent = indent_of(line);
+            let indent = leading_indent(line);
             match line.trim() {
                 "args:" => {
-                    let is_item = |next: &&str| indent_of(next).len() > indent.len();
+                    let is_item = |next: &&str| leading_indent(next).len() > indent.len();
                     let block = std::iter::from_fn(|| lines.next_if(is_item));
                     let shipped: Vec<&str> = block
                         .filter_map(|item| item.trim().strip_prefix("- "))
                         .collect();
                     text.push(line.to_owned());
                     text.extend(
-                        self.args(&shipped)
+                        self.merge_args(&shipped)
                             .iter()
                             .map(|it| format!("{indent}  - {it}")),
                     );
@@ -45,7 +42,7 @@ impl Chosen {
                 "env:" => {
                     text.push(line.to_owned());
                     text.extend(
-                        self.env(manifest)
+                        self.extra_env_lines(manifest)
                             .iter()
                             .map(|it| format!("{indent}  - {it}")),
                     );
@@ -59,34 +56,34 @@ impl Chosen {
         text.into_iter().map(|line| line + "\n").collect()
     }
 
-    /// The command line: what is there, and which of the shipped flags it lacks.
-    fn args(&self, shipped: &[&str]) -> Vec<String> {
+    /// The installed arguments, and the shipped flags that they lack.
+    fn merge_args(&self, shipped: &[&str]) -> Vec<String> {
         let Some(kept) = &self.kept else {
             let shipped = shipped.iter().map(ToString::to_string).collect();
             return if self.remediates {
-                first_with_remediation(shipped)
+                insert_remediation_flag(shipped)
             } else {
                 shipped
             };
         };
         let mut args = kept.args.clone();
-        let lacks = |it: &&&str| !args.iter().any(|arg| name_of(arg) == name_of(it));
+        let lacks = |it: &&&str| !args.iter().any(|arg| flag_name(arg) == flag_name(it));
         let lacking: Vec<String> = shipped
             .iter()
             .filter(lacks)
             .map(ToString::to_string)
             .collect();
         args.extend(lacking);
-        if self.remediates && !self.has_variable() {
-            args = with_remediation(args);
+        if self.remediates && !self.has_components_variable() {
+            args = add_remediation_arg(args);
         }
         args.iter()
             .map(|arg| Value::from(arg.as_str()).to_string())
             .collect()
     }
 
-    /// The variables that are there and not in the manifest, each in one line.
-    fn env(&self, manifest: &str) -> Vec<String> {
+    /// The installed variables that the manifest lacks, one line each.
+    fn extra_env_lines(&self, manifest: &str) -> Vec<String> {
         let kept = self.kept.iter().flat_map(|kept| &kept.env);
         let ours = |it: &&Value| {
             let name = it["name"].as_str().unwrap_or_default();
@@ -95,43 +92,53 @@ impl Chosen {
                 .any(|line| line.trim() == format!("- name: {name}"))
         };
         kept.filter(ours)
-            .map(|it| self.variable(it).to_string())
+            .map(|it| self.adapt_variable(it).to_string())
             .collect()
     }
 
-    fn variable(&self, variable: &Value) -> Value {
+    fn adapt_variable(&self, variable: &Value) -> Value {
         let mut variable = variable.clone();
-        if self.remediates && self.has_variable() && variable["name"] == COMPONENTS_VARIABLE {
+        if self.remediates
+            && self.has_components_variable()
+            && variable["name"] == COMPONENTS_VARIABLE
+        {
             let parts = variable["value"].as_str().unwrap_or_default();
-            variable["value"] = added(parts).into();
+            variable["value"] = add_remediation(parts).into();
         }
         variable
     }
 
-    /// Whether the environment says which parts run; a flag would go before it.
-    fn has_variable(&self) -> bool {
+    /// Whether only the environment selects the components; a flag would override it.
+    fn has_components_variable(&self) -> bool {
         let kept = self.kept.as_ref();
         kept.is_some_and(|kept| {
             let mut args = kept.args.iter();
-            !args.any(|arg| name_of(arg) == COMPONENTS_FLAG) && variable_of(kept).is_some()
+            !args.any(|arg| flag_name(arg) == COMPONENTS_FLAG)
+                && components_variable(kept).is_some()
         })
     }
 }
 
-/// Whether the controller in this container remediates.
-pub(super) fn remediates(container: &Container) -> bool {
+pub(super) fn runs_remediation(container: &WorkloadContainer) -> bool {
     let mut args = container.args.iter();
-    let flag = args.find(|arg| name_of(arg) == COMPONENTS_FLAG);
+    let flag = args.find(|arg| flag_name(arg) == COMPONENTS_FLAG);
     let flag = flag.map(|flag| match flag.split_once('=') {
         Some((_, parts)) => parts,
         None => args.next().map_or("", String::as_str),
     });
-    let parts = flag.or_else(|| variable_of(container)).unwrap_or_default();
+    let parts = flag
+        .or_else(|| components_variable(container))
+        .unwrap_or_default();
     has_remediation(parts)
 }
 
-/// Whether a flag, or its variable, has this value.
-pub(super) fn says(container: &Container, flag: &str, variable: &str, value: &str) -> bool {
+/// Whether the flag or its environment variable has this value.
+pub(super) fn has_setting(
+    container: &WorkloadContainer,
+    flag: &str,
+    variable: &str,
+    value: &str,
+) -> bool {
     let whole = format!("{flag}={value}");
     let mut pairs = container.args.windows(2);
     container.args.contains(&whole)
@@ -142,50 +149,55 @@ pub(super) fn says(container: &Container, flag: &str, variable: &str, value: &st
             .any(|it| it["name"] == variable && it["value"] == value)
 }
 
-fn variable_of(container: &Container) -> Option<&str> {
+fn components_variable(container: &WorkloadContainer) -> Option<&str> {
     let variable = |it: &&Value| it["name"] == COMPONENTS_VARIABLE;
     container.env.iter().find(variable)?["value"].as_str()
 }
 
 fn has_remediation(parts: &str) -> bool {
-    parts.split(',').any(|part| part.trim() == REMEDIATION)
+    parts
+        .split(',')
+        .any(|part| part.trim() == REMEDIATION_COMPONENT)
 }
 
-fn added(parts: &str) -> String {
+fn add_remediation(parts: &str) -> String {
     if has_remediation(parts) {
         return parts.to_owned();
     }
-    format!("{parts},{REMEDIATION}")
+    format!("{parts},{REMEDIATION_COMPONENT}")
 }
 
-/// The same command line with remediation among the parts.
-fn with_remediation(mut args: Vec<String>) -> Vec<String> {
-    let Some(at) = args.iter().position(|arg| name_of(arg) == COMPONENTS_FLAG) else {
-        return first_with_remediation(args);
+/// Adds remediation to the components of the command line.
+fn add_remediation_arg(mut args: Vec<String>) -> Vec<String> {
+    let Some(at) = args
+        .iter()
+        .position(|arg| flag_name(arg) == COMPONENTS_FLAG)
+    else {
+        return insert_remediation_flag(args);
     };
     match args[at].split_once('=') {
-        Some((flag, parts)) => args[at] = format!("{flag}={}", added(parts)),
+        Some((flag, parts)) => args[at] = format!("{flag}={}", add_remediation(parts)),
         None => {
             if let Some(parts) = args.get_mut(at + 1) {
-                *parts = added(parts);
+                *parts = add_remediation(parts);
             }
         }
     }
     args
 }
 
-/// Behind the subcommand.
-fn first_with_remediation(mut args: Vec<String>) -> Vec<String> {
-    args.insert(args.len().min(1), WITH_REMEDIATION.to_owned());
+/// Inserts the flag after the subcommand.
+fn insert_remediation_flag(mut args: Vec<String>) -> Vec<String> {
+    args.insert(args.len().min(1), COMPONENTS_WITH_REMEDIATION.to_owned());
     args
 }
 
-/// `--flag` of `--flag=value`.
-fn name_of(arg: &str) -> &str {
+/// The `--flag` of `--flag=value`.
+fn flag_name(arg: &str) -> &str {
     arg.split('=').next().unwrap_or(arg)
 }
 
-fn indent_of(line: &str) -> &str {
+fn leading_indent(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
@@ -215,11 +227,11 @@ spec:
         object["spec"]["containers"][0].clone()
     }
 
-    fn kept(args: &[&str], env: &[Value]) -> Container {
-        Container {
+    fn kept(args: &[&str], env: &[Value]) -> WorkloadContainer {
+        WorkloadContainer {
             args: args.iter().map(ToString::to_string).collect(),
             env: env.to_vec(),
-            ..Container::default()
+            ..WorkloadContainer::default()
         }
     }
 
@@ -233,12 +245,12 @@ spec:
             "0.0.0.0:8443",
             "--settle=\"1m\"",
         ];
-        let chosen = Chosen {
+        let chosen = WorkloadSettings {
             image: "registry/dogwatch:2".into(),
             kept: Some(kept(&args, &[namespace, parts.clone()])),
             remediates: false,
         };
-        let text = chosen.put_into(MANIFEST);
+        let text = chosen.apply_to_manifest(MANIFEST);
         assert!(text.contains("# Ours."), "{text}");
         let found = container(&text);
         assert_eq!(found["image"], "registry/dogwatch:2");
@@ -258,9 +270,13 @@ spec:
     #[test]
     fn remediation_is_added_to_the_parts_that_run_wherever_they_are_named() {
         let variable = |value: &str| json!({ "name": COMPONENTS_VARIABLE, "value": value });
-        let table: [(Option<Container>, &str, &str); 6] = [
-            (None, WITH_REMEDIATION, ""),
-            (Some(kept(&["controller"], &[])), WITH_REMEDIATION, ""),
+        let table: [(Option<WorkloadContainer>, &str, &str); 6] = [
+            (None, COMPONENTS_WITH_REMEDIATION, ""),
+            (
+                Some(kept(&["controller"], &[])),
+                COMPONENTS_WITH_REMEDIATION,
+                "",
+            ),
             (
                 Some(kept(&["controller", "--components=power,healer"], &[])),
                 "--components=power,healer,remediation",
@@ -279,7 +295,7 @@ spec:
                 "controller",
                 "power,remediation",
             ),
-            // The flag goes before the variable.
+            // The flag overrides the variable.
             (
                 Some(kept(
                     &["controller", "--components=power"],
@@ -290,12 +306,12 @@ spec:
             ),
         ];
         for (kept, flag, value) in table {
-            let chosen = Chosen {
+            let chosen = WorkloadSettings {
                 image: "i".into(),
                 kept,
                 remediates: true,
             };
-            let found = container(&chosen.put_into(MANIFEST));
+            let found = container(&chosen.apply_to_manifest(MANIFEST));
             let args = found["args"].as_array().unwrap();
             assert!(args.contains(&flag.into()), "{args:?}");
             let env = found["env"].as_array().unwrap().iter();
@@ -320,7 +336,7 @@ spec:
             ),
             (kept(&[], &[variable("power, remediation")]), true),
         ] {
-            assert_eq!(remediates(&container), expected, "{container:?}");
+            assert_eq!(runs_remediation(&container), expected, "{container:?}");
         }
     }
 }

@@ -1,27 +1,23 @@
-//! Finds kured's DaemonSets among objects, and reads what they tell kured.
+//! Finds kured's DaemonSets among objects and reads their settings.
 
-use dogwatch_core::kured::Kured;
+use dogwatch_core::kured::KuredInstallation;
 use serde_json::Value;
 
-/// One DaemonSet of kured.
 #[derive(Debug, Clone)]
-pub struct Daemon {
-    /// Its name.
+pub struct KuredDaemonSet {
     pub name: String,
-    /// Its namespace.
     pub namespace: String,
-    /// Its settings.
-    pub kured: Kured,
+    pub kured: KuredInstallation,
     lock: Option<String>,
 }
 
-impl Daemon {
+impl KuredDaemonSet {
     /// `NAMESPACE/NAME`.
-    pub fn called(&self) -> String {
+    pub fn namespaced_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Who holds kured's lock, in kured's own words.
+    /// The holder of kured's lock, as kured wrote it.
     pub fn lock_holder(&self) -> Option<String> {
         let lock: Value = serde_json::from_str(self.lock.as_deref()?).ok()?;
         let one = lock["nodeID"].as_str().map(str::to_owned);
@@ -34,20 +30,20 @@ impl Daemon {
     }
 }
 
-/// The DaemonSets of kured among documents, also those within a List.
-pub fn kureds(documents: &[Value]) -> Vec<Daemon> {
+/// Finds kured's DaemonSets among documents, also inside a List.
+pub fn find_kured_daemonsets(documents: &[Value]) -> Vec<KuredDaemonSet> {
     documents
         .iter()
         .flat_map(|document| match document["items"].as_array() {
             Some(items) => items.as_slice(),
             None => std::slice::from_ref(document),
         })
-        .filter_map(daemon)
+        .filter_map(parse_daemonset)
         .collect()
 }
 
-fn daemon(object: &Value) -> Option<Daemon> {
-    // A list of one kind leaves the kind of its items out.
+fn parse_daemonset(object: &Value) -> Option<KuredDaemonSet> {
+    // The items of a list of one kind have no kind of their own.
     if !matches!(object["kind"].as_str(), None | Some("DaemonSet")) {
         return None;
     }
@@ -57,43 +53,44 @@ fn daemon(object: &Value) -> Option<Daemon> {
         .iter()
         .find(|one| is_kured(one))?;
     let metadata = &object["metadata"];
-    let words = ["command", "args"].map(|field| texts(&container[field]));
-    // Another annotation can hold the lock; its name is a setting, and the usual one is the case.
+    let words = ["command", "args"].map(|field| string_list(&container[field]));
+    // kured can keep its lock in another annotation; only the default name is read here.
     let lock = metadata["annotations"]["weave.works/kured-node-lock"].as_str();
-    Some(Daemon {
+    Some(KuredDaemonSet {
         name: metadata["name"].as_str()?.to_owned(),
         namespace: metadata["namespace"]
             .as_str()
             .unwrap_or("kube-system")
             .to_owned(),
-        kured: Kured {
-            words: words.concat(),
-            environment: environment(container),
-            mounts: mounts(pod, container),
+        kured: KuredInstallation {
+            arguments: words.concat(),
+            environment: read_environment(container),
+            mounts: read_host_mounts(pod, container),
             node_selector: serde_json::from_value(pod["nodeSelector"].clone()).unwrap_or_default(),
         },
         lock: lock.map(str::to_owned),
     })
 }
 
-/// The image's last part, without tag and digest, or what it runs.
+/// Recognizes kured by the last part of the image's name, without tag and digest, or by the
+/// command.
 fn is_kured(container: &Value) -> bool {
     let image = container["image"].as_str().unwrap_or_default();
     let image = image.split('@').next().unwrap_or_default();
     let last = image.rsplit('/').next().unwrap_or_default();
-    let program = texts(&container["command"])
+    let program = string_list(&container["command"])
         .into_iter()
         .next()
         .unwrap_or_default();
     last.split(':').next() == Some("kured") || program.rsplit('/').next() == Some("kured")
 }
 
-fn texts(list: &Value) -> Vec<String> {
+fn string_list(list: &Value) -> Vec<String> {
     let list = list.as_array().into_iter().flatten();
     list.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn environment(container: &Value) -> Vec<(String, Option<String>)> {
+fn read_environment(container: &Value) -> Vec<(String, Option<String>)> {
     let variables = container["env"].as_array().into_iter().flatten();
     let pair = |variable: &Value| {
         let name = variable["name"].as_str()?.to_owned();
@@ -102,12 +99,12 @@ fn environment(container: &Value) -> Vec<(String, Option<String>)> {
         Some((name, (!elsewhere).then_some(value)))
     };
     let sources = container["envFrom"].as_array().into_iter().flatten();
-    // Whatever they hold may be a setting.
+    // Any variable of these sources may be a setting.
     let unread = sources.map(|_| ("KURED_(envFrom)".to_owned(), None));
     variables.filter_map(pair).chain(unread).collect()
 }
 
-fn mounts(pod: &Value, container: &Value) -> Vec<(String, String)> {
+fn read_host_mounts(pod: &Value, container: &Value) -> Vec<(String, String)> {
     let volumes = pod["volumes"].as_array();
     let host = |name: &Value| {
         let volume = volumes?.iter().find(|volume| volume["name"] == *name)?;

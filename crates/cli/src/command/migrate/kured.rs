@@ -1,40 +1,39 @@
-//! `dogwatch migrate kured`.
+//! Implements `dogwatch migrate kured`.
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
-use dogwatch_api::reboot_policy::name_problem;
-use dogwatch_core::kured::translate;
+use dogwatch_api::reboot_policy::policy_name_problem;
+use dogwatch_core::kured::translate_kured;
 use serde_json::Value;
 
-use super::daemonset::{Daemon, kureds};
+use super::daemonset::{KuredDaemonSet, find_kured_daemonsets};
 use super::{policy, print};
-use crate::args::Cluster;
-use crate::exit::{Exit, Failure};
-use crate::output::{self, Format};
+use crate::args::ClusterArgs;
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::{self, OutputFormat};
 
-/// Where kured is, and what to print.
 #[derive(Debug, clap::Args)]
-pub struct KuredArgs {
-    /// kured's manifests, as they were applied or as Helm renders them; - is standard input. Without
-    /// it kured is looked for in the cluster
+pub struct MigrateKuredArgs {
+    /// File with kured's manifests, as applied or as rendered by Helm; - is standard input. Without
+    /// it, kured is looked up in the cluster
     #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: Option<PathBuf>,
 
-    /// Where kured runs; without it kube-system, and then everywhere
-    // The id is that of the global flag, which this one stands in for here.
+    /// Namespace in which kured runs; without it, kube-system is searched and then all namespaces
+    // This id is that of the global flag, which this one replaces here.
     #[arg(id = "namespace", long = "namespace", short = 'n', value_name = "NAME")]
     _namespace: Option<String>,
 
-    /// The policy's name, which is also the name of its nodes' group
-    #[arg(long, value_name = "NAME", default_value = "kured", value_parser = name)]
+    /// Name of the policy, which is also the name of its nodes' group
+    #[arg(long, value_name = "NAME", default_value = "kured", value_parser = parse_policy_name)]
     name: String,
 
-    /// Prints nothing, and fails while a kured is in the cluster
+    /// Print nothing, and fail while a kured is in the cluster
     #[arg(long, conflicts_with = "file")]
     check: bool,
 
-    /// How it is printed: commented YAML for kubectl apply, or everything as JSON or YAML
+    /// Output format: commented YAML for kubectl apply, or everything as JSON or YAML
     #[arg(
         long,
         short,
@@ -42,38 +41,42 @@ pub struct KuredArgs {
         value_name = "FORMAT",
         default_value = "table"
     )]
-    output: Format,
+    output: OutputFormat,
 }
 
-fn name(text: &str) -> Result<String, String> {
-    match name_problem(text) {
+fn parse_policy_name(text: &str) -> Result<String, String> {
+    match policy_name_problem(text) {
         None => Ok(text.to_owned()),
         Some(problem) => Err(problem.to_owned()),
     }
 }
 
-/// Reads a kured and prints what it becomes.
-pub async fn run(cluster: &Cluster, args: &KuredArgs) -> Result<(), Failure> {
+pub async fn run(cluster: &ClusterArgs, args: &MigrateKuredArgs) -> Result<(), CommandFailure> {
     let objects = match &args.file {
-        Some(path) => from_file(path)?,
-        None => from_cluster(cluster).await?,
+        Some(path) => read_objects_from_file(path)?,
+        None => read_objects_from_cluster(cluster).await?,
     };
-    let mut daemons = kureds(&objects);
+    let mut daemons = find_kured_daemonsets(&objects);
     if args.check {
-        return check(&daemons);
+        return check_no_kured(&daemons);
     }
     let where_to = "name its manifests with -f FILE, or its namespace with -n";
     let daemon = match daemons.len() {
         0 => {
-            return Err(
-                Failure::new(Exit::NotFound, "there is no DaemonSet of kured").next(where_to),
-            );
+            return Err(CommandFailure::new(
+                CliExitCode::NotFound,
+                "there is no DaemonSet of kured",
+            )
+            .with_next_step(where_to));
         }
         1 => daemons.remove(0),
         _ => {
-            let names: Vec<String> = daemons.iter().map(Daemon::called).collect();
+            let names: Vec<String> = daemons
+                .iter()
+                .map(KuredDaemonSet::namespaced_name)
+                .collect();
             let what = format!("there is more than one kured: {}", names.join(", "));
-            return Err(Failure::new(Exit::Failed, what).next(where_to));
+            return Err(CommandFailure::new(CliExitCode::Failed, what).with_next_step(where_to));
         }
     };
     if let Some(holder) = daemon.lock_holder() {
@@ -81,35 +84,43 @@ pub async fn run(cluster: &Cluster, args: &KuredArgs) -> Result<(), Failure> {
             "dogwatch: kured's lock is held by {holder}: let it finish before you stop kured"
         );
     }
-    let plan = translate(&daemon.kured);
-    let policy = policy::policy(&args.name, &plan);
-    let mut out = output::stdout();
+    let plan = translate_kured(&daemon.kured);
+    let policy = policy::build_policy(&args.name, &plan);
+    let mut out = output::buffered_stdout();
     match args.output {
-        Format::Json => output::json(&mut out, &print::document(&policy, &plan))?,
-        Format::Yaml => output::yaml(&mut out, &print::document(&policy, &plan))?,
-        Format::Table | Format::Wide => print::commented(&mut out, &daemon, &policy, &plan)?,
+        OutputFormat::Json => {
+            output::write_json(&mut out, &print::render_document(&policy, &plan))?;
+        }
+        OutputFormat::Yaml => {
+            output::write_yaml(&mut out, &print::render_document(&policy, &plan))?;
+        }
+        OutputFormat::Table | OutputFormat::Wide => {
+            print::write_commented_yaml(&mut out, &daemon, &policy, &plan)?;
+        }
     }
     Ok(out.flush()?)
 }
 
-/// Two daemons that reboot the same nodes know nothing of each other's lock.
-fn check(daemons: &[Daemon]) -> Result<(), Failure> {
+/// kured and Dogwatch would reboot the same nodes without knowing each other's lock.
+fn check_no_kured(daemons: &[KuredDaemonSet]) -> Result<(), CommandFailure> {
     let Some(daemon) = daemons.first() else {
-        let mut out = output::stdout();
+        let mut out = output::buffered_stdout();
         writeln!(out, "no kured is in this cluster")?;
         return Ok(out.flush()?);
     };
     let what = format!(
         "kured is in this cluster ({}): it and Dogwatch do not see each other's lock, so two nodes can be out at once",
-        daemon.called()
+        daemon.namespaced_name()
     );
-    Err(Failure::new(Exit::Failed, what).next(format!(
-        "when no node is in the middle of a reboot: `kubectl -n {} delete daemonset {}`",
-        daemon.namespace, daemon.name
-    )))
+    Err(
+        CommandFailure::new(CliExitCode::Failed, what).with_next_step(format!(
+            "when no node is in the middle of a reboot: `kubectl -n {} delete daemonset {}`",
+            daemon.namespace, daemon.name
+        )),
+    )
 }
 
-fn from_file(path: &PathBuf) -> Result<Vec<Value>, Failure> {
+fn read_objects_from_file(path: &PathBuf) -> Result<Vec<Value>, CommandFailure> {
     let mut text = String::new();
     let read = if path.as_os_str() == "-" {
         std::io::stdin().lock().read_to_string(&mut text)
@@ -118,25 +129,28 @@ fn from_file(path: &PathBuf) -> Result<Vec<Value>, Failure> {
     };
     let failed = |error: &dyn std::error::Error| {
         let what = format!("failed to read {}: {error}", path.display());
-        Failure::new(Exit::Failed, what).next("give the YAML or JSON of kured's DaemonSet")
+        CommandFailure::new(CliExitCode::Failed, what)
+            .with_next_step("give the YAML or JSON of kured's DaemonSet")
     };
     read.map_err(|error| failed(&error))?;
     serde_saphyr::from_multiple(&text).map_err(|error| failed(&error))
 }
 
-async fn from_cluster(cluster: &Cluster) -> Result<Vec<Value>, Failure> {
-    let connection = dogwatch_k8s::connect_to(cluster.context.as_deref())
+async fn read_objects_from_cluster(cluster: &ClusterArgs) -> Result<Vec<Value>, CommandFailure> {
+    let connection = dogwatch_k8s::connect_to_context(cluster.context.as_deref())
         .await
-        .map_err(|error| Failure::connect(&error))?;
+        .map_err(|error| CommandFailure::from_connect_error(&error))?;
     let read = async |namespace: Option<&str>| {
-        dogwatch_k8s::kured::daemon_sets(connection.client.clone(), namespace)
+        dogwatch_k8s::kured::list_daemonsets(connection.client.clone(), namespace)
             .await
-            .map_err(|error| Failure::api("list DaemonSets", &connection.server, &error))
+            .map_err(|error| {
+                CommandFailure::from_api_error("list DaemonSets", &connection.server, &error)
+            })
     };
     if cluster.namespace_given {
         return read(Some(&cluster.namespace)).await;
     }
-    // Whoever may not list all namespaces can still see the usual one.
+    // Without the right to list all namespaces, kube-system may still be readable.
     match read(None).await {
         Ok(all) => Ok(all),
         Err(all) => read(Some("kube-system")).await.map_err(|_| all),

@@ -1,62 +1,61 @@
-//! The policy as an object.
+//! Builds the RebootPolicy object.
 
 use dogwatch_api::reboot_policy::{
-    self as api, Drain, MaxUnavailable, PodsGate, RebootPolicy, RebootPolicySpec,
+    self as api, DrainSpec, MaxUnavailable, PodsGateSpec, RebootPolicy, RebootPolicySpec,
 };
 use dogwatch_core::duration;
-use dogwatch_core::kured::Plan;
+use dogwatch_core::kured::KuredTranslation;
 use dogwatch_core::policy::window::WindowSpec;
-use dogwatch_core::policy::{Gate, PrometheusGate, PrometheusQuery};
-use dogwatch_core::reboot::OnTimeout;
+use dogwatch_core::policy::{PolicyGate, PrometheusGate, PrometheusQuery};
+use dogwatch_core::reboot::DrainTimeoutAction;
 
-/// The API server takes no longer reason.
-const LONGEST_REASON: usize = 256;
+/// The API server rejects longer reasons.
+const MAX_REASON_CHARS: usize = 256;
 
-/// Of a plan.
-pub fn policy(name: &str, plan: &Plan) -> RebootPolicy {
-    let gates: Vec<api::Gate> = plan.gates.iter().map(gate).collect();
-    let windows: Vec<api::Window> = plan.windows.iter().map(window).collect();
+pub fn build_policy(name: &str, plan: &KuredTranslation) -> RebootPolicy {
+    let gates: Vec<api::GateSpec> = plan.gates.iter().map(build_gate).collect();
+    let windows: Vec<api::PolicyWindow> = plan.windows.iter().map(build_window).collect();
     let spec = RebootPolicySpec {
         node_selector: (!plan.nodes.match_labels.is_empty()).then(|| plan.nodes.clone()),
         max_unavailable: Some(MaxUnavailable::Count(i64::from(plan.max_unavailable))),
-        paused: Some(paused(plan)),
+        paused: Some(build_paused(plan)),
         windows: (!windows.is_empty()).then_some(windows),
-        drain: drain(plan),
+        drain: build_drain(plan),
         gates: (!gates.is_empty()).then_some(gates),
         ..RebootPolicySpec::default()
     };
     RebootPolicy::new(name, spec)
 }
 
-/// Always: kured and Dogwatch do not see each other's lock, so that both must not act.
-fn paused(plan: &Plan) -> api::Paused {
+/// Always paused: kured and Dogwatch do not see each other's lock, so only one of them may act.
+fn build_paused(plan: &KuredTranslation) -> api::PausedSpec {
     let reason = match &plan.paused {
         Some(why) => format!("kured still runs; {why}"),
         None => "kured still runs".to_owned(),
     };
-    api::Paused {
-        reason: Some(reason.chars().take(LONGEST_REASON).collect()),
+    api::PausedSpec {
+        reason: Some(reason.chars().take(MAX_REASON_CHARS).collect()),
         until: None,
     }
 }
 
-fn drain(plan: &Plan) -> Option<Drain> {
-    let drain = Drain {
-        timeout: plan.drain_timeout.map(duration::format),
+fn build_drain(plan: &KuredTranslation) -> Option<DrainSpec> {
+    let drain = DrainSpec {
+        timeout: plan.drain_timeout.map(duration::format_duration),
         on_timeout: plan.on_timeout.map(|on| match on {
-            OnTimeout::Abort => api::OnTimeout::Abort,
-            OnTimeout::Delete => api::OnTimeout::Delete,
-            OnTimeout::Force => api::OnTimeout::Force,
+            DrainTimeoutAction::Abort => api::OnDrainTimeoutSpec::Abort,
+            DrainTimeoutAction::Delete => api::OnDrainTimeoutSpec::Delete,
+            DrainTimeoutAction::Force => api::OnDrainTimeoutSpec::Force,
         }),
         volume_detach_timeout: None,
         exclude: plan.exclude.clone(),
     };
-    (drain != Drain::default()).then_some(drain)
+    (drain != DrainSpec::default()).then_some(drain)
 }
 
-fn window(window: &WindowSpec) -> api::Window {
+fn build_window(window: &WindowSpec) -> api::PolicyWindow {
     let dates = window.excluded_dates.clone();
-    api::Window {
+    api::PolicyWindow {
         days: window.days.clone(),
         start: window.start.clone(),
         end: window.end.clone(),
@@ -66,29 +65,29 @@ fn window(window: &WindowSpec) -> api::Window {
     }
 }
 
-fn gate(gate: &Gate) -> api::Gate {
+fn build_gate(gate: &PolicyGate) -> api::GateSpec {
     match gate {
-        Gate::Pods { selector } => api::Gate {
-            pods: Some(PodsGate {
+        PolicyGate::Pods { selector } => api::GateSpec {
+            pods: Some(PodsGateSpec {
                 selector: selector.clone(),
             }),
             prometheus: None,
         },
-        Gate::Prometheus(PrometheusGate { url, ask }) => {
+        PolicyGate::Prometheus(PrometheusGate { url, ask }) => {
             let (query, alerts) = match ask {
                 PrometheusQuery::Query(query) => (Some(query.clone()), None),
                 PrometheusQuery::Alerts(alerts) => (
                     None,
-                    Some(api::Alerts {
+                    Some(api::AlertsSpec {
                         ignore: alerts.ignore.clone(),
                         only: alerts.only.clone(),
                         firing_only: alerts.firing_only.then_some(true),
                     }),
                 ),
             };
-            api::Gate {
+            api::GateSpec {
                 pods: None,
-                prometheus: Some(api::PrometheusGate {
+                prometheus: Some(api::PrometheusGateSpec {
                     url: url.clone(),
                     query,
                     alerts,

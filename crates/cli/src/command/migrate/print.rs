@@ -1,37 +1,37 @@
-//! What is printed: YAML that `kubectl apply` takes, with everything else as comments above it.
+//! Prints YAML for `kubectl apply`, with everything else as comments above it.
 
 use std::io::Write;
 
 use dogwatch_api::reboot_policy::RebootPolicy;
-use dogwatch_core::kured::{Plan, Row};
+use dogwatch_core::kured::{KuredTranslation, TranslatedSetting};
 use serde_json::{Value, json};
 
-use super::daemonset::Daemon;
-use crate::exit::Failure;
+use super::daemonset::KuredDaemonSet;
+use crate::exit::CommandFailure;
 use crate::output;
-use crate::table::printable;
+use crate::table::to_printable;
 
-/// Everything, for programs.
-pub fn document(policy: &RebootPolicy, plan: &Plan) -> Value {
-    let row = |row: &Row| json!({ "setting": row.setting, "fate": row.fate.words(), "becomes": row.becomes });
+/// Renders everything as one document for programs.
+pub fn render_document(policy: &RebootPolicy, plan: &KuredTranslation) -> Value {
+    let row = |row: &TranslatedSetting| json!({ "setting": row.setting, "fate": row.outcome.as_str(), "becomes": row.becomes });
     json!({
-        "policy": object(policy),
+        "policy": render_policy(policy),
         "coordinatorFlags": plan.flags,
         "settings": plan.rows.iter().map(row).collect::<Vec<_>>(),
     })
 }
 
-/// For people, and for `kubectl apply -f -`.
-pub fn commented(
+/// Writes the YAML for people and for `kubectl apply -f -`.
+pub fn write_commented_yaml(
     out: &mut impl Write,
-    daemon: &Daemon,
+    daemon: &KuredDaemonSet,
     policy: &RebootPolicy,
-    plan: &Plan,
-) -> Result<(), Failure> {
+    plan: &KuredTranslation,
+) -> Result<(), CommandFailure> {
     writeln!(
         out,
         "# From kured {}, by `dogwatch migrate kured`.",
-        printable(&daemon.called())
+        to_printable(&daemon.namespaced_name())
     )?;
     writeln!(
         out,
@@ -42,12 +42,12 @@ pub fn commented(
     }
     writeln!(out, "#\n# What became of each setting:")?;
     for row in &plan.rows {
-        let setting = printable(&row.setting);
+        let setting = to_printable(&row.setting);
         writeln!(
             out,
             "#   {setting}\n#     {}: {}",
-            row.fate.words(),
-            printable(&row.becomes)
+            row.outcome.as_str(),
+            to_printable(&row.becomes)
         )?;
     }
     writeln!(
@@ -61,11 +61,11 @@ pub fn commented(
             "# Its reason also names what was not taken over from kured: correct that first."
         )?;
     }
-    output::yaml(out, &object(policy))
+    output::write_yaml(out, &render_policy(policy))
 }
 
-/// Without the metadata's empty fields.
-fn object(policy: &RebootPolicy) -> Value {
+/// Leaves out the empty fields of the metadata.
+fn render_policy(policy: &RebootPolicy) -> Value {
     json!({
         "apiVersion": policy.api_version,
         "kind": policy.kind,

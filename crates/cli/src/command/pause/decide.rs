@@ -1,32 +1,37 @@
-//! What to do with a pause that is there. Pure.
+//! Decides what to do with an existing pause. Pure.
 
 use dogwatch_api::label;
-use dogwatch_api::reboot_policy::Paused;
-use dogwatch_core::explain::Fleet;
-use dogwatch_core::policy::{self, Paused as InForce};
-use dogwatch_core::reboot::NodeSeen;
+use dogwatch_api::reboot_policy::PausedSpec;
+use dogwatch_core::explain::FleetSnapshot;
+use dogwatch_core::policy::{self, PolicyPause as InForce};
+use dogwatch_core::reboot::ObservedNode;
 use dogwatch_k8s::fleet::PauseChange;
-use dogwatch_k8s::policy::{PolicyObject, convert};
+use dogwatch_k8s::policy::{PolicyObject, convert_policy};
 use jiff::Timestamp;
 
-/// A pause that holds at least as long as the wanted one stays, for somebody gave it its reason;
-/// one that ends earlier is replaced only if `replace` says so.
-pub fn pause(object: &PolicyObject, wanted: &Paused, replace: bool, now: Timestamp) -> PauseChange {
-    match in_force(object, now) {
-        Some(there) if is_enough(&there, wanted) || !replace => PauseChange::Keep,
+/// Keeps an existing pause that lasts at least as long as the wanted one, because its reason
+/// matters to somebody; replaces a shorter one only if `replace` is set.
+pub fn decide_pause(
+    object: &PolicyObject,
+    wanted: &PausedSpec,
+    replace: bool,
+    now: Timestamp,
+) -> PauseChange {
+    match pause_in_force(object, now) {
+        Some(there) if is_long_enough(&there, wanted) || !replace => PauseChange::Keep,
         Some(_) | None => PauseChange::Set(wanted.clone()),
     }
 }
 
-/// The pause that holds now. One that cannot be read is none that could be kept.
-pub fn in_force(object: &PolicyObject, now: Timestamp) -> Option<InForce> {
+/// The pause in force now. A pause that cannot be read counts as none.
+pub fn pause_in_force(object: &PolicyObject, now: Timestamp) -> Option<InForce> {
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    let pause = convert(name, &object.spec).paused?;
+    let pause = convert_policy(name, &object.spec).paused?;
     pause.until.is_none_or(|until| until > now).then_some(pause)
 }
 
-/// Whether the pause that is there holds for as long as the wanted one.
-pub fn is_enough(there: &InForce, wanted: &Paused) -> bool {
+/// Whether the existing pause lasts at least as long as the wanted one.
+pub fn is_long_enough(there: &InForce, wanted: &PausedSpec) -> bool {
     let Some(ends) = there.until else {
         return true;
     };
@@ -34,8 +39,8 @@ pub fn is_enough(there: &InForce, wanted: &Paused) -> bool {
     wanted.is_some_and(|until| until.parse::<Timestamp>().is_ok_and(|until| ends >= until))
 }
 
-/// A policy that a pause made and that says nothing else goes with it.
-pub fn resume(object: &PolicyObject) -> PauseChange {
+/// Deletes a policy that `pause` created and that says nothing else; clears the pause of any other.
+pub fn decide_resume(object: &PolicyObject) -> PauseChange {
     let paused = object.spec.get("paused");
     if paused.is_none_or(serde_json::Value::is_null) {
         return PauseChange::Keep;
@@ -62,16 +67,15 @@ fn is_made_by_pause(object: &PolicyObject) -> bool {
             .is_some_and(|spec| spec.iter().all(bare))
 }
 
-/// A priority below all others, and not above `most`.
-pub fn last(lowest: Option<i64>, most: i32) -> i32 {
+/// A priority below all others, and at most `most`.
+pub fn lowest_priority(lowest: Option<i64>, most: i32) -> i32 {
     let below = lowest.map_or(i64::from(most), |lowest| lowest.saturating_sub(1));
     i32::try_from(below.min(i64::from(most))).unwrap_or(i32::MIN)
 }
 
-/// The nodes that no policy rules.
-pub fn without_policy(fleet: &Fleet) -> Vec<&NodeSeen> {
-    let policies = fleet.policies.known();
-    let alone = |node: &&NodeSeen| policy::ruling(policies, &node.labels).is_none();
+pub fn nodes_without_policy(fleet: &FleetSnapshot) -> Vec<&ObservedNode> {
+    let policies = fleet.policies.known_policies();
+    let alone = |node: &&ObservedNode| policy::ruling_policy(policies, &node.labels).is_none();
     fleet.nodes.iter().filter(alone).collect()
 }
 
@@ -94,8 +98,8 @@ mod tests {
         "2026-11-21T12:00:00Z".parse().unwrap()
     }
 
-    fn wanted(until: Option<&str>) -> Paused {
-        Paused {
+    fn wanted(until: Option<&str>) -> PausedSpec {
+        PausedSpec {
             reason: Some("ours".into()),
             until: until.map(str::to_owned),
         }
@@ -117,7 +121,7 @@ mod tests {
             (at(11), later, false, set(later)),
             (json!({ "paused": "yes" }), later, false, set(later)),
         ] {
-            let done = pause(&object(&there, false), &wanted(until), replace, now());
+            let done = decide_pause(&object(&there, false), &wanted(until), replace, now());
             assert_eq!(done, expected, "{there} {until:?} {replace}");
         }
     }
@@ -142,7 +146,7 @@ mod tests {
             (json!({ "nodeSelector": {} }), true, PauseChange::Keep),
         ] {
             assert_eq!(
-                resume(&object(&spec, by_pause)),
+                decide_resume(&object(&spec, by_pause)),
                 expected,
                 "{spec} {by_pause}"
             );
@@ -157,7 +161,7 @@ mod tests {
             (Some(-1000), -1001),
             (Some(-5000), -5001),
         ] {
-            assert_eq!(last(lowest, -1000), expected, "{lowest:?}");
+            assert_eq!(lowest_priority(lowest, -1000), expected, "{lowest:?}");
         }
     }
 }

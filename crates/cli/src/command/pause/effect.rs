@@ -1,99 +1,127 @@
-//! What a pause means for the nodes, in words.
+//! Describes what a pause means for the nodes.
 
 use std::io::{self, Write};
 
 use dogwatch_core::Now;
-use dogwatch_core::explain::{Fleet, some};
+use dogwatch_core::explain::{FleetSnapshot, join_first_names};
 use dogwatch_core::policy::Policy;
-use dogwatch_core::reboot::{NodeSeen, Phase};
+use dogwatch_core::reboot::{ObservedNode, RebootPhase};
 
-use super::{decide, ruled};
+use super::{decide, nodes_ruled_by};
 
-/// How many nodes are named.
-const NAMED: usize = 8;
+const MAX_NAMED_NODES: usize = 8;
 
-/// Which nodes are paused, who is undone, who goes on, and who is not paused.
-pub fn of_pause(out: &mut impl Write, fleet: &Fleet, now: Now) -> io::Result<()> {
+/// Writes which nodes are paused, which drains are undone, which reboots go on, and which nodes are
+/// not paused.
+pub fn write_pause_effect(out: &mut impl Write, fleet: &FleetSnapshot, now: Now) -> io::Result<()> {
     let paused = fleet
         .policies
-        .known()
+        .known_policies()
         .iter()
-        .filter(|policy| holds(policy, now));
+        .filter(|policy| is_pause_active(policy, now));
     for policy in paused {
-        let nodes = ruled(fleet, &policy.name);
-        writeln!(out, "  {}: {}", policy.name, count(nodes.len()))?;
-        say(out, &nodes, &[Phase::Draining], "draining now, and undone")?;
-        say(
+        let nodes = nodes_ruled_by(fleet, &policy.name);
+        writeln!(
+            out,
+            "  {}: {}",
+            policy.name,
+            format_paused_count(nodes.len())
+        )?;
+        write_nodes_in_phase(
             out,
             &nodes,
-            &[Phase::Rebooting, Phase::Returning],
+            &[RebootPhase::Draining],
+            "draining now, and undone",
+        )?;
+        write_nodes_in_phase(
+            out,
+            &nodes,
+            &[RebootPhase::Rebooting, RebootPhase::Returning],
             "rebooting or on their way back, and left to finish",
         )?;
-        say(out, &nodes, &[Phase::Waiting], "waiting, and kept waiting")?;
+        write_nodes_in_phase(
+            out,
+            &nodes,
+            &[RebootPhase::Waiting],
+            "waiting, and kept waiting",
+        )?;
     }
-    let others: Vec<&NodeSeen> = fleet
+    let others: Vec<&ObservedNode> = fleet
         .policies
-        .known()
+        .known_policies()
         .iter()
-        .filter(|policy| !holds(policy, now))
-        .flat_map(|policy| ruled(fleet, &policy.name))
+        .filter(|policy| !is_pause_active(policy, now))
+        .flat_map(|policy| nodes_ruled_by(fleet, &policy.name))
         .collect();
-    named(out, &others, "not paused (their policies are not)")?;
-    let rest = decide::without_policy(fleet);
-    named(
+    write_node_names(out, &others, "not paused (their policies are not)")?;
+    let rest = decide::nodes_without_policy(fleet);
+    write_node_names(
         out,
         &rest,
         "not paused (no policy rules them; --all pauses them too)",
     )
 }
 
-/// Who may go on.
-pub fn of_resume(out: &mut impl Write, fleet: &Fleet, now: Now) -> io::Result<()> {
+/// Writes which nodes may go on.
+pub fn write_resume_effect(
+    out: &mut impl Write,
+    fleet: &FleetSnapshot,
+    now: Now,
+) -> io::Result<()> {
     let waiting = fleet
         .nodes
         .iter()
-        .filter(|node| is_in(node, &[Phase::Waiting]));
-    let (held, free): (Vec<&NodeSeen>, Vec<&NodeSeen>) = waiting.partition(|node| {
-        let policy = fleet.rule(node).policy;
-        policy.is_some_and(|policy| holds(policy, now))
+        .filter(|node| is_in_phase(node, &[RebootPhase::Waiting]));
+    let (held, free): (Vec<&ObservedNode>, Vec<&ObservedNode>) = waiting.partition(|node| {
+        let policy = fleet.rule_of_node(node).policy;
+        policy.is_some_and(|policy| is_pause_active(policy, now))
     });
-    named(out, &free, "waiting, and going on in their turn")?;
-    named(out, &held, "waiting, and still paused")
+    write_node_names(out, &free, "waiting, and going on in their turn")?;
+    write_node_names(out, &held, "waiting, and still paused")
 }
 
-fn holds(policy: &Policy, now: Now) -> bool {
+fn is_pause_active(policy: &Policy, now: Now) -> bool {
     let pause = policy.paused.as_ref();
     pause.is_some_and(|pause| pause.until.is_none_or(|until| until > now.wall))
 }
 
-fn is_in(node: &NodeSeen, phases: &[Phase]) -> bool {
+fn is_in_phase(node: &ObservedNode, phases: &[RebootPhase]) -> bool {
     node.record
         .get()
         .is_some_and(|record| phases.contains(&record.phase))
 }
 
-fn say(out: &mut impl Write, nodes: &[&NodeSeen], phases: &[Phase], what: &str) -> io::Result<()> {
-    let these: Vec<&NodeSeen> = nodes
+fn write_nodes_in_phase(
+    out: &mut impl Write,
+    nodes: &[&ObservedNode],
+    phases: &[RebootPhase],
+    what: &str,
+) -> io::Result<()> {
+    let these: Vec<&ObservedNode> = nodes
         .iter()
         .copied()
-        .filter(|node| is_in(node, phases))
+        .filter(|node| is_in_phase(node, phases))
         .collect();
     if these.is_empty() {
         return Ok(());
     }
     write!(out, "  ")?;
-    named(out, &these, what)
+    write_node_names(out, &these, what)
 }
 
-fn named(out: &mut impl Write, nodes: &[&NodeSeen], what: &str) -> io::Result<()> {
+fn write_node_names(out: &mut impl Write, nodes: &[&ObservedNode], what: &str) -> io::Result<()> {
     if nodes.is_empty() {
         return Ok(());
     }
     let names: Vec<String> = nodes.iter().map(|node| node.name.to_string()).collect();
-    writeln!(out, "  {what}: {}", some(&names, NAMED))
+    writeln!(
+        out,
+        "  {what}: {}",
+        join_first_names(&names, MAX_NAMED_NODES)
+    )
 }
 
-fn count(nodes: usize) -> String {
+fn format_paused_count(nodes: usize) -> String {
     match nodes {
         1 => "1 node is paused".into(),
         many => format!("{many} nodes are paused"),

@@ -1,67 +1,75 @@
-//! `dogwatch resume`.
+//! Implements `dogwatch resume`.
 
 use std::io::Write as _;
 
 use dogwatch_k8s::fleet::PauseChange;
 
-use super::{chosen, decide, effect, fleet, keep_first, objects, policy_name, say};
-use crate::args::Cluster;
-use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
+use super::{
+    decide, effect, keep_first_failure, list_policy_objects, parse_policy_name, print_raw_line,
+    read_fleet, select_policies,
+};
+use crate::args::ClusterArgs;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
 
-/// What to resume.
 #[derive(Debug, clap::Args)]
 pub struct ResumeArgs {
-    /// The policies
-    #[arg(value_name = "POLICY", value_parser = policy_name, required_unless_present = "all")]
+    /// Policies to resume
+    #[arg(value_name = "POLICY", value_parser = parse_policy_name, required_unless_present = "all")]
     policies: Vec<String>,
 
-    /// All policies that are paused
+    /// All paused policies
     #[arg(long, conflicts_with = "policies")]
     all: bool,
 }
 
-/// Ends pauses; the first trouble gives the exit code.
-pub async fn run(cluster: &Cluster, args: &ResumeArgs) -> Result<(), Failure> {
-    let connected = Connected::to(cluster).await?;
-    let objects = objects(&connected).await?;
+/// The first failure gives the exit code.
+pub async fn run(cluster: &ClusterArgs, args: &ResumeArgs) -> Result<(), CommandFailure> {
+    let connected = ConnectedCluster::connect_to(cluster).await?;
+    let objects = list_policy_objects(&connected).await?;
     let mut trouble = None;
     let mut ended = 0_usize;
-    for name in chosen(&objects, &args.policies)? {
-        let done = resume_one(&connected, &name, args.all).await;
+    for name in select_policies(&objects, &args.policies)? {
+        let done = resume_policy(&connected, &name, args.all).await;
         ended += usize::from(matches!(done, Ok(true)));
-        keep_first(&mut trouble, done.map(|_| ()));
+        keep_first_failure(&mut trouble, done.map(|_| ()));
     }
     if ended > 0 {
-        let fleet = fleet(&connected).await?;
-        let mut out = output::stdout();
-        effect::of_resume(&mut out, &fleet, now())?;
+        let fleet = read_fleet(&connected).await?;
+        let mut out = output::buffered_stdout();
+        effect::write_resume_effect(&mut out, &fleet, current_time())?;
         out.flush()?;
     } else if args.all && trouble.is_none() {
-        say("no RebootPolicy is paused")?;
+        print_raw_line("no RebootPolicy is paused")?;
     }
     trouble.map_or(Ok(()), Err)
 }
 
-async fn resume_one(connected: &Connected, name: &str, quiet: bool) -> Result<bool, Failure> {
+async fn resume_policy(
+    connected: &ConnectedCluster,
+    name: &str,
+    quiet: bool,
+) -> Result<bool, CommandFailure> {
     let changed = connected
         .fleet
-        .change_pause(name, decide::resume)
+        .change_pause(name, decide::decide_resume)
         .await
-        .map_err(|error| connected.failed(&format!("resume RebootPolicy {name}"), &error))?;
+        .map_err(|error| connected.api_failure(&format!("resume RebootPolicy {name}"), &error))?;
     match changed {
-        Some(PauseChange::Clear) => say(&format!("rebootpolicy/{name} is resumed")).map(|()| true),
-        Some(PauseChange::Delete) => say(&format!(
+        Some(PauseChange::Clear) => {
+            print_raw_line(&format!("rebootpolicy/{name} is resumed")).map(|()| true)
+        }
+        Some(PauseChange::Delete) => print_raw_line(&format!(
             "rebootpolicy/{name} was only there for the pause, and is gone"
         ))
         .map(|()| true),
         Some(PauseChange::Keep | PauseChange::Set(_)) if quiet => Ok(false),
         Some(PauseChange::Keep | PauseChange::Set(_)) => {
-            say(&format!("rebootpolicy/{name} was not paused")).map(|()| false)
+            print_raw_line(&format!("rebootpolicy/{name} was not paused")).map(|()| false)
         }
-        None => Err(Failure::new(
-            Exit::NotFound,
+        None => Err(CommandFailure::new(
+            CliExitCode::NotFound,
             format!("RebootPolicy {name} was deleted meanwhile"),
         )),
     }

@@ -1,154 +1,138 @@
-//! What `dogwatch power` takes.
+//! The arguments of `dogwatch power`.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use dogwatch_core::duration;
 
-use super::wish::Mode;
-use crate::command::hosts::{Named, named};
+use super::request::PowerOffMode;
+use crate::command::hosts::{HostArg, parse_host_arg};
 
-/// What to do with the power.
 #[derive(Debug, Subcommand)]
-pub enum Power {
-    /// Wants a host on (spec.online); keys that hold it off are named and left alone
-    On(OnArgs),
-    /// Wants a host off (spec.online): asks its operating system first, and cuts the power then
-    Off(OffArgs),
-    /// Reboots a host once, with proof that it was off (annotation reboot.metal3.io)
-    Cycle(CycleArgs),
-    /// Shows the power of a host
-    Status(super::status::StatusArgs),
-    /// Holds a host off until the key is released (annotation reboot.metal3.io/KEY)
-    Hold(HoldArgs),
-    /// Removes a key that holds a host off
-    Release(ReleaseArgs),
+pub enum PowerSubcommand {
+    /// Switch a host on (spec.online); keys that hold it off are listed and stay
+    On(PowerOnArgs),
+    /// Switch a host off (spec.online): ask its operating system first, then cut the power
+    Off(PowerOffArgs),
+    /// Reboot a host once, with proof that it was off (annotation reboot.metal3.io)
+    Cycle(PowerCycleArgs),
+    /// Show the power of a host
+    Status(super::status::PowerStatusArgs),
+    /// Hold a host off until the key is released (annotation reboot.metal3.io/KEY)
+    Hold(PowerHoldArgs),
+    /// Remove a key that holds a host off
+    Release(PowerReleaseArgs),
 }
 
-/// Which host, why, and for how long to wait.
 #[derive(Debug, Args)]
-pub struct Asking {
-    /// The host: NAMESPACE/NAME, or NAME with -n NAMESPACE
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
-    pub host: Named,
+pub struct PowerRequestArgs {
+    /// Host: NAMESPACE/NAME, or NAME with -n NAMESPACE
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host_arg)]
+    pub host: HostArg,
 
-    /// Why; said in an Event on the host, and beside the mode of an annotation
+    /// Reason, written to an Event on the host, and into an annotation beside its mode
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub reason: String,
 
-    /// Who asks; the name of the user at this machine where it is not given
+    /// Name of the requester; defaults to the local user name
     #[arg(long, value_name = "NAME")]
     pub requester: Option<String>,
 
-    /// Follows the host until it has come about
+    /// Follow the host until the request is done
     #[arg(long)]
     pub wait: bool,
 
-    /// How long to follow it; for ever where it is not given
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "wait")]
+    /// How long to follow the host; without a limit unless given
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_duration, requires = "wait")]
     pub timeout: Option<Duration>,
 }
 
-/// How the power goes off.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-pub struct How {
-    /// Cuts the power at once
+pub struct PowerOffModeArgs {
+    /// Cut the power at once
     #[arg(long)]
     pub hard: bool,
 
-    /// Asks the operating system to shut down first; this is what happens by itself
+    /// Ask the operating system to shut down first; this is the default
     #[arg(long)]
     pub soft: bool,
 }
 
-/// `dogwatch power on`.
 #[derive(Debug, Args)]
-pub struct OnArgs {
-    /// Which host, and why.
+pub struct PowerOnArgs {
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: PowerRequestArgs,
 }
 
-/// `dogwatch power off`.
 #[derive(Debug, Args)]
-pub struct OffArgs {
-    /// Which host, and why.
+pub struct PowerOffArgs {
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: PowerRequestArgs,
 
-    /// Does not ask where the host carries a Node that is not drained
+    /// Do not ask for confirmation when the host's Node is not drained
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// `dogwatch power cycle`.
 #[derive(Debug, Args)]
-pub struct CycleArgs {
-    /// Which host, and why.
+pub struct PowerCycleArgs {
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: PowerRequestArgs,
 
-    /// How the power goes off.
     #[command(flatten)]
-    pub how: How,
+    pub how: PowerOffModeArgs,
 
-    /// Also on a host that is not provisioned
+    /// Accept a host that is not provisioned
     #[arg(long)]
     pub force: bool,
 
-    /// Does not ask where the host carries a Node that is not drained
+    /// Do not ask for confirmation when the host's Node is not drained
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// `dogwatch power hold`.
 #[derive(Debug, Args)]
-pub struct HoldArgs {
-    /// Which host, and why.
+pub struct PowerHoldArgs {
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: PowerRequestArgs,
 
-    /// How the power goes off.
     #[command(flatten)]
-    pub how: How,
+    pub how: PowerOffModeArgs,
 
-    /// Whose hold it is; others' keys stay
-    #[arg(long, value_name = "KEY", value_parser = super::decide::key)]
+    /// Key of the hold; other keys stay
+    #[arg(long, value_name = "KEY", value_parser = super::decide::parse_key)]
     pub key: String,
 
-    /// Also on a host that is not provisioned
+    /// Accept a host that is not provisioned
     #[arg(long)]
     pub force: bool,
 
-    /// Does not ask where the host carries a Node that is not drained
+    /// Do not ask for confirmation when the host's Node is not drained
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// `dogwatch power release`.
 #[derive(Debug, Args)]
-pub struct ReleaseArgs {
-    /// Which host, and why.
+pub struct PowerReleaseArgs {
     #[command(flatten)]
-    pub asking: Asking,
+    pub asking: PowerRequestArgs,
 
-    /// Which key
-    #[arg(long, value_name = "KEY", value_parser = super::decide::key)]
+    /// Key to remove
+    #[arg(long, value_name = "KEY", value_parser = super::decide::parse_key)]
     pub key: String,
 
-    /// Does not ask where something else than `dogwatch power hold` wrote the key
+    /// Do not ask for confirmation when another program than `dogwatch power hold` wrote the key
     #[arg(long, short)]
     pub yes: bool,
 }
 
-impl How {
-    /// Which of them was said.
-    pub fn mode(&self) -> Mode {
+impl PowerOffModeArgs {
+    pub fn off_mode(&self) -> PowerOffMode {
         match (self.hard, self.soft) {
-            (true, _) => Mode::Hard,
-            (false, true) => Mode::Soft,
-            (false, false) => Mode::NotSaid,
+            (true, _) => PowerOffMode::Hard,
+            (false, true) => PowerOffMode::Soft,
+            (false, false) => PowerOffMode::Unspecified,
         }
     }
 }

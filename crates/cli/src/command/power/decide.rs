@@ -1,18 +1,18 @@
-//! What is written for a wish, and what is not.
+//! Decides what to write for a power request, and what to refuse.
 
-use dogwatch_core::explain::{Asked, asked};
-use dogwatch_core::power::{Host, State};
+use dogwatch_core::explain::{ExplainedAnnotation, explained_annotations};
+use dogwatch_core::power::{HostSnapshot, PowerState};
 use dogwatch_k8s::fleet::HostChange;
 use serde_json::{Value, json};
 
-use super::wish::{Mode, Wish, Words};
-use crate::command::hosts::No;
+use super::request::{PowerOffMode, PowerOperation, RequestReason};
+use crate::command::hosts::HostUnchanged;
 
-/// The annotation that asks for one reboot, and the beginning of those that hold a host off.
-const REBOOT: &str = dogwatch_api::annotation::METAL3_REBOOT;
+/// The annotation that requests one reboot; with `/KEY` behind it, it holds a host off.
+const REBOOT_ANNOTATION: &str = dogwatch_api::annotation::METAL3_REBOOT;
 
-/// What follows the slash of an annotation's name.
-pub fn key(text: &str) -> Result<String, String> {
+/// Parses a key: the part after the slash of an annotation's name.
+pub fn parse_key(text: &str) -> Result<String, String> {
     let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     let inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let (first, last) = (text.chars().next(), text.chars().last());
@@ -22,121 +22,138 @@ pub fn key(text: &str) -> Result<String, String> {
     Err("a key has letters, digits, - _ and . inside, and up to 63 of them".into())
 }
 
-/// What to write on the host as it stands.
-pub fn judge(host: &Host, wish: &Wish, words: &Words<'_>) -> Result<HostChange, No> {
+/// What to write to the host in its present state.
+pub fn decide_host_change(
+    host: &HostSnapshot,
+    wish: &PowerOperation,
+    words: &RequestReason<'_>,
+) -> Result<HostChange, HostUnchanged> {
     if host.deleting {
-        return Err(No::deleting());
+        return Err(HostUnchanged::host_is_deleting());
     }
     if wish.cuts_power() && host.disable_power_off {
-        return Err(No::refused(
+        return Err(HostUnchanged::refuse_change(
             "has spec.disablePowerOff: it can neither be switched off nor be proved off",
             "unset it where its BMC keeps power while the host is off; else reboot it from inside",
         ));
     }
     match wish {
-        Wish::On => online(host, true),
-        Wish::Off => online(host, false),
-        Wish::Cycle { mode, force } => cycle(host, *mode, *force, words),
-        Wish::Hold { key, mode, force } => hold(host, key, *mode, *force, words),
-        Wish::Release { key } => release(host, key),
+        PowerOperation::On => decide_online(host, true),
+        PowerOperation::Off => decide_online(host, false),
+        PowerOperation::Cycle { mode, force } => decide_cycle(host, *mode, *force, words),
+        PowerOperation::Hold { key, mode, force } => decide_hold(host, key, *mode, *force, words),
+        PowerOperation::Release { key } => decide_release(host, key),
     }
 }
 
-fn online(host: &Host, wanted: bool) -> Result<HostChange, No> {
+fn decide_online(host: &HostSnapshot, wanted: bool) -> Result<HostChange, HostUnchanged> {
     if host.online == wanted {
         let word = if wanted { "on" } else { "off" };
-        return Err(No::Already(format!(
+        return Err(HostUnchanged::AlreadySet(format!(
             "was asked to be {word} already{}",
-            state(host)
+            state_text(host)
         )));
     }
     Ok(HostChange::Online(wanted))
 }
 
-fn cycle(host: &Host, mode: Mode, force: bool, words: &Words<'_>) -> Result<HostChange, No> {
+fn decide_cycle(
+    host: &HostSnapshot,
+    mode: PowerOffMode,
+    force: bool,
+    words: &RequestReason<'_>,
+) -> Result<HostChange, HostUnchanged> {
     let name = &host.name;
     if !host.online {
         let text = "is wanted off (spec.online): a reboot would not bring it back";
-        return Err(No::refused(text, format!("dogwatch power on {name}")));
+        return Err(HostUnchanged::refuse_change(
+            text,
+            format!("dogwatch power on {name}"),
+        ));
     }
-    if host.status.power.state == Some(State::Off) && host.status.powered_on == Some(false) {
-        let keys = keys(host);
+    if host.status.power.state == Some(PowerState::Off) && host.status.powered_on == Some(false) {
+        let keys = obeyed_keys(host);
         let next = match keys.first() {
             Some(key) => format!("dogwatch power release {name} --key {key}"),
             None => format!("dogwatch explain host/{name}"),
         };
-        let held = held(&keys);
-        return Err(No::refused(
+        let held = held_by_text(&keys);
+        return Err(HostUnchanged::refuse_change(
             format!("is off{held}: there is nothing to reboot"),
             next,
         ));
     }
-    let standing = standing(host, None);
+    let standing = find_request(host, None);
     if let Some(standing) = standing.filter(|standing| standing.is_obeyed) {
-        let is_enough = standing.request.is_hard || mode != Mode::Hard;
+        let is_enough = standing.request.is_hard || mode != PowerOffMode::Hard;
         if is_enough {
             let how = if standing.request.is_hard {
                 "hard"
             } else {
                 "soft"
             };
-            return Err(No::Already(format!("was asked to reboot already ({how})")));
+            return Err(HostUnchanged::AlreadySet(format!(
+                "was asked to reboot already ({how})"
+            )));
         }
     }
-    obeyed(host, force)?;
+    check_annotation_obeyed(host, force)?;
     Ok(HostChange::Annotate {
-        name: REBOOT.into(),
-        value: value(mode, force, words),
+        name: REBOOT_ANNOTATION.into(),
+        value: annotation_value(mode, force, words),
     })
 }
 
-fn hold(
-    host: &Host,
+fn decide_hold(
+    host: &HostSnapshot,
     key: &str,
-    mode: Mode,
+    mode: PowerOffMode,
     force: bool,
-    words: &Words<'_>,
-) -> Result<HostChange, No> {
-    obeyed(host, force)?;
-    let name = format!("{REBOOT}/{key}");
-    let value = value(mode, force, words);
+    words: &RequestReason<'_>,
+) -> Result<HostChange, HostUnchanged> {
+    check_annotation_obeyed(host, force)?;
+    let name = format!("{REBOOT_ANNOTATION}/{key}");
+    let value = annotation_value(mode, force, words);
     match host.annotations.get(&name) {
         None => Ok(HostChange::Annotate { name, value }),
-        Some(there) if *there == value => Err(No::Already(format!(
+        Some(there) if *there == value => Err(HostUnchanged::AlreadySet(format!(
             "was asked to be off by key {key} already{}",
-            state(host)
+            state_text(host)
         ))),
-        Some(there) => Err(No::refused(
+        Some(there) => Err(HostUnchanged::refuse_change(
             format!("has key {key} already, with another value: {there}"),
             "take a key of your own, or leave it",
         )),
     }
 }
 
-fn release(host: &Host, key: &str) -> Result<HostChange, No> {
-    let name = format!("{REBOOT}/{key}");
+fn decide_release(host: &HostSnapshot, key: &str) -> Result<HostChange, HostUnchanged> {
+    let name = format!("{REBOOT_ANNOTATION}/{key}");
     if host.annotations.contains_key(&name) {
         return Ok(HostChange::Remove { name });
     }
-    let keys = keys(host);
+    let keys = obeyed_keys(host);
     let text = if keys.is_empty() {
         "is held off by no key".into()
     } else {
         format!("is not held off by key {key}, but by {}", keys.join(", "))
     };
-    Err(No::Already(text))
+    Err(HostUnchanged::AlreadySet(text))
 }
 
-/// Whether an annotation would be obeyed.
-fn obeyed(host: &Host, force: bool) -> Result<(), No> {
+/// Whether the power controller would obey an annotation on this host.
+fn check_annotation_obeyed(host: &HostSnapshot, force: bool) -> Result<(), HostUnchanged> {
     let mut asking = host.clone();
     let value = if force { r#"{"force":true}"# } else { "" };
-    asking.annotations = [(REBOOT.to_owned(), value.to_owned())].into();
-    if asked(&asking).iter().all(|asked| asked.is_obeyed) {
+    asking.annotations = [(REBOOT_ANNOTATION.to_owned(), value.to_owned())].into();
+    if explained_annotations(&asking)
+        .iter()
+        .all(|asked| asked.is_obeyed)
+    {
         return Ok(());
     }
     let state = host.status.provisioning.as_deref().unwrap_or("none");
-    Err(No::refused(
+    Err(HostUnchanged::refuse_change(
         format!(
             "is in provisioning state {state}: reboot annotations are obeyed on provisioned hosts only"
         ),
@@ -144,10 +161,10 @@ fn obeyed(host: &Host, force: bool) -> Result<(), No> {
     ))
 }
 
-fn value(mode: Mode, force: bool, words: &Words<'_>) -> String {
+fn annotation_value(mode: PowerOffMode, force: bool, words: &RequestReason<'_>) -> String {
     let mode = match mode {
-        Mode::Hard => "hard",
-        Mode::Soft | Mode::NotSaid => "soft",
+        PowerOffMode::Hard => "hard",
+        PowerOffMode::Soft | PowerOffMode::Unspecified => "soft",
     };
     let mut value = json!({ "mode": mode, "requester": words.requester });
     if force {
@@ -159,26 +176,28 @@ fn value(mode: Mode, force: bool, words: &Words<'_>) -> String {
     value.to_string()
 }
 
-/// Whether `dogwatch power hold` wrote the key: its value says who asked.
-pub fn is_a_persons(host: &Host, key: &str) -> bool {
-    let value = host.annotations.get(&format!("{REBOOT}/{key}"));
+/// Whether `dogwatch power hold` wrote the key: then its value names the requester.
+pub fn is_written_by_person(host: &HostSnapshot, key: &str) -> bool {
+    let value = host.annotations.get(&format!("{REBOOT_ANNOTATION}/{key}"));
     let value = value.and_then(|value| serde_json::from_str::<Value>(value).ok());
     value.is_some_and(|value| value.get("requester").is_some_and(Value::is_string))
 }
 
-fn standing(host: &Host, key: Option<&str>) -> Option<Asked> {
-    let mut asked = asked(host).into_iter();
+fn find_request(host: &HostSnapshot, key: Option<&str>) -> Option<ExplainedAnnotation> {
+    let mut asked = explained_annotations(host).into_iter();
     asked.find(|asked| asked.request.key.as_deref() == key)
 }
 
-/// The keys that hold it off.
-pub fn keys(host: &Host) -> Vec<String> {
-    let obeyed = asked(host).into_iter().filter(|asked| asked.is_obeyed);
+/// The keys that hold the host off and are obeyed.
+pub fn obeyed_keys(host: &HostSnapshot) -> Vec<String> {
+    let obeyed = explained_annotations(host)
+        .into_iter()
+        .filter(|asked| asked.is_obeyed);
     obeyed.filter_map(|asked| asked.request.key).collect()
 }
 
-/// Who holds it off, behind a state.
-pub fn held(keys: &[String]) -> String {
+/// Names the keys that hold the host off; the text follows a state.
+pub fn held_by_text(keys: &[String]) -> String {
     if keys.is_empty() {
         String::new()
     } else {
@@ -186,8 +205,12 @@ pub fn held(keys: &[String]) -> String {
     }
 }
 
-fn state(host: &Host) -> String {
-    let state = host.status.power.state.map(State::as_str);
+fn state_text(host: &HostSnapshot) -> String {
+    let state = host.status.power.state.map(PowerState::as_str);
     let state = state.map(|state| format!("; it is {state}"));
-    format!("{}{}", state.unwrap_or_default(), held(&keys(host)))
+    format!(
+        "{}{}",
+        state.unwrap_or_default(),
+        held_by_text(&obeyed_keys(host))
+    )
 }

@@ -1,141 +1,145 @@
-//! `dogwatch power … --wait`: from the wish to the power that is so.
+//! Implements `dogwatch power … --wait`: follows the host until it has the requested power.
 
 use std::time::Duration;
 
 use dogwatch_core::explain::{POWER_AS_WANTED, host_condition};
-use dogwatch_core::power::{Host, State};
+use dogwatch_core::power::{HostSnapshot, PowerState};
 use tokio::time::Instant;
 
-use super::decide::{held, keys};
-use super::end::{End, end, is_older};
-use super::say;
-use super::wish::Wish;
-use crate::cluster::Connected;
-use crate::exit::{Exit, Failure};
-use crate::table::printable;
-use crate::wait::until;
+use super::decide::{held_by_text, obeyed_keys};
+use super::outcome::{PowerRequestOutcome, is_older_version, request_outcome};
+use super::print_line;
+use super::request::PowerOperation;
+use crate::cluster::ConnectedCluster;
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::table::to_printable;
+use crate::wait::sleep_until_deadline;
 
-/// Tells each step of the host, until the wish has come about or cannot any more.
-pub async fn to_the_end(
-    connected: &Connected,
-    before: &Host,
-    asked: &Host,
-    wish: &Wish,
+/// Prints each step of the host, until the request is done or can no longer be.
+pub async fn follow_to_outcome(
+    connected: &ConnectedCluster,
+    before: &HostSnapshot,
+    asked: &HostSnapshot,
+    wish: &PowerOperation,
     timeout: Option<Duration>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let name = &asked.name;
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut watch = connected
         .fleet
         .watch_hosts(Some(&name.namespace), Some(&name.name));
-    let mut tale = Tale::new(before, asked, wish);
+    let mut tale = PowerProgress::new(before, asked, wish);
     loop {
         tokio::select! {
-            changed = watch.changed() => match changed {
+            changed = watch.wait_for_change() => match changed {
                 Ok(()) => {
-                    let seen = watch.hosts().map(|hosts| hosts.get(name));
+                    let seen = watch.current_hosts().map(|hosts| hosts.get(name));
                     if let Some(host) = seen
-                        && let Some(ended) = tale.take(host)?
+                        && let Some(ended) = tale.observe_host(host)?
                     {
                         return ended;
                     }
                 }
-                Err(error) if error.kind() == dogwatch_k8s::Kind::Forbidden => {
-                    return Err(connected.failed("watch BareMetalHosts", &error));
+                Err(error) if error.kind() == dogwatch_k8s::ApiErrorKind::Forbidden => {
+                    return Err(connected.api_failure("watch BareMetalHosts", &error));
                 }
-                Err(error) => eprintln!("dogwatch: {}; trying again", error.in_words()),
+                Err(error) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
             },
-            () = until(deadline) => return Err(tale.too_late(timeout.unwrap_or_default())),
+            () = sleep_until_deadline(deadline) => return Err(tale.timeout_failure(timeout.unwrap_or_default())),
             _ = tokio::signal::ctrl_c() => {
                 let text = format!("not following any more; what was asked of host {name} stays");
-                return Err(Failure::new(Exit::Interrupted, text));
+                return Err(CommandFailure::new(CliExitCode::Interrupted, text));
             }
         }
     }
 }
 
-/// What has been told of the host.
-struct Tale<'a> {
-    before: &'a Host,
-    asked: &'a Host,
-    wish: &'a Wish,
-    told: String,
+struct PowerProgress<'a> {
+    before: &'a HostSnapshot,
+    asked: &'a HostSnapshot,
+    wish: &'a PowerOperation,
+    last_reported: String,
     why: Option<String>,
 }
 
-impl<'a> Tale<'a> {
-    fn new(before: &'a Host, asked: &'a Host, wish: &'a Wish) -> Self {
+impl<'a> PowerProgress<'a> {
+    fn new(before: &'a HostSnapshot, asked: &'a HostSnapshot, wish: &'a PowerOperation) -> Self {
         Self {
             before,
             asked,
             wish,
-            told: String::new(),
+            last_reported: String::new(),
             why: None,
         }
     }
 
-    /// Tells what is new; `Some`: it has ended so.
-    fn take(&mut self, host: Option<&Host>) -> Result<Option<Result<(), Failure>>, Failure> {
+    /// Prints what is new; returns `Some` with the result when the request has ended.
+    fn observe_host(
+        &mut self,
+        host: Option<&HostSnapshot>,
+    ) -> Result<Option<Result<(), CommandFailure>>, CommandFailure> {
         let name = &self.asked.name;
         let Some(host) = host.filter(|host| host.uid == self.asked.uid) else {
             let text = format!("host {name} was deleted");
-            return Ok(Some(Err(Failure::new(Exit::NotFound, text))));
+            return Ok(Some(Err(CommandFailure::new(CliExitCode::NotFound, text))));
         };
-        if is_older(host, self.asked) {
+        if is_older_version(host, self.asked) {
             return Ok(None);
         }
-        match end(self.wish, self.before, self.asked, host) {
-            Some(End::Reached(text)) => {
-                say(&format!("host/{name} {text}"))?;
+        match request_outcome(self.wish, self.before, self.asked, host) {
+            Some(PowerRequestOutcome::Reached(text)) => {
+                print_line(&format!("host/{name} {text}"))?;
                 Ok(Some(Ok(())))
             }
-            Some(End::Not(text)) => {
-                let failure = Failure::new(Exit::Failed, format!("host {name} {text}"));
+            Some(PowerRequestOutcome::NotReached(text)) => {
+                let failure =
+                    CommandFailure::new(CliExitCode::Failed, format!("host {name} {text}"));
                 Ok(Some(Err(
-                    failure.next(format!("dogwatch explain host/{name}"))
+                    failure.with_next_step(format!("dogwatch explain host/{name}"))
                 )))
             }
             None => {
-                self.tell(host)?;
+                self.report_state(host)?;
                 Ok(None)
             }
         }
     }
 
-    /// Each state and each reason once: the message counts seconds.
-    fn tell(&mut self, host: &Host) -> Result<(), Failure> {
+    /// Prints each state and each reason once: the message counts seconds.
+    fn report_state(&mut self, host: &HostSnapshot) -> Result<(), CommandFailure> {
         let state = host
             .status
             .power
             .state
-            .map_or("not looked at", State::as_str);
+            .map_or("not looked at", PowerState::as_str);
         let said = host_condition(host, POWER_AS_WANTED);
         let reason = said.map(|said| said.reason.as_str());
         let short = format!(
             "{state} {}{}",
             reason.unwrap_or_default(),
-            held(&keys(host))
+            held_by_text(&obeyed_keys(host))
         );
         let text = match said {
             Some(said) => format!("{state}: {}: {}", said.reason, said.message),
-            None => format!("{state}{}", held(&keys(host))),
+            None => format!("{state}{}", held_by_text(&obeyed_keys(host))),
         };
         self.why = Some(text.clone());
-        if self.told != short {
-            say(&format!("host/{} {text}", host.name))?;
-            self.told = short;
+        if self.last_reported != short {
+            print_line(&format!("host/{} {text}", host.name))?;
+            self.last_reported = short;
         }
         Ok(())
     }
 
-    fn too_late(&self, timeout: Duration) -> Failure {
+    fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
         let name = &self.asked.name;
-        let length = dogwatch_core::duration::format(timeout);
+        let length = dogwatch_core::duration::format_duration(timeout);
         let why = self.why.as_deref().unwrap_or("nothing was seen of it");
         let text = format!(
             "host {name} is not there within {length}; what was asked stays. {}",
-            printable(why)
+            to_printable(why)
         );
-        Failure::new(Exit::Failed, text).next(format!("dogwatch explain host/{name}"))
+        CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step(format!("dogwatch explain host/{name}"))
     }
 }

@@ -1,44 +1,45 @@
-//! `dogwatch power status`.
+//! Implements `dogwatch power status`.
 
 use std::io::Write as _;
 
 use dogwatch_core::explain::host_row;
 
-use crate::args::Cluster;
-use crate::cluster::now;
-use crate::command::hosts::{self, Named, named};
+use crate::args::ClusterArgs;
+use crate::cluster::current_time;
+use crate::command::hosts::{self, HostArg, parse_host_arg};
 use crate::command::status::rows;
-use crate::exit::Failure;
-use crate::output::{self, Format, Output};
-use crate::paint::Paint;
+use crate::exit::CommandFailure;
+use crate::output::{self, OutputArgs, OutputFormat};
+use crate::paint::TerminalPaint;
 
-/// Which host.
 #[derive(Debug, clap::Args)]
-pub struct StatusArgs {
-    /// The host: NAMESPACE/NAME, or NAME with -n NAMESPACE
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = named)]
-    host: Named,
+pub struct PowerStatusArgs {
+    /// Host: NAMESPACE/NAME, or NAME with -n NAMESPACE
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host_arg)]
+    host: HostArg,
 
-    /// How it is printed
     #[command(flatten)]
-    output: Output,
+    output: OutputArgs,
 }
 
-/// Reads and prints.
-pub async fn run(cluster: &Cluster, args: &StatusArgs) -> Result<(), Failure> {
-    let connected = hosts::connect(cluster).await?;
-    let name = args.host.in_cluster(cluster, &connected);
-    let host = hosts::one(&connected, &name).await?;
-    let carried = connected.fleet.carried().await.unwrap_or_default();
-    let row = host_row(&host, carried.node_of(&host).as_ref());
-    let mut out = output::stdout();
+pub async fn run(cluster: &ClusterArgs, args: &PowerStatusArgs) -> Result<(), CommandFailure> {
+    let connected = hosts::connect_for_hosts(cluster).await?;
+    let name = args.host.resolve_name(cluster, &connected);
+    let host = hosts::read_host(&connected, &name).await?;
+    let carried = connected
+        .fleet
+        .read_nodes_by_host()
+        .await
+        .unwrap_or_default();
+    let row = host_row(&host, carried.node_of_host(&host).as_ref());
+    let mut out = output::buffered_stdout();
     match args.output.format {
-        Format::Json => output::json(&mut out, &row)?,
-        Format::Yaml => output::yaml(&mut out, &row)?,
-        Format::Table | Format::Wide => {
-            let wide = args.output.format == Format::Wide;
-            let table = rows::hosts(std::slice::from_ref(&row), wide, now());
-            table.write(&mut out, Paint::of_stdout())?;
+        OutputFormat::Json => output::write_json(&mut out, &row)?,
+        OutputFormat::Yaml => output::write_yaml(&mut out, &row)?,
+        OutputFormat::Table | OutputFormat::Wide => {
+            let wide = args.output.format == OutputFormat::Wide;
+            let table = rows::hosts_table(std::slice::from_ref(&row), wide, current_time());
+            table.write_table(&mut out, TerminalPaint::of_stdout())?;
         }
     }
     Ok(out.flush()?)

@@ -1,55 +1,54 @@
-//! `dogwatch reboot --wait`: from the request to the node that is back.
+//! Implements `dogwatch reboot --wait`: follows the nodes from the request until they are back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dogwatch_core::explain::{self, Fleet, NodeRow};
+use dogwatch_core::explain::{self, FleetSnapshot, NodeStatusRow};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::{LastReboot, NodeSeen, Outcome, Parsed};
+use dogwatch_core::reboot::{LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome};
 use dogwatch_k8s::fleet::FleetWatch;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-use super::say;
-use crate::cluster::{Connected, now};
-use crate::exit::{Exit, Failure};
-use crate::table::printable;
-use crate::wait::until;
+use super::print_raw_line;
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::table::to_printable;
+use crate::wait::sleep_until_deadline;
 
-/// The fleet in sight, and how each node's last reboot ended before anything was asked.
-pub struct Following {
+/// Watches the fleet and remembers how each node's last reboot ended before the request.
+pub struct RebootFollower {
     watch: FleetWatch,
     before: BTreeMap<NodeName, Option<LastReboot>>,
-    /// Listened to from before the first request, or a Ctrl-C right after it would end us without a word.
+    /// Listened to before the first request: a Ctrl-C right after it would otherwise end the
+    /// program without a message.
     interrupts: Signal,
 }
 
-/// How a node has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum End {
-    /// Rebooted and back.
-    Back,
-    /// Not rebooted, for this reason.
-    Not(String),
+enum NodeRebootEnd {
+    Returned,
+    NotRebooted(String),
 }
 
-impl Following {
-    /// Begins to watch, and waits for the first sight.
-    pub async fn begin(connected: &Connected) -> Result<Self, Failure> {
-        let mut watch = connected.fleet.watch();
+impl RebootFollower {
+    /// Starts the watch and waits for its first list.
+    pub async fn start_watching(connected: &ConnectedCluster) -> Result<Self, CommandFailure> {
+        let mut watch = connected.fleet.watch_fleet();
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| {
-            Failure::new(
-                Exit::Failed,
+            CommandFailure::new(
+                CliExitCode::Failed,
                 format!("failed to listen for Ctrl-C: {error}"),
             )
         })?;
         loop {
             watch
-                .changed()
+                .wait_for_change()
                 .await
-                .map_err(|error| connected.failed("watch Nodes and Leases", &error))?;
-            if let Some(fleet) = watch.fleet() {
-                let last = |node: &NodeSeen| (node.name.clone(), node.last.get().cloned());
+                .map_err(|error| connected.api_failure("watch Nodes and Leases", &error))?;
+            if let Some(fleet) = watch.current_fleet() {
+                let last =
+                    |node: &ObservedNode| (node.name.clone(), node.last_reboot.get().cloned());
                 let before = fleet.nodes.iter().map(last).collect();
                 return Ok(Self {
                     watch,
@@ -60,98 +59,97 @@ impl Following {
         }
     }
 
-    /// Tells each step of these nodes, until all have ended.
-    pub async fn follow_until_the_end(
+    /// Prints each step of these nodes until all reboots have ended.
+    pub async fn follow_until_done(
         &mut self,
-        connected: &Connected,
+        connected: &ConnectedCluster,
         nodes: &[NodeName],
         timeout: Option<Duration>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
-        let mut tale = Tale::new(nodes);
-        self.look(&mut tale)?;
+        let mut tale = RebootProgress::new(nodes);
+        self.observe_fleet(&mut tale)?;
         loop {
             tokio::select! {
-                changed = self.watch.changed() => match changed {
+                changed = self.watch.wait_for_change() => match changed {
                     Ok(()) => {
-                        self.look(&mut tale)?;
+                        self.observe_fleet(&mut tale)?;
                         if tale.open.is_empty() {
-                            return tale.end();
+                            return tale.final_result();
                         }
                     }
-                    Err(error) if error.kind() == dogwatch_k8s::Kind::Forbidden => {
-                        return Err(connected.failed("watch Nodes and Leases", &error));
+                    Err(error) if error.kind() == dogwatch_k8s::ApiErrorKind::Forbidden => {
+                        return Err(connected.api_failure("watch Nodes and Leases", &error));
                     }
-                    Err(error) => eprintln!("dogwatch: {}; trying again", error.in_words()),
+                    Err(error) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
                 },
-                () = until(deadline) => return Err(tale.too_late(timeout.unwrap_or_default())),
+                () = sleep_until_deadline(deadline) => return Err(tale.timeout_failure(timeout.unwrap_or_default())),
                 _ = self.interrupts.recv() => {
-                    let text = format!("not following any more; the requests stay: {}", tale.still());
-                    return Err(Failure::new(Exit::Interrupted, text)
-                        .next("to take one back: dogwatch abort NODE"));
+                    let text = format!("not following any more; the requests stay: {}", tale.pending_names());
+                    return Err(CommandFailure::new(CliExitCode::Interrupted, text)
+                        .with_next_step("to take one back: dogwatch abort NODE"));
                 }
             }
         }
     }
 }
 
-impl Following {
-    fn look(&self, tale: &mut Tale) -> Result<(), Failure> {
-        match self.watch.fleet() {
-            Some(fleet) => tale.take(&fleet, &self.before),
+impl RebootFollower {
+    fn observe_fleet(&self, tale: &mut RebootProgress) -> Result<(), CommandFailure> {
+        match self.watch.current_fleet() {
+            Some(fleet) => tale.observe_nodes(&fleet, &self.before),
             None => Ok(()),
         }
     }
 }
 
-/// What has been told of each node, and how it ended.
-struct Tale {
-    /// Those that have not ended, with what was told of each last.
-    open: BTreeMap<NodeName, Told>,
+struct RebootProgress {
+    /// The nodes whose reboot has not ended.
+    open: BTreeMap<NodeName, NodeProgress>,
     failed: Vec<String>,
 }
 
-/// What was told of a node last; whether anything of the reboot was seen.
+/// What was last printed about a node, and whether any part of its reboot was observed.
 #[derive(Debug, Default)]
-struct Told {
+struct NodeProgress {
     text: String,
     why: Option<String>,
     begun: bool,
 }
 
-impl Tale {
+impl RebootProgress {
     fn new(nodes: &[NodeName]) -> Self {
         Self {
             open: nodes
                 .iter()
-                .map(|node| (node.clone(), Told::default()))
+                .map(|node| (node.clone(), NodeProgress::default()))
                 .collect(),
             failed: Vec::new(),
         }
     }
 
-    fn take(
+    fn observe_nodes(
         &mut self,
-        fleet: &Fleet,
+        fleet: &FleetSnapshot,
         before: &BTreeMap<NodeName, Option<LastReboot>>,
-    ) -> Result<(), Failure> {
-        let status = explain::status(fleet, now());
+    ) -> Result<(), CommandFailure> {
+        let status = explain::fleet_status(fleet, current_time());
         let mut ended = Vec::new();
         for (name, told) in &mut self.open {
             let last = before.get(name).and_then(Option::as_ref);
-            match end(fleet.node(name), last, told.begun) {
-                Some(End::Back) => {
-                    say(&format!("node/{name} is back"))?;
+            match reboot_end(fleet.find_node(name), last, told.begun) {
+                Some(NodeRebootEnd::Returned) => {
+                    print_raw_line(&format!("node/{name} is back"))?;
                     ended.push(name.clone());
                 }
-                Some(End::Not(why)) => {
-                    say(&format!("node/{name} {why}"))?;
+                Some(NodeRebootEnd::NotRebooted(why)) => {
+                    print_raw_line(&format!("node/{name} {why}"))?;
                     self.failed.push(name.to_string());
                     ended.push(name.clone());
                 }
                 None => {
                     let row = status.nodes.iter().find(|row| row.name == name.as_str());
-                    tell(name, row, told)?;
+                    report_node(name, row, told)?;
                 }
             }
         }
@@ -159,21 +157,21 @@ impl Tale {
         Ok(())
     }
 
-    fn end(self) -> Result<(), Failure> {
+    fn final_result(self) -> Result<(), CommandFailure> {
         if self.failed.is_empty() {
             return Ok(());
         }
         let text = format!("not rebooted: {}", self.failed.join(", "));
-        Err(Failure::new(Exit::Failed, text))
+        Err(CommandFailure::new(CliExitCode::Failed, text))
     }
 
-    fn still(&self) -> String {
+    fn pending_names(&self) -> String {
         let names: Vec<String> = self.open.keys().map(ToString::to_string).collect();
-        explain::some(&names, 5)
+        explain::join_first_names(&names, 5)
     }
 
-    fn too_late(&self, timeout: Duration) -> Failure {
-        let length = dogwatch_core::duration::format(timeout);
+    fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
+        let length = dogwatch_core::duration::format_duration(timeout);
         let why: Vec<String> = self
             .open
             .iter()
@@ -183,7 +181,7 @@ impl Tale {
                     .why
                     .as_deref()
                     .unwrap_or("nobody has taken the request up");
-                format!("{name}: {}", printable(why))
+                format!("{name}: {}", to_printable(why))
             })
             .collect();
         let text = format!(
@@ -191,35 +189,47 @@ impl Tale {
             why.join("; ")
         );
         let first = self.open.keys().next().map(NodeName::as_str);
-        Failure::new(Exit::Failed, text)
-            .next(format!("dogwatch explain {}", first.unwrap_or("NODE")))
+        CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step(format!("dogwatch explain {}", first.unwrap_or("NODE")))
     }
 }
 
-/// How it ended, if it did. `begun`: the request or a record was seen there after it was asked.
-fn end(node: Option<&NodeSeen>, before: Option<&LastReboot>, begun: bool) -> Option<End> {
+/// Returns `None` while the reboot goes on. `begun`: the request or a record was observed on the
+/// node since the request was written.
+fn reboot_end(
+    node: Option<&ObservedNode>,
+    before: Option<&LastReboot>,
+    begun: bool,
+) -> Option<NodeRebootEnd> {
     let Some(node) = node else {
-        return Some(End::Not("was deleted".into()));
+        return Some(NodeRebootEnd::NotRebooted("was deleted".into()));
     };
-    if node.record != Parsed::Absent || node.request_fingerprint.is_some() {
+    if node.record != ParsedAnnotation::Absent || node.request_fingerprint.is_some() {
         return None;
     }
-    match node.last.get() {
+    match node.last_reboot.get() {
         Some(last) if Some(last) != before => Some(match last.outcome {
-            Outcome::Rebooted => End::Back,
-            Outcome::TriggerGone => End::Not("was not rebooted: the request was taken back".into()),
-            Outcome::Aborted => {
-                End::Not("was not rebooted: somebody stopped it (dogwatch abort)".into())
+            RebootOutcome::Rebooted => NodeRebootEnd::Returned,
+            RebootOutcome::TriggerGone => {
+                NodeRebootEnd::NotRebooted("was not rebooted: the request was taken back".into())
             }
+            RebootOutcome::Aborted => NodeRebootEnd::NotRebooted(
+                "was not rebooted: somebody stopped it (dogwatch abort)".into(),
+            ),
         }),
-        // The list may be older than our request; once that was seen, its absence means something.
-        Some(_) | None => {
-            begun.then(|| End::Not("was not rebooted: the request was taken back".into()))
-        }
+        // The list may be older than our request. Once the request was observed, its absence means
+        // something.
+        Some(_) | None => begun.then(|| {
+            NodeRebootEnd::NotRebooted("was not rebooted: the request was taken back".into())
+        }),
     }
 }
 
-fn tell(name: &NodeName, row: Option<&NodeRow>, told: &mut Told) -> Result<(), Failure> {
+fn report_node(
+    name: &NodeName,
+    row: Option<&NodeStatusRow>,
+    told: &mut NodeProgress,
+) -> Result<(), CommandFailure> {
     let Some(row) = row else {
         return Ok(());
     };
@@ -232,15 +242,15 @@ fn tell(name: &NodeName, row: Option<&NodeRow>, told: &mut Told) -> Result<(), F
     told.why = Some(format!("{reason}: {message}"));
     let place = row
         .place
-        .map(|place| format!(", {} in the queue", explain::ordinal(place)));
+        .map(|place| format!(", {} in the queue", explain::format_ordinal(place)));
     let text = format!(
         "{}: {reason}{}",
         row.phase.unwrap_or("requested"),
         place.unwrap_or_default()
     );
     if told.text != text {
-        // The message counts pods; it is told with each new reason and not with each pod.
-        say(&format!("node/{name} {text}: {}", printable(message)))?;
+        // The message counts pods, so it is printed with each new reason only.
+        print_raw_line(&format!("node/{name} {text}: {}", to_printable(message)))?;
         told.text = text;
     }
     Ok(())

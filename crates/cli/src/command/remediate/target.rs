@@ -1,104 +1,114 @@
-//! Which Machine or Node is meant.
+//! Resolves a command's argument to the Machine or Node to mark.
 
 use std::fmt;
 
-use dogwatch_core::explain::RemedyView;
+use dogwatch_core::explain::RemediationReportInput;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::remedy::{MachineName, ObjectName};
+use dogwatch_core::remediation::{MachineName, ObjectName};
 
-use crate::args::Cluster;
-use crate::cluster::Connected;
+use crate::args::ClusterArgs;
+use crate::cluster::ConnectedCluster;
 use crate::command::explain;
-use crate::command::remedies::{self, Kind};
-use crate::exit::{Exit, Failure};
-use dogwatch_core::near::near;
+use crate::command::remediations::{self, RemediationArgKind};
+use crate::exit::{CliExitCode, CommandFailure};
+use dogwatch_core::name_suggestions::suggest_names;
 
-/// As it is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum RemediateTargetArg {
     Node(NodeName),
-    Machine(remedies::Named),
+    Machine(remediations::RemediationArg),
 }
 
-/// What gets the mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum MarkTarget {
     Node(NodeName),
     Machine(MachineName),
 }
 
-/// As the remediator names it.
-impl fmt::Display for Target {
+/// The remediator's spelling of the subject.
+impl fmt::Display for MarkTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Node(name) => write!(f, "node/{name}"),
-            Target::Machine(name) => write!(f, "machine/{}", name.object),
+            MarkTarget::Node(name) => write!(f, "node/{name}"),
+            MarkTarget::Machine(name) => write!(f, "machine/{}", name.object),
         }
     }
 }
 
-/// Reads one.
-pub fn named(text: &str) -> Result<Named, String> {
-    if !remedies::is_remedy(text) {
-        return explain::node(text)
-            .map(Named::Node)
+pub fn parse_target_arg(text: &str) -> Result<RemediateTargetArg, String> {
+    if !remediations::is_remediation_arg(text) {
+        return explain::parse_node(text)
+            .map(RemediateTargetArg::Node)
             .map_err(|error| format!("{error}; write NODE, node/NODE or machine/NAMESPACE/NAME"));
     }
-    let named = remedies::named(text)?;
+    let named = remediations::parse_remediation_arg(text)?;
     match named.kind {
-        Kind::Machine => Ok(Named::Machine(named)),
-        Kind::Request => Err(
+        RemediationArgKind::Machine => Ok(RemediateTargetArg::Machine(named)),
+        RemediationArgKind::Request => Err(
             "a PowerRemediation asks by itself; write NODE or machine/NAMESPACE/NAME".to_owned(),
         ),
     }
 }
 
-impl Named {
-    /// The object that gets the mark: a Node that has a Machine is marked there.
-    pub fn find(
+impl RemediateTargetArg {
+    /// The object to mark: for a Node with a Machine, it is the Machine.
+    pub fn find_target(
         &self,
-        cluster: &Cluster,
-        connected: &Connected,
-        view: &RemedyView,
-    ) -> Result<Target, Failure> {
+        cluster: &ClusterArgs,
+        connected: &ConnectedCluster,
+        view: &RemediationReportInput,
+    ) -> Result<MarkTarget, CommandFailure> {
         match self {
-            Named::Node(node) => of_node(view, node),
-            Named::Machine(named) => machine(view, &named.in_cluster(cluster, connected)),
+            RemediateTargetArg::Node(node) => target_of_node(view, node),
+            RemediateTargetArg::Machine(named) => {
+                target_of_machine(view, &named.resolve_name(cluster, connected))
+            }
         }
     }
 }
 
-fn of_node(view: &RemedyView, node: &NodeName) -> Result<Target, Failure> {
-    if !view.world.nodes.contains_key(node) {
-        let failure = Failure::new(
-            Exit::NotFound,
+fn target_of_node(
+    view: &RemediationReportInput,
+    node: &NodeName,
+) -> Result<MarkTarget, CommandFailure> {
+    if !view.snapshot.nodes.contains_key(node) {
+        let failure = CommandFailure::new(
+            CliExitCode::NotFound,
             format!("there is no Node {node} in this cluster"),
         );
-        let names = view.world.nodes.keys().map(NodeName::as_str);
-        let near = near(node.as_str(), names);
+        let names = view.snapshot.nodes.keys().map(NodeName::as_str);
+        let near = suggest_names(node.as_str(), names);
         return Err(if near.is_empty() {
-            failure.next("`dogwatch status` lists them")
+            failure.with_next_step("`dogwatch status` lists them")
         } else {
-            failure.next(format!("did you mean {}?", near.join(" or ")))
+            failure.with_next_step(format!("did you mean {}?", near.join(" or ")))
         });
     }
-    let machines = view.world.machines.values();
+    let machines = view.snapshot.machines.values();
     let mut its = machines.filter(|it| it.node.as_deref() == Some(node.as_str()));
     Ok(match its.next() {
-        Some(machine) => Target::Machine(machine.name.clone()),
-        None => Target::Node(node.clone()),
+        Some(machine) => MarkTarget::Machine(machine.name.clone()),
+        None => MarkTarget::Node(node.clone()),
     })
 }
 
-fn machine(view: &RemedyView, name: &ObjectName) -> Result<Target, Failure> {
-    let machines = view.world.machines.keys();
+fn target_of_machine(
+    view: &RemediationReportInput,
+    name: &ObjectName,
+) -> Result<MarkTarget, CommandFailure> {
+    let machines = view.snapshot.machines.keys();
     let mut found = machines.filter(|machine| machine.object == *name);
     match (found.next(), found.next()) {
-        (Some(machine), None) => Ok(Target::Machine(machine.clone())),
+        (Some(machine), None) => Ok(MarkTarget::Machine(machine.clone())),
         (Some(_), Some(_)) => {
             let text = format!("there are two Machines {name}, of OpenShift and of Cluster API");
-            Err(Failure::new(Exit::Failed, text).next("name its node instead"))
+            Err(CommandFailure::new(CliExitCode::Failed, text)
+                .with_next_step("name its node instead"))
         }
-        (None, _) => Err(remedies::not_found(view, Kind::Machine, name)),
+        (None, _) => Err(remediations::not_found_failure(
+            view,
+            RemediationArgKind::Machine,
+            name,
+        )),
     }
 }

@@ -1,64 +1,78 @@
-//! The hosts of a status.
+//! Reads the hosts of a status.
 
 use std::collections::BTreeMap;
 
 use dogwatch_core::explain::{HostRow, host_rows};
-use dogwatch_core::power::Host;
-use dogwatch_k8s::fleet::{Carried, HostsFound};
+use dogwatch_core::power::HostSnapshot;
+use dogwatch_k8s::fleet::{HostsFound, NodesByHost};
 
-use super::{Scope, What};
-use crate::cluster::Connected;
-use crate::command::hosts::no_kind;
-use crate::exit::Failure;
+use super::{StatusPart, StatusScope};
+use crate::cluster::ConnectedCluster;
+use crate::command::hosts::host_kind_missing;
+use crate::exit::CommandFailure;
 
-/// The rows of the hosts in scope. Beside Nodes and locks they are left out where they cannot be had.
-pub async fn read(connected: &Connected, scope: &Scope) -> Result<Vec<HostRow>, Failure> {
-    if !scope.wants(What::Hosts) {
+/// The rows of the hosts in scope. In a status of all parts, hosts that cannot be read are left
+/// out.
+pub async fn read_host_rows(
+    connected: &ConnectedCluster,
+    scope: &StatusScope,
+) -> Result<Vec<HostRow>, CommandFailure> {
+    if !scope.includes_part(StatusPart::Hosts) {
         return Ok(Vec::new());
     }
-    let is_all_that_is_wanted = scope.what == Some(What::Hosts);
-    let hosts = match connected.fleet.hosts(scope.namespace.as_deref()).await {
+    let is_all_that_is_wanted = scope.part == Some(StatusPart::Hosts);
+    let hosts = match connected.fleet.list_hosts(scope.namespace.as_deref()).await {
         Ok(HostsFound::Hosts(hosts)) => hosts,
-        Ok(HostsFound::NoKind) if is_all_that_is_wanted => return Err(no_kind()),
+        Ok(HostsFound::NoKind) if is_all_that_is_wanted => return Err(host_kind_missing()),
         Ok(HostsFound::NoKind) => return Ok(Vec::new()),
         Err(error) if is_all_that_is_wanted => {
-            return Err(connected.failed("list BareMetalHosts", &error));
+            return Err(connected.api_failure("list BareMetalHosts", &error));
         }
         Err(error) => {
-            eprintln!("dogwatch: shown without hosts: {}", error.in_words());
+            eprintln!("dogwatch: shown without hosts: {}", error.error_chain());
             return Ok(Vec::new());
         }
     };
     if hosts.is_empty() {
         if is_all_that_is_wanted {
-            eprintln!("dogwatch: {}", nothing(scope.namespace.as_deref()));
+            eprintln!("dogwatch: {}", no_hosts_text(scope.namespace.as_deref()));
         }
         return Ok(Vec::new());
     }
-    Ok(rows(&hosts, &carried(connected).await))
+    Ok(build_host_rows(
+        &hosts,
+        &read_nodes_of_hosts(connected).await,
+    ))
 }
 
-fn nothing(namespace: Option<&str>) -> String {
+fn no_hosts_text(namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) => format!("there are no BareMetalHosts in namespace {namespace}"),
         None => "there are no BareMetalHosts in this cluster".into(),
     }
 }
 
-/// Which Node runs where; without the right to list Nodes only what the hosts themselves say.
-pub async fn carried(connected: &Connected) -> Carried {
-    connected.fleet.carried().await.unwrap_or_else(|error| {
-        eprintln!(
-            "dogwatch: shown without the hosts' Nodes: {}",
-            error.in_words()
-        );
-        Carried::default()
-    })
+/// Maps Nodes to hosts; without the right to list Nodes, only the hosts' own fields are used.
+pub async fn read_nodes_of_hosts(connected: &ConnectedCluster) -> NodesByHost {
+    connected
+        .fleet
+        .read_nodes_by_host()
+        .await
+        .unwrap_or_else(|error| {
+            eprintln!(
+                "dogwatch: shown without the hosts' Nodes: {}",
+                error.error_chain()
+            );
+            NodesByHost::default()
+        })
 }
 
-/// The rows of these hosts.
-pub fn rows<'a>(hosts: impl IntoIterator<Item = &'a Host>, carried: &Carried) -> Vec<HostRow> {
-    let hosts: BTreeMap<_, &Host> = hosts.into_iter().map(|host| (&host.name, host)).collect();
-    let node = |name: &_| carried.node_of(hosts.get(name)?);
+pub fn build_host_rows<'a>(
+    hosts: impl IntoIterator<Item = &'a HostSnapshot>,
+    carried: &NodesByHost,
+) -> Vec<HostRow> {
+    let hosts: BTreeMap<_, &HostSnapshot> =
+        hosts.into_iter().map(|host| (&host.name, host)).collect();
+    let node = |name: &_| carried.node_of_host(hosts.get(name)?);
     host_rows(hosts.values().copied(), node)
 }

@@ -1,28 +1,30 @@
-//! From the status to tables.
+//! Turns a status into tables.
 
 mod hosts;
 mod policies;
-mod remedies;
+mod remediations;
 mod schedules;
 
 use std::io::{self, Write};
 
 use dogwatch_core::Now;
-use dogwatch_core::explain::{LockRow, NodeRow, Status, WaitingRow, age, moment, ordinal};
+use dogwatch_core::explain::{
+    FleetStatus, LockRow, NodeStatusRow, WaitingRow, format_age, format_ordinal, format_time,
+};
 
-pub use hosts::{host_identity, hosts};
-use policies::policies;
+pub use hosts::{host_identity, hosts_table};
+use policies::policies_table;
 pub use policies::policy_identity;
-pub use remedies::{remedies, remedy_identity};
-pub use schedules::{schedule_identity, schedules};
+pub use remediations::{remediation_identity, remediations_table};
+pub use schedules::{schedule_identity, schedules_table};
 
-use super::What;
-use crate::output::Format;
-use crate::paint::{Colour, Paint};
-use crate::table::{Cell, Table};
+use super::StatusPart;
+use crate::output::OutputFormat;
+use crate::paint::{TerminalColour, TerminalPaint};
+use crate::table::{TableCell, TextTable};
 
-/// Reasons that stay until somebody does something.
-const NEEDS_A_PERSON: [&str; 9] = [
+/// Reasons that last until a person acts.
+const REASONS_NEEDING_PERSON: [&str; 9] = [
     "BootIdUnreadable",
     "Invalid",
     "PoliciesUnreadable",
@@ -34,47 +36,46 @@ const NEEDS_A_PERSON: [&str; 9] = [
     "SentinelSurvivedReboot",
 ];
 
-/// The tables.
-pub struct Tables {
-    /// The nodes.
-    pub nodes: Table,
-    locks: Table,
-    waiting: Table,
-    /// The policies.
-    pub policies: Table,
-    /// The hosts.
-    pub hosts: Table,
-    /// The schedules.
-    pub schedules: Table,
-    /// The remediations.
-    pub remediations: Table,
+pub struct StatusTables {
+    pub nodes: TextTable,
+    locks: TextTable,
+    waiting: TextTable,
+    pub policies: TextTable,
+    pub hosts: TextTable,
+    pub schedules: TextTable,
+    pub remediations: TextTable,
 }
 
-impl Tables {
-    /// As they stand at `now`.
-    pub fn of(status: &Status, format: Format, now: Now) -> Self {
-        let wide = format == Format::Wide;
+impl StatusTables {
+    /// Builds the tables with ages as of `now`.
+    pub fn of_status(status: &FleetStatus, format: OutputFormat, now: Now) -> Self {
+        let wide = format == OutputFormat::Wide;
         Self {
-            nodes: nodes(&status.nodes, wide, now),
-            locks: locks(&status.locks, now),
-            waiting: waiting(&status.waiting, now),
-            policies: policies(&status.policies, wide, now),
-            hosts: hosts(&status.hosts, wide, now),
-            schedules: schedules(&status.schedules, wide, now),
-            remediations: remedies(&status.remediations, wide, now),
+            nodes: nodes_table(&status.nodes, wide, now),
+            locks: locks_table(&status.locks, now),
+            waiting: waiting_table(&status.waiting, now),
+            policies: policies_table(&status.policies, wide, now),
+            hosts: hosts_table(&status.hosts, wide, now),
+            schedules: schedules_table(&status.schedules, wide, now),
+            remediations: remediations_table(&status.remediations, wide, now),
         }
     }
 
-    /// The nodes; below them remediations, locks, policies, hosts and schedules, if there are any. With none
-    /// of all, the head of the table of `what`, else of the nodes.
-    pub fn write(&self, out: &mut impl Write, what: Option<What>, paint: Paint) -> io::Result<()> {
+    /// Writes the nodes, then those of remediations, locks, policies, hosts and schedules that have
+    /// rows. If all are empty, writes the heading of the table of `what`, else that of the nodes.
+    pub fn write_tables(
+        &self,
+        out: &mut impl Write,
+        what: Option<StatusPart>,
+        paint: TerminalPaint,
+    ) -> io::Result<()> {
         let head = match what {
-            None | Some(What::Nodes) => &self.nodes,
-            Some(What::Locks) => &self.locks,
-            Some(What::Policies) => &self.policies,
-            Some(What::Hosts) => &self.hosts,
-            Some(What::Schedules) => &self.schedules,
-            Some(What::Remediations) => &self.remediations,
+            None | Some(StatusPart::Nodes) => &self.nodes,
+            Some(StatusPart::Locks) => &self.locks,
+            Some(StatusPart::Policies) => &self.policies,
+            Some(StatusPart::Hosts) => &self.hosts,
+            Some(StatusPart::Schedules) => &self.schedules,
+            Some(StatusPart::Remediations) => &self.remediations,
         };
         let others = [
             &self.remediations,
@@ -84,7 +85,7 @@ impl Tables {
             &self.hosts,
             &self.schedules,
         ];
-        let mut tables: Vec<&Table> = others
+        let mut tables: Vec<&TextTable> = others
             .into_iter()
             .filter(|table| !table.rows.is_empty())
             .collect();
@@ -98,76 +99,76 @@ impl Tables {
             if index > 0 {
                 writeln!(out)?;
             }
-            table.write(out, paint)?;
+            table.write_table(out, paint)?;
         }
         Ok(())
     }
 }
 
-fn nodes(rows: &[NodeRow], wide: bool, now: Now) -> Table {
+fn nodes_table(rows: &[NodeStatusRow], wide: bool, now: Now) -> TextTable {
     let mut columns = vec!["NODE", "GROUP", "STATUS", "PHASE", "SINCE", "LOCK", "LAST"];
     if wide {
         columns.extend(["POLICY", "BOOT-ID", "TRIGGER"]);
     }
     columns.push("WAITS-FOR");
-    Table {
+    TextTable {
         columns,
-        rows: rows.iter().map(|row| node(row, wide, now)).collect(),
+        rows: rows.iter().map(|row| node_cells(row, wide, now)).collect(),
     }
 }
 
-fn node(row: &NodeRow, wide: bool, now: Now) -> Vec<Cell> {
+fn node_cells(row: &NodeStatusRow, wide: bool, now: Now) -> Vec<TableCell> {
     let not_ready = row.status.starts_with("NotReady");
     let mut cells = vec![
         row.name.as_str().into(),
         row.group.as_str().into(),
-        Cell::coloured(shown_status(row), not_ready.then_some(Colour::Red)),
+        TableCell::coloured(status_text(row), not_ready.then_some(TerminalColour::Red)),
         row.phase
-            .map(|phase| Cell::coloured(phase, Some(colour(phase))))
+            .map(|phase| TableCell::coloured(phase, Some(phase_colour(phase))))
             .into(),
-        row.since.map(|at| age(now.since(at))).into(),
+        row.since.map(|at| format_age(now.elapsed_since(at))).into(),
         lock_cell(row).into(),
-        last(row, now).into(),
+        last_reboot_text(row, now).into(),
     ];
     if wide {
         cells.push(row.policy.as_deref().into());
         cells.push(row.boot_id.as_deref().into());
         cells.push(row.trigger.as_deref().map(first_line).into());
     }
-    cells.push(why(row).into());
+    cells.push(node_reason_cell(row).into());
     cells
 }
 
-/// The node's status; and whether no count of its group takes it in.
-fn shown_status(row: &NodeRow) -> String {
+/// The node's status, and whether it is ignored by its group's budget.
+fn status_text(row: &NodeStatusRow) -> String {
     if row.ignored {
         return format!("{},ignored", row.status);
     }
     row.status.clone()
 }
 
-fn colour(phase: &str) -> Colour {
+fn phase_colour(phase: &str) -> TerminalColour {
     match phase {
-        "waiting" => Colour::Dim,
-        "returning" => Colour::Green,
-        _ => Colour::Cyan,
+        "waiting" => TerminalColour::Dim,
+        "returning" => TerminalColour::Green,
+        _ => TerminalColour::Cyan,
     }
 }
 
-/// The Lease it holds, or its place among those that wait for one.
-fn lock_cell(row: &NodeRow) -> Option<String> {
+/// The Lease that the node holds, or its place in the queue.
+fn lock_cell(row: &NodeStatusRow) -> Option<String> {
     row.lock.clone().or_else(|| {
         row.place
-            .map(|place| format!("{} in the queue", ordinal(place)))
+            .map(|place| format!("{} in the queue", format_ordinal(place)))
     })
 }
 
-fn last(row: &NodeRow, now: Now) -> Option<String> {
+fn last_reboot_text(row: &NodeStatusRow, now: Now) -> Option<String> {
     let last = row.last.as_ref()?;
     Some(format!(
         "{} {} ago",
         last.outcome,
-        age(now.since(last.finished))
+        format_age(now.elapsed_since(last.finished))
     ))
 }
 
@@ -175,78 +176,81 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-fn why(row: &NodeRow) -> Option<Cell> {
-    reason(row.reason.as_deref(), row.message.as_deref())
+fn node_reason_cell(row: &NodeStatusRow) -> Option<TableCell> {
+    reason_cell(row.reason.as_deref(), row.message.as_deref())
 }
 
-fn reason(reason: Option<&str>, message: Option<&str>) -> Option<Cell> {
+fn reason_cell(reason: Option<&str>, message: Option<&str>) -> Option<TableCell> {
     let reason = reason?;
     let text = match message {
         Some(message) if !message.is_empty() => format!("{reason}: {message}"),
         Some(_) | None => reason.to_owned(),
     };
-    let colour = if NEEDS_A_PERSON.contains(&reason) {
-        Some(Colour::Red)
+    let colour = if REASONS_NEEDING_PERSON.contains(&reason) {
+        Some(TerminalColour::Red)
     } else {
-        (reason == "DrainBlocked").then_some(Colour::Yellow)
+        (reason == "DrainBlocked").then_some(TerminalColour::Yellow)
     };
-    Some(Cell::coloured(text, colour))
+    Some(TableCell::coloured(text, colour))
 }
 
-fn locks(rows: &[LockRow], now: Now) -> Table {
-    let cells = |row: &LockRow| -> Vec<Cell> {
+fn locks_table(rows: &[LockRow], now: Now) -> TextTable {
+    let cells = |row: &LockRow| -> Vec<TableCell> {
         vec![
             row.name.as_str().into(),
             row.group.as_str().into(),
             row.holder.as_deref().into(),
-            row.since.map(|at| age(now.since(at))).into(),
+            row.since.map(|at| format_age(now.elapsed_since(at))).into(),
             row.max_unavailable.map(|max| max.to_string()).into(),
             (!row.next.is_empty()).then(|| row.next.join(",")).into(),
         ]
     };
-    Table {
+    TextTable {
         columns: vec!["LEASE", "GROUP", "HOLDER", "SINCE", "MAX", "CALLED-NEXT"],
         rows: rows.iter().map(cells).collect(),
     }
 }
 
-fn waiting(rows: &[WaitingRow], now: Now) -> Table {
-    let cells = |row: &WaitingRow| -> Vec<Cell> {
+fn waiting_table(rows: &[WaitingRow], now: Now) -> TextTable {
+    let cells = |row: &WaitingRow| -> Vec<TableCell> {
         vec![
             row.caller.as_str().into(),
             row.group.as_deref().into(),
-            Some(age(now.since(row.since))).into(),
-            reason(Some(&row.reason), Some(&row.message)).into(),
+            Some(format_age(now.elapsed_since(row.since))).into(),
+            reason_cell(Some(&row.reason), Some(&row.message)).into(),
         ]
     };
-    Table {
+    TextTable {
         columns: vec!["ASKS-OVER-HTTP", "GROUP", "SINCE", "WAITS-FOR"],
         rows: rows.iter().map(cells).collect(),
     }
 }
 
-/// A row as a text without ages, to see whether anything but time has changed.
-pub fn identity(row: &NodeRow) -> String {
+/// A row as text without ages, to detect changes other than time.
+pub fn node_identity(row: &NodeStatusRow) -> String {
     serde_json::to_string(row).expect("texts, numbers and times serialise")
 }
 
-/// When the table was drawn, for a screen that stays.
-pub fn drawn(now: Now) -> String {
-    format!("{}; every change is shown; ctrl-c ends", moment(now.wall))
+/// The time of drawing, shown below a redrawn table.
+pub fn redraw_footer(now: Now) -> String {
+    format!(
+        "{}; every change is shown; ctrl-c ends",
+        format_time(now.wall)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dogwatch_core::explain::LastRow;
+    use dogwatch_core::explain::LastRebootRow;
     use jiff::Timestamp;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn row(name: &str) -> NodeRow {
-        NodeRow {
+    fn row(name: &str) -> NodeStatusRow {
+        NodeStatusRow {
             name: name.into(),
             group: "default".into(),
             policy: None,
@@ -264,10 +268,10 @@ mod tests {
         }
     }
 
-    fn status() -> Status {
-        Status {
+    fn status() -> FleetStatus {
+        FleetStatus {
             nodes: vec![
-                NodeRow {
+                NodeStatusRow {
                     status: "Ready,SchedulingDisabled".into(),
                     phase: Some("draining"),
                     since: Some(at(40)),
@@ -277,7 +281,7 @@ mod tests {
                     trigger: Some("kernel 6.18\nmore".into()),
                     ..row("n1")
                 },
-                NodeRow {
+                NodeStatusRow {
                     phase: Some("waiting"),
                     since: Some(at(60)),
                     place: Some(1),
@@ -285,8 +289,8 @@ mod tests {
                     message: Some("waits for the lock".into()),
                     ..row("n2")
                 },
-                NodeRow {
-                    last: Some(LastRow {
+                NodeStatusRow {
+                    last: Some(LastRebootRow {
                         outcome: "Rebooted",
                         finished: at(10),
                     }),
@@ -310,14 +314,14 @@ mod tests {
         }
     }
 
-    fn written(format: Format) -> String {
+    fn written(format: OutputFormat) -> String {
         let now = Now {
             wall: at(70),
             mono: std::time::Duration::ZERO,
         };
         let mut out = Vec::new();
-        Tables::of(&status(), format, now)
-            .write(&mut out, None, Paint::off())
+        StatusTables::of_status(&status(), format, now)
+            .write_tables(&mut out, None, TerminalPaint::without_colours())
             .unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -325,7 +329,7 @@ mod tests {
     #[test]
     fn the_table_says_who_holds_who_waits_and_for_what() {
         assert_eq!(
-            written(Format::Table),
+            written(OutputFormat::Table),
             "\
 NODE   GROUP     STATUS                     PHASE      SINCE   LOCK                 LAST               WAITS-FOR
 n1     default   Ready,SchedulingDisabled   draining   30s     dogwatch-default-0   -                  DrainBlocked: 1 pods gone, 1 to go
@@ -340,17 +344,17 @@ dogwatch-default-0   default   node/n1   30s     1     -
 
     #[test]
     fn a_node_that_no_count_takes_in_is_shown_as_ignored() {
-        let ignored = NodeRow {
+        let ignored = NodeStatusRow {
             ignored: true,
             ..row("s1")
         };
-        assert_eq!(shown_status(&ignored), "Ready,ignored");
-        assert_eq!(shown_status(&row("n1")), "Ready");
+        assert_eq!(status_text(&ignored), "Ready,ignored");
+        assert_eq!(status_text(&row("n1")), "Ready");
     }
 
     #[test]
     fn wide_adds_boot_id_and_trigger() {
-        let text = written(Format::Wide);
+        let text = written(OutputFormat::Wide);
         let head = text.lines().next().unwrap();
         assert!(
             head.contains("POLICY   BOOT-ID   TRIGGER       WAITS-FOR"),
@@ -368,15 +372,15 @@ dogwatch-default-0   default   node/n1   30s     1     -
     #[test]
     fn what_needs_a_person_is_red() {
         for (reason, colour) in [
-            ("RebootFailed", Some(Colour::Red)),
-            ("DrainBlocked", Some(Colour::Yellow)),
+            ("RebootFailed", Some(TerminalColour::Red)),
+            ("DrainBlocked", Some(TerminalColour::Yellow)),
             ("Draining", None),
         ] {
-            let row = NodeRow {
+            let row = NodeStatusRow {
                 reason: Some(reason.into()),
                 ..row("n1")
             };
-            assert_eq!(why(&row).unwrap().colour, colour, "{reason}");
+            assert_eq!(node_reason_cell(&row).unwrap().colour, colour, "{reason}");
         }
     }
 }

@@ -1,40 +1,44 @@
-//! The schedules of a status.
+//! Reads the schedules of a status.
 
 use dogwatch_core::explain::{ScheduleRow, schedule_rows};
 use dogwatch_k8s::fleet::SchedulesFound;
 
-use super::{Scope, What};
-use crate::cluster::{Connected, now};
-use crate::command::schedules::no_kind;
-use crate::exit::Failure;
+use super::{StatusPart, StatusScope};
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::command::schedules::schedule_kind_missing;
+use crate::exit::CommandFailure;
 
-/// The rows of the schedules in scope. Beside Nodes and locks they are left out where they cannot be had.
-pub async fn read(connected: &Connected, scope: &Scope) -> Result<Vec<ScheduleRow>, Failure> {
-    if !scope.wants(What::Schedules) {
+/// The rows of the schedules in scope. In a status of all parts, schedules that cannot be read are
+/// left out.
+pub async fn read_schedule_rows(
+    connected: &ConnectedCluster,
+    scope: &StatusScope,
+) -> Result<Vec<ScheduleRow>, CommandFailure> {
+    if !scope.includes_part(StatusPart::Schedules) {
         return Ok(Vec::new());
     }
-    let is_all_that_is_wanted = scope.what == Some(What::Schedules);
+    let is_all_that_is_wanted = scope.part == Some(StatusPart::Schedules);
     let namespace = scope.namespace.as_deref();
-    match connected.fleet.schedules(namespace).await {
+    match connected.fleet.list_schedules(namespace).await {
         Ok(SchedulesFound::Schedules(schedules)) => {
             if schedules.is_empty() && is_all_that_is_wanted {
-                eprintln!("dogwatch: {}", nothing(namespace));
+                eprintln!("dogwatch: {}", no_schedules_text(namespace));
             }
-            Ok(schedule_rows(&schedules, now()))
+            Ok(schedule_rows(&schedules, current_time()))
         }
-        Ok(SchedulesFound::NoKind) if is_all_that_is_wanted => Err(no_kind()),
+        Ok(SchedulesFound::NoKind) if is_all_that_is_wanted => Err(schedule_kind_missing()),
         Ok(SchedulesFound::NoKind) => Ok(Vec::new()),
         Err(error) if is_all_that_is_wanted => {
-            Err(connected.failed("list RebootSchedules", &error))
+            Err(connected.api_failure("list RebootSchedules", &error))
         }
         Err(error) => {
-            eprintln!("dogwatch: shown without schedules: {}", error.in_words());
+            eprintln!("dogwatch: shown without schedules: {}", error.error_chain());
             Ok(Vec::new())
         }
     }
 }
 
-fn nothing(namespace: Option<&str>) -> String {
+fn no_schedules_text(namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) => format!("there are no RebootSchedules in namespace {namespace}"),
         None => "there are no RebootSchedules in this cluster".into(),

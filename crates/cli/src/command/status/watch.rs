@@ -1,78 +1,90 @@
-//! `dogwatch status --watch`: a screen that stays, or a line for each change.
+//! Implements `dogwatch status --watch`: a redrawn table on a terminal, else a line for each
+//! change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write};
 use std::time::Duration;
 
-use dogwatch_core::explain::Status;
-use dogwatch_k8s::Kind;
+use dogwatch_core::explain::FleetStatus;
+use dogwatch_k8s::ApiErrorKind;
 use tokio::time::Instant;
 
 use super::rows::{
-    Tables, drawn, host_identity, identity, policy_identity, remedy_identity, schedule_identity,
+    StatusTables, host_identity, node_identity, policy_identity, redraw_footer,
+    remediation_identity, schedule_identity,
 };
-use super::sight::Sight;
-use super::{Scope, What};
-use crate::cluster::{Connected, now};
+use super::watched_status::WatchedStatus;
+use super::{StatusPart, StatusScope};
+use crate::cluster::{ConnectedCluster, current_time};
 use crate::command::{hosts, schedules};
-use crate::exit::Failure;
-use crate::output::{self, Format};
-use crate::paint::{Colour, Paint};
-use crate::table::Table;
-use crate::wait::until;
+use crate::exit::CommandFailure;
+use crate::output::{self, OutputFormat};
+use crate::paint::{TerminalColour, TerminalPaint};
+use crate::table::TextTable;
+use crate::wait::sleep_until_deadline;
 
-/// Changes that come together are shown together.
-const TOGETHER: Duration = Duration::from_millis(100);
-/// How often the ages on a screen are brought up to date.
-const TICK: Duration = Duration::from_secs(1);
+/// Changes within this interval are shown together.
+const COALESCE_INTERVAL: Duration = Duration::from_millis(100);
+/// How often a terminal's table updates its ages.
+const AGE_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Shows every change, until it is ended from outside.
-pub async fn run(connected: &Connected, format: Format, scope: Scope) -> Result<(), Failure> {
-    let only = scope.what.filter(|_| !scope.wants_fleet());
-    let mut screen = Screen::new(format, scope.what);
-    let mut sight = Sight::new(connected, scope);
+/// Shows every change until the process is stopped.
+pub async fn run(
+    connected: &ConnectedCluster,
+    format: OutputFormat,
+    scope: StatusScope,
+) -> Result<(), CommandFailure> {
+    let only = scope.part.filter(|_| !scope.includes_fleet());
+    let mut screen = StatusScreen::new(format, scope.part);
+    let mut sight = WatchedStatus::new(connected, scope);
     let mut due: Option<Instant> = None;
     loop {
         tokio::select! {
-            changed = sight.changed() => match changed {
-                Ok(()) => due = Some(due.unwrap_or_else(|| Instant::now() + TOGETHER)),
-                Err((_, error)) if error.kind() == Kind::NotFound && only.is_some() => {
-                    return Err(no_kind(only));
+            changed = sight.wait_for_change() => match changed {
+                Ok(()) => due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL)),
+                Err((_, error)) if error.kind() == ApiErrorKind::NotFound && only.is_some() => {
+                    return Err(kind_missing(only));
                 }
-                // Refused now is refused in a minute. Away is not gone: the watch goes on.
-                Err((what, error)) if screen.is_empty() || error.kind() == Kind::Forbidden => {
-                    return Err(connected.failed(what, &error));
+                // A missing right will still be missing in a minute, so it ends the command. An
+                // unreachable API server may come back, so the watch goes on.
+                Err((what, error)) if screen.is_empty() || error.kind() == ApiErrorKind::Forbidden => {
+                    return Err(connected.api_failure(what, &error));
                 }
-                Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.in_words()),
+                Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
             },
-            () = until(due) => {
-                due = screen.ticks().then(|| Instant::now() + TICK);
-                if let Some(status) = sight.status(connected).await {
-                    screen.show(&status)?;
+            () = sleep_until_deadline(due) => {
+                due = screen.needs_refresh().then(|| Instant::now() + AGE_REFRESH_INTERVAL);
+                if let Some(status) = sight.current_status(connected).await {
+                    screen.show_status(&status)?;
                 }
             }
         }
     }
 }
 
-/// A kind that is not installed is answered 404 for ever.
-fn no_kind(only: Option<What>) -> Failure {
+/// A kind that is not installed is answered 404 for ever, so the command fails.
+fn kind_missing(only: Option<StatusPart>) -> CommandFailure {
     match only {
-        Some(What::Schedules) => schedules::no_kind(),
-        Some(What::Nodes | What::Locks | What::Policies | What::Hosts | What::Remediations)
-        | None => hosts::no_kind(),
+        Some(StatusPart::Schedules) => schedules::schedule_kind_missing(),
+        Some(
+            StatusPart::Nodes
+            | StatusPart::Locks
+            | StatusPart::Policies
+            | StatusPart::Hosts
+            | StatusPart::Remediations,
+        )
+        | None => hosts::host_kind_missing(),
     }
 }
 
-/// What was shown last.
-struct Screen {
-    format: Format,
-    /// The part that is shown; all of them where it is none.
-    what: Option<What>,
-    /// Whether standard output is a terminal that shows a table: it is drawn over.
+struct StatusScreen {
+    format: OutputFormat,
+    /// The only part to show; `None` shows all parts.
+    what: Option<StatusPart>,
+    /// Standard output is a terminal that shows a table, which is redrawn in place.
     redraws: bool,
-    paint: Paint,
-    shown: Option<Status>,
+    paint: TerminalPaint,
+    last_status: Option<FleetStatus>,
     rows: BTreeMap<String, String>,
     policies: BTreeMap<String, String>,
     hosts: BTreeMap<String, String>,
@@ -80,15 +92,15 @@ struct Screen {
     remediations: BTreeSet<String>,
 }
 
-impl Screen {
-    fn new(format: Format, what: Option<What>) -> Self {
-        let table = matches!(format, Format::Table | Format::Wide);
+impl StatusScreen {
+    fn new(format: OutputFormat, what: Option<StatusPart>) -> Self {
+        let table = matches!(format, OutputFormat::Table | OutputFormat::Wide);
         Self {
             format,
             what,
             redraws: table && std::io::stdout().is_terminal(),
-            paint: Paint::of_stdout(),
-            shown: None,
+            paint: TerminalPaint::of_stdout(),
+            last_status: None,
             rows: BTreeMap::new(),
             policies: BTreeMap::new(),
             hosts: BTreeMap::new(),
@@ -98,59 +110,77 @@ impl Screen {
     }
 
     fn is_empty(&self) -> bool {
-        self.shown.is_none()
+        self.last_status.is_none()
     }
 
-    fn ticks(&self) -> bool {
+    fn needs_refresh(&self) -> bool {
         self.redraws
     }
 
-    fn show(&mut self, status: &Status) -> Result<(), Failure> {
-        let mut out = output::stdout();
+    fn show_status(&mut self, status: &FleetStatus) -> Result<(), CommandFailure> {
+        let mut out = output::buffered_stdout();
         if self.redraws {
-            self.redraw(&mut out, status)?;
-        } else if self.shown.as_ref() != Some(status) {
-            self.add(&mut out, status)?;
+            self.redraw_tables(&mut out, status)?;
+        } else if self.last_status.as_ref() != Some(status) {
+            self.append_changes(&mut out, status)?;
         }
-        self.shown = Some(status.clone());
+        self.last_status = Some(status.clone());
         Ok(out.flush()?)
     }
 
-    fn redraw(&self, out: &mut impl Write, status: &Status) -> Result<(), Failure> {
-        let now = now();
+    fn redraw_tables(
+        &self,
+        out: &mut impl Write,
+        status: &FleetStatus,
+    ) -> Result<(), CommandFailure> {
+        let now = current_time();
         write!(out, "\x1b[H\x1b[2J")?;
-        Tables::of(status, self.format, now).write(out, self.what, self.paint)?;
-        writeln!(out, "\n{}", self.paint.paint(Colour::Dim, &drawn(now)))?;
+        StatusTables::of_status(status, self.format, now)
+            .write_tables(out, self.what, self.paint)?;
+        writeln!(
+            out,
+            "\n{}",
+            self.paint
+                .paint_text(TerminalColour::Dim, &redraw_footer(now))
+        )?;
         Ok(())
     }
 
-    /// The whole at first, then what has changed.
-    fn add(&mut self, out: &mut impl Write, status: &Status) -> Result<(), Failure> {
+    /// Prints everything at first, then only changes.
+    fn append_changes(
+        &mut self,
+        out: &mut impl Write,
+        status: &FleetStatus,
+    ) -> Result<(), CommandFailure> {
         match self.format {
-            Format::Json => output::json_line(out, status),
-            Format::Yaml => {
+            OutputFormat::Json => output::write_json_line(out, status),
+            OutputFormat::Yaml => {
                 writeln!(out, "---")?;
-                output::yaml(out, status)
+                output::write_yaml(out, status)
             }
-            Format::Table | Format::Wide => self.add_rows(out, status),
+            OutputFormat::Table | OutputFormat::Wide => self.add_rows(out, status),
         }
     }
 
-    fn add_rows(&mut self, out: &mut impl Write, status: &Status) -> Result<(), Failure> {
-        let tables = Tables::of(status, self.format, now());
+    fn add_rows(
+        &mut self,
+        out: &mut impl Write,
+        status: &FleetStatus,
+    ) -> Result<(), CommandFailure> {
+        let tables = StatusTables::of_status(status, self.format, current_time());
         let table = &tables.nodes;
         let rows: BTreeMap<String, String> = status
             .nodes
             .iter()
-            .map(|row| (row.name.clone(), identity(row)))
+            .map(|row| (row.name.clone(), node_identity(row)))
             .collect();
         let policies: BTreeMap<String, String> = status
             .policies
             .iter()
             .map(|row| (row.name.clone(), policy_identity(row)))
             .collect();
-        if self.shown.is_none() {
-            tables.write(out, self.what, self.paint)?;
+        if self.last_status.is_none() {
+            tables.write_tables(out, self.what, self.paint)?;
         } else {
             let changed = |name: &String| self.rows.get(name) != rows.get(name);
             let pairs = status.nodes.iter().zip(&table.rows);
@@ -174,7 +204,7 @@ impl Screen {
                 )
             })
             .collect();
-        if self.shown.is_some() {
+        if self.last_status.is_some() {
             let changed = |identity: &String| !self.hosts.values().any(|other| other == identity);
             let pairs = status.hosts.iter().zip(&tables.hosts.rows);
             let changed = pairs
@@ -186,19 +216,19 @@ impl Screen {
         self.policies = policies;
         self.hosts = hosts;
         self.add_schedules(out, status, &tables.schedules)?;
-        self.add_remedies(out, status, &tables.remediations)
+        self.add_remediations(out, status, &tables.remediations)
     }
 }
 
-impl Screen {
+impl StatusScreen {
     fn add_schedules(
         &mut self,
         out: &mut impl Write,
-        status: &Status,
-        table: &Table,
-    ) -> Result<(), Failure> {
+        status: &FleetStatus,
+        table: &TextTable,
+    ) -> Result<(), CommandFailure> {
         let known = &self.schedules;
-        if self.shown.is_some() {
+        if self.last_status.is_some() {
             let pairs = status.schedules.iter().zip(&table.rows);
             let changed = pairs.filter(|(row, _)| !known.contains(&schedule_identity(row)));
             table.write_rows(out, changed.map(|(_, cells)| cells), self.paint)?;
@@ -207,20 +237,20 @@ impl Screen {
         Ok(())
     }
 
-    fn add_remedies(
+    fn add_remediations(
         &mut self,
         out: &mut impl Write,
-        status: &Status,
-        table: &Table,
-    ) -> Result<(), Failure> {
+        status: &FleetStatus,
+        table: &TextTable,
+    ) -> Result<(), CommandFailure> {
         let known = &self.remediations;
-        if self.shown.is_some() {
+        if self.last_status.is_some() {
             let pairs = status.remediations.iter().zip(&table.rows);
-            let changed = pairs.filter(|(row, _)| !known.contains(&remedy_identity(row)));
+            let changed = pairs.filter(|(row, _)| !known.contains(&remediation_identity(row)));
             table.write_rows(out, changed.map(|(_, cells)| cells), self.paint)?;
         }
         let rows = status.remediations.iter();
-        self.remediations = rows.map(remedy_identity).collect();
+        self.remediations = rows.map(remediation_identity).collect();
         Ok(())
     }
 }
@@ -228,10 +258,10 @@ impl Screen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dogwatch_core::explain::NodeRow;
+    use dogwatch_core::explain::NodeStatusRow;
 
-    fn status(phases: &[(&str, Option<&'static str>)]) -> Status {
-        let row = |(name, phase): &(&str, Option<&'static str>)| NodeRow {
+    fn status(phases: &[(&str, Option<&'static str>)]) -> FleetStatus {
+        let row = |(name, phase): &(&str, Option<&'static str>)| NodeStatusRow {
             name: (*name).into(),
             group: "default".into(),
             policy: None,
@@ -247,7 +277,7 @@ mod tests {
             boot_id: None,
             last: None,
         };
-        Status {
+        FleetStatus {
             nodes: phases.iter().map(row).collect(),
             locks: Vec::new(),
             waiting: Vec::new(),
@@ -260,15 +290,15 @@ mod tests {
 
     #[test]
     fn after_the_first_table_only_rows_that_changed_are_printed() {
-        let mut screen = Screen {
+        let mut screen = StatusScreen {
             redraws: false,
-            paint: Paint::off(),
-            ..Screen::new(Format::Table, None)
+            paint: TerminalPaint::without_colours(),
+            ..StatusScreen::new(OutputFormat::Table, None)
         };
-        let mut shown = |status: Status| {
+        let mut shown = |status: FleetStatus| {
             let mut out = Vec::new();
-            screen.add(&mut out, &status).unwrap();
-            screen.shown = Some(status);
+            screen.append_changes(&mut out, &status).unwrap();
+            screen.last_status = Some(status);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(

@@ -1,20 +1,23 @@
-//! Which Lease is meant.
+//! Resolves a command's argument to a Lease.
 
 use dogwatch_core::explain::LeaseRow;
-use dogwatch_core::lock::{LeaseSeen, holder_node_name};
+use dogwatch_core::lock::{ObservedLease, holder_node_name};
 
-use crate::cluster::Connected;
-use crate::exit::{Exit, Failure};
-use crate::table::printable;
-use dogwatch_core::near::near;
+use crate::cluster::ConnectedCluster;
+use crate::exit::{CliExitCode, CommandFailure};
+use crate::table::to_printable;
+use dogwatch_core::name_suggestions::suggest_names;
 
-/// The Lease that is meant; if several are, none.
-pub async fn resolve(connected: &Connected, target: &str) -> Result<String, Failure> {
+/// Fails if the argument matches several Leases.
+pub async fn resolve_lease(
+    connected: &ConnectedCluster,
+    target: &str,
+) -> Result<String, CommandFailure> {
     let fleet = connected
         .fleet
-        .read()
+        .read_fleet()
         .await
-        .map_err(|error| connected.failed("list Nodes and Leases", &error))?;
+        .map_err(|error| connected.api_failure("list Nodes and Leases", &error))?;
     let (kind, name) = target.split_once('/').unwrap_or(("", target));
     let by_name = fleet.leases.iter().find(|row| row.lease.name == name);
     if let (Some(row), "" | "lease" | "leases") = (by_name, kind) {
@@ -27,23 +30,23 @@ pub async fn resolve(connected: &Connected, target: &str) -> Result<String, Fail
         .collect();
     match held.as_slice() {
         [one] => Ok(one.lease.name.clone()),
-        [] => Err(nothing_held(&fleet.leases, target)),
+        [] => Err(no_lease_held_failure(&fleet.leases, target)),
         several => {
             let names: Vec<&str> = several.iter().map(|row| row.lease.name.as_str()).collect();
-            Err(Failure::new(
-                Exit::Usage,
+            Err(CommandFailure::new(
+                CliExitCode::Usage,
                 format!(
                     "{} holds several Leases: {}",
-                    printable(target),
+                    to_printable(target),
                     names.join(", ")
                 ),
             )
-            .next("name the one that you mean"))
+            .with_next_step("name the one that you mean"))
         }
     }
 }
 
-fn is_held_by(lease: &LeaseSeen, target: &str, kind: &str, name: &str) -> bool {
+fn is_held_by(lease: &ObservedLease, target: &str, kind: &str, name: &str) -> bool {
     let Some(holder) = &lease.holder else {
         return false;
     };
@@ -62,21 +65,21 @@ fn is_held_by(lease: &LeaseSeen, target: &str, kind: &str, name: &str) -> bool {
     }
 }
 
-fn nothing_held(leases: &[LeaseRow], target: &str) -> Failure {
+fn no_lease_held_failure(leases: &[LeaseRow], target: &str) -> CommandFailure {
     let text = format!(
         "no Lease of Dogwatch's is called {target} or held by it",
-        target = printable(target)
+        target = to_printable(target)
     );
     let names = leases.iter().flat_map(|row| {
         let holder = row.lease.holder.as_ref();
         let host = holder.and_then(|holder| Some(holder.as_str().rsplit_once('/')?.1));
         [Some(row.lease.name.as_str()), host].into_iter().flatten()
     });
-    let near = near(target, names);
-    let failure = Failure::new(Exit::NotFound, text);
+    let near = suggest_names(target, names);
+    let failure = CommandFailure::new(CliExitCode::NotFound, text);
     if near.is_empty() {
-        failure.next("`dogwatch status` lists who holds what; is --namespace right?")
+        failure.with_next_step("`dogwatch status` lists who holds what; is --namespace right?")
     } else {
-        failure.next(format!("did you mean {}?", near.join(" or ")))
+        failure.with_next_step(format!("did you mean {}?", near.join(" or ")))
     }
 }

@@ -1,37 +1,36 @@
-//! How a remediation is asked for, and the steps that it takes then.
+//! The ways to request a remediation, and the steps of each.
 
 use serde_json::Value;
 
-/// How it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A Machine is marked.
     Machine,
-    /// A Node is marked that its host names.
+    /// A Node is marked whose host names it.
     Node,
     /// A `PowerRemediation` that deletes the Node.
     Delete,
-    /// A `PowerRemediation` that taints it.
+    /// A `PowerRemediation` that taints the Node.
     Taint,
 }
 
 use Form::{Delete, Machine, Node, Taint};
 
-/// A step: what a leader says right before it.
+/// A step: the message that a leader logs right before it.
 #[derive(Clone, Copy)]
 pub struct Step {
     says: &'static str,
     command: Option<&'static str>,
 }
 
-/// The last step of a request that is taken away.
+/// The last step after a request was deleted.
 pub const LETS_GO: &str = "takes the finalizer from a request";
 
 const REQUESTS: &[Form] = &[Delete, Taint];
 const DELETES: &[Form] = &[Machine, Node, Delete];
 const ALL: &[Form] = &[Machine, Node, Delete, Taint];
 
-/// More or less in this order, and who takes them.
+/// The steps in roughly this order, and the forms that have them.
 const STEPS: [(Step, &[Form]); 17] = [
     (says("puts the finalizer on a request"), REQUESTS),
     (says("writes a request's status"), REQUESTS),
@@ -76,8 +75,8 @@ const fn commands(command: &'static str) -> Step {
 }
 
 impl Step {
-    /// Whether this line of a leader's log says it. One that has read no power yet first lets go of a node that is
-    /// not held off: that is no step.
+    /// Whether this log line announces the step. A leader that has read no power yet may first log
+    /// that it releases a node that is not held off; that is no step.
     pub fn is_said(&self, line: &Value) -> bool {
         let commands = |command| line["command"] == command;
         let is_it = line["message"] == self.says && self.command.is_none_or(commands);
@@ -86,7 +85,7 @@ impl Step {
 }
 
 impl Form {
-    /// Its steps, in their order.
+    /// The steps of this form, in their order.
     pub fn steps(self) -> Vec<Step> {
         let of_it = STEPS.iter().filter(|(_, forms)| forms.contains(&self));
         of_it.map(|(step, _)| *step).collect()
@@ -96,7 +95,7 @@ impl Form {
         REQUESTS.contains(&self)
     }
 
-    /// Whether the Node stays, and is tainted.
+    /// Whether the Node stays and gets a taint.
     pub fn taints(self) -> bool {
         self == Taint
     }

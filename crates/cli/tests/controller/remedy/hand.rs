@@ -1,6 +1,6 @@
-//! The test's own hand on the API server: cheaper than a kubectl each time.
+//! The test's own calls to the API server, which are cheaper than a kubectl each time.
 
-use dogwatch_k8s::{Client, Error, Kind};
+use dogwatch_k8s::{ApiErrorKind, Client, Error};
 use http::{Method, Request};
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ const JSON: &str = "application/json";
 pub struct Hand(pub Client);
 
 impl Hand {
-    /// An object, or null where there is none.
+    /// Returns null if the object does not exist.
     pub async fn get(&self, path: &str) -> Value {
         match self.ask(Method::GET, path, JSON, &Value::Null).await {
-            Err(error) if error.kind() == Kind::NotFound => Value::Null,
+            Err(error) if error.kind() == ApiErrorKind::NotFound => Value::Null,
             answer => answer.unwrap(),
         }
     }
@@ -23,7 +23,7 @@ impl Hand {
         changed.unwrap_or_else(|error| panic!("{path} {change}: {error}"));
     }
 
-    /// It may stay for its finalizers.
+    /// The object may remain because of its finalizers.
     pub async fn delete(&self, path: &str) {
         let gone = self.ask(Method::DELETE, path, JSON, &Value::Null).await;
         gone.unwrap();

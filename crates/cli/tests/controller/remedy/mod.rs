@@ -1,4 +1,4 @@
-//! Remediation by real processes over a network, with the rights and policies that are shipped.
+//! Remediation by real processes over a network, with the shipped rights and policies.
 
 mod form;
 mod hand;
@@ -29,7 +29,8 @@ killed_at_every_step! {
     every_leader_killed_at_the_next_step_of_a_request_that_taints_it_is_one_power_off_and_one_taint: Form::Taint,
 }
 
-/// A leader says each step right before its call: so some die before the call has an effect, some after.
+/// A leader logs each step right before its call, so some leaders die before the call has an
+/// effect, and some after it.
 async fn killed_at_every_step(form: Form) {
     let stage = Stage::new(form).await;
     let simulated = simulated_bmc(&stage).await;
@@ -39,8 +40,12 @@ async fn killed_at_every_step(form: Form) {
         leader = remediated(&stage, form) => leader,
         () = stage.watch_taint(|since| taints.push(since)) => unreachable!("it has no end"),
     };
-    let log = simulated.bmc.machine().log();
-    assert_eq!((log.power_offs(), log.power_ons()), (1, 1), "{log}");
+    let log = simulated.bmc.machine().transition_log();
+    assert_eq!(
+        (log.count_power_offs(), log.count_power_ons()),
+        (1, 1),
+        "{log}"
+    );
     stage.nothing_was_refused().await;
     let is_tainted: Vec<bool> = taints.iter().map(Option::is_some).collect();
     if form == Form::Taint {
@@ -55,14 +60,14 @@ async fn killed_at_every_step(form: Form) {
     assert!(leader.ended().await.success());
 }
 
-/// Until nothing of it is left; the last leader.
+/// Waits until nothing of the remediation is left; returns the last leader.
 async fn remediated(stage: &Stage, form: Form) -> Controller {
     let mut leader = stage.controller();
     leader.until(LEADS, 1).await;
     eventually(|| stage.is_controlled()).await;
     let old = stage.node().await;
     stage.ask().await;
-    // Each dies at the first step that none has died at.
+    // Each leader is killed at the first step at which none was killed yet.
     let mut left = form.steps();
     loop {
         let is_left = |line: &Value| left.iter().any(|step| step.is_said(line));
@@ -78,7 +83,7 @@ async fn remediated(stage: &Stage, form: Form) -> Controller {
     if !form.is_request() {
         return leader;
     }
-    // The health check takes its request away.
+    // The health check deletes its request.
     stage.delete_request().await;
     let said = leader.until_one(|line| line["message"] == LETS_GO).await;
     let leader = followed(stage, leader, &said).await;
@@ -86,7 +91,7 @@ async fn remediated(stage: &Stage, form: Form) -> Controller {
     leader
 }
 
-/// It is killed, and another one leads at once.
+/// Kills the leader and starts another, which leads at once.
 async fn followed(stage: &Stage, mut leader: Controller, said: &Value) -> Controller {
     leader.signal(Signal::KILL);
     leader.ended().await;

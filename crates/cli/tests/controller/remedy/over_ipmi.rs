@@ -1,14 +1,13 @@
-//! Remediation of machines behind real BMCs that speak IPMI: one with a chassis that notes what it is told, one
-//! with a virtual machine.
+//! Remediation of machines behind real BMCs that speak IPMI: a chassis that records its commands,
+//! and a virtual machine.
 //!
-//! A finalizer keeps the Node, so that the world stands still once its deletion is accepted: the host stays
-//! held off until the Node is gone.
+//! A finalizer keeps the Node after its deletion is accepted, so nothing changes from then on: the
+//! host is held off until the Node is gone.
 
 use std::process::Command;
 
-use dogwatch_core::name::BootId;
-use dogwatch_testbed::ipmi_sim::{IpmiSim, NO_GUID, PASSWORD, USERNAME, guid_of};
-use dogwatch_testbed::vm::{Guest, RUNNING, Vm, WROTE};
+use dogwatch_testbed::ipmi_sim::{IpmiSim, NO_GUID, PASSWORD, USERNAME, guid_of_uuid};
+use dogwatch_testbed::vm::{GUEST_RUNNING, GUEST_WROTE, GuestMode, VirtualMachine};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -16,13 +15,13 @@ use super::form::Form;
 use super::stage::{NODE, Stage};
 use crate::support::eventually;
 
-/// How many lines show that a writer goes on.
+/// This many lines show that a writer still runs.
 const SOME: usize = 5;
 
 #[tokio::test]
 async fn a_machine_behind_ipmi_is_off_before_its_node_goes_and_on_again_afterwards() {
     let stage = Stage::new(Form::Machine).await;
-    let bmc = IpmiSim::start_as(true, NO_GUID).await.unwrap();
+    let bmc = IpmiSim::start_with_guid(true, NO_GUID).await.unwrap();
     stage.put_host(&bmc.address()).await;
     let _controller = stage.controller();
     eventually(|| stage.is_controlled()).await;
@@ -33,13 +32,13 @@ async fn a_machine_behind_ipmi_is_off_before_its_node_goes_and_on_again_afterwar
     let says = ipmitool(&bmc.address(), "status");
     assert_eq!(says, "Chassis Power is off\n");
     assert!(!bmc.is_on().unwrap());
-    assert_eq!(bmc.commands().unwrap(), ["power 0"]);
+    assert_eq!(bmc.chassis_commands().unwrap(), ["power 0"]);
 
     let_go(&stage).await;
     eventually(|| async { is_so(bmc.is_on().unwrap(), "the host is on") }).await;
-    stage.kubelet.power_on(another_boot());
+    stage.kubelet.power_on(ANOTHER_BOOT);
     eventually(|| stage.is_over(&old)).await;
-    assert_eq!(bmc.commands().unwrap(), ["power 0", "power 1"]);
+    assert_eq!(bmc.chassis_commands().unwrap(), ["power 0", "power 1"]);
     stage.nothing_was_refused().await;
 }
 
@@ -47,33 +46,39 @@ async fn a_machine_behind_ipmi_is_off_before_its_node_goes_and_on_again_afterwar
 async fn a_machine_that_writes_while_its_node_is_silent_has_stopped_when_the_node_goes_and_boots_again()
  {
     let stage = Stage::new(Form::Machine).await;
-    let guid = guid_of(stage.kubelet.system_uuid());
-    let vm = Vm::start_as(Guest::Writer, &guid).await.unwrap();
+    let guid = guid_of_uuid(stage.kubelet.system_uuid());
+    let vm = VirtualMachine::start_with_guid(GuestMode::Writer, &guid)
+        .await
+        .unwrap();
     ipmitool(&vm.address(), "on");
-    vm.shows(RUNNING, 1).await.unwrap();
+    vm.wait_until_console_shows(GUEST_RUNNING, 1).await.unwrap();
     stage.put_host(&vm.address()).await;
     let _controller = stage.controller();
     eventually(|| stage.is_controlled()).await;
     let old = silent(&stage).await;
-    vm.shows(WROTE, written(&vm, 1) + SOME).await.unwrap();
+    vm.wait_until_console_shows(GUEST_WROTE, written(&vm, 1) + SOME)
+        .await
+        .unwrap();
 
     stage.ask().await;
     eventually(|| is_going(&stage)).await;
     assert!(!vm.has_process(), "it runs, and its Node is deleted");
-    let (lines, last) = (written(&vm, 1), vm.last_shown().unwrap());
+    let (lines, last) = (written(&vm, 1), vm.last_printed_at().unwrap());
     assert!(Timestamp::try_from(last).unwrap() < deleted(&stage).await);
 
     let_go(&stage).await;
-    vm.shows(RUNNING, 2).await.unwrap();
-    vm.shows(WROTE, lines + SOME).await.unwrap();
-    assert_eq!(written(&vm, 1), lines, "{}", vm.console());
-    stage.kubelet.power_on(another_boot());
+    vm.wait_until_console_shows(GUEST_RUNNING, 2).await.unwrap();
+    vm.wait_until_console_shows(GUEST_WROTE, lines + SOME)
+        .await
+        .unwrap();
+    assert_eq!(written(&vm, 1), lines, "{}", vm.console_output());
+    stage.kubelet.power_on(ANOTHER_BOOT);
     eventually(|| stage.is_over(&old)).await;
-    let boots = vm.console().matches(RUNNING).count();
-    assert_eq!(boots, 2, "{}", vm.console());
+    let boots = vm.console_output().matches(GUEST_RUNNING).count();
+    assert_eq!(boots, 2, "{}", vm.console_output());
 }
 
-/// The Node as it was before its kubelet died; it is kept from now on.
+/// Stops the kubelet and gives the Node a finalizer; returns the Node from before.
 async fn silent(stage: &Stage) -> Value {
     let keep = json!({ "metadata": { "finalizers": ["example.com/keep"] } });
     stage.hand.merge(NODE, &keep).await;
@@ -87,7 +92,7 @@ async fn let_go(stage: &Stage) {
     stage.hand.merge(NODE, &none).await;
 }
 
-/// Its deletion is accepted.
+/// Succeeds once the Node's deletion is accepted.
 async fn is_going(stage: &Stage) -> Result<(), String> {
     let (node, host) = (stage.node().await, stage.host().await);
     let is_going = node["metadata"]["deletionTimestamp"].is_string();
@@ -95,7 +100,7 @@ async fn is_going(stage: &Stage) -> Result<(), String> {
     is_so(is_going, &format!("{machine} {host} {node}"))
 }
 
-/// When the API server was asked for what it accepted.
+/// When the API server received the deletion that it accepted.
 async fn deleted(stage: &Stage) -> Timestamp {
     let asked = stage.asked().await;
     let mut deletions = asked.iter();
@@ -104,22 +109,20 @@ async fn deleted(stage: &Stage) -> Timestamp {
     first.unwrap().received.parse().unwrap()
 }
 
-/// How many lines it wrote in this boot.
-fn written(vm: &Vm, boot: usize) -> usize {
-    let console = vm.console();
-    let of_boot = console.split(RUNNING).nth(boot).unwrap();
-    of_boot.matches(WROTE).count()
+/// The number of lines written in this boot.
+fn written(vm: &VirtualMachine, boot: usize) -> usize {
+    let console = vm.console_output();
+    let of_boot = console.split(GUEST_RUNNING).nth(boot).unwrap();
+    of_boot.matches(GUEST_WROTE).count()
 }
 
 fn is_so(is: bool, what: &str) -> Result<(), String> {
     is.then_some(()).ok_or_else(|| what.to_owned())
 }
 
-fn another_boot() -> BootId {
-    BootId::new("00000000-0000-4000-8000-000000000002").unwrap()
-}
+const ANOTHER_BOOT: &str = "00000000-0000-4000-8000-000000000002";
 
-/// What `chassis power` answers, to somebody who knows nothing of our driver.
+/// The answer of `ipmitool chassis power`, which does not use Dogwatch's driver.
 fn ipmitool(address: &str, word: &str) -> String {
     let port = address.rsplit(':').next().unwrap();
     let output = Command::new("ipmitool")

@@ -1,15 +1,15 @@
-//! A control plane with the shipped rights and policies, a Node under a kubelet, and what carries it.
+//! A control plane with the shipped rights and policies, a Node with a kubelet, and its host.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::name::NodeName;
-use dogwatch_sim::bmc::{BmcSpec, Machine, MachineSpec, SimBmc};
-use dogwatch_sim::clock::{Clock, TokioClock};
-use dogwatch_sim::seed::Seed;
-use dogwatch_sim::world::kubelet::Power;
-use dogwatch_sim::world::{Kubelet, KubeletConfig, KubeletHandle};
+use dogwatch_kubesim::clock::{ClusterClock, TokioClock};
+use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_kubesim::world::kubelet::MachinePower;
+use dogwatch_kubesim::world::{KubeletConfig, KubeletHandle, SimulatedKubelet};
+use dogwatch_sim::bmc::{BmcSpec, SimBmc};
 use dogwatch_testbed::{AuditEntry, ControlPlane, fixtures};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -34,25 +34,24 @@ pub struct Stage {
     pub plane: ControlPlane,
     pub kubelet: KubeletHandle,
     pub hand: Hand,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn ClusterClock>,
     kubeconfig: PathBuf,
     form: Form,
 }
 
 impl Stage {
-    /// The Node is Ready, and nothing carries it yet.
+    /// The Node is Ready; it has no host yet.
     pub async fn new(form: Form) -> Self {
         let plane = metal().await;
         for manifests in [&fixtures::openshift_machines().to_string(), ROLE] {
             apply(&plane, manifests).await;
         }
-        let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig()).await;
+        let client = dogwatch_k8s::connect::connect_by_kubeconfig(plane.admin_kubeconfig()).await;
         let client = client.unwrap();
-        let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(Timestamp::now()));
-        let name = NodeName::new("worker-0").unwrap();
-        let config = KubeletConfig::new(name, Seed(1), Arc::clone(&clock));
+        let clock: Arc<dyn ClusterClock> = Arc::new(TokioClock::starting_at(Timestamp::now()));
+        let config = KubeletConfig::new("worker-0", SimulationSeed(1), Arc::clone(&clock));
         let stage = Self {
-            kubelet: Kubelet::start(client.clone(), config),
+            kubelet: SimulatedKubelet::start_machine(client.clone(), config),
             hand: Hand(client),
             clock,
             kubeconfig: account(&plane).await,
@@ -65,7 +64,7 @@ impl Stage {
         stage
     }
 
-    /// The host over the BMC at this address, linked as the form wants it.
+    /// Creates the host with the BMC at this address, linked as the form needs it.
     pub async fn put_host(&self, address: &str) {
         put_host(&self.plane, address).await;
         match self.form {
@@ -89,7 +88,7 @@ impl Stage {
         self.hand.merge(&status, &node).await;
     }
 
-    /// What a health check does.
+    /// Requests the remediation as a health check does.
     pub async fn ask(&self) {
         let need = json!({ "metadata": { "annotations": { NEED: "" } } });
         let strategy = match self.form {
@@ -105,11 +104,14 @@ impl Stage {
         put(&self.plane, &request).await;
     }
 
-    /// And its machine runs on; the node controller says so of it.
+    /// Stops the kubelet while its machine runs on; the node controller marks the Node.
     pub async fn kubelet_dies(&self) {
-        let mut kubelet = self.kubelet.power();
-        self.kubelet.kubelet_dies();
-        kubelet.wait_for(|it| *it == Power::Off).await.unwrap();
+        let mut kubelet = self.kubelet.watch_power();
+        self.kubelet.kill_kubelet();
+        kubelet
+            .wait_for(|it| *it == MachinePower::Off)
+            .await
+            .unwrap();
         let node = self.node().await;
         let conditions = node["status"]["conditions"].as_array().unwrap();
         let unknown = |condition: &Value| {
@@ -124,7 +126,7 @@ impl Stage {
         self.hand.merge(&format!("{NODE}/status"), &status).await;
     }
 
-    /// It takes part in the election, and keeps power and remediates once it leads.
+    /// Takes part in the leader election; the leader controls power and remediates.
     pub fn controller(&self) -> Controller {
         let flags = [
             "--components=power,remediation",
@@ -136,7 +138,7 @@ impl Stage {
         Controller::with(&self.kubeconfig, &flags)
     }
 
-    /// As whoever led would have given it back: nobody has to wait until its time is over.
+    /// Frees the leader Lease as its holder would, so that nobody waits until it expires.
     pub async fn free_the_lead(&self) {
         let free = json!({ "spec": { "holderIdentity": null, "leaseDurationSeconds": 1 } });
         let lease = format!("{LEASES}/controller.dogwatch.dev");
@@ -169,7 +171,8 @@ impl Stage {
         holder.is_some_and(|holder| !holder.is_empty())
     }
 
-    /// What was `old` is back, and nothing of ours is left but the record of how it went.
+    /// Succeeds once the node that was `old` is back, and only the record of the remediation is
+    /// left.
     pub async fn is_over(&self, old: &Value) -> Result<(), String> {
         let (host, node) = (self.host().await, self.node().await);
         let annotations = &host["metadata"]["annotations"];
@@ -193,7 +196,7 @@ impl Stage {
         is.then_some(()).ok_or(format!("{host} {node}"))
     }
 
-    /// Whoever asked sees that it is done.
+    /// Whether the requester can see that the remediation is done.
     async fn is_answered(&self) -> bool {
         match self.form {
             Form::Machine => {
@@ -228,7 +231,7 @@ impl Stage {
         assert!(refused.is_none(), "{refused:?}");
     }
 
-    /// How many deletions of Nodes the API server has carried out.
+    /// The number of Node deletions that the API server has carried out.
     pub async fn deletions(&self) -> usize {
         let mut asked = self.asked().await;
         asked.retain(|entry| entry.verb == "delete" && entry.resource == "nodes");
@@ -236,14 +239,14 @@ impl Stage {
         asked.len()
     }
 
-    /// What the controllers asked, in the order of the answers.
+    /// The controllers' calls, in the order of the answers.
     pub async fn asked(&self) -> Vec<AuditEntry> {
-        let mut entries = self.plane.audit().await.unwrap();
+        let mut entries = self.plane.audit_entries().await.unwrap();
         entries.retain(|entry| entry.user == ACCOUNT);
         entries
     }
 
-    /// Follows the taint of ours: since when it stands, each time that this changes.
+    /// Calls `changed` with the time of Dogwatch's taint, each time that it changes.
     pub async fn watch_taint(&self, mut changed: impl FnMut(Option<String>)) {
         let mut last = None;
         loop {
@@ -257,14 +260,14 @@ impl Stage {
     }
 }
 
-/// `timeAdded` of its taint out-of-service.
+/// `timeAdded` of the out-of-service taint.
 fn tainted_at(node: &Value) -> Option<String> {
     let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
     let taint = taints.find(|taint| taint["key"] == OUT_OF_SERVICE)?;
     Some(taint["timeAdded"].to_string())
 }
 
-/// Whether this condition of an object is True.
+/// Whether this condition of the object is True.
 fn has(object: &Value, condition: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
@@ -277,14 +280,14 @@ pub struct Simulated {
     pub address: String,
 }
 
-/// The machine under this stage's kubelet, and its BMC.
+/// Puts a machine with a BMC under this stage's kubelet.
 pub async fn simulated_bmc(stage: &Stage) -> Simulated {
     let clock = &stage.clock;
-    let mut spec = MachineSpec::new("h0", Seed(1), Arc::clone(clock));
+    let mut spec = MachineSpec::new("h0", SimulationSeed(1), Arc::clone(clock));
     spec.boots_after = Duration::from_secs(1);
-    let bmc = SimBmc::of(
-        BmcSpec::new("h0", Seed(1), Arc::clone(clock)),
-        Machine::under(&stage.kubelet, spec),
+    let bmc = SimBmc::for_machine(
+        BmcSpec::new("h0", SimulationSeed(1), Arc::clone(clock)),
+        SimMachine::under_kubelet(&stage.kubelet, spec),
     );
     let address = served(&bmc).await;
     Simulated { bmc, address }

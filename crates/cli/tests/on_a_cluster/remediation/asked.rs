@@ -1,6 +1,6 @@
-//! `dogwatch remediate`: what is said, what is asked, and what gets the mark.
+//! Tests `dogwatch remediate`: its output, its question, and which object gets the mark.
 
-use dogwatch_sim::api::Verb;
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
 
 use super::{MACHINES, consumed, machine, under_way, with_kinds};
@@ -9,7 +9,8 @@ use crate::stage::{Stage, ended};
 
 const NEED: &str = "host.metal3.io/external-remediation";
 
-/// Node `n1` with Machine `m1`, and Node `n2` that host `metal/h2` names; power control of both works.
+/// Node `n1` with Machine `m1`, and Node `n2` that host `metal/h2` names; power control of both
+/// works.
 fn quiet() -> Stage {
     let stage = with_kinds();
     stage.node("n1", None, 0);
@@ -105,7 +106,7 @@ fn what_cannot_be_remediated_is_refused_with_what_to_do_and_nothing_is_marked() 
 #[test]
 fn who_may_not_mark_is_told_so() {
     let stage = quiet();
-    stage.deny(Verb::Patch, "machines");
+    stage.deny(ApiVerb::Patch, "machines");
     let (code, _, errors) = ended(stage.dogwatch(&["remediate", "n1", "--yes"]));
     assert_eq!(code, 5, "{errors}");
     assert!(errors.contains("mark machine/machines/m1"), "{errors}");

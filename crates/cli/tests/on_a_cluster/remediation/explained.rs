@@ -1,6 +1,6 @@
-//! `dogwatch explain` of a Machine, a Node and a request.
+//! Tests `dogwatch explain` of a Machine, a Node and a request.
 
-use dogwatch_sim::api::Verb;
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::json;
 
 use super::{REQUESTS, machine, under_way, with_kinds};
@@ -153,7 +153,7 @@ fn what_is_not_there_is_answered_with_what_may_have_been_meant() {
         assert_eq!(code, 2, "{errors}");
         assert!(errors.contains("NAMESPACE/NAME"), "{errors}");
     }
-    stage.deny(Verb::List, "machines");
+    stage.deny(ApiVerb::List, "machines");
     for args in [
         &["explain", "machine/machines/m1"][..],
         &["status", "remediations"],

@@ -1,9 +1,9 @@
-//! `dogwatch status`: who is fenced, how far each is, and why.
+//! Tests `dogwatch status`: which nodes are being fenced, how far each remediation is, and why.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use dogwatch_sim::api::Verb;
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
 
 use super::{record, under_way};
@@ -58,7 +58,7 @@ fn the_whole_status_shows_remediations_right_below_the_nodes() {
         place("\nREMEDIATION ") < place("\nNAMESPACE   HOST"),
         "{text}"
     );
-    stage.deny(Verb::List, "machines");
+    stage.deny(ApiVerb::List, "machines");
     let (code, text, errors) = ended(stage.dogwatch(&["status"]));
     assert_eq!(code, 0, "{errors}");
     assert!(errors.contains("shown without remediations"), "{errors}");

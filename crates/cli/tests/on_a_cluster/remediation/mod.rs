@@ -1,5 +1,5 @@
-//! `dogwatch status remediations`, `explain machine/…`, `remediation/…` and `node/…`, `check`: what a person
-//! sees of remediations, from objects alone.
+//! `dogwatch status remediations`, `explain machine/…`, `remediation/…` and `node/…`, and `check`:
+//! what they show of remediations from objects alone.
 
 mod asked;
 mod explained;
@@ -14,12 +14,12 @@ const MACHINES: &str = "/apis/machine.openshift.io/v1beta1/namespaces/machines/m
 const REQUESTS: &str = "/apis/dogwatch.dev/v1alpha1/namespaces/machines/powerremediations";
 const KEY: &str = "reboot.metal3.io/machine-remediation";
 
-/// Hosts, Machines and requests, and nothing of them.
+/// Has the kinds BareMetalHost, Machine and PowerRemediation, without objects.
 fn with_kinds() -> Stage {
     let stage = with_hosts();
     let kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     stage.post(kinds, &dogwatch_testbed::fixtures::openshift_machines());
-    stage.post(kinds, &dogwatch_api::power_remediation::crd());
+    stage.post(kinds, &dogwatch_api::power_remediation::remediation_crd());
     stage.post(
         "/api/v1/namespaces",
         &json!({ "metadata": { "name": "machines" } }),
@@ -27,7 +27,7 @@ fn with_kinds() -> Stage {
     stage
 }
 
-/// A Machine of a Node on a host in namespace `metal`. The answer is its UID.
+/// Creates a Machine of a Node on a host in namespace `metal`, and returns its UID.
 fn machine(stage: &Stage, name: &str, node: &str, over: &Value) -> String {
     let machine = json!({
         "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
@@ -57,7 +57,7 @@ fn marked() -> Value {
     })
 }
 
-/// What a host remembers of the remediation of Machine `m1`, with these steps.
+/// The host's record of the remediation of Machine `m1`, with these steps.
 fn record(uid: &str, steps: &[(&str, u32)]) -> String {
     let step = |(step, second): &(&str, u32)| json!({ "step": step, "at": format!("1970-01-01T00:00:{second:02}Z") });
     let steps: Vec<Value> = steps.iter().map(step).collect();
@@ -71,7 +71,7 @@ fn consumed(name: &str) -> Value {
         "namespace": "machines", "name": name } } })
 }
 
-/// Machine `m1` is marked, and its host `metal/m1` carries its key since the 12th second.
+/// Machine `m1` is marked, and its host `metal/m1` has carried its key since second 12.
 fn under_way() -> Stage {
     let stage = with_kinds();
     stage.node("n1", None, 0);

@@ -1,47 +1,54 @@
-//! The wait for one's turn: in this process' queue, and then among all who want the group's lock.
+//! Waits for a request's turn: first in this process' queue, then among all waiters for the group's
+//! lock.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::limit::Limit;
-use dogwatch_core::lock::LeaseSeen;
-use dogwatch_core::lock::api_lock::{self as rules, NotAllowed, Turn, TurnSeen};
+use dogwatch_core::limit::UnavailabilityLimit;
+use dogwatch_core::lock::ObservedLease;
+use dogwatch_core::lock::api_lock::{self as rules, PolicyDenial, QueueSnapshot, QueueStep};
 use dogwatch_core::reboot::reason;
 use dogwatch_k8s::Error;
 use tokio::sync::watch;
 
-use super::hold::max_of;
-use super::queue::{InQueue, make_slots};
-use super::request::{End, Request};
-use super::shared::guard;
-use super::target::Target;
+use super::hold::max_unavailable_of;
+use super::lock_state::lock_ignoring_poison;
+use super::queue::{QueuePlace, create_missing_slots};
+use super::request::{LockAttemptOutcome, PendingLockRequest};
+use super::target::LockTarget;
 use crate::lock::service::LockAnswer;
 
-/// How long the first list of the group's Leases may take for one who does not want to wait.
-const FIRST_SIGHT: Duration = Duration::from_secs(5);
-/// How often shut gates are asked again.
-const ASK_GATES_AGAIN: Duration = Duration::from_secs(10);
-/// The wall clock may be set: a window's end is looked at again after this at the latest.
-const CLOCK_CHECK: Duration = Duration::from_mins(5);
+/// How long the first list of the group's Leases may take for a request that does not wait.
+const FIRST_LEASE_LIST_TIMEOUT: Duration = Duration::from_secs(5);
+const GATE_RECHECK_INTERVAL: Duration = Duration::from_secs(10);
+/// A window's end is checked again after this time at the latest, because the wall clock may be
+/// set.
+const CLOCK_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
 
-impl Request {
-    /// Waits until it may write its id on a Lease, and answers which.
-    pub(super) async fn turn(
+impl PendingLockRequest {
+    /// Waits until the request may bid, and returns the Lease to bid for.
+    pub(super) async fn wait_for_turn(
         &mut self,
-        target: &Target,
-        place: &InQueue,
-    ) -> Result<LeaseSeen, End> {
-        if !self.wait.is_some() && !place.is_first() {
-            let why = format!("{} wait before", place.before());
-            return Err(End::Answer(LockAnswer::Busy { why }));
+        target: &LockTarget,
+        place: &QueuePlace,
+    ) -> Result<ObservedLease, LockAttemptOutcome> {
+        if !self.wait.may_wait() && !place.is_first() {
+            let why = format!("{} wait before", place.count_before());
+            return Err(LockAttemptOutcome::Answer(LockAnswer::Busy { why }));
         }
-        self.in_turn(place).await;
-        let slots = Box::pin(self.slots(target)).await.map_err(End::Trouble)?;
-        let mut leases = place.queue.leases();
-        self.first_sight(&mut leases).await?;
-        Box::pin(make_slots(&place.queue, self.shared.locks(), slots))
+        self.wait_until_first(place).await;
+        let slots = Box::pin(self.count_slots(target))
             .await
-            .map_err(End::Trouble)?;
+            .map_err(LockAttemptOutcome::Trouble)?;
+        let mut leases = place.queue.subscribe_leases();
+        self.wait_for_first_lease_list(&mut leases).await?;
+        Box::pin(create_missing_slots(
+            &place.queue,
+            self.shared.lock_client(),
+            slots,
+        ))
+        .await
+        .map_err(LockAttemptOutcome::Trouble)?;
         let mut policies = self.shared.policies.subscribe();
         loop {
             let not = self.forbidden_now(target, &policies.borrow_and_update());
@@ -49,108 +56,108 @@ impl Request {
                 return Err(self.not_allowed_or_again(&not));
             }
             let seen = leases.borrow_and_update().clone().unwrap_or_default();
-            let (at, why) = match self.decide(&seen, slots, place) {
-                Turn::Bid { lease } => {
-                    return Box::pin(self.through_gates(target, place, *lease)).await;
+            let (at, why) = match self.decide_turn(&seen, slots, place) {
+                QueueStep::Bid { lease } => {
+                    return Box::pin(self.check_gates(target, place, *lease)).await;
                 }
-                Turn::At { at, why } => (at, why),
-                Turn::Wait { why } => (self.shared.now().mono + CLOCK_CHECK, why),
+                QueueStep::At { at, why } => (at, why),
+                QueueStep::Wait { why } => (self.shared.now().mono + CLOCK_RECHECK_INTERVAL, why),
             };
-            if !self.wait.is_some() {
-                return Err(End::Answer(LockAnswer::Busy { why }));
+            if !self.wait.may_wait() {
+                return Err(LockAttemptOutcome::Answer(LockAnswer::Busy { why }));
             }
-            self.say(reason::LOCK_HELD, &why);
+            self.report_waiting_reason(reason::LOCK_HELD_BY_OTHER, &why);
             tokio::select! {
                 // The senders are held by the place and by `shared`.
                 _ = leases.changed() => {}
-                // The group, or its numbers, may be others now.
-                _ = policies.changed() => return Err(End::Again),
+                // The group or its limits may have changed.
+                _ = policies.changed() => return Err(LockAttemptOutcome::Again),
                 () = self.shared.setup.clock.sleep_until(at) => {}
             }
-            self.in_turn(place).await;
+            self.wait_until_first(place).await;
         }
     }
 
-    /// Waits until nobody is before it here.
-    async fn in_turn(&self, place: &InQueue) {
+    /// Waits until the request is the first in this process' queue.
+    async fn wait_until_first(&self, place: &QueuePlace) {
         if !place.is_first() {
             let why = format!(
                 "others wait before it for the lock of group {}",
                 place.queue.group
             );
-            self.say(reason::NOT_OUR_TURN, &why);
-            place.first().await;
+            self.report_waiting_reason(reason::NOT_OUR_TURN, &why);
+            place.wait_until_first().await;
         }
     }
 
-    fn decide(&self, leases: &[LeaseSeen], slots: u32, place: &InQueue) -> Turn {
-        let holder = &self.trace.left.holder;
-        let advertised = guard(&self.shared.advertised);
-        let ours = |name: &_| advertised.contains(name) || place.queue.has(name);
-        let seen = TurnSeen {
+    fn decide_turn(&self, leases: &[ObservedLease], slots: u32, place: &QueuePlace) -> QueueStep {
+        let holder = &self.cleanup.leftovers.holder;
+        let advertised = lock_ignoring_poison(&self.shared.advertised);
+        let ours = |name: &_| advertised.contains(name) || place.queue.has_holder(name);
+        let seen = QueueSnapshot {
             holder,
-            called_as: rules::called(leases, holder, ours),
+            called_as: rules::find_called_holder(leases, holder, ours),
             leases,
             slots,
             jitter: self.jitter,
             arrived: self.arrived,
             bid_after: self.bid_after,
         };
-        rules::turn(&seen, self.shared.now())
+        rules::decide_queue(&seen, self.shared.now())
     }
 
-    /// How many slots there are for it.
-    async fn slots(&mut self, target: &Target) -> Result<u32, Error> {
-        if matches!(target.max, Limit::Percent(_)) {
+    /// The number of slots in the target's group.
+    async fn count_slots(&mut self, target: &LockTarget) -> Result<u32, Error> {
+        if matches!(target.max, UnavailabilityLimit::Percent(_)) {
             let policies = self.shared.policies.borrow().clone();
             self.group_size = self
                 .shared
-                .locks()
-                .group_size(&target.group, &policies)
+                .lock_client()
+                .read_group_size(&target.group, &policies)
                 .await?;
         }
-        Ok(max_of(target, self.group_size))
+        Ok(max_unavailable_of(target, self.group_size))
     }
 
-    async fn first_sight(
+    async fn wait_for_first_lease_list(
         &self,
-        leases: &mut watch::Receiver<Option<Arc<Vec<LeaseSeen>>>>,
-    ) -> Result<(), End> {
+        leases: &mut watch::Receiver<Option<Arc<Vec<ObservedLease>>>>,
+    ) -> Result<(), LockAttemptOutcome> {
         let seen = leases.wait_for(Option::is_some);
-        if self.wait.is_some() {
+        if self.wait.may_wait() {
             // Its sender is held by the place.
             let _ = seen.await;
             return Ok(());
         }
-        match tokio::time::timeout(FIRST_SIGHT, seen).await {
+        match tokio::time::timeout(FIRST_LEASE_LIST_TIMEOUT, seen).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(End::Answer(LockAnswer::Unavailable {
+            Err(_) => Err(LockAttemptOutcome::Answer(LockAnswer::Unavailable {
                 why: "the group's Leases cannot be listed; nothing is held, ask again".into(),
             })),
         }
     }
 
-    /// Asked only when the lock is to be had: a thousand who wait for it ask nobody.
-    async fn through_gates(
+    /// Asks the gates only when the lock is free: a thousand waiting requests ask nobody.
+    async fn check_gates(
         &mut self,
-        target: &Target,
-        place: &InQueue,
-        lease: LeaseSeen,
-    ) -> Result<LeaseSeen, End> {
-        let shut = self.shared.shut_gates(target).await;
+        target: &LockTarget,
+        place: &QueuePlace,
+        lease: ObservedLease,
+    ) -> Result<ObservedLease, LockAttemptOutcome> {
+        let shut = self.shared.list_shut_gates(target).await;
         if shut.is_empty() {
-            // It took time: somebody may have come before.
+            // The gates took time to answer: an older request may have come first meanwhile.
             return if place.is_first() {
                 Ok(lease)
             } else {
-                Err(End::Again)
+                Err(LockAttemptOutcome::Again)
             };
         }
-        let not = NotAllowed::gates(&shut);
-        tracing::info!(holder = %self.trace.left.holder, why = not.message, "waits");
+        let not = PolicyDenial::of_closed_gates(&shut);
+        tracing::info!(holder = %self.cleanup.leftovers.holder, why = not.message, "waits");
         let end = self.not_allowed_or_again(&not);
-        if matches!(end, End::Again) {
-            tokio::time::sleep(ASK_GATES_AGAIN).await;
+        if matches!(end, LockAttemptOutcome::Again) {
+            tokio::time::sleep(GATE_RECHECK_INTERVAL).await;
         }
         Err(end)
     }

@@ -1,66 +1,69 @@
-//! The drain of a host's Node, and what ends it before its time.
+//! Drains a host's Node, and watches for what ends the drain early.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::drain::DrainConfig;
-use dogwatch_core::lock::LeaseSeen;
-use dogwatch_core::lock::api_lock::{self as rules, DrainStep, Draining, NotAllowed};
+use dogwatch_core::lock::ObservedLease;
+use dogwatch_core::lock::api_lock::{self as rules, ApiDrainSnapshot, ApiDrainStep, PolicyDenial};
 use dogwatch_core::name::GroupName;
-use dogwatch_core::policy::Allowance;
-use dogwatch_k8s::drain::{Attachments, AttachmentsHandle, Handle, Runner};
+use dogwatch_core::policy::RebootAllowance;
+use dogwatch_k8s::drain::{AttachmentWatch, AttachmentsHandle, DrainHandle, DrainRunner};
 use dogwatch_k8s::lock::api_lock;
 use dogwatch_k8s::node::{Node, watch_node};
-use dogwatch_k8s::watch::Event;
+use dogwatch_k8s::watch::ObjectEvent;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::sync::watch;
 
-use super::queue::Queue;
-use super::shared::Shared;
-use super::target::Target;
+use super::lock_state::LockState;
+use super::queue::GroupQueue;
+use super::target::LockTarget;
 
-/// The wall clock may be set while a window's end is waited for.
-const CLOCK_CHECK: Duration = Duration::from_mins(5);
+/// A window's end is checked again after this time at the latest, because the wall clock may be
+/// set.
+const CLOCK_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
 
-/// How a look at a drain ended.
-pub(super) enum Drained {
-    /// Every pod is gone, as far as that is waited for.
+pub(super) enum HostDrainOutcome {
+    /// Every pod that the drain waits for is gone.
     Done {
-        /// What is worth telling.
+        /// A remark for the client.
         note: Option<String>,
     },
-    /// It failed.
     Failed {
-        /// Why.
         why: String,
     },
-    /// The policy does not allow it any more.
-    NotAllowed(NotAllowed),
-    /// The lock or the Node has changed: look whether it may go on.
+    /// The policy no longer allows the reboot.
+    NotAllowed(PolicyDenial),
+    /// The lock or the Node has changed: the caller checks whether the drain may go on.
     Look,
 }
 
-/// A drain under way. It stops when this is dropped.
-pub(super) struct Drain {
-    shared: Arc<Shared>,
-    target: Target,
+/// Stops the drain when it is dropped.
+pub(super) struct HostDrain {
+    shared: Arc<LockState>,
+    target: LockTarget,
     name: String,
-    handle: Handle,
-    node: BoxStream<'static, Event<Node>>,
-    leases: watch::Receiver<Option<Arc<Vec<LeaseSeen>>>>,
-    /// Its watch lives while it is held.
-    _queue: Arc<Queue>,
+    handle: DrainHandle,
+    node: BoxStream<'static, ObjectEvent<Node>>,
+    leases: watch::Receiver<Option<Arc<Vec<ObservedLease>>>>,
+    /// Keeps the group's Lease watch alive.
+    _queue: Arc<GroupQueue>,
     since: Duration,
     drained_since: Option<Duration>,
     deleting: bool,
     volumes: Option<AttachmentsHandle>,
 }
 
-impl Drain {
-    /// Starts to drain the target's Node under a Lease of this group. `None` if the host is none.
-    pub(super) fn start(shared: &Arc<Shared>, target: &Target, group: &GroupName) -> Option<Self> {
-        let queue = shared.queue(group);
+impl HostDrain {
+    /// Starts to drain the target's Node under a Lease of this group. `None` if the host is no
+    /// Node.
+    pub(super) fn start_drain(
+        shared: &Arc<LockState>,
+        target: &LockTarget,
+        group: &GroupName,
+    ) -> Option<Self> {
+        let queue = shared.queue_of_group(group);
         let name = target.node_name()?.to_string();
         let client = shared.setup.client.clone();
         let config = DrainConfig {
@@ -69,9 +72,9 @@ impl Drain {
         };
         let clock = shared.setup.clock.clone();
         Some(Self {
-            handle: Runner::start(client.clone(), &name, config, move || clock.now()),
+            handle: DrainRunner::start_drain(client.clone(), &name, config, move || clock.now()),
             node: watch_node(client, &name).boxed(),
-            leases: queue.leases(),
+            leases: queue.subscribe_leases(),
             _queue: queue,
             since: shared.now().mono,
             drained_since: None,
@@ -83,18 +86,21 @@ impl Drain {
         })
     }
 
-    /// Waits until it is over, or something else has changed. `ours` says of the group's Leases
-    /// whether the lock is ours still.
-    pub(super) async fn run(&mut self, ours: impl Fn(&[LeaseSeen]) -> bool) -> Drained {
+    /// Waits until the drain ends or something else changes. `ours` checks in the group's Leases
+    /// whether this host still holds the lock.
+    pub(super) async fn wait_for_outcome(
+        &mut self,
+        ours: impl Fn(&[ObservedLease]) -> bool,
+    ) -> HostDrainOutcome {
         let mut policies = self.shared.policies.subscribe();
         loop {
-            let until = match self.step() {
+            let until = match self.apply_next_step() {
                 Ok(until) => until,
                 Err(ended) => return ended,
             };
-            let leave = match self.leave(&policies.borrow_and_update()) {
+            let leave = match self.allowed_until(&policies.borrow_and_update()) {
                 Ok(leave) => leave,
-                Err(not) => return Drained::NotAllowed(not),
+                Err(not) => return HostDrainOutcome::NotAllowed(not),
             };
             let at = until.min(leave);
             let left = async {
@@ -105,11 +111,11 @@ impl Drain {
             };
             tokio::select! {
                 biased;
-                Some(event) = self.node.next() => if opened(event) { return Drained::Look },
+                Some(event) = self.node.next() => if has_node_changed(event) { return HostDrainOutcome::Look },
                 Ok(()) = self.leases.changed() => {
                     let leases = self.leases.borrow_and_update().clone();
                     if leases.is_some_and(|leases| !ours(&leases)) {
-                        return Drained::Look;
+                        return HostDrainOutcome::Look;
                     }
                 }
                 Ok(()) = policies.changed() => {}
@@ -120,59 +126,66 @@ impl Drain {
         }
     }
 
-    /// What follows from where it stands: until when to wait, or how it ended.
-    fn step(&mut self) -> Result<Duration, Drained> {
+    /// Decides the next step of the drain. Returns until when to wait, or how the drain ended.
+    fn apply_next_step(&mut self) -> Result<Duration, HostDrainOutcome> {
         let progress = self.handle.progress.borrow_and_update().clone();
         let now = self.shared.now().mono;
         self.drained_since = progress
-            .drained()
+            .is_drained()
             .then(|| self.drained_since.unwrap_or(now));
         let volumes = self
             .volumes
             .as_mut()
             .and_then(|volumes| volumes.left.borrow_and_update().clone());
-        let seen = Draining {
+        let seen = ApiDrainSnapshot {
             progress: &progress,
             since: self.since,
             drained_since: self.drained_since,
             deleting: self.deleting,
             volumes: volumes.as_deref(),
         };
-        match rules::drain(&seen, &self.target.config, now) {
-            DrainStep::Wait { until } => Ok(until),
-            DrainStep::Detach { until } => {
+        match rules::decide_drain(&seen, &self.target.config, now) {
+            ApiDrainStep::Wait { until } => Ok(until),
+            ApiDrainStep::Detach { until } => {
                 if self.volumes.is_none() {
                     let client = self.shared.setup.client.clone();
-                    self.volumes = Some(Attachments::start(client, &self.name, progress.claims));
+                    self.volumes = Some(AttachmentWatch::start_watching(
+                        client,
+                        &self.name,
+                        progress.claims,
+                    ));
                 }
                 Ok(until)
             }
-            DrainStep::DeleteRest { why } => {
+            ApiDrainStep::DeleteRest { why } => {
                 tracing::warn!(node = self.name, why, "deletes the rest, as configured");
                 self.deleting = true;
                 self.handle.delete_rest();
                 Ok(now + Duration::from_millis(1))
             }
-            DrainStep::Done { note } => Err(Drained::Done { note }),
-            DrainStep::Failed { why } => Err(Drained::Failed { why }),
+            ApiDrainStep::Done { note } => Err(HostDrainOutcome::Done { note }),
+            ApiDrainStep::Failed { why } => Err(HostDrainOutcome::Failed { why }),
         }
     }
 
-    /// Until when the policy allows it.
-    fn leave(&self, policies: &dogwatch_core::policy::Policies) -> Result<Duration, NotAllowed> {
+    /// How long the policy still allows the drain.
+    fn allowed_until(
+        &self,
+        policies: &dogwatch_core::policy::ClusterPolicies,
+    ) -> Result<Duration, PolicyDenial> {
         let now = self.shared.now();
-        // The newest policies rule, for a node as it was when the drain began.
-        let target = self.shared.again(&self.target, policies);
-        match target.still_allowed(policies, now.wall) {
-            Allowance::Yes { until: Some(until) } => {
-                Ok(now.mono_at(until).min(now.mono + CLOCK_CHECK))
-            }
-            Allowance::Yes { until: None } => Ok(now.mono + CLOCK_CHECK),
-            Allowance::No {
+        // The newest policies apply, to the node as it was when the drain began.
+        let target = self.shared.target_under_policies(&self.target, policies);
+        match target.drain_allowance(policies, now.wall) {
+            RebootAllowance::Yes { until: Some(until) } => Ok(now
+                .mono_time_of(until)
+                .min(now.mono + CLOCK_RECHECK_INTERVAL)),
+            RebootAllowance::Yes { until: None } => Ok(now.mono + CLOCK_RECHECK_INTERVAL),
+            RebootAllowance::No {
                 reason,
                 message,
                 until,
-            } => Err(NotAllowed {
+            } => Err(PolicyDenial {
                 reason,
                 message,
                 until,
@@ -181,20 +194,20 @@ impl Drain {
     }
 }
 
-/// Whether the Node is not as a lock of ours has left it, or is being fenced.
-fn opened(event: Event<Node>) -> bool {
+/// Whether the Node is not as our lock has left it, or is being fenced.
+fn has_node_changed(event: ObjectEvent<Node>) -> bool {
     let wrong = |node: &Node| {
-        api_lock::seen(node).is_ok_and(|node| {
-            !node.seen.unschedulable || node.lock.get().is_none() || node.seen.fenced
+        api_lock::observed_api_node(node).is_ok_and(|node| {
+            !node.seen.unschedulable || node.lock.get().is_none() || node.seen.being_fenced
         })
     };
     match event {
-        Event::Restarted(nodes) => nodes.first().is_none_or(wrong),
-        Event::Applied(node) => wrong(&node),
-        Event::Deleted(_) => true,
-        Event::Trouble(error) => {
+        ObjectEvent::Restarted(nodes) => nodes.first().is_none_or(wrong),
+        ObjectEvent::Applied(node) => wrong(&node),
+        ObjectEvent::Deleted(_) => true,
+        ObjectEvent::Failed(error) => {
             tracing::warn!(
-                error = error.in_words(),
+                error = error.error_chain(),
                 "cannot watch the Node; trying again"
             );
             false

@@ -1,97 +1,91 @@
-//! From a Lease that is there to be taken until the client may be told that it holds.
+//! From a successful bid to the answer that the client holds the lock.
 
 use std::time::Duration;
 
 use dogwatch_core::lock::api_lock::{
-    self as rules, ApiNode, HoldSeen, HoldStep, NodeWrite, NotAllowed, Suspect,
+    self as rules, ApiNode, CordonInFlight, HoldSnapshot, HoldStep, NodeWrite, PolicyDenial,
 };
-use dogwatch_core::lock::{self, Budget, LeaseSeen, LockRecord, RECOUNT_PAUSE, Verdict};
+use dogwatch_core::lock::{
+    self, BudgetVerdict, GroupBudget, LockRecord, ObservedLease, RECOUNT_PAUSE,
+};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::policy::Policies;
-use dogwatch_core::reboot::{Parsed, group_of_lease, reason};
+use dogwatch_core::policy::ClusterPolicies;
+use dogwatch_core::reboot::{ParsedAnnotation, group_of_lease, reason};
 use dogwatch_k8s::lock::{BidOutcome, api_lock};
-use dogwatch_k8s::node::{Node, node_seen, watch_node};
-use dogwatch_k8s::watch::Event;
-use dogwatch_k8s::{Error, Kind, policy};
+use dogwatch_k8s::node::{Node, observed_node, watch_node};
+use dogwatch_k8s::watch::ObjectEvent;
+use dogwatch_k8s::{ApiErrorKind, Error, policy};
 use futures::StreamExt as _;
 
-use super::drain::{Drain, Drained};
-use super::queue::InQueue;
-use super::request::Request;
-use super::shared::Pauses;
-use super::target::Target;
+use super::drain::{HostDrain, HostDrainOutcome};
+use super::lock_state::LockRetryPauses;
+use super::queue::QueuePlace;
+use super::request::PendingLockRequest;
+use super::target::LockTarget;
 
-/// How the hold ended. All but the first have left something that is to be given up.
-pub(super) enum Held {
-    /// The client may be told.
-    Told {
-        /// What it is told.
+/// How an attempt to take the lock ended. After every outcome but `Granted` the leftovers must be
+/// removed.
+pub(super) enum HoldOutcome {
+    Granted {
         why: String,
     },
-    /// Not as things are: the lock went to somebody else.
-    Not {
-        /// Why.
+    /// Another holder has the lock.
+    Denied {
         why: String,
     },
-    /// The policy forbids it now.
-    NotAllowed(NotAllowed),
-    /// Too many are out.
+    NotAllowed(PolicyDenial),
+    /// Too many nodes of the group are unavailable.
     OverBudget {
-        /// Who.
+        /// Names the unavailable nodes.
         why: String,
     },
-    /// The Node is not ours to take.
+    /// Dogwatch may not take this Node.
     Refused {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
-    /// The drain failed.
     DrainFailed {
-        /// Why.
         why: String,
     },
-    /// The API server does not answer as it should.
     Trouble(Error),
 }
 
-/// What is known while it lasts.
-struct Hold {
-    target: Target,
-    leases: Vec<LeaseSeen>,
-    /// Since when, in monotonic time.
+struct HoldAttempt {
+    target: LockTarget,
+    leases: Vec<ObservedLease>,
+    /// Monotonic.
     since: Duration,
-    verdict: Option<Verdict>,
+    verdict: Option<BudgetVerdict>,
     may_go: bool,
     has_closed: bool,
     drained: bool,
     note: Option<String>,
-    drain: Option<Drain>,
-    place: Option<InQueue>,
+    drain: Option<HostDrain>,
+    place: Option<QueuePlace>,
 }
 
-/// What one step led to.
-enum Next {
+enum HoldContinuation {
     Look,
-    End(Held),
+    End(HoldOutcome),
 }
 
-impl Request {
-    /// Writes its id on this Lease and does all that is needed before its client may be told. The
-    /// place in the queue is kept until it was counted: the next one here would only find the group
-    /// over budget.
-    pub(super) async fn hold(
+impl PendingLockRequest {
+    /// Writes the request's id on this Lease and does everything that must precede the answer. The
+    /// place in the queue is kept until the group was counted: the next waiter here would only find
+    /// the group over budget.
+    pub(super) async fn acquire_lock(
         &mut self,
-        target: Target,
-        lease: &LeaseSeen,
-        place: Option<InQueue>,
-    ) -> Held {
-        self.is_allowed();
-        let lease = match self.take(&target, lease).await {
+        target: LockTarget,
+        lease: &ObservedLease,
+        place: Option<QueuePlace>,
+    ) -> HoldOutcome {
+        self.clear_forbidden();
+        let lease = match self.bid_for_lease(&target, lease).await {
             Ok(Some(lease)) => lease,
-            Ok(None) => return not("somebody else was first"),
-            Err(error) => return Held::Trouble(error),
+            Ok(None) => return hold_denied("somebody else was first"),
+            Err(error) => return HoldOutcome::Trouble(error),
         };
-        let mut hold = Hold {
+        let mut hold = HoldAttempt {
             target,
             leases: vec![lease],
             since: self.shared.now().mono,
@@ -104,80 +98,88 @@ impl Request {
             place,
         };
         let mut fresh = true;
-        let mut pauses = Pauses::default();
+        let mut pauses = LockRetryPauses::default();
         loop {
-            match self.look_and_step(&mut hold, fresh).await {
-                Ok(Next::Look) => pauses = Pauses::default(),
-                Ok(Next::End(held)) => return held,
-                Err(error) if self.wait.is_some() && error.kind() == Kind::Transient => {
-                    tracing::warn!(error = error.in_words(), holder = %self.trace.left.holder, "trouble while taking a lock");
-                    pauses.pause().await;
+            match self.observe_and_step(&mut hold, fresh).await {
+                Ok(HoldContinuation::Look) => pauses = LockRetryPauses::default(),
+                Ok(HoldContinuation::End(held)) => return held,
+                Err(error) if self.wait.may_wait() && error.kind() == ApiErrorKind::Transient => {
+                    tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "trouble while taking a lock");
+                    pauses.sleep_and_double().await;
                 }
-                Err(error) => return Held::Trouble(error),
+                Err(error) => return HoldOutcome::Trouble(error),
             }
             fresh = false;
         }
     }
 
-    /// Its id, on a free Lease or beside those of other requests of the same host.
-    async fn take(
+    /// Writes the request's id on a free Lease, or beside those of other requests of the same host.
+    async fn bid_for_lease(
         &mut self,
-        target: &Target,
-        lease: &LeaseSeen,
-    ) -> Result<Option<LeaseSeen>, Error> {
-        let record = self.record(target, lease);
-        let left = &mut self.trace.left;
+        target: &LockTarget,
+        lease: &ObservedLease,
+    ) -> Result<Option<ObservedLease>, Error> {
+        let record = self.build_lock_record(target, lease);
+        let left = &mut self.cleanup.leftovers;
         left.touched = true;
         left.bid = Some(Box::new((lease.clone(), record.clone())));
-        let outcome = self.shared.hand(&left.holder).bid(lease, &record).await;
-        let queue = self.shared.queue(&target.group);
+        let outcome = self
+            .shared
+            .client_for_holder(&left.holder)
+            .bid_for_lease(lease, &record)
+            .await;
+        let queue = self.shared.queue_of_group(&target.group);
         match outcome {
             BidOutcome::Won(won) => {
-                self.trace.left.bid = None;
-                queue.saw([won.as_ref().clone()]);
+                self.cleanup.leftovers.bid = None;
+                queue.record_leases([won.as_ref().clone()]);
                 Ok(Some(*won))
             }
             BidOutcome::Lost { .. } => {
-                self.trace.left.bid = None;
-                queue.saw(self.shared.locks().list(&target.group).await?);
+                self.cleanup.leftovers.bid = None;
+                queue.record_leases(self.shared.lock_client().list_slots(&target.group).await?);
                 Ok(None)
             }
             BidOutcome::Refused(error) => {
-                self.trace.left.bid = None;
+                self.cleanup.leftovers.bid = None;
                 Err(error)
             }
             BidOutcome::Unknown(error) => Err(error),
         }
     }
 
-    fn record(&self, target: &Target, lease: &LeaseSeen) -> LockRecord {
+    fn build_lock_record(&self, target: &LockTarget, lease: &ObservedLease) -> LockRecord {
         let node = target.node.as_ref().map(|node| &node.seen);
         let fresh = LockRecord {
             node: node.map(|node| node.name.clone()),
             node_uid: node.map(|node| node.uid.clone()),
             boot_id: node.and_then(|node| node.boot_id.clone()),
             group: group_of_lease(&lease.name).unwrap_or_else(|| target.group.clone()),
-            max: max_of(target, self.group_size),
+            max: max_unavailable_of(target, self.group_size),
             since: self.shared.now().wall,
-            runs: vec![self.trace.left.run.clone()],
+            runs: vec![self.cleanup.leftovers.run.clone()],
         };
-        rules::adopt(lease, &self.trace.left.run, fresh, |run| {
-            self.shared.returned(run)
+        rules::adopt_request_record(lease, &self.cleanup.leftovers.run, fresh, |run| {
+            self.shared.was_answer_delivered(run)
         })
     }
 
-    async fn look_and_step(&mut self, hold: &mut Hold, fresh: bool) -> Result<Next, Error> {
-        // The Node first: see `dogwatch_core::lock::api_lock`.
-        // And at first in any case: a host that was none when it came may be a Node by now.
+    async fn observe_and_step(
+        &mut self,
+        hold: &mut HoldAttempt,
+        fresh: bool,
+    ) -> Result<HoldContinuation, Error> {
+        // The Node is read before the Leases: see `dogwatch_core::lock::api_lock`. The first round
+        // reads it in any case: a host that was no Node when the request came may be one by now.
         if hold.target.node.is_some() || fresh {
             hold.target.node = self.read_node().await?;
-            self.note_node(hold);
+            self.record_node_state(hold);
         }
         if hold.target.node.is_some() || !fresh {
-            hold.leases = self.shared.locks().list_all().await?;
+            hold.leases = self.shared.lock_client().list_all_slots().await?;
         }
-        let left = &self.trace.left;
-        let seen = HoldSeen {
+        let left = &self.cleanup.leftovers;
+        let seen = HoldSnapshot {
             holder: &left.holder,
             run: &left.run,
             leases: &hold.leases,
@@ -187,131 +189,148 @@ impl Request {
             has_closed: hold.has_closed,
             drained: hold.drained,
         };
-        match rules::hold(&seen, self.shared.now().wall) {
-            HoldStep::Lost => Ok(Next::End(not("the lock was taken away"))),
-            HoldStep::Refuse { why } => Ok(Next::End(Held::Refused { why })),
-            HoldStep::OverBudget { why } => Ok(Next::End(Held::OverBudget { why })),
-            HoldStep::NodeGone { why } | HoldStep::Vetoed { why } => {
-                Ok(Next::End(Held::DrainFailed { why }))
+        match rules::decide_hold(&seen, self.shared.now().wall) {
+            HoldStep::Lost => Ok(HoldContinuation::End(hold_denied(
+                "the lock was taken away",
+            ))),
+            HoldStep::Refuse { why } => Ok(HoldContinuation::End(HoldOutcome::Refused { why })),
+            HoldStep::OverBudget { why } => {
+                Ok(HoldContinuation::End(HoldOutcome::OverBudget { why }))
             }
-            HoldStep::Count { lease, why } => self.count(hold, &lease, why).await,
-            HoldStep::Cordon { write } => self.cordon(hold, &write).await,
-            HoldStep::Drain => Ok(self.drain(hold).await),
+            HoldStep::NodeGone { why } | HoldStep::Vetoed { why } => {
+                Ok(HoldContinuation::End(HoldOutcome::DrainFailed { why }))
+            }
+            HoldStep::Count { lease, why } => self.count_unavailable(hold, &lease, why).await,
+            HoldStep::Cordon { write } => self.cordon_node(hold, &write).await,
+            HoldStep::Drain => Ok(self.drain_node(hold).await),
             HoldStep::Fenced { why } => {
                 hold.drain = None;
-                tracing::warn!(holder = %self.trace.left.holder, why, "nothing more is evicted");
+                tracing::warn!(holder = %self.cleanup.leftovers.holder, why, "nothing more is evicted");
                 if let Some(node) = hold.target.node_name().cloned() {
-                    self.until_not_fenced(&node).await;
+                    self.wait_until_not_fenced(&node).await;
                 }
-                Ok(Next::Look)
+                Ok(HoldContinuation::Look)
             }
-            HoldStep::Answer { lease, record } => self.answer(hold, &lease, &record).await,
+            HoldStep::Answer { lease, record } => self.write_grant(hold, &lease, &record).await,
         }
     }
 
-    /// What a read of the Node says about our own cordon.
-    fn note_node(&mut self, hold: &mut Hold) {
+    /// Updates what is known of our own cordon after a read of the Node.
+    fn record_node_state(&mut self, hold: &mut HoldAttempt) {
         let Some(node) = &hold.target.node else {
             return;
         };
         let written = node
             .lock
             .get()
-            .is_some_and(|lock| lock.run == self.trace.left.run);
+            .is_some_and(|lock| lock.run == self.cleanup.leftovers.run);
         hold.has_closed |= written && node.seen.unschedulable;
         let moved = |version: &String| *version != node.seen.resource_version;
-        if matches!(&self.trace.left.suspect, Suspect::Version(version) if moved(version)) {
-            self.trace.left.suspect = Suspect::No;
+        if matches!(&self.cleanup.leftovers.suspect, CordonInFlight::Version(version) if moved(version))
+        {
+            self.cleanup.leftovers.suspect = CordonInFlight::No;
         }
     }
 
-    async fn count(
+    async fn count_unavailable(
         &mut self,
-        hold: &mut Hold,
-        lease: &LeaseSeen,
+        hold: &mut HoldAttempt,
+        lease: &ObservedLease,
         again: Option<String>,
-    ) -> Result<Next, Error> {
+    ) -> Result<HoldContinuation, Error> {
         if again.is_some() {
             tokio::time::sleep(RECOUNT_PAUSE).await;
         }
-        // As fresh as the count: who is a member, how many may be out, and whether now.
-        let policies = self.fresh_policies().await?;
-        hold.target = self.shared.again(&hold.target, &policies);
-        let allowance = hold.target.allowed(&policies, self.shared.now().wall);
-        if let Some(not) = NotAllowed::of(allowance) {
-            return Ok(Next::End(Held::NotAllowed(not)));
+        // Policies must be as fresh as the count: they say who is a member, how many may be
+        // unavailable, and whether now.
+        let policies = self.read_fresh_policies().await?;
+        hold.target = self.shared.target_under_policies(&hold.target, &policies);
+        let allowance = hold.target.allowance_now(&policies, self.shared.now().wall);
+        if let Some(not) = PolicyDenial::of_allowance(allowance) {
+            return Ok(HoldContinuation::End(HoldOutcome::NotAllowed(not)));
         }
         let group = hold.target.group.clone();
         if group_of_lease(&lease.name).as_ref() != Some(&group) {
-            return Ok(Next::End(not(&format!(
+            return Ok(HoldContinuation::End(hold_denied(&format!(
                 "the host belongs to group {group} now"
             ))));
         }
         let reads = self
             .shared
-            .locks()
-            .count_reads(lease, &group, &policies)
+            .lock_client()
+            .read_budget_inputs(lease, &group, &policies)
             .await?;
-        let count = lock::count_for(&reads, &self.trace.left.holder, hold.target.node_name());
+        let count = lock::count_unavailable_for_node(
+            &reads,
+            &self.cleanup.leftovers.holder,
+            hold.target.node_name(),
+        );
         self.group_size = count.members;
-        let budget = Budget {
-            max: max_of(&hold.target, count.members),
+        let budget = GroupBudget {
+            max: max_unavailable_of(&hold.target, count.members),
         };
-        let verdict = lock::verdict(
+        let verdict = lock::decide_budget(
             budget,
             &count,
             lease,
             self.shared.now().mono.saturating_sub(hold.since),
         );
-        if verdict == Verdict::StaleCount {
-            hold.leases = self.shared.locks().list_all().await?;
+        if verdict == BudgetVerdict::StaleCount {
+            hold.leases = self.shared.lock_client().list_all_slots().await?;
         }
-        if verdict == Verdict::Go {
+        if verdict == BudgetVerdict::Go {
             hold.may_go = true;
             hold.place = None;
         }
         hold.verdict = Some(verdict);
-        // A host that is no Node has nothing else to look at: its answer is written on this very
+        // A host that is no Node needs no further checks: its answer is written on this very
         // version, or not at all.
         if hold.target.node.is_none() && hold.may_go {
-            let record = lease
-                .record
-                .as_ref()
-                .and_then(|record| rules::answer(record, &self.trace.left.run));
+            let record = lease.record.as_ref().and_then(|record| {
+                rules::mark_request_answered(record, &self.cleanup.leftovers.run)
+            });
             return match record {
-                Some(record) => self.answer(hold, lease, &record).await,
-                None => Ok(Next::Look),
+                Some(record) => self.write_grant(hold, lease, &record).await,
+                None => Ok(HoldContinuation::Look),
             };
         }
-        Ok(Next::Look)
+        Ok(HoldContinuation::Look)
     }
 
-    async fn cordon(&mut self, hold: &mut Hold, write: &NodeWrite) -> Result<Next, Error> {
+    async fn cordon_node(
+        &mut self,
+        hold: &mut HoldAttempt,
+        write: &NodeWrite,
+    ) -> Result<HoldContinuation, Error> {
         let node = hold.target.node.as_ref().expect("only a Node is cordoned");
-        if node.lock == Parsed::Absent {
-            let policies = self.fresh_policies().await?;
-            let target = self.shared.again(&hold.target, &policies);
-            let allowance = target.allowed(&policies, self.shared.now().wall);
-            if let Some(not) = NotAllowed::of(allowance) {
-                return Ok(Next::End(Held::NotAllowed(not)));
+        if node.lock == ParsedAnnotation::Absent {
+            let policies = self.read_fresh_policies().await?;
+            let target = self.shared.target_under_policies(&hold.target, &policies);
+            let allowance = target.allowance_now(&policies, self.shared.now().wall);
+            if let Some(not) = PolicyDenial::of_allowance(allowance) {
+                return Ok(HoldContinuation::End(HoldOutcome::NotAllowed(not)));
             }
         }
-        self.trace.left.suspect = Suspect::Version(write.resource_version.clone());
-        match api_lock::write(&self.shared.setup.client, node, write).await {
+        self.cleanup.leftovers.suspect = CordonInFlight::Version(write.resource_version.clone());
+        match api_lock::patch_api_node(&self.shared.setup.client, node, write).await {
             Ok(()) => {}
-            Err(error) if matches!(error.kind(), Kind::Conflict | Kind::NotFound) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ApiErrorKind::Conflict | ApiErrorKind::NotFound
+                ) => {}
             Err(error) => return Err(error),
         }
-        self.trace.left.suspect = Suspect::No;
-        Ok(Next::Look)
+        self.cleanup.leftovers.suspect = CordonInFlight::No;
+        Ok(HoldContinuation::Look)
     }
 
-    async fn drain(&mut self, hold: &mut Hold) -> Next {
-        let left = &self.trace.left;
-        let ours = |leases: &[LeaseSeen]| {
-            leases
-                .iter()
-                .any(|lease| lock::standing(lease, &left.holder, &left.run) == lock::Standing::Ours)
+    async fn drain_node(&mut self, hold: &mut HoldAttempt) -> HoldContinuation {
+        let left = &self.cleanup.leftovers;
+        let ours = |leases: &[ObservedLease]| {
+            leases.iter().any(|lease| {
+                lock::lock_ownership(lease, &left.holder, &left.run) == lock::LockOwnership::Ours
+            })
         };
         if hold.drain.is_none() {
             let lease = hold
@@ -320,52 +339,56 @@ impl Request {
                 .find(|lease| ours(std::slice::from_ref(lease)));
             let group = lease.and_then(|lease| group_of_lease(&lease.name));
             let group = group.unwrap_or_else(|| hold.target.group.clone());
-            hold.drain = Drain::start(&self.shared, &hold.target, &group);
+            hold.drain = HostDrain::start_drain(&self.shared, &hold.target, &group);
         }
         let Some(drain) = &mut hold.drain else {
-            return Next::Look;
+            return HoldContinuation::Look;
         };
-        self.say(
+        self.report_waiting_reason(
             reason::DRAINING,
             "it holds the lock; pods are moved away from its node",
         );
-        match drain.run(ours).await {
-            Drained::Done { note } => {
+        match drain.wait_for_outcome(ours).await {
+            HostDrainOutcome::Done { note } => {
                 (hold.drained, hold.note, hold.drain) = (true, note, None);
-                Next::Look
+                HoldContinuation::Look
             }
-            Drained::Failed { why } => Next::End(Held::DrainFailed { why }),
-            Drained::NotAllowed(not) => Next::End(Held::NotAllowed(not)),
-            Drained::Look => Next::Look,
+            HostDrainOutcome::Failed { why } => {
+                HoldContinuation::End(HoldOutcome::DrainFailed { why })
+            }
+            HostDrainOutcome::NotAllowed(not) => {
+                HoldContinuation::End(HoldOutcome::NotAllowed(not))
+            }
+            HostDrainOutcome::Look => HoldContinuation::Look,
         }
     }
 
-    /// Waits until the remediator is done with the Node, or it is gone.
-    async fn until_not_fenced(&self, name: &NodeName) {
+    /// Waits until the remediation of the Node is over, or the Node is gone.
+    async fn wait_until_not_fenced(&self, name: &NodeName) {
         let client = self.shared.setup.client.clone();
         let mut node = watch_node(client, name.as_str()).boxed();
         while let Some(event) = node.next().await {
-            if !is_fenced(&event) {
+            if !is_fenced_event(&event) {
                 return;
             }
         }
     }
 
-    /// Before anybody is told: from here on the lock is the client's.
-    async fn answer(
+    /// Writes the grant before the client is answered: from here on the client holds the lock.
+    async fn write_grant(
         &mut self,
-        hold: &mut Hold,
-        lease: &LeaseSeen,
+        hold: &mut HoldAttempt,
+        lease: &ObservedLease,
         record: &LockRecord,
-    ) -> Result<Next, Error> {
+    ) -> Result<HoldContinuation, Error> {
         let told = self
             .shared
-            .hand(&self.trace.left.holder)
-            .bid(lease, record)
+            .client_for_holder(&self.cleanup.leftovers.holder)
+            .bid_for_lease(lease, record)
             .await;
         match told {
             BidOutcome::Won(told) => {
-                let holder = &self.trace.left.holder;
+                let holder = &self.cleanup.leftovers.holder;
                 let mut why = format!("{holder} holds Lease {}", told.name);
                 if let Some(node) = hold.target.node_name() {
                     why = format!("{why}; node {node} is cordoned and drained");
@@ -373,50 +396,54 @@ impl Request {
                 if let Some(note) = &hold.note {
                     why = format!("{why} ({note})");
                 }
-                self.shared.queue(&hold.target.group).saw([*told]);
-                Ok(Next::End(Held::Told { why }))
+                self.shared
+                    .queue_of_group(&hold.target.group)
+                    .record_leases([*told]);
+                Ok(HoldContinuation::End(HoldOutcome::Granted { why }))
             }
-            BidOutcome::Lost { .. } => Ok(Next::Look),
+            BidOutcome::Lost { .. } => Ok(HoldContinuation::Look),
             BidOutcome::Unknown(error) | BidOutcome::Refused(error) => Err(error),
         }
     }
 
-    /// Everybody here is told of them: who looks again must not find older ones.
-    async fn fresh_policies(&self) -> Result<Policies, Error> {
-        let policies = policy::policies(&self.shared.setup.client).await?;
-        self.shared.saw_policies(policies.clone());
+    /// Publishes the policies to all requests here, so that none decides on older ones.
+    async fn read_fresh_policies(&self) -> Result<ClusterPolicies, Error> {
+        let policies = policy::list_policies(&self.shared.setup.client).await?;
+        self.shared.update_policies(policies.clone());
         Ok(policies)
     }
 
     async fn read_node(&mut self) -> Result<Option<ApiNode>, Error> {
-        self.shared.node_of(&mut self.trace.left.host).await
+        self.shared
+            .read_node_of(&mut self.cleanup.leftovers.host)
+            .await
     }
 }
 
-fn is_fenced(event: &Event<Node>) -> bool {
-    let fenced = |node: &Node| node_seen(node).is_ok_and(|node| node.fenced);
+fn is_fenced_event(event: &ObjectEvent<Node>) -> bool {
+    let fenced = |node: &Node| observed_node(node).is_ok_and(|node| node.being_fenced);
     match event {
-        Event::Restarted(nodes) => nodes.first().is_some_and(fenced),
-        Event::Applied(node) => fenced(node),
-        Event::Deleted(_) => false,
-        // It passes by itself.
-        Event::Trouble(_) => true,
+        ObjectEvent::Restarted(nodes) => nodes.first().is_some_and(fenced),
+        ObjectEvent::Applied(node) => fenced(node),
+        ObjectEvent::Deleted(_) => false,
+        // A watch error passes by itself.
+        ObjectEvent::Failed(_) => true,
     }
 }
 
-/// How many may be out in a group of so many.
-pub(super) fn max_of(target: &Target, members: u32) -> u32 {
+/// How many nodes of a group of `members` may be unavailable.
+pub(super) fn max_unavailable_of(target: &LockTarget, members: u32) -> u32 {
     let max = target
         .max
-        .of(usize::try_from(members).unwrap_or(usize::MAX));
+        .allowed_nodes(usize::try_from(members).unwrap_or(usize::MAX));
     u32::try_from(max).unwrap_or(u32::MAX)
 }
 
-fn not(why: &str) -> Held {
-    Held::Not { why: why.into() }
+fn hold_denied(why: &str) -> HoldOutcome {
+    HoldOutcome::Denied { why: why.into() }
 }
 
-/// How long one that gave the lock back leaves it to others.
-pub(super) fn pause_after(given_back: u32, jitter: f64) -> Duration {
-    lock::give_back_pause(given_back.saturating_add(1), jitter)
+/// How long a request that yielded the lock leaves it to others.
+pub(super) fn yield_pause(given_back: u32, jitter: f64) -> Duration {
+    lock::yield_pause(given_back.saturating_add(1), jitter)
 }

@@ -1,63 +1,67 @@
-//! Leaving: by a request that gives up, and by a host that unlocks.
+//! Releases a lock: for a request that gives up, and for a host that unlocks.
 
 use std::sync::Arc;
 
-use dogwatch_core::lock::api_lock::{self as rules, LeaveSeen, LeaveStep, Suspect, Who};
-use dogwatch_core::lock::{self, HINT_LENGTH, HolderId, LeaseSeen, LockRecord};
+use dogwatch_core::lock::api_lock::{
+    self as rules, CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty,
+};
+use dogwatch_core::lock::{self, HolderId, LockRecord, MAX_NEXT_WAITERS, ObservedLease};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy;
 use dogwatch_core::reboot::group_of_lease;
-use dogwatch_k8s::lock::{BidOutcome, Leaving, ReleaseOutcome, api_lock};
-use dogwatch_k8s::{Error, Kind};
+use dogwatch_k8s::lock::{BidOutcome, LeaveReason, ReleaseOutcome, api_lock};
+use dogwatch_k8s::{ApiErrorKind, Error};
 use tracing::{info, warn};
 
-use super::shared::{Pauses, Shared, guard};
-use super::trace::Left;
+use super::cleanup_guard::LockLeftovers;
+use super::lock_state::{LockRetryPauses, LockState, lock_ignoring_poison};
 
-/// Why a lock is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    /// Done with it, or given up: the next one is called.
+pub(super) enum LockLeaveReason {
+    /// The holder is done, or gives up: the next waiter is called.
     Done,
-    /// Too many are out: everybody backs off.
+    /// The group is over budget: everybody backs off.
     OverBudget,
 }
 
-/// Takes off the cluster what this request may have left there, however long that takes.
-pub(super) async fn give_up(shared: &Arc<Shared>, mut left: Left, why: Why) {
-    let mut pauses = Pauses::default();
+/// Removes from the cluster what this request may have left there, however long that takes.
+pub(super) async fn remove_leftovers(
+    shared: &Arc<LockState>,
+    mut left: LockLeftovers,
+    why: LockLeaveReason,
+) {
+    let mut pauses = LockRetryPauses::default();
     loop {
-        match step(shared, &mut left, Who::Request, why).await {
-            Ok(Progress::Done) => return,
-            Ok(Progress::Again) => {}
+        match perform_leave_step(shared, &mut left, LeavingParty::Request, why).await {
+            Ok(LeaveProgress::Done) => return,
+            Ok(LeaveProgress::Again) => {}
             Err(error) => {
-                warn!(error = error.in_words(), holder = %left.holder, run = %left.run, "cannot give a lock up yet");
-                pauses.pause().await;
+                warn!(error = error.error_chain(), holder = %left.holder, run = %left.run, "cannot give a lock up yet");
+                pauses.sleep_and_double().await;
             }
         }
     }
 }
 
-/// How far one step came.
-pub(super) enum Progress {
-    /// Nothing is left that is its to take.
+pub(super) enum LeaveProgress {
+    /// Nothing is left that belongs to the leaving party.
     Done,
-    /// Something was done: look again.
+    /// Something was written: observe again.
     Again,
 }
 
-/// Looks, and does one thing.
-pub(super) async fn step(
-    shared: &Arc<Shared>,
-    left: &mut Left,
-    who: Who,
-    why: Why,
-) -> Result<Progress, Error> {
-    // The Node first: see `dogwatch_core::lock::api_lock`.
-    let node = shared.node_of(&mut left.host).await?;
-    let leases = shared.locks().list_all().await?;
+/// Observes the Node and the Leases, and performs one step.
+pub(super) async fn perform_leave_step(
+    shared: &Arc<LockState>,
+    left: &mut LockLeftovers,
+    who: LeavingParty,
+    why: LockLeaveReason,
+) -> Result<LeaveProgress, Error> {
+    // The Node is read before the Leases: see `dogwatch_core::lock::api_lock`.
+    let node = shared.read_node_of(&mut left.host).await?;
+    let leases = shared.lock_client().list_all_slots().await?;
     let bid = left.bid.clone();
-    let seen = LeaveSeen {
+    let seen = LeaveSnapshot {
         holder: &left.holder,
         run: &left.run,
         who,
@@ -66,43 +70,45 @@ pub(super) async fn step(
         bid: bid.as_ref().map(|bid| &bid.0),
         suspect: &left.suspect,
     };
-    let hand = shared.hand(&left.holder);
-    match rules::leave(&seen, shared.now().wall) {
-        LeaveStep::Done => return Ok(Progress::Done),
+    let hand = shared.client_for_holder(&left.holder);
+    match rules::decide_leave(&seen, shared.now().wall) {
+        LeaveStep::Done => return Ok(LeaveProgress::Done),
         LeaveStep::Unreadable { lease } => {
             warn!(lease = lease.name, holder = %left.holder, "the record of a lock cannot be read; a person has to free it");
-            return Ok(Progress::Done);
+            return Ok(LeaveProgress::Done);
         }
         LeaveStep::Settle { lease } => {
             let record = bid
                 .map(|bid| bid.1)
                 .expect("a bid is settled that was made");
-            written(hand.bid(&lease, &record).await)?;
+            was_written(hand.bid_for_lease(&lease, &record).await)?;
             left.bid = None;
         }
         LeaveStep::Claim { lease, record } => {
-            if written(hand.bid(&lease, &record).await)? {
-                left.suspect = Suspect::Any;
+            if was_written(hand.bid_for_lease(&lease, &record).await)? {
+                left.suspect = CordonInFlight::Any;
             }
         }
         LeaveStep::Remove { lease, record } => {
-            written(hand.bid(&lease, &record).await)?;
+            was_written(hand.bid_for_lease(&lease, &record).await)?;
         }
         LeaveStep::Node { write } => {
             let node = node.as_ref().expect("a Node is written that was read");
-            match api_lock::write(&shared.setup.client, node, &write).await {
-                Ok(()) => left.suspect = Suspect::No,
-                Err(error) if error.kind() == Kind::Conflict || error.kind() == Kind::NotFound => {}
+            match api_lock::patch_api_node(&shared.setup.client, node, &write).await {
+                Ok(()) => left.suspect = CordonInFlight::No,
+                Err(error)
+                    if error.kind() == ApiErrorKind::Conflict
+                        || error.kind() == ApiErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        LeaveStep::Free { lease } => free(shared, &left.holder, &lease, why).await?,
+        LeaveStep::Free { lease } => release_lease(shared, &left.holder, &lease, why).await?,
     }
-    Ok(Progress::Again)
+    Ok(LeaveProgress::Again)
 }
 
-/// Whether it was written; if not, things have changed.
-fn written(outcome: BidOutcome) -> Result<bool, Error> {
+/// Whether the write succeeded; `false` if another writer was first.
+fn was_written(outcome: BidOutcome) -> Result<bool, Error> {
     match outcome {
         BidOutcome::Won(_) => Ok(true),
         BidOutcome::Lost { .. } => Ok(false),
@@ -110,25 +116,29 @@ fn written(outcome: BidOutcome) -> Result<bool, Error> {
     }
 }
 
-async fn free(
-    shared: &Arc<Shared>,
+async fn release_lease(
+    shared: &Arc<LockState>,
     holder: &HolderId,
-    lease: &LeaseSeen,
-    why: Why,
+    lease: &ObservedLease,
+    why: LockLeaveReason,
 ) -> Result<(), Error> {
     let group = group_of_lease(&lease.name).unwrap_or_else(GroupName::default_group);
     let leaving = match why {
-        Why::OverBudget => Leaving::OverBudget,
-        Why::Done => Leaving::Done {
-            next: next(shared, holder, lease.record.as_ref(), &group).await,
+        LockLeaveReason::OverBudget => LeaveReason::OverBudget,
+        LockLeaveReason::Done => LeaveReason::Done {
+            next: list_next_waiters(shared, holder, lease.record.as_ref(), &group).await,
         },
     };
-    match shared.hand(holder).release(lease, &leaving).await {
+    match shared
+        .client_for_holder(holder)
+        .release_lease(lease, &leaving)
+        .await
+    {
         ReleaseOutcome::Freed(free) => {
-            info!(lease = free.name, %holder, over_budget = why == Why::OverBudget, "released the reboot lock");
-            let queue = guard(&shared.queues).get(&group).cloned();
+            info!(lease = free.name, %holder, over_budget = why == LockLeaveReason::OverBudget, "released the reboot lock");
+            let queue = lock_ignoring_poison(&shared.queues).get(&group).cloned();
             if let Some(queue) = queue {
-                queue.saw([*free]);
+                queue.record_leases([*free]);
             }
             Ok(())
         }
@@ -137,56 +147,59 @@ async fn free(
     }
 }
 
-/// Whom to call. Without a call the lock is still safe and live, so trouble here is only said.
-async fn next(
-    shared: &Shared,
+/// Lists the waiters to call. Without a call the lock is still safe and live, so an error here is
+/// only logged.
+async fn list_next_waiters(
+    shared: &LockState,
     holder: &HolderId,
     record: Option<&LockRecord>,
     group: &GroupName,
 ) -> Vec<HolderId> {
     let policies = shared.policies.borrow().clone();
     let process = &shared.setup.process;
-    let elsewhere = shared.locks().waiting_elsewhere(group, &policies, process);
+    let elsewhere = shared
+        .lock_client()
+        .list_waiters_elsewhere(group, &policies, process);
     let mut waiters = match elsewhere.await {
         Ok(waiters) => waiters,
         Err(error) => {
             warn!(
-                error = error.in_words(),
+                error = error.error_chain(),
                 "cannot see who waits elsewhere; calling only who waits here"
             );
             Vec::new()
         }
     };
-    let queue = guard(&shared.queues).get(group).cloned();
+    let queue = lock_ignoring_poison(&shared.queues).get(group).cloned();
     let here = queue
         .map(|queue| queue.longest_waiting())
         .unwrap_or_default();
-    waiters.extend(here.into_iter().map(|host| lock::Waiter {
+    waiters.extend(here.into_iter().map(|host| lock::LockWaiter {
         holder: host.holder,
         control_plane: host.control_plane,
         zone: host.zone,
         since: Some(host.since),
     }));
-    let zone = zone(shared, record, &policies).await;
-    lock::hint(&waiters, holder, zone.as_deref(), HINT_LENGTH)
+    let zone = read_leaver_zone(shared, record, &policies).await;
+    lock::order_next_waiters(&waiters, holder, zone.as_deref(), MAX_NEXT_WAITERS)
 }
 
-/// The leaver's own zone, where its policy goes by one.
-async fn zone(
-    shared: &Shared,
+/// The leaver's zone, if its policy goes by zones.
+async fn read_leaver_zone(
+    shared: &LockState,
     record: Option<&LockRecord>,
-    policies: &policy::Policies,
+    policies: &policy::ClusterPolicies,
 ) -> Option<String> {
     if policies
-        .known()
+        .known_policies()
         .iter()
         .all(|policy| policy.topology_key.is_none())
     {
         return None;
     }
     let name = record?.node.as_ref()?;
-    let node = api_lock::read(&shared.setup.client, name.as_str())
+    let node = api_lock::read_api_node(&shared.setup.client, name.as_str())
         .await
         .ok()??;
-    policy::zone(policies, &node.seen.labels)
+    policy::zone_of_labels(policies, &node.seen.labels)
 }

@@ -1,112 +1,108 @@
 //! The lock behind the lock API and FleetLock.
 //!
-//! **For:** [`LockService`]. A request waits in its group's queue; the first one bids, counts, cordons
-//! and drains as a coordinator would, by the same rules of `dogwatch_core::lock`.
-//! **May touch:** the slots' Leases and this replica's own; the Node of a host that is one, its pods
-//! through the drain; it reads policies, Nodes and VolumeAttachments.
-//! **Promises:** any replica serves any request; whatever dies, a lock is given to nobody who was not
-//! counted, and what a client was told to hold is freed by nobody but that client, a person, or
-//! proof. What a request left behind is cleaned up until that is certain; what a process left behind
-//! names it (`api/PROCESS/N`, annotation `dogwatch.dev/api-lock`), and its Lease
-//! `api.dogwatch.dev-PROCESS` shows whether it lives.
+//! **For:** [`LockService`]. A request waits in its group's queue; the first one bids, counts,
+//! cordons and drains as a coordinator would, by the same rules of `dogwatch_core::lock`.
+//! **May touch:** the slots' Leases and this replica's own Lease; the Node of a host that is a
+//! Node, and its pods through the drain. It reads policies, Nodes and VolumeAttachments.
+//! **Promises:** any replica serves any request. Whatever dies, no holder gets the lock without a
+//! count of the group, and a lock that a client was told it holds is freed only by that client, by
+//! a person, or on proof. What a request leaves behind is removed, however long that takes. What a
+//! process leaves behind names the process (`api/PROCESS/N`, annotation `dogwatch.dev/api-lock`),
+//! and its Lease `api.dogwatch.dev-PROCESS` shows whether the process lives.
 //!
 //! Source: specification §2.2, §2.3 and §2.7; `docs/design` says why it is safe.
 
 mod bid;
+mod cleanup_guard;
 mod drain;
 mod hold;
 mod leave;
+mod lock_state;
 mod presence;
 mod queue;
 mod request;
-mod shared;
 mod target;
-mod trace;
 mod unlock;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::fleetlock::FleetlockGroups;
-pub use dogwatch_core::lock::api_lock::SOON;
-use dogwatch_core::reboot::Config;
+pub use dogwatch_core::lock::api_lock::MAX_POLICY_WAIT;
+use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::Client as KubeClient;
-use dogwatch_process::clock::Clock;
-pub use dogwatch_prometheus::{CannotAsk, Gatekeeper};
+use dogwatch_process::clock::ProcessClock;
+pub use dogwatch_prometheus::{GateChecker, NoGateChecker};
 use futures::future::BoxFuture;
 
-use super::service::{Client, LockAnswer, LockRequest, LockService, UnlockAnswer};
-use shared::Shared;
+use super::service::{LockAnswer, LockRequest, LockRequester, LockService, UnlockAnswer};
+use lock_state::LockState;
 
-/// The most requests that wait here at a time. Source: specification §2.7.
-pub const MOST_WAITERS: usize = 2000;
+/// The largest number of requests that may wait in this process. Source: specification §2.7.
+pub const MAX_WAITING_REQUESTS: usize = 2000;
 
-/// What the engine is made from.
-pub struct Setup {
-    /// The API server.
+pub struct LockEngineSetup {
     pub client: KubeClient,
-    /// Where the Leases are.
+    /// The namespace of the Leases.
     pub namespace: String,
-    /// This process: letters, digits and dashes, at most 40; no other process ever had it.
+    /// This process' name: letters, digits and dashes, at most 40; no other process ever had it.
     pub process: String,
-    /// The time.
-    pub clock: Clock,
-    /// What the flags say; a policy goes before them.
-    pub flags: Config,
-    /// Whose lock FleetLock's clients may ask for.
+    pub clock: ProcessClock,
+    /// What the flags say. A policy overrides them.
+    pub flags: RebootConfig,
+    /// The groups whose lock FleetLock's clients may ask for.
     pub fleetlock_groups: FleetlockGroups,
     /// Whether a FleetLock client that is a Node is cordoned and drained.
     pub fleetlock_drain: bool,
-    /// Asks the gates of a policy that are no pods.
-    pub gatekeeper: Arc<dyn Gatekeeper>,
+    /// Asks the Prometheus gates of a policy.
+    pub gate_checker: Arc<dyn GateChecker>,
 }
 
-/// The lock. Clones are the same.
 #[derive(Clone)]
-pub struct Engine {
-    shared: Arc<Shared>,
+pub struct LockEngine {
+    shared: Arc<LockState>,
 }
 
-impl Engine {
-    /// Starts it, in tasks of its own on the current runtime. They end when the last clone and the
-    /// last request are gone.
-    pub fn start(setup: Setup) -> Self {
-        let shared = Shared::new(setup);
-        presence::spawn(&shared);
-        target::watch_policies(&shared);
+impl LockEngine {
+    /// Starts the engine in its own tasks on the current runtime. They end when the last clone and
+    /// the last request are gone.
+    pub fn start(setup: LockEngineSetup) -> Self {
+        let shared = LockState::new(setup);
+        presence::spawn_presence_loop(&shared);
+        target::spawn_policy_watch(&shared);
         Self { shared }
     }
 
-    /// Ends it: who waits is told so at once, what was won and not answered is given back, within
-    /// this time; what is left then is the healer's, for this replica's Lease goes. Answers whether
-    /// nothing was left.
+    /// Shuts the engine down: waiting requests are answered at once, and locks without an answer
+    /// are released, within this time. The healer finishes what is left then, because this
+    /// replica's Lease is deleted. Returns whether nothing was left.
     pub async fn shutdown(&self, within: Duration) -> bool {
         self.shared.stop.send_replace(true);
-        let clean = tokio::time::timeout(within, self.shared.idle())
+        let clean = tokio::time::timeout(within, self.shared.wait_until_idle())
             .await
             .is_ok();
         let _writer = self.shared.presence_writer.lock().await;
-        if let Err(error) = self.shared.presence.end().await {
+        if let Err(error) = self.shared.presence.delete_presence().await {
             tracing::warn!(
-                error = error.in_words(),
+                error = error.error_chain(),
                 "cannot take the lock API's own Lease away"
             );
         }
         clean
     }
 
-    /// How many requests wait for a lock here, that is: were not answered.
-    pub fn waiting(&self) -> usize {
-        self.shared.waiting()
+    /// The number of requests here that were not answered yet.
+    pub fn count_waiting(&self) -> usize {
+        self.shared.count_waiting()
     }
 }
 
-impl LockService for Engine {
-    fn lock(&self, request: LockRequest) -> BoxFuture<'static, LockAnswer> {
-        Box::pin(request::serve(Arc::clone(&self.shared), request))
+impl LockService for LockEngine {
+    fn lock_host(&self, request: LockRequest) -> BoxFuture<'static, LockAnswer> {
+        Box::pin(request::serve_lock(Arc::clone(&self.shared), request))
     }
 
-    fn unlock(&self, client: Client) -> BoxFuture<'static, UnlockAnswer> {
-        Box::pin(unlock::serve(Arc::clone(&self.shared), client))
+    fn unlock_host(&self, client: LockRequester) -> BoxFuture<'static, UnlockAnswer> {
+        Box::pin(unlock::serve_unlock(Arc::clone(&self.shared), client))
     }
 }

@@ -1,4 +1,4 @@
-//! This replica's own Lease: that it lives, and who waits here.
+//! Renews this replica's own Lease, which shows that it lives and who waits here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -7,45 +7,44 @@ use std::time::Duration;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::lock::api_lock::WaitingHost;
 use dogwatch_core::name::GroupName;
-use dogwatch_k8s::lock::WaitingHere;
+use dogwatch_k8s::lock::LocalWaiter;
 
-use super::shared::{Shared, guard};
+use super::lock_state::{LockState, lock_ignoring_poison};
 
-/// How often it is renewed.
-pub(super) const RENEW_EVERY: Duration = Duration::from_secs(10);
-/// How soon it may be written again when who waits has changed: a storm of clients is no storm of
-/// writes.
-const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+pub(super) const PRESENCE_RENEW_INTERVAL: Duration = Duration::from_secs(10);
+/// The shortest time between two writes when the waiters change, so that a storm of clients causes
+/// no storm of writes.
+const MIN_PRESENCE_WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) fn spawn(shared: &Arc<Shared>) {
-    tokio::spawn(run(Arc::downgrade(shared)));
+pub(super) fn spawn_presence_loop(shared: &Arc<LockState>) {
+    tokio::spawn(run_presence_loop(Arc::downgrade(shared)));
 }
 
-/// Until the engine is told to stop, or is gone.
-async fn run(engine: Weak<Shared>) {
+/// Runs until the engine stops or is dropped.
+async fn run_presence_loop(engine: Weak<LockState>) {
     while let Some(shared) = engine.upgrade() {
         if *shared.stop.borrow() {
             return;
         }
-        renew(&shared).await;
-        tokio::time::sleep(AT_MOST_EVERY).await;
+        renew_presence(&shared).await;
+        tokio::time::sleep(MIN_PRESENCE_WRITE_INTERVAL).await;
         tokio::select! {
             () = shared.waiters_changed.notified() => {}
-            () = tokio::time::sleep(RENEW_EVERY.saturating_sub(AT_MOST_EVERY)) => {}
-            () = shared.stopped() => return,
+            () = tokio::time::sleep(PRESENCE_RENEW_INTERVAL.saturating_sub(MIN_PRESENCE_WRITE_INTERVAL)) => {}
+            () = shared.wait_for_stop() => return,
         }
         shared.forget_idle_queues();
     }
 }
 
-async fn renew(shared: &Shared) {
+async fn renew_presence(shared: &LockState) {
     let _writer = shared.presence_writer.lock().await;
     if *shared.stop.borrow() {
-        // It may be gone already, and would be made anew.
+        // The Lease may be deleted already, and a write would create it anew.
         return;
     }
-    let waiting: BTreeMap<GroupName, Vec<WaitingHere>> = {
-        let queues = guard(&shared.queues);
+    let waiting: BTreeMap<GroupName, Vec<LocalWaiter>> = {
+        let queues = lock_ignoring_poison(&shared.queues);
         let first = queues
             .values()
             .map(|queue| (queue.group.clone(), queue.longest_waiting()));
@@ -56,21 +55,24 @@ async fn renew(shared: &Shared) {
         .flatten()
         .map(|host| host.holder.clone())
         .collect();
-    let hosts: Vec<WaitingHost> = guard(&shared.reasons).values().cloned().collect();
-    // Until it is written the leavers still read the one before.
-    guard(&shared.advertised).extend(names.iter().cloned());
+    let hosts: Vec<WaitingHost> = lock_ignoring_poison(&shared.reasons)
+        .values()
+        .cloned()
+        .collect();
+    // Until the new Lease is written, leaving holders still read the previous one.
+    lock_ignoring_poison(&shared.advertised).extend(names.iter().cloned());
     match shared
         .presence
-        .renew(&waiting, &hosts, shared.now().wall)
+        .renew_presence(&waiting, &hosts, shared.now().wall)
         .await
     {
         Ok(()) => {
             shared.present.send_replace(true);
-            *guard(&shared.advertised) = names;
+            *lock_ignoring_poison(&shared.advertised) = names;
         }
         Err(error) => {
             tracing::warn!(
-                error = error.in_words(),
+                error = error.error_chain(),
                 "cannot renew the lock API's own Lease"
             );
         }

@@ -1,84 +1,84 @@
-//! Who waits for one group's lock in this process, and the group's Leases as its one watch shows
-//! them.
+//! The queue of requests for one group's lock in this process, and the one watch of the group's
+//! Leases.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use dogwatch_core::lock::{HINT_LENGTH, HolderId, LeaseSeen};
+use dogwatch_core::lock::{HolderId, MAX_NEXT_WAITERS, ObservedLease};
 use dogwatch_core::name::GroupName;
 use dogwatch_k8s::Error;
-use dogwatch_k8s::lock::{LockClient, Slots, WaitingHere};
-use dogwatch_process::clock::Clock;
+use dogwatch_k8s::lock::{GroupSlots, LocalWaiter, LockClient};
+use dogwatch_process::clock::ProcessClock;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use super::shared::{Shared, guard, jitter};
+use super::lock_state::{LockState, jitter_of, lock_ignoring_poison};
 
-/// How long a group's Leases are watched after the last request: the next one is often the unlock, or
-/// the next host of a rollout.
-const LINGER: Duration = Duration::from_mins(1);
+/// How long a group's Leases are watched after the last request: the next request is often the
+/// unlock, or the next host of a rollout.
+const IDLE_WATCH_LIFETIME: Duration = Duration::from_mins(1);
 
-pub(super) struct Queue {
+pub(super) struct GroupQueue {
     pub(super) group: GroupName,
-    waiters: Mutex<BTreeMap<Place, Waiter>>,
-    slots: Mutex<Slots>,
-    leases: watch::Sender<Option<Arc<Vec<LeaseSeen>>>>,
-    clock: Clock,
+    waiters: Mutex<BTreeMap<QueueKey, QueuedWaiter>>,
+    slots: Mutex<GroupSlots>,
+    leases: watch::Sender<Option<Arc<Vec<ObservedLease>>>>,
+    clock: ProcessClock,
     idle_since: Mutex<Duration>,
     watching: Mutex<Option<AbortHandle>>,
 }
 
-/// Longest waiting first; of equals the request that came first.
-type Place = (Timestamp, u64);
+/// The request that has waited longest comes first; of equals, the one that arrived first.
+type QueueKey = (Timestamp, u64);
 
-struct Waiter {
-    here: WaitingHere,
+struct QueuedWaiter {
+    here: LocalWaiter,
     first: Arc<Notify>,
 }
 
-impl Drop for Queue {
+impl Drop for GroupQueue {
     fn drop(&mut self) {
-        if let Some(watching) = guard(&self.watching).take() {
+        if let Some(watching) = lock_ignoring_poison(&self.watching).take() {
             watching.abort();
         }
     }
 }
 
-impl Shared {
-    /// The group's queue.
-    pub(super) fn queue(&self, group: &GroupName) -> Arc<Queue> {
-        let mut queues = guard(&self.queues);
+impl LockState {
+    pub(super) fn queue_of_group(&self, group: &GroupName) -> Arc<GroupQueue> {
+        let mut queues = lock_ignoring_poison(&self.queues);
         let queue = queues.entry(group.clone()).or_insert_with(|| {
-            let queue = Queue::new(group.clone(), self.setup.clock.clone());
+            let queue = GroupQueue::new(group.clone(), self.setup.clock.clone());
             let task = watch_slots(
                 Arc::downgrade(&queue),
-                self.locks().clone(),
+                self.lock_client().clone(),
                 self.setup.process.clone(),
             );
-            *guard(&queue.watching) = Some(tokio::spawn(task).abort_handle());
+            *lock_ignoring_poison(&queue.watching) = Some(tokio::spawn(task).abort_handle());
             queue
         });
-        *guard(&queue.idle_since) = self.now().mono;
+        *lock_ignoring_poison(&queue.idle_since) = self.now().mono;
         Arc::clone(queue)
     }
 
-    /// Ends the watches of groups that nobody asked for in a while.
+    /// Ends the watches of groups that had no request for [`IDLE_WATCH_LIFETIME`].
     pub(super) fn forget_idle_queues(&self) {
         let now = self.now().mono;
-        guard(&self.queues).retain(|_, queue| {
-            let idle = Arc::strong_count(queue) == 1 && guard(&queue.waiters).is_empty();
-            !idle || now < *guard(&queue.idle_since) + LINGER
+        lock_ignoring_poison(&self.queues).retain(|_, queue| {
+            let idle =
+                Arc::strong_count(queue) == 1 && lock_ignoring_poison(&queue.waiters).is_empty();
+            !idle || now < *lock_ignoring_poison(&queue.idle_since) + IDLE_WATCH_LIFETIME
         });
     }
 }
 
-impl Queue {
-    fn new(group: GroupName, clock: Clock) -> Arc<Self> {
+impl GroupQueue {
+    fn new(group: GroupName, clock: ProcessClock) -> Arc<Self> {
         Arc::new(Self {
-            slots: Mutex::new(Slots::new(group.clone())),
+            slots: Mutex::new(GroupSlots::new(group.clone())),
             group,
             waiters: Mutex::default(),
             leases: watch::Sender::new(None),
@@ -89,22 +89,22 @@ impl Queue {
     }
 
     /// The group's slots, anew at each change; `None` until they were listed.
-    pub(super) fn leases(&self) -> watch::Receiver<Option<Arc<Vec<LeaseSeen>>>> {
+    pub(super) fn subscribe_leases(&self) -> watch::Receiver<Option<Arc<Vec<ObservedLease>>>> {
         self.leases.subscribe()
     }
 
-    /// Takes in what a list or an answer showed.
-    pub(super) fn saw(&self, leases: impl IntoIterator<Item = LeaseSeen>) {
-        let mut slots = guard(&self.slots);
+    /// Applies Leases from a list or from an answer to a write.
+    pub(super) fn record_leases(&self, leases: impl IntoIterator<Item = ObservedLease>) {
+        let mut slots = lock_ignoring_poison(&self.slots);
         let now = self.clock.now();
         for lease in leases {
-            slots.saw(lease, now);
+            slots.observe_lease(lease, now);
         }
-        self.show(&slots);
+        self.publish_leases(&slots);
     }
 
-    fn show(&self, slots: &Slots) {
-        let leases = slots.leases();
+    fn publish_leases(&self, slots: &GroupSlots) {
+        let leases = slots.current_leases();
         self.leases.send_if_modified(|shown| {
             let changed = shown.as_deref() != leases.as_ref();
             if changed {
@@ -114,22 +114,21 @@ impl Queue {
         });
     }
 
-    /// Takes a place.
-    pub(super) fn join(
+    pub(super) fn join_queue(
         self: &Arc<Self>,
-        shared: &Arc<Shared>,
+        shared: &Arc<LockState>,
         number: u64,
-        here: WaitingHere,
-    ) -> InQueue {
+        here: LocalWaiter,
+    ) -> QueuePlace {
         let place = (here.since, number);
         let first = Arc::new(Notify::new());
-        let waiter = Waiter {
+        let waiter = QueuedWaiter {
             here,
             first: Arc::clone(&first),
         };
-        guard(&self.waiters).insert(place, waiter);
+        lock_ignoring_poison(&self.waiters).insert(place, waiter);
         shared.waiters_changed.notify_one();
-        InQueue {
+        QueuePlace {
             queue: Arc::clone(self),
             shared: Arc::clone(shared),
             place,
@@ -137,85 +136,87 @@ impl Queue {
         }
     }
 
-    /// The first few.
-    pub(super) fn longest_waiting(&self) -> Vec<WaitingHere> {
-        let waiters = guard(&self.waiters);
+    /// The waiters at the head of the queue.
+    pub(super) fn longest_waiting(&self) -> Vec<LocalWaiter> {
+        let waiters = lock_ignoring_poison(&self.waiters);
         waiters
             .values()
-            .take(HINT_LENGTH)
+            .take(MAX_NEXT_WAITERS)
             .map(|waiter| waiter.here.clone())
             .collect()
     }
 
-    pub(super) fn has(&self, holder: &HolderId) -> bool {
-        let waiters = guard(&self.waiters);
+    pub(super) fn has_holder(&self, holder: &HolderId) -> bool {
+        let waiters = lock_ignoring_poison(&self.waiters);
         waiters.values().any(|waiter| waiter.here.holder == *holder)
     }
 }
 
-/// A place in the queue; dropped, it is given up.
-pub(super) struct InQueue {
-    pub(super) queue: Arc<Queue>,
-    shared: Arc<Shared>,
-    place: Place,
+/// A place in the queue. Dropping it gives it up.
+pub(super) struct QueuePlace {
+    pub(super) queue: Arc<GroupQueue>,
+    shared: Arc<LockState>,
+    place: QueueKey,
     first: Arc<Notify>,
 }
 
-impl InQueue {
-    /// How many are before it.
-    pub(super) fn before(&self) -> usize {
-        guard(&self.queue.waiters).range(..self.place).count()
+impl QueuePlace {
+    /// How many requests are before it.
+    pub(super) fn count_before(&self) -> usize {
+        lock_ignoring_poison(&self.queue.waiters)
+            .range(..self.place)
+            .count()
     }
 
     pub(super) fn is_first(&self) -> bool {
-        guard(&self.queue.waiters).keys().next() == Some(&self.place)
+        lock_ignoring_poison(&self.queue.waiters).keys().next() == Some(&self.place)
     }
 
-    /// Waits until nobody is before it.
-    pub(super) async fn first(&self) {
+    /// Waits until no request is before it.
+    pub(super) async fn wait_until_first(&self) {
         while !self.is_first() {
             self.first.notified().await;
         }
     }
 }
 
-impl Drop for InQueue {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
-        let mut waiters = guard(&self.queue.waiters);
+        let mut waiters = lock_ignoring_poison(&self.queue.waiters);
         waiters.remove(&self.place);
         if let Some(waiter) = waiters.values().next() {
             waiter.first.notify_one();
         }
-        *guard(&self.queue.idle_since) = self.shared.now().mono;
+        *lock_ignoring_poison(&self.queue.idle_since) = self.shared.now().mono;
         self.shared.waiters_changed.notify_one();
     }
 }
 
-/// The one watch of a group, however many wait.
-async fn watch_slots(queue: Weak<Queue>, locks: LockClient, seed: String) {
+/// Runs the one watch of a group, however many requests wait.
+async fn watch_slots(queue: Weak<GroupQueue>, locks: LockClient, seed: String) {
     let Some(group) = queue.upgrade().map(|queue| queue.group.clone()) else {
         return;
     };
     let mut draws = 0_u64;
-    let mut events = std::pin::pin!(locks.watch(&group, move || {
+    let mut events = std::pin::pin!(locks.watch_slots(&group, move || {
         draws += 1;
-        jitter(&format!("{seed}/{draws}"))
+        jitter_of(&format!("{seed}/{draws}"))
     }));
     while let Some(event) = events.next().await {
         let Some(queue) = queue.upgrade() else {
             return;
         };
-        let mut slots = guard(&queue.slots);
-        if let Some(error) = slots.observe(event, queue.clock.now()) {
-            tracing::warn!(error = error.in_words(), %group, "cannot watch the group's Leases; trying again");
+        let mut slots = lock_ignoring_poison(&queue.slots);
+        if let Some(error) = slots.observe_event(event, queue.clock.now()) {
+            tracing::warn!(error = error.error_chain(), %group, "cannot watch the group's Leases; trying again");
         }
-        queue.show(&slots);
+        queue.publish_leases(&slots);
     }
 }
 
-/// Makes the slots below `slots` that are missing, free. Answers whether any was.
-pub(super) async fn make_slots(
-    queue: &Queue,
+/// Creates the missing slots below `slots`, free. Returns whether any was missing.
+pub(super) async fn create_missing_slots(
+    queue: &GroupQueue,
     locks: &LockClient,
     slots: u32,
 ) -> Result<bool, Error> {
@@ -223,7 +224,7 @@ pub(super) async fn make_slots(
     if (0..slots).all(|slot| seen.iter().any(|lease| lease.slot == slot)) {
         return Ok(false);
     }
-    locks.ensure(&queue.group, slots, &seen).await?;
-    queue.saw(locks.list(&queue.group).await?);
+    locks.ensure_leases(&queue.group, slots, &seen).await?;
+    queue.record_leases(locks.list_slots(&queue.group).await?);
     Ok(true)
 }

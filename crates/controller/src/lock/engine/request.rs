@@ -3,58 +3,63 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::lock::LeaseSeen;
+use dogwatch_core::lock::ObservedLease;
 use dogwatch_core::lock::api_lock::{
-    NotAllowed, Wait, WaitingHost, answered_now, being_fenced, refusal,
+    PolicyDenial, WaitMode, WaitingHost, denial_retry_delay, describe_fencing, describe_refusal,
 };
 use dogwatch_core::name::{GroupName, NodeName};
-use dogwatch_core::policy::Policies;
+use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_core::reboot::reason;
-use dogwatch_k8s::lock::WaitingHere;
-use dogwatch_k8s::{Error, Kind};
+use dogwatch_k8s::lock::LocalWaiter;
+use dogwatch_k8s::{ApiErrorKind, Error};
 use jiff::Timestamp;
 
-use super::MOST_WAITERS;
-use super::hold::{Held, pause_after};
-use super::leave::{self, Why};
-use super::shared::{Pauses, Shared, jitter};
-use super::target::Target;
-use super::trace::Trace;
-use crate::lock::service::{Client, LockAnswer, LockRequest};
+use super::MAX_WAITING_REQUESTS;
+use super::cleanup_guard::CleanupGuard;
+use super::hold::{HoldOutcome, yield_pause};
+use super::leave::{self, LockLeaveReason};
+use super::lock_state::{LockRetryPauses, LockState, jitter_of};
+use super::target::LockTarget;
+use crate::lock::service::{LockAnswer, LockRequest, LockRequester};
 
-/// How long the first sight of the cluster may take before a client is told to come again.
-const FIRST_SIGHT: Duration = Duration::from_secs(5);
-/// How often a host that may not begin is looked at anew: its labels choose the policy.
-const LOOK_AGAIN: Duration = Duration::from_mins(5);
+/// How long the first read of the cluster may take before the client is told to come again.
+const FIRST_OBSERVATION_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the policy is checked again for a host that may not begin: its labels choose the
+/// policy.
+const POLICY_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
 
-/// Serves one request. Dropping the future is the client going away.
-pub(super) async fn serve(shared: Arc<Shared>, asked: LockRequest) -> LockAnswer {
+/// Serves one request. A client that goes away drops the future.
+pub(super) async fn serve_lock(shared: Arc<LockState>, asked: LockRequest) -> LockAnswer {
     if *shared.stop.borrow() {
-        return ending();
+        return stopping_answer();
     }
-    if shared.waiting() >= MOST_WAITERS {
-        let why = format!("{MOST_WAITERS} requests wait here already; ask again later");
+    if shared.count_waiting() >= MAX_WAITING_REQUESTS {
+        let why = format!("{MAX_WAITING_REQUESTS} requests wait here already; ask again later");
         return LockAnswer::TooMany { why };
     }
-    let mut request = Request::new(&shared, asked);
+    let mut request = PendingLockRequest::new(&shared, asked);
     tokio::select! {
         biased;
-        () = shared.stopped() => ending(),
-        answer = request.run() => answer,
+        () = shared.wait_for_stop() => stopping_answer(),
+        answer = request.run_to_answer() => answer,
     }
 }
 
-fn ending() -> LockAnswer {
+fn stopping_answer() -> LockAnswer {
     LockAnswer::Unavailable {
         why: "this replica of the lock API ends; nothing is held, ask again".into(),
     }
 }
 
-/// Waits until this replica's Lease stands: no id of a process may be written before, for it would
-/// look like one that is gone.
-pub(super) async fn presence_stands(shared: &Shared) -> Result<(), String> {
+/// Waits until this replica's Lease exists. No id of a process may be written before, because the
+/// process would look dead.
+pub(super) async fn wait_for_presence(shared: &LockState) -> Result<(), String> {
     let mut present = shared.present.subscribe();
-    let stands = tokio::time::timeout(FIRST_SIGHT, present.wait_for(|stands| *stands)).await;
+    let stands = tokio::time::timeout(
+        FIRST_OBSERVATION_TIMEOUT,
+        present.wait_for(|stands| *stands),
+    )
+    .await;
     match stands {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(_)) | Err(_) => {
@@ -63,286 +68,300 @@ pub(super) async fn presence_stands(shared: &Shared) -> Result<(), String> {
     }
 }
 
-/// A request under way.
-pub(super) struct Request {
-    pub(super) shared: Arc<Shared>,
-    pub(super) trace: Trace,
-    pub(super) wait: Wait,
+pub(super) struct PendingLockRequest {
+    pub(super) shared: Arc<LockState>,
+    pub(super) cleanup: CleanupGuard,
+    pub(super) wait: WaitMode,
     pub(super) since: Timestamp,
-    /// When it came, in monotonic time.
+    /// Monotonic.
     pub(super) arrived: Duration,
     pub(super) jitter: f64,
-    /// Gave the lock back: not before then.
+    /// Set after the lock was yielded: no bid before this moment.
     pub(super) bid_after: Option<Duration>,
-    /// How many members the group has, as last counted.
+    /// The members of the group, as last counted.
     pub(super) group_size: u32,
-    /// How often in a row it gave the lock back.
-    given_back: u32,
-    /// What the policy has forbidden it last, and since when without a break.
+    /// How often in a row the request yielded the lock.
+    yield_count: u32,
+    /// The reason for which the policy last forbade the reboot, and since when without a break.
     forbidden: Option<(&'static str, Duration)>,
-    /// The group and the Node, as last seen.
+    /// The group and the Node, as last observed.
     seen_as: (Option<GroupName>, Option<NodeName>),
 }
 
-impl Drop for Request {
+impl Drop for PendingLockRequest {
     fn drop(&mut self) {
-        self.shared.waits_no_more(self.trace.number);
+        self.shared.remove_waiting_reason(self.cleanup.number);
     }
 }
 
-/// How one attempt ended.
-pub(super) enum End {
+pub(super) enum LockAttemptOutcome {
     Answer(LockAnswer),
-    /// It waited for something: again from the start.
+    /// The request waited for something: begin again from the start.
     Again,
     Trouble(Error),
 }
 
-impl Request {
-    fn new(shared: &Arc<Shared>, asked: LockRequest) -> Self {
-        let trace = Trace::new(shared, asked.client);
+impl PendingLockRequest {
+    fn new(shared: &Arc<LockState>, asked: LockRequest) -> Self {
+        let trace = CleanupGuard::new(shared, asked.client);
         Self {
             shared: Arc::clone(shared),
-            jitter: jitter(trace.left.run.as_str()),
-            trace,
+            jitter: jitter_of(trace.leftovers.run.as_str()),
+            cleanup: trace,
             wait: asked.wait,
             since: shared.now().wall,
             arrived: shared.now().mono,
             bid_after: None,
             group_size: 1,
-            given_back: 0,
+            yield_count: 0,
             forbidden: None,
             seen_as: (None, None),
         }
     }
 
-    /// Why it waits, for people to see.
-    pub(super) fn say(&self, reason: &str, message: &str) {
+    pub(super) fn report_waiting_reason(&self, reason: &str, message: &str) {
         let (group, node) = self.seen_as.clone();
         let host = WaitingHost {
-            holder: self.trace.left.holder.clone(),
+            holder: self.cleanup.leftovers.holder.clone(),
             group,
             node,
             since: self.since,
             reason: reason.to_owned(),
             message: message.to_owned(),
         };
-        self.shared.waits(self.trace.number, host);
+        self.shared.record_waiting_reason(self.cleanup.number, host);
     }
 
-    async fn run(&mut self) -> LockAnswer {
-        if let Err(why) = presence_stands(&self.shared).await {
+    async fn run_to_answer(&mut self) -> LockAnswer {
+        if let Err(why) = wait_for_presence(&self.shared).await {
             return LockAnswer::Unavailable { why };
         }
-        let mut pauses = Pauses::default();
+        let mut pauses = LockRetryPauses::default();
         let mut seen = false;
         loop {
-            match self.attempt().await {
-                End::Answer(answer) => return answer,
-                End::Again => (seen, pauses) = (true, Pauses::default()),
-                End::Trouble(error) => {
-                    let lasting = matches!(error.kind(), Kind::Forbidden | Kind::Refused);
-                    if !self.wait.is_some() || !seen || lasting {
-                        let why = format!("{}; nothing is held, ask again", error.in_words());
+            match self.attempt_lock().await {
+                LockAttemptOutcome::Answer(answer) => return answer,
+                LockAttemptOutcome::Again => (seen, pauses) = (true, LockRetryPauses::default()),
+                LockAttemptOutcome::Trouble(error) => {
+                    let lasting = matches!(
+                        error.kind(),
+                        ApiErrorKind::Forbidden | ApiErrorKind::Refused
+                    );
+                    if !self.wait.may_wait() || !seen || lasting {
+                        let why = format!("{}; nothing is held, ask again", error.error_chain());
                         return LockAnswer::Unavailable { why };
                     }
-                    tracing::warn!(error = error.in_words(), holder = %self.trace.left.holder, "cannot ask for a lock");
-                    self.say(reason::TROUBLE, &error.in_words());
-                    pauses.pause().await;
+                    tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "cannot ask for a lock");
+                    self.report_waiting_reason(reason::CANNOT_LOOK, &error.error_chain());
+                    pauses.sleep_and_double().await;
                 }
             }
         }
     }
 
-    async fn attempt(&mut self) -> End {
-        let Some(policies) = self.policies().await else {
+    async fn attempt_lock(&mut self) -> LockAttemptOutcome {
+        let Some(policies) = self.wait_for_policies().await else {
             let why = "the RebootPolicies were not seen yet";
-            return self.not_now(reason::LOOKING_AT_POLICIES, why).await;
+            return self.answer_not_now(reason::LOOKING_AT_POLICIES, why).await;
         };
-        if let Some(why) = self.group_refused(&policies) {
-            return End::Answer(LockAnswer::Refused { why });
+        if let Some(why) = self.group_refusal(&policies) {
+            return LockAttemptOutcome::Answer(LockAnswer::Refused { why });
         }
-        // What is over before the wait, or comes after it, is on the heap while it lasts: a thousand
-        // requests wait, and one of them drains.
-        let (target, leases) = match Box::pin(self.look(&policies)).await {
+        // These futures are on the heap, because they end before the wait or begin after it: a
+        // thousand requests wait, and one of them drains.
+        let (target, leases) = match Box::pin(self.read_target_and_leases(&policies)).await {
             Ok(seen) => seen,
-            Err(error) => return End::Trouble(error),
+            Err(error) => return LockAttemptOutcome::Trouble(error),
         };
         self.seen_as = (Some(target.group.clone()), target.node_name().cloned());
-        let holder = &self.trace.left.holder;
-        // Its host's already: by an earlier request, here or at another replica.
+        let holder = &self.cleanup.leftovers.holder;
+        // The host already holds the lock: by an earlier request, here or at another replica.
         if let Some(lease) = leases
             .iter()
             .find(|lease| lease.holder.as_ref() == Some(holder))
         {
             if self.bid_after.is_some_and(|at| at > self.shared.now().mono) {
                 let why = "too many are out";
-                return self.not_now(reason::OVER_BUDGET, why).await;
+                return self.answer_not_now(reason::OVER_BUDGET, why).await;
             }
-            let held = Box::pin(self.hold(target, lease, None)).await;
-            return Box::pin(self.ended(held)).await;
-        }
-        if let Some(why) = target.node.as_ref().and_then(|node| refusal(&node.seen)) {
-            return End::Answer(LockAnswer::Refused { why });
+            let held = Box::pin(self.acquire_lock(target, lease, None)).await;
+            return Box::pin(self.handle_hold_outcome(held)).await;
         }
         if let Some(why) = target
             .node
             .as_ref()
-            .and_then(|node| being_fenced(&node.seen))
+            .and_then(|node| describe_refusal(&node.seen))
         {
-            return self.not_now(reason::BEING_FENCED, &why).await;
+            return LockAttemptOutcome::Answer(LockAnswer::Refused { why });
+        }
+        if let Some(why) = target
+            .node
+            .as_ref()
+            .and_then(|node| describe_fencing(&node.seen))
+        {
+            return self.answer_not_now(reason::BEING_FENCED, &why).await;
         }
         if target.node.is_none()
-            && let Some(why) = match self.remediated().await {
+            && let Some(why) = match self.remediation_reason().await {
                 Ok(why) => why,
-                Err(error) => return End::Trouble(error),
+                Err(error) => return LockAttemptOutcome::Trouble(error),
             }
         {
-            return self.not_now(reason::BEING_FENCED, &why).await;
+            return self.answer_not_now(reason::BEING_FENCED, &why).await;
         }
-        let allowance = target.allowed(&policies, self.shared.now().wall);
-        if let Some(not) = NotAllowed::of(allowance) {
-            return self.wait_for_leave(&not).await;
+        let allowance = target.allowance_now(&policies, self.shared.now().wall);
+        if let Some(not) = PolicyDenial::of_allowance(allowance) {
+            return self.wait_until_allowed(&not).await;
         }
-        self.queue(target).await
+        self.queue_and_acquire(target).await
     }
 
-    /// Why nobody may ask for the lock of this group over FleetLock. Before anything is made for it.
-    fn group_refused(&self, policies: &Policies) -> Option<String> {
-        let Client::FleetLock { group, .. } = self.trace.left.host.client() else {
+    /// Why FleetLock may not lock this group. Checked before any object is created for it.
+    fn group_refusal(&self, policies: &ClusterPolicies) -> Option<String> {
+        let LockRequester::FleetLock { group, .. } = self.cleanup.leftovers.host.client() else {
             return None;
         };
-        let names = policies.known().iter().map(|policy| policy.name.as_str());
+        let names = policies
+            .known_policies()
+            .iter()
+            .map(|policy| policy.name.as_str());
         let groups = &self.shared.setup.fleetlock_groups;
         groups
-            .serves(group, names)
+            .check_group_served(group, names)
             .err()
             .map(|refused| refused.to_string())
     }
 
-    /// Waits its turn, and takes it.
-    async fn queue(&mut self, target: Target) -> End {
-        let here = WaitingHere {
-            holder: self.trace.left.holder.clone(),
+    /// Waits for the request's turn, and takes the lock.
+    async fn queue_and_acquire(&mut self, target: LockTarget) -> LockAttemptOutcome {
+        let here = LocalWaiter {
+            holder: self.cleanup.leftovers.holder.clone(),
             since: self.since,
             control_plane: target.control_plane,
             zone: target.zone.clone(),
         };
-        let queue = self.shared.queue(&target.group);
-        let place = queue.join(&self.shared, self.trace.number, here);
-        match self.turn(&target, &place).await {
+        let queue = self.shared.queue_of_group(&target.group);
+        let place = queue.join_queue(&self.shared, self.cleanup.number, here);
+        match self.wait_for_turn(&target, &place).await {
             Ok(lease) => {
-                let held = Box::pin(self.hold(target, &lease, Some(place))).await;
-                Box::pin(self.ended(held)).await
+                let held = Box::pin(self.acquire_lock(target, &lease, Some(place))).await;
+                Box::pin(self.handle_hold_outcome(held)).await
             }
             Err(end) => end,
         }
     }
 
-    async fn look(&mut self, policies: &Policies) -> Result<(Target, Vec<LeaseSeen>), Error> {
+    async fn read_target_and_leases(
+        &mut self,
+        policies: &ClusterPolicies,
+    ) -> Result<(LockTarget, Vec<ObservedLease>), Error> {
         let target = self
             .shared
-            .target(&mut self.trace.left.host, policies)
+            .read_target(&mut self.cleanup.leftovers.host, policies)
             .await?;
-        Ok((target, self.shared.locks().list_all().await?))
+        Ok((target, self.shared.lock_client().list_all_slots().await?))
     }
 
-    /// Why a host that is no Node now may be one again in a moment: its Node was deleted for a
-    /// remediation, which has not ended.
-    async fn remediated(&self) -> Result<Option<String>, Error> {
-        let Client::Api { host } = self.trace.left.host.client() else {
+    /// Why a host that is no Node now may be one again in a moment: a remediation deleted its Node
+    /// and has not ended.
+    async fn remediation_reason(&self) -> Result<Option<String>, Error> {
+        let LockRequester::Api { host } = self.cleanup.leftovers.host.client() else {
             return Ok(None);
         };
         let Ok(node) = NodeName::new(host.as_str()) else {
             return Ok(None);
         };
-        let is_held = self.shared.locks().is_remediated(&node).await?;
+        let is_held = self.shared.lock_client().is_remediated(&node).await?;
         let why = || format!("node {node} is being remediated and not back yet; asks when it is");
         Ok(is_held.then(why))
     }
 
-    /// The policies, once they were seen.
-    async fn policies(&self) -> Option<Policies> {
+    /// Waits until the policies were read.
+    async fn wait_for_policies(&self) -> Option<ClusterPolicies> {
         let mut policies = self.shared.policies.subscribe();
-        let seen = policies.wait_for(|policies| !matches!(policies, Policies::NotYet));
-        let seen = tokio::time::timeout(FIRST_SIGHT, seen).await;
+        let seen = policies.wait_for(|policies| !matches!(policies, ClusterPolicies::NotYetRead));
+        let seen = tokio::time::timeout(FIRST_OBSERVATION_TIMEOUT, seen).await;
         seen.ok()?.ok().map(|policies| policies.clone())
     }
 
-    /// What follows from how the hold ended. Whatever is left of it goes before anything else.
-    async fn ended(&mut self, held: Held) -> End {
+    /// Handles the end of an attempt. Leftovers are removed before anything else.
+    async fn handle_hold_outcome(&mut self, held: HoldOutcome) -> LockAttemptOutcome {
         let (answer, why) = match held {
-            Held::Told { why } => {
-                self.trace.settled();
-                return End::Answer(LockAnswer::Held { why });
+            HoldOutcome::Granted { why } => {
+                self.cleanup.mark_settled();
+                return LockAttemptOutcome::Answer(LockAnswer::Held { why });
             }
-            Held::Trouble(error) if !self.wait.is_some() => return End::Trouble(error),
-            Held::Trouble(error) => {
-                self.give_up(Why::Done).await;
-                return End::Trouble(error);
+            HoldOutcome::Trouble(error) if !self.wait.may_wait() => {
+                return LockAttemptOutcome::Trouble(error);
             }
-            Held::Refused { why } => (Some(LockAnswer::Refused { why }), String::new()),
-            Held::DrainFailed { why } => (Some(LockAnswer::DrainFailed { why }), String::new()),
-            Held::OverBudget { why } => {
-                self.give_up(Why::OverBudget).await;
-                let pause = pause_after(self.given_back, self.jitter);
-                self.given_back = self.given_back.saturating_add(1);
+            HoldOutcome::Trouble(error) => {
+                self.clean_up_hold(LockLeaveReason::Done).await;
+                return LockAttemptOutcome::Trouble(error);
+            }
+            HoldOutcome::Refused { why } => (Some(LockAnswer::Refused { why }), String::new()),
+            HoldOutcome::DrainFailed { why } => {
+                (Some(LockAnswer::DrainFailed { why }), String::new())
+            }
+            HoldOutcome::OverBudget { why } => {
+                self.clean_up_hold(LockLeaveReason::OverBudget).await;
+                let pause = yield_pause(self.yield_count, self.jitter);
+                self.yield_count = self.yield_count.saturating_add(1);
                 self.bid_after = Some(self.shared.now().mono + pause);
-                self.say(reason::OVER_BUDGET, &why);
-                return self.busy_or(why, End::Again);
+                self.report_waiting_reason(reason::OVER_BUDGET, &why);
+                return self.busy_or(why, LockAttemptOutcome::Again);
             }
-            Held::NotAllowed(not) => {
-                self.give_up(Why::Done).await;
+            HoldOutcome::NotAllowed(not) => {
+                self.clean_up_hold(LockLeaveReason::Done).await;
                 return self.not_allowed_or_again(&not);
             }
-            Held::Not { why } => (None, why),
+            HoldOutcome::Denied { why } => (None, why),
         };
-        self.give_up(Why::Done).await;
+        self.clean_up_hold(LockLeaveReason::Done).await;
         match answer {
-            Some(answer) => End::Answer(answer),
-            None => self.busy_or(why, End::Again),
+            Some(answer) => LockAttemptOutcome::Answer(answer),
+            None => self.busy_or(why, LockAttemptOutcome::Again),
         }
     }
 
-    async fn give_up(&mut self, why: Why) {
-        if !self.trace.left.touched {
+    async fn clean_up_hold(&mut self, why: LockLeaveReason) {
+        if !self.cleanup.leftovers.touched {
             return;
         }
-        leave::give_up(&self.shared, self.trace.left.clone(), why).await;
-        self.trace.settled();
+        leave::remove_leftovers(&self.shared, self.cleanup.leftovers.clone(), why).await;
+        self.cleanup.mark_settled();
     }
 
-    /// Who does not want to wait is told why; for others it goes on.
-    pub(super) fn busy_or(&self, why: String, end: End) -> End {
-        if self.wait.is_some() {
+    /// Answers a request that does not wait; the others go on with `end`.
+    pub(super) fn busy_or(&self, why: String, end: LockAttemptOutcome) -> LockAttemptOutcome {
+        if self.wait.may_wait() {
             end
         } else {
-            End::Answer(LockAnswer::Busy { why })
+            LockAttemptOutcome::Answer(LockAnswer::Busy { why })
         }
     }
 
-    async fn not_now(&self, reason: &str, why: &str) -> End {
-        self.say(reason, why);
-        if self.wait.is_some() {
+    async fn answer_not_now(&self, reason: &str, why: &str) -> LockAttemptOutcome {
+        self.report_waiting_reason(reason, why);
+        if self.wait.may_wait() {
             let until = self
                 .bid_after
                 .unwrap_or_default()
-                .max(self.shared.now().mono + FIRST_SIGHT);
+                .max(self.shared.now().mono + FIRST_OBSERVATION_TIMEOUT);
             self.shared.setup.clock.sleep_until(until).await;
         }
-        self.busy_or(why.to_owned(), End::Again)
+        self.busy_or(why.to_owned(), LockAttemptOutcome::Again)
     }
 
-    /// Waits until the policy may allow it, or has changed; or answers that it does not.
-    async fn wait_for_leave(&mut self, not: &NotAllowed) -> End {
+    /// Waits until the policy may allow the reboot or has changed, or answers the client.
+    async fn wait_until_allowed(&mut self, not: &PolicyDenial) -> LockAttemptOutcome {
         let mut policies = self.shared.policies.subscribe();
         let end = self.not_allowed_or_again(not);
-        if matches!(end, End::Again) {
+        if matches!(end, LockAttemptOutcome::Again) {
             let now = self.shared.now();
-            let again = now.mono + LOOK_AGAIN.mul_f64(1.0 + self.jitter);
+            let again = now.mono + POLICY_RECHECK_INTERVAL.mul_f64(1.0 + self.jitter);
             let until = not
                 .until
-                .map_or(again, |until| now.mono_at(until).min(again));
+                .map_or(again, |until| now.mono_time_of(until).min(again));
             tokio::select! {
                 // Its sender is in `shared`.
                 _ = policies.changed() => {}
@@ -352,33 +371,37 @@ impl Request {
         end
     }
 
-    /// What the policy forbids is shown; and answered, where it lasts for longer than the client waits.
-    pub(super) fn not_allowed_or_again(&mut self, not: &NotAllowed) -> End {
+    /// Reports what the policy forbids, and answers the client if that lasts for longer than the
+    /// client waits.
+    pub(super) fn not_allowed_or_again(&mut self, not: &PolicyDenial) -> LockAttemptOutcome {
         let now = self.shared.now();
         let since = match self.forbidden {
             Some((reason, since)) if reason == not.reason => since,
             Some(_) | None => now.mono,
         };
         self.forbidden = Some((not.reason, since));
-        self.say(not.reason, &not.message);
+        self.report_waiting_reason(not.reason, &not.message);
         let so_far = now.mono.saturating_sub(since);
-        match answered_now(not, self.wait, so_far, now.wall) {
-            Some(again) => End::Answer(LockAnswer::NotAllowed {
+        match denial_retry_delay(not, self.wait, so_far, now.wall) {
+            Some(again) => LockAttemptOutcome::Answer(LockAnswer::NotAllowed {
                 why: format!("{}; nothing is held", not.message),
                 again,
             }),
-            None => End::Again,
+            None => LockAttemptOutcome::Again,
         }
     }
 
-    /// Nothing forbids it any more.
-    pub(super) fn is_allowed(&mut self) {
+    pub(super) fn clear_forbidden(&mut self) {
         self.forbidden = None;
     }
 
-    /// Why the policy forbids it by now, for one who waits in the queue.
-    pub(super) fn forbidden_now(&self, target: &Target, policies: &Policies) -> Option<NotAllowed> {
-        let target = self.shared.again(target, policies);
-        NotAllowed::of(target.allowed(policies, self.shared.now().wall))
+    /// Whether the policy forbids the reboot by now, for a request that waits in the queue.
+    pub(super) fn forbidden_now(
+        &self,
+        target: &LockTarget,
+        policies: &ClusterPolicies,
+    ) -> Option<PolicyDenial> {
+        let target = self.shared.target_under_policies(target, policies);
+        PolicyDenial::of_allowance(target.allowance_now(policies, self.shared.now().wall))
     }
 }

@@ -1,28 +1,28 @@
-//! A host gives its lock up: all of it, whoever of its requests relies on it.
+//! Releases a host's whole lock, whichever of its requests took it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::lock::api_lock::Who;
-use dogwatch_k8s::{Error, Kind};
+use dogwatch_core::lock::api_lock::LeavingParty;
+use dogwatch_k8s::{ApiErrorKind, Error};
 use tokio::sync::oneshot;
 
-use super::leave::{self, Progress, Why};
-use super::request::presence_stands;
-use super::shared::{Pauses, Shared};
-use super::trace::Trace;
-use crate::lock::service::{Client, UnlockAnswer};
+use super::cleanup_guard::CleanupGuard;
+use super::leave::{self, LeaveProgress, LockLeaveReason};
+use super::lock_state::{LockRetryPauses, LockState};
+use super::request::wait_for_presence;
+use crate::lock::service::{LockRequester, UnlockAnswer};
 
-/// How long a client is kept waiting while the API server does not answer. What was begun goes on.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client waits while the API server does not answer. The unlock itself goes on.
+const UNLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) async fn serve(shared: Arc<Shared>, client: Client) -> UnlockAnswer {
-    if let Err(why) = presence_stands(&shared).await {
+pub(super) async fn serve_unlock(shared: Arc<LockState>, client: LockRequester) -> UnlockAnswer {
+    if let Err(why) = wait_for_presence(&shared).await {
         return UnlockAnswer::Unavailable { why };
     }
     let (answer, answered) = oneshot::channel();
-    // A task of its own: a client that goes away wanted it all the same.
-    tokio::spawn(run(shared, client, answer));
+    // A task of its own: the unlock must finish even if the client goes away.
+    tokio::spawn(run_unlock(shared, client, answer));
     answered
         .await
         .unwrap_or_else(|_| UnlockAnswer::Unavailable {
@@ -30,37 +30,48 @@ pub(super) async fn serve(shared: Arc<Shared>, client: Client) -> UnlockAnswer {
         })
 }
 
-async fn run(shared: Arc<Shared>, client: Client, answer: oneshot::Sender<UnlockAnswer>) {
-    let mut trace = Trace::new(&shared, client);
+async fn run_unlock(
+    shared: Arc<LockState>,
+    client: LockRequester,
+    answer: oneshot::Sender<UnlockAnswer>,
+) {
+    let mut trace = CleanupGuard::new(&shared, client);
     let mut answer = Some(answer);
     let begun = shared.now().mono;
-    let mut pauses = Pauses::default();
+    let mut pauses = LockRetryPauses::default();
     let mut steps = 0_u32;
     loop {
-        let error = match leave::step(&shared, &mut trace.left, Who::Host, Why::Done).await {
-            Ok(Progress::Done) => break,
-            Ok(Progress::Again) => {
+        let error = match leave::perform_leave_step(
+            &shared,
+            &mut trace.leftovers,
+            LeavingParty::Host,
+            LockLeaveReason::Done,
+        )
+        .await
+        {
+            Ok(LeaveProgress::Done) => break,
+            Ok(LeaveProgress::Again) => {
                 steps += 1;
                 continue;
             }
             Err(error) => error,
         };
-        tracing::warn!(error = error.in_words(), holder = %trace.left.holder, "cannot unlock yet");
-        let late = shared.now().mono >= begun + PATIENCE || *shared.stop.borrow();
-        if (is_final(&error) || late)
+        tracing::warn!(error = error.error_chain(), holder = %trace.leftovers.holder, "cannot unlock yet");
+        let late = shared.now().mono >= begun + UNLOCK_ANSWER_TIMEOUT || *shared.stop.borrow();
+        if (is_permanent_error(&error) || late)
             && let Some(answer) = answer.take()
         {
             // The client may be gone.
-            let _ = answer.send(trouble(&trace, &error));
+            let _ = answer.send(error_answer(&trace, &error));
         }
         if answer.is_none() && steps == 0 {
             break;
         }
-        pauses.pause().await;
+        pauses.sleep_and_double().await;
     }
-    trace.settled();
+    trace.mark_settled();
     if let Some(answer) = answer {
-        let holder = &trace.left.holder;
+        let holder = &trace.leftovers.holder;
         let why = match steps {
             0 => format!("{holder} held nothing"),
             _ => format!("{holder} holds nothing any more"),
@@ -69,22 +80,22 @@ async fn run(shared: Arc<Shared>, client: Client, answer: oneshot::Sender<Unlock
     }
 }
 
-/// Asking again will not help before somebody has done something.
-fn is_final(error: &Error) -> bool {
+/// Whether a retry will fail until somebody fixes the cause.
+fn is_permanent_error(error: &Error) -> bool {
     match error.kind() {
-        Kind::Forbidden | Kind::Refused => true,
-        Kind::NotFound
-        | Kind::AlreadyExists
-        | Kind::Conflict
-        | Kind::Gone
-        | Kind::Throttled { .. }
-        | Kind::Transient => false,
+        ApiErrorKind::Forbidden | ApiErrorKind::Refused => true,
+        ApiErrorKind::NotFound
+        | ApiErrorKind::AlreadyExists
+        | ApiErrorKind::Conflict
+        | ApiErrorKind::Gone
+        | ApiErrorKind::Throttled { .. }
+        | ApiErrorKind::Transient => false,
     }
 }
 
-fn trouble(trace: &Trace, error: &Error) -> UnlockAnswer {
-    let (holder, error_text) = (&trace.left.holder, error.in_words());
-    if is_final(error) {
+fn error_answer(trace: &CleanupGuard, error: &Error) -> UnlockAnswer {
+    let (holder, error_text) = (&trace.leftovers.holder, error.error_chain());
+    if is_permanent_error(error) {
         let why =
             format!("the lock of {holder} cannot be given up, and is still held: {error_text}");
         UnlockAnswer::Failed { why }

@@ -1,156 +1,172 @@
-//! Who asks, and whether they may.
+//! Authenticates callers, and checks that they may lock the host.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, ORIGIN};
-use dogwatch_k8s::access::{AccessClient, Caller};
+use dogwatch_k8s::access::{AccessClient, ApiCaller};
 use dogwatch_k8s::{Client, Error};
 use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::{Reply, Verdict};
-use super::config::LockAuth;
+use super::config::LockAuthMode;
+use super::reply::{LockReply, RequestOutcome};
 
-/// Checks asked of the API server at once. More wait: somebody with made-up tokens shall not flood it.
-const CHECKS_AT_ONCE: usize = 32;
+/// Checks asked of the API server at once. Others wait, so that made-up tokens cannot flood it.
+const MAX_CONCURRENT_CHECKS: usize = 32;
 
-/// How long a request waits for its turn to be checked: with an API server that answers, much less.
-const TURN_WITHIN: Duration = Duration::from_secs(10);
+/// How long a request waits for its check to begin; much less while the API server answers.
+const CHECK_PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The audience is not said: the one who asks is not known.
-const NOT_OURS: &str = "the API server does not know this token, or it was not made for the lock API: kubectl create token NAME --audience dogwatch (--lock-audience)";
+/// Does not name the audience, because the caller is not authenticated.
+const UNKNOWN_TOKEN_MESSAGE: &str = "the API server does not know this token, or it was not made for the lock API: kubectl create token NAME --audience dogwatch (--lock-audience)";
 
-/// Who says who somebody is and what they may do.
-pub trait Access: Send + Sync + 'static {
-    /// Whose token it is; nothing if it is nobody's.
-    fn owner(&self, token: String) -> BoxFuture<'static, Result<Option<Caller>, Error>>;
+/// Finds the owner of a token, and checks what a caller may do.
+pub trait LockAccess: Send + Sync + 'static {
+    /// `None`: the token is nobody's.
+    fn find_token_owner(
+        &self,
+        token: String,
+    ) -> BoxFuture<'static, Result<Option<ApiCaller>, Error>>;
 
-    /// Whether they may lock and unlock this host.
-    fn may_lock(&self, caller: Caller, host: String) -> BoxFuture<'static, Result<bool, Error>>;
+    fn may_lock(&self, caller: ApiCaller, host: String) -> BoxFuture<'static, Result<bool, Error>>;
 }
 
-/// The API server. It is asked for each request: a token or a right that was taken away is of no use at
-/// once, and no token is kept in memory. Two calls are few beside those that a lock costs.
+/// Asks the API server for each request: a revoked token or right is useless at once, and no token
+/// is kept in memory. Two calls are few beside those that a lock costs.
 #[derive(Clone)]
 pub struct KubernetesAccess(AccessClient);
 
 impl KubernetesAccess {
-    /// Asks with this client, for tokens of these audiences (`--lock-audience`).
+    /// `audiences` are those that a token may be made for (`--lock-audience`).
     pub fn new(client: Client, audiences: Vec<String>) -> Self {
         Self(AccessClient::new(client, audiences))
     }
 }
 
-impl Access for KubernetesAccess {
-    fn owner(&self, token: String) -> BoxFuture<'static, Result<Option<Caller>, Error>> {
+impl LockAccess for KubernetesAccess {
+    fn find_token_owner(
+        &self,
+        token: String,
+    ) -> BoxFuture<'static, Result<Option<ApiCaller>, Error>> {
         let client = self.0.clone();
-        Box::pin(async move { client.owner(&token).await })
+        Box::pin(async move { client.find_token_owner(&token).await })
     }
 
-    fn may_lock(&self, caller: Caller, host: String) -> BoxFuture<'static, Result<bool, Error>> {
+    fn may_lock(&self, caller: ApiCaller, host: String) -> BoxFuture<'static, Result<bool, Error>> {
         let client = self.0.clone();
-        Box::pin(async move { client.may_lock(&caller, &host).await })
+        Box::pin(async move { client.can_lock_host(&caller, &host).await })
     }
 }
 
 /// The owner of the connection's client certificate, or why it names nobody.
-pub(super) type CertificateOwner = Option<Result<Caller, String>>;
+pub(super) type CertificateOwner = Option<Result<ApiCaller, String>>;
 
-/// Who asks. No body is read of anybody who is not known.
-pub(super) enum Identity {
-    /// `--lock-auth none`.
+/// No body is read of a caller who is not authenticated.
+pub(super) enum CallerIdentity {
+    /// With `--lock-auth none`.
     Anybody,
-    Known(Caller),
+    Known(ApiCaller),
 }
 
-pub(super) struct Guard {
-    auth: LockAuth,
-    access: Arc<dyn Access>,
+pub(super) struct LockAccessGuard {
+    auth: LockAuthMode,
+    access: Arc<dyn LockAccess>,
     checks: Semaphore,
 }
 
-impl Guard {
-    pub(super) fn new(auth: LockAuth, access: Arc<dyn Access>) -> Self {
+impl LockAccessGuard {
+    pub(super) fn new(auth: LockAuthMode, access: Arc<dyn LockAccess>) -> Self {
         Self {
             auth,
             access,
-            checks: Semaphore::new(CHECKS_AT_ONCE),
+            checks: Semaphore::new(MAX_CONCURRENT_CHECKS),
         }
     }
 
-    /// Who asks. A token goes before a certificate: who sends one means it.
-    pub(super) async fn identify(
+    /// Authenticates the caller. A token goes before a client certificate, because it was sent on
+    /// purpose.
+    pub(super) async fn authenticate_request(
         &self,
         headers: &HeaderMap,
         certificate: &CertificateOwner,
-    ) -> Result<Identity, Reply> {
-        if self.auth == LockAuth::None {
-            return Ok(Identity::Anybody);
+    ) -> Result<CallerIdentity, LockReply> {
+        if self.auth == LockAuthMode::None {
+            return Ok(CallerIdentity::Anybody);
         }
-        match (token(headers)?, certificate) {
-            (Some(token), _) => self.owner(token).await.map(Identity::Known),
-            (None, Some(Ok(caller))) => Ok(Identity::Known(caller.clone())),
-            (None, Some(Err(why))) => Err(unknown(why)),
+        match (bearer_token_of(headers)?, certificate) {
+            (Some(token), _) => self
+                .find_token_owner(token)
+                .await
+                .map(CallerIdentity::Known),
+            (None, Some(Ok(caller))) => Ok(CallerIdentity::Known(caller.clone())),
+            (None, Some(Err(why))) => Err(unauthenticated_reply(why)),
             (None, None) => {
                 let line =
                     "send a bearer token (Authorization: Bearer TOKEN) or a client certificate";
-                Err(unknown(line))
+                Err(unauthenticated_reply(line))
             }
         }
     }
 
-    /// Who it is that may lock this host, in words for the log.
-    pub(super) async fn check(&self, identity: Identity, host: &str) -> Result<String, Reply> {
-        let Identity::Known(caller) = identity else {
+    /// Checks that the caller may lock this host. Returns the caller's name for the log.
+    pub(super) async fn authorize_host(
+        &self,
+        identity: CallerIdentity,
+        host: &str,
+    ) -> Result<String, LockReply> {
+        let CallerIdentity::Known(caller) = identity else {
             return Ok("anybody on loopback".to_owned());
         };
-        let _turn = self.turn().await?;
+        let _turn = self.acquire_check_permit().await?;
         let may = self.access.may_lock(caller.clone(), host.to_owned());
-        if may.await.map_err(|e| away(&e))? {
+        if may.await.map_err(|e| access_error_reply(&e))? {
             return Ok(caller.to_string());
         }
         let line = format!(
             "{caller} may not lock {host}: this needs verb lock on rebootlocks.dogwatch.dev, named {host}"
         );
-        Err(Reply::new(Verdict::Forbidden, line))
+        Err(LockReply::new(RequestOutcome::Forbidden, line))
     }
 
-    /// The token is copied only when the API server can be asked.
-    async fn owner(&self, token: &str) -> Result<Caller, Reply> {
-        let _turn = self.turn().await?;
-        let owner = self.access.owner(token.to_owned()).await;
+    /// Copies the token only once the API server can be asked.
+    async fn find_token_owner(&self, token: &str) -> Result<ApiCaller, LockReply> {
+        let _turn = self.acquire_check_permit().await?;
+        let owner = self.access.find_token_owner(token.to_owned()).await;
         owner
-            .map_err(|e| away(&e))?
-            .ok_or_else(|| unknown(NOT_OURS))
+            .map_err(|e| access_error_reply(&e))?
+            .ok_or_else(|| unauthenticated_reply(UNKNOWN_TOKEN_MESSAGE))
     }
 
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, Reply> {
-        match tokio::time::timeout(TURN_WITHIN, self.checks.acquire()).await {
+    async fn acquire_check_permit(&self) -> Result<SemaphorePermit<'_>, LockReply> {
+        match tokio::time::timeout(CHECK_PERMIT_TIMEOUT, self.checks.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
-            Ok(Err(_)) | Err(_) => Err(cannot_check()),
+            Ok(Err(_)) | Err(_) => Err(cannot_check_reply()),
         }
     }
 }
 
-/// Any web page can have its reader's browser post to the reader's own loopback, or into its network.
-pub(super) fn no_browser(headers: &HeaderMap) -> Result<(), Reply> {
+/// Refuses requests of a browser: any web page can make its reader's browser post to loopback or
+/// into the reader's network.
+pub(super) fn reject_browser_request(headers: &HeaderMap) -> Result<(), LockReply> {
     if headers.contains_key(ORIGIN) {
         let line = "web pages may not ask for the lock (the request has an Origin header)";
-        return Err(Reply::new(Verdict::Forbidden, line));
+        return Err(LockReply::new(RequestOutcome::Forbidden, line));
     }
     Ok(())
 }
 
 /// The bearer token, if the header is there.
-fn token(headers: &HeaderMap) -> Result<Option<&str>, Reply> {
+fn bearer_token_of(headers: &HeaderMap) -> Result<Option<&str>, LockReply> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
     if values.next().is_some() {
-        return Err(unknown("there is more than one Authorization header"));
+        return Err(unauthenticated_reply(
+            "there is more than one Authorization header",
+        ));
     }
     let (scheme, token) = value
         .to_str()
@@ -162,30 +178,30 @@ fn token(headers: &HeaderMap) -> Result<Option<&str>, Reply> {
     if scheme.eq_ignore_ascii_case("bearer") && fits {
         return Ok(Some(token));
     }
-    Err(unknown(
+    Err(unauthenticated_reply(
         "the Authorization header must be: Bearer TOKEN (no other scheme is taken)",
     ))
 }
 
-fn unknown(why: &str) -> Reply {
-    Reply::new(
-        Verdict::Unauthenticated,
+fn unauthenticated_reply(why: &str) -> LockReply {
+    LockReply::new(
+        RequestOutcome::Unauthenticated,
         format!("who you are is not known: {why}"),
     )
 }
 
-/// The reason is the operator's to read, not the caller's: nobody knows yet who that is.
-fn away(error: &Error) -> Reply {
+/// The cause is only logged, because the caller is not authenticated yet.
+fn access_error_reply(error: &Error) -> LockReply {
     tracing::warn!(
-        error = error.in_words(),
+        error = error.error_chain(),
         "cannot ask the API server who may use the lock API"
     );
-    cannot_check()
+    cannot_check_reply()
 }
 
-fn cannot_check() -> Reply {
-    Reply::new(
-        Verdict::Unavailable,
+fn cannot_check_reply() -> LockReply {
+    LockReply::new(
+        RequestOutcome::Unavailable,
         "cannot check who you are or what you may do: the API server does not answer as it should; nothing was changed, try again",
     )
 }

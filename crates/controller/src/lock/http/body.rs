@@ -1,5 +1,5 @@
-//! A body, but not for ever and not without end: it is copied into one small buffer as it comes, for what
-//! each frame of it would keep alive is many times what it carries.
+//! Reads a request's body with limits for its time and size. The body is copied into one small
+//! buffer as it arrives, because each frame would keep alive many times what it carries.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -8,48 +8,50 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 
-use super::answer::{Reply, Verdict};
-use super::config::Limits;
+use super::config::LockApiLimits;
+use super::reply::{LockReply, RequestOutcome};
 
-/// Reads the body whole.
-pub(super) async fn read(request: Request, limits: &Limits) -> Result<(Parts, Bytes), Reply> {
+pub(super) async fn read_body(
+    request: Request,
+    limits: &LockApiLimits,
+) -> Result<(Parts, Bytes), LockReply> {
     let (parts, body) = request.into_parts();
-    // What says that it is too long is not even begun.
+    // A body that announces too many bytes is refused before it is read.
     if body.size_hint().lower() > limits.body_bytes as u64 {
-        return Err(too_large(limits));
+        return Err(too_large_reply(limits));
     }
-    match tokio::time::timeout(limits.body, copied(body, limits)).await {
+    match tokio::time::timeout(limits.body, copy_body(body, limits)).await {
         Ok(whole) => Ok((parts, whole?)),
-        Err(_) => Err(Reply::new(
-            Verdict::Slow,
+        Err(_) => Err(LockReply::new(
+            RequestOutcome::Slow,
             format!("the body was not there within {} s", limits.body.as_secs()),
         )),
     }
 }
 
-async fn copied(mut body: Body, limits: &Limits) -> Result<Bytes, Reply> {
+async fn copy_body(mut body: Body, limits: &LockApiLimits) -> Result<Bytes, LockReply> {
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| {
             let line = "the body breaks off or its chunks are malformed";
-            Reply::new(Verdict::Malformed, line)
+            LockReply::new(RequestOutcome::Malformed, line)
         })?;
-        // Trailers say nothing here.
+        // Trailers are ignored.
         let Ok(data) = frame.into_data() else {
             continue;
         };
         if whole.len() + data.len() > limits.body_bytes {
-            return Err(too_large(limits));
+            return Err(too_large_reply(limits));
         }
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
 }
 
-fn too_large(limits: &Limits) -> Reply {
+fn too_large_reply(limits: &LockApiLimits) -> LockReply {
     let most = limits.body_bytes / 1024;
-    Reply::new(
-        Verdict::TooLarge,
+    LockReply::new(
+        RequestOutcome::TooLarge,
         format!("the body is longer than {most} KiB"),
     )
 }

@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! Serves one connection, from its first byte to its last.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::header::{CONNECTION, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
-use dogwatch_process::connections::Connection;
+use dogwatch_process::connections::ConnectionSlot;
 use futures::future::poll_fn;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -26,71 +26,77 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::auth::CertificateOwner;
-use super::config::Limits;
-use super::peer;
-use super::record::{Protocol, Record, Tally};
-use super::strangers::{Strangers, Unknown};
-use super::tls::Tls;
-use super::waiting::Ending;
-use super::wire::{LONGEST_HEADER, Stage, Wire, refusal};
+use super::client_certificate;
+use super::config::LockApiLimits;
+use super::disconnect_aware_stream::{
+    ConnectionStage, DisconnectAwareStream, MAX_HEADER_BYTES, closing_response,
+};
+use super::request_metrics::{LockProtocol, RequestMetrics, RequestTimer};
+use super::tls::ReloadingTls;
+use super::unauthenticated_limit::{UnauthenticatedLimit, UnauthenticatedPermit};
+use super::waiter_limit::Shutdown;
 
-/// When a client that says nothing is asked whether it is there (seconds of silence, seconds between two
-/// questions, questions): a host that lost its power while it waited must not be given the lock much later.
-const KEEP_ALIVE: (u64, u64, u32) = (15, 5, 3);
+/// TCP keepalive (seconds of silence, seconds between two probes, probes): a host that lost its
+/// power while it waited must not be given the lock much later.
+const TCP_KEEPALIVE: (u64, u64, u32) = (15, 5, 3);
 
-/// What all connections of one listener share.
-pub(super) struct Door {
-    pub(super) protocol: Protocol,
+pub(super) struct ListenerContext {
+    pub(super) protocol: LockProtocol,
     pub(super) router: Router,
-    pub(super) record: Arc<dyn Record>,
-    pub(super) limits: Arc<Limits>,
-    pub(super) tls: Option<Tls>,
+    pub(super) record: Arc<dyn RequestMetrics>,
+    pub(super) limits: Arc<LockApiLimits>,
+    pub(super) tls: Option<ReloadingTls>,
     pub(super) handshakes: Semaphore,
-    /// Nothing where nobody is asked who they are.
-    pub(super) strangers: Option<Strangers>,
-    pub(super) ending: Ending,
+    /// `None` where callers are not authenticated.
+    pub(super) strangers: Option<UnauthenticatedLimit>,
+    pub(super) ending: Shutdown,
 }
 
-/// What a handler knows of its connection.
 #[derive(Clone)]
-pub(super) struct Link {
-    pub(super) wire: Wire,
+pub(super) struct ConnectionContext {
+    pub(super) wire: DisconnectAwareStream,
     pub(super) peer: SocketAddr,
     pub(super) certificate: Arc<CertificateOwner>,
-    pub(super) place: Arc<Connection>,
-    /// Held until it is known who asks.
-    pub(super) unknown: Unknown,
+    pub(super) place: Arc<ConnectionSlot>,
+    /// Held until the caller is authenticated.
+    pub(super) unknown: UnauthenticatedPermit,
 }
 
-/// Serves one client to its end, or until its place is needed and nobody checked waits on it.
-pub(super) async fn run(stream: TcpStream, peer: SocketAddr, place: Connection, door: Arc<Door>) {
-    if let Err(error) = stay_in_touch(&stream) {
+/// Serves one client until it ends, or until its place is needed and no authorized request waits on
+/// it.
+pub(super) async fn serve_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: ConnectionSlot,
+    door: Arc<ListenerContext>,
+) {
+    if let Err(error) = set_tcp_options(&stream) {
         tracing::debug!(%peer, %error, "cannot set a connection's options");
     }
     let place = Arc::new(place);
     let served = async {
-        let link = greet(stream, peer, &place, &door).await?;
-        let last = match header(&link, &door).await {
-            Ok(()) => Box::pin(serve(&link, &door)).await,
+        let link = accept_tls(stream, peer, &place, &door).await?;
+        let last = match wait_for_header(&link, &door).await {
+            Ok(()) => Box::pin(serve_requests(&link, &door)).await,
             Err(last) => last,
         };
-        link.unknown.give_up();
+        link.unknown.release_permit();
         Some((link, last))
     };
     let served = tokio::select! {
         served = served => served,
-        () = place.closed() => {
+        () = place.wait_for_close() => {
             tracing::debug!(%peer, "an idle connection is closed for a newcomer");
             None
         }
     };
     if let Some((link, last)) = served {
-        link.wire.finish(last).await;
+        link.wire.close_with(last).await;
     }
 }
 
-fn stay_in_touch(stream: &TcpStream) -> std::io::Result<()> {
-    let (silence, between, questions) = KEEP_ALIVE;
+fn set_tcp_options(stream: &TcpStream) -> std::io::Result<()> {
+    let (silence, between, questions) = TCP_KEEPALIVE;
     let seconds = std::time::Duration::from_secs;
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
@@ -100,37 +106,39 @@ fn stay_in_touch(stream: &TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The TLS handshake, where there is one.
-async fn greet(
+/// The TLS handshake, if the listener has TLS.
+async fn accept_tls(
     stream: TcpStream,
     peer: SocketAddr,
-    place: &Arc<Connection>,
-    door: &Door,
-) -> Option<Link> {
+    place: &Arc<ConnectionSlot>,
+    door: &ListenerContext,
+) -> Option<ConnectionContext> {
     let Some(tls) = &door.tls else {
-        return Some(Link {
-            wire: Wire::new(stream),
+        return Some(ConnectionContext {
+            wire: DisconnectAwareStream::new(stream),
             peer,
             certificate: Arc::new(None),
             place: Arc::clone(place),
-            unknown: Unknown::default(),
+            unknown: UnauthenticatedPermit::default(),
         });
     };
-    // Boxed: what a handshake needs is not kept for the hours of a wait.
+    // Boxed, so that the handshake's memory is not kept for the hours of a wait.
     let handshake = Box::pin(async {
         let _turn = door.handshakes.acquire().await;
-        TlsAcceptor::from(tls.config()).accept(stream).await
+        TlsAcceptor::from(tls.server_config()).accept(stream).await
     });
     match tokio::time::timeout(door.limits.header, handshake).await {
         Ok(Ok(stream)) => {
             let shown = stream.get_ref().1.peer_certificates();
-            let certificate = shown.and_then(<[_]>::first).map(|der| peer::owner(der));
-            Some(Link {
-                wire: Wire::new(stream),
+            let certificate = shown
+                .and_then(<[_]>::first)
+                .map(|der| client_certificate::parse_certificate_owner(der));
+            Some(ConnectionContext {
+                wire: DisconnectAwareStream::new(stream),
                 peer,
                 certificate: Arc::new(certificate),
                 place: Arc::clone(place),
-                unknown: Unknown::default(),
+                unknown: UnauthenticatedPermit::default(),
             })
         }
         Ok(Err(error)) => {
@@ -141,39 +149,46 @@ async fn greet(
     }
 }
 
-/// Waits for a whole header, and for its turn among those who are not known: hyper takes 16 KiB of each
-/// connection from its first moment. Or else what is still to be said to the client.
-async fn header(link: &Link, door: &Arc<Door>) -> Result<(), Option<Bytes>> {
-    let mut ending = pin!(door.ending.begun());
+/// Waits for a whole header, and for a permit among unauthenticated requests: hyper takes 16 KiB
+/// for each connection from its first moment. The error is the last answer to the client, if any.
+async fn wait_for_header(
+    link: &ConnectionContext,
+    door: &Arc<ListenerContext>,
+) -> Result<(), Option<Bytes>> {
+    let mut ending = pin!(door.ending.wait_for_shutdown());
     let mut clock = pin!(tokio::time::sleep(door.limits.idle));
     poll_fn(|cx| {
         if link.wire.poll_header(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        if link.wire.stage() == Stage::Idle && ending.as_mut().poll(cx).is_ready() {
+        if link.wire.current_stage() == ConnectionStage::Idle && ending.as_mut().poll(cx).is_ready()
+        {
             return Poll::Ready(Err(None));
         }
-        poll_late(link, door, clock.as_mut(), cx).map(Err)
+        poll_deadline(link, door, clock.as_mut(), cx).map(Err)
     })
     .await?;
     let Some(strangers) = &door.strangers else {
         return Ok(());
     };
-    let turn = strangers.turn(door.limits.header).await;
-    turn.map(|turn| link.unknown.hold(turn)).ok_or_else(|| {
-        let line = "too many requests wait until it is known who asks; try again";
-        Some(refusal("503 Service Unavailable", line))
-    })
+    let turn = strangers.acquire_permit(door.limits.header).await;
+    turn.map(|turn| link.unknown.hold_permit(turn))
+        .ok_or_else(|| {
+            let line = "too many requests wait until it is known who asks; try again";
+            Some(closing_response("503 Service Unavailable", line))
+        })
 }
 
-/// Serves requests until the client or its time is gone; what is still to be said to it.
-async fn serve(link: &Link, door: &Arc<Door>) -> Option<Bytes> {
-    let service = service_fn(|request| Box::pin(answer(Arc::clone(door), link.clone(), request)));
+/// Serves requests until the client or its time is gone. Returns the last answer to the client, if
+/// any.
+async fn serve_requests(link: &ConnectionContext, door: &Arc<ListenerContext>) -> Option<Bytes> {
+    let service =
+        service_fn(|request| Box::pin(answer_request(Arc::clone(door), link.clone(), request)));
     let mut connection = http1::Builder::new()
         .header_read_timeout(None)
-        .max_buf_size(LONGEST_HEADER)
+        .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(link.wire.clone()), service);
-    let mut ending = pin!(door.ending.begun());
+    let mut ending = pin!(door.ending.wait_for_shutdown());
     let mut clock = pin!(tokio::time::sleep(door.limits.idle));
     let mut closing = false;
     poll_fn(|cx| {
@@ -182,63 +197,63 @@ async fn serve(link: &Link, door: &Arc<Door>) -> Option<Bytes> {
             Pin::new(&mut connection).graceful_shutdown();
         }
         if let Poll::Ready(end) = connection.poll_without_shutdown(cx) {
-            return Poll::Ready(end.err().and_then(|error| farewell(link, &error)));
+            return Poll::Ready(end.err().and_then(|error| parse_error_reply(link, &error)));
         }
-        if closing && link.wire.stage() == Stage::Idle {
+        if closing && link.wire.current_stage() == ConnectionStage::Idle {
             return Poll::Ready(None);
         }
-        poll_late(link, door, clock.as_mut(), cx)
+        poll_deadline(link, door, clock.as_mut(), cx)
     })
     .await
 }
 
-/// Ready when the client has taken too long, with what is still to be said to it.
-fn poll_late(
-    link: &Link,
-    door: &Door,
+/// Ready when the client has taken too long, with the last answer to it, if any.
+fn poll_deadline(
+    link: &ConnectionContext,
+    door: &ListenerContext,
     mut clock: Pin<&mut Sleep>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Bytes>> {
-    let Some(deadline) = link.wire.deadline(&door.limits) else {
+    let Some(deadline) = link.wire.stage_deadline(&door.limits) else {
         return Poll::Pending;
     };
     if clock.deadline() != deadline {
         clock.as_mut().reset(deadline);
     }
-    clock.poll(cx).map(|()| late(link, &door.limits))
+    clock.poll(cx).map(|()| timeout_reply(link, &door.limits))
 }
 
-/// hyper has answered what it could not parse, but for another protocol.
-fn farewell(link: &Link, error: &hyper::Error) -> Option<Bytes> {
+/// hyper itself answers what it cannot parse, except for another protocol.
+fn parse_error_reply(link: &ConnectionContext, error: &hyper::Error) -> Option<Bytes> {
     tracing::debug!(peer = %link.peer, %error, "a client's connection broke");
     let other = error.is_parse() && error.to_string().contains("HTTP2");
-    other.then(|| refusal("505 HTTP Version Not Supported", "use HTTP/1.1"))
+    other.then(|| closing_response("505 HTTP Version Not Supported", "use HTTP/1.1"))
 }
 
-fn late(link: &Link, limits: &Limits) -> Option<Bytes> {
-    match link.wire.stage() {
-        Stage::Header => {
+fn timeout_reply(link: &ConnectionContext, limits: &LockApiLimits) -> Option<Bytes> {
+    match link.wire.current_stage() {
+        ConnectionStage::Header => {
             let seconds = limits.header.as_secs();
             let line = format!("the header was not there within {seconds} s");
-            Some(refusal("408 Request Timeout", &line))
+            Some(closing_response("408 Request Timeout", &line))
         }
-        Stage::Idle | Stage::Serving => None,
+        ConnectionStage::Idle | ConnectionStage::Serving => None,
     }
 }
 
-async fn answer(
-    door: Arc<Door>,
-    link: Link,
+async fn answer_request(
+    door: Arc<ListenerContext>,
+    link: ConnectionContext,
     request: hyper::Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    let _serving = link.wire.serving();
-    let tally = Tally::begin(Arc::clone(&door.record), door.protocol);
+    let _serving = link.wire.start_serving();
+    let tally = RequestTimer::start_timer(Arc::clone(&door.record), door.protocol);
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(link.clone());
     let mut response = door.router.clone().oneshot(request).await?;
-    tally.answered(&response);
+    tally.set_answer(&response);
     if link.unknown.is_held() {
-        // Who is not known by now keeps no buffers for a next request.
+        // A caller who is still not authenticated keeps no buffers for a next request.
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
     }

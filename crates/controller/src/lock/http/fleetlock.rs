@@ -1,8 +1,8 @@
-//! FleetLock version 1, as Zincati speaks it. Source: its protocol page, and `planned-reboots.md` §2 of the
-//! project's facts.
+//! FleetLock version 1, as Zincati speaks it. Source: its protocol page, and `planned-reboots.md`
+//! §2 of the project's facts.
 //!
-//! Clients cannot say who they are, and nobody checks. Zincati sends no content type, and reads the answer's
-//! status alone.
+//! Clients do not authenticate themselves. Zincati sends no content type, and reads only the
+//! answer's status.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use axum::response::Response;
 use axum::routing::post;
 use serde::Deserialize;
 
-use super::answer::{Reply, Verdict};
-use super::auth::no_browser;
+use super::auth::reject_browser_request;
 use super::body;
-use super::connection::Link;
-use super::waiting::App;
-use crate::lock::service::{Client, LockRequest, Wait};
+use super::connection::ConnectionContext;
+use super::reply::{LockReply, RequestOutcome};
+use super::waiter_limit::LockApiState;
+use crate::lock::service::{LockRequest, LockRequester, WaitMode};
 
-/// Guards against requests that were redirected here.
-const HEADER: &str = "fleet-lock-protocol";
+/// Required as a guard against requests that were redirected here.
+const FLEETLOCK_HEADER: &str = "fleet-lock-protocol";
 
 /// Bytes of an id or a group. The protocol has no limit; Zincati's ids have 32.
-const LONGEST_NAME: usize = 253;
+const MAX_NAME_BYTES: usize = 253;
 
-pub(super) fn router(app: Arc<App>) -> Router {
+pub(super) fn fleetlock_router(app: Arc<LockApiState>) -> Router {
     Router::new()
         .route("/v1/pre-reboot", post(pre_reboot))
         .route("/v1/steady-state", post(steady_state))
@@ -37,105 +37,112 @@ pub(super) fn router(app: Arc<App>) -> Router {
 }
 
 async fn pre_reboot(
-    State(app): State<Arc<App>>,
-    Extension(link): Extension<Link>,
+    State(app): State<Arc<LockApiState>>,
+    Extension(link): Extension<ConnectionContext>,
     request: Request,
 ) -> Response {
-    let reply = match client(&app, request).await {
+    let reply = match read_client(&app, request).await {
         Err(refusal) => refusal,
-        Ok(client) => match served(&app, &client) {
+        Ok(client) => match check_group_served(&app, &client) {
             Err(refusal) => refusal,
-            Ok(()) => lock(&app, &link, client).await,
+            Ok(()) => request_lock(&app, &link, client).await,
         },
     };
-    reply.fleetlock()
+    reply.into_fleetlock_response()
 }
 
-/// Before anything is made for it. To give up is open to all groups: a lock that was taken before the flag
-/// was changed is not kept for ever.
-fn served(app: &App, client: &Client) -> Result<(), Reply> {
-    let Client::FleetLock { group, .. } = client else {
+/// Checked before any object is created for the group. Unlocking is allowed for all groups, so that
+/// a lock taken before the flag was changed can still be released.
+fn check_group_served(app: &LockApiState, client: &LockRequester) -> Result<(), LockReply> {
+    let LockRequester::FleetLock { group, .. } = client else {
         return Ok(());
     };
     app.fleetlock_groups
-        .serves(group, [])
-        .map_err(|refused| Reply::new(Verdict::Forbidden, refused.to_string()))
+        .check_group_served(group, [])
+        .map_err(|refused| LockReply::new(RequestOutcome::Forbidden, refused.to_string()))
 }
 
-async fn lock(app: &App, link: &Link, client: Client) -> Reply {
+async fn request_lock(
+    app: &LockApiState,
+    link: &ConnectionContext,
+    client: LockRequester,
+) -> LockReply {
     let (wait, patience) = if app.fleetlock_drain {
-        (Wait::No, None)
+        (WaitMode::No, None)
     } else {
-        (Wait::Soon, Some(app.limits.fleetlock_wait))
+        (WaitMode::Soon, Some(app.limits.fleetlock_wait))
     };
-    app.lock(link, LockRequest { client, wait }, patience).await
+    app.perform_lock(link, LockRequest { client, wait }, patience)
+        .await
 }
 
 async fn steady_state(
-    State(app): State<Arc<App>>,
-    Extension(link): Extension<Link>,
+    State(app): State<Arc<LockApiState>>,
+    Extension(link): Extension<ConnectionContext>,
     request: Request,
 ) -> Response {
-    let reply = match client(&app, request).await {
+    let reply = match read_client(&app, request).await {
         Err(refusal) => refusal,
-        Ok(client) => app.unlock(&link, client).await,
+        Ok(client) => app.perform_unlock(&link, client).await,
     };
-    reply.fleetlock()
+    reply.into_fleetlock_response()
 }
 
 async fn no_such_path() -> Response {
     let line = "no such path: there are POST /v1/pre-reboot and POST /v1/steady-state";
-    Reply::new(Verdict::NoSuchPath, line).fleetlock()
+    LockReply::new(RequestOutcome::NoSuchPath, line).into_fleetlock_response()
 }
 
 async fn wrong_method() -> Response {
-    Reply::new(Verdict::WrongMethod, "FleetLock uses POST").fleetlock()
+    LockReply::new(RequestOutcome::WrongMethod, "FleetLock uses POST").into_fleetlock_response()
 }
 
 #[derive(Deserialize)]
-struct Body {
-    client_params: ClientParams,
+struct FleetlockBody {
+    client_params: FleetlockClientParams,
 }
 
 #[derive(Deserialize)]
-struct ClientParams {
+struct FleetlockClientParams {
     id: String,
     group: String,
 }
 
-async fn client(app: &App, request: Request) -> Result<Client, Reply> {
-    no_browser(request.headers())?;
+async fn read_client(app: &LockApiState, request: Request) -> Result<LockRequester, LockReply> {
+    reject_browser_request(request.headers())?;
     speaks_fleetlock(request.headers())?;
-    let (_, body) = body::read(request, &app.limits).await?;
-    let Body { client_params } = serde_json::from_slice(&body).map_err(|error| {
-        malformed(format!(
+    let (_, body) = body::read_body(request, &app.limits).await?;
+    let FleetlockBody { client_params } = serde_json::from_slice(&body).map_err(|error| {
+        malformed_reply(format!(
             "the body is no FleetLock request (client_params with id and group): {error}"
         ))
     })?;
-    let ClientParams { id, group } = client_params;
-    // Both become part of a field manager's name, which Kubernetes wants printable.
+    let FleetlockClientParams { id, group } = client_params;
+    // Both become part of a field manager's name, which Kubernetes requires to be printable.
     let visible = |c: u8| c.is_ascii_graphic();
-    if id.is_empty() || id.len() > LONGEST_NAME || !id.bytes().all(visible) {
-        return Err(malformed("id must be 1 to 253 visible ASCII characters"));
+    if id.is_empty() || id.len() > MAX_NAME_BYTES || !id.bytes().all(visible) {
+        return Err(malformed_reply(
+            "id must be 1 to 253 visible ASCII characters",
+        ));
     }
     let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-');
-    if group.is_empty() || group.len() > LONGEST_NAME || !group.bytes().all(allowed) {
-        return Err(malformed(
+    if group.is_empty() || group.len() > MAX_NAME_BYTES || !group.bytes().all(allowed) {
+        return Err(malformed_reply(
             "group must be 1 to 253 letters, digits, '.' and '-'",
         ));
     }
-    Ok(Client::FleetLock { group, id })
+    Ok(LockRequester::FleetLock { group, id })
 }
 
-fn speaks_fleetlock(headers: &HeaderMap) -> Result<(), Reply> {
-    let mut values = headers.get_all(HEADER).iter();
+fn speaks_fleetlock(headers: &HeaderMap) -> Result<(), LockReply> {
+    let mut values = headers.get_all(FLEETLOCK_HEADER).iter();
     if values.next().is_some_and(|value| value == "true") && values.next().is_none() {
         return Ok(());
     }
     let line = "the header is missing: fleet-lock-protocol: true";
-    Err(Reply::new(Verdict::NoHeader, line))
+    Err(LockReply::new(RequestOutcome::NoHeader, line))
 }
 
-fn malformed(line: impl AsRef<str>) -> Reply {
-    Reply::new(Verdict::Malformed, line)
+fn malformed_reply(line: impl AsRef<str>) -> LockReply {
+    LockReply::new(RequestOutcome::Malformed, line)
 }

@@ -10,99 +10,111 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 
-use super::answer::{Reply, Verdict};
-use super::auth::{Identity, no_browser};
-use super::connection::Link;
-use super::waiting::App;
+use super::auth::{CallerIdentity, reject_browser_request};
+use super::connection::ConnectionContext;
+use super::reply::{LockReply, RequestOutcome};
+use super::waiter_limit::LockApiState;
 use super::{body, form, openapi};
-use crate::lock::service::{Client, LockRequest};
+use crate::lock::service::{LockRequest, LockRequester};
 
-pub(super) fn router(app: Arc<App>) -> Router {
+pub(super) fn lock_api_router(app: Arc<LockApiState>) -> Router {
     Router::new()
-        .route("/api/v1/lock", post(lock))
-        .route("/api/v1/unlock", post(unlock))
-        .route("/api/openapi.json", get(openapi::serve))
+        .route("/api/v1/lock", post(handle_lock))
+        .route("/api/v1/unlock", post(handle_unlock))
+        .route("/api/openapi.json", get(openapi::serve_openapi))
         .fallback(no_such_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)
 }
 
-async fn lock(
-    State(app): State<Arc<App>>,
-    Extension(link): Extension<Link>,
+async fn handle_lock(
+    State(app): State<Arc<LockApiState>>,
+    Extension(link): Extension<ConnectionContext>,
     request: Request,
 ) -> Response {
     let reply = checked_lock(&app, &link, request).await;
-    reply.unwrap_or_else(|refusal| refusal).text()
+    reply.unwrap_or_else(|refusal| refusal).into_text_response()
 }
 
-async fn checked_lock(app: &App, link: &Link, request: Request) -> Result<Reply, Reply> {
-    let asked = Asked::read(app, link, request).await?;
-    let form = form::lock_form(asked.content_type.as_deref(), asked.body).await?;
-    let by = app.guard.check(asked.identity, &form.host).await?;
+async fn checked_lock(
+    app: &LockApiState,
+    link: &ConnectionContext,
+    request: Request,
+) -> Result<LockReply, LockReply> {
+    let asked = AuthenticatedRequest::read_authenticated(app, link, request).await?;
+    let form = form::parse_lock_form(asked.content_type.as_deref(), asked.body).await?;
+    let by = app.guard.authorize_host(asked.identity, &form.host).await?;
     tracing::info!(host = form.host, wait = ?form.wait, by, peer = %link.peer, "the lock is asked for");
     let request = LockRequest {
-        client: Client::Api { host: form.host },
+        client: LockRequester::Api { host: form.host },
         wait: form.wait,
     };
-    Ok(app.lock(link, request, None).await)
+    Ok(app.perform_lock(link, request, None).await)
 }
 
-async fn unlock(
-    State(app): State<Arc<App>>,
-    Extension(link): Extension<Link>,
+async fn handle_unlock(
+    State(app): State<Arc<LockApiState>>,
+    Extension(link): Extension<ConnectionContext>,
     request: Request,
 ) -> Response {
     let reply = checked_unlock(&app, &link, request).await;
-    reply.unwrap_or_else(|refusal| refusal).text()
+    reply.unwrap_or_else(|refusal| refusal).into_text_response()
 }
 
-async fn checked_unlock(app: &App, link: &Link, request: Request) -> Result<Reply, Reply> {
-    let asked = Asked::read(app, link, request).await?;
-    let host = form::unlock_form(asked.content_type.as_deref(), asked.body).await?;
-    let by = app.guard.check(asked.identity, &host).await?;
+async fn checked_unlock(
+    app: &LockApiState,
+    link: &ConnectionContext,
+    request: Request,
+) -> Result<LockReply, LockReply> {
+    let asked = AuthenticatedRequest::read_authenticated(app, link, request).await?;
+    let host = form::parse_unlock_form(asked.content_type.as_deref(), asked.body).await?;
+    let by = app.guard.authorize_host(asked.identity, &host).await?;
     tracing::info!(host, by, peer = %link.peer, "the lock is to be given up");
-    Ok(app.unlock(link, Client::Api { host }).await)
+    Ok(app.perform_unlock(link, LockRequester::Api { host }).await)
 }
 
 async fn no_such_path() -> Response {
-    Reply::new(
-        Verdict::NoSuchPath,
+    LockReply::new(
+        RequestOutcome::NoSuchPath,
         "no such path: there are POST /api/v1/lock, POST /api/v1/unlock and GET /api/openapi.json",
     )
-    .text()
+    .into_text_response()
 }
 
 async fn wrong_method() -> Response {
     let line = "no such method here: the lock is asked for and given up with POST";
-    Reply::new(Verdict::WrongMethod, line).text()
+    LockReply::new(RequestOutcome::WrongMethod, line).into_text_response()
 }
 
-/// A request whose form was not read yet.
-struct Asked {
-    identity: Identity,
+struct AuthenticatedRequest {
+    identity: CallerIdentity,
     content_type: Option<String>,
     body: Bytes,
 }
 
-impl Asked {
-    /// What costs nothing is checked first, then who asks, and only then is a body read.
-    async fn read(app: &App, link: &Link, request: Request) -> Result<Self, Reply> {
-        no_browser(request.headers())?;
+impl AuthenticatedRequest {
+    /// Checks first what costs nothing, then authenticates the caller, and only then reads the
+    /// body.
+    async fn read_authenticated(
+        app: &LockApiState,
+        link: &ConnectionContext,
+        request: Request,
+    ) -> Result<Self, LockReply> {
+        reject_browser_request(request.headers())?;
         if request.uri().query().is_some() {
             let line = "hostname and wait go into the body, nothing after a ? in the path";
-            return Err(Reply::new(Verdict::Malformed, line));
+            return Err(LockReply::new(RequestOutcome::Malformed, line));
         }
         if request.headers().contains_key(CONTENT_ENCODING) {
             let line = "send the form as it is, without a content encoding";
-            return Err(Reply::new(Verdict::UnknownType, line));
+            return Err(LockReply::new(RequestOutcome::UnknownType, line));
         }
         let identity = app
             .guard
-            .identify(request.headers(), &link.certificate)
+            .authenticate_request(request.headers(), &link.certificate)
             .await?;
-        link.unknown.give_up();
-        let (parts, body) = body::read(request, &app.limits).await?;
+        link.unknown.release_permit();
+        let (parts, body) = body::read_body(request, &app.limits).await?;
         let content_type = parts.headers.get(CONTENT_TYPE);
         let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
         Ok(Self {

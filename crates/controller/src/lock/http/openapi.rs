@@ -1,10 +1,11 @@
-//! What the lock API says of itself: `openapi.json`, OpenAPI 3.1. A test holds it to what is really answered.
+//! Serves `openapi.json`, the lock API's description in OpenAPI 3.1. A test compares it with the
+//! real answers.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
-pub(super) const DESCRIPTION: &str = include_str!("openapi.json");
+pub(super) const OPENAPI_JSON: &str = include_str!("openapi.json");
 
-pub(super) async fn serve() -> Response {
-    ([(CONTENT_TYPE, "application/json")], DESCRIPTION).into_response()
+pub(super) async fn serve_openapi() -> Response {
+    ([(CONTENT_TYPE, "application/json")], OPENAPI_JSON).into_response()
 }

@@ -1,65 +1,65 @@
-//! The listeners: who gets in, and how it all ends.
+//! The listeners: they accept connections and shut down in order.
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_process::connections::{self, Connections};
+use dogwatch_process::connections::{self, ConnectionTable};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::auth::{Access, Guard};
-use super::config::{Config, Limits, LockAuth, StartError, TlsFiles};
-use super::connection::{self, Door};
-use super::record::{Protocol, Record};
-use super::strangers::Strangers;
-use super::tls::Tls;
-use super::waiting::{App, Ending};
+use super::auth::{LockAccess, LockAccessGuard};
+use super::config::{LockApiConfig, LockApiLimits, LockApiStartError, LockAuthMode, TlsFiles};
+use super::connection::{self, ListenerContext};
+use super::request_metrics::{LockProtocol, RequestMetrics};
+use super::tls::ReloadingTls;
+use super::unauthenticated_limit::UnauthenticatedLimit;
+use super::waiter_limit::{LockApiState, Shutdown};
 use super::{fleetlock, lock_api};
 use crate::lock::service::LockService;
 
-/// After a failed accept (no file descriptors left, say), so that it does not spin.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// After a failed accept (no file descriptors left, say), so that the loop does not spin.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections that are accepted before those who have come are read: far fewer than one peer may have idle, so
-/// that none is closed for the next one before it was read. One by one the kernel's queue overflows when 2,000
-/// hosts come at once.
-const AT_ONCE: usize = 32;
+/// Connections to accept before those already accepted are read: far fewer than one peer may have
+/// idle, so that none is closed for the next one before it was read. Accepting them one by one
+/// overflows the kernel's queue when 2,000 hosts come at once.
+const MAX_ACCEPTS_BEFORE_YIELD: usize = 32;
 
 /// From the last answers to the end of the last connection.
-const LAST_WRITES: Duration = Duration::from_secs(3);
+const LAST_WRITES_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Descriptors for everything else in the process.
-const OTHER_FILES: u64 = 1_024;
+/// File descriptors for everything else in the process.
+const OTHER_FILE_DESCRIPTORS: u64 = 1_024;
 
-/// What the protocols need of the rest of the program.
-pub struct Parts {
-    /// The lock.
+pub struct LockApiDeps {
     pub service: Arc<dyn LockService>,
-    /// Who may use the lock API; not asked with `--lock-auth none`.
-    pub access: Arc<dyn Access>,
-    /// What counts requests.
-    pub record: Arc<dyn Record>,
+    /// Not asked with `--lock-auth none`.
+    pub access: Arc<dyn LockAccess>,
+    pub record: Arc<dyn RequestMetrics>,
 }
 
 /// A server that has its sockets and has read its certificates.
-pub struct Server {
-    listeners: Vec<(TcpListener, SocketAddr, Arc<Door>)>,
-    limits: Arc<Limits>,
+pub struct LockApiServer {
+    listeners: Vec<(TcpListener, SocketAddr, Arc<ListenerContext>)>,
+    limits: Arc<LockApiLimits>,
     end: tokio::sync::watch::Sender<bool>,
 }
 
-impl Server {
-    /// Refuses an unsafe configuration, reads the certificates, takes the sockets.
-    pub async fn bind(config: Config, parts: Parts) -> Result<Self, StartError> {
-        config.check()?;
+impl LockApiServer {
+    /// Refuses an unsafe configuration, reads the certificates, binds the sockets.
+    pub async fn bind(
+        config: LockApiConfig,
+        parts: LockApiDeps,
+    ) -> Result<Self, LockApiStartError> {
+        config.check_exposure()?;
         let limits = Arc::new(config.limits);
-        let (end, ending) = Ending::channel();
-        let app = Arc::new(App::new(
-            Guard::new(config.auth, parts.access),
+        let (end, ending) = Shutdown::channel();
+        let app = Arc::new(LockApiState::new(
+            LockAccessGuard::new(config.auth, parts.access),
             Arc::clone(&limits),
             (config.fleetlock_groups.clone(), config.fleetlock_drain),
             parts.service,
@@ -67,36 +67,41 @@ impl Server {
             ending.clone(),
         ));
         let door = |protocol, router, tls| {
-            Arc::new(Door {
+            Arc::new(ListenerContext {
                 protocol,
                 router,
                 record: Arc::clone(&parts.record),
                 limits: Arc::clone(&limits),
                 tls,
                 handshakes: Semaphore::new(limits.handshakes),
-                // Nobody is ever known to FleetLock.
-                strangers: (protocol == Protocol::Api).then(|| Strangers::new(limits.strangers)),
+                // FleetLock callers are never authenticated.
+                strangers: (protocol == LockProtocol::Api)
+                    .then(|| UnauthenticatedLimit::new(limits.strangers)),
                 ending: ending.clone(),
             })
         };
         let files = config.tls.as_ref();
-        let tls = read(files, config.auth == LockAuth::Kubernetes)?;
-        let api = door(Protocol::Api, lock_api::router(Arc::clone(&app)), tls);
-        let mut listeners = vec![listen("--lock-listen", config.listen, api).await?];
+        let tls = read_tls(files, config.auth == LockAuthMode::Kubernetes)?;
+        let api = door(
+            LockProtocol::Api,
+            lock_api::lock_api_router(Arc::clone(&app)),
+            tls,
+        );
+        let mut listeners = vec![bind_listener("--lock-listen", config.listen, api).await?];
         if let Some(address) = config.fleetlock {
-            if config.fleetlock_groups.is_any() {
+            if config.fleetlock_groups.allows_any_group() {
                 tracing::warn!(
                     "--fleetlock-groups has *: whoever reaches FleetLock can make Leases for any group, and nobody deletes them"
                 );
             }
             let door = door(
-                Protocol::FleetLock,
-                fleetlock::router(app),
-                read(files, false)?,
+                LockProtocol::FleetLock,
+                fleetlock::fleetlock_router(app),
+                read_tls(files, false)?,
             );
-            listeners.push(listen("--fleetlock-listen", address, door).await?);
+            listeners.push(bind_listener("--fleetlock-listen", address, door).await?);
         }
-        open_more_files(&limits, listeners.len());
+        raise_file_limit(&limits, listeners.len());
         Ok(Self {
             listeners,
             limits,
@@ -104,28 +109,29 @@ impl Server {
         })
     }
 
-    /// Where a protocol is served: the port that was found for port 0.
-    pub fn address(&self, protocol: Protocol) -> Option<SocketAddr> {
+    /// The address of a protocol, with the port that was found for port 0.
+    pub fn address_of(&self, protocol: LockProtocol) -> Option<SocketAddr> {
         let mut all = self.listeners.iter();
         all.find(|(_, _, door)| door.protocol == protocol)
             .map(|(_, address, _)| *address)
     }
 
-    /// Serves until `shutdown` is ready, and then for up to 18 s more: waiting calls are answered by the lock
-    /// (which should hear of the shutdown too), or dropped after [`Limits::last_call`].
-    pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
+    /// Serves until `shutdown` is ready, and then for up to 18 s more: the lock answers waiting
+    /// requests (it should receive the shutdown too), or they are dropped after
+    /// [`LockApiLimits::shutdown_grace`].
+    pub async fn serve_until(self, shutdown: impl Future<Output = ()> + Send) {
         let mut tasks = JoinSet::new();
         let mut rereaders = JoinSet::new();
         for (listener, address, door) in self.listeners {
             tracing::info!(protocol = door.protocol.as_str(), %address, tls = door.tls.is_some(), "the lock is served");
-            rereaders.spawn(reread(Arc::clone(&door)));
-            tasks.spawn(accept(listener, door));
+            rereaders.spawn(reload_certificates(Arc::clone(&door)));
+            tasks.spawn(accept_connections(listener, door));
         }
         shutdown.await;
-        // Nobody listens any more only when the tasks are gone, which is after this.
+        // The receivers are gone only when the tasks have ended, which is later.
         self.end.send_replace(true);
         let all = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.limits.last_call + LAST_WRITES, all)
+        if tokio::time::timeout(self.limits.shutdown_grace + LAST_WRITES_TIMEOUT, all)
             .await
             .is_err()
         {
@@ -134,32 +140,36 @@ impl Server {
     }
 }
 
-fn read(files: Option<&TlsFiles>, authenticate: bool) -> Result<Option<Tls>, StartError> {
-    let tls = files.map(|files| Tls::read(files, authenticate));
+fn read_tls(
+    files: Option<&TlsFiles>,
+    authenticate: bool,
+) -> Result<Option<ReloadingTls>, LockApiStartError> {
+    let tls = files.map(|files| ReloadingTls::read_files(files, authenticate));
     Ok(tls.transpose()?)
 }
 
-async fn listen(
+async fn bind_listener(
     flag: &'static str,
     address: SocketAddr,
-    door: Arc<Door>,
-) -> Result<(TcpListener, SocketAddr, Arc<Door>), StartError> {
-    let failed = |source| StartError::Bind {
+    door: Arc<ListenerContext>,
+) -> Result<(TcpListener, SocketAddr, Arc<ListenerContext>), LockApiStartError> {
+    let failed = |source| LockApiStartError::Bind {
         flag,
         address,
         source,
     };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
-    // Room for everybody who comes at once: whom the kernel turns away comes again a second later, or never.
+    // A backlog for all clients at once: a client that the kernel refuses retries a second later,
+    // or never.
     let most = i32::try_from(door.limits.connections).unwrap_or(i32::MAX);
     rustix::net::listen(&listener, most).map_err(|error| failed(error.into()))?;
     let found = listener.local_addr().map_err(failed)?;
     Ok((listener, found, door))
 }
 
-/// Each connection needs a descriptor, and 1,024 is what many hosts give unless asked.
-fn open_more_files(limits: &Limits, listeners: usize) {
-    let wanted = (limits.connections * listeners) as u64 + OTHER_FILES;
+/// Each connection needs a descriptor, and many hosts allow 1,024 by default.
+fn raise_file_limit(limits: &LockApiLimits, listeners: usize) {
+    let wanted = (limits.connections * listeners) as u64 + OTHER_FILE_DESCRIPTORS;
     let now = getrlimit(Resource::Nofile);
     let Some(current) = now.current.filter(|current| *current < wanted) else {
         return;
@@ -179,8 +189,8 @@ fn open_more_files(limits: &Limits, listeners: usize) {
     }
 }
 
-async fn accept(listener: TcpListener, door: Arc<Door>) {
-    let places = Connections::new(connections::Limits {
+async fn accept_connections(listener: TcpListener, door: Arc<ListenerContext>) {
+    let places = ConnectionTable::new(connections::ConnectionLimits {
         connections: door.limits.connections,
         idle_per_peer: door.limits.idle_per_peer,
     });
@@ -189,23 +199,28 @@ async fn accept(listener: TcpListener, door: Arc<Door>) {
     loop {
         let accepted = tokio::select! {
             biased;
-            () = door.ending.begun() => break,
+            () = door.ending.wait_for_shutdown() => break,
             accepted = listener.accept() => accepted,
         };
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, peer)) => {
-                if let Some(place) = places.enter(peer.ip()) {
-                    connections.spawn(connection::run(stream, peer, place, Arc::clone(&door)));
+                if let Some(place) = places.admit_peer(peer.ip()) {
+                    connections.spawn(connection::serve_connection(
+                        stream,
+                        peer,
+                        place,
+                        Arc::clone(&door),
+                    ));
                 }
                 newcomers += 1;
-                if newcomers % AT_ONCE == 0 {
+                if newcomers % MAX_ACCEPTS_BEFORE_YIELD == 0 {
                     tokio::task::yield_now().await;
                 }
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             }
         }
     }
@@ -213,15 +228,15 @@ async fn accept(listener: TcpListener, door: Arc<Door>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// Takes changed certificates; keeps the old ones while the new are of no use.
-async fn reread(door: Arc<Door>) {
+/// Reloads changed certificates; keeps the old ones while the new ones are invalid.
+async fn reload_certificates(door: Arc<ListenerContext>) {
     let mut told = String::new();
     loop {
         tokio::time::sleep(door.limits.reread).await;
         let reader = Arc::clone(&door);
         let read = tokio::task::spawn_blocking(move || {
             let tls = reader.tls.as_ref();
-            tls.map_or(Ok(false), Tls::reread)
+            tls.map_or(Ok(false), ReloadingTls::reload_if_changed)
         });
         match read.await {
             Ok(Ok(true)) => {
@@ -230,7 +245,7 @@ async fn reread(door: Arc<Door>) {
             }
             Ok(Ok(false)) => told.clear(),
             Ok(Err(error)) => {
-                let error = dogwatch_k8s::error::in_words(&error);
+                let error = dogwatch_k8s::error::error_chain(&error);
                 if error != told {
                     tracing::warn!(
                         error,
@@ -239,7 +254,7 @@ async fn reread(door: Arc<Door>) {
                     told = error;
                 }
             }
-            // The process ends, or reading panicked: then there is nothing that would go better again.
+            // The process ends, or the read panicked, which another try would not cure.
             Err(_) => return,
         }
     }

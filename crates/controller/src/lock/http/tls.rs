@@ -13,54 +13,43 @@ use rustls::{RootCertStore, ServerConfig};
 
 use super::config::TlsFiles;
 
-/// Why certificates are of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file has not what it should have.
+    Read { path: PathBuf, source: io::Error },
     #[error("{} has no {what} in PEM form", path.display())]
     Pem {
-        /// Which.
         path: PathBuf,
-        /// What is missed.
+        /// What the file should contain.
         what: &'static str,
     },
-    /// The files do not belong together, or are not fit for TLS.
+    /// The files do not belong together, or rustls does not accept them.
     #[error("the certificate, the key or the client authority cannot be used")]
     Unfit(#[source] rustls::Error),
-    /// The authorities of clients are none.
+    /// The file holds no usable client authority.
     #[error("the client authority cannot be used")]
     Authority(#[source] rustls::server::VerifierBuilderError),
 }
 
-/// What the files said when they were read.
 #[derive(PartialEq, Eq)]
-struct Contents {
+struct TlsFileContents {
     certificate: Vec<u8>,
     key: Vec<u8>,
     authority: Option<Vec<u8>>,
 }
 
-/// The certificates in use.
-pub(super) struct Tls {
+pub(super) struct ReloadingTls {
     files: TlsFiles,
     authenticate: bool,
-    now: Mutex<(Contents, Arc<ServerConfig>)>,
+    now: Mutex<(TlsFileContents, Arc<ServerConfig>)>,
 }
 
-impl Tls {
-    /// Reads the files. Certificates are asked of clients only where `authenticate` is set: a FleetLock
-    /// client has none.
-    pub(super) fn read(files: &TlsFiles, authenticate: bool) -> Result<Self, TlsError> {
-        let contents = Contents::read(files)?;
-        let config = contents.config(files, authenticate)?;
+impl ReloadingTls {
+    /// Clients are asked for certificates only if `authenticate` is set: a FleetLock client has
+    /// none.
+    pub(super) fn read_files(files: &TlsFiles, authenticate: bool) -> Result<Self, TlsError> {
+        let contents = TlsFileContents::read_files(files)?;
+        let config = contents.build_server_config(files, authenticate)?;
         Ok(Self {
             files: files.clone(),
             authenticate,
@@ -69,15 +58,15 @@ impl Tls {
     }
 
     /// For the next connection.
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
+    pub(super) fn server_config(&self) -> Arc<ServerConfig> {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&now.1)
     }
 
-    /// Reads the files again and takes what they say, if it has changed and is fit. Files are compared by what
-    /// is in them: a Secret in a pod is changed by swapping a link. Blocks.
-    pub(super) fn reread(&self) -> Result<bool, TlsError> {
-        let contents = Contents::read(&self.files)?;
+    /// Reads the files again and uses them, if they have changed and are valid. Files are compared
+    /// by content: a Secret in a pod is changed by swapping a link. Blocks.
+    pub(super) fn reload_if_changed(&self) -> Result<bool, TlsError> {
+        let contents = TlsFileContents::read_files(&self.files)?;
         let unchanged = {
             let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
             now.0 == contents
@@ -85,30 +74,38 @@ impl Tls {
         if unchanged {
             return Ok(false);
         }
-        let config = contents.config(&self.files, self.authenticate)?;
+        let config = contents.build_server_config(&self.files, self.authenticate)?;
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = (contents, config);
         Ok(true)
     }
 }
 
-impl Contents {
-    fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+impl TlsFileContents {
+    fn read_files(files: &TlsFiles) -> Result<Self, TlsError> {
         Ok(Self {
-            certificate: read(&files.certificate)?,
-            key: read(&files.key)?,
-            authority: files.client_authority.as_deref().map(read).transpose()?,
+            certificate: read_pem_file(&files.certificate)?,
+            key: read_pem_file(&files.key)?,
+            authority: files
+                .client_authority
+                .as_deref()
+                .map(read_pem_file)
+                .transpose()?,
         })
     }
 
-    fn config(&self, files: &TlsFiles, authenticate: bool) -> Result<Arc<ServerConfig>, TlsError> {
+    fn build_server_config(
+        &self,
+        files: &TlsFiles,
+        authenticate: bool,
+    ) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Unfit)?;
         let builder = match (&self.authority, &files.client_authority) {
             (Some(pem), Some(path)) if authenticate => {
-                let roots = Arc::new(roots(pem, path)?);
-                // Those without a certificate send a token.
+                let roots = Arc::new(parse_root_store(pem, path)?);
+                // A client without a certificate sends a token.
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
                     .allow_unauthenticated()
                     .build()
@@ -117,7 +114,7 @@ impl Contents {
             }
             _ => builder.with_no_client_auth(),
         };
-        let chain = certificates(&self.certificate, &files.certificate)?;
+        let chain = parse_certificates(&self.certificate, &files.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| TlsError::Pem {
             path: files.key.clone(),
             what: "private key",
@@ -130,15 +127,15 @@ impl Contents {
     }
 }
 
-fn roots(pem: &[u8], path: &Path) -> Result<RootCertStore, TlsError> {
+fn parse_root_store(pem: &[u8], path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem, path)? {
+    for certificate in parse_certificates(pem, path)? {
         roots.add(certificate).map_err(TlsError::Unfit)?;
     }
     Ok(roots)
 }
 
-fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn parse_certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let missing = || TlsError::Pem {
         path: path.to_owned(),
         what: "certificate",
@@ -151,7 +148,7 @@ fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>,
     Ok(found)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+fn read_pem_file(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
         source,

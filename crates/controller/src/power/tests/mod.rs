@@ -1,4 +1,4 @@
-//! The loop over hosts, machines and an API server in memory, under paused time.
+//! The power controller with hosts, machines and an API server in memory, under paused time.
 
 mod board;
 mod world;
@@ -22,7 +22,7 @@ fn is_settled(world: &World, name: &HostName) -> bool {
     is_served && machine.is_on && status.powered_on == Some(true)
 }
 
-/// A reboot whose process dies at its `cut`; who leads 15 s later carries on.
+/// A reboot whose process dies at its `cut`; the next process takes over 15 s later.
 async fn reboot(annotation: &str, cut: Option<(usize, Cut)>) -> (World, Machine) {
     let world = World::new();
     let name = world.add("h0");
@@ -103,7 +103,7 @@ async fn keys_hold_a_host_off_until_the_last_one_is_gone() {
     assert!(!world.machine(&name).is_on);
     let proof = || {
         let now = world.clock.now();
-        process.board.proof(&name, &world.config, now)
+        process.board.off_proof_of(&name, &world.config, now)
     };
     assert!(proof().is_some());
     world.change(&name, |host| {
@@ -117,7 +117,7 @@ async fn keys_hold_a_host_off_until_the_last_one_is_gone() {
         .await;
     assert_eq!(proof(), None);
     assert_eq!(world.machine(&name).offs(), 1);
-    assert_eq!(process.board.names(), [name]);
+    assert_eq!(process.board.host_names(), [name]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +169,7 @@ async fn hosts_whose_bmcs_hang_delay_nobody_else() {
     assert!(took < Duration::from_millis(250), "{took:?}");
 }
 
-/// From the key to the proof nothing is waited for but the confirm interval.
+/// From the key to the proof nothing but the confirm interval delays the host.
 async fn assert_off_without_delay(world: &World, name: &HostName) {
     let begun = world.clock.now().mono;
     world.annotate(name, KEY, HARD);
@@ -193,7 +193,7 @@ async fn a_power_off_waits_for_no_write_that_only_tells() {
             world.host(&name).status.powered_on == Some(true)
         })
         .await;
-    // All that may be told at a time is being told, and not answered.
+    // All permits for reporting writes are taken, by writes without an answer.
     for n in 0..50 {
         let stuck = HostName::new(&name.namespace, format!("stuck-{n}"));
         world.lock().stuck.insert(stuck);
@@ -298,7 +298,7 @@ async fn who_has_lost_the_lead_sends_nothing_more() {
     tokio::time::sleep(Duration::from_mins(10)).await;
     let more = world.lock().calls.split_off(calls);
     assert!(more.is_empty(), "{more:?}");
-    assert!(process.board.names().is_empty());
+    assert!(process.board.host_names().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,11 +313,11 @@ async fn a_process_that_is_told_to_stop_ends_its_command_and_says_goodbye() {
     world.annotate(&name, KEY, HARD);
     let sent = |world: &World| world.lock().calls.iter().any(|call| call == "h0 PowerOff");
     world.until("off is sent", sent).await;
-    process.stopper.stop();
+    process.stopper.signal_stop();
     process.ended().await;
     let end = world.host(&name).status.power.command.unwrap().end;
     assert!(
-        matches!(end, dogwatch_core::power::End::Unknown { .. }),
+        matches!(end, dogwatch_core::power::PendingCommandEnd::Unknown { .. }),
         "{end:?}"
     );
     world

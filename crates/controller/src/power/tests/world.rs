@@ -1,5 +1,5 @@
-//! Hosts, their Secrets and their machines in memory, and processes that keep them. Every call, to the
-//! API server or to a BMC, can be the last one of the process that makes it.
+//! Hosts, their Secrets and their machines in memory, and processes that control them. Every call,
+//! to the API server or to a BMC, can be the last one of the process that makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -8,49 +8,50 @@ use std::time::Duration;
 
 use dogwatch_bmc::{Bmc, Credentials, Password};
 use dogwatch_core::Now;
-use dogwatch_core::condition::{Condition, Write};
-use dogwatch_core::decision::Event;
-use dogwatch_core::leader::Term;
+use dogwatch_core::condition::{ConditionWrite, CurrentCondition};
+use dogwatch_core::decision::DecisionEvent;
+use dogwatch_core::leader::LeaderTerm;
 use dogwatch_core::power::{
-    About, Address, Answer, Class, Command, Config, Cost, Device, Fault, Host, HostName,
-    HostStatus, Level, Owner, OwnerRules, Reading, Seniority, SignsOfLife, StatusWrite,
+    BmcAddress, BmcFault, BmcInfo, CallCost, CommandAnswer, FaultClass, HostName, HostOwner,
+    HostSeniority, HostSnapshot, HostStatus, KubeletLeases, OwnerRules, PowerCommand, PowerConfig,
+    PowerDevice, PowerLevel, PowerReading, StatusWrite,
 };
-use dogwatch_process::clock::Clock;
+use dogwatch_process::clock::ProcessClock;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::super::board::PowerBoard;
-use super::super::feed::News;
-use super::super::keeper::Input;
-use super::super::links::{Connect, Secret};
-use super::super::run::{Means, Power, Settings};
-use super::super::store::{HostStore, WriteError};
-use crate::board::Board;
-use crate::leader::Leadership;
-use crate::metrics::Metrics;
-use crate::{Stop, Stopper};
+use super::super::bmc_connections::{BmcSecretState, ConnectDriver};
+use super::super::host_changes::HostChanges;
+use super::super::host_reconciler::HostInput;
+use super::super::host_registry::HostRegistry;
+use super::super::host_store::{HostStore, HostStoreError};
+use super::super::power_controller::{PowerController, PowerDeps, PowerSettings};
+use crate::health_registry::HealthRegistry;
+use crate::leader::LeadershipHandle;
+use crate::metrics::MetricsRegistry;
+use crate::{StopSignal, StopTrigger};
 
-/// Where a call is cut: the process dies before it has an effect, or after and before its answer.
+/// Where a call is cut: the process dies before the call has an effect, or after it and before its
+/// answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
     Before,
     After,
 }
 
-/// One machine behind a BMC.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 pub(super) struct Machine {
     pub(super) is_on: bool,
-    /// Each change of the power: when, and whether it is on since.
+    /// Each change of the power: when, and whether the machine is on since.
     pub(super) log: Vec<(Duration, bool)>,
     pub(super) hangs: bool,
     pub(super) ignores_soft: bool,
     pub(super) refuses_password: bool,
-    pub(super) commands: Vec<Command>,
+    pub(super) commands: Vec<PowerCommand>,
     pub(super) reads: usize,
     pub(super) system_uuid: Option<String>,
     soft_until: Option<Duration>,
@@ -58,39 +59,38 @@ pub(super) struct Machine {
 
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) hosts: BTreeMap<HostName, Host>,
+    pub(super) hosts: BTreeMap<HostName, HostSnapshot>,
     pub(super) machines: BTreeMap<String, Machine>,
-    pub(super) secrets: BTreeMap<String, (u32, Secret)>,
-    pub(super) events: Vec<(HostName, Event)>,
-    /// Every call so far.
+    pub(super) secrets: BTreeMap<String, (u32, BmcSecretState)>,
+    pub(super) events: Vec<(HostName, DecisionEvent)>,
     pub(super) calls: Vec<String>,
     pub(super) cut: Option<(usize, Cut)>,
-    /// Writes are done, and this is the answer.
+    /// Writes succeed, and this is the answer.
     pub(super) pruned: bool,
     /// No write of these hosts is ever answered.
     pub(super) stuck: BTreeSet<HostName>,
-    /// The live baremetal-operator, which has all hosts.
+    /// The live baremetal-operator, which manages all hosts.
     pub(super) operator: Option<String>,
     version: u64,
-    watchers: Vec<mpsc::UnboundedSender<News>>,
+    watchers: Vec<mpsc::UnboundedSender<HostChanges>>,
 }
 
 #[derive(Clone)]
 pub(super) struct World {
     state: Arc<Mutex<State>>,
     died: Arc<Notify>,
-    pub(super) clock: Clock,
-    pub(super) config: Config,
+    pub(super) clock: ProcessClock,
+    pub(super) config: PowerConfig,
 }
 
-/// A process; dropped, it is killed.
+/// A process. Dropping it kills it.
 pub(super) struct Process {
     task: JoinHandle<()>,
-    pub(super) terms: watch::Sender<Option<Term>>,
-    pub(super) stopper: Stopper,
-    pub(super) board: PowerBoard,
+    pub(super) terms: watch::Sender<Option<LeaderTerm>>,
+    pub(super) stopper: StopTrigger,
+    pub(super) board: HostRegistry,
     #[expect(dead_code, reason = "until a test looks")]
-    pub(super) metrics: Metrics,
+    pub(super) metrics: MetricsRegistry,
 }
 
 impl Drop for Process {
@@ -114,8 +114,8 @@ impl World {
         let world = Self {
             state: Arc::default(),
             died: Arc::default(),
-            clock: Clock::with_wall(wall),
-            config: Config::default(),
+            clock: ProcessClock::with_wall_clock(wall),
+            config: PowerConfig::default(),
         };
         world.give_secret("bmc", secret("sekret16"));
         world
@@ -125,15 +125,15 @@ impl World {
         self.state.lock().unwrap()
     }
 
-    /// A host that is on and externally provisioned, with a BMC of its own.
+    /// Adds a host that is on and externally provisioned, with a BMC of its own.
     pub(super) fn add(&self, name: &str) -> HostName {
         let name = HostName::new("metal", name);
-        let device = Device {
-            address: Address::parse(&format!("redfish+http://{}", name.name)),
+        let device = PowerDevice {
+            address: BmcAddress::parse(&format!("redfish+http://{}", name.name)),
             credentials: "bmc".into(),
             verify: true,
         };
-        let host = Host {
+        let host = HostSnapshot {
             name: name.clone(),
             uid: format!("uid-{}", name.name),
             resource_version: String::new(),
@@ -144,7 +144,7 @@ impl World {
             disable_power_off: false,
             created: None,
             consumer: None,
-            levels: vec![Level {
+            levels: vec![PowerLevel {
                 devices: vec![device],
             }],
             status: HostStatus::default(),
@@ -158,7 +158,7 @@ impl World {
         name
     }
 
-    pub(super) fn host(&self, name: &HostName) -> Host {
+    pub(super) fn host(&self, name: &HostName) -> HostSnapshot {
         self.lock().hosts[name].clone()
     }
 
@@ -166,7 +166,7 @@ impl World {
         self.lock().machines[&name.name].clone()
     }
 
-    pub(super) fn change(&self, name: &HostName, change: impl FnOnce(&mut Host)) {
+    pub(super) fn change(&self, name: &HostName, change: impl FnOnce(&mut HostSnapshot)) {
         let mut state = self.lock();
         let mut host = state.hosts[name].clone();
         change(&mut host);
@@ -183,7 +183,7 @@ impl World {
         });
     }
 
-    pub(super) fn give_secret(&self, name: &str, secret: Secret) {
+    pub(super) fn give_secret(&self, name: &str, secret: BmcSecretState) {
         let mut state = self.lock();
         let version = state
             .secrets
@@ -194,26 +194,26 @@ impl World {
 
     /// Starts a process that leads from now on.
     pub(super) fn process(&self, name: &str) -> Process {
-        let (terms, leadership) = Leadership::new(self.clock.clone());
+        let (terms, leadership) = LeadershipHandle::new(self.clock.clone());
         let far = Now {
             wall: Timestamp::MAX,
             mono: Duration::from_hours(100_000),
         };
-        terms.send_replace(Some(Term {
+        terms.send_replace(Some(LeaderTerm {
             number: 1,
             until: far,
         }));
-        let (stopper, stop) = Stop::new();
-        let (metrics, board) = (Metrics::default(), PowerBoard::default());
-        let means = Means {
+        let (stopper, stop) = StopSignal::new();
+        let (metrics, board) = (MetricsRegistry::default(), HostRegistry::default());
+        let means = PowerDeps {
             clock: self.clock.clone(),
             leadership,
             process: name.into(),
             metrics: metrics.clone(),
-            board: Board::new(metrics.clone()),
+            board: HealthRegistry::new(metrics.clone()),
             stop,
         };
-        let settings = Settings {
+        let settings = PowerSettings {
             config: self.config,
             max_concurrent: NonZeroUsize::new(100).unwrap(),
             owners: OwnerRules::default(),
@@ -223,10 +223,10 @@ impl World {
         let (sender, news) = mpsc::unbounded_channel();
         let mut state = self.lock();
         let hosts = state.hosts.values().map(|host| state.seen(host));
-        let list = News {
+        let list = HostChanges {
             hosts: hosts.collect(),
             is_in_sync: true,
-            ..News::default()
+            ..HostChanges::default()
         };
         sender.send(list).unwrap();
         state.watchers.push(sender);
@@ -235,9 +235,9 @@ impl World {
             let next = news.recv().await?;
             Some((next, news))
         });
-        let power = Power::new(means, settings, Arc::new(self.clone()));
+        let power = PowerController::new(means, settings, Arc::new(self.clone()));
         Process {
-            task: tokio::spawn(power.run(news.boxed())),
+            task: tokio::spawn(power.run_until_stopped(news.boxed())),
             terms,
             stopper,
             board,
@@ -245,21 +245,21 @@ impl World {
         }
     }
 
-    /// A lead that lasts so many seconds from now.
-    pub(super) fn term(&self, seconds: u64) -> Term {
+    /// A lead that lasts this many seconds from now.
+    pub(super) fn term(&self, seconds: u64) -> LeaderTerm {
         let (now, lasts) = (self.clock.now(), Duration::from_secs(seconds));
-        Term {
+        LeaderTerm {
             number: 1,
             until: Now {
-                wall: now.plus(lasts),
+                wall: now.wall_after(lasts),
                 mono: now.mono + lasts,
             },
         }
     }
 
-    fn connect(&self) -> Connect {
+    fn connect(&self) -> ConnectDriver {
         let world = self.clone();
-        Arc::new(move |address: &Address, _: &Credentials, _| {
+        Arc::new(move |address: &BmcAddress, _: &Credentials, _| {
             let driver = Driver {
                 world: world.clone(),
                 machine: address.host().to_owned(),
@@ -273,7 +273,7 @@ impl World {
         self.died.notified().await;
     }
 
-    /// Waits until this is so, with patience of an hour of its own time.
+    /// Waits until `is_so`, for at most an hour of virtual time.
     pub(super) async fn until(&self, what: &str, is_so: impl Fn(&World) -> bool) {
         let deadline = self.clock.now().mono + Duration::from_hours(1);
         while !is_so(self) {
@@ -283,7 +283,7 @@ impl World {
         }
     }
 
-    /// One call: what it does, cut where it is to be cut. One millisecond each way.
+    /// Makes one call, cut where the test wants it. One millisecond each way.
     async fn call<T>(&self, what: String, effect: impl FnOnce(&mut State, Duration) -> T) -> T {
         let cut = {
             let mut state = self.lock();
@@ -314,41 +314,45 @@ impl World {
 }
 
 impl State {
-    /// A new version of a host; the watch shows it.
-    fn put(&mut self, mut host: Host) -> Host {
+    /// Stores a new version of a host, which the watch shows.
+    fn put(&mut self, mut host: HostSnapshot) -> HostSnapshot {
         self.version += 1;
         host.resource_version = self.version.to_string();
         self.hosts.insert(host.name.clone(), host.clone());
-        let news = News {
+        let news = HostChanges {
             hosts: vec![self.seen(&host)],
             is_in_sync: true,
-            ..News::default()
+            ..HostChanges::default()
         };
         self.watchers
             .retain(|watcher| watcher.send(news.clone()).is_ok());
         host
     }
 
-    fn seen(&self, host: &Host) -> (HostName, Option<Input>) {
+    fn seen(&self, host: &HostSnapshot) -> (HostName, Option<HostInput>) {
         let leader = self.operator.clone();
-        let input = Input {
+        let input = HostInput {
             host: Arc::new(host.clone()),
-            owner: leader.map_or(Owner::Ours, |leader| Owner::Theirs { leader }),
+            owner: leader.map_or(HostOwner::Ours, |leader| HostOwner::Metal3 { leader }),
             shared_with: Vec::new(),
-            seniority: Seniority::of(host, &OwnerRules::default()),
+            seniority: HostSeniority::of_host(host, &OwnerRules::default()),
         };
         (host.name.clone(), Some(input))
     }
 
-    fn change(&mut self, seen: &Host, change: impl FnOnce(&mut Host)) -> Result<Host, WriteError> {
+    fn change(
+        &mut self,
+        seen: &HostSnapshot,
+        change: impl FnOnce(&mut HostSnapshot),
+    ) -> Result<HostSnapshot, HostStoreError> {
         let standing = self.hosts.get(&seen.name);
         let standing = standing.filter(|host| {
             (&host.uid, &host.resource_version) == (&seen.uid, &seen.resource_version)
         });
-        let mut host = standing.cloned().ok_or(WriteError::Changed)?;
+        let mut host = standing.cloned().ok_or(HostStoreError::Changed)?;
         change(&mut host);
         if self.pruned {
-            return Err(WriteError::Pruned("drops status.power".into()));
+            return Err(HostStoreError::Pruned("drops status.power".into()));
         }
         Ok(self.put(host))
     }
@@ -357,11 +361,11 @@ impl State {
 impl HostStore for World {
     fn write_status<'a>(
         &'a self,
-        host: &'a Host,
+        host: &'a HostSnapshot,
         write: &'a StatusWrite,
-        conditions: &'a [Write],
+        conditions: &'a [ConditionWrite],
         now: Now,
-    ) -> BoxFuture<'a, Result<Host, WriteError>> {
+    ) -> BoxFuture<'a, Result<HostSnapshot, HostStoreError>> {
         if self.lock().stuck.contains(&host.name) {
             return futures::future::pending().boxed();
         }
@@ -377,9 +381,9 @@ impl HostStore for World {
 
     fn remove_annotations<'a>(
         &'a self,
-        host: &'a Host,
+        host: &'a HostSnapshot,
         names: &'a [String],
-    ) -> BoxFuture<'a, Result<Host, WriteError>> {
+    ) -> BoxFuture<'a, Result<HostSnapshot, HostStoreError>> {
         let what = format!("{} removes {names:?}", host.name.name);
         let effect = move |state: &mut State, _| {
             state.change(host, |host| {
@@ -389,19 +393,22 @@ impl HostStore for World {
         self.call(what, effect).boxed()
     }
 
-    fn read<'a>(&'a self, name: &'a HostName) -> BoxFuture<'a, Result<Option<Host>, String>> {
+    fn read_host<'a>(
+        &'a self,
+        name: &'a HostName,
+    ) -> BoxFuture<'a, Result<Option<HostSnapshot>, String>> {
         let effect = move |state: &mut State, _| Ok(state.hosts.get(name).cloned());
         self.call(format!("{} is read", name.name), effect).boxed()
     }
 
-    fn secret<'a>(&'a self, _: &'a str, name: &'a str) -> BoxFuture<'a, Secret> {
+    fn read_secret<'a>(&'a self, _: &'a str, name: &'a str) -> BoxFuture<'a, BmcSecretState> {
         let effect = move |state: &mut State, _| match state.secrets.get(name) {
-            Some((version, Secret::There { credentials, .. })) => Secret::There {
+            Some((version, BmcSecretState::Found { credentials, .. })) => BmcSecretState::Found {
                 version: version.to_string(),
                 credentials: credentials.clone(),
             },
             Some((_, other)) => other.clone(),
-            None => Secret::Missing {
+            None => BmcSecretState::Missing {
                 reason: "SecretNotFound",
                 message: "make it".into(),
             },
@@ -409,14 +416,17 @@ impl HostStore for World {
         self.call(format!("Secret {name}"), effect).boxed()
     }
 
-    fn signs_of_life<'a>(&'a self, _: &'a Arc<Host>) -> BoxFuture<'a, Result<SignsOfLife, String>> {
-        async { Ok(SignsOfLife::default()) }.boxed()
+    fn read_signs_of_life<'a>(
+        &'a self,
+        _: &'a Arc<HostSnapshot>,
+    ) -> BoxFuture<'a, Result<KubeletLeases, String>> {
+        async { Ok(KubeletLeases::default()) }.boxed()
     }
 
-    fn say<'a>(
+    fn report_event<'a>(
         &'a self,
-        host: &'a Host,
-        event: &'a Event,
+        host: &'a HostSnapshot,
+        event: &'a DecisionEvent,
         _: Now,
     ) -> BoxFuture<'a, Result<(), String>> {
         let effect = move |state: &mut State, _| {
@@ -428,11 +438,11 @@ impl HostStore for World {
     }
 }
 
-fn write_conditions(standing: &mut Vec<Condition>, writes: &[Write], now: Now) {
+fn write_conditions(standing: &mut Vec<CurrentCondition>, writes: &[ConditionWrite], now: Now) {
     for write in writes {
         let observation = &write.observation;
         standing.retain(|there| there.kind != observation.kind);
-        standing.push(Condition {
+        standing.push(CurrentCondition {
             kind: observation.kind.into(),
             status: observation.status.as_str().into(),
             reason: observation.reason.clone(),
@@ -443,7 +453,7 @@ fn write_conditions(standing: &mut Vec<Condition>, writes: &[Write], now: Now) {
     }
 }
 
-/// A driver that asks the machine itself.
+/// A driver that calls the machine directly.
 struct Driver {
     world: World,
     machine: String,
@@ -455,7 +465,7 @@ impl Driver {
         what: &str,
         within: Duration,
         effect: impl FnOnce(&mut Machine, Duration) -> T,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, BmcFault> {
         let name = self.machine.clone();
         let answer = self.world.call(format!("{name} {what}"), |state, now| {
             let machine = state.machines.get_mut(&name).unwrap();
@@ -464,7 +474,7 @@ impl Driver {
                 return None;
             }
             if machine.refuses_password {
-                let refused = Fault::harmless(Class::WrongCredentials, "401");
+                let refused = BmcFault::without_effect(FaultClass::WrongCredentials, "401");
                 return Some(Err(refused));
             }
             Some(Ok(effect(machine, now)))
@@ -473,7 +483,10 @@ impl Driver {
             return answer;
         }
         tokio::time::sleep(within).await;
-        Err(Fault::unknown_end(Class::TimedOut, "no answer"))
+        Err(BmcFault::with_unknown_effect(
+            FaultClass::TimedOut,
+            "no answer",
+        ))
     }
 }
 
@@ -492,70 +505,74 @@ impl Machine {
         }
     }
 
-    /// How often it lost its power.
+    /// How often the machine lost its power.
     pub(super) fn offs(&self) -> usize {
         self.log.iter().filter(|(_, is_on)| !is_on).count()
     }
 
-    fn take(&mut self, command: Command, now: Duration) -> Answer {
+    fn take(&mut self, command: PowerCommand, now: Duration) -> CommandAnswer {
         self.commands.push(command);
         let was_on = self.is_on;
         match command {
-            Command::On => self.turn(true, now),
-            Command::Off => self.turn(false, now),
-            Command::SoftOff if self.ignores_soft || !self.is_on => {}
-            Command::SoftOff => self.soft_until = Some(now + Duration::from_secs(3)),
+            PowerCommand::On => self.turn(true, now),
+            PowerCommand::Off => self.turn(false, now),
+            PowerCommand::SoftOff if self.ignores_soft || !self.is_on => {}
+            PowerCommand::SoftOff => self.soft_until = Some(now + Duration::from_secs(3)),
         }
-        if was_on == (command == Command::On) {
-            return Answer::AlreadyThere;
+        if was_on == (command == PowerCommand::On) {
+            return CommandAnswer::AlreadyThere;
         }
-        Answer::Accepted
+        CommandAnswer::Accepted
     }
 }
 
 impl Bmc for Driver {
-    fn read(&self, within: Duration) -> BoxFuture<'_, Result<Reading, Fault>> {
+    fn read_power(&self, within: Duration) -> BoxFuture<'_, Result<PowerReading, BmcFault>> {
         let effect = |machine: &mut Machine, _| {
             machine.reads += 1;
             if machine.is_on {
-                Reading::On
+                PowerReading::On
             } else {
-                Reading::Off
+                PowerReading::Off
             }
         };
         self.ask("is read", within, effect).boxed()
     }
 
-    fn send(&self, command: Command, within: Duration) -> BoxFuture<'_, Result<Answer, Fault>> {
+    fn send_command(
+        &self,
+        command: PowerCommand,
+        within: Duration,
+    ) -> BoxFuture<'_, Result<CommandAnswer, BmcFault>> {
         let effect = move |machine: &mut Machine, now| machine.take(command, now);
         let ask = async move { self.ask(command.as_str(), within, effect).await };
         ask.boxed()
     }
 
-    fn about(&self, within: Duration) -> BoxFuture<'_, Result<About, Fault>> {
+    fn describe_device(&self, within: Duration) -> BoxFuture<'_, Result<BmcInfo, BmcFault>> {
         let ask = async move {
-            let about = |machine: &mut Machine, _| About {
+            let about = |machine: &mut Machine, _| BmcInfo {
                 system_uuid: machine.system_uuid.clone(),
-                ..About::default()
+                ..BmcInfo::default()
             };
             self.ask("is checked", within, about).await
         };
         ask.boxed()
     }
 
-    fn cost(&self) -> Cost {
-        Cost::Request
+    fn call_cost(&self) -> CallCost {
+        CallCost::Request
     }
 
-    fn close(&self, _: Duration) -> BoxFuture<'_, ()> {
+    fn close_session(&self, _: Duration) -> BoxFuture<'_, ()> {
         let world = self.world.clone();
         let what = format!("{} is closed", self.machine);
         async move { world.call(what, |_, _| ()).await }.boxed()
     }
 }
 
-pub(super) fn secret(password: &str) -> Secret {
-    Secret::There {
+pub(super) fn secret(password: &str) -> BmcSecretState {
+    BmcSecretState::Found {
         version: String::new(),
         credentials: Credentials {
             username: "admin".into(),

@@ -11,25 +11,30 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// As long as a permit lasts.
+/// Validity of a permit to reboot.
 const PERMIT: Duration = Duration::from_secs(10);
 
-fn by(method: Method) -> Reboot {
-    Reboot {
+fn by(method: HostRebootMethod) -> HostRebooter {
+    HostRebooter {
         method,
         host_root: PathBuf::from("/"),
         init: PID_1,
     }
 }
 
-fn shell(script: &str) -> Reboot {
-    by(Method::Command(
+fn shell(script: &str) -> HostRebooter {
+    by(HostRebootMethod::Command(
         ["sh", "-c", script].map(str::to_owned).to_vec(),
     ))
 }
 
-async fn end(reboot: &Reboot) -> Ended {
-    reboot.start(PERMIT).await.unwrap().ended().await
+async fn end(reboot: &HostRebooter) -> StartedRebootEnd {
+    reboot
+        .start_reboot(PERMIT)
+        .await
+        .unwrap()
+        .wait_for_end()
+        .await
 }
 
 fn fifo(folder: &TempDir, name: &str) -> PathBuf {
@@ -40,15 +45,22 @@ fn fifo(folder: &TempDir, name: &str) -> PathBuf {
 
 #[tokio::test]
 async fn a_command_that_succeeds_is_said_to_and_its_end_stays_known() {
-    let mut running = shell("echo going down").start(PERMIT).await.unwrap();
-    assert_eq!(running.ended().await, Ended::Ran(CommandEnd::Success));
-    assert_eq!(running.ended().await, Ended::Ran(CommandEnd::Success));
-    assert_eq!(running.output(), "going down");
+    let mut running = shell("echo going down").start_reboot(PERMIT).await.unwrap();
+    assert_eq!(
+        running.wait_for_end().await,
+        StartedRebootEnd::Ran(CommandEnd::Success)
+    );
+    assert_eq!(
+        running.wait_for_end().await,
+        StartedRebootEnd::Ran(CommandEnd::Success)
+    );
+    assert_eq!(running.output_tail(), "going down");
 }
 
 #[tokio::test]
 async fn a_command_that_fails_is_quoted() {
-    let Ended::Ran(CommandEnd::Failure(why)) = end(&shell("echo no >&2; echo way; exit 3")).await
+    let StartedRebootEnd::Ran(CommandEnd::Failure(why)) =
+        end(&shell("echo no >&2; echo way; exit 3")).await
     else {
         panic!("not a failure");
     };
@@ -61,8 +73,8 @@ async fn a_missing_or_forbidden_program_was_never_started() {
         ("/does/not/exist", "No such file"),
         ("/etc/passwd", "denied"),
     ] {
-        let error = by(Method::Command(vec![program.to_owned()]))
-            .start(PERMIT)
+        let error = by(HostRebootMethod::Command(vec![program.to_owned()]))
+            .start_reboot(PERMIT)
             .await;
         let error = error.unwrap_err();
         assert!(error.to_string().contains(program), "{error}");
@@ -74,7 +86,7 @@ async fn a_missing_or_forbidden_program_was_never_started() {
 #[tokio::test]
 async fn a_shell_that_did_not_find_its_program_did_run() {
     let ended = end(&shell("/does/not/exist")).await;
-    let Ended::Ran(CommandEnd::Failure(why)) = ended else {
+    let StartedRebootEnd::Ran(CommandEnd::Failure(why)) = ended else {
         panic!("{ended:?}");
     };
     assert!(why.starts_with("exit status: 127"), "{why}");
@@ -90,13 +102,13 @@ async fn a_command_that_never_returns_keeps_running_when_it_is_let_go() {
         gate.display(),
         proof.display()
     );
-    let mut running = shell(&script).start(PERMIT).await.unwrap();
-    let id = running.id().unwrap();
-    let soon = tokio::time::timeout(Duration::ZERO, running.ended()).await;
+    let mut running = shell(&script).start_reboot(PERMIT).await.unwrap();
+    let id = running.process_id().unwrap();
+    let soon = tokio::time::timeout(Duration::ZERO, running.wait_for_end()).await;
     assert!(soon.is_err(), "it returned");
     let group = rustix::process::getpgid(Pid::from_raw(i32::try_from(id).unwrap())).unwrap();
     assert_ne!(group, rustix::process::getpgrp(), "it dies with our group");
-    // Its output's reader goes away, as when the coordinator is killed.
+    // Dropped as if the coordinator was killed: its output has no reader any more.
     drop(running);
     let said = tokio::task::spawn_blocking(move || {
         std::fs::write(gate, "go\n").unwrap();
@@ -112,9 +124,9 @@ async fn a_command_that_never_returns_keeps_running_when_it_is_let_go() {
 
 #[tokio::test]
 async fn the_signal_is_systemds_own_and_reaches_the_process() {
-    // SIGRTMIN+5 of glibc, which systemd counts by.
+    // glibc's SIGRTMIN+5, which systemd uses.
     let script = "trap 'exit 42' 39; echo ready; while :; do read line; done";
-    let mut child = child::command(&["sh", "-c", script].map(str::to_owned))
+    let mut child = child::build_command(&["sh", "-c", script].map(str::to_owned))
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -125,17 +137,20 @@ async fn the_signal_is_systemds_own_and_reaches_the_process() {
         .await
         .unwrap();
     let init = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
-    let reboot = Reboot {
+    let reboot = HostRebooter {
         init,
-        ..by(Method::Signal)
+        ..by(HostRebootMethod::Signal)
     };
-    assert_eq!(end(&reboot).await, Ended::Ran(CommandEnd::Success));
+    assert_eq!(
+        end(&reboot).await,
+        StartedRebootEnd::Ran(CommandEnd::Success)
+    );
     drop(child.stdin.take());
     let status = tokio::time::timeout(Duration::from_mins(2), child.wait()).await;
     assert_eq!(status.unwrap().unwrap().code(), Some(42));
-    // Nobody is there any more.
-    let error = reboot.start(PERMIT).await.unwrap_err();
-    assert!(matches!(error, StartError::Signal { .. }), "{error}");
+    // The process has ended.
+    let error = reboot.start_reboot(PERMIT).await.unwrap_err();
+    assert!(matches!(error, RebootStartError::Signal { .. }), "{error}");
     assert!(error.to_string().contains("hostPID"), "{error}");
 }
 
@@ -143,31 +158,34 @@ async fn the_signal_is_systemds_own_and_reaches_the_process() {
 fn nsenter_that_could_not_execute_the_command_never_began_it() {
     let status = std::os::unix::process::ExitStatusExt::from_raw(127 << 8);
     let said = "nsenter: failed to execute nothing: No such file or directory";
-    assert!(matches!(judge(status, said, true), Ended::NeverBegun(why) if why.starts_with(said)));
+    assert!(
+        matches!(classify_exit(status, said, true), StartedRebootEnd::NeverBegun(why) if why.starts_with(said))
+    );
     assert!(matches!(
-        judge(status, said, false),
-        Ended::Ran(CommandEnd::Failure(_))
+        classify_exit(status, said, false),
+        StartedRebootEnd::Ran(CommandEnd::Failure(_))
     ));
 }
 
-/// As root with the right to enter PID 1's namespaces, this is the real way; elsewhere `nsenter`
-/// itself says that it may not, which is "never begun" too. Both are worth knowing.
+/// As root with the right to enter PID 1's namespaces, the command runs there; otherwise `nsenter`
+/// reports that it may not, which is "never begun" too. Both are tested.
 #[tokio::test]
 async fn below_another_host_root_the_command_runs_in_pid_1s_namespaces_or_never_began() {
-    let inside = |argv: [&str; 3]| Reboot {
+    let inside = |argv: [&str; 3]| HostRebooter {
         host_root: PathBuf::from("/host"),
-        ..by(Method::Command(argv.map(str::to_owned).to_vec()))
+        ..by(HostRebootMethod::Command(argv.map(str::to_owned).to_vec()))
     };
     let script = "test \"$(readlink /proc/self/ns/mnt)\" = \"$(readlink /proc/1/ns/mnt)\"";
     let ran = end(&inside(["sh", "-c", script])).await;
-    let allowed = ran == Ended::Ran(CommandEnd::Success);
+    let allowed = ran == StartedRebootEnd::Ran(CommandEnd::Success);
     assert!(
-        allowed || matches!(&ran, Ended::NeverBegun(why) if why.starts_with("nsenter: ")),
+        allowed
+            || matches!(&ran, StartedRebootEnd::NeverBegun(why) if why.starts_with("nsenter: ")),
         "{ran:?}"
     );
     let missing = end(&inside(["/does/not/exist", "-r", "now"])).await;
     assert!(
-        matches!(&missing, Ended::NeverBegun(why) if why.starts_with("nsenter: ")),
+        matches!(&missing, StartedRebootEnd::NeverBegun(why) if why.starts_with("nsenter: ")),
         "{missing:?}"
     );
 }

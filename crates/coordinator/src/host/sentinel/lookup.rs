@@ -1,7 +1,7 @@
-//! The way to a sentinel, step by step, as the kernel would go it inside `--host-root`.
+//! Resolves the path of a sentinel step by step, as the kernel would inside `--host-root`.
 //!
-//! The kernel's own walk would follow an absolute link (`/var/run → /run`) out of the host root
-//! into our container, and would not tell which folders and links it depended on.
+//! The kernel's own lookup would follow an absolute symbolic link (`/var/run → /run`) out of the
+//! host root into our container, and would not tell which folders and links it used.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -9,19 +9,19 @@ use std::fs::FileType;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows (`path_resolution(7)`).
+/// As many symbolic links as the kernel follows (`path_resolution(7)`).
 const MOST_LINKS: usize = 40;
 
-/// Where the way ends.
+/// What a path leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// At a regular file. No part of this path was a link when it was looked at.
+pub(super) enum SentinelLookup {
+    /// A regular file. No part of this path was a symbolic link at the lookup.
     File(PathBuf),
-    /// Nowhere: some part of the way is not there.
+    /// Nothing: some part of the path is missing.
     Nothing,
 }
 
-/// Why it is not known where it ends.
+/// Why a path cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LookupError {
     #[error("the host root {} is not there", .0.display())]
@@ -42,7 +42,7 @@ pub(super) enum LookupError {
 
 impl LookupError {
     /// What is wrong and what to do about it.
-    pub(super) fn explain(&self, sentinel: &Path) -> String {
+    pub(super) fn explain_error(&self, sentinel: &Path) -> String {
         let advice = match self {
             Self::NoRoot(_) => "mount the host's root there, or set --host-root",
             Self::NotWatched { source, .. } if source.raw_os_error() == Some(28) => {
@@ -62,104 +62,104 @@ impl LookupError {
     }
 }
 
-/// Goes the way to `sentinel` below `root`. Before each step `arm` is called with the folder and
-/// the name about to be looked up in it: whatever happens to that name later must be told.
-pub(super) fn look_up(
+/// Resolves `sentinel` below `root`. Before each step, `arm` is called with the folder and the name
+/// to look up in it, so that later changes of that name are noticed.
+pub(super) fn look_up_path(
     root: &Path,
     sentinel: &Path,
     arm: &mut dyn FnMut(&Path, &OsStr) -> io::Result<()>,
-) -> Result<Found, LookupError> {
-    let mut way = Way::new(root, sentinel);
+) -> Result<SentinelLookup, LookupError> {
+    let mut way = PathWalk::new(root, sentinel);
     while let Some(name) = way.next_name() {
-        if let Some(found) = way.step(&name, arm)? {
+        if let Some(found) = way.step_into(&name, arm)? {
             return Ok(found);
         }
     }
     Err(LookupError::NoFile {
-        path: way.here(),
+        path: way.current_path(),
         what: "a folder",
     })
 }
 
-/// How far the walk has come.
-struct Way {
+/// The state of a path lookup.
+struct PathWalk {
     root: PathBuf,
-    /// Names from the root to here, none of them a link.
+    /// Names from the root to here, none of them a symbolic link.
     inside: Vec<OsString>,
-    left: VecDeque<Piece>,
+    left: VecDeque<PathPiece>,
     links: usize,
-    /// The last name came out of a link.
+    /// The sentinel itself is a symbolic link.
     from_link: bool,
 }
 
-enum Piece {
+enum PathPiece {
     Root,
     Up,
     Name(OsString),
 }
 
-impl Way {
+impl PathWalk {
     fn new(root: &Path, sentinel: &Path) -> Self {
         Self {
             root: root.to_owned(),
             inside: Vec::new(),
-            left: pieces(sentinel).collect(),
+            left: path_pieces(sentinel).collect(),
             links: 0,
             from_link: false,
         }
     }
 
-    fn here(&self) -> PathBuf {
+    fn current_path(&self) -> PathBuf {
         let mut path = self.root.clone();
         path.extend(&self.inside);
         path
     }
 
-    /// The next name to look up here; roots and `..` are gone on the way (`..` of the root is the
-    /// root).
+    /// The next name to look up. Resolves roots and `..` (`..` of the root is the root).
     fn next_name(&mut self) -> Option<OsString> {
         loop {
             match self.left.pop_front()? {
-                Piece::Root => self.inside.clear(),
-                Piece::Up => {
+                PathPiece::Root => self.inside.clear(),
+                PathPiece::Up => {
                     self.inside.pop();
                 }
-                Piece::Name(name) => return Some(name),
+                PathPiece::Name(name) => return Some(name),
             }
         }
     }
 
-    fn step(
+    fn step_into(
         &mut self,
         name: &OsStr,
         arm: &mut dyn FnMut(&Path, &OsStr) -> io::Result<()>,
-    ) -> Result<Option<Found>, LookupError> {
-        let folder = self.here();
+    ) -> Result<Option<SentinelLookup>, LookupError> {
+        let folder = self.current_path();
         match arm(&folder, name) {
             Ok(()) => {}
-            Err(error) if gone(&error) && self.inside.is_empty() => {
+            Err(error) if is_path_gone(&error) && self.inside.is_empty() => {
                 return Err(LookupError::NoRoot(folder));
             }
-            // It went between two steps: its own folder's watch, already armed, will tell.
-            Err(error) if gone(&error) => return Ok(Some(Found::Nothing)),
+            // The folder vanished between two steps: the watch on its parent, which is armed, will
+            // notice its return.
+            Err(error) if is_path_gone(&error) => return Ok(Some(SentinelLookup::Nothing)),
             Err(source) => return Err(LookupError::NotWatched { folder, source }),
         }
         let path = folder.join(name);
         match std::fs::symlink_metadata(&path) {
-            Ok(metadata) => self.enter(path, name, metadata.file_type()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.nothing(path),
+            Ok(metadata) => self.enter_name(path, name, metadata.file_type()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.missing_result(path),
             Err(source) => Err(LookupError::NotSeen { path, source }),
         }
     }
 
-    fn enter(
+    fn enter_name(
         &mut self,
         path: PathBuf,
         name: &OsStr,
         kind: FileType,
-    ) -> Result<Option<Found>, LookupError> {
+    ) -> Result<Option<SentinelLookup>, LookupError> {
         if kind.is_symlink() {
-            self.follow(path)?;
+            self.follow_link(path)?;
             Ok(None)
         } else if kind.is_dir() {
             self.inside.push(name.to_owned());
@@ -167,7 +167,7 @@ impl Way {
         } else if !self.left.is_empty() {
             Err(LookupError::NoFolder(path))
         } else if kind.is_file() {
-            Ok(Some(Found::File(path)))
+            Ok(Some(SentinelLookup::File(path)))
         } else {
             Err(LookupError::NoFile {
                 path,
@@ -176,7 +176,7 @@ impl Way {
         }
     }
 
-    fn follow(&mut self, link: PathBuf) -> Result<(), LookupError> {
+    fn follow_link(&mut self, link: PathBuf) -> Result<(), LookupError> {
         self.links += 1;
         if self.links > MOST_LINKS {
             return Err(LookupError::TooManyLinks(link));
@@ -186,33 +186,33 @@ impl Way {
             Ok(target) => target,
             Err(source) => return Err(LookupError::NotSeen { path: link, source }),
         };
-        for piece in pieces(&target).collect::<Vec<_>>().into_iter().rev() {
+        for piece in path_pieces(&target).collect::<Vec<_>>().into_iter().rev() {
             self.left.push_front(piece);
         }
         Ok(())
     }
 
-    /// A folder may appear later. But somebody made the sentinel itself, if it is a link: that it
-    /// leads nowhere is no "not needed".
-    fn nothing(&self, path: PathBuf) -> Result<Option<Found>, LookupError> {
+    /// A missing folder may be created later. But if the sentinel itself is a symbolic link,
+    /// somebody created it: a dangling one does not mean "not needed".
+    fn missing_result(&self, path: PathBuf) -> Result<Option<SentinelLookup>, LookupError> {
         if self.from_link {
             Err(LookupError::Dangling(path))
         } else {
-            Ok(Some(Found::Nothing))
+            Ok(Some(SentinelLookup::Nothing))
         }
     }
 }
 
-fn pieces(path: &Path) -> impl Iterator<Item = Piece> {
+fn path_pieces(path: &Path) -> impl Iterator<Item = PathPiece> {
     path.components().filter_map(|component| match component {
-        Component::RootDir => Some(Piece::Root),
-        Component::ParentDir => Some(Piece::Up),
-        Component::Normal(name) => Some(Piece::Name(name.to_owned())),
+        Component::RootDir => Some(PathPiece::Root),
+        Component::ParentDir => Some(PathPiece::Up),
+        Component::Normal(name) => Some(PathPiece::Name(name.to_owned())),
         Component::CurDir | Component::Prefix(_) => None,
     })
 }
 
-fn gone(error: &io::Error) -> bool {
+fn is_path_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory

@@ -1,4 +1,5 @@
-//! The kernel's table of mounts, which wakes its readers when something is mounted or unmounted.
+//! Watches the kernel's mount table, which wakes its readers when something is mounted or
+//! unmounted.
 
 use std::fs::File;
 use std::io;
@@ -8,24 +9,24 @@ use rustix::fs::OFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::host::bounded;
+use crate::host::bounded_read;
 
-/// An open table of mounts.
-pub(super) struct Mounts(AsyncFd<File>);
+pub(super) struct MountTable(AsyncFd<File>);
 
-impl Mounts {
+impl MountTable {
     #[expect(
         deprecated,
         reason = "the successor is `unsafe`, which is forbidden here; a `File` keeps its promise"
     )]
     pub(super) fn open() -> io::Result<Self> {
-        let table = bounded::open(Path::new("/proc/self/mountinfo"), OFlags::empty())?;
+        let table =
+            bounded_read::open_nonblocking(Path::new("/proc/self/mountinfo"), OFlags::empty())?;
         AsyncFd::with_interest(table, Interest::PRIORITY).map(Self)
     }
 
-    /// Returns when a mount changed. The kernel marks a change as an urgent one, once for each
-    /// poll (`proc_pid_mounts(5)`); nothing has to be read.
-    pub(super) async fn change(&mut self) -> io::Result<()> {
+    /// Returns after a mount change. The kernel signals a change as an exceptional condition
+    /// (`POLLPRI`), once per poll (`proc_pid_mounts(5)`); nothing has to be read.
+    pub(super) async fn wait_for_change(&mut self) -> io::Result<()> {
         let mut ready = self.0.ready(Interest::PRIORITY).await?;
         ready.clear_ready();
         Ok(())

@@ -1,21 +1,22 @@
-//! Real files, real inotify. Every wait is for the channel; the time limit only ends a failure.
+//! Uses real files and real inotify. Every wait is for the channel; the time limit only ends a
+//! failing test.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use dogwatch_core::reboot::Fingerprint;
+use dogwatch_core::reboot::TriggerFingerprint;
 use tempfile::TempDir;
 
 use super::*;
 
-type Receiver = watch::Receiver<Vec<TriggerSeen>>;
+type Receiver = watch::Receiver<Vec<ObservedTrigger>>;
 
 fn host() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
 fn start(host: &TempDir, sentinel: &str) -> Receiver {
-    watch(host.path(), &[PathBuf::from(sentinel)]).unwrap()
+    watch_sentinels(host.path(), &[PathBuf::from(sentinel)]).unwrap()
 }
 
 async fn until(receiver: &mut Receiver, wanted: impl Fn(&TriggerState) -> bool) -> TriggerState {
@@ -42,7 +43,7 @@ fn now(receiver: &Receiver) -> TriggerState {
     receiver.borrow()[0].state.clone()
 }
 
-fn parts(state: &TriggerState) -> (Fingerprint, String) {
+fn parts(state: &TriggerState) -> (TriggerFingerprint, String) {
     match state {
         TriggerState::Present {
             fingerprint,
@@ -67,7 +68,7 @@ async fn a_file_that_is_there_at_the_start_is_seen_at_once_with_its_reason() {
     let (fingerprint, reason) = parts(&now(&receiver));
     assert_eq!(reason, "kernel 6.12.9");
     assert_eq!(receiver.borrow()[0].source, "sentinel:/needed");
-    let again = read_once(host.path(), Path::new("/needed"));
+    let again = read_sentinel_once(host.path(), Path::new("/needed"));
     assert_eq!(parts(&again.state).0, fingerprint, "not stable");
 }
 
@@ -146,7 +147,7 @@ async fn a_folder_moved_away_and_replaced_is_watched_at_its_name() {
     fs::create_dir_all(host.path().join("a/b")).unwrap();
     fs::write(host.path().join("a/b/needed"), "").unwrap();
     let mut receiver = start(&host, "/a/b/needed");
-    // Not the parent itself, but the folder above: its own watch would stay silent.
+    // Not the parent itself but the folder above: the parent's own watch would get no event.
     fs::rename(host.path().join("a"), host.path().join("old")).unwrap();
     until(&mut receiver, absent).await;
     fs::create_dir_all(host.path().join("a/b")).unwrap();
@@ -157,10 +158,10 @@ async fn a_folder_moved_away_and_replaced_is_watched_at_its_name() {
     .await;
     fs::remove_file(host.path().join("a/b/needed")).unwrap();
     until(&mut receiver, absent).await;
-    // What happens in the old folder is nobody's sentinel.
+    // No sentinel depends on the old folder any more.
     fs::write(host.path().join("old/b/needed"), "").unwrap();
     assert!(absent(
-        &read_once(host.path(), Path::new("/a/b/needed")).state
+        &read_sentinel_once(host.path(), Path::new("/a/b/needed")).state
     ));
 }
 
@@ -226,13 +227,13 @@ async fn what_is_no_file_is_unknown_until_it_is_gone() {
 async fn a_loop_of_links_and_a_file_in_place_of_a_folder_are_unknown() {
     let host = host();
     symlink("loop", host.path().join("loop")).unwrap();
-    assert!(why(&read_once(host.path(), Path::new("/loop")).state).contains("links"));
+    assert!(why(&read_sentinel_once(host.path(), Path::new("/loop")).state).contains("links"));
     fs::write(host.path().join("file"), "").unwrap();
-    let text = why(&read_once(host.path(), Path::new("/file/needed")).state);
+    let text = why(&read_sentinel_once(host.path(), Path::new("/file/needed")).state);
     assert!(text.contains("is no folder"), "{text}");
     let missing = host.path().join("not-mounted");
     assert!(matches!(
-        watch(&missing, &[PathBuf::from("/needed")])
+        watch_sentinels(&missing, &[PathBuf::from("/needed")])
             .unwrap()
             .borrow()[0]
             .state,
@@ -244,12 +245,12 @@ async fn a_loop_of_links_and_a_file_in_place_of_a_folder_are_unknown() {
 async fn several_sentinels_share_a_folder_and_keep_their_order() {
     let host = host();
     let paths = ["/one", "/two", "/deep/three"].map(PathBuf::from);
-    let mut receiver = watch(host.path(), &paths).unwrap();
+    let mut receiver = watch_sentinels(host.path(), &paths).unwrap();
     for (index, path) in paths.iter().enumerate() {
         let below = host.path().join(path.strip_prefix("/").unwrap());
         fs::create_dir_all(below.parent().unwrap()).unwrap();
         fs::write(below, "").unwrap();
-        let wanted = |all: &Vec<TriggerSeen>| {
+        let wanted = |all: &Vec<ObservedTrigger>| {
             all.iter().filter(|one| present(&one.state)).count() == index + 1
                 && present(&all[index].state)
         };
@@ -278,8 +279,8 @@ async fn a_change_lost_in_a_flood_of_events_is_seen_all_the_same() {
     let host = host();
     let mut receiver = start(&host, "/needed");
     let room = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
-    // The task runs on this very thread, which does not yield here: the queue runs over with two
-    // events for each round, and the sentinel's own is lost.
+    // The task runs on this thread, which does not yield here: the queue overflows with two events
+    // per round, and the sentinel's own event is lost.
     for _ in 0..room.trim().parse::<u32>().unwrap() {
         fs::write(host.path().join("other"), "").unwrap();
         fs::remove_file(host.path().join("other")).unwrap();
@@ -307,12 +308,12 @@ fn a_path_that_names_no_file_is_refused() {
         ("/", "no file"),
         ("/run/..", "no file"),
     ] {
-        let error = watch(Path::new("/"), &[PathBuf::from(path)]).unwrap_err();
+        let error = watch_sentinels(Path::new("/"), &[PathBuf::from(path)]).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
     }
 }
 
-/// Runs an ignored test of this file in a process of its own, begun by `wrapper`.
+/// Runs an ignored test of this file in its own process, started by `wrapper`.
 async fn run_apart(wrapper: &[&str], test: &str) {
     let own = std::env::current_exe().unwrap();
     let output = tokio::process::Command::new(wrapper[0])
@@ -331,7 +332,7 @@ async fn run_apart(wrapper: &[&str], test: &str) {
     );
 }
 
-/// A user namespace is enough; root of the machine need not be.
+/// Needs only a user namespace, not root on the machine.
 #[tokio::test]
 async fn a_file_system_mounted_over_the_folder_is_noticed() {
     let wrapper = ["unshare", "--map-root-user", "--mount"];
@@ -368,7 +369,7 @@ async fn inside_own_mounts() {
     .await;
 }
 
-/// Root may read everything, so the rights are taken from it first.
+/// Root may read everything, so the test drops its rights first.
 #[tokio::test]
 async fn what_may_not_be_read_is_unknown_until_it_may() {
     if rustix::process::geteuid().is_root() {

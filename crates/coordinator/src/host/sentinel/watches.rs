@@ -1,4 +1,4 @@
-//! Which names in which folders the sentinels depend on, and their inotify watches.
+//! The names in folders that the sentinels depend on, and their inotify watches.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -6,8 +6,9 @@ use std::path::Path;
 
 use inotify::{WatchDescriptor, WatchMask};
 
-/// What may change the answer to a look-up in a folder. Nothing that our own reading causes.
-const CHANGES: WatchMask = WatchMask::CREATE
+/// Events that may change the result of a lookup in a folder. None of them is caused by our own
+/// reading.
+const CHANGE_MASK: WatchMask = WatchMask::CREATE
     .union(WatchMask::DELETE)
     .union(WatchMask::MOVED_FROM)
     .union(WatchMask::MOVED_TO)
@@ -17,19 +18,19 @@ const CHANGES: WatchMask = WatchMask::CREATE
     .union(WatchMask::MOVE_SELF)
     .union(WatchMask::ONLYDIR);
 
-/// The watches of one look at all sentinels: some three folders each.
-pub(super) struct Watches {
+/// The watches of one read of all sentinels: about three folders each.
+pub(super) struct InotifyWatches {
     kernel: inotify::Watches,
-    armed: Vec<Watch>,
-    before: Vec<Watch>,
+    armed: Vec<FolderWatch>,
+    before: Vec<FolderWatch>,
 }
 
-struct Watch {
+struct FolderWatch {
     descriptor: WatchDescriptor,
     names: Vec<OsString>,
 }
 
-impl Watches {
+impl InotifyWatches {
     pub(super) fn new(kernel: inotify::Watches) -> Self {
         Self {
             kernel,
@@ -38,20 +39,20 @@ impl Watches {
         }
     }
 
-    /// A new look begins. The old watches stay until it ends: one that is needed again must not
-    /// have a gap.
-    pub(super) fn begin(&mut self) {
+    /// Starts a read of all sentinels. The old watches stay until it ends, so that a watch that is
+    /// needed again has no gap.
+    pub(super) fn begin_read(&mut self) {
         self.before = std::mem::take(&mut self.armed);
     }
 
-    /// From now on a change of `name` in `folder` is told.
-    pub(super) fn arm(&mut self, folder: &Path, name: &OsStr) -> io::Result<()> {
-        // The kernel answers with the old descriptor where the same folder is watched already.
-        let descriptor = self.kernel.add(folder, CHANGES)?;
+    /// From now on, changes of `name` in `folder` are noticed.
+    pub(super) fn arm_watch(&mut self, folder: &Path, name: &OsStr) -> io::Result<()> {
+        // The kernel returns the old descriptor if the folder is watched already.
+        let descriptor = self.kernel.add(folder, CHANGE_MASK)?;
         let name = name.to_owned();
-        match self.find(&descriptor) {
+        match self.find_watch(&descriptor) {
             Some(watch) => watch.names.push(name),
-            None => self.armed.push(Watch {
+            None => self.armed.push(FolderWatch {
                 descriptor,
                 names: vec![name],
             }),
@@ -59,26 +60,26 @@ impl Watches {
         Ok(())
     }
 
-    /// The look is over: what it did not need is not watched any more.
-    pub(super) fn end(&mut self) {
+    /// Ends the read: watches that it did not need are removed.
+    pub(super) fn end_read(&mut self) {
         for old in std::mem::take(&mut self.before) {
-            if self.find(&old.descriptor).is_none() {
-                // It fails where the kernel has removed it already, with its folder.
+            if self.find_watch(&old.descriptor).is_none() {
+                // Fails if the kernel has removed the watch with its folder.
                 let _ = self.kernel.remove(old.descriptor);
             }
         }
     }
 
-    /// Whether an event may change what the last look saw. One without a name is about the folder
-    /// itself: deleted, moved, unmounted, its rights changed, its watch gone.
-    pub(super) fn concern(&self, descriptor: &WatchDescriptor, name: Option<&OsStr>) -> bool {
+    /// Whether an event may change the last result. An event without a name is about the folder
+    /// itself: deleted, moved, unmounted, its rights changed, its watch removed.
+    pub(super) fn has_watch_for(&self, descriptor: &WatchDescriptor, name: Option<&OsStr>) -> bool {
         self.armed
             .iter()
             .filter(|watch| watch.descriptor == *descriptor)
             .any(|watch| name.is_none_or(|name| watch.names.iter().any(|known| known == name)))
     }
 
-    fn find(&mut self, descriptor: &WatchDescriptor) -> Option<&mut Watch> {
+    fn find_watch(&mut self, descriptor: &WatchDescriptor) -> Option<&mut FolderWatch> {
         self.armed
             .iter_mut()
             .find(|watch| watch.descriptor == *descriptor)

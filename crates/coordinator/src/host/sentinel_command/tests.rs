@@ -12,7 +12,7 @@ fn shell(script: &str) -> SentinelCommand {
 }
 
 async fn run(script: &str) -> TriggerState {
-    shell(script).run().await.state
+    shell(script).run_once().await.state
 }
 
 fn why(state: TriggerState) -> String {
@@ -25,8 +25,9 @@ fn why(state: TriggerState) -> String {
 #[tokio::test]
 async fn exit_0_is_needed_with_the_output_as_reason() {
     let state = run("echo; echo kernel; echo noise >&2").await;
-    // FNV-1a of "\nkernel\n": what older coordinators wrote on the cluster must still match.
-    let fingerprint = Fingerprint(format!("output {:016x}", 0x754e_46d8_13ab_7d1e_u64));
+    // FNV-1a of "\nkernel\n": fingerprints that older coordinators wrote on the cluster must still
+    // match.
+    let fingerprint = TriggerFingerprint(format!("output {:016x}", 0x754e_46d8_13ab_7d1e_u64));
     let reason = "kernel".to_owned();
     assert_eq!(
         state,
@@ -65,7 +66,7 @@ async fn any_other_end_is_unknown_and_quotes_what_it_said() {
 async fn a_command_that_cannot_be_started_is_unknown_and_names_the_flag() {
     let mut command = shell("");
     command.argv = vec!["/does/not/exist".to_owned()];
-    let text = why(command.run().await.state);
+    let text = why(command.run_once().await.state);
     assert!(
         text.contains("/does/not/exist") && text.contains("--sentinel-command"),
         "{text}"
@@ -81,9 +82,9 @@ async fn after_the_timeout_the_whole_group_is_killed() {
     let script = format!("sleep 1000 3>{} & wait", fifo.display());
     let reader = tokio::task::spawn_blocking(move || std::fs::read(fifo));
     let mut command = shell(&script);
-    // The grandchild has to be there by then.
+    // The grandchild must have started by then.
     command.timeout = Duration::from_secs(5);
-    let text = why(command.run().await.state);
+    let text = why(command.run_once().await.state);
     assert!(
         text.contains("5s") && text.contains("--sentinel-timeout"),
         "{text}"
@@ -99,7 +100,7 @@ async fn after_the_timeout_the_whole_group_is_killed() {
 async fn it_is_run_again_and_again_and_tells_only_changes() {
     let folder = tempfile::tempdir().unwrap();
     let flag = folder.path().join("flag");
-    let mut receiver = shell(&format!("test -e {}", flag.display())).watch();
+    let mut receiver = shell(&format!("test -e {}", flag.display())).watch_trigger();
     assert_eq!(*receiver.borrow(), None);
     for wanted in [false, true, false] {
         if wanted {

@@ -1,4 +1,5 @@
-//! Which BMC a host has: another address would be told user and password of the old one. Source: specification §6.
+//! Which BMC a host has: a changed address would receive the old BMC's user and password. Source:
+//! specification §6.
 
 use dogwatch_api::bare_metal_host;
 use dogwatch_testbed::fixtures;
@@ -10,11 +11,11 @@ use crate::support::api::{APPLY, JSON, JSON_PATCH, MERGE};
 
 const BMCS: &str = "needs verb update on baremetalhosts/bmc";
 
-/// With Dogwatch's own definition, which has `spec.power`; where the host is.
+/// Installs Dogwatch's own definition, which has `spec.power`; returns the host's path.
 async fn stage() -> (Stage, String) {
     let stage = Stage::set().await;
-    let hosts = stage.install(&bare_metal_host::crd()).await;
-    let mut host = fixtures::host("bmc");
+    let hosts = stage.install(&bare_metal_host::host_crd()).await;
+    let mut host = fixtures::metal3_host("bmc");
     host["spec"]["bmc"] =
         json!({ "address": "redfish://192.0.2.1/redfish/v1/Systems/1", "credentialsName": "bmc" });
     stage.cluster.api.create(&hosts, &host).await;
@@ -64,7 +65,7 @@ async fn a_password_is_not_sent_to_another_address_by_whoever_may_only_patch_hos
     for (what, call) in rows {
         for who in [Person, Controller] {
             let expected: Expected = match (who, call.verb) {
-                // The controller may not even replace a host.
+                // The controller has no right to replace a host.
                 (Who::Controller, "PUT") => Err("cannot update resource"),
                 _ => Err(BMCS),
             };
@@ -86,7 +87,7 @@ async fn what_is_no_other_bmc_is_let_through_and_whoever_enrols_hosts_may_name_o
             Call::new("PATCH", path.as_str(), MERGE, online),
         ),
         ("the same", Person, bmc(&path, &same)),
-        // metal3's own client leaves it out again.
+        // metal3's own client omits this default.
         (
             "the default, said",
             Person,
@@ -107,7 +108,7 @@ async fn what_is_no_other_bmc_is_let_through_and_whoever_enrols_hosts_may_name_o
     for (what, who, call) in rows {
         stage.attempt(what, who, &call, Ok(())).await;
     }
-    // From none to one is a change as well.
+    // Adding a BMC to a host without one is a change as well.
     let one = bmc(
         &path,
         &json!({ "address": "ipmi://192.0.2.66", "credentialsName": "bmc" }),

@@ -12,17 +12,7 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases/dog
 async fn one_who_waits_may_not_break_it_says_so_and_goes_on_once_the_controller_has() {
     let cluster = Cluster::new().await;
     cluster.plane.expect_refusals();
-    let machines = cluster.machines(2).await;
-    cluster.block_drain_of(&machines[0]).await;
-    machines[0].touch("new kernel");
-    machines[0].until_phase("draining").await;
-    machines[1].touch("new kernel");
-    machines[1]
-        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
-        .await;
-    machines[0].kill_coordinator().await;
-    let gone = format!("/api/v1/nodes/{}", machines[0].name());
-    cluster.api.delete(&gone).await;
+    let machines = cluster.machines_whose_holder_is_gone().await;
     let refusal = [
         "leaves a lock whose holder is gone to the controller",
         "needs verb break",

@@ -1,4 +1,4 @@
-//! Who may put words into Dogwatch's mouth. Source: specification §1, S6, and §6.
+//! Who may write Events in Dogwatch's name. Source: specification §1, S6, and §6.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const OWN_NAME: &str = "written by its own ServiceAccount";
 const COORDINATOR: &str = "dogwatch-coordinator";
 const CONTROLLER: &str = "dogwatch-controller";
 
-/// As the coordinator on `reporter` writes it about `node`.
+/// An Event about `node` as the coordinator on `reporter` writes it.
 fn event(name: &str, component: &str, reporter: &str, node: &str) -> Value {
     json!({
         "metadata": { "name": name, "namespace": "default" },

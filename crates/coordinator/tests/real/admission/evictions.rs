@@ -1,4 +1,4 @@
-//! Who has a coordinator's token pulls no pod of Dogwatch's own onto a node of his.
+//! The owner of a coordinator's token cannot move Dogwatch's own pods to a node of their choice.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ async fn a_coordinators_token_evicts_no_pod_of_dogwatchs_own_namespace() {
     stage
         .attempt("a tenant's pod", First, &tenants, Ok(()))
         .await;
-    // Whoever is no coordinator is not limited by this: an administrator drains as ever.
+    // The policy restricts coordinators only: an administrator can still drain.
     let own = eviction(OWN, "here");
     let evicted = api.attempt(own.verb, &own.path, own.kind, &own.body).await;
     evicted.expect("an administrator evicts it");

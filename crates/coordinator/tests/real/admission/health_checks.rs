@@ -1,5 +1,6 @@
-//! Health checks of others may use our kinds without any binding of ours: by the labels of their contracts.
-//! Source: specification §4.2; Cluster API's provider contract; medik8s' remediator contract.
+//! Other projects' health checks may use our kinds without a binding of ours, by the labels of
+//! their contracts. Source: specification §4.2; Cluster API's provider contract; medik8s'
+//! remediator contract.
 
 use dogwatch_api::{power_remediation, power_remediation_template};
 use dogwatch_testbed::ControlPlane;
@@ -8,7 +9,7 @@ use crate::support::PATIENCE;
 
 const SHIPPED: &str = include_str!("../../../../../deploy/remediation/health-checks.yaml");
 
-/// As their own manifests have them: a role that is put together by a label, and who has it.
+/// From the projects' own manifests: an aggregated role, and its subjects.
 const THEIRS: &str = r#"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -35,7 +36,7 @@ roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ext-rem
 subjects: [{ kind: User, apiGroup: rbac.authorization.k8s.io, name: medik8s }]
 "#;
 
-/// Who, what they do by their contract.
+/// Account, verb and resource that the contracts require.
 const MAY: [(&str, &str, &str); 15] = [
     ("cluster-api", "get", "powerremediationtemplates"),
     ("cluster-api", "get", "powerremediations"),
@@ -54,7 +55,7 @@ const MAY: [(&str, &str, &str); 15] = [
     ("medik8s", "delete", "powerremediations"),
 ];
 
-/// And what is not theirs.
+/// Rights that the accounts must not have.
 const MAY_NOT: [(&str, &str, &str); 4] = [
     ("cluster-api", "patch", "powerremediations/status"),
     ("medik8s", "patch", "powerremediations/status"),
@@ -64,10 +65,13 @@ const MAY_NOT: [(&str, &str, &str); 4] = [
 
 #[tokio::test]
 async fn health_checks_of_cluster_api_and_medik8s_may_make_requests_by_their_own_roles() {
-    let builder = ControlPlane::builder().controllers(["clusterrole-aggregation-controller"]);
+    let builder = ControlPlane::builder().with_controllers(["clusterrole-aggregation-controller"]);
     let plane = builder.start().await;
     let plane = plane.expect("the real control plane starts");
-    let kinds = [power_remediation::crd(), power_remediation_template::crd()];
+    let kinds = [
+        power_remediation::remediation_crd(),
+        power_remediation_template::template_crd(),
+    ];
     for manifest in kinds
         .map(|kind| kind.to_string())
         .iter()
@@ -102,6 +106,6 @@ async fn may(plane: &ControlPlane, who: &str, verb: &str, what: &str) -> bool {
     let (what, below) = what.split_once('/').unwrap_or((what, ""));
     let below = format!("--subresource={below}");
     let asked = ["auth", "can-i", verb, what, &below, &who];
-    // "no" is an exit code.
+    // "no" is an exit code other than 0.
     plane.run_kubectl(&asked, "").await.is_ok()
 }

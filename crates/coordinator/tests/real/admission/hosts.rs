@@ -1,4 +1,4 @@
-//! Hosts and machines, by the annotations that others defined. Source: specification §6.
+//! Hosts and Machines, and the annotations on them that others define. Source: specification §6.
 
 use dogwatch_testbed::fixtures;
 use serde_json::{Value, json};
@@ -10,12 +10,12 @@ use crate::support::api::JSON;
 const HOSTS: &str = "need verb update on baremetalhosts/reboot";
 const MACHINES: &str = "needs verb update on machines/remediation";
 
-/// A stage with one object of each kind; where each is.
+/// A stage with one object of each kind; returns their paths.
 async fn stage() -> (Stage, [String; 3]) {
     let stage = Stage::set().await;
     let mut paths = Vec::new();
     for (definition, object) in [
-        (fixtures::metal3_hosts(), fixtures::host("a")),
+        (fixtures::metal3_hosts(), fixtures::metal3_host("a")),
         (
             fixtures::cluster_api_machines(),
             fixtures::cluster_api_machine("a"),
@@ -36,7 +36,7 @@ async fn stage() -> (Stage, [String; 3]) {
 #[tokio::test]
 async fn a_host_is_rebooted_and_held_off_by_whoever_may_update_its_reboot() {
     let (stage, [host, ..]) = stage().await;
-    let mut made = fixtures::host("b");
+    let mut made = fixtures::metal3_host("b");
     made["metadata"]["annotations"] = json!({ "reboot.metal3.io/key": "" });
     let hosts = host.strip_suffix("/a").expect("its path").to_owned();
     stage
@@ -58,7 +58,7 @@ async fn a_host_is_rebooted_and_held_off_by_whoever_may_update_its_reboot() {
         (Person, key, &gone, Err(HOSTS)),
         (Person, reboot, &other, Err(HOSTS)),
         (Breaker, key, &gone, Ok(())),
-        // The healer hands a reboot over.
+        // The healer escalates a reboot.
         (Controller, reboot, &set, Ok(())),
     ];
     for (who, key, value, expected) in table {
@@ -76,7 +76,7 @@ async fn a_machine_is_said_to_need_remediation_by_whoever_may_update_that() {
         (Person, &capi, need, &set, Err(MACHINES)),
         (Breaker, &capi, need, &set, Ok(())),
         (Person, &capi, need, &gone, Err(MACHINES)),
-        // The right is for the one group, and not for the other.
+        // The right covers one API group only.
         (Breaker, &openshift, need, &set, Err(MACHINES)),
         (Person, &openshift, "another", &set, Ok(())),
     ];

@@ -1,7 +1,8 @@
-//! What each token may do where the shipped admission policies are in force. Source: specification §6.
+//! What each token may do while the shipped admission policies are in force. Source: specification
+//! §6.
 //!
-//! Every other test of this suite runs with them as well: that nothing legal is refused is looked at
-//! there, where its control plane is given back.
+//! Every other test of this suite runs with the policies as well: that they refuse nothing legal is
+//! checked when a test returns its control plane.
 
 mod bmcs;
 mod broken;
@@ -31,11 +32,11 @@ use crate::support::{Cluster, token};
 /// People: both may write Nodes and Dogwatch's Leases, and one of them may break locks.
 const PEOPLE: &str = include_str!("people.yaml");
 
-/// The nodes of these tests. No machine stands behind them.
+/// The nodes of these tests, without machines.
 const FIRST: &str = "first";
 const SECOND: &str = "second";
 
-/// Who asks.
+/// The account of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     /// The coordinator of Node `first`.
@@ -44,18 +45,18 @@ enum Who {
     Second,
     /// A coordinator whose token is bound to no pod.
     Unbound,
-    /// The controller.
     Controller,
     /// Somebody who may write Nodes, hosts, Machines, and Dogwatch's Leases and kinds.
     Person,
-    /// The same, and may break locks, ask for reboots and remediations, and confirm that a host is off.
+    /// As [`Who::Person`], and may break locks, request reboots and remediations, and confirm that
+    /// a host is off.
     Breaker,
 }
 
-/// What is expected: it is done, or refused in these words.
+/// The call succeeds, or is refused with this text.
 type Expected = Result<(), &'static str>;
 
-/// A cluster with two Nodes, and everybody's hand on it.
+/// A cluster with two Nodes, and an API client for each account.
 struct Stage {
     cluster: Cluster,
     hands: Vec<(Who, Api)>,
@@ -97,9 +98,9 @@ impl Stage {
         Self { cluster, hands }
     }
 
-    /// Installs a kind; where the objects of its first version are.
+    /// Installs a kind; returns the path of the objects of its first version.
     async fn install(&self, definition: &Value) -> String {
-        // Tests share a control plane, and not all have the same form of a kind.
+        // Tests share a control plane and install different versions of a kind.
         let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
         let plane = &self.cluster.plane;
         let applied = plane.run_kubectl(&apply, &definition.to_string()).await;
@@ -113,13 +114,13 @@ impl Stage {
         path
     }
 
-    /// Tries it, and compares; `what` is for the one who reads a failure.
+    /// Sends the call and compares the result; `what` explains a failure.
     async fn attempt(&self, what: &str, who: Who, call: &Call, expected: Expected) {
         compare(what, who, self.answer(who, call).await, expected);
     }
 
-    /// Does it as soon as it is allowed. Nothing tells when an API server goes by a new right: this is how
-    /// often it is asked.
+    /// Repeats the call until it is allowed. The API server does not report when a new right takes
+    /// effect, so it is polled.
     async fn until_allowed(&self, who: Who, call: &Call) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         while let Err(refused) = self.answer(who, call).await {
@@ -138,7 +139,6 @@ impl Stage {
     }
 }
 
-/// One call.
 struct Call {
     verb: &'static str,
     path: String,
@@ -157,7 +157,7 @@ impl Call {
     }
 }
 
-/// One annotation, by merge patch; null takes it off.
+/// Sets one annotation by merge patch; null removes it.
 fn annotated(path: &str, key: &str, value: &Value) -> Call {
     let body = json!({ "metadata": { "annotations": { key: value } } });
     Call::new("PATCH", path, MERGE, body)

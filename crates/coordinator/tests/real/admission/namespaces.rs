@@ -1,4 +1,4 @@
-//! The policies go with Dogwatch's namespace, whatever it is called, and reach into no other.
+//! The policies apply in Dogwatch's namespace, whatever its name, and in no other.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Stage, Who, compare};
 use crate::support::api::{APPLY, JSON, MERGE};
 use crate::support::{PATIENCE, token};
 
-/// Another Dogwatch, whose controller may not break locks; and a namespace that is not Dogwatch's.
+/// A second Dogwatch whose controller may not break locks, and a namespace without Dogwatch.
 const ELSEWHERE: &str = include_str!("elsewhere.yaml");
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_controller_that_may_not_break_locks_writes_those_of_its_own_prefixes(
         let taken = hand.attempt("PATCH", &path, APPLY, &body).await;
         compare(holder, Who::Controller, taken, expected);
     }
-    // Held by a node, it is not the controller's to free here.
+    // A node holds it, so this controller may not free it.
     let held = json!({ "spec": { "holderIdentity": "node/first" } });
     let path = format!("{leases}/dogwatch-default-3");
     api.merge(&path, &held).await;
@@ -74,7 +74,7 @@ async fn a_namespace_that_is_not_dogwatchs_is_left_alone_and_dogwatchs_can_be_de
     let made = person.attempt("POST", others, JSON, &held).await;
     compare("a Lease elsewhere", Who::Person, made, Ok(()));
 
-    // A finalizer keeps the Lease there, and so its namespace, until it is looked at.
+    // A finalizer keeps the Lease, and so its namespace, until the test has checked it.
     let mut kept = held.clone();
     kept["metadata"]["finalizers"] = json!(["dogwatch.dev/test"]);
     let leases = "/apis/coordination.k8s.io/v1/namespaces/elsewhere/leases";
@@ -89,7 +89,7 @@ async fn a_namespace_that_is_not_dogwatchs_is_left_alone_and_dogwatchs_can_be_de
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while let Err(refused) = delete().await {
         assert!(tokio::time::Instant::now() < deadline, "{refused}");
-        // The API server's own view of its namespaces is a little late.
+        // The API server updates its own cache of namespaces with a delay.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let free = json!({ "metadata": { "finalizers": null } });

@@ -1,4 +1,4 @@
-//! A coordinator's token is worth its own node.
+//! A coordinator's token gives rights over its own node only.
 
 use serde_json::{Value, json};
 
@@ -232,7 +232,7 @@ async fn a_coordinators_token_deletes_only_pods_of_its_own_node() {
     }
 }
 
-/// NodeRestriction guards only Kubernetes' own labels.
+/// NodeRestriction protects only Kubernetes' own labels.
 #[tokio::test]
 async fn a_nodes_own_credentials_do_not_take_it_out_of_every_budget() {
     let stage = Stage::set().await;
@@ -252,7 +252,7 @@ async fn a_nodes_own_credentials_do_not_take_it_out_of_every_budget() {
             .await
             .map_err(|error| error.to_string())
     };
-    // As soon as the right is gone by.
+    // Retries until the API server has noticed that the right is gone.
     let deadline = tokio::time::Instant::now() + crate::support::PATIENCE;
     while let Err(refused) = label("rack=r1").await {
         assert!(tokio::time::Instant::now() < deadline, "{refused}");

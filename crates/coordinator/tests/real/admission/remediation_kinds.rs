@@ -1,5 +1,5 @@
-//! PowerRemediation and its template: bad input is refused with the field named, and what a health check makes
-//! of a template that says nothing is whole. Source: specification §4.2.
+//! PowerRemediation and its template: bad input is refused with the field's name, and an empty
+//! template gives a health check a complete object. Source: specification §4.2.
 
 use dogwatch_api::{power_remediation, power_remediation_template};
 use serde_json::{Value, json};
@@ -10,11 +10,13 @@ use crate::support::api::{JSON, MERGE};
 
 const VERSION: &str = "dogwatch.dev/v1alpha1";
 
-/// A stage with both kinds; where requests and templates are.
+/// A stage with both kinds; returns the paths of requests and templates.
 async fn stage() -> (Stage, String, String) {
     let stage = Stage::set().await;
-    let requests = stage.install(&power_remediation::crd()).await;
-    let templates = stage.install(&power_remediation_template::crd()).await;
+    let requests = stage.install(&power_remediation::remediation_crd()).await;
+    let templates = stage
+        .install(&power_remediation_template::template_crd())
+        .await;
     (stage, requests, templates)
 }
 
@@ -28,7 +30,7 @@ fn template(name: &str, strategy: &Value) -> Value {
         "metadata": { "name": name }, "spec": { "template": { "spec": { "strategy": strategy } } } })
 }
 
-/// Strategy, the field below it that is named, and what is said.
+/// Strategy, the field below it that the error names, and the error's text.
 const REFUSED: [(&str, &str, &str); 13] = [
     (
         r#"{"type": "Reboot"}"#,
@@ -104,7 +106,7 @@ async fn what_is_not_said_is_filled_in_and_every_good_strategy_is_taken() {
     let (stage, requests, templates) = stage().await;
     let api = &stage.cluster.api;
     let whole = json!({ "type": "DeleteNode", "retryLimit": 1, "timeout": "10m" });
-    // Cluster API makes no spec of a template that has none.
+    // Cluster API omits the spec of a template that has none.
     for (name, spec) in [("none", None), ("empty", Some(json!({})))] {
         let mut made = request(name, &Value::Null);
         made["spec"] = spec.unwrap_or_default();

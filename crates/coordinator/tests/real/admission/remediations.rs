@@ -1,4 +1,5 @@
-//! What decides that a machine is fenced, which one, and that it is off. Source: specification §4.1, §4.2, §6.
+//! Who may decide that a machine is fenced, which one, and that it is off. Source: specification
+//! §4.1, §4.2, §6.
 
 use dogwatch_testbed::fixtures;
 use serde_json::{Value, json};
@@ -18,10 +19,10 @@ const RECORDS: &str = "need verb update on baremetalhosts/remediation";
 const LINK: &str = "needs verb update on baremetalhosts/node";
 const MARK: &str = "on a Node needs verb update on nodes/remediation";
 const BREAKER: &str = "system:serviceaccount:default:breaker";
-/// The controller's rights for this.
+/// The controller's rights for remediation.
 const ROLES: &str = include_str!("../../../../../deploy/remediation/rbac.yaml");
 
-/// A stage with a host; where hosts are.
+/// A stage with a host; returns the path of hosts.
 async fn stage() -> (Stage, String) {
     let stage = Stage::set().await;
     let hosts = stage.install(&fixtures::metal3_hosts()).await;
@@ -34,7 +35,7 @@ async fn stage() -> (Stage, String) {
 }
 
 fn host(name: &str, annotations: &Value) -> Value {
-    let mut host = fixtures::host(name);
+    let mut host = fixtures::metal3_host(name);
     host["metadata"]["annotations"] = annotations.clone();
     host
 }
@@ -69,7 +70,7 @@ async fn a_host_is_said_to_be_off_by_whoever_may_confirm_it_and_in_their_own_nam
         (Breaker, json!(twice), Err(NAME)),
         (Breaker, json!(""), Err(NAME)),
         (Breaker, own.clone(), Ok(())),
-        // Neither changed nor taken back by anybody else; by the remediator, with its key.
+        // Nobody else may change or remove it, except the remediator together with its key.
         (Person, word(person), Err(CONFIRM)),
         (Person, gone.clone(), Err(CONFIRM)),
         (Breaker, word(person), Err(NAME)),
@@ -150,11 +151,11 @@ async fn a_node_is_said_to_need_remediation_by_whoever_may_update_that_and_not_b
     let table: [(Who, &str, &Value, Expected); 9] = [
         (Person, NODE, &set, Err(MARK)),
         (Person, STATUS, &set, Err(MARK)),
-        // Two policies refuse it; which of them answers is not said.
+        // Two policies refuse this, and either may answer.
         (First, NODE, &set, Err("ValidatingAdmissionPolicy")),
         (Breaker, NODE, &set, Ok(())),
         (Person, NODE, &gone, Err(MARK)),
-        // What was served goes.
+        // The request is removed once it is served.
         (Controller, NODE, &gone, Ok(())),
         (Breaker, STATUS, &set, Ok(())),
         (Person, STATUS, &gone, Err(MARK)),
@@ -170,7 +171,7 @@ async fn a_node_is_said_to_need_remediation_by_whoever_may_update_that_and_not_b
         let plane = &stage.cluster.plane;
         async move { plane.run_kubectl(&words, "").await }
     };
-    // It may annotate its own Node.
+    // A kubelet may annotate its own Node.
     by_its_kubelet("another=value").await.expect("its own Node");
     let refused = by_its_kubelet("host.metal3.io/external-remediation=").await;
     let refused = refused.expect_err("no right to it").to_string();

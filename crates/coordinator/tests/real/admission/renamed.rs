@@ -1,5 +1,5 @@
-//! Kustomize can rename accounts. A policy that knows nobody any more would limit nobody, and say nothing.
-//! Source: specification §6.
+//! Kustomize can rename accounts. A policy that knows no account any more would restrict nobody,
+//! without an error. Source: specification §6.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Call, FIRST, SECOND, Stage, Who, compare};
 use crate::support::api::MERGE;
 use crate::support::{Cluster, PATIENCE, Setting, token};
 
-/// What `namePrefix: acme-` makes of the coordinator's account and rights.
+/// The coordinator's account and rights after `namePrefix: acme-`.
 const PREFIXED: &str = "acme-dogwatch-coordinator";
 
 async fn account(cluster: &Cluster, name: &str) {
@@ -84,7 +84,7 @@ async fn a_coordinator_whose_account_kustomize_has_renamed_is_limited_like_any_o
     ];
     let deadline = tokio::time::Instant::now() + PATIENCE;
     for (what, call, expected) in rows {
-        // Nothing tells when an API server goes by a new right.
+        // The API server does not report when a new right takes effect.
         let answer = loop {
             let answer = hand
                 .attempt(call.verb, &call.path, call.kind, &call.body)

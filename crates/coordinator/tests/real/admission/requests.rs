@@ -1,4 +1,4 @@
-//! Who may ask a node to reboot, or to stop, is decided by RBAC. Source: specification §6.
+//! RBAC decides who may request a reboot or its abort. Source: specification §6.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ async fn a_node_is_asked_to_reboot_or_to_stop_by_whoever_may_update_its_reboot()
         (Breaker, NODE, stop, &text, Ok(())),
         (Person, NODE, ask, &empty, Err(NEEDS)),
         (Person, NODE, ask, &gone, Err(NEEDS)),
-        // What was served goes.
+        // The request is removed once it is served.
         (First, NODE, ask, &gone, Ok(())),
         (Second, NODE, stop, &gone, Err("only its own Node")),
         (Controller, NODE, stop, &gone, Ok(())),

@@ -1,5 +1,5 @@
-//! Whoever writes a schedule needs the right to ask whom it asks: the controller asks with its own
-//! rights, and would ask for anybody. Source: specification §5, §6.
+//! The author of a schedule needs the right to request the reboots of its targets: the controller
+//! uses its own rights, and would do it for anybody. Source: specification §5, §6.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::api::{JSON, MERGE};
 const NODES: &str = "spec.nodes of a RebootSchedule needs verb update on nodes/reboot";
 const HOSTS: &str = "spec.hosts of a RebootSchedule needs verb update on baremetalhosts/reboot";
 
-/// The right to ask the hosts of one namespace, for the person.
+/// Gives the person the right to request reboots of the hosts of one namespace.
 const ASKS_HOSTS: &str = r"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -26,10 +26,12 @@ subjects:
   - { kind: ServiceAccount, name: person, namespace: default }
 ";
 
-/// A stage with the kind; where its namespace's schedules are.
+/// A stage with the kind; returns the path of its namespace's schedules.
 async fn stage() -> (Stage, String) {
     let stage = Stage::set().await;
-    let schedules = stage.install(&dogwatch_api::reboot_schedule::crd()).await;
+    let schedules = stage
+        .install(&dogwatch_api::reboot_schedule::schedule_crd())
+        .await;
     (stage, schedules)
 }
 
@@ -125,7 +127,7 @@ async fn what_a_schedule_asks_is_changed_by_whoever_may_ask_it_and_anybody_may_t
         ),
         ("sooner", Breaker, spec(sooner), Ok(())),
         ("other", Breaker, spec(other), Ok(())),
-        // What the controller does about one.
+        // What the controller writes to a schedule.
         ("its status", Controller, status, Ok(())),
         (
             "a node's request",

@@ -1,4 +1,4 @@
-//! The manifests themselves.
+//! Tests the manifests themselves.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -68,12 +68,12 @@ fn what_the_policies_say_fails_closed() {
     }
 }
 
-/// As `deploy/policies` has them: the API server types every expression, and who may not ask is
-/// warned and audited, not refused.
+/// With `deploy/policies`, the API server type-checks every expression, and a caller without the
+/// right is warned and audited, not refused.
 #[tokio::test]
 async fn every_expression_is_typed_without_a_warning_and_requests_are_only_audited_at_first() {
     let builder =
-        ControlPlane::builder().controllers(["validatingadmissionpolicy-status-controller"]);
+        ControlPlane::builder().with_controllers(["validatingadmissionpolicy-status-controller"]);
     let plane = builder
         .start()
         .await
@@ -104,7 +104,10 @@ async fn every_expression_is_typed_without_a_warning_and_requests_are_only_audit
         assert!(tokio::time::Instant::now() < deadline, "{policies:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
-    assert_eq!(policies.len(), dogwatch_core::admission::POLICIES.len());
+    assert_eq!(
+        policies.len(),
+        dogwatch_core::admission::SHIPPED_ADMISSION_POLICIES.len()
+    );
     for policy in &policies {
         let warnings = &policy["status"]["typeChecking"]["expressionWarnings"];
         assert!(
@@ -135,7 +138,10 @@ async fn requests_are_audited(plane: &ControlPlane) {
             .run_kubectl(&annotate, "")
             .await
             .expect("a warning, and no refusal");
-        plane.audit().await.expect("an audit log that is written");
+        plane
+            .audit_entries()
+            .await
+            .expect("an audit log that is written");
         let log = std::fs::read_to_string(plane.folder().join("audit.log"));
         let log = log.expect("an audit log");
         let failure = "validation.policy.admission.k8s.io/validation_failure";

@@ -1,22 +1,17 @@
-//! The API server as the tests ask it: paths and JSON.
+//! The tests' client for the API server: paths and JSON.
 
-use dogwatch_k8s::{Client, Kind};
+use dogwatch_k8s::{ApiErrorKind, Client};
 use futures::{AsyncBufReadExt as _, Stream, StreamExt as _};
 use serde_json::Value;
 
-/// The administrator's hand. An answer that is no success ends the test, unless said otherwise.
+/// The administrator's client. An error ends the test, unless stated otherwise.
 #[derive(Clone)]
 pub struct Api(pub Client);
 
-/// A whole object.
 pub const JSON: &str = "application/json";
-/// A JSON merge patch.
 pub const MERGE: &str = "application/merge-patch+json";
-/// A strategic merge patch.
 pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
-/// A list of operations.
 pub const JSON_PATCH: &str = "application/json-patch+json";
-/// Server-side apply.
 pub const APPLY: &str = "application/apply-patch+yaml";
 
 impl Api {
@@ -24,8 +19,8 @@ impl Api {
         let answer = self.0.request(request("GET", path, JSON, Vec::new())).await;
         match answer.map_err(dogwatch_k8s::Error::from) {
             Ok(answer) => Some(answer),
-            Err(error) if error.kind() == Kind::NotFound => None,
-            Err(error) => panic!("GET {path}: {}", error.in_words()),
+            Err(error) if error.kind() == ApiErrorKind::NotFound => None,
+            Err(error) => panic!("GET {path}: {}", error.error_chain()),
         }
     }
 
@@ -33,12 +28,11 @@ impl Api {
         self.send("POST", path, JSON, object).await
     }
 
-    /// A JSON merge patch.
     pub async fn merge(&self, path: &str, patch: &Value) -> Value {
         self.send("PATCH", path, MERGE, patch).await
     }
 
-    /// Makes the object, or changes it where it exists.
+    /// Creates the object, or changes an existing one.
     pub async fn apply(&self, path: &str, object: &Value) -> Value {
         let path = format!("{path}?fieldManager=test&force=true");
         self.send("PATCH", &path, APPLY, object).await
@@ -49,13 +43,13 @@ impl Api {
             .await;
     }
 
-    /// Without any grace.
+    /// Deletes with grace period 0.
     pub async fn delete_now(&self, path: &str) {
         let now = serde_json::json!({ "gracePeriodSeconds": 0 });
         self.send("DELETE", path, JSON, &now).await;
     }
 
-    /// What may be refused: the answer, or the API server's words. No answer ends the test.
+    /// Returns the answer, or the text of a refusal. No answer ends the test.
     pub async fn attempt(
         &self,
         verb: &str,
@@ -67,9 +61,12 @@ impl Api {
         let answer = self.0.request::<Value>(request).await;
         answer.map_err(|error| {
             let error = dogwatch_k8s::Error::from(error);
-            let refused = matches!(error.kind(), Kind::Forbidden | Kind::Refused);
-            assert!(refused, "{verb} {path}: {}", error.in_words());
-            error.in_words()
+            let refused = matches!(
+                error.kind(),
+                ApiErrorKind::Forbidden | ApiErrorKind::Refused
+            );
+            assert!(refused, "{verb} {path}: {}", error.error_chain());
+            error.error_chain()
         })
     }
 

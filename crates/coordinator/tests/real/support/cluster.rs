@@ -1,4 +1,4 @@
-//! The cluster of one test: its control plane, what is seen of it, and what stands in it.
+//! The cluster of one test: its control plane, its watches, and its objects.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,14 @@ use super::{Machine, PATIENCE, Setting, objects, token};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases";
 
-/// The cluster of one test.
 pub struct Cluster {
     pub plane: Plane,
     pub api: Api,
     pub world: World,
     /// This test's own namespace, for its pods.
     pub namespace: String,
-    /// What the coordinators reach the API server with. Left as it is, each has a token of its own,
-    /// bound to a pod on its Node as the DaemonSet's are; this one is bound to nothing.
+    /// The kubeconfig of the coordinators. By default, each coordinator has its own token, bound to
+    /// a pod on its Node as with the DaemonSet; this one is bound to nothing.
     pub kubeconfig: PathBuf,
     unbound: PathBuf,
     mark: AuditMark,
@@ -32,25 +31,25 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A clean one, with all admission policies in force.
+    /// A clean cluster with all admission policies in force.
     pub async fn new() -> Self {
         Self::on(Plane::borrow(true).await).await
     }
 
-    /// A clean one without admission policies, as `deploy/base` alone leaves it.
+    /// A clean cluster without admission policies, as with `deploy/base` alone.
     pub async fn without_policies() -> Self {
         Self::on(Plane::borrow(false).await).await
     }
 
-    /// The hand of whomever this kubeconfig is for.
+    /// A client for the account of this kubeconfig.
     pub async fn api_of(&self, kubeconfig: &Path) -> Api {
-        let client = dogwatch_k8s::connect::connect_by(kubeconfig).await;
+        let client = dogwatch_k8s::connect::connect_by_kubeconfig(kubeconfig).await;
         Api(client.expect("a kubeconfig"))
     }
 
     async fn on(plane: Plane) -> Self {
         static TESTS: AtomicU32 = AtomicU32::new(0);
-        let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig())
+        let client = dogwatch_k8s::connect::connect_by_kubeconfig(plane.admin_kubeconfig())
             .await
             .expect("a kubeconfig");
         let api = Api(client);
@@ -79,7 +78,7 @@ impl Cluster {
         }
     }
 
-    /// Machines with Nodes that are Ready, each with its coordinator.
+    /// Machines with Ready Nodes, each with its coordinator.
     pub async fn machines(&self, count: usize) -> Vec<Machine> {
         let mut machines = Vec::new();
         for _ in 0..count {
@@ -88,14 +87,14 @@ impl Cluster {
         machines
     }
 
-    /// One machine with a Node that is Ready, and its coordinator.
+    /// A machine with a Ready Node, and its coordinator.
     pub async fn machine(&self, setting: Setting) -> Machine {
         let machine = self.machine_without_coordinator(setting).await;
         machine.start_coordinator().await;
         machine
     }
 
-    /// The same without its coordinator.
+    /// Like [`Self::machine`], without the coordinator.
     pub async fn machine_without_coordinator(&self, setting: Setting) -> Machine {
         static NODES: AtomicU32 = AtomicU32::new(0);
         let name = format!(
@@ -106,7 +105,7 @@ impl Cluster {
         Machine::install(self, &name, setting).await
     }
 
-    /// What the coordinator on this Node, which is there, reaches the API server with.
+    /// The kubeconfig of the coordinator on this existing Node.
     pub async fn kubeconfig_on(&self, node: &str) -> PathBuf {
         if self.kubeconfig != self.unbound {
             return self.kubeconfig.clone();
@@ -116,7 +115,7 @@ impl Cluster {
         kubeconfig.expect("a folder to write to")
     }
 
-    /// Waits until a kind that is new is served here.
+    /// Waits until the API server serves a new kind.
     pub async fn until_served(&self, path: &str) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         while self.api.list(path).await.is_none() {
@@ -125,7 +124,7 @@ impl Cluster {
         }
     }
 
-    /// Makes an object in this test's namespace; `kind` is the path after it.
+    /// Creates an object in this test's namespace; `kind` is the path after it.
     pub async fn create(&self, kind: &str, object: &Value) -> Value {
         self.api.create(&self.path(kind), object).await
     }
@@ -144,7 +143,7 @@ impl Cluster {
         }
     }
 
-    /// Makes a pod and waits until its kubelet shows it as ready.
+    /// Creates a pod and waits until its kubelet reports it as ready.
     pub async fn pod(&self, object: &Value) {
         let name = object["metadata"]["name"]
             .as_str()
@@ -158,8 +157,8 @@ impl Cluster {
             .await;
     }
 
-    /// Makes a DaemonSet and binds the pod that its controller makes for the only Node there is; the
-    /// pod's name, once it is ready.
+    /// Creates a DaemonSet and binds its pod to the only Node. Returns the pod's name, once it is
+    /// ready.
     pub async fn daemon_pod(&self, set: &Value, machine: &Machine) -> String {
         let created = self.create("apps/v1/daemonsets", set).await;
         let owner = &created["metadata"]["uid"];
@@ -186,7 +185,7 @@ impl Cluster {
         name
     }
 
-    /// Makes a PodDisruptionBudget and waits until the controller has counted for it.
+    /// Creates a PodDisruptionBudget and waits until its controller has counted `healthy` pods.
     pub async fn budget(&self, object: &Value, healthy: u32) {
         let created = self.create("policy/v1/poddisruptionbudgets", object).await;
         let name = created["metadata"]["name"]
@@ -207,7 +206,7 @@ impl Cluster {
         }
     }
 
-    /// A pod on this machine that a budget holds there, until [`Cluster::unblock`].
+    /// Creates a pod on this machine that a PodDisruptionBudget blocks.
     pub async fn block_drain_of(&self, machine: &Machine) {
         self.pod(&objects::pod("db", machine.name(), "db")).await;
         self.budget(&objects::budget("db", "db", 1), 1).await;
@@ -219,7 +218,7 @@ impl Cluster {
             .await;
     }
 
-    /// What [`Cluster::unblock`] does, but the budget stays, and asks for nothing any more.
+    /// Unblocks the drain: the PodDisruptionBudget stays, but requires no pods any more.
     pub async fn relax(&self) {
         let relaxed = json!({ "spec": { "minAvailable": 0 } });
         self.api
@@ -227,7 +226,7 @@ impl Cluster {
             .await;
     }
 
-    /// A volume of this claim, attached to this machine.
+    /// Attaches a volume of this claim to this machine.
     pub async fn attach(&self, volume: &str, claim: &str, machine: &Machine) {
         let object = objects::volume(volume, &self.namespace, claim);
         self.api.create("/api/v1/persistentvolumes", &object).await;
@@ -248,7 +247,25 @@ impl Cluster {
             .await;
     }
 
-    /// Holds the lock of the group as somebody who is no Node. A coordinator may have made the Lease before.
+    /// Two machines: the first is gone for good with its Node, while it held the lock; the second
+    /// waits for the lock.
+    pub async fn machines_whose_holder_is_gone(&self) -> Vec<Machine> {
+        let machines = self.machines(2).await;
+        self.block_drain_of(&machines[0]).await;
+        machines[0].touch("new kernel");
+        machines[0].until_phase("draining").await;
+        machines[1].touch("new kernel");
+        machines[1]
+            .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
+            .await;
+        machines[0].kill_coordinator().await;
+        let gone = format!("/api/v1/nodes/{}", machines[0].name());
+        self.api.delete(&gone).await;
+        machines
+    }
+
+    /// Holds the group's lock as a holder that is no Node. A coordinator may have created the Lease
+    /// before.
     pub async fn hold_lock(&self) {
         let lease = objects::held_lease("api/somebody");
         self.api
@@ -256,7 +273,7 @@ impl Cluster {
             .await;
     }
 
-    /// Makes a Lease, or anything else of Dogwatch's own.
+    /// Creates a Lease, or another object of Dogwatch's own.
     pub async fn lease(&self, lease: &Value) {
         self.api.create(LEASES, lease).await;
     }
@@ -272,7 +289,7 @@ impl Cluster {
             .await;
     }
 
-    /// Fails if ever more than `most` Nodes were unschedulable, or not Ready, at the same time.
+    /// Fails if ever more than `most` Nodes were unschedulable or not Ready at the same time.
     pub fn assert_never_more_out_than(&self, most: usize) {
         self.world.now(|seen| {
             let mut out = BTreeSet::new();
@@ -293,11 +310,11 @@ impl Cluster {
         });
     }
 
-    /// What the coordinators have asked in this test.
+    /// The requests of the coordinators in this test.
     pub async fn asked(&self) -> Vec<AuditEntry> {
         let mut entries = self
             .plane
-            .audit_since(self.mark)
+            .audit_entries_since(self.mark)
             .await
             .expect("an audit log");
         entries.retain(|entry| entry.user == USER);
@@ -314,7 +331,7 @@ async fn clean(api: &Api) {
     ] {
         api.delete(path).await;
     }
-    // No kubelet would say that they have stopped.
+    // No kubelet would report that they have stopped.
     api.delete_now("/api/v1/namespaces/dogwatch/pods").await;
     let (namespaces, _) = api
         .list("/api/v1/namespaces")

@@ -1,4 +1,4 @@
-//! `dogwatch-coordinator` as a process, and what it logs.
+//! Runs `dogwatch-coordinator` as a process, and reads its log.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::PATIENCE;
 
-/// All lines that the coordinators of one machine have logged.
+/// All log lines of the coordinators of one machine.
 #[derive(Clone)]
 pub struct Log(Arc<watch::Sender<Vec<String>>>);
 
@@ -24,12 +24,12 @@ impl Log {
         self.0.send_modify(|lines| lines.push(line));
     }
 
-    /// Waits for a line with all of these in it.
+    /// Waits for a line that contains all of these words.
     pub async fn until(&self, words: &[&str]) -> String {
         self.until_after(0, words).await
     }
 
-    /// The same, among the lines after the first `skip`.
+    /// Like [`Self::until`], but skips the first `skip` lines.
     pub async fn until_after(&self, skip: usize, words: &[&str]) -> String {
         let mut lines = self.0.subscribe();
         let has = |line: &&String| words.iter().all(|word| line.contains(word));
@@ -58,13 +58,13 @@ impl Log {
     }
 }
 
-/// A running coordinator. Dropped, it is killed.
+/// A running coordinator. It is killed when dropped.
 pub struct Coordinator {
     child: Child,
 }
 
 impl Coordinator {
-    /// Starts one; its log goes to `log`.
+    /// Starts a coordinator that logs to `log`.
     pub fn start(kubeconfig: &Path, arguments: &[String], uid: Option<u32>, log: &Log) -> Self {
         let mut command = command(kubeconfig);
         if let Some(uid) = uid {
@@ -90,7 +90,7 @@ impl Coordinator {
         self.child.id().expect("it was not waited for yet")
     }
 
-    /// `kill -9`, and gone when this returns.
+    /// `kill -9`; returns when the process is gone.
     pub async fn kill(mut self) {
         self.child.kill().await.expect("a child can be killed");
     }
@@ -100,13 +100,12 @@ impl Coordinator {
         rustix::process::kill_process(pid, signal).expect("a child can be signalled");
     }
 
-    /// SIGTERM, and its end.
+    /// Sends SIGTERM, and waits for the end.
     pub async fn terminate(mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.ended().await
     }
 
-    /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
         self.child
             .try_wait()
@@ -114,7 +113,6 @@ impl Coordinator {
             .is_none()
     }
 
-    /// Waits for its end.
     pub async fn ended(&mut self) -> ExitStatus {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         ended
@@ -123,14 +121,14 @@ impl Coordinator {
     }
 }
 
-/// The program with nothing of this process' environment but what it needs.
+/// The program with a minimal environment.
 pub fn command(kubeconfig: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch-coordinator"));
     command
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("KUBECONFIG", kubeconfig)
-        // Many run on this host at once.
+        // Many coordinators run on this host at the same time.
         .env("DOGWATCH_PROBE_LISTEN", "off")
         .stdin(Stdio::null())
         .kill_on_drop(true);

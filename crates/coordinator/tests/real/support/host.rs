@@ -1,8 +1,8 @@
 //! A host: a folder for its files, a simulated kubelet, and the coordinator's process.
 //!
-//! Its reboot command is a shell script that writes a line to the fifo `power`. What the host does
-//! then is [`OnCommand`]; by default it reboots: the coordinator is killed, the boot id is another,
-//! the kubelet starts anew, and so does the coordinator.
+//! Its reboot command is a shell script that writes a line to the FIFO `power`. [`OnCommand`]
+//! decides what the host does then; by default it reboots: the coordinator is killed, the boot id
+//! changes, kubelet and coordinator start again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use dogwatch_core::name::{BootId, NodeName};
-use dogwatch_sim::clock::TokioClock;
-use dogwatch_sim::seed::Seed;
-use dogwatch_sim::world::kubelet::Power;
-use dogwatch_sim::world::{Kubelet, KubeletConfig, KubeletHandle};
+use dogwatch_kubesim::clock::TokioClock;
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_kubesim::world::kubelet::MachinePower;
+use dogwatch_kubesim::world::{KubeletConfig, KubeletHandle, SimulatedKubelet};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -24,25 +23,21 @@ use tokio::sync::{Mutex, watch};
 use super::Cluster;
 use super::coordinator::{Coordinator, Log};
 
-/// What a host does when its reboot command runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OnCommand {
-    /// What it should.
     Reboots,
     /// Nothing, as with a shutdown that is scheduled for later.
     Nothing,
 }
 
-/// How a host is made.
 pub struct Setting {
-    /// Flags of its coordinator, beside or instead of those that every one has. `{host}` is the
-    /// folder of the host's files.
+    /// Flags of its coordinator, which add to or override the common ones. `{host}` is the folder
+    /// of the host's files.
     pub flags: Vec<String>,
-    /// What its reboot command does to it.
     pub on_command: OnCommand,
-    /// Whether its sentinel outlives a boot. Most stand in `/run`, and do not.
+    /// Whether its sentinel survives a boot. Most are in `/run`, and do not.
     pub sentinel_survives: bool,
-    /// As whom its coordinator runs; by default as whoever runs the test.
+    /// User of its coordinator; by default the user who runs the test.
     pub uid: Option<u32>,
 }
 
@@ -71,7 +66,7 @@ impl Setting {
     }
 }
 
-/// A host that runs. Its methods are what happens on it, not what is asked of it over the API.
+/// A running host. Its methods act on the host itself, not over the API.
 pub struct Host {
     pub name: String,
     pub folder: TempDir,
@@ -80,14 +75,14 @@ pub struct Host {
     /// How many times the reboot command has run.
     pub commands: watch::Sender<u32>,
     pub log: Log,
-    /// What its coordinator reaches the API server with.
+    /// The kubeconfig of its coordinator.
     pub kubeconfig: OnceLock<PathBuf>,
     setting: Setting,
     kubelet: KubeletHandle,
 }
 
 impl Host {
-    /// Boots it. The coordinator is not started.
+    /// Boots the host without starting the coordinator.
     pub fn boot_first(cluster: &Cluster, name: &str, setting: Setting) -> Self {
         let host = Self {
             kubelet: kubelet(cluster, name),
@@ -100,7 +95,7 @@ impl Host {
             log: Log::new(),
             setting,
         };
-        let Power::On(boot) = host.kubelet.power().borrow().clone() else {
+        let MachinePower::On(boot) = host.kubelet.watch_power().borrow().clone() else {
             unreachable!("a kubelet starts with its machine running");
         };
         host.write_boot_id(&boot);
@@ -111,7 +106,7 @@ impl Host {
         self.folder.path().join(name)
     }
 
-    /// The firmware: obeys the reboot command, for ever.
+    /// The firmware: obeys the reboot command for ever.
     pub async fn obey(self: Arc<Self>) {
         let power = pipe::OpenOptions::new()
             .read_write(true)
@@ -127,7 +122,6 @@ impl Host {
         }
     }
 
-    /// Starts a coordinator.
     pub fn start(&self) -> Coordinator {
         let file = |name: &str| self.file(name).display().to_string();
         let own = [
@@ -168,22 +162,22 @@ impl Host {
         }
     }
 
-    /// Goes down and comes up again.
+    /// Shuts the host down and boots it.
     pub async fn reboot(&self) {
         static BOOTS: AtomicU32 = AtomicU32::new(0);
         self.kill().await;
         let number = BOOTS.fetch_add(1, Ordering::Relaxed);
-        let boot = BootId::new(format!("00000000-0000-4000-8000-{number:012x}")).expect("a UUID");
+        let boot = format!("00000000-0000-4000-8000-{number:012x}");
         self.write_boot_id(&boot);
         if !self.setting.sentinel_survives {
-            // It may not be there: a request asks without one.
+            // The file may be missing: a reboot request needs no sentinel.
             let _ = fs::remove_file(self.file("run/reboot-needed"));
         }
         self.kubelet.power_on(boot);
         *self.coordinator.lock().await = Some(self.start());
     }
 
-    fn write_boot_id(&self, boot: &BootId) {
+    fn write_boot_id(&self, boot: &str) {
         fs::write(self.file("boot/id"), format!("{boot}\n")).expect("a file");
     }
 }
@@ -200,15 +194,14 @@ fn files() -> TempDir {
     folder
 }
 
-/// A kubelet that is quick about everything.
+/// A kubelet without delays.
 fn kubelet(cluster: &Cluster, name: &str) -> KubeletHandle {
     static SEEDS: AtomicU32 = AtomicU32::new(1);
-    let seed = Seed(u64::from(SEEDS.fetch_add(1, Ordering::Relaxed)));
+    let seed = SimulationSeed(u64::from(SEEDS.fetch_add(1, Ordering::Relaxed)));
     let clock = Arc::new(TokioClock::starting_at(jiff::Timestamp::now()));
-    let node = NodeName::new(name).expect("a name of ours");
-    let mut config = KubeletConfig::new(node, seed, clock);
+    let mut config = KubeletConfig::new(name, seed, clock);
     config.ready_after = Duration::from_millis(200);
     config.starts_after = Duration::from_millis(50);
     config.stops_after = Duration::from_millis(100);
-    Kubelet::start(cluster.api.0.clone(), config)
+    SimulatedKubelet::start_machine(cluster.api.0.clone(), config)
 }

@@ -1,10 +1,10 @@
-//! A machine of a test: its host, its Node, and waiting for what becomes of both.
+//! A machine of a test: its host and its Node, and waits for their state.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dogwatch_sim::world::Actor;
+use dogwatch_kubesim::world::ActorTask;
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -15,20 +15,20 @@ use super::host::Host;
 use super::read::{annotation, condition, is_free, is_quiet, is_true, record};
 use super::{Cluster, OnCommand, Setting, World};
 
-/// A machine of a test. Dropped, it is gone with all that ran on it.
+/// A machine of a test. Dropping it stops everything on it.
 pub struct Machine {
     host: Arc<Host>,
     world: World,
     api: Api,
-    _power: Actor,
+    _power: ActorTask,
 }
 
 impl Machine {
-    /// Boots it and waits until its Node is Ready.
+    /// Boots the machine and waits until its Node is Ready.
     pub(super) async fn install(cluster: &Cluster, name: &str, setting: Setting) -> Self {
         let host = Arc::new(Host::boot_first(cluster, name, setting));
         let machine = Self {
-            _power: Actor::spawn(Arc::clone(&host).obey()),
+            _power: ActorTask::spawn(Arc::clone(&host).obey()),
             host,
             world: cluster.world.clone(),
             api: cluster.api.clone(),
@@ -36,7 +36,8 @@ impl Machine {
         machine
             .until("Ready", |node| is_true(node, "Ready").then_some(()))
             .await;
-        // Set at its creation; the controller that takes it away once it is Ready does not run here.
+        // The taint is set at creation; the controller that removes it from a Ready Node does not
+        // run here.
         machine
             .patch_node(&json!({ "spec": { "taints": null } }))
             .await;
@@ -54,7 +55,6 @@ impl Machine {
         &self.host.log
     }
 
-    /// A file of its host.
     pub fn file(&self, name: &str) -> PathBuf {
         self.host.file(name)
     }
@@ -68,13 +68,13 @@ impl Machine {
         self.host.kill().await;
     }
 
-    /// A signal to the running coordinator.
+    /// Sends a signal to the running coordinator.
     pub async fn signal_coordinator(&self, signal: Signal) {
         let coordinator = self.host.coordinator.lock().await;
         coordinator.as_ref().expect("it was started").signal(signal);
     }
 
-    /// Takes the running coordinator out, to look after it oneself.
+    /// Takes the running coordinator out, for the test to control.
     pub async fn take_coordinator(&self) -> Coordinator {
         self.host
             .coordinator
@@ -84,7 +84,6 @@ impl Machine {
             .expect("it was started")
     }
 
-    /// Whether its coordinator runs.
     pub async fn coordinator_runs(&self) -> bool {
         self.host
             .coordinator
@@ -94,7 +93,7 @@ impl Machine {
             .is_some_and(Coordinator::runs)
     }
 
-    /// Makes the sentinel, or makes it anew.
+    /// Creates the sentinel, or replaces it.
     pub fn touch(&self, reason: &str) {
         let new = self.file("run/.new");
         fs::write(&new, reason).expect("a file");
@@ -114,7 +113,7 @@ impl Machine {
         *self.host.commands.borrow()
     }
 
-    /// Waits until the reboot command has run so many times.
+    /// Waits until the reboot command has run this many times.
     pub async fn until_commands(&self, count: u32) {
         let mut commands = self.host.commands.subscribe();
         let wait = commands.wait_for(|run| *run >= count);
@@ -126,12 +125,11 @@ impl Machine {
         );
     }
 
-    /// The host goes down and comes up again, its coordinator with it.
+    /// The host shuts down and boots again, with its coordinator.
     pub async fn reboot(&self) {
         self.host.reboot().await;
     }
 
-    /// The boot id that the host shows.
     pub fn boot_id(&self) -> String {
         fs::read_to_string(self.file("boot/id"))
             .expect("it is there")
@@ -139,30 +137,30 @@ impl Machine {
             .to_owned()
     }
 
-    /// Waits for something about its Node.
     pub async fn until<T>(&self, what: &str, mut found: impl FnMut(&Value) -> Option<T>) -> T {
         let name = self.name();
         let wait = self.world.until(what, |seen| found(seen.node(name)?));
-        // The log says more than a panic from within could.
+        // On a panic, prints the log, which says more than the panic.
         let guard = LogOnPanic(&self.host);
         let answer = wait.await;
         drop(guard);
         answer
     }
 
-    /// Waits for a phase in the record; the record.
+    /// Waits for a phase in the record; returns the record.
     pub async fn until_phase(&self, phase: &str) -> Value {
         let found = |node: &Value| record(node).filter(|record| record["phase"] == phase);
         self.until(&format!("phase {phase} of {}", self.name()), found)
             .await
     }
 
-    /// Waits for a condition with this status and reason; its message.
+    /// Waits for a condition with this status and reason; returns its message.
     pub async fn until_condition(&self, kind: &str, status: &str, reason: &str) -> String {
         self.until_told(kind, status, reason, "").await
     }
 
-    /// The same, and for a message with these words: what is not known at first is told later.
+    /// Like [`Self::until_condition`], for a message with these words: details that are not known
+    /// at first come later.
     pub async fn until_told(&self, kind: &str, status: &str, reason: &str, words: &str) -> String {
         let found = |node: &Value| {
             let there = condition(node, kind)?;
@@ -174,7 +172,7 @@ impl Machine {
         self.until(&what, found).await
     }
 
-    /// Waits for an Event with this reason whose message has these words; the message.
+    /// Waits for an Event with this reason whose message has these words; returns the message.
     pub async fn until_event(&self, reason: &str, words: &[&str]) -> String {
         let guard = LogOnPanic(&self.host);
         let what = format!("Event {reason} with {words:?} about {}", self.name());
@@ -190,7 +188,7 @@ impl Machine {
         answer
     }
 
-    /// Waits until everything of a finished reboot is in place; what is kept of it.
+    /// Waits until a reboot is finished completely; returns its result.
     pub async fn until_back(&self) -> Value {
         let last = self.until_finished().await;
         let node = self.node().await;
@@ -201,7 +199,7 @@ impl Machine {
         last
     }
 
-    /// The same, but whoever cordoned the Node is not asked.
+    /// Like [`Self::until_back`], whoever has cordoned the Node.
     pub async fn until_finished(&self) -> Value {
         let what = format!("{} back in service", self.name());
         self.until(&what, |node| {
@@ -212,7 +210,7 @@ impl Machine {
         .await
     }
 
-    /// Waits until an attempt was given up and its traces are gone: the record that waits on.
+    /// Waits until an attempt was given up and undone; returns the record that waits again.
     pub async fn until_undone(&self) -> Value {
         let waits = |node: &Value| {
             let record = record(node)?;
@@ -230,7 +228,7 @@ impl Machine {
         record
     }
 
-    /// How many attempts any of its records ever counted.
+    /// The highest number of attempts in any of its records.
     pub fn most_attempts(&self) -> u64 {
         self.world.now(|seen| {
             let mine = seen
@@ -250,7 +248,7 @@ impl Machine {
             .await;
     }
 
-    /// The record's phase began so much earlier.
+    /// Moves the start of the record's phase back by this time.
     pub async fn age_record(&self, by: SignedDuration) {
         let mut record = record(&self.node().await).expect("a record");
         let since = record["since"].as_str().and_then(|time| time.parse().ok());
@@ -266,7 +264,7 @@ impl Machine {
             .await;
     }
 
-    /// The Node as the API server has it now.
+    /// The Node from the API server.
     pub async fn node(&self) -> Value {
         self.api
             .get(&format!("/api/v1/nodes/{}", self.name()))
@@ -275,7 +273,7 @@ impl Machine {
     }
 }
 
-/// Prints the coordinators' log where a wait inside ends in a panic.
+/// Prints the coordinators' log if a wait inside panics.
 struct LogOnPanic<'a>(&'a Host);
 
 impl Drop for LogOnPanic<'_> {

@@ -1,6 +1,7 @@
-//! A real control plane, machines with simulated kubelets, and the coordinator as a process on each.
+//! A real control plane, machines with simulated kubelets, and the coordinator as a process on
+//! each.
 //!
-//! Objects are JSON here: a test then shows what a person with kubectl would see.
+//! Objects are JSON here, so that a test shows what a person with kubectl would see.
 
 pub mod api;
 pub mod cluster;
@@ -21,5 +22,5 @@ pub use host::{OnCommand, Setting};
 pub use machine::Machine;
 pub use world::World;
 
-/// How long anything awaited may take. Generous: it is only ever spent by a test that fails.
+/// Limit for each wait. Generous: only a failing test uses it up.
 pub const PATIENCE: Duration = Duration::from_mins(3);

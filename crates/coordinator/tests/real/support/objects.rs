@@ -1,4 +1,4 @@
-//! Objects that tests make.
+//! Builds the objects of tests.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,8 @@ pub fn pod(name: &str, node: &str, app: &str) -> Value {
     })
 }
 
-/// A budget that lets no pod of `app` go while fewer than `min` others are healthy.
+/// A PodDisruptionBudget that blocks evictions of `app` while fewer than `min` pods would remain
+/// healthy.
 pub fn budget(name: &str, app: &str, min: u32) -> Value {
     json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
@@ -33,7 +34,7 @@ pub fn held_lease(holder: &str) -> Value {
     })
 }
 
-/// A DaemonSet whose pods are ready so long after they start.
+/// A DaemonSet whose pods become ready this long after their start.
 pub fn daemon_set(name: &str, starts_after: &str) -> Value {
     let labels = json!({ "daemon": name });
     json!({
@@ -49,7 +50,7 @@ pub fn daemon_set(name: &str, starts_after: &str) -> Value {
     })
 }
 
-/// A PersistentVolume that belongs to this claim.
+/// A PersistentVolume that is bound to this claim.
 pub fn volume(name: &str, namespace: &str, claim: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "PersistentVolume",

@@ -1,7 +1,7 @@
 //! A control plane for one test at a time.
 //!
 //! The budget counts every Node of a group, so two tests must not share a control plane at the same
-//! time; and one costs seconds to start and 300 MB, so it is handed on from test to test.
+//! time. A control plane takes seconds to start and 300 MB, so it is passed on from test to test.
 
 use std::fs;
 use std::ops::Deref;
@@ -19,17 +19,17 @@ const AT_ONCE: usize = 2;
 static PERMITS: Semaphore = Semaphore::const_new(AT_ONCE);
 static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
 
-/// A control plane that waits for the next test, and whether the policies are in force there.
+/// An idle control plane for the next test, and whether the policies are in force there.
 struct Idle {
     plane: ControlPlane,
     policies: bool,
 }
 
-/// Somebody who may do nothing, until a test gives him a right.
+/// An account without rights, until a test gives it one.
 pub const STRANGER: &str = "stranger-token";
-/// The coordinators' account, with the rights that are shipped.
+/// The coordinators' account, with the shipped rights.
 pub const ACCOUNT: &str = "dogwatch-coordinator";
-/// Its name in the audit log.
+/// The account's name in the audit log.
 pub const USER: &str = "system:serviceaccount:dogwatch:dogwatch-coordinator";
 const POLICIES: &str = "crd/rebootpolicies.dogwatch.dev";
 const SHIPPED: [&str; 6] = [
@@ -41,22 +41,22 @@ const SHIPPED: [&str; 6] = [
     include_str!("../../../../../deploy/delete-pods/rbac.yaml"),
 ];
 
-/// A control plane on loan. Given back, it fails the test if a coordinator was refused in it: neither
-/// right nor admission policy may stand in the way of what it does.
+/// A borrowed control plane. On return, the test fails if a coordinator was refused: neither a
+/// missing right nor an admission policy may block it.
 pub struct Plane {
     lent: Option<ControlPlane>,
     policies: bool,
-    /// What stood in the audit log before this test.
+    /// Length of the audit log before this test.
     before: usize,
-    /// A refusal is what this test is about; or an API server has just started, which refuses what it
-    /// will allow once it has read the roles.
+    /// The test expects refusals; or the API server has just started, and refuses requests until it
+    /// has read the roles.
     excused: AtomicBool,
     _permit: SemaphorePermit<'static>,
 }
 
 impl Plane {
-    /// One that nobody uses now, or a new one: with the admission policies of `deploy/policies-deny`
-    /// in force, or without any.
+    /// Borrows an idle control plane, or starts one: with the admission policies of
+    /// `deploy/policies-deny` in force, or without any.
     pub async fn borrow(policies: bool) -> Self {
         let permit = PERMITS.acquire().await.expect("never closed");
         let plane = match idle(policies) {
@@ -72,24 +72,23 @@ impl Plane {
         }
     }
 
-    /// What a coordinator is refused in this test is meant to be.
+    /// Allows refusals of the coordinator in this test.
     pub fn expect_refusals(&self) {
         self.excused.store(true, Ordering::Relaxed);
     }
 
-    /// The API server goes away.
     pub fn stop_api(&self) {
         self.excused.store(true, Ordering::Relaxed);
         self.deref().stop_api();
     }
 
-    /// The stranger's kubeconfig.
     pub fn stranger(&self) -> PathBuf {
         self.kubeconfig_for(STRANGER).expect("a folder to write to")
     }
 }
 
-/// One of those that nobody uses; of the other kind none is kept beside it, for each has 300 MB.
+/// An idle control plane of this kind. Idle ones of the other kind are stopped, because each takes
+/// 300 MB.
 fn idle(policies: bool) -> Option<ControlPlane> {
     let mut idle = IDLE.lock().expect("nobody panics with it locked");
     let place = idle.iter().position(|idle| idle.policies == policies);
@@ -100,12 +99,12 @@ fn idle(policies: bool) -> Option<ControlPlane> {
 }
 
 async fn start(policies: bool) -> ControlPlane {
-    let builder = ControlPlane::builder().user(STRANGER, "stranger", &[]);
+    let builder = ControlPlane::builder().with_user(STRANGER, "stranger", &[]);
     let plane = builder
         .start()
         .await
         .expect("the real control plane starts");
-    // What `deploy/base` has, but for the DaemonSet: its pods run here as processes.
+    // Everything of `deploy/base` except the DaemonSet: its pods run here as processes.
     for manifest in SHIPPED {
         let applied = plane.run_kubectl(&["apply", "-f", "-"], manifest).await;
         applied.expect("a manifest that is accepted");
@@ -136,7 +135,7 @@ impl Deref for Plane {
 
 impl Drop for Plane {
     fn drop(&mut self) {
-        // After a failed test nobody knows what state it is in.
+        // After a failed test the state of the control plane is unknown.
         if let Some(plane) = self.lent.take()
             && !std::thread::panicking()
         {
@@ -159,7 +158,7 @@ fn audit_log(plane: &ControlPlane) -> String {
     fs::read_to_string(plane.folder().join("audit.log")).expect("an audit log")
 }
 
-/// What a coordinator was refused, for want of a right or by a policy.
+/// The requests of a coordinator that were refused, by a missing right or by a policy.
 fn refused(log: &str) -> Vec<&str> {
     let ours = |line: &&str| line.contains(USER) && line.contains(r#""code":403"#);
     log.lines().filter(ours).collect()

@@ -16,7 +16,7 @@ const SHIPPED: [&str; 7] = [
     include_str!("../../../../../deploy/policies/events.yaml"),
 ];
 
-/// Refuses one ConfigMap. Made last, it is in force last.
+/// Refuses one ConfigMap. It is applied last, so it takes effect last.
 const CANARY: &str = r#"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -34,12 +34,12 @@ metadata: { name: canary }
 spec: { policyName: canary, validationActions: [Deny] }
 "#;
 
-/// All of them, where the overlay warns no more but refuses.
+/// All policies, with the overlay that refuses instead of warning.
 pub fn denying() -> String {
     SHIPPED.join("---\n").replace("[Warn, Audit]", "[Deny]")
 }
 
-/// Applies them, and waits until the API server goes by them.
+/// Applies the policies, and waits until they are in force.
 pub async fn install(plane: &ControlPlane) {
     let manifests = format!("{}---\n{CANARY}", denying());
     let applied = plane.run_kubectl(&["apply", "-f", "-"], &manifests).await;
@@ -50,7 +50,7 @@ pub async fn install(plane: &ControlPlane) {
             tokio::time::Instant::now() < deadline,
             "the policies are not in force within {PATIENCE:?}"
         );
-        // Nothing tells when an API server has taken a policy in: this is how often it is asked.
+        // The API server does not report when a policy takes effect, so it is polled.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

@@ -1,18 +1,17 @@
-//! Reading objects as a person with kubectl would.
+//! Reads objects as a person with kubectl would.
 
 use serde_json::Value;
 
-/// An annotation that holds JSON.
+/// Parses an annotation as JSON.
 pub fn annotation(object: &Value, name: &str) -> Option<Value> {
     serde_json::from_str(object["metadata"]["annotations"][name].as_str()?).ok()
 }
 
-/// The record on a Node.
 pub fn record(node: &Value) -> Option<Value> {
     annotation(node, "dogwatch.dev/reboot")
 }
 
-/// Whether a Node shows nothing of a reboot under way, and is Ready.
+/// Whether a Node shows no reboot under way, and is Ready.
 pub fn is_quiet(node: &Value) -> bool {
     let label = &node["metadata"]["labels"]["dogwatch.dev/reboot"];
     let kinds = [
@@ -25,24 +24,21 @@ pub fn is_quiet(node: &Value) -> bool {
     record(node).is_none() && label.is_null() && is_true(node, "Ready") && kinds.iter().all(off)
 }
 
-/// Whether a Lease has neither holder nor anything of one.
+/// Whether a Lease has neither a holder nor a holder's fields.
 pub fn is_free(lease: &Value) -> bool {
     lease["spec"]["holderIdentity"].is_null()
         && lease["metadata"]["annotations"]["dogwatch.dev/holder"].is_null()
 }
 
-/// Whether an object's condition of this type is True.
 pub fn is_true(object: &Value, condition: &str) -> bool {
     status_of(object, condition) == Some("True")
 }
 
-/// An object's condition of this type.
 pub fn condition<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
     let conditions = object["status"]["conditions"].as_array()?;
     conditions.iter().find(|there| there["type"] == condition)
 }
 
-/// The status of an object's condition of this type.
 pub fn status_of<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     condition(object, kind)?["status"].as_str()
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::api::Api;
 
-/// The token of this account of Dogwatch's, for a pod on this Node, which is there.
+/// The token of this account of Dogwatch, for a pod on this existing Node.
 ///
-/// A mirror pod stands for the one that the kubelet would run: no controller asks after it, and no
-/// drain takes it.
+/// A mirror pod replaces the one that the kubelet would run: no controller deletes it, and no drain
+/// evicts it.
 pub async fn on_node(api: &Api, account: &str, node: &str) -> String {
     let name = format!("{account}-{node}");
     let pod = json!({
@@ -26,7 +26,7 @@ pub async fn on_node(api: &Api, account: &str, node: &str) -> String {
     request(api, "dogwatch", account, &spec).await
 }
 
-/// The token of an account, bound to nothing.
+/// The token of an account, bound to no pod.
 pub async fn unbound(api: &Api, namespace: &str, account: &str) -> String {
     request(api, namespace, account, &json!({})).await
 }

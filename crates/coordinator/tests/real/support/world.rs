@@ -1,4 +1,4 @@
-//! What the API server shows from the start of a test to its end: the present, and every change.
+//! Everything that the API server shows during a test: the current state, and every change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::PATIENCE;
 use super::api::Api;
 
-/// What is watched, by the plural that the tests use.
+/// The watched kinds, with the plural that the tests use.
 const WATCHED: [(&str, &str); 4] = [
     ("nodes", "/api/v1/nodes"),
     (
@@ -21,19 +21,18 @@ const WATCHED: [(&str, &str); 4] = [
     ("pods", "/api/v1/pods"),
 ];
 
-/// Everything seen so far.
 #[derive(Default)]
 pub struct Seen {
     present: BTreeMap<&'static str, BTreeMap<String, Value>>,
-    /// Every state of every object, in the order of the API server's own versions for each kind.
+    /// Every state of every object, for each kind in the order of the API server's versions.
     pub history: Vec<Change>,
 }
 
-/// One change, after which the objects of its kind were as `Seen` replays them.
+/// One change of an object; `Seen` replays the changes in order.
 pub struct Change {
     pub kind: &'static str,
     pub name: String,
-    /// `None`: it was deleted.
+    /// `None`: the object was deleted.
     pub object: Option<Value>,
 }
 
@@ -81,7 +80,6 @@ impl Seen {
     }
 }
 
-/// The watches of one test.
 #[derive(Clone)]
 pub struct World(Arc<watch::Sender<Seen>>);
 
@@ -95,7 +93,7 @@ impl World {
         Self(seen)
     }
 
-    /// Waits until this is seen; what `found` answers is the answer.
+    /// Waits until `found` returns a value, and returns it.
     pub async fn until<T>(&self, what: &str, mut found: impl FnMut(&Seen) -> Option<T>) -> T {
         let mut receiver = self.0.subscribe();
         let wait = async {
@@ -115,12 +113,12 @@ impl World {
         answer
     }
 
-    /// What is true now, as far as it was seen.
+    /// The current state, as far as the watches have delivered it.
     pub fn now<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
         look(&self.0.borrow())
     }
 
-    /// For a test that fails: the Nodes and Leases in short, and all Events.
+    /// For a failing test: the Nodes and Leases in short, and all Events.
     pub fn dump(&self) -> String {
         let seen = self.0.borrow();
         let nodes = seen.all("nodes").map(|node| {
@@ -161,7 +159,7 @@ async fn follow(api: Api, kind: &'static str, path: &'static str, seen: Arc<watc
                 }
             }
         }
-        // The API server is away: this is how often it is asked whether it is back.
+        // The API server is down, so it is polled.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
 }

@@ -2,20 +2,20 @@ use super::*;
 use crate::explain::testkit::{held, in_phase, waiting};
 use crate::lock::HolderId;
 use crate::name::RunId;
-use crate::reboot::{Parsed, Phase};
+use crate::reboot::{ParsedAnnotation, RebootPhase};
 
-fn there(node: NodeSeen) -> HolderFound {
-    HolderFound::There(Box::new(node))
+fn there(node: ObservedNode) -> ObservedHolder {
+    ObservedHolder::There(Box::new(node))
 }
 
-fn is_nobodys(row: &LeaseRow, first: &HolderFound, second: &HolderFound) -> bool {
+fn is_nobodys(row: &LeaseRow, first: &ObservedHolder, second: &ObservedHolder) -> bool {
     matches!(
-        behind(&row.lease, Some((first, second))),
-        Behind::Nobody { .. }
+        judge_holder(&row.lease, Some((first, second))),
+        HolderStatus::Nobody { .. }
     )
 }
 
-fn reborn(name: &str) -> HolderFound {
+fn reborn(name: &str) -> ObservedHolder {
     let mut node = node(name);
     node.uid = "another".into();
     there(node)
@@ -27,11 +27,11 @@ fn a_lock_is_nobodys_only_if_two_reads_agree_that_its_node_has_nothing_to_do_wit
     let idle = || there(node("n1"));
     let busy = || there(waiting("n1", 5));
     for (first, second, free) in [
-        (HolderFound::Gone, HolderFound::Gone, true),
+        (ObservedHolder::Gone, ObservedHolder::Gone, true),
         (reborn("n1"), reborn("n1"), true),
         (idle(), idle(), true),
-        (HolderFound::Gone, idle(), false),
-        (idle(), HolderFound::Gone, false),
+        (ObservedHolder::Gone, idle(), false),
+        (idle(), ObservedHolder::Gone, false),
         (reborn("n1"), idle(), false),
         (idle(), busy(), false),
         (busy(), idle(), false),
@@ -48,15 +48,15 @@ fn a_lock_is_nobodys_only_if_two_reads_agree_that_its_node_has_nothing_to_do_wit
 #[test]
 fn every_phase_is_somebody_and_says_how_to_stop_it() {
     for phase in [
-        Phase::Waiting,
-        Phase::Draining,
-        Phase::Rebooting,
-        Phase::Returning,
+        RebootPhase::Waiting,
+        RebootPhase::Draining,
+        RebootPhase::Rebooting,
+        RebootPhase::Returning,
     ] {
         let node = in_phase("n1", phase, 5, ("Draining", ""));
         let found = there(node);
-        let judged = behind(&held(0, "n1", 5).lease, Some((&found, &found)));
-        let Behind::Somebody { what, instead } = judged else {
+        let judged = judge_holder(&held(0, "n1", 5).lease, Some((&found, &found)));
+        let HolderStatus::Somebody { what, instead } = judged else {
             panic!("{phase:?} is nobody");
         };
         assert!(what.contains(phase.as_str()), "{what}");
@@ -88,7 +88,7 @@ fn who_holds_through_the_lock_api_or_cannot_be_read_is_somebody() {
         "the lock API has it"
     );
     let mut broken = node("n1");
-    broken.record = Parsed::Bad { why: "x".into() };
+    broken.record = ParsedAnnotation::Bad { why: "x".into() };
     let broken = there(broken);
     assert!(
         !is_nobodys(&held(0, "n1", 5), &broken, &broken),
@@ -98,7 +98,10 @@ fn who_holds_through_the_lock_api_or_cannot_be_read_is_somebody() {
         let mut row = held(0, "n1", 5);
         row.lease.holder = HolderId::new(holder).ok();
         assert!(
-            matches!(behind(&row.lease, None), Behind::Somebody { .. }),
+            matches!(
+                judge_holder(&row.lease, None),
+                HolderStatus::Somebody { .. }
+            ),
             "{holder}"
         );
     }

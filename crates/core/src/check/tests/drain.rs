@@ -2,7 +2,7 @@ use super::*;
 use crate::drain::DaemonSetRef;
 use crate::policy::DrainRules;
 
-fn with(pods: Vec<PodFacts>, budgets: Vec<BudgetSeen>) -> CheckView {
+fn with(pods: Vec<PodFacts>, budgets: Vec<ObservedDisruptionBudget>) -> CheckView {
     CheckView {
         pods: Ok(pods),
         budgets: Ok(budgets),
@@ -25,7 +25,7 @@ fn a_node_whose_pods_may_all_go_is_clear() {
 #[test]
 fn a_budget_that_allows_nothing_is_named_with_its_numbers_and_whether_it_ever_will() {
     let view = with(vec![pod("db")], vec![budget("db", "db", 0, 2, 3)]);
-    let found = findings(&view, now(0)).unwrap();
+    let found = find_reboot_blockers(&view, now(0)).unwrap();
     assert_eq!(
         lines(&found),
         [
@@ -40,7 +40,7 @@ fn a_budget_that_allows_nothing_is_named_with_its_numbers_and_whether_it_ever_wi
             .contains("make its other pods healthy")
     );
     let never = with(vec![pod("db")], vec![budget("db", "db", 0, 2, 2)]);
-    let found = findings(&never, now(0)).unwrap();
+    let found = find_reboot_blockers(&never, now(0)).unwrap();
     assert!(found[0].fix.as_ref().unwrap().contains("never lets one go"));
 }
 
@@ -59,9 +59,9 @@ fn a_pod_under_two_budgets_is_found_before_its_eviction_is_refused() {
 #[test]
 fn budgets_are_not_asked_for_pods_that_are_not_running_or_end_already() {
     let pods = vec![
-        of("db", |pod| pod.seen.deleting = true),
-        of("db", |pod| pod.seen.phase = PodPhase::Pending),
-        of("db", |pod| pod.seen.phase = PodPhase::Finished),
+        of("db", |pod| pod.observed.deleting = true),
+        of("db", |pod| pod.observed.phase = PodPhase::Pending),
+        of("db", |pod| pod.observed.phase = PodPhase::Finished),
     ];
     let view = with(
         pods,
@@ -80,19 +80,19 @@ type PodChange = fn(&mut PodFacts);
 fn what_is_lost_is_said_of_each_pod() {
     let table: [(PodChange, &str); 4] = [
         (
-            |pod| pod.seen.controller = None,
+            |pod| pod.observed.controller = None,
             "has no controller: it goes, and nobody makes it anew",
         ),
         (
-            |pod| pod.local = vec!["scratch".into(), "cache".into()],
+            |pod| pod.empty_dirs = vec!["scratch".into(), "cache".into()],
             "what is in its emptyDir scratch, cache is lost",
         ),
         (
-            |pod| pod.seen.tolerates_cordon = true,
+            |pod| pod.observed.tolerates_cordon = true,
             "tolerates the cordon: its controller may put it back on this node; the third time it is left there",
         ),
         (
-            |pod| pod.seen.controller = Some(owner("DaemonSet")),
+            |pod| pod.observed.controller = Some(owner("DaemonSet")),
             "its DaemonSet owner does not exist: it goes, and nobody makes it anew",
         ),
     ];
@@ -105,12 +105,12 @@ fn what_is_lost_is_said_of_each_pod() {
 #[test]
 fn pods_that_stay_are_nobodys_trouble() {
     let daemon = of("d", |pod| {
-        pod.seen.controller = Some(owner("DaemonSet"));
-        pod.local = vec!["scratch".into()];
+        pod.observed.controller = Some(owner("DaemonSet"));
+        pod.empty_dirs = vec!["scratch".into()];
     });
     let mirror = of("m", |pod| {
-        pod.seen.mirror = true;
-        pod.seen.controller = None;
+        pod.observed.mirror = true;
+        pod.observed.controller = None;
     });
     let view = CheckView {
         daemonsets: Ok([DaemonSetRef {
@@ -170,8 +170,8 @@ fn what_could_not_be_looked_at_is_never_clear() {
 #[test]
 fn what_a_drain_waits_for_without_blocking_is_a_note() {
     let pods = vec![
-        of("a", |pod| pod.seen.claims = vec!["data-a".into()]),
-        of("b", |pod| pod.seen.deleting = true),
+        of("a", |pod| pod.observed.claims = vec!["data-a".into()]),
+        of("b", |pod| pod.observed.deleting = true),
     ];
     let view = CheckView {
         terminating: Ok(["shop".to_owned()].into()),

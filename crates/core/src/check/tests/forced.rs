@@ -1,9 +1,9 @@
 use super::*;
-use crate::explain::Foreseen;
-use crate::remedy::reason;
+use crate::explain::RemediationForecast;
+use crate::remediation::reason;
 
-fn ready() -> Foreseen {
-    Foreseen {
+fn ready() -> RemediationForecast {
+    RemediationForecast {
         subject: "machine/ns/m1".into(),
         host: Some("metal/h1".into()),
         under_way: false,
@@ -13,12 +13,12 @@ fn ready() -> Foreseen {
     }
 }
 
-fn found(foreseen: Result<Foreseen, String>) -> Vec<(Severity, String)> {
+fn found(foreseen: Result<RemediationForecast, String>) -> Vec<(FindingSeverity, String)> {
     let view = CheckView {
-        forced: Some(foreseen),
+        remediation: Some(foreseen),
         ..alone()
     };
-    let findings = findings(&view, now(100)).unwrap().into_iter();
+    let findings = find_reboot_blockers(&view, now(100)).unwrap().into_iter();
     findings
         .filter(|found| found.subject == "remediation")
         .map(|found| (found.severity, found.what))
@@ -28,49 +28,49 @@ fn found(foreseen: Result<Foreseen, String>) -> Vec<(Severity, String)> {
 #[test]
 fn what_would_keep_a_node_from_being_fenced_is_told_before_it_fails() {
     let works = "if this node failed: host metal/h1 would be powered off; power control works";
-    assert_eq!(found(Ok(ready())), [(Severity::Note, works.into())]);
-    let refused = |reason, passes| Foreseen {
+    assert_eq!(found(Ok(ready())), [(FindingSeverity::Note, works.into())]);
+    let refused = |reason, passes| RemediationForecast {
         refusal: Some((reason, "why".into(), passes)),
         ..ready()
     };
     for (foreseen, severity, word) in [
         (
             refused(reason::HOST_SHARED, false),
-            Severity::Warns,
+            FindingSeverity::Warns,
             "HostShared: why",
         ),
         (
             refused(reason::COOLING_DOWN, true),
-            Severity::Note,
+            FindingSeverity::Note,
             "CoolingDown: why",
         ),
         (
             refused(reason::NO_HOST, false),
-            Severity::Note,
+            FindingSeverity::Note,
             "NoHost: why",
         ),
         (
-            Foreseen {
+            RemediationForecast {
                 not_ready: Some("Unreachable: away".into()),
                 ..ready()
             },
-            Severity::Warns,
+            FindingSeverity::Warns,
             "host metal/h1 may not be proved off: Unreachable: away",
         ),
         (
-            Foreseen {
+            RemediationForecast {
                 no_identity: true,
                 ..ready()
             },
-            Severity::Note,
+            FindingSeverity::Note,
             "system UUID",
         ),
         (
-            Foreseen {
+            RemediationForecast {
                 under_way: true,
                 ..refused(reason::NO_HOST, false)
             },
-            Severity::Blocks,
+            FindingSeverity::Blocks,
             "machine/ns/m1 is under way",
         ),
     ] {
@@ -81,5 +81,5 @@ fn what_would_keep_a_node_from_being_fenced_is_told_before_it_fails() {
         assert!(all[0].1.contains(word), "{all:?}");
     }
     let blind = found(Err("not allowed".into()));
-    assert_eq!(blind[0].0, Severity::Unknown);
+    assert_eq!(blind[0].0, FindingSeverity::Unknown);
 }

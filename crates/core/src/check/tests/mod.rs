@@ -1,4 +1,4 @@
-//! Tables of what is found, of what is not, and of who is behind a lock.
+//! Tables of findings, and of holders behind a lock.
 
 mod behind;
 mod drain;
@@ -9,14 +9,17 @@ mod standing;
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::drain::{BudgetNumbers, BudgetSeen, LabelSelector, Owner, PodPhase, PodRef, PodSeen};
+use crate::drain::{
+    BudgetNumbers, ControllerRef, LabelSelector, ObservedDisruptionBudget, ObservedPod,
+    PodIdentity, PodPhase,
+};
 use crate::explain::testkit::{fleet, node, now};
-use crate::explain::{CoordinatorSeen, LeaseRow};
-use crate::policy::{Policies, Policy};
-use crate::reboot::NodeSeen;
+use crate::explain::{LeaseRow, ObservedCoordinator};
+use crate::policy::{ClusterPolicies, Policy};
+use crate::reboot::ObservedNode;
 
 /// A node with a ready coordinator, and nothing else.
-pub(super) fn view(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> CheckView {
+pub(super) fn view(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> CheckView {
     CheckView {
         node: nodes[0].name.clone(),
         fleet: fleet(nodes, leases),
@@ -25,13 +28,13 @@ pub(super) fn view(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> CheckView {
         daemonsets: Ok(BTreeSet::new()),
         terminating: Ok(BTreeSet::new()),
         gates: Vec::new(),
-        coordinator: Ok(CoordinatorSeen::Pod {
+        coordinator: Ok(ObservedCoordinator::Pod {
             name: "dogwatch/c".into(),
             ready: true,
             state: "Running".into(),
         }),
         admission: Ok(Vec::new()),
-        forced: None,
+        remediation: None,
     }
 }
 
@@ -41,10 +44,10 @@ pub(super) fn alone() -> CheckView {
 
 /// Severity, subject and text, one line each.
 pub(super) fn told(view: &CheckView) -> Vec<String> {
-    lines(&findings(view, now(1_000)).unwrap())
+    lines(&find_reboot_blockers(view, now(1_000)).unwrap())
 }
 
-pub(super) fn lines(findings: &[Finding]) -> Vec<String> {
+pub(super) fn lines(findings: &[CheckFinding]) -> Vec<String> {
     findings
         .iter()
         .map(|found| {
@@ -60,8 +63,8 @@ pub(super) fn lines(findings: &[Finding]) -> Vec<String> {
 
 pub(super) fn pod(name: &str) -> PodFacts {
     PodFacts {
-        seen: PodSeen {
-            pod: PodRef {
+        observed: ObservedPod {
+            pod: PodIdentity {
                 namespace: "shop".into(),
                 name: name.into(),
                 uid: format!("uid-{name}"),
@@ -74,12 +77,12 @@ pub(super) fn pod(name: &str) -> PodFacts {
             tolerates_cordon: false,
             claims: Vec::new(),
         },
-        local: Vec::new(),
+        empty_dirs: Vec::new(),
     }
 }
 
-pub(super) fn owner(kind: &str) -> Owner {
-    Owner {
+pub(super) fn owner(kind: &str) -> ControllerRef {
+    ControllerRef {
         api_version: "apps/v1".into(),
         kind: kind.into(),
         name: "owner".into(),
@@ -88,8 +91,14 @@ pub(super) fn owner(kind: &str) -> Owner {
 }
 
 /// A budget over the pods of one app, of which `healthy` of `of` are healthy.
-pub(super) fn budget(name: &str, app: &str, allowed: i32, healthy: i32, of: i32) -> BudgetSeen {
-    BudgetSeen {
+pub(super) fn budget(
+    name: &str,
+    app: &str,
+    allowed: i32,
+    healthy: i32,
+    of: i32,
+) -> ObservedDisruptionBudget {
+    ObservedDisruptionBudget {
         numbers: BudgetNumbers {
             namespace: "shop".into(),
             name: name.into(),
@@ -109,12 +118,12 @@ pub(super) fn budget(name: &str, app: &str, allowed: i32, healthy: i32, of: i32)
 pub(super) fn policy(name: &str, priority: i32) -> Policy {
     Policy {
         priority,
-        ..Policy::silent(crate::name::GroupName::new(name).unwrap())
+        ..Policy::without_rules(crate::name::GroupName::new(name).unwrap())
     }
 }
 
 pub(super) fn under(view: CheckView, policies: Vec<Policy>) -> CheckView {
     let mut view = view;
-    view.fleet.policies = Policies::Known(policies);
+    view.fleet.policies = ClusterPolicies::Known(policies);
     view
 }

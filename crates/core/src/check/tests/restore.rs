@@ -1,13 +1,15 @@
 use super::*;
 use crate::explain::testkit::{boot, fleet, free, held, in_phase, node, waiting};
-use crate::reboot::{Fingerprint, LastReboot, Outcome, Parsed, Phase, Trigger};
+use crate::reboot::{
+    LastReboot, ParsedAnnotation, RebootOutcome, RebootPhase, RebootTrigger, TriggerFingerprint,
+};
 
-fn found(nodes: Vec<NodeSeen>, leases: Vec<LeaseRow>) -> Vec<String> {
-    lines(&after_restore(&fleet(nodes, leases)))
+fn found(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> Vec<String> {
+    lines(&find_restore_contradictions(&fleet(nodes, leases)))
 }
 
-fn draining(name: &str) -> NodeSeen {
-    in_phase(name, Phase::Draining, 5, ("Draining", "1 to go"))
+fn draining(name: &str) -> ObservedNode {
+    in_phase(name, RebootPhase::Draining, 5, ("Draining", "1 to go"))
 }
 
 #[test]
@@ -59,12 +61,12 @@ fn a_record_whose_lease_is_not_held_is_told() {
 #[test]
 fn boot_ids_that_contradict_the_phase_are_told() {
     for (phase, boot_id, contradicts) in [
-        (Phase::Draining, "old-boot", false),
-        (Phase::Draining, "newer", true),
-        (Phase::Rebooting, "old-boot", false),
-        (Phase::Rebooting, "newer", true),
-        (Phase::Returning, "newer", false),
-        (Phase::Returning, "old-boot", true),
+        (RebootPhase::Draining, "old-boot", false),
+        (RebootPhase::Draining, "newer", true),
+        (RebootPhase::Rebooting, "old-boot", false),
+        (RebootPhase::Rebooting, "newer", true),
+        (RebootPhase::Returning, "newer", false),
+        (RebootPhase::Returning, "old-boot", true),
     ] {
         let mut node = in_phase("n1", phase, 5, ("Draining", ""));
         node.boot_id = Some(boot(boot_id));
@@ -92,16 +94,16 @@ fn a_cordon_that_is_gone_a_label_left_behind_and_a_served_request_are_told() {
         found(vec![labelled], vec![]),
         ["warns Node n1: labelled as waiting, and no reboot is under way"]
     );
-    let print = Fingerprint("{}".into());
+    let print = TriggerFingerprint("{}".into());
     let mut served = node("n1");
     served.request_fingerprint = Some(print.clone());
-    served.last = Parsed::Is(LastReboot {
-        outcome: Outcome::Rebooted,
+    served.last_reboot = ParsedAnnotation::Is(LastReboot {
+        outcome: RebootOutcome::Rebooted,
         planned: jiff::Timestamp::UNIX_EPOCH,
         finished: jiff::Timestamp::UNIX_EPOCH,
         old_boot_id: boot("a"),
         new_boot_id: boot("b"),
-        trigger: Trigger {
+        trigger: RebootTrigger {
             source: "request".into(),
             reason: String::new(),
             requester: None,
@@ -119,7 +121,7 @@ fn a_cordon_that_is_gone_a_label_left_behind_and_a_served_request_are_told() {
 #[test]
 fn more_nodes_out_than_a_holder_agreed_to_is_the_first_thing_told() {
     let mut second = draining("n2");
-    if let Parsed::Is(record) = &mut second.record {
+    if let ParsedAnnotation::Is(record) = &mut second.record {
         record.lease = Some("dogwatch-default-1".into());
     }
     let nodes = vec![draining("n1"), second];

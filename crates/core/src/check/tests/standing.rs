@@ -1,9 +1,9 @@
 use super::*;
-use crate::condition::Condition;
+use crate::condition::CurrentCondition;
 use crate::explain::testkit::{at, condition, held, in_phase};
-use crate::limit::Limit;
-use crate::policy::Paused;
-use crate::reboot::{Parsed, Phase};
+use crate::limit::UnavailabilityLimit;
+use crate::policy::PolicyPause;
+use crate::reboot::{ParsedAnnotation, RebootPhase};
 
 fn blocked(view: &CheckView, text: &str) {
     let told = told(view);
@@ -17,7 +17,7 @@ fn blocked(view: &CheckView, text: &str) {
 #[test]
 fn a_pause_a_shut_gate_and_a_policy_that_cannot_be_followed_block() {
     let mut paused = policy("p", 0);
-    paused.paused = Some(Paused {
+    paused.paused = Some(PolicyPause {
         reason: "holidays".into(),
         until: None,
     });
@@ -35,7 +35,7 @@ fn a_pause_a_shut_gate_and_a_policy_that_cannot_be_followed_block() {
     wrong.problems = vec!["spec.windows[0]: no such time zone".into()];
     blocked(&under(alone(), vec![wrong]), "PolicyInvalid");
     let mut view = alone();
-    view.fleet.policies = Policies::Unreadable { why: "403".into() };
+    view.fleet.policies = ClusterPolicies::Unreadable { why: "403".into() };
     blocked(&view, "PoliciesUnreadable");
     let shut = |state| CheckView {
         gates: vec![GateAnswer {
@@ -69,7 +69,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
         ]
     );
     let mut two = policy("p", 0);
-    two.max_unavailable = Some(Limit::Count(2));
+    two.max_unavailable = Some(UnavailabilityLimit::Count(2));
     let roomy = under(full.clone(), vec![two.clone()]);
     assert_eq!(
         told(&roomy),
@@ -77,7 +77,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
             "note group p: at most 2 of 3 in group p may be out (RebootPolicy p: 2); out now: n2 (unschedulable)"
         ]
     );
-    // A holder that agreed to one only, rules both.
+    // A holder that agreed to one only decides for both.
     let mut row = held(0, "n3", 5);
     row.group = two.name.clone();
     let strict = under(
@@ -101,11 +101,11 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
 #[test]
 fn a_coordinator_that_wrote_on_its_node_is_believed_without_a_daemonset() {
     let without = |nodes| CheckView {
-        coordinator: Ok(CoordinatorSeen::NoDaemonSet),
+        coordinator: Ok(ObservedCoordinator::NoDaemonSet),
         ..view(nodes, vec![])
     };
     let mut signed = node("n1");
-    signed.conditions = vec![Condition {
+    signed.conditions = vec![CurrentCondition {
         status: "False".into(),
         last_heartbeat: Some(at(940)),
         ..condition("MaintenancePlanned", ("Rebooted", ""))
@@ -126,7 +126,7 @@ fn a_coordinator_that_wrote_on_its_node_is_believed_without_a_daemonset() {
     );
     let nowhere = without(vec![node("n1")]);
     blocked(&nowhere, "no coordinator ever wrote on a Node");
-    let found = findings(&nowhere, now(1_000)).unwrap();
+    let found = find_reboot_blockers(&nowhere, now(1_000)).unwrap();
     let fix = found[0].fix.as_deref().unwrap();
     assert!(
         !fix.contains("kubectl apply"),
@@ -138,12 +138,12 @@ fn a_coordinator_that_wrote_on_its_node_is_believed_without_a_daemonset() {
 fn without_a_ready_coordinator_nothing_would_happen() {
     for (seen, text) in [
         (
-            CoordinatorSeen::NoDaemonSet,
+            ObservedCoordinator::NoDaemonSet,
             "no DaemonSet dogwatch-coordinator",
         ),
-        (CoordinatorSeen::NoPod, "none runs on this node"),
+        (ObservedCoordinator::NoPod, "none runs on this node"),
         (
-            CoordinatorSeen::Pod {
+            ObservedCoordinator::Pod {
                 name: "dogwatch/c".into(),
                 ready: false,
                 state: "CrashLoopBackOff".into(),
@@ -167,12 +167,12 @@ fn what_stands_on_the_node_is_told() {
     locked.api_lock = true;
     blocked(&view(vec![locked], vec![]), "the lock API has taken it out");
     let mut broken = node("n1");
-    broken.record = Parsed::Bad { why: "eof".into() };
+    broken.record = ParsedAnnotation::Bad { why: "eof".into() };
     blocked(
         &view(vec![broken], vec![]),
         "dogwatch.dev/reboot cannot be read: eof",
     );
-    let draining = in_phase("n1", Phase::Draining, 5, ("Draining", "1 to go"));
+    let draining = in_phase("n1", RebootPhase::Draining, 5, ("Draining", "1 to go"));
     assert_eq!(
         told(&view(vec![draining], vec![held(0, "n1", 5)])),
         ["note Node n1: a reboot is under way, draining: Draining"]
@@ -195,7 +195,7 @@ fn a_policy_that_lost_is_named() {
 fn a_node_that_is_not_there_is_no_clear_one() {
     let mut view = alone();
     view.node = crate::name::NodeName::new("n9").unwrap();
-    assert_eq!(findings(&view, now(0)), None);
+    assert_eq!(find_reboot_blockers(&view, now(0)), None);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{
-    Answer, BudgetNumbers, BudgetSeen, Drain, DrainConfig, LabelSelector, Owner, PodPhase, PodRef,
-    PodSeen, Step, Try,
+    BudgetNumbers, ControllerRef, DrainConfig, EvictionAnswer, EvictionAttempt, EvictionStep,
+    LabelSelector, NodeDrain, ObservedDisruptionBudget, ObservedPod, PodIdentity, PodPhase,
 };
 use crate::Now;
 
@@ -24,8 +24,8 @@ fn at(seconds: f64) -> Now {
     }
 }
 
-fn pod_ref(name: &str, uid: &str) -> PodRef {
-    PodRef {
+fn pod_ref(name: &str, uid: &str) -> PodIdentity {
+    PodIdentity {
         namespace: "shop".into(),
         name: name.into(),
         uid: uid.into(),
@@ -33,8 +33,8 @@ fn pod_ref(name: &str, uid: &str) -> PodRef {
 }
 
 /// A running pod of a ReplicaSet, labelled `app=NAME`, uid `u-NAME`.
-fn pod(name: &str) -> PodSeen {
-    PodSeen {
+fn pod(name: &str) -> ObservedPod {
+    ObservedPod {
         pod: pod_ref(name, &format!("u-{name}")),
         phase: PodPhase::Running,
         deleting: false,
@@ -46,16 +46,16 @@ fn pod(name: &str) -> PodSeen {
     }
 }
 
-fn of_daemonset(name: &str, set: &str) -> PodSeen {
-    PodSeen {
+fn of_daemonset(name: &str, set: &str) -> ObservedPod {
+    ObservedPod {
         controller: Some(owner("DaemonSet", set)),
         tolerates_cordon: true,
         ..pod(name)
     }
 }
 
-fn owner(kind: &str, name: &str) -> Owner {
-    Owner {
+fn owner(kind: &str, name: &str) -> ControllerRef {
+    ControllerRef {
         api_version: "apps/v1".into(),
         kind: kind.into(),
         name: name.into(),
@@ -63,11 +63,11 @@ fn owner(kind: &str, name: &str) -> Owner {
     }
 }
 
-fn listed(pods: &[PodSeen]) -> Drain {
+fn listed(pods: &[ObservedPod]) -> NodeDrain {
     limited(pods, 32)
 }
 
-fn limited(pods: &[PodSeen], in_flight: usize) -> Drain {
+fn limited(pods: &[ObservedPod], in_flight: usize) -> NodeDrain {
     started(
         DrainConfig {
             in_flight,
@@ -78,51 +78,55 @@ fn limited(pods: &[PodSeen], in_flight: usize) -> Drain {
     )
 }
 
-/// The budgets are listed, then the pods.
-fn started(config: DrainConfig, budgets: Vec<BudgetSeen>, pods: &[PodSeen]) -> Drain {
-    let mut drain = Drain::new(config);
+/// Takes the list of budgets, then the pods.
+fn started(
+    config: DrainConfig,
+    budgets: Vec<ObservedDisruptionBudget>,
+    pods: &[ObservedPod],
+) -> NodeDrain {
+    let mut drain = NodeDrain::new(config);
     assert_eq!(
-        drain.next(at(0.0)),
-        Step {
+        drain.next_step(at(0.0)),
+        EvictionStep {
             list_budgets: true,
-            ..Step::default()
+            ..EvictionStep::default()
         }
     );
-    drain.budgets_listed(Ok(budgets), at(0.0));
-    drain.relisted(pods.to_vec());
+    drain.apply_budget_list(Ok(budgets), at(0.0));
+    drain.apply_pod_list(pods.to_vec());
     drain
 }
 
-fn tried(step: &Step) -> Vec<&str> {
+fn tried(step: &EvictionStep) -> Vec<&str> {
     step.tries.iter().map(|one| one.pod.name.as_str()).collect()
 }
 
-/// Asks what to do and expects exactly one call, for this pod.
-fn only_try(drain: &mut Drain, name: &str, now: Now) -> Try {
-    let mut step = drain.next(now);
+/// Takes the next step and expects exactly one call, for this pod.
+fn only_try(drain: &mut NodeDrain, name: &str, now: Now) -> EvictionAttempt {
+    let mut step = drain.next_step(now);
     assert_eq!(tried(&step), [name]);
     step.tries.remove(0)
 }
 
-fn waiting(drain: &Drain) -> Vec<String> {
+fn waiting(drain: &NodeDrain) -> Vec<String> {
     drain
-        .progress()
+        .current_progress()
         .waiting
         .into_iter()
         .map(|pod| pod.name)
         .collect()
 }
 
-fn budget_refusal() -> Answer {
-    Answer::Budget {
+fn budget_refusal() -> EvictionAnswer {
+    EvictionAnswer::Budget {
         message: "The disruption budget web needs 2 healthy pods".into(),
     }
 }
 
 /// A budget over `app=NAME`.
-fn budget(name: &str, allowed: i32) -> BudgetSeen {
+fn budget(name: &str, allowed: i32) -> ObservedDisruptionBudget {
     let labels = BTreeMap::from([("app".to_owned(), name.to_owned())]);
-    BudgetSeen {
+    ObservedDisruptionBudget {
         numbers: BudgetNumbers {
             namespace: "shop".into(),
             name: name.into(),

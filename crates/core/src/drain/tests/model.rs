@@ -5,33 +5,48 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 
 use super::*;
-use crate::drain::{DaemonSetRef, Lookup};
+use crate::drain::{DaemonSetLookup, DaemonSetRef};
 
 const IN_FLIGHT: usize = 3;
 
-/// What happens next. Numbers choose among what is possible, so every sequence makes sense.
+/// The next event of the model. Numbers choose among what is possible, so every sequence makes
+/// sense.
 #[derive(Debug, Clone)]
 enum Happens {
-    /// A pod comes to the node.
-    Comes { name: u8, kind: Kind },
-    /// A pod goes by itself.
-    Goes { which: usize },
-    /// A pod's containers end by themselves.
-    Finishes { which: usize },
-    /// The watch delivers its next event.
+    /// A pod appears on the node.
+    Comes {
+        name: u8,
+        kind: Kind,
+    },
+    /// Somebody else deletes a pod.
+    Goes {
+        which: usize,
+    },
+    /// A pod's containers exit by themselves.
+    Finishes {
+        which: usize,
+    },
     Delivers,
     /// The watch breaks and a new list is made.
     Relists,
     /// An open eviction reaches the server and is answered.
-    Answers { which: usize, with: Reply },
-    /// A deleted pod's containers have ended.
-    Ends { which: usize },
-    /// An open lookup is answered.
-    LooksUp { fails: bool },
-    /// Time passes.
-    Passes { seconds: u8 },
-    /// A budget's numbers change.
-    Budget { allowed: u8 },
+    Answers {
+        which: usize,
+        with: Reply,
+    },
+    /// The containers of a deleted pod have exited.
+    Ends {
+        which: usize,
+    },
+    LooksUp {
+        fails: bool,
+    },
+    Passes {
+        seconds: u8,
+    },
+    Budget {
+        allowed: u8,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +60,11 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy)]
 enum Reply {
-    /// It acts, and says so.
+    /// The server acts, and the answer arrives.
     Done,
-    /// It acts, and the answer is lost.
+    /// The server acts, and the answer is lost.
     Lost,
-    /// It does not act.
+    /// The server does not act.
     Budget,
     Busy,
     Broken,
@@ -85,18 +100,18 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 enum Event {
-    Applied(PodSeen),
-    Deleted(PodRef),
+    Applied(ObservedPod),
+    Deleted(PodIdentity),
 }
 
-/// The truth, and what of it is under way to the drain.
+/// The true state of the node, and the events on their way to the drain.
 struct World {
-    drain: Drain,
+    drain: NodeDrain,
     listed: bool,
-    /// By name: at most one incarnation.
-    pods: BTreeMap<String, (PodSeen, Kind)>,
+    /// By name: at most one pod of a name.
+    pods: BTreeMap<String, (ObservedPod, Kind)>,
     events: VecDeque<Event>,
-    calls: Vec<Try>,
+    calls: Vec<EvictionAttempt>,
     lookups: Vec<DaemonSetRef>,
     listing_budgets: bool,
     /// UIDs that the drain was told are gone.
@@ -113,7 +128,7 @@ impl World {
             ..LabelSelector::default()
         };
         Self {
-            drain: Drain::new(DrainConfig {
+            drain: NodeDrain::new(DrainConfig {
                 in_flight: IN_FLIGHT,
                 exclude: Some(exclude),
                 ..DrainConfig::default()
@@ -148,11 +163,11 @@ impl World {
             Happens::Passes { seconds } => self.seconds += f64::from(*seconds),
             Happens::Budget { allowed } => {
                 let all = LabelSelector::default();
-                let seen = BudgetSeen {
+                let seen = ObservedDisruptionBudget {
                     selector: Some(all),
                     ..budget("all", (*allowed).into())
                 };
-                self.drain.budgets("shop", vec![seen]);
+                self.drain.apply_namespace_budgets("shop", vec![seen]);
             }
         }
         self.step();
@@ -180,14 +195,14 @@ impl World {
         self.say(Event::Applied(seen));
     }
 
-    /// What happens before the first list is part of that list.
+    /// An event before the first list becomes part of that list.
     fn say(&mut self, event: Event) {
         if self.listed {
             self.events.push_back(event);
         }
     }
 
-    fn change(&mut self, name: &str, change: impl Fn(&mut PodSeen)) {
+    fn change(&mut self, name: &str, change: impl Fn(&mut ObservedPod)) {
         if let Some((pod, _)) = self.pods.get_mut(name) {
             change(pod);
             let seen = pod.clone();
@@ -208,10 +223,10 @@ impl World {
 
     fn deliver(&mut self) {
         match self.events.pop_front() {
-            Some(Event::Applied(seen)) => self.drain.applied(seen),
+            Some(Event::Applied(seen)) => self.drain.apply_pod(seen),
             Some(Event::Deleted(pod)) => {
                 self.told_gone.insert(pod.uid.clone());
-                self.drain.deleted(&pod);
+                self.drain.apply_pod_deletion(&pod);
             }
             None => {}
         }
@@ -228,10 +243,10 @@ impl World {
         }
         self.events.clear();
         self.drain
-            .relisted(self.pods.values().map(|(pod, _)| pod.clone()).collect());
+            .apply_pod_list(self.pods.values().map(|(pod, _)| pod.clone()).collect());
     }
 
-    /// The server acts on one open call, in any order, and the drain hears of it.
+    /// The server answers one open call, in any order, and the drain receives the answer.
     fn answer(&mut self, which: usize, with: Reply) {
         if self.calls.is_empty() {
             return;
@@ -242,17 +257,17 @@ impl World {
             .get(&call.pod.name)
             .is_some_and(|(pod, _)| pod.pod.uid == call.pod.uid);
         let answer = match with {
-            _ if !there => Answer::AlreadyGone,
-            Reply::Done => Answer::Accepted,
-            Reply::Lost => Answer::Transient {
+            _ if !there => EvictionAnswer::AlreadyGone,
+            Reply::Done => EvictionAnswer::Accepted,
+            Reply::Lost => EvictionAnswer::Transient {
                 message: "connection reset".into(),
             },
             Reply::Budget => budget_refusal(),
-            Reply::Busy => Answer::TooMany {
+            Reply::Busy => EvictionAnswer::TooMany {
                 retry_after: None,
                 message: "busy".into(),
             },
-            Reply::Broken => Answer::Transient {
+            Reply::Broken => EvictionAnswer::Transient {
                 message: "500".into(),
             },
         };
@@ -260,7 +275,8 @@ impl World {
             self.evicted.insert(call.pod.uid.clone());
             self.change(&call.pod.name, |pod| pod.deleting = true);
         }
-        self.drain.answered(call.id, answer, at(self.seconds));
+        self.drain
+            .apply_eviction_answer(call.id, answer, at(self.seconds));
     }
 
     fn look_up(&mut self, fails: bool) {
@@ -270,21 +286,22 @@ impl World {
             } else {
                 Ok(Vec::new())
             };
-            self.drain.budgets_listed(answer, at(self.seconds));
+            self.drain.apply_budget_list(answer, at(self.seconds));
         }
         if let Some(set) = self.lookups.pop() {
             let lookup = match set.name.as_str() {
-                _ if fails => Lookup::Failed { why: "503".into() },
-                "agent" => Lookup::Exists,
-                _ => Lookup::Gone,
+                _ if fails => DaemonSetLookup::Failed { why: "503".into() },
+                "agent" => DaemonSetLookup::Exists,
+                _ => DaemonSetLookup::Gone,
             };
-            self.drain.daemonset(&set, lookup, at(self.seconds));
+            self.drain
+                .apply_daemonset_lookup(&set, lookup, at(self.seconds));
         }
     }
 
-    /// Does what the drain wants, and holds every promise against it.
+    /// Performs the drain's next step, and checks every promise.
     fn step(&mut self) {
-        let step = self.drain.next(at(self.seconds));
+        let step = self.drain.next_step(at(self.seconds));
         for call in &step.tries {
             assert!(
                 !self.told_gone.contains(&call.pod.uid),
@@ -303,9 +320,10 @@ impl World {
         self.drained_means_drained();
     }
 
-    /// Only what the watch has not delivered yet may be on a node that is said to be drained.
+    /// When the drain says that the node is drained, only pods that the watch has not delivered yet
+    /// may be left.
     fn drained_means_drained(&self) {
-        if !self.drain.progress().drained() {
+        if !self.drain.current_progress().is_drained() {
             return;
         }
         let undelivered = |uid: &str| {
@@ -326,14 +344,14 @@ impl World {
         }
     }
 
-    /// Nothing new happens any more, everything under way arrives.
+    /// No new events; everything on its way arrives.
     fn settle(&mut self) {
         if !self.listed {
             self.relist();
         }
         for _ in 0..1000 {
             self.step();
-            if self.drain.progress().drained() && self.events.is_empty() {
+            if self.drain.current_progress().is_drained() && self.events.is_empty() {
                 return;
             }
             self.deliver();
@@ -342,12 +360,12 @@ impl World {
             self.ends(0, true);
             self.seconds += 1.0;
         }
-        panic!("never drained: {:?}", self.drain.progress());
+        panic!("never drained: {:?}", self.drain.current_progress());
     }
 }
 
-/// The reference: which pods `kubectl drain` would take.
-fn qualifies(pod: &PodSeen, kind: Kind) -> bool {
+/// The reference: whether `kubectl drain` would remove the pod.
+fn qualifies(pod: &ObservedPod, kind: Kind) -> bool {
     match kind {
         Kind::Plain | Kind::Orphan => true,
         Kind::Mirror | Kind::Excluded => false,
@@ -361,10 +379,11 @@ fn pick<'a>(from: impl Iterator<Item = &'a String>, which: usize) -> Option<Stri
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::model_depth::model_cases(2000)))]
 
-    /// Drained means that no qualifying pod is on the node; every qualifying pod is evicted in the
-    /// end and no other; no call for a replaced UID; at most the limit in flight.
+    /// Drained means that no pod that has to leave is on the node. All of these pods, and no
+    /// others, are evicted in the end; no call is made for a replaced UID; the calls in flight stay
+    /// within the limit.
     #[test]
     fn in_any_order_of_events_the_node_is_drained_in_the_end_and_never_said_to_be_before(
         script in prop::collection::vec(happens(), 0..80),
@@ -378,7 +397,7 @@ proptest! {
             prop_assert!(!qualifies(pod, *kind), "{:?} is left", pod);
             prop_assert!(!world.evicted.contains(&pod.pod.uid), "{:?} was evicted", pod);
         }
-        prop_assert!(!world.drain.progress().incomplete());
-        prop_assert_eq!(world.drain.progress().blocked, []);
+        prop_assert!(!world.drain.current_progress().is_incomplete());
+        prop_assert_eq!(world.drain.current_progress().blocked, []);
     }
 }

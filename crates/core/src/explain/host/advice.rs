@@ -1,15 +1,18 @@
-//! What a person can do about a host's power.
+//! Advice for a person about a host's power.
 
-use super::asked::asked;
-use super::foretold::{foretold, has_looked};
-use super::{HostView, POWER_AS_WANTED, POWER_CONTROL_READY, host_condition};
+use super::forecast::{forecast_without_reading, is_condition_current};
+use super::requests::explained_annotations;
+use super::{HostReportInput, POWER_AS_WANTED, POWER_CONTROL_READY, host_condition};
 use crate::Now;
-use crate::power::{Class, reason};
+use crate::power::{FaultClass, reason};
 
-/// What a person does about a reason of the power controller; `None` where nothing is to be done, or
+/// The next step after a reason of the power controller; `None` if there is nothing to do, or if
 /// the message says it.
 pub fn next_step(word: &str) -> Option<&'static str> {
-    if let Some(class) = Class::ALL.into_iter().find(|class| class.reason() == word) {
+    if let Some(class) = FaultClass::ALL
+        .into_iter()
+        .find(|class| class.reason() == word)
+    {
         return Some(class.next_step());
     }
     Some(match word {
@@ -36,11 +39,11 @@ pub fn next_step(word: &str) -> Option<&'static str> {
     })
 }
 
-/// What can be done, the most likely help first.
-pub(super) fn advice(view: &HostView, now: Now) -> Vec<String> {
+/// The advice, the most likely help first.
+pub(super) fn host_advice(view: &HostReportInput, now: Now) -> Vec<String> {
     let mut advice = Vec::new();
     let host = &view.host;
-    if let Some(because) = foretold(view, now) {
+    if let Some(because) = forecast_without_reading(view, now) {
         advice.extend(next_step(because.reason).map(str::to_owned));
     } else {
         for kind in [POWER_CONTROL_READY, POWER_AS_WANTED] {
@@ -50,16 +53,16 @@ pub(super) fn advice(view: &HostView, now: Now) -> Vec<String> {
             advice.extend(step.filter(|step| !advice.contains(step)));
         }
     }
-    advice.extend(annotations(view));
-    let is_idle = !has_looked(view, now);
-    advice.extend(view.controller.advice(is_idle, "power", now));
+    advice.extend(annotation_advice(view));
+    let is_idle = !is_condition_current(view, now);
+    advice.extend(view.controller.controller_advice(is_idle, "power", now));
     advice
 }
 
-fn annotations(view: &HostView) -> Vec<String> {
+fn annotation_advice(view: &HostReportInput) -> Vec<String> {
     let name = &view.host.name;
     let mut advice = Vec::new();
-    for asked in asked(&view.host) {
+    for asked in explained_annotations(&view.host) {
         let key = asked.request.key.as_deref();
         if asked.request.problem.is_some() {
             let (annotation, namespace) = (&asked.request.name, &name.namespace);

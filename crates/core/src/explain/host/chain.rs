@@ -1,127 +1,133 @@
-//! From what is asked of a host to what was done.
+//! The chain of a host's explanation, from what is requested to what was done.
 
-use super::asked::{Asked, asked};
-use super::foretold::{foretold, summary};
-use super::lines::{annotation, at_level, past};
-use super::row::place;
+use super::forecast::{forecast_without_reading, host_summary};
+use super::lines::{annotation_line, level_suffix, past_action_line};
+use super::requests::{ExplainedAnnotation, explained_annotations};
+use super::row::scheme_and_host;
 use super::{
-    HostExplanation, HostView, POWER_AS_WANTED, POWER_CONTROL_READY, advice, host_condition,
+    HostExplanation, HostReportInput, POWER_AS_WANTED, POWER_CONTROL_READY, advice, host_condition,
 };
 use crate::Now;
-use crate::explain::words::{ago, since};
-use crate::explain::{Line, Topic};
-use crate::power::{End, Host, Intention, Owner, State};
-use crate::remedy::record_on;
+use crate::explain::human_format::{format_ago, format_since};
+use crate::explain::{ExplanationLine, ExplanationTopic};
+use crate::power::{HostOwner, HostSnapshot, PendingCommand, PendingCommandEnd, PowerState};
+use crate::remediation::record_on_host;
 
-/// How many past actions are told.
-const PAST: usize = 3;
+const MAX_PAST_ACTIONS: usize = 3;
 
-/// Explains a host.
-pub fn explain_host(view: &HostView, now: Now) -> HostExplanation {
-    let mut chain = Chain {
+pub fn explain_host(view: &HostReportInput, now: Now) -> HostExplanation {
+    let mut chain = HostExplainer {
         view,
         host: &view.host,
         now,
         lines: Vec::new(),
     };
-    chain.asked();
-    chain.whose();
-    chain.carries();
-    chain.power();
-    chain.off();
-    chain.pending();
+    chain.add_requests();
+    chain.add_owner();
+    chain.add_node();
+    chain.add_power();
+    chain.add_off_proof();
+    chain.add_pending_reboot();
     if let Some(command) = &view.host.status.power.command {
-        chain.command(command);
+        chain.add_command(command);
     }
-    chain.remediation();
-    chain.says();
-    chain.bmc();
-    chain.past();
-    chain.controller();
+    chain.add_remediation();
+    chain.add_decision();
+    chain.add_bmc();
+    chain.add_past_actions();
+    chain.add_controller();
     HostExplanation {
         host: view.host.name.to_string(),
-        summary: summary(view, now),
-        advice: advice::advice(view, now),
+        summary: host_summary(view, now),
+        advice: advice::host_advice(view, now),
         chain: chain.lines,
     }
 }
 
-struct Chain<'a> {
-    view: &'a HostView,
-    host: &'a Host,
+struct HostExplainer<'a> {
+    view: &'a HostReportInput,
+    host: &'a HostSnapshot,
     now: Now,
-    lines: Vec<Line>,
+    lines: Vec<ExplanationLine>,
 }
 
-impl Chain<'_> {
-    fn add(&mut self, topic: Topic, text: impl Into<String>) {
-        self.lines.push(Line {
+impl HostExplainer<'_> {
+    fn add_line(&mut self, topic: ExplanationTopic, text: impl Into<String>) {
+        self.lines.push(ExplanationLine {
             topic,
             text: text.into(),
         });
     }
 
-    fn asked(&mut self) {
+    fn add_requests(&mut self) {
         let online = if self.host.online { "on" } else { "off" };
-        self.add(
-            Topic::Asked,
+        self.add_line(
+            ExplanationTopic::Asked,
             format!("spec.online is {}: {online}", self.host.online),
         );
-        for asked in asked(self.host) {
-            let text = annotation(self.host, &asked);
-            self.add(Topic::Asked, text);
+        for asked in explained_annotations(self.host) {
+            let text = annotation_line(self.host, &asked);
+            self.add_line(ExplanationTopic::Asked, text);
         }
     }
 
-    fn whose(&mut self) {
+    fn add_owner(&mut self) {
         let text = match &self.view.owner {
-            // Nothing to tell where it is as it should be.
-            Owner::Ours => return,
-            Owner::Theirs { leader } => {
+            // A host of Dogwatch's own is the usual case.
+            HostOwner::Ours => return,
+            HostOwner::Metal3 { leader } => {
                 format!("a baremetal-operator's, which leads as {leader}: Dogwatch does nothing")
             }
-            Owner::NotYetKnown => {
+            HostOwner::NotYetKnown => {
                 "whether a baremetal-operator controls it could not be looked at".into()
             }
         };
-        self.add(Topic::Whose, text);
+        self.add_line(ExplanationTopic::Whose, text);
     }
 
-    fn carries(&mut self) {
+    fn add_node(&mut self) {
         if let Some(node) = &self.view.node {
-            self.add(Topic::Node, format!("it carries Node {node}"));
+            self.add_line(ExplanationTopic::Node, format!("it carries Node {node}"));
         }
     }
 
-    fn power(&mut self) {
+    fn add_power(&mut self) {
         let power = &self.host.status.power;
         let Some(state) = power.state else {
-            return self.add(Topic::Power, "no power controller has looked at it");
+            return self.add_line(
+                ExplanationTopic::Power,
+                "no power controller has looked at it",
+            );
         };
         let observed = power.observed_at;
-        let observed = observed.map(|at| format!(", observed {}", ago(at, self.now)));
-        // Others delete Nodes on false: a reading alone is not that.
+        let observed = observed.map(|at| format!(", observed {}", format_ago(at, self.now)));
+        // Other programs delete Nodes when `poweredOn` is false, so it stays true until off is
+        // confirmed.
         let kept = self.host.status.powered_on == Some(true)
-            && matches!(state, State::Off | State::Unknown);
+            && matches!(state, PowerState::Off | PowerState::Unknown);
         let kept = if kept {
             "; status.poweredOn is true, for whoever goes by it must not take this for off"
         } else {
             ""
         };
         let text = format!("{}{}{kept}", state.as_str(), observed.unwrap_or_default());
-        self.add(Topic::Power, text);
+        self.add_line(ExplanationTopic::Power, text);
     }
 
-    fn off(&mut self) {
+    fn add_off_proof(&mut self) {
         let power = &self.host.status.power;
         let Some(at) = power.off_confirmed_at else {
-            if power.state == Some(State::Off) {
-                self.add(Topic::Off, "not confirmed: nothing may be released on it");
+            if power.state == Some(PowerState::Off) {
+                self.add_line(
+                    ExplanationTopic::Off,
+                    "not confirmed: nothing may be released on it",
+                );
             }
             return;
         };
-        let confirmed = |asked: &Asked| power.confirmed_for.contains(&asked.request.id());
-        let keys: Vec<Asked> = asked(self.host)
+        let confirmed =
+            |asked: &ExplainedAnnotation| power.confirmed_for.contains(&asked.request.id());
+        let keys: Vec<ExplainedAnnotation> = explained_annotations(self.host)
             .into_iter()
             .filter(|asked| asked.is_obeyed && asked.request.key.is_some())
             .collect();
@@ -136,31 +142,31 @@ impl Chain<'_> {
             names if names.is_empty() => String::new(),
             names => format!(", after the request of {names}"),
         };
-        self.add(
-            Topic::Off,
-            format!("confirmed {}{after}", since(at, self.now)),
+        self.add_line(
+            ExplanationTopic::Off,
+            format!("confirmed {}{after}", format_since(at, self.now)),
         );
         if !names(false).is_empty() {
             let text = format!(
                 "to be confirmed anew for {}, which came later",
                 names(false)
             );
-            self.add(Topic::Off, text);
+            self.add_line(ExplanationTopic::Off, text);
         }
     }
 
-    fn pending(&mut self) {
+    fn add_pending_reboot(&mut self) {
         let status = &self.host.status;
         let Some(at) = status.pending_reboot_since else {
             return;
         };
         if status.pending_reboot_since > status.last_powered_on {
-            let text = format!("a reboot is pending {}", since(at, self.now));
-            self.add(Topic::Phase, text);
+            let text = format!("a reboot is pending {}", format_since(at, self.now));
+            self.add_line(ExplanationTopic::Phase, text);
         }
     }
 
-    fn command(&mut self, command: &Intention) {
+    fn add_command(&mut self, command: &PendingCommand) {
         let attempt = match (command.before, command.attempt) {
             (0, 1) => String::new(),
             (before, attempt) => format!(", attempt {attempt}, {before} sent before it"),
@@ -168,63 +174,75 @@ impl Chain<'_> {
         let text = format!(
             "{} decided {}{}{attempt} ({})",
             command.command,
-            since(command.at, self.now),
-            at_level(self.host, command.level),
+            format_since(command.at, self.now),
+            level_suffix(self.host, command.level),
             command.why
         );
-        self.add(Topic::Command, text);
+        self.add_line(ExplanationTopic::Command, text);
         let end = match &command.end {
-            End::Open => "its end is not written down: it may be under way".to_owned(),
-            End::Answered { at } => format!("the BMC took it {}", ago(*at, self.now)),
-            End::Failed { at, message } => format!("it failed {}: {message}", ago(*at, self.now)),
-            End::Unknown { at, message } => format!(
+            PendingCommandEnd::Open => {
+                "its end is not written down: it may be under way".to_owned()
+            }
+            PendingCommandEnd::Answered { at } => {
+                format!("the BMC took it {}", format_ago(*at, self.now))
+            }
+            PendingCommandEnd::Failed { at, message } => {
+                format!("it failed {}: {message}", format_ago(*at, self.now))
+            }
+            PendingCommandEnd::Unknown { at, message } => format!(
                 "given up {}, and the BMC may still run it: {message}",
-                ago(*at, self.now)
+                format_ago(*at, self.now)
             ),
         };
-        self.add(Topic::Command, end);
+        self.add_line(ExplanationTopic::Command, end);
     }
 
-    /// Whose remediation holds it off, or did last.
-    fn remediation(&mut self) {
-        let Some(record) = record_on(self.host) else {
+    /// The remediation that holds the host off, or did last.
+    fn add_remediation(&mut self) {
+        let Some(record) = record_on_host(self.host) else {
             return;
         };
         let Some(last) = record.steps.last() else {
             return;
         };
-        let (step, at) = (last.step.as_str(), since(last.at, self.now));
+        let (step, at) = (last.step.as_str(), format_since(last.at, self.now));
         let text = format!("of {}: {step} {at}", record.subject);
-        self.add(Topic::Remediation, text);
+        self.add_line(ExplanationTopic::Remediation, text);
     }
 
-    /// The decision's own words; and what it will say where it has not looked since.
-    fn says(&mut self) {
+    /// The controller's condition, and what it would say now if the host has changed since.
+    fn add_decision(&mut self) {
         let said = host_condition(self.host, POWER_AS_WANTED);
         if let Some(said) = said {
-            self.add(Topic::Says, format!("{}: {}", said.reason, said.message));
+            self.add_line(
+                ExplanationTopic::Says,
+                format!("{}: {}", said.reason, said.message),
+            );
         }
-        if let Some(because) = foretold(self.view, self.now)
+        if let Some(because) = forecast_without_reading(self.view, self.now)
             && said.is_none_or(|said| said.reason != because.reason)
         {
             let text = format!("as it stands now: {}: {}", because.reason, because.message);
-            self.add(Topic::Says, text);
+            self.add_line(ExplanationTopic::Says, text);
         }
     }
 
-    fn bmc(&mut self) {
+    fn add_bmc(&mut self) {
         for (level, devices) in self.host.levels.iter().enumerate() {
             let places: Vec<String> = devices
                 .devices
                 .iter()
                 .map(|device| match &device.address {
-                    Ok(address) if device.verify => place(address),
-                    Ok(address) => format!("{} (its certificate is not verified)", place(address)),
+                    Ok(address) if device.verify => scheme_and_host(address),
+                    Ok(address) => format!(
+                        "{} (its certificate is not verified)",
+                        scheme_and_host(address)
+                    ),
                     Err(bad) => format!("no address: {bad}"),
                 })
                 .collect();
             let text = format!("level {level}: {}", places.join(" and "));
-            self.add(Topic::Bmc, text);
+            self.add_line(ExplanationTopic::Bmc, text);
         }
         match host_condition(self.host, POWER_CONTROL_READY) {
             Some(ready) => {
@@ -234,24 +252,24 @@ impl Chain<'_> {
                     _ => "is not known to work",
                 };
                 let text = format!("power control {works}: {}: {}", ready.reason, ready.message);
-                self.add(Topic::Bmc, text);
+                self.add_line(ExplanationTopic::Bmc, text);
             }
             None if !self.host.levels.is_empty() => {
-                self.add(Topic::Bmc, "power control was never checked");
+                self.add_line(ExplanationTopic::Bmc, "power control was never checked");
             }
             None => {}
         }
     }
 
-    fn past(&mut self) {
-        for done in self.host.status.power.history.iter().take(PAST) {
-            self.add(Topic::Last, past(done));
+    fn add_past_actions(&mut self) {
+        for done in self.host.status.power.history.iter().take(MAX_PAST_ACTIONS) {
+            self.add_line(ExplanationTopic::Last, past_action_line(done));
         }
     }
 
-    fn controller(&mut self) {
-        if let Some(text) = self.view.controller.in_words(self.now) {
-            self.add(Topic::Controller, text);
+    fn add_controller(&mut self) {
+        if let Some(text) = self.view.controller.to_sentence(self.now) {
+            self.add_line(ExplanationTopic::Controller, text);
         }
     }
 }

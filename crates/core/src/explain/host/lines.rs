@@ -1,10 +1,10 @@
-//! Single lines of an explanation.
+//! Single lines of a host's explanation.
 
-use super::asked::Asked;
-use crate::explain::words::{age, moment};
-use crate::power::{Done, Host};
+use super::requests::ExplainedAnnotation;
+use crate::explain::human_format::{format_age, format_time};
+use crate::power::{HostSnapshot, PowerHistoryEntry};
 
-pub(super) fn annotation(host: &Host, asked: &Asked) -> String {
+pub(super) fn annotation_line(host: &HostSnapshot, asked: &ExplainedAnnotation) -> String {
     let request = &asked.request;
     let mode = if request.is_hard { "hard" } else { "soft" };
     let what = match &request.key {
@@ -25,7 +25,7 @@ pub(super) fn annotation(host: &Host, asked: &Asked) -> String {
     format!("{}: {what}, {mode}{tail}", request.name)
 }
 
-pub(super) fn at_level(host: &Host, level: usize) -> String {
+pub(super) fn level_suffix(host: &HostSnapshot, level: usize) -> String {
     if host.levels.len() > 1 {
         format!(" on level {level}")
     } else {
@@ -33,7 +33,7 @@ pub(super) fn at_level(host: &Host, level: usize) -> String {
     }
 }
 
-pub(super) fn past(done: &Done) -> String {
+pub(super) fn past_action_line(done: &PowerHistoryEntry) -> String {
     let times = match done.attempts {
         0 | 1 => String::new(),
         many => format!(", sent {many} times"),
@@ -41,9 +41,9 @@ pub(super) fn past(done: &Done) -> String {
     format!(
         "{} at {} ({}): {} after {}{times}",
         done.what,
-        moment(done.at),
+        format_time(done.at),
         done.why,
         done.outcome,
-        age(done.took)
+        format_age(done.took)
     )
 }

@@ -1,14 +1,14 @@
-//! Why a host's power is as it is, from what stands on the cluster.
+//! Explains a host's power from what is on the cluster.
 //!
-//! What no reading can change (whose host it is, what its address says, which annotations are obeyed)
-//! is worked out here by the power controller's own functions. The rest is what its decision wrote:
-//! conditions and `status.power`.
+//! Whatever no reading can change (the host's owner, its BMC addresses, the annotations that are
+//! obeyed) is decided here by the power controller's own functions. Everything else comes from what
+//! the controller wrote: conditions and `status.power`.
 
 mod advice;
-mod asked;
 mod chain;
-mod foretold;
+mod forecast;
 mod lines;
+mod requests;
 mod row;
 #[cfg(test)]
 pub(super) mod testkit;
@@ -18,51 +18,47 @@ mod tests;
 use serde::Serialize;
 
 pub use advice::next_step;
-pub use asked::{Asked, Wanted, asked, wanted};
 pub use chain::explain_host;
-pub use row::{HostRow, host_row, host_rows, place};
+pub use requests::{ExplainedAnnotation, WantedPower, explained_annotations, wanted_power};
+pub use row::{HostRow, host_row, host_rows, scheme_and_host};
 
-use super::{ControllerSeen, Line};
-use crate::condition::Condition;
+use super::{ExplanationLine, ObservedController};
+use crate::condition::CurrentCondition;
 use crate::name::NodeName;
-use crate::power::{Host, HostName, Owner};
+use crate::power::{HostName, HostOwner, HostSnapshot};
 
-/// The type of the condition that says whether the power is where it is wanted.
+/// Type of the condition that says whether the power is as wanted.
 pub const POWER_AS_WANTED: &str = "PowerAsWanted";
-/// The type of the condition that says whether power control would work now.
+/// Type of the condition that says whether power control would work now.
 pub const POWER_CONTROL_READY: &str = "PowerControlReady";
 
-/// Everything that an explanation of a host is made from.
+/// Everything that the explanation of a host is made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HostView {
-    /// The host.
-    pub host: Host,
-    /// Whose it is; [`Owner::NotYetKnown`]: that could not be looked at.
-    pub owner: Owner,
+pub struct HostReportInput {
+    pub host: HostSnapshot,
+    /// [`HostOwner::NotYetKnown`] if it could not be read.
+    pub owner: HostOwner,
     /// Other hosts that name one of its devices.
     pub shared_with: Vec<HostName>,
-    /// The Node that runs on it, where one is known.
+    /// The Node that runs on it, if known.
     pub node: Option<NodeName>,
-    /// Who leads the controllers.
-    pub controller: ControllerSeen,
+    pub controller: ObservedController,
 }
 
-/// Why a host's power is as it is.
+/// Why a host's power is in its present state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostExplanation {
-    /// Which host: `NAMESPACE/NAME`.
+    /// `NAMESPACE/NAME`.
     pub host: String,
-    /// One sentence.
     pub summary: String,
-    /// From what is asked to what was done.
-    pub chain: Vec<Line>,
-    /// What a person can do; empty where there is nothing but to wait.
+    /// From what is requested to what was done.
+    pub chain: Vec<ExplanationLine>,
+    /// What a person can do; empty when waiting is all.
     pub advice: Vec<String>,
 }
 
-/// The host's condition of this type.
-pub fn host_condition<'a>(host: &'a Host, kind: &str) -> Option<&'a Condition> {
+pub fn host_condition<'a>(host: &'a HostSnapshot, kind: &str) -> Option<&'a CurrentCondition> {
     let mut conditions = host.status.conditions.iter();
     conditions.find(|condition| condition.kind == kind)
 }

@@ -1,18 +1,18 @@
-//! Hosts for tables.
+//! Hosts for table tests.
 
 use std::collections::BTreeMap;
 
-use super::{ControllerSeen, HostView, POWER_AS_WANTED, POWER_CONTROL_READY};
-use crate::condition::Condition;
+use super::{HostReportInput, ObservedController, POWER_AS_WANTED, POWER_CONTROL_READY};
+use crate::condition::CurrentCondition;
 use crate::explain::testkit::at;
 use crate::power::{
-    Address, Command, Device, End, Host, HostName, HostStatus, Intention, Level, Owner,
-    PowerStatus, State,
+    BmcAddress, HostName, HostOwner, HostSnapshot, HostStatus, PendingCommand, PendingCommandEnd,
+    PowerCommand, PowerDevice, PowerLevel, PowerState, PowerStatus,
 };
 
-/// A host with one BMC, on since the 10th second, seen so in the 60th.
-pub(in crate::explain) fn host(name: &str) -> Host {
-    Host {
+/// A host with one BMC, on since second 10, last read in second 60.
+pub(in crate::explain) fn host(name: &str) -> HostSnapshot {
+    HostSnapshot {
         name: HostName::new("metal", name),
         uid: format!("uid-{name}"),
         resource_version: "1".into(),
@@ -31,7 +31,7 @@ pub(in crate::explain) fn host(name: &str) -> Host {
             last_powered_on: Some(at(10)),
             pending_reboot_since: None,
             power: PowerStatus {
-                state: Some(State::On),
+                state: Some(PowerState::On),
                 observed_at: Some(at(60)),
                 ..PowerStatus::default()
             },
@@ -48,18 +48,23 @@ pub(in crate::explain) fn host(name: &str) -> Host {
     }
 }
 
-pub(in crate::explain) fn level(address: &str) -> Level {
-    Level {
-        devices: vec![Device {
-            address: Address::parse(address),
+pub(in crate::explain) fn level(address: &str) -> PowerLevel {
+    PowerLevel {
+        devices: vec![PowerDevice {
+            address: BmcAddress::parse(address),
             credentials: "bmc".into(),
             verify: true,
         }],
     }
 }
 
-pub(in crate::explain) fn said(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
-    Condition {
+pub(in crate::explain) fn said(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+) -> CurrentCondition {
+    CurrentCondition {
         kind: kind.into(),
         status: status.into(),
         reason: reason.into(),
@@ -70,7 +75,7 @@ pub(in crate::explain) fn said(kind: &str, status: &str, reason: &str, message: 
 }
 
 /// The same host, with these annotations.
-pub(super) fn annotated(mut host: Host, annotations: &[(&str, &str)]) -> Host {
+pub(super) fn annotated(mut host: HostSnapshot, annotations: &[(&str, &str)]) -> HostSnapshot {
     let pairs = annotations.iter();
     host.annotations = pairs
         .map(|(name, value)| ((*name).into(), (*value).into()))
@@ -78,13 +83,13 @@ pub(super) fn annotated(mut host: Host, annotations: &[(&str, &str)]) -> Host {
     host
 }
 
-/// The host is being told to go off, softly.
-pub(super) fn going_off(mut host: Host) -> Host {
+/// The host has a soft power-off under way.
+pub(super) fn going_off(mut host: HostSnapshot) -> HostSnapshot {
     host.status.pending_reboot_since = Some(at(30));
-    host.status.power.state = Some(State::PoweringOff);
-    host.status.power.command = Some(Intention {
+    host.status.power.state = Some(PowerState::PoweringOff);
+    host.status.power.command = Some(PendingCommand {
         id: "p/1".into(),
-        command: Command::SoftOff,
+        command: PowerCommand::SoftOff,
         level: 0,
         target: "t".into(),
         since: at(30),
@@ -93,7 +98,7 @@ pub(super) fn going_off(mut host: Host) -> Host {
         before: 0,
         after_unknown: false,
         why: "RebootRequested".into(),
-        end: End::Answered { at: at(31) },
+        end: PendingCommandEnd::Answered { at: at(31) },
     });
     host.status.conditions[0] = said(
         POWER_AS_WANTED,
@@ -104,13 +109,13 @@ pub(super) fn going_off(mut host: Host) -> Host {
     host
 }
 
-pub(super) fn view(host: Host) -> HostView {
-    HostView {
+pub(super) fn view(host: HostSnapshot) -> HostReportInput {
+    HostReportInput {
         host,
-        owner: Owner::Ours,
+        owner: HostOwner::Ours,
         shared_with: Vec::new(),
         node: None,
-        controller: ControllerSeen::Leads {
+        controller: ObservedController::Leads {
             holder: "c-1".into(),
             renewed: Some(at(98)),
         },

@@ -1,11 +1,11 @@
-//! What a person is told of a host.
+//! Tests of the explanation of a host.
 
 use super::testkit::{annotated, going_off, host, level, said, view};
 use super::*;
 use crate::explain::testkit::{at, now};
-use crate::power::{Class, State, reason};
+use crate::power::{FaultClass, PowerState, reason};
 
-fn told(view: &HostView) -> String {
+fn told(view: &HostReportInput) -> String {
     let explanation = explain_host(view, now(100));
     let lines = explanation.chain.iter();
     let lines: Vec<String> = lines
@@ -69,10 +69,10 @@ fn a_host_that_is_held_off_names_each_key_and_whether_off_is_proved_for_it() {
             ("reboot.metal3.io/late", r#"{"mode":"hard"}"#),
         ],
     );
-    held.status.power.state = Some(State::Off);
+    held.status.power.state = Some(PowerState::Off);
     held.status.powered_on = Some(false);
     held.status.power.off_confirmed_at = Some(at(50));
-    held.status.power.confirmed_for = vec![asked(&held)[0].request.id()];
+    held.status.power.confirmed_for = vec![explained_annotations(&held)[0].request.id()];
     held.status.conditions[0] = said(
         POWER_AS_WANTED,
         "True",
@@ -100,7 +100,7 @@ fn a_host_that_is_held_off_names_each_key_and_whether_off_is_proved_for_it() {
 #[test]
 fn off_that_was_only_read_is_not_told_as_confirmed() {
     let mut off = host("h1");
-    off.status.power.state = Some(State::Off);
+    off.status.power.state = Some(PowerState::Off);
     let told = told(&view(off));
     assert!(
         told.contains("off: not confirmed: nothing may be released on it\n"),
@@ -118,9 +118,9 @@ fn an_annotation_that_is_not_obeyed_is_told_with_the_reason_and_wants_nothing() 
         told.contains("NOT obeyed: the host is in provisioning state inspecting"),
         "{told}"
     );
-    assert_eq!(wanted(&inspecting), Wanted::On);
+    assert_eq!(wanted_power(&inspecting), WantedPower::On);
     let forced = annotated(inspecting, &[("reboot.metal3.io/k", r#"{"force":true}"#)]);
-    assert_eq!(wanted(&forced), Wanted::HeldOff);
+    assert_eq!(wanted_power(&forced), WantedPower::HeldOff);
 }
 
 #[test]
@@ -138,26 +138,29 @@ fn a_value_that_cannot_be_understood_is_told_with_what_to_write() {
 
 #[test]
 fn where_the_power_is_wanted_follows_from_spec_keys_and_times() {
-    let offline = |mut host: Host| {
+    let offline = |mut host: HostSnapshot| {
         host.online = false;
         host
     };
-    let off = |mut host: Host| {
+    let off = |mut host: HostSnapshot| {
         host.status.powered_on = Some(false);
         host
     };
     let base = ("reboot.metal3.io", "");
     let key = ("reboot.metal3.io/k", "");
     for (host, expected) in [
-        (host("h"), Wanted::On),
-        (offline(host("h")), Wanted::Off),
-        (annotated(host("h"), &[base]), Wanted::Reboot),
-        (annotated(off(host("h")), &[base]), Wanted::On),
-        (going_off(host("h")), Wanted::Reboot),
-        (annotated(offline(host("h")), &[key, base]), Wanted::HeldOff),
+        (host("h"), WantedPower::On),
+        (offline(host("h")), WantedPower::Off),
+        (annotated(host("h"), &[base]), WantedPower::Reboot),
+        (annotated(off(host("h")), &[base]), WantedPower::On),
+        (going_off(host("h")), WantedPower::Reboot),
+        (
+            annotated(offline(host("h")), &[key, base]),
+            WantedPower::HeldOff,
+        ),
     ] {
         assert_eq!(
-            wanted(&host),
+            wanted_power(&host),
             expected,
             "{:?} {}",
             host.annotations,
@@ -177,13 +180,13 @@ fn what_no_reading_can_change_is_told_by_the_decision_itself_before_the_controll
     no_address.levels = vec![level("gopher://x")];
     let mut always_on = unseen.clone();
     always_on.disable_power_off = true;
-    let theirs = HostView {
-        owner: Owner::Theirs {
+    let theirs = HostReportInput {
+        owner: HostOwner::Metal3 {
             leader: "bmo-1".into(),
         },
         ..view(unseen.clone())
     };
-    let shared = HostView {
+    let shared = HostReportInput {
         shared_with: vec![HostName::new("metal", "h2")],
         ..view(unseen.clone())
     };
@@ -219,13 +222,13 @@ fn a_host_that_nobody_has_looked_at_says_so_and_how_to_have_it_looked_at() {
         "{leads}"
     );
     for controller in [
-        ControllerSeen::Nobody,
-        ControllerSeen::Leads {
+        ObservedController::Nobody,
+        ObservedController::Leads {
             holder: "dead".into(),
             renewed: Some(at(20)),
         },
     ] {
-        let nobody = told(&HostView {
+        let nobody = told(&HostReportInput {
             controller,
             ..view(unseen.clone())
         });
@@ -235,7 +238,7 @@ fn a_host_that_nobody_has_looked_at_says_so_and_how_to_have_it_looked_at() {
 
 #[test]
 fn each_class_of_trouble_with_a_bmc_has_its_next_step() {
-    for class in Class::ALL {
+    for class in FaultClass::ALL {
         let mut sick = host("h1");
         sick.status.conditions[1] = said(
             POWER_CONTROL_READY,

@@ -1,13 +1,13 @@
 use super::super::testkit::{at, fleet, in_phase, now, view};
 use super::super::tests::{blocked_holder, text};
-use super::super::{Explanation, explain};
+use super::super::{NodeExplanation, explain_node};
 use crate::name::GroupName;
-use crate::policy::window::{Window, WindowSpec};
-use crate::policy::{Gate, Paused, Policies, Policy};
-use crate::reboot::{NodeSeen, Phase};
+use crate::policy::window::{MaintenanceWindow, WindowSpec};
+use crate::policy::{ClusterPolicies, Policy, PolicyGate, PolicyPause};
+use crate::reboot::{ObservedNode, RebootPhase};
 use crate::selector::LabelSelector;
 
-/// A policy for every node, closed but for an hour at noon.
+/// A policy for every node, with one window of an hour at noon.
 fn noon(name: &str, priority: i32) -> Policy {
     let spec = WindowSpec {
         start: Some("12:00".into()),
@@ -15,7 +15,7 @@ fn noon(name: &str, priority: i32) -> Policy {
         ..WindowSpec::default()
     };
     Policy {
-        windows: vec![Window::new(&spec).unwrap()],
+        windows: vec![MaintenanceWindow::new(&spec).unwrap()],
         ..policy(name, priority)
     }
 }
@@ -23,20 +23,20 @@ fn noon(name: &str, priority: i32) -> Policy {
 fn policy(name: &str, priority: i32) -> Policy {
     Policy {
         priority,
-        ..Policy::silent(GroupName::new(name).unwrap())
+        ..Policy::without_rules(GroupName::new(name).unwrap())
     }
 }
 
-fn under(policies: Vec<Policy>, node: NodeSeen) -> Explanation {
+fn under(policies: Vec<Policy>, node: ObservedNode) -> NodeExplanation {
     let mut seen = view("n1", fleet(vec![node], vec![]));
-    seen.fleet.policies = Policies::Known(policies);
-    explain(&seen, now(70)).unwrap()
+    seen.fleet.policies = ClusterPolicies::Known(policies);
+    explain_node(&seen, now(70)).unwrap()
 }
 
-fn held_back(reason: &str) -> NodeSeen {
+fn held_back(reason: &str) -> ObservedNode {
     in_phase(
         "n1",
-        Phase::Waiting,
+        RebootPhase::Waiting,
         10,
         (reason, "as the node itself says"),
     )
@@ -75,7 +75,7 @@ fn a_shut_window_says_when_it_opens_and_how_to_let_the_node_go_earlier() {
 #[test]
 fn a_pause_says_why_until_when_and_how_to_end_it() {
     let mut paused = policy("p", 0);
-    paused.paused = Some(Paused {
+    paused.paused = Some(PolicyPause {
         reason: "holidays".into(),
         until: Some(at(130)),
     });
@@ -84,7 +84,7 @@ fn a_pause_says_why_until_when_and_how_to_end_it() {
     let expected = "pause: paused: \"holidays\"; it ends at 1970-01-01 00:02:10Z (in 60s)";
     assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
     assert_eq!(explanation.advice[0], "to end the pause: dogwatch resume p");
-    paused.paused = Some(Paused {
+    paused.paused = Some(PolicyPause {
         reason: String::new(),
         until: None,
     });
@@ -96,7 +96,7 @@ fn a_pause_says_why_until_when_and_how_to_end_it() {
 #[test]
 fn gates_are_told_and_what_they_said_is_the_nodes_own_word() {
     let mut gated = policy("p", 0);
-    gated.gates = vec![Gate::Pods {
+    gated.gates = vec![PolicyGate::Pods {
         selector: LabelSelector {
             match_labels: [("app".to_owned(), "batch".to_owned())].into(),
             ..LabelSelector::default()
@@ -114,7 +114,7 @@ fn gates_are_told_and_what_they_said_is_the_nodes_own_word() {
 fn the_policys_own_numbers_are_the_deadline_and_the_budget() {
     let mut own = policy("p", 0);
     own.drain.timeout = Some(std::time::Duration::from_mins(5));
-    own.max_unavailable = Some(crate::limit::Limit::Percent(50));
+    own.max_unavailable = Some(crate::limit::UnavailabilityLimit::Percent(50));
     let lines = text(&under(vec![own.clone()], blocked_holder()));
     let deadline = "deadline: at 1970-01-01 00:05:20Z (in 4m10s), by RebootPolicy p (5m)";
     assert!(

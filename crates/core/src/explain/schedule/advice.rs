@@ -1,24 +1,34 @@
-//! What a person can do about a schedule.
+//! Advice for a person about a schedule.
 
 use super::row::fell_short;
-use super::{ScheduleView, is_unseen};
+use super::{ScheduleReportInput, is_unobserved};
 use crate::Now;
-use crate::schedule::{Kind, Outcome, Outlook, Record, Schedule, TargetEnd, TargetResult, reason};
+use crate::schedule::{
+    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleForecast, ScheduleTargetKind,
+    TargetOutcome, TargetResult, reason,
+};
 
-/// What can be done, the most likely help first.
-pub(super) fn advice(view: &ScheduleView, outlook: &Outlook, now: Now) -> Vec<String> {
+/// The advice, the most likely help first.
+pub(super) fn schedule_advice(
+    view: &ScheduleReportInput,
+    outlook: &ScheduleForecast,
+    now: Now,
+) -> Vec<String> {
     let schedule = &view.schedule;
-    let about_it = about_it(schedule, outlook.because.reason);
-    let is_left = is_unseen(schedule) || outlook.come.is_some();
+    let about_it = state_advice(schedule, outlook.because.reason);
+    let is_left = is_unobserved(schedule) || outlook.come.is_some();
     let about_last = schedule.status.history.first().into_iter();
     about_it
         .into_iter()
-        .chain(view.controller.advice(is_left, "power or healer", now))
-        .chain(about_last.flat_map(|last| about_last_one(schedule, last)))
+        .chain(
+            view.controller
+                .controller_advice(is_left, "power or healer", now),
+        )
+        .chain(about_last.flat_map(|last| last_occurrence_advice(schedule, last)))
         .collect()
 }
 
-fn about_it(schedule: &Schedule, state: &str) -> Option<String> {
+fn state_advice(schedule: &Schedule, state: &str) -> Option<String> {
     let (namespace, name) = (&schedule.name.namespace, &schedule.name.name);
     match state {
         reason::INVALID => Some(format!(
@@ -32,28 +42,28 @@ fn about_it(schedule: &Schedule, state: &str) -> Option<String> {
     }
 }
 
-fn about_last_one(schedule: &Schedule, last: &Record) -> Vec<String> {
+fn last_occurrence_advice(schedule: &Schedule, last: &OccurrenceRecord) -> Vec<String> {
     let by_result = |failed: bool| {
         let of_it = last
             .targets
             .iter()
-            // `*` stands for all that could not be listed.
+            // `*` stands for the targets of a selector that could not be listed.
             .filter(move |target| {
                 (target.result == TargetResult::Failed) == failed && target.name != "*"
             });
-        of_it.map(|target| named(schedule, target))
+        of_it.map(|target| target_name(schedule, target))
     };
     match last.outcome {
-        Outcome::Missed => vec![
+        OccurrenceOutcome::Missed => vec![
             "what was missed is not made up for: ask with dogwatch reboot or dogwatch power cycle, or \
              give spec.startingDeadline more time"
                 .into(),
         ],
-        Outcome::NoTargets => vec!["see that its names and selectors match somebody".into()],
-        Outcome::Requested
-        | Outcome::PartlyRequested
-        | Outcome::Failed
-        | Outcome::Cancelled => {
+        OccurrenceOutcome::NoTargets => vec!["see that its names and selectors match somebody".into()],
+        OccurrenceOutcome::Requested
+        | OccurrenceOutcome::PartlyRequested
+        | OccurrenceOutcome::Failed
+        | OccurrenceOutcome::Cancelled => {
             let asked = by_result(false).next();
             let asked = asked.map(|one| format!("what became of one that was asked: dogwatch explain {one}"));
             let failed = by_result(true).next().filter(|_| fell_short(last));
@@ -65,10 +75,10 @@ fn about_last_one(schedule: &Schedule, last: &Record) -> Vec<String> {
     }
 }
 
-/// As `dogwatch explain` takes it.
-fn named(schedule: &Schedule, target: &TargetEnd) -> String {
+/// The target in the form that `dogwatch explain` takes.
+fn target_name(schedule: &Schedule, target: &TargetOutcome) -> String {
     match target.kind {
-        Kind::Node => format!("node/{}", target.name),
-        Kind::Host => format!("host/{}/{}", schedule.name.namespace, target.name),
+        ScheduleTargetKind::Node => format!("node/{}", target.name),
+        ScheduleTargetKind::Host => format!("host/{}/{}", schedule.name.namespace, target.name),
     }
 }

@@ -1,153 +1,176 @@
-//! From what a schedule says to what came of it.
+//! The chain of a schedule's explanation, from its spec to the results.
 
-use super::{ScheduleExplanation, ScheduleView, advice, condition, is_unseen, whom};
+use super::{
+    ScheduleExplanation, ScheduleReportInput, advice, describe_targets, find_condition,
+    is_unobserved,
+};
 use crate::Now;
-use crate::explain::words::{age, due, moment, since};
-use crate::explain::{ControllerSeen, Line, Topic};
+use crate::explain::human_format::{format_age, format_due, format_since, format_time};
+use crate::explain::{ExplanationLine, ExplanationTopic, ObservedController};
 use crate::schedule::{
-    Current, Outlook, Plan, Record, Schedule, TargetEnd, on_clock, outlook, reason,
+    CurrentOccurrence, OccurrenceRecord, Schedule, ScheduleForecast, SchedulePlan, TargetOutcome,
+    forecast_schedule, format_in_zone, reason,
 };
 
-/// How many occurrences that lie ahead are told.
-const AHEAD: usize = 3;
-/// How many past ones.
-const PAST: usize = 3;
+const MAX_AHEAD_OCCURRENCES: usize = 3;
+const MAX_PAST_OCCURRENCES: usize = 3;
 
-/// Explains a schedule.
-pub fn explain_schedule(view: &ScheduleView, now: Now) -> ScheduleExplanation {
+pub fn explain_schedule(view: &ScheduleReportInput, now: Now) -> ScheduleExplanation {
     let schedule = &view.schedule;
-    let outlook = outlook(schedule, AHEAD, now);
-    let mut chain = Chain {
+    let outlook = forecast_schedule(schedule, MAX_AHEAD_OCCURRENCES, now);
+    let mut chain = ScheduleExplainer {
         schedule,
         now,
         lines: Vec::new(),
     };
     match &schedule.plan {
-        Ok(plan) => chain.plan(plan, &outlook),
+        Ok(plan) => chain.add_plan(plan, &outlook),
         Err(problems) => {
             for problem in problems {
-                chain.add(Topic::Asked, format!("not understood: {problem}"));
+                chain.add_line(
+                    ExplanationTopic::Asked,
+                    format!("not understood: {problem}"),
+                );
             }
         }
     }
-    chain.says(&outlook);
+    chain.add_decision(&outlook);
     if let Some(current) = schedule.status.current {
-        chain.current(current);
+        chain.add_current(current);
     }
-    chain.past();
-    chain.controller(&view.controller);
+    chain.add_past();
+    chain.add_controller(&view.controller);
     ScheduleExplanation {
         schedule: schedule.name.to_string(),
         summary: format!(
             "{}: {}: {}",
             schedule.name, outlook.because.reason, outlook.because.message
         ),
-        advice: advice::advice(view, &outlook, now),
+        advice: advice::schedule_advice(view, &outlook, now),
         chain: chain.lines,
     }
 }
 
-struct Chain<'a> {
+struct ScheduleExplainer<'a> {
     schedule: &'a Schedule,
     now: Now,
-    lines: Vec<Line>,
+    lines: Vec<ExplanationLine>,
 }
 
-impl Chain<'_> {
-    fn add(&mut self, topic: Topic, text: impl Into<String>) {
-        self.lines.push(Line {
+impl ScheduleExplainer<'_> {
+    fn add_line(&mut self, topic: ExplanationTopic, text: impl Into<String>) {
+        self.lines.push(ExplanationLine {
             topic,
             text: text.into(),
         });
     }
 
-    fn plan(&mut self, plan: &Plan, outlook: &Outlook) {
-        self.add(Topic::Asked, format!("reboots, \"{}\"", plan.reason));
-        for whom in whom(plan) {
-            self.add(Topic::Whom, whom);
+    fn add_plan(&mut self, plan: &SchedulePlan, outlook: &ScheduleForecast) {
+        self.add_line(
+            ExplanationTopic::Asked,
+            format!("reboots, \"{}\"", plan.reason),
+        );
+        for whom in describe_targets(plan) {
+            self.add_line(ExplanationTopic::Whom, whom);
         }
         if plan.hosts.is_some() {
             let mode = plan.mode.as_str();
             let text = format!("hosts that carry no Node are switched off {mode}");
-            self.add(Topic::Whom, text);
+            self.add_line(ExplanationTopic::Whom, text);
         }
         for at in &outlook.ahead {
-            let text = format!("{}: {}", due(*at, self.now), on_clock(*at, &plan.zone));
-            self.add(Topic::When, text);
+            let text = format!(
+                "{}: {}",
+                format_due(*at, self.now),
+                format_in_zone(*at, &plan.zone)
+            );
+            self.add_line(ExplanationTopic::When, text);
         }
         if outlook.ahead.is_empty() && !plan.suspend {
-            self.add(Topic::When, "no time lies ahead");
+            self.add_line(ExplanationTopic::When, "no time lies ahead");
         }
-        let late = age(plan.starting_deadline);
-        self.add(Topic::Deadline, format!("up to {late} late is on time"));
+        let late = format_age(plan.starting_deadline);
+        self.add_line(
+            ExplanationTopic::Deadline,
+            format!("up to {late} late is on time"),
+        );
     }
 
-    /// What the controller wrote; and what it will write where it has not looked since.
-    fn says(&mut self, outlook: &Outlook) {
-        if is_unseen(self.schedule) {
+    /// The controller's condition, and what it would say now if the schedule has changed since.
+    fn add_decision(&mut self, outlook: &ScheduleForecast) {
+        if is_unobserved(self.schedule) {
             let text = "no controller has looked at this version of the schedule";
-            self.add(Topic::Says, text);
+            self.add_line(ExplanationTopic::Says, text);
         }
-        let said = condition(self.schedule, reason::ACTIVE);
+        let said = find_condition(self.schedule, reason::ACTIVE);
         if let Some(said) = said {
-            self.add(Topic::Says, format!("{}: {}", said.reason, said.message));
+            self.add_line(
+                ExplanationTopic::Says,
+                format!("{}: {}", said.reason, said.message),
+            );
         }
         let because = &outlook.because;
         if said.is_none_or(|said| said.message != because.message) {
             let text = format!("as it stands now: {}: {}", because.reason, because.message);
-            self.add(Topic::Says, text);
+            self.add_line(ExplanationTopic::Says, text);
         }
     }
 
-    fn current(&mut self, current: Current) {
+    fn add_current(&mut self, current: CurrentOccurrence) {
         let text = format!(
             "the requests of {} go out {}",
-            moment(current.at),
-            since(current.begun, self.now)
+            format_time(current.at),
+            format_since(current.begun, self.now)
         );
-        self.add(Topic::Phase, text);
+        self.add_line(ExplanationTopic::Phase, text);
     }
 
-    /// Of the newest one with everybody who is listed.
-    fn past(&mut self) {
+    /// Past occurrences; the newest one with all listed targets.
+    fn add_past(&mut self) {
         let schedule = self.schedule;
-        for (index, record) in schedule.status.history.iter().take(PAST).enumerate() {
+        for (index, record) in schedule
+            .status
+            .history
+            .iter()
+            .take(MAX_PAST_OCCURRENCES)
+            .enumerate()
+        {
             let text = format!(
                 "{}: {}: {}",
-                moment(record.at),
+                format_time(record.at),
                 record.outcome.as_str(),
                 record.message
             );
-            self.add(Topic::Last, text);
+            self.add_line(ExplanationTopic::Last, text);
             if index == 0 {
-                self.targets(record);
+                self.add_targets(record);
             }
         }
     }
 
-    fn targets(&mut self, record: &Record) {
+    fn add_targets(&mut self, record: &OccurrenceRecord) {
         for target in &record.targets {
-            self.add(Topic::Target, told(target));
+            self.add_line(ExplanationTopic::Target, describe_target(target));
         }
         let all = record.asked + record.noted + record.failed;
         let listed = u32::try_from(record.targets.len()).unwrap_or(u32::MAX);
         if all > listed {
             let more = all - listed;
-            self.add(
-                Topic::Target,
+            self.add_line(
+                ExplanationTopic::Target,
                 format!("and {more} more, which are not listed"),
             );
         }
     }
 
-    fn controller(&mut self, controller: &ControllerSeen) {
-        if let Some(text) = controller.in_words(self.now) {
-            self.add(Topic::Controller, text);
+    fn add_controller(&mut self, controller: &ObservedController) {
+        if let Some(text) = controller.to_sentence(self.now) {
+            self.add_line(ExplanationTopic::Controller, text);
         }
     }
 }
 
-fn told(target: &TargetEnd) -> String {
+fn describe_target(target: &TargetOutcome) -> String {
     let (kind, name, result) = (target.kind.as_str(), &target.name, target.result.as_str());
     let why = &target.message;
     if why.is_empty() {

@@ -1,7 +1,8 @@
-//! When a schedule issues, why it does not, and what came of it, from what stands on the cluster.
+//! Explains when a schedule issues requests, why it does not, and with what results, from what is
+//! on the cluster.
 //!
-//! What lies ahead is worked out here by the decision's own functions; the rest is what the controller
-//! wrote: conditions, and the records of past occurrences.
+//! Future occurrences are computed here by the decision's own functions. Everything else comes from
+//! what the controller wrote: conditions, and the records of past occurrences.
 
 mod advice;
 mod chain;
@@ -14,65 +15,70 @@ use serde::Serialize;
 pub use chain::explain_schedule;
 pub use row::{ScheduleRow, schedule_rows};
 
-use super::{ControllerSeen, Line};
-use crate::condition::Condition;
-use crate::schedule::{Chosen, Kind, Plan, Schedule};
+use super::{ExplanationLine, ObservedController};
+use crate::condition::CurrentCondition;
+use crate::schedule::{Schedule, SchedulePlan, ScheduleTargetKind, TargetChoice};
 
-/// Everything that an explanation of a schedule is made from.
+/// Everything that the explanation of a schedule is made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ScheduleView {
-    /// The schedule.
+pub struct ScheduleReportInput {
     pub schedule: Schedule,
-    /// Who leads the controllers.
-    pub controller: ControllerSeen,
+    pub controller: ObservedController,
 }
 
-/// When a schedule issues, why it does not, and what came of it.
+/// When a schedule issues requests, why it does not, and with what results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleExplanation {
-    /// Which schedule: `NAMESPACE/NAME`.
+    /// `NAMESPACE/NAME`.
     pub schedule: String,
-    /// One sentence.
     pub summary: String,
-    /// From what it says to what came of it.
-    pub chain: Vec<Line>,
-    /// What a person can do; empty where there is nothing but to wait.
+    /// From the spec to the results.
+    pub chain: Vec<ExplanationLine>,
+    /// What a person can do; empty when waiting is all.
     pub advice: Vec<String>,
 }
 
-fn condition<'a>(schedule: &'a Schedule, kind: &str) -> Option<&'a Condition> {
+fn find_condition<'a>(schedule: &'a Schedule, kind: &str) -> Option<&'a CurrentCondition> {
     let mut conditions = schedule.status.conditions.iter();
     conditions.find(|condition| condition.kind == kind)
 }
 
-/// Whether what the controller wrote is about another version of the schedule than this one.
-fn is_unseen(schedule: &Schedule) -> bool {
+/// Whether the controller's conditions are about another version of the schedule.
+fn is_unobserved(schedule: &Schedule) -> bool {
     schedule.status.observed_generation != schedule.generation
 }
 
-/// Whom it asks, each kind in words.
-fn whom(plan: &Plan) -> Vec<String> {
+/// The targets, one text for each kind.
+fn describe_targets(plan: &SchedulePlan) -> Vec<String> {
     let kinds = [
-        (Kind::Node, "every Node", &plan.nodes),
-        (Kind::Host, "every BareMetalHost here", &plan.hosts),
+        (ScheduleTargetKind::Node, "every Node", &plan.nodes),
+        (
+            ScheduleTargetKind::Host,
+            "every BareMetalHost here",
+            &plan.hosts,
+        ),
     ];
     let chosen = kinds
         .into_iter()
         .filter_map(|(kind, all, chosen)| Some((kind, all, chosen.as_ref()?)));
     chosen
-        .flat_map(|(kind, all, chosen)| parts(kind, all, chosen))
+        .flat_map(|(kind, all, chosen)| describe_target_kind(kind, all, chosen))
         .collect()
 }
 
-fn parts(kind: Kind, all: &str, chosen: &Chosen) -> Vec<String> {
-    /// As many as a line has room for.
-    const NAMED: usize = 5;
+fn describe_target_kind(kind: ScheduleTargetKind, all: &str, chosen: &TargetChoice) -> Vec<String> {
+    /// More targets would make the line too long.
+    const MAX_NAMED_TARGETS: usize = 5;
     let kind = kind.as_str();
-    let names =
-        (!chosen.names.is_empty()).then(|| format!("{kind} {}", super::some(&chosen.names, NAMED)));
+    let names = (!chosen.names.is_empty()).then(|| {
+        format!(
+            "{kind} {}",
+            super::join_first_names(&chosen.names, MAX_NAMED_TARGETS)
+        )
+    });
     let selector = chosen.selector.as_ref();
-    let selected = selector.map(|selector| match selector.query() {
+    let selected = selector.map(|selector| match selector.to_query_string() {
         query if query.is_empty() => all.to_owned(),
         query => format!("{kind} with {query}"),
     });

@@ -1,52 +1,52 @@
-//! One line for each schedule.
+//! The status rows of schedules.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::whom;
+use super::describe_targets;
 use crate::Now;
-use crate::schedule::{Outcome, Outlook, Record, Schedule, outlook};
+use crate::schedule::{
+    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleForecast, forecast_schedule,
+};
 
-/// One schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleRow {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Where it stands: `WaitingForTime`, `Issuing`, `Suspended`, `Completed`, `Invalid` or `Deleting`.
+    /// `WaitingForTime`, `Issuing`, `Suspended`, `Completed`, `Invalid` or `Deleting`.
     pub state: &'static str,
-    /// The same, as a sentence.
     pub message: String,
-    /// When it issues next.
+    /// The next time at which it issues requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
-    /// A time that has come, and that no controller has begun.
+    /// A time that has passed without a controller beginning the occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_begun: Option<Timestamp>,
-    /// The appointed time of the newest occurrence that is done with.
+    /// The scheduled time of the newest finished occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Timestamp>,
-    /// How that one ended.
+    /// The result of the newest finished occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'static str>,
-    /// The same, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome_message: Option<String>,
-    /// Whom it asks; empty where that cannot be understood.
+    /// The targets in words; empty if the spec is invalid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub whom: Vec<String>,
-    /// Somebody should look: it cannot be understood, has not begun in time, or did not reach everybody.
+    /// A person should look: the spec is invalid, an occurrence has not begun in time, or it did
+    /// not reach all targets.
     pub needs_somebody: bool,
 }
 
-/// The rows of these schedules: those that need somebody first; then by namespace and name.
+/// Sorted: first those that need a person, then by namespace and name.
 pub fn schedule_rows<'a>(
     schedules: impl IntoIterator<Item = &'a Schedule>,
     now: Now,
 ) -> Vec<ScheduleRow> {
-    let rows = schedules.into_iter().map(|schedule| row(schedule, now));
+    let rows = schedules
+        .into_iter()
+        .map(|schedule| schedule_row(schedule, now));
     let mut rows: Vec<ScheduleRow> = rows.collect();
     rows.sort_by_cached_key(|row| {
         let place = (row.namespace.clone(), row.name.clone());
@@ -55,12 +55,12 @@ pub fn schedule_rows<'a>(
     rows
 }
 
-fn row(schedule: &Schedule, now: Now) -> ScheduleRow {
-    let Outlook {
+fn schedule_row(schedule: &Schedule, now: Now) -> ScheduleRow {
+    let ScheduleForecast {
         because,
         come,
         ahead,
-    } = outlook(schedule, 1, now);
+    } = forecast_schedule(schedule, 1, now);
     let last = schedule.status.history.first();
     ScheduleRow {
         namespace: schedule.name.namespace.clone(),
@@ -72,15 +72,22 @@ fn row(schedule: &Schedule, now: Now) -> ScheduleRow {
         last: last.map(|last| last.at),
         outcome: last.map(|last| last.outcome.as_str()),
         outcome_message: last.map(|last| last.message.clone()),
-        whom: schedule.plan.as_ref().map(whom).unwrap_or_default(),
+        whom: schedule
+            .plan
+            .as_ref()
+            .map(describe_targets)
+            .unwrap_or_default(),
         needs_somebody: schedule.plan.is_err() || come.is_some() || last.is_some_and(fell_short),
     }
 }
 
-/// Whether somebody who was to be asked was not.
-pub(super) fn fell_short(record: &Record) -> bool {
+/// Whether the occurrence did not reach all targets.
+pub(super) fn fell_short(record: &OccurrenceRecord) -> bool {
     match record.outcome {
-        Outcome::Requested | Outcome::Cancelled => false,
-        Outcome::PartlyRequested | Outcome::Failed | Outcome::Missed | Outcome::NoTargets => true,
+        OccurrenceOutcome::Requested | OccurrenceOutcome::Cancelled => false,
+        OccurrenceOutcome::PartlyRequested
+        | OccurrenceOutcome::Failed
+        | OccurrenceOutcome::Missed
+        | OccurrenceOutcome::NoTargets => true,
     }
 }

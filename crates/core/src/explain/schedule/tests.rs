@@ -4,9 +4,10 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::Now;
-use crate::condition::Condition;
+use crate::condition::CurrentCondition;
 use crate::schedule::{
-    Current, Mode, Outcome, Record, Recurrence, ScheduleName, Status, TargetEnd, TargetResult, When,
+    CurrentOccurrence, HostRebootMode, OccurrenceOutcome, OccurrenceRecord, ScheduleName,
+    ScheduleRecurrence, ScheduleStatus, ScheduleTiming, TargetOutcome, TargetResult,
 };
 use crate::selector::LabelSelector;
 
@@ -21,13 +22,13 @@ fn now() -> Now {
     }
 }
 
-/// Every day at 03:00 in Berlin, seen by the controller.
+/// Every day at 03:00 in Berlin, observed by the controller.
 fn daily() -> Schedule {
-    let recurrence = Recurrence {
+    let recurrence = ScheduleRecurrence {
         start: "03:00".into(),
-        ..Recurrence::default()
+        ..ScheduleRecurrence::default()
     };
-    let (when, zone) = When::new(None, Some(&recurrence), Some("Europe/Berlin")).unwrap();
+    let (when, zone) = ScheduleTiming::new(None, Some(&recurrence), Some("Europe/Berlin")).unwrap();
     Schedule {
         name: ScheduleName {
             namespace: "dogwatch".into(),
@@ -39,45 +40,45 @@ fn daily() -> Schedule {
         created: at("2026-01-01T00:00:00Z"),
         changed: Some(at("2026-11-21T12:00:00Z")),
         deleting: false,
-        plan: Ok(Plan {
+        plan: Ok(SchedulePlan {
             when,
             zone,
             starting_deadline: Duration::from_hours(1),
             suspend: false,
             reason: "kernel".into(),
-            mode: Mode::Soft,
-            nodes: Some(Chosen {
+            mode: HostRebootMode::Soft,
+            nodes: Some(TargetChoice {
                 names: vec!["n1".into()],
                 selector: Some(LabelSelector::default()),
             }),
             hosts: None,
         }),
-        status: Status {
+        status: ScheduleStatus {
             observed_generation: Some(1),
-            ..Status::default()
+            ..ScheduleStatus::default()
         },
     }
 }
 
 fn once(text: &str) -> Schedule {
     let mut schedule = daily();
-    let (when, zone) = When::new(Some(text), None, None).unwrap();
+    let (when, zone) = ScheduleTiming::new(Some(text), None, None).unwrap();
     (plan(&mut schedule).when, plan(&mut schedule).zone) = (when, zone);
     schedule
 }
 
-fn plan(schedule: &mut Schedule) -> &mut Plan {
+fn plan(schedule: &mut Schedule) -> &mut SchedulePlan {
     schedule.plan.as_mut().unwrap()
 }
 
-fn record(outcome: Outcome) -> Record {
-    let target = |name: &str, result, message: &str| TargetEnd {
-        kind: Kind::Node,
+fn record(outcome: OccurrenceOutcome) -> OccurrenceRecord {
+    let target = |name: &str, result, message: &str| TargetOutcome {
+        kind: ScheduleTargetKind::Node,
         name: name.into(),
         result,
         message: message.into(),
     };
-    Record {
+    OccurrenceRecord {
         at: at("2026-11-21T02:00:00Z"),
         ended: at("2026-11-21T02:00:09Z"),
         outcome,
@@ -93,9 +94,9 @@ fn record(outcome: Outcome) -> Record {
 }
 
 fn explained(schedule: &Schedule) -> ScheduleExplanation {
-    let view = ScheduleView {
+    let view = ScheduleReportInput {
         schedule: schedule.clone(),
-        controller: ControllerSeen::Leads {
+        controller: ObservedController::Leads {
             holder: "controller-1".into(),
             renewed: Some(now().wall),
         },
@@ -144,7 +145,7 @@ fn a_time_that_has_come_and_that_nobody_begins_is_said_with_what_to_do() {
     assert!(row.needs_somebody);
 
     let mut begun = come.clone();
-    begun.status.current = Some(Current {
+    begun.status.current = Some(CurrentOccurrence {
         at: at("2026-11-21T23:30:00Z"),
         begun: at("2026-11-21T23:30:00Z"),
     });
@@ -153,9 +154,9 @@ fn a_time_that_has_come_and_that_nobody_begins_is_said_with_what_to_do() {
     let text = text(&explained(&begun));
     assert!(text.contains("phase: the requests of 2026-11-21 23:30:00Z go out since"));
 
-    let view = ScheduleView {
+    let view = ScheduleReportInput {
         schedule: come,
-        controller: ControllerSeen::Nobody,
+        controller: ObservedController::Nobody,
     };
     let advice = explain_schedule(&view, now()).advice;
     assert!(advice[0].starts_with("start the controller"), "{advice:?}");
@@ -197,7 +198,7 @@ fn what_is_wrong_with_it_is_said_problem_by_problem() {
 #[test]
 fn what_each_target_got_is_told_and_how_many_are_not_listed() {
     let mut schedule = daily();
-    schedule.status.history = vec![record(Outcome::PartlyRequested)];
+    schedule.status.history = vec![record(OccurrenceOutcome::PartlyRequested)];
     let explanation = explained(&schedule);
     let text = text(&explanation);
     for line in [
@@ -216,12 +217,12 @@ fn what_each_target_got_is_told_and_how_many_are_not_listed() {
 #[test]
 fn whoever_needs_somebody_comes_first() {
     let outcomes = [
-        (Outcome::Requested, false),
-        (Outcome::Cancelled, false),
-        (Outcome::PartlyRequested, true),
-        (Outcome::Failed, true),
-        (Outcome::Missed, true),
-        (Outcome::NoTargets, true),
+        (OccurrenceOutcome::Requested, false),
+        (OccurrenceOutcome::Cancelled, false),
+        (OccurrenceOutcome::PartlyRequested, true),
+        (OccurrenceOutcome::Failed, true),
+        (OccurrenceOutcome::Missed, true),
+        (OccurrenceOutcome::NoTargets, true),
     ];
     let schedules = outcomes.map(|(outcome, _)| {
         let mut schedule = daily();
@@ -241,7 +242,7 @@ fn whoever_needs_somebody_comes_first() {
 #[test]
 fn what_the_controller_said_of_another_version_is_said_to_be_so() {
     let mut schedule = daily();
-    schedule.status.conditions = vec![Condition {
+    schedule.status.conditions = vec![CurrentCondition {
         kind: "Active".into(),
         status: "False".into(),
         reason: "Suspended".into(),

@@ -1,65 +1,55 @@
-//! The drain of a host's Node, as far as its client waits for it. Source: specification §2.3, §2.7.
+//! The drain of a host's Node while its client waits. Source: specification §2.3, §2.7.
 
 use std::time::Duration;
 
-use crate::drain::Progress;
-use crate::reboot::{Config, OnTimeout, drain_dropped, drain_left};
+use crate::drain::DrainProgress;
+use crate::reboot::{
+    DrainTimeoutAction, RebootConfig, describe_dropped_pods, describe_remaining_drain,
+};
 
 /// A drain under way. Times are monotonic.
 #[derive(Debug, Clone)]
-pub struct Draining<'a> {
-    /// Where it stands.
-    pub progress: &'a Progress,
-    /// Since when it is at it.
+pub struct ApiDrainSnapshot<'a> {
+    pub progress: &'a DrainProgress,
     pub since: Duration,
-    /// Since when every pod is gone.
     pub drained_since: Option<Duration>,
-    /// The rest is deleted by now.
+    /// Whether the remaining pods are being deleted.
     pub deleting: bool,
-    /// The drained pods' volumes that are attached still; `None` until they were looked at.
+    /// Volumes of the drained pods that are still attached; `None`: not read yet.
     pub volumes: Option<&'a [String]>,
 }
 
-/// What follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DrainStep {
-    /// Waits for a change, or for this moment.
-    Wait {
-        /// When.
-        until: Duration,
-    },
-    /// From now on the rest is deleted with its grace.
-    DeleteRest {
-        /// Why.
-        why: String,
-    },
-    /// Looks at the volumes of these claims, until this moment.
-    Detach {
-        /// When.
-        until: Duration,
-    },
-    /// It is over; the client may be told.
-    Done {
-        /// What is worth telling.
-        note: Option<String>,
-    },
-    /// It failed: all is undone.
-    Failed {
-        /// Why.
-        why: String,
-    },
+pub enum ApiDrainStep {
+    /// Wait for a change, or until this moment.
+    Wait { until: Duration },
+    /// From now on the remaining pods are deleted with their grace period.
+    DeleteRest { why: String },
+    /// Watch the volumes of the drained pods' claims, until this moment.
+    Detach { until: Duration },
+    /// The drain is over; the client may be told.
+    Done { note: Option<String> },
+    /// The drain failed: everything is undone.
+    Failed { why: String },
 }
 
-/// What follows from where a drain stands. The same rules as a coordinator's: the policy's deadline,
-/// and what then.
-pub fn drain(seen: &Draining<'_>, config: &Config, now: Duration) -> DrainStep {
+/// Decides the next step of a drain, by the same rules as a coordinator: the policy's deadline and
+/// its `onTimeout`.
+pub fn decide_drain(
+    seen: &ApiDrainSnapshot<'_>,
+    config: &RebootConfig,
+    now: Duration,
+) -> ApiDrainStep {
     let progress = seen.progress;
-    if progress.incomplete() && progress.deleting == seen.deleting {
-        let why = format!("the drain is incomplete: {}", drain_dropped(progress));
-        return past(seen, config, why);
+    if progress.is_incomplete() && progress.deleting == seen.deleting {
+        let why = format!(
+            "the drain is incomplete: {}",
+            describe_dropped_pods(progress)
+        );
+        return step_after_timeout(seen, config, why);
     }
-    if progress.drained() {
-        return detach(seen, config, now);
+    if progress.is_drained() {
+        return wait_for_detach(seen, config, now);
     }
     let timeout = config.drain_timeout;
     let allowed = if seen.deleting {
@@ -69,41 +59,52 @@ pub fn drain(seen: &Draining<'_>, config: &Config, now: Duration) -> DrainStep {
     };
     let until = seen.since.saturating_add(allowed);
     if now < until {
-        return DrainStep::Wait { until };
+        return ApiDrainStep::Wait { until };
     }
-    let timeout = crate::duration::format(timeout);
-    past(
+    let timeout = crate::duration::format_duration(timeout);
+    step_after_timeout(
         seen,
         config,
-        format!("not drained within {timeout}: {}", drain_left(progress)),
+        format!(
+            "not drained within {timeout}: {}",
+            describe_remaining_drain(progress)
+        ),
     )
 }
 
-fn past(seen: &Draining<'_>, config: &Config, why: String) -> DrainStep {
+fn step_after_timeout(
+    seen: &ApiDrainSnapshot<'_>,
+    config: &RebootConfig,
+    why: String,
+) -> ApiDrainStep {
     match config.on_drain_timeout {
-        OnTimeout::Delete if !seen.deleting => DrainStep::DeleteRest { why },
-        OnTimeout::Abort | OnTimeout::Delete => DrainStep::Failed { why },
-        OnTimeout::Force => DrainStep::Done {
+        DrainTimeoutAction::Delete if !seen.deleting => ApiDrainStep::DeleteRest { why },
+        DrainTimeoutAction::Abort | DrainTimeoutAction::Delete => ApiDrainStep::Failed { why },
+        DrainTimeoutAction::Force => ApiDrainStep::Done {
             note: Some(format!("{why}; goes on all the same, as the policy says")),
         },
     }
 }
 
-fn detach(seen: &Draining<'_>, config: &Config, now: Duration) -> DrainStep {
+fn wait_for_detach(
+    seen: &ApiDrainSnapshot<'_>,
+    config: &RebootConfig,
+    now: Duration,
+) -> ApiDrainStep {
     if seen.progress.claims.is_empty() || seen.volumes.is_some_and(<[String]>::is_empty) {
-        return DrainStep::Done { note: None };
+        return ApiDrainStep::Done { note: None };
     }
     let until = seen
         .drained_since
         .unwrap_or(now)
         .saturating_add(config.volume_detach_timeout);
     if now < until {
-        return DrainStep::Detach { until };
+        return ApiDrainStep::Detach { until };
     }
     let names = seen
         .volumes
         .map_or_else(|| "unknown".into(), |left| left.join(", "));
-    DrainStep::Done {
+    ApiDrainStep::Done {
         note: Some(format!("volumes still attached: {names}")),
     }
 }
@@ -111,64 +112,69 @@ fn detach(seen: &Draining<'_>, config: &Config, now: Duration) -> DrainStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drain::{Dropped, PodRef};
+    use crate::drain::{DroppedPod, PodIdentity};
 
-    fn pod() -> PodRef {
-        PodRef {
+    fn pod() -> PodIdentity {
+        PodIdentity {
             namespace: "d".into(),
             name: "web".into(),
             uid: "u".into(),
         }
     }
 
-    fn under_way() -> Progress {
-        Progress {
+    fn under_way() -> DrainProgress {
+        DrainProgress {
             listed: true,
             waiting: vec![pod()],
-            ..Progress::default()
+            ..DrainProgress::default()
         }
     }
 
-    fn decided(progress: &Progress, deleting: bool, second: u64, then: OnTimeout) -> DrainStep {
-        let config = Config {
+    fn decided(
+        progress: &DrainProgress,
+        deleting: bool,
+        second: u64,
+        then: DrainTimeoutAction,
+    ) -> ApiDrainStep {
+        let config = RebootConfig {
             drain_timeout: Duration::from_secs(100),
             on_drain_timeout: then,
-            ..Config::default()
+            ..RebootConfig::default()
         };
-        let seen = Draining {
+        let seen = ApiDrainSnapshot {
             progress,
             since: Duration::ZERO,
             drained_since: Some(Duration::ZERO),
             deleting,
             volumes: None,
         };
-        drain(&seen, &config, Duration::from_secs(second))
+        decide_drain(&seen, &config, Duration::from_secs(second))
     }
 
-    fn word(step: &DrainStep) -> &'static str {
+    fn word(step: &ApiDrainStep) -> &'static str {
         match step {
-            DrainStep::Wait { .. } => "wait",
-            DrainStep::DeleteRest { .. } => "delete",
-            DrainStep::Detach { .. } => "detach",
-            DrainStep::Done { .. } => "done",
-            DrainStep::Failed { .. } => "failed",
+            ApiDrainStep::Wait { .. } => "wait",
+            ApiDrainStep::DeleteRest { .. } => "delete",
+            ApiDrainStep::Detach { .. } => "detach",
+            ApiDrainStep::Done { .. } => "done",
+            ApiDrainStep::Failed { .. } => "failed",
         }
     }
 
     #[test]
     fn the_deadline_and_what_then_are_the_policys() {
         let progress = under_way();
-        let deleting = Progress {
+        let deleting = DrainProgress {
             deleting: true,
             ..under_way()
         };
         let table = [
-            (&progress, false, 99, OnTimeout::Abort, "wait"),
-            (&progress, false, 100, OnTimeout::Abort, "failed"),
-            (&progress, false, 100, OnTimeout::Delete, "delete"),
-            (&deleting, true, 199, OnTimeout::Delete, "wait"),
-            (&deleting, true, 200, OnTimeout::Delete, "failed"),
-            (&progress, false, 100, OnTimeout::Force, "done"),
+            (&progress, false, 99, DrainTimeoutAction::Abort, "wait"),
+            (&progress, false, 100, DrainTimeoutAction::Abort, "failed"),
+            (&progress, false, 100, DrainTimeoutAction::Delete, "delete"),
+            (&deleting, true, 199, DrainTimeoutAction::Delete, "wait"),
+            (&deleting, true, 200, DrainTimeoutAction::Delete, "failed"),
+            (&progress, false, 100, DrainTimeoutAction::Force, "done"),
         ];
         for (progress, deleting, second, then, expected) in table {
             let step = decided(progress, deleting, second, then);
@@ -178,25 +184,27 @@ mod tests {
 
     #[test]
     fn a_pod_that_cannot_be_evicted_for_good_ends_it_at_once() {
-        let dropped = vec![Dropped {
+        let dropped = vec![DroppedPod {
             pod: pod(),
             answer: "403 no".into(),
         }];
-        let incomplete = Progress {
+        let incomplete = DrainProgress {
             dropped,
             waiting: Vec::new(),
             ..under_way()
         };
-        let DrainStep::Failed { why } = decided(&incomplete, false, 1, OnTimeout::Abort) else {
+        let ApiDrainStep::Failed { why } =
+            decided(&incomplete, false, 1, DrainTimeoutAction::Abort)
+        else {
             panic!("it is not drained")
         };
         assert!(why.contains("403 no"), "{why}");
         assert_eq!(
-            word(&decided(&incomplete, false, 1, OnTimeout::Delete)),
+            word(&decided(&incomplete, false, 1, DrainTimeoutAction::Delete)),
             "delete"
         );
         assert_eq!(
-            word(&decided(&incomplete, true, 1, OnTimeout::Delete)),
+            word(&decided(&incomplete, true, 1, DrainTimeoutAction::Delete)),
             "done",
             "old news"
         );
@@ -204,27 +212,34 @@ mod tests {
 
     #[test]
     fn volumes_are_waited_for_but_not_for_ever() {
-        let drained = Progress {
+        let drained = DrainProgress {
             waiting: Vec::new(),
             claims: vec!["d/data".into()],
             ..under_way()
         };
-        let detach = Config::default().volume_detach_timeout.as_secs();
+        let detach = RebootConfig::default().volume_detach_timeout.as_secs();
         assert_eq!(
-            word(&decided(&drained, false, detach - 1, OnTimeout::Abort)),
+            word(&decided(
+                &drained,
+                false,
+                detach - 1,
+                DrainTimeoutAction::Abort
+            )),
             "detach"
         );
-        let DrainStep::Done { note } = decided(&drained, false, detach, OnTimeout::Abort) else {
+        let ApiDrainStep::Done { note } =
+            decided(&drained, false, detach, DrainTimeoutAction::Abort)
+        else {
             panic!("its time is over")
         };
         assert!(note.is_some());
-        let nothing = Progress {
+        let nothing = DrainProgress {
             claims: Vec::new(),
             ..drained
         };
         assert_eq!(
-            decided(&nothing, false, 0, OnTimeout::Abort),
-            DrainStep::Done { note: None }
+            decided(&nothing, false, 0, DrainTimeoutAction::Abort),
+            ApiDrainStep::Done { note: None }
         );
     }
 }

@@ -1,118 +1,117 @@
-//! A request whose id was written on a Lease: what it does until its client may be told.
+//! Decides what a request does from the write of its id to a Lease until its client may be told.
 
 use jiff::Timestamp;
 
-use super::super::{HolderId, LeaseSeen, LockRecord, Verdict};
-use super::{ApiNode, NodeWrite, answer, answered, being_fenced, is_answered, refusal};
+use super::super::{BudgetVerdict, HolderId, LockRecord, ObservedLease};
+use super::{
+    ApiNode, NodeWrite, answered_run_id, describe_fencing, describe_refusal, is_run_answered,
+    mark_request_answered,
+};
 use crate::name::RunId;
 
-/// What such a request sees.
+/// What a request observes whose id is on a Lease.
 #[derive(Debug, Clone)]
-pub struct HoldSeen<'a> {
-    /// Who it is for.
+pub struct HoldSnapshot<'a> {
     pub holder: &'a HolderId,
-    /// Which.
     pub run: &'a RunId,
-    /// Every Lease of Dogwatch's slots. Where the host is a Node, read after it.
-    pub leases: &'a [LeaseSeen],
-    /// The host's Node, read after the id was written; `None` if it is none.
+    /// All Leases of Dogwatch's slots. If the host is a Node, read after the Node.
+    pub leases: &'a [ObservedLease],
+    /// The host's Node, read after the id was written. `None`: the host is no Node.
     pub node: Option<&'a ApiNode>,
-    /// A count for the Lease as it is here, if one was made.
-    pub verdict: Option<Verdict>,
-    /// It was counted for this very win, and may go ahead: not taken back by a newer count, for the
+    /// The verdict for the Lease as it is here, if there was a count.
+    pub verdict: Option<BudgetVerdict>,
+    /// A count for this very win allowed it: a newer count does not withdraw that, because the
     /// cordon may be on its way.
     pub may_go: bool,
-    /// Its own patch has closed the Node, and the answer to that came.
+    /// This request's own patch has cordoned the Node, and the patch was answered.
     pub has_closed: bool,
-    /// Every pod is gone, and the volumes (or their time is over).
+    /// All pods are gone, and the volumes are detached (or the time for that is over).
     pub drained: bool,
 }
 
-/// What it does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HoldStep {
-    /// The lock is not its own any more.
+    /// The request does not hold the lock any more.
     Lost,
-    /// The Node is not the lock API's to take: gives up.
+    /// The lock API must not take the Node out of service: the request gives up.
     Refuse {
-        /// Why.
         why: String,
     },
-    /// Counts who is out, for this Lease as it is.
+    /// Count the unavailable members, for this Lease as it is.
     Count {
-        /// Which.
-        lease: Box<LeaseSeen>,
-        /// An earlier count found the group over budget, but a higher slot gives back first: not at
-        /// once ([`RECOUNT_PAUSE`](super::super::RECOUNT_PAUSE)).
+        lease: Box<ObservedLease>,
+        /// An earlier count found the group over budget, but a higher slot gives back first: count
+        /// again after [`RECOUNT_PAUSE`](super::super::RECOUNT_PAUSE).
         why: Option<String>,
     },
-    /// The group is over budget: gives up.
+    /// The group is over budget: the request gives up.
     OverBudget {
-        /// Who is out.
         why: String,
     },
-    /// Cordons.
     Cordon {
-        /// The patch.
         write: NodeWrite,
     },
-    /// The Node that the lock was taken for is gone, or another one has its name: gives up.
+    /// The Node that the lock was taken for is gone, or another one has its name: the request gives
+    /// up.
     NodeGone {
-        /// What was found.
         why: String,
     },
-    /// Somebody has opened the Node again: gives up.
+    /// Somebody uncordoned the Node: the request gives up.
     Vetoed {
-        /// What was found.
         why: String,
     },
-    /// Drains, and watches that nobody takes the lock or the cordon away.
+    /// Drain, and watch that nobody takes away the lock or the cordon.
     Drain,
-    /// The remediator has the Node's machine in hand: nothing more is evicted, cordon and lock stay,
-    /// nobody is told that it holds. Goes on when that is over.
+    /// The remediator is fencing the Node's machine: no more pods are evicted, cordon and lock
+    /// stay, and the client is not told that it holds. The request goes on when the fencing is
+    /// over.
     Fenced {
-        /// In words.
         why: String,
     },
-    /// Writes that its client may be told; when that is done, the client is.
+    /// Record on the Lease that the client may be told; then tell the client.
     Answer {
-        /// On which.
-        lease: Box<LeaseSeen>,
-        /// What.
+        lease: Box<ObservedLease>,
         record: Box<LockRecord>,
     },
 }
 
-/// What a request does that has its id on a Lease.
-pub fn hold(seen: &HoldSeen<'_>, now: Timestamp) -> HoldStep {
-    let Some((lease, record)) = own(seen) else {
+/// Decides the next step of a request whose id is on a Lease.
+pub fn decide_hold(seen: &HoldSnapshot<'_>, now: Timestamp) -> HoldStep {
+    let Some((lease, record)) = find_own_lease(seen) else {
         return HoldStep::Lost;
     };
-    if let Some(why) = node_gone(seen, record) {
+    if let Some(why) = describe_node_gone(seen, record) {
         return HoldStep::NodeGone { why };
     }
-    if let Some(why) = seen.node.and_then(|node| in_the_way(seen, node)) {
+    if let Some(why) = seen
+        .node
+        .and_then(|node| describe_node_conflict(seen, node))
+    {
         return HoldStep::Refuse { why };
     }
-    if !seen.may_go && !went_ahead(seen, record) {
-        match verdict(seen, lease) {
+    if !seen.may_go && !has_gone_ahead(seen, record) {
+        match step_by_verdict(seen, lease) {
             None => {}
             Some(step) => return step,
         }
     }
     if let Some(node) = seen.node {
-        match closed(seen, node, lease) {
-            Closed::Ours => {
-                if let Some(why) = being_fenced(&node.seen) {
+        match cordon_state(seen, node, lease) {
+            CordonState::Ours => {
+                if let Some(why) = describe_fencing(&node.seen) {
                     return HoldStep::Fenced { why };
                 }
             }
-            Closed::Undone => return HoldStep::Vetoed { why: veto(node) },
-            Closed::NotYet => {
-                if let Some(why) = being_fenced(&node.seen) {
+            CordonState::Undone => {
+                return HoldStep::Vetoed {
+                    why: describe_veto(node),
+                };
+            }
+            CordonState::NotYet => {
+                if let Some(why) = describe_fencing(&node.seen) {
                     return HoldStep::Refuse { why };
                 }
-                let write = node.close(&lease.name, seen.run, now);
+                let write = node.build_cordon(&lease.name, seen.run, now);
                 return HoldStep::Cordon { write };
             }
         }
@@ -120,18 +119,19 @@ pub fn hold(seen: &HoldSeen<'_>, now: Timestamp) -> HoldStep {
             return HoldStep::Drain;
         }
     }
-    let record = answer(record, seen.run).expect("its id is written there");
+    let record = mark_request_answered(record, seen.run).expect("its id is written there");
     HoldStep::Answer {
         lease: Box::new(lease.clone()),
         record: Box::new(record),
     }
 }
 
-/// Nobody saw the pods of a Node go that went itself, and it may come back open for new ones: who was
-/// not told yet is not told that it holds. Who was told goes on to hold, whatever becomes of its Node.
-fn node_gone(seen: &HoldSeen<'_>, record: &LockRecord) -> Option<String> {
+/// A Node that was deleted took its pods with it unobserved, and may come back uncordoned: a
+/// request that was not answered yet is not told that it holds. An answered one keeps the lock,
+/// whatever happens to its Node.
+fn describe_node_gone(seen: &HoldSnapshot<'_>, record: &LockRecord) -> Option<String> {
     let (name, uid) = record.node.as_ref().zip(record.node_uid.as_ref())?;
-    if record.runs.iter().any(is_answered) {
+    if record.runs.iter().any(is_run_answered) {
         return None;
     }
     match seen.node {
@@ -145,9 +145,9 @@ fn node_gone(seen: &HoldSeen<'_>, record: &LockRecord) -> Option<String> {
     }
 }
 
-/// The Lease of this host that names the run.
-fn own<'a>(seen: &HoldSeen<'a>) -> Option<(&'a LeaseSeen, &'a LockRecord)> {
-    let ours = |run: &RunId| run == seen.run || *run == answered(seen.run);
+/// The Lease of this host whose record names the run.
+fn find_own_lease<'a>(seen: &HoldSnapshot<'a>) -> Option<(&'a ObservedLease, &'a LockRecord)> {
+    let ours = |run: &RunId| run == seen.run || *run == answered_run_id(seen.run);
     let mut mine = seen
         .leases
         .iter()
@@ -158,8 +158,8 @@ fn own<'a>(seen: &HoldSeen<'a>) -> Option<(&'a LeaseSeen, &'a LockRecord)> {
     })
 }
 
-/// The Node's own coordinator, or another host that stands for the same Node.
-fn in_the_way(seen: &HoldSeen<'_>, node: &ApiNode) -> Option<String> {
+/// Why the Node is taken: by its own coordinator, or by another host that is the same Node.
+fn describe_node_conflict(seen: &HoldSnapshot<'_>, node: &ApiNode) -> Option<String> {
     let other = || {
         let lock = node.lock.get()?;
         let lease = seen.leases.iter().find(|lease| lease.name == lock.lease)?;
@@ -176,57 +176,56 @@ fn in_the_way(seen: &HoldSeen<'_>, node: &ApiNode) -> Option<String> {
             )
         })
     };
-    refusal(&node.seen).or_else(other)
+    describe_refusal(&node.seen).or_else(other)
 }
 
 /// Whether an earlier request of the same hold was counted and went ahead: it was answered, or it
 /// has cordoned.
-fn went_ahead(seen: &HoldSeen<'_>, record: &LockRecord) -> bool {
-    let told = record.runs.iter().any(is_answered);
+fn has_gone_ahead(seen: &HoldSnapshot<'_>, record: &LockRecord) -> bool {
+    let told = record.runs.iter().any(is_run_answered);
     let cordoned = || {
         let node = seen.node?;
         let lock = node.lock.get().filter(|_| node.seen.unschedulable)?;
-        let relies = |run: &RunId| *run == lock.run || *run == answered(&lock.run);
+        let relies = |run: &RunId| *run == lock.run || *run == answered_run_id(&lock.run);
         record.runs.iter().any(relies).then_some(())
     };
     told || cordoned().is_some()
 }
 
-fn verdict(seen: &HoldSeen<'_>, lease: &LeaseSeen) -> Option<HoldStep> {
+fn step_by_verdict(seen: &HoldSnapshot<'_>, lease: &ObservedLease) -> Option<HoldStep> {
     let count = |why| HoldStep::Count {
         lease: Box::new(lease.clone()),
         why,
     };
     match seen.verdict.clone() {
-        None | Some(Verdict::StaleCount) => Some(count(None)),
-        Some(Verdict::Go) => None,
-        Some(Verdict::GiveBack { why }) => Some(HoldStep::OverBudget { why }),
-        Some(Verdict::WaitForHigherSlot { why }) => Some(count(Some(why))),
+        None | Some(BudgetVerdict::StaleCount) => Some(count(None)),
+        Some(BudgetVerdict::Go) => None,
+        Some(BudgetVerdict::YieldOverBudget { why }) => Some(HoldStep::OverBudget { why }),
+        Some(BudgetVerdict::WaitForHigherSlot { why }) => Some(count(Some(why))),
     }
 }
 
-/// How the Node stands to this request.
-enum Closed {
-    /// It has closed it, and closed it is.
+enum CordonState {
+    /// This request has cordoned the Node, and the cordon is still there.
     Ours,
-    /// It has to write the cordon itself, even where an earlier request did: an uncordon of that
-    /// one, which may be leaving, must fail.
+    /// This request has to write the cordon itself, even if an earlier request did: if that request
+    /// is leaving, its uncordon must fail.
     NotYet,
-    /// It had closed it.
+    /// This request had cordoned the Node, and somebody undid it.
     Undone,
 }
 
-fn closed(seen: &HoldSeen<'_>, node: &ApiNode, lease: &LeaseSeen) -> Closed {
+fn cordon_state(seen: &HoldSnapshot<'_>, node: &ApiNode, lease: &ObservedLease) -> CordonState {
     let lock = node.lock.get().filter(|_| node.seen.unschedulable);
     let lock = lock.filter(|lock| lock.lease == lease.name);
     match lock {
-        Some(lock) if seen.has_closed || lock.run == *seen.run => Closed::Ours,
-        None if seen.has_closed => Closed::Undone,
-        Some(_) | None => Closed::NotYet,
+        Some(lock) if seen.has_closed || lock.run == *seen.run => CordonState::Ours,
+        None if seen.has_closed => CordonState::Undone,
+        Some(_) | None => CordonState::NotYet,
     }
 }
 
-fn veto(node: &ApiNode) -> String {
+fn describe_veto(node: &ApiNode) -> String {
     let name = &node.seen.name;
     if node.seen.unschedulable {
         format!("somebody took annotation dogwatch.dev/api-lock off node {name}: that is a veto")

@@ -1,96 +1,77 @@
-//! A request that gives up, and one that unlocks.
+//! Decides how a request gives up, and how a host unlocks.
 
 use jiff::Timestamp;
 
-use super::super::{HolderId, LeaseSeen, LockRecord};
-use super::{ApiNode, NodeWrite, answered, is_answered};
+use super::super::{HolderId, LockRecord, ObservedLease};
+use super::{ApiNode, NodeWrite, answered_run_id, is_run_answered};
 use crate::name::RunId;
 
-/// Who leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
-    /// This request: only its own id is its to remove.
+pub enum LeavingParty {
+    /// One request: it may remove only its own id.
     Request,
-    /// The host: whatever relies on its locks, answered or not.
+    /// The host: it releases its locks whoever relies on them, answered or not.
     Host,
 }
 
-/// Whether a cordon may be on its way to the Node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Suspect {
-    /// No.
+pub enum CordonInFlight {
     #[default]
     No,
-    /// One was sent for this version, and its answer never came.
+    /// A cordon was sent for this version, and its answer never came.
     Version(String),
-    /// Others may have sent one.
+    /// Other requests may have sent one.
     Any,
 }
 
-/// What one who leaves sees.
+/// What a leaving request or host observes.
 #[derive(Debug, Clone)]
-pub struct LeaveSeen<'a> {
-    /// Whose lock.
+pub struct LeaveSnapshot<'a> {
     pub holder: &'a HolderId,
-    /// Which request; one that unlocks has an id too.
+    /// The id of the leaving request; an unlock has an id too.
     pub run: &'a RunId,
-    /// Who leaves.
-    pub who: Who,
-    /// The host's Node, read **before** the Leases; `None` if it is none.
+    pub who: LeavingParty,
+    /// The host's Node, read **before** the Leases. `None`: the host is no Node.
     pub node: Option<&'a ApiNode>,
-    /// Every Lease of Dogwatch's slots, read afresh.
-    pub leases: &'a [LeaseSeen],
-    /// A bid whose end is unknown: for this Lease, as it was.
-    pub bid: Option<&'a LeaseSeen>,
-    /// Whether a cordon may be on its way.
-    pub suspect: &'a Suspect,
+    /// All Leases of Dogwatch's slots, freshly read.
+    pub leases: &'a [ObservedLease],
+    /// A bid of unknown end: the Lease as it was at the bid.
+    pub bid: Option<&'a ObservedLease>,
+    pub suspect: &'a CordonInFlight,
 }
 
-/// What it does next. After each but the first two it looks again.
+/// The next step. After each but the first two, the caller observes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaveStep {
-    /// Nothing of it is left, and nothing of it can land.
+    /// Nothing of the request is left, and no write of it can arrive any more.
     Done,
-    /// A Lease is held in its name by somebody that cannot be read: left to a person.
-    Unreadable {
-        /// Which.
-        lease: Box<LeaseSeen>,
-    },
-    /// A bid may land yet: bids once more for the same version, which lands it or proves it dead.
-    Settle {
-        /// Which.
-        lease: Box<LeaseSeen>,
-    },
-    /// Takes all other requests off the Lease: from here on none of them begins anything. A cordon
-    /// that one of them has sent may be on its way ([`Suspect::Any`]).
+    /// The host holds a Lease whose record cannot be read: left to a person.
+    Unreadable { lease: Box<ObservedLease> },
+    /// A bid may still arrive: bid again on the same version, which takes the Lease or proves that
+    /// the first bid failed.
+    Settle { lease: Box<ObservedLease> },
+    /// Removes all other requests from the Lease, so that none of them begins anything. A cordon
+    /// that one of them sent may be on its way ([`CordonInFlight::Any`]).
     Claim {
-        /// Which.
-        lease: Box<LeaseSeen>,
-        /// With its own id alone.
+        lease: Box<ObservedLease>,
+        /// Names only the leaving request.
         record: Box<LockRecord>,
     },
-    /// Undoes the cordon, or moves the Node's version so that one on its way fails.
-    Node {
-        /// The patch.
-        write: NodeWrite,
-    },
-    /// Others rely on it: only its own id goes.
+    /// Removes the cordon, or changes the Node's version so that a cordon on its way fails.
+    Node { write: NodeWrite },
+    /// Other requests rely on the Lease: removes only this request's id.
     Remove {
-        /// Which.
-        lease: Box<LeaseSeen>,
-        /// With the others' ids.
+        lease: Box<ObservedLease>,
+        /// Names the remaining requests.
         record: Box<LockRecord>,
     },
-    /// It is the last one out.
-    Free {
-        /// Which.
-        lease: Box<LeaseSeen>,
-    },
+    /// Frees the Lease: nobody else relies on it.
+    Free { lease: Box<ObservedLease> },
 }
 
-/// What one does that leaves.
-pub fn leave(seen: &LeaveSeen<'_>, now: Timestamp) -> LeaveStep {
-    if let Some(lease) = landing(seen) {
+/// Decides the next step of a leaving request or host.
+pub fn decide_leave(seen: &LeaveSnapshot<'_>, now: Timestamp) -> LeaveStep {
+    if let Some(lease) = find_pending_bid_lease(seen) {
         let lease = Box::new(lease.clone());
         return LeaveStep::Settle { lease };
     }
@@ -99,17 +80,17 @@ pub fn leave(seen: &LeaveSeen<'_>, now: Timestamp) -> LeaveStep {
         .iter()
         .filter(|lease| lease.holder.as_ref() == Some(seen.holder));
     let step = match seen.who {
-        Who::Request => mine.find_map(|lease| request(seen, lease, now)),
-        Who::Host => mine.next().map(|lease| host(seen, lease, now)),
+        LeavingParty::Request => mine.find_map(|lease| step_for_request(seen, lease, now)),
+        LeavingParty::Host => mine.next().map(|lease| step_for_host(seen, lease, now)),
     };
-    step.or_else(|| left_behind(seen, now))
+    step.or_else(|| clean_up_orphaned_cordon(seen, now))
         .unwrap_or(LeaveStep::Done)
 }
 
 /// The Lease that a bid of this request may still take.
-fn landing<'a>(seen: &LeaveSeen<'a>) -> Option<&'a LeaseSeen> {
+fn find_pending_bid_lease<'a>(seen: &LeaveSnapshot<'a>) -> Option<&'a ObservedLease> {
     let bid = seen.bid?;
-    let same = |lease: &&LeaseSeen| {
+    let same = |lease: &&ObservedLease| {
         lease.name == bid.name
             && lease.uid == bid.uid
             && lease.resource_version == bid.resource_version
@@ -117,12 +98,16 @@ fn landing<'a>(seen: &LeaveSeen<'a>) -> Option<&'a LeaseSeen> {
     seen.leases.iter().find(same)
 }
 
-fn request(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> Option<LeaveStep> {
+fn step_for_request(
+    seen: &LeaveSnapshot<'_>,
+    lease: &ObservedLease,
+    now: Timestamp,
+) -> Option<LeaveStep> {
     let Some(record) = &lease.record else {
         let lease = Box::new(lease.clone());
         return Some(LeaveStep::Unreadable { lease });
     };
-    let told = answered(seen.run);
+    let told = answered_run_id(seen.run);
     let own = |run: &&RunId| *run == seen.run || **run == told;
     let others: Vec<RunId> = record
         .runs
@@ -134,7 +119,7 @@ fn request(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> Option<Le
         return None;
     }
     if others.is_empty() {
-        return Some(last_one(seen, lease, now));
+        return Some(release_as_last(seen, lease, now));
     }
     let record = LockRecord {
         runs: others,
@@ -146,14 +131,14 @@ fn request(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> Option<Le
     })
 }
 
-fn host(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> LeaveStep {
+fn step_for_host(seen: &LeaveSnapshot<'_>, lease: &ObservedLease, now: Timestamp) -> LeaveStep {
     let Some(record) = &lease.record else {
-        // A person's hand was in it; the host is done with it all the same.
-        return last_one(seen, lease, now);
+        // A person changed the record; the host unlocks all the same.
+        return release_as_last(seen, lease, now);
     };
-    let busy = |run: &RunId| run != seen.run && !is_answered(run);
+    let busy = |run: &RunId| run != seen.run && !is_run_answered(run);
     if !record.runs.iter().any(busy) {
-        return last_one(seen, lease, now);
+        return release_as_last(seen, lease, now);
     }
     let record = LockRecord {
         runs: vec![seen.run.clone()],
@@ -165,12 +150,14 @@ fn host(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> LeaveStep {
     }
 }
 
-/// The cordon first, then the lock: the next one must never go ahead while this one is out.
-fn last_one(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> LeaveStep {
-    let write = seen.node.and_then(|node| match staying(seen, lease) {
-        Some(stays) => hand_over(seen, node, lease, stays, now),
-        None => undo(seen, node, &lease.name, now),
-    });
+/// First the cordon, then the lock: the next holder must not start while this Node is out.
+fn release_as_last(seen: &LeaveSnapshot<'_>, lease: &ObservedLease, now: Timestamp) -> LeaveStep {
+    let write = seen
+        .node
+        .and_then(|node| match find_staying_lease(seen, lease) {
+            Some(stays) => hand_over_cordon(seen, node, lease, stays, now),
+            None => undo_cordon(seen, node, &lease.name, now),
+        });
     if let Some(write) = write {
         return LeaveStep::Node { write };
     }
@@ -178,67 +165,77 @@ fn last_one(seen: &LeaveSeen<'_>, lease: &LeaseSeen, now: Timestamp) -> LeaveSte
     LeaveStep::Free { lease }
 }
 
-/// Another Lease of this host that another of its requests relies on: two that asked at once may have
-/// won one each.
-fn staying<'a>(seen: &LeaveSeen<'a>, lease: &LeaseSeen) -> Option<&'a LeaseSeen> {
-    let told = answered(seen.run);
+/// Another Lease of this host that another of its requests relies on: two concurrent requests may
+/// have won one each.
+fn find_staying_lease<'a>(
+    seen: &LeaveSnapshot<'a>,
+    lease: &ObservedLease,
+) -> Option<&'a ObservedLease> {
+    let told = answered_run_id(seen.run);
     let others = |record: &LockRecord| {
         let mut runs = record.runs.iter();
         runs.any(|run| run != seen.run && *run != told)
     };
-    let stays = |other: &&LeaseSeen| {
+    let stays = |other: &&ObservedLease| {
         other.name != lease.name
             && other.holder.as_ref() == Some(seen.holder)
             && other.record.as_ref().is_none_or(others)
     };
-    let request = seen.who == Who::Request;
+    let request = seen.who == LeavingParty::Request;
     seen.leases.iter().find(stays).filter(|_| request)
 }
 
-/// What has to be written on the Node, if anything, where the cordon is to outlive this Lease: the cordon
-/// names the Lease that stays from then on, whoever wrote it last, and one on its way fails.
-fn hand_over(
-    seen: &LeaveSeen<'_>,
+/// The write that keeps the cordon when this Lease is freed, if one is needed: the cordon then
+/// names the Lease that stays, whoever wrote it last, and a cordon on its way fails.
+fn hand_over_cordon(
+    seen: &LeaveSnapshot<'_>,
     node: &ApiNode,
-    lease: &LeaseSeen,
-    stays: &LeaseSeen,
+    lease: &ObservedLease,
+    stays: &ObservedLease,
     now: Timestamp,
 ) -> Option<NodeWrite> {
     if !node.seen.api_lock {
-        return suspicious(seen, node).then(|| node.touch(&lease.name, seen.run, now));
+        return may_cordon_be_in_flight(seen, node)
+            .then(|| node.build_version_bump(&lease.name, seen.run, now));
     }
     let lock = node.lock.get();
     let is_theirs = lock.is_some_and(|lock| lock.lease == stays.name);
-    if anothers(seen, node) || (is_theirs && !suspicious(seen, node)) {
+    if is_cordon_of_other_holder(seen, node) || (is_theirs && !may_cordon_be_in_flight(seen, node))
+    {
         return None;
     }
-    // Not in the name of who stays: it may not be counted yet.
+    // Not under the staying request's id: that request may not have been counted yet.
     Some(if node.seen.unschedulable {
-        node.close(&stays.name, seen.run, now)
+        node.build_cordon(&stays.name, seen.run, now)
     } else {
-        node.open()
+        node.build_uncordon()
     })
 }
 
-/// What has to be written on the Node, if anything.
-fn undo(seen: &LeaveSeen<'_>, node: &ApiNode, lease: &str, now: Timestamp) -> Option<NodeWrite> {
+/// The write that removes this request's cordon, if one is needed.
+fn undo_cordon(
+    seen: &LeaveSnapshot<'_>,
+    node: &ApiNode,
+    lease: &str,
+    now: Timestamp,
+) -> Option<NodeWrite> {
     if node.seen.api_lock {
-        return (!anothers(seen, node)).then(|| node.open());
+        return (!is_cordon_of_other_holder(seen, node)).then(|| node.build_uncordon());
     }
-    suspicious(seen, node).then(|| node.touch(lease, seen.run, now))
+    may_cordon_be_in_flight(seen, node).then(|| node.build_version_bump(lease, seen.run, now))
 }
 
-/// Whether a cordon may be on its way to this version.
-fn suspicious(seen: &LeaveSeen<'_>, node: &ApiNode) -> bool {
+/// Whether a cordon may be on its way to the Node's present version.
+fn may_cordon_be_in_flight(seen: &LeaveSnapshot<'_>, node: &ApiNode) -> bool {
     match seen.suspect {
-        Suspect::No => false,
-        Suspect::Version(version) => *version == node.seen.resource_version,
-        Suspect::Any => true,
+        CordonInFlight::No => false,
+        CordonInFlight::Version(version) => *version == node.seen.resource_version,
+        CordonInFlight::Any => true,
     }
 }
 
 /// Whether the annotation belongs to a lock that another holder has for the same Node.
-fn anothers(seen: &LeaveSeen<'_>, node: &ApiNode) -> bool {
+fn is_cordon_of_other_holder(seen: &LeaveSnapshot<'_>, node: &ApiNode) -> bool {
     let Some(lock) = node.lock.get() else {
         return false;
     };
@@ -253,9 +250,10 @@ fn anothers(seen: &LeaveSeen<'_>, node: &ApiNode) -> bool {
     })
 }
 
-/// A cordon without a lock: the lock was taken away (a person, the healer), or never stood. While
-/// another request of the host has a lock, the cordon is that one's, whoever wrote it last.
-fn left_behind(seen: &LeaveSeen<'_>, now: Timestamp) -> Option<LeaveStep> {
+/// Handles a cordon without a lock: the lock was taken away (by a person or the healer), or was
+/// never won. While another request of the host has a lock, the cordon belongs to that request,
+/// whoever wrote it last.
+fn clean_up_orphaned_cordon(seen: &LeaveSnapshot<'_>, now: Timestamp) -> Option<LeaveStep> {
     let node = seen.node?;
     if seen
         .leases
@@ -266,12 +264,14 @@ fn left_behind(seen: &LeaveSeen<'_>, now: Timestamp) -> Option<LeaveStep> {
     }
     let lock = node.lock.get();
     let ours = match seen.who {
-        Who::Host => true,
-        // What another request of this host wrote is that one's to undo.
-        Who::Request => !node.seen.api_lock || lock.is_some_and(|lock| lock.run == *seen.run),
+        LeavingParty::Host => true,
+        // A cordon that another request of this host wrote is for that request to undo.
+        LeavingParty::Request => {
+            !node.seen.api_lock || lock.is_some_and(|lock| lock.run == *seen.run)
+        }
     };
     let name = lock.map_or("", |lock| lock.lease.as_str());
-    let write = undo(seen, node, name, now).filter(|_| ours)?;
+    let write = undo_cordon(seen, node, name, now).filter(|_| ours)?;
     Some(LeaveStep::Node { write })
 }
 

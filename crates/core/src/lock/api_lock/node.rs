@@ -1,51 +1,50 @@
-//! A host that is a Node of this cluster: its cordon, and who else has it in hand.
+//! A host that is a Node of this cluster: its cordon, and who else works on it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::name::RunId;
-use crate::reboot::{NodeSeen, Parsed, Phase};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase};
 
-/// Annotation `dogwatch.dev/api-lock` on a Node: the lock API has taken it out of service. Written
-/// in one patch with the cordon, and removed in one patch with the uncordon. The JSON names are
-/// public.
+/// Annotation `dogwatch.dev/api-lock` on a Node: the lock API has taken the Node out of service. It
+/// is written in one patch with the cordon, and removed in one patch with the uncordon. The JSON
+/// names are public.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiLock {
-    /// The Lease that is held for it.
+    /// The Lease that is held for the Node.
     pub lease: String,
-    /// Whether the cordon is ours to undo.
+    /// Whether the lock API set the cordon and must undo it.
     pub cordoned_by_us: bool,
     /// Since when, by the clock of the process that wrote it. For people.
     pub since: Timestamp,
-    /// The request that wrote it last.
     pub run: RunId,
 }
 
-/// A host's Node, as one fresh read shows it.
+/// A host's Node from one fresh read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiNode {
-    /// What every decision about a Node sees.
-    pub seen: NodeSeen,
+    /// The part that every decision about a Node uses.
+    pub seen: ObservedNode,
     /// Annotation `dogwatch.dev/api-lock`.
-    pub lock: Parsed<ApiLock>,
+    pub lock: ParsedAnnotation<ApiLock>,
 }
 
 /// One conditional patch of a host's Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeWrite {
-    /// The version that it was decided on.
+    /// The version that the patch was decided on: its precondition.
     pub resource_version: String,
-    /// `Some` cordons or uncordons.
+    /// `Some(true)` cordons, `Some(false)` uncordons.
     pub unschedulable: Option<bool>,
     /// The annotation; `None` removes it.
     pub lock: Option<ApiLock>,
 }
 
 impl ApiNode {
-    /// Cordons for this request, or takes over what an earlier one of the same host has cordoned.
-    /// It always moves the Node's version: an uncordon on its way must fail.
-    pub(super) fn close(&self, lease: &str, run: &RunId, now: Timestamp) -> NodeWrite {
+    /// Cordons for this request, or takes over the cordon of an earlier request of the same host.
+    /// The patch always changes the Node's version: an uncordon on its way must fail.
+    pub(super) fn build_cordon(&self, lease: &str, run: &RunId, now: Timestamp) -> NodeWrite {
         let closed = self.seen.unschedulable;
         let before = self.lock.get().is_some_and(|lock| lock.cordoned_by_us);
         NodeWrite {
@@ -60,8 +59,9 @@ impl ApiNode {
         }
     }
 
-    /// Uncordons where the cordon is ours and still there; nobody else's is ever removed (S3).
-    pub(super) fn open(&self) -> NodeWrite {
+    /// Uncordons if the cordon is the lock API's and still there; never removes another cordon
+    /// (S3).
+    pub(super) fn build_uncordon(&self) -> NodeWrite {
         let ours = self.lock.get().is_some_and(|lock| lock.cordoned_by_us);
         NodeWrite {
             resource_version: self.seen.resource_version.clone(),
@@ -70,9 +70,9 @@ impl ApiNode {
         }
     }
 
-    /// Moves the version without a cordon, so that a cordon on its way fails. The next look finds
-    /// the annotation and removes it.
-    pub(super) fn touch(&self, lease: &str, run: &RunId, now: Timestamp) -> NodeWrite {
+    /// Changes the version without a cordon, so that a cordon on its way fails. The next decision
+    /// finds the annotation and removes it.
+    pub(super) fn build_version_bump(&self, lease: &str, run: &RunId, now: Timestamp) -> NodeWrite {
         NodeWrite {
             resource_version: self.seen.resource_version.clone(),
             unschedulable: None,
@@ -86,27 +86,29 @@ impl ApiNode {
     }
 }
 
-/// Why nothing is begun on this Node for now: the remediator has its machine in hand.
-pub fn being_fenced(node: &NodeSeen) -> Option<String> {
+/// Why nothing begins on this Node for now: the remediator is fencing its machine.
+pub fn describe_fencing(node: &ObservedNode) -> Option<String> {
     let name = &node.name;
-    node.fenced
+    node.being_fenced
         .then(|| format!("node {name} is being fenced; `dogwatch explain node/{name}` says why"))
 }
 
-/// Why the lock API must leave this Node alone: its own coordinator has it in hand.
-pub fn refusal(node: &NodeSeen) -> Option<String> {
+/// Why the lock API must leave this Node alone: its own coordinator is working on it.
+pub fn describe_refusal(node: &ObservedNode) -> Option<String> {
     let name = &node.name;
     match &node.record {
-        Parsed::Absent => None,
-        Parsed::Is(record) => match record.phase {
-            Phase::Waiting => None,
-            Phase::Draining | Phase::Rebooting | Phase::Returning => Some(format!(
-                "node {name} is being rebooted by its own coordinator (phase {}); `dogwatch explain node/{name}` \
+        ParsedAnnotation::Absent => None,
+        ParsedAnnotation::Is(record) => match record.phase {
+            RebootPhase::Waiting => None,
+            RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning => {
+                Some(format!(
+                    "node {name} is being rebooted by its own coordinator (phase {}); `dogwatch explain node/{name}` \
                  says where it stands",
-                record.phase.as_str()
-            )),
+                    record.phase.as_str()
+                ))
+            }
         },
-        Parsed::Bad { why } => Some(format!(
+        ParsedAnnotation::Bad { why } => Some(format!(
             "annotation dogwatch.dev/reboot of node {name} cannot be read ({why}), so nobody can tell whether it is \
              being rebooted; repair or remove it"
         )),
@@ -119,9 +121,9 @@ pub(in crate::lock) mod tests {
     use super::*;
     use crate::name::{BootId, NodeName};
 
-    pub(crate) fn node(unschedulable: bool, lock: Parsed<ApiLock>) -> ApiNode {
+    pub(crate) fn node(unschedulable: bool, lock: ParsedAnnotation<ApiLock>) -> ApiNode {
         ApiNode {
-            seen: NodeSeen {
+            seen: ObservedNode {
                 name: NodeName::new("h").unwrap(),
                 uid: "uid-h".into(),
                 resource_version: "7".into(),
@@ -132,24 +134,24 @@ pub(in crate::lock) mod tests {
                 keep_cordoned: false,
                 needs_remediation: false,
                 out_of_service: false,
-                fenced: false,
+                being_fenced: false,
                 system_uuid: None,
                 provider_id: None,
                 waiting_label: false,
-                record: Parsed::Absent,
-                request: Parsed::Absent,
+                record: ParsedAnnotation::Absent,
+                request: ParsedAnnotation::Absent,
                 request_fingerprint: None,
-                abort: Parsed::Absent,
-                api_lock: lock != Parsed::Absent,
-                last: Parsed::Absent,
+                abort: ParsedAnnotation::Absent,
+                api_lock: lock != ParsedAnnotation::Absent,
+                last_reboot: ParsedAnnotation::Absent,
                 conditions: Vec::new(),
             },
             lock,
         }
     }
 
-    pub(crate) fn locked(by: &str, cordoned_by_us: bool) -> Parsed<ApiLock> {
-        Parsed::Is(ApiLock {
+    pub(crate) fn locked(by: &str, cordoned_by_us: bool) -> ParsedAnnotation<ApiLock> {
+        ParsedAnnotation::Is(ApiLock {
             lease: "dogwatch-default-0".into(),
             cordoned_by_us,
             since: Timestamp::UNIX_EPOCH,
@@ -158,17 +160,17 @@ pub(in crate::lock) mod tests {
     }
 
     fn closed(node: &ApiNode) -> (Option<bool>, bool) {
-        let write = node.close("dogwatch-default-0", &run("api/p/2"), Timestamp::UNIX_EPOCH);
+        let write = node.build_cordon("dogwatch-default-0", &run("api/p/2"), Timestamp::UNIX_EPOCH);
         assert_eq!(write.resource_version, "7");
         (write.unschedulable, write.lock.unwrap().cordoned_by_us)
     }
 
     #[test]
     fn whose_the_cordon_is_is_known_from_the_patch_that_made_it() {
-        let bad = || Parsed::Bad { why: "?".into() };
+        let bad = || ParsedAnnotation::Bad { why: "?".into() };
         let table = [
-            (false, Parsed::Absent, (Some(true), true)),
-            (true, Parsed::Absent, (None, false)),
+            (false, ParsedAnnotation::Absent, (Some(true), true)),
+            (true, ParsedAnnotation::Absent, (None, false)),
             (true, locked("api/p/1", true), (None, true)),
             (true, locked("api/p/1", false), (None, false)),
             (false, locked("api/p/1", false), (Some(true), true)),
@@ -186,17 +188,17 @@ pub(in crate::lock) mod tests {
             (true, locked("api/p/1", true), Some(false)),
             (true, locked("api/p/1", false), None),
             (false, locked("api/p/1", true), None),
-            (true, Parsed::Bad { why: "?".into() }, None),
+            (true, ParsedAnnotation::Bad { why: "?".into() }, None),
         ];
         for (unschedulable, lock, expected) in table {
-            let write = node(unschedulable, lock).open();
+            let write = node(unschedulable, lock).build_uncordon();
             assert_eq!((write.unschedulable, write.lock), (expected, None));
         }
     }
 
     #[test]
     fn the_annotation_is_spelled_as_documented() {
-        let Parsed::Is(lock) = locked("api/p/1", true) else {
+        let ParsedAnnotation::Is(lock) = locked("api/p/1", true) else {
             unreachable!("made so")
         };
         let text = serde_json::to_string(&lock).unwrap();

@@ -1,4 +1,4 @@
-//! Those who wait: how long before they are told why, and what is told of them to others.
+//! Waiting requests: how long they wait before they are told why, and how they are published.
 
 use std::time::Duration;
 
@@ -7,57 +7,58 @@ use serde::{Deserialize, Serialize};
 
 use crate::lock::HolderId;
 use crate::name::{GroupName, NodeName};
-use crate::policy::Allowance;
+use crate::policy::RebootAllowance;
 use crate::reboot::reason;
 
-/// A wait for the policy that is longer is answered, and not waited for: nobody sees that a call without an
-/// answer waits for a window.
-pub const SOON: Duration = Duration::from_mins(10);
+/// A policy wait longer than this is answered instead of waited for: nobody can see that a call
+/// without an answer waits for a window.
+pub const MAX_POLICY_WAIT: Duration = Duration::from_mins(10);
 
-/// The most bytes in which one replica tells who waits: whoever counts reads its Lease as well. Some seventy hosts.
-pub const LONGEST_TOLD: usize = 16 * 1024;
-/// The most characters of a sentence.
-const LONGEST_SENTENCE: usize = 200;
+/// The size limit of one replica's list of waiting hosts, in bytes: each budget count reads the
+/// Lease that carries it. Enough for some seventy hosts.
+pub const MAX_WAITING_HOSTS_BYTES: usize = 16 * 1024;
+/// The limit of one message, in characters.
+const MAX_MESSAGE_CHARS: usize = 200;
 
-/// How long the answer to a request may take. In the queue everybody but [`Wait::No`] waits for as long as it
-/// takes: how long others hold the lock is not known.
+/// How long the answer to a request may take. In the queue every mode but [`WaitMode::No`] waits
+/// without a limit: nobody knows how long others hold the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// It comes at once.
+pub enum WaitMode {
     No,
-    /// It comes when the lock is held, or when the policy is known to forbid it for longer than [`SOON`].
+    /// The answer comes when the lock is held, or when the policy is known to forbid it for longer
+    /// than [`MAX_POLICY_WAIT`].
     Soon,
-    /// It comes when the lock is held.
+    /// The answer comes when the lock is held.
     Always,
 }
 
-impl Wait {
+impl WaitMode {
     /// Whether the answer may come later at all.
-    pub fn is_some(self) -> bool {
+    pub fn may_wait(self) -> bool {
         match self {
-            Wait::No => false,
-            Wait::Soon | Wait::Always => true,
+            WaitMode::No => false,
+            WaitMode::Soon | WaitMode::Always => true,
         }
     }
 }
 
-/// Why a request may not begin, by the policy.
+/// Why the policy does not let a request begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotAllowed {
-    /// One word.
+pub struct PolicyDenial {
+    /// One CamelCase word.
     pub reason: &'static str,
     /// A sentence with the policy and the times.
     pub message: String,
-    /// When that may change by itself.
+    /// When the policy may allow it by itself.
     pub until: Option<Timestamp>,
 }
 
-impl NotAllowed {
-    /// What an allowance forbids.
-    pub fn of(allowance: Allowance) -> Option<Self> {
+impl PolicyDenial {
+    /// `None`: the allowance permits a reboot.
+    pub fn of_allowance(allowance: RebootAllowance) -> Option<Self> {
         match allowance {
-            Allowance::Yes { .. } => None,
-            Allowance::No {
+            RebootAllowance::Yes { .. } => None,
+            RebootAllowance::No {
                 reason,
                 message,
                 until,
@@ -69,8 +70,8 @@ impl NotAllowed {
         }
     }
 
-    /// A gate that is shut. It may open at any moment.
-    pub fn gates(shut: &[String]) -> Self {
+    /// For closed gates. They may open at any moment.
+    pub fn of_closed_gates(shut: &[String]) -> Self {
         Self {
             reason: reason::GATE_SHUT,
             message: format!("a gate is closed: {}", shut.join("; ")),
@@ -78,7 +79,7 @@ impl NotAllowed {
         }
     }
 
-    /// Whether nobody but a person ends it.
+    /// Whether only a person can end it.
     fn is_lasting(&self) -> bool {
         let passes = [
             reason::GATE_SHUT,
@@ -89,61 +90,61 @@ impl NotAllowed {
     }
 }
 
-/// Whether a request is answered that it may not begin, and then when to ask again; it was forbidden for
-/// `so_far` without a break.
-pub fn answered_now(
-    not: &NotAllowed,
-    wait: Wait,
+/// Whether a request is answered that it may not begin, and how long its client should wait before
+/// it asks again. `so_far`: for how long the request has been forbidden without a break.
+pub fn denial_retry_delay(
+    not: &PolicyDenial,
+    wait: WaitMode,
     so_far: Duration,
     now: Timestamp,
 ) -> Option<Duration> {
     let opens = not
         .until
         .map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default());
-    let again = opens.unwrap_or(SOON);
+    let again = opens.unwrap_or(MAX_POLICY_WAIT);
     match wait {
-        Wait::No => Some(again),
-        Wait::Always => None,
-        Wait::Soon => {
+        WaitMode::No => Some(again),
+        WaitMode::Always => None,
+        WaitMode::Soon => {
             let is_long = match opens {
-                Some(opens) => opens > SOON,
-                None => not.is_lasting() || so_far >= SOON,
+                Some(opens) => opens > MAX_POLICY_WAIT,
+                None => not.is_lasting() || so_far >= MAX_POLICY_WAIT,
             };
             is_long.then_some(again)
         }
     }
 }
 
-/// One who waits at a lock API, as its replica tells. The JSON names are public.
+/// One host that waits at the lock API, as its replica publishes it. The JSON names are public.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingHost {
-    /// Who would hold the lock.
+    /// The identity that would hold the lock.
     pub holder: HolderId,
     /// Its group, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupName>,
-    /// The Node that it is, if it is one.
+    /// The host's Node, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeName>,
-    /// Since when.
     pub since: Timestamp,
-    /// Why: one word.
+    /// Why, in one CamelCase word.
     pub reason: String,
-    /// Why: a sentence.
+    /// Why, in a sentence.
     pub message: String,
 }
 
-/// Those who wait longest, as a text for an annotation of at most [`LONGEST_TOLD`] bytes; `None` if nobody does.
-pub fn tell(waiting: &[WaitingHost]) -> Option<String> {
+/// The hosts that wait longest, as text for an annotation of at most [`MAX_WAITING_HOSTS_BYTES`].
+/// `None`: no host waits.
+pub fn render_waiting_hosts(waiting: &[WaitingHost]) -> Option<String> {
     let mut longest: Vec<&WaitingHost> = waiting.iter().collect();
     longest.sort_by_key(|host| (host.since, &host.holder));
     let mut texts = String::new();
     for host in longest {
-        let text =
-            serde_json::to_string(&shortened(host)).expect("names, times and texts serialise");
+        let text = serde_json::to_string(&shorten_message(host))
+            .expect("names, times and texts serialise");
         // Two brackets, and a comma before it.
-        if texts.len() + text.len() + 3 > LONGEST_TOLD {
+        if texts.len() + text.len() + 3 > MAX_WAITING_HOSTS_BYTES {
             break;
         }
         if !texts.is_empty() {
@@ -154,15 +155,15 @@ pub fn tell(waiting: &[WaitingHost]) -> Option<String> {
     (!texts.is_empty()).then(|| format!("[{texts}]"))
 }
 
-fn shortened(host: &WaitingHost) -> WaitingHost {
+fn shorten_message(host: &WaitingHost) -> WaitingHost {
     WaitingHost {
-        message: host.message.chars().take(LONGEST_SENTENCE).collect(),
+        message: host.message.chars().take(MAX_MESSAGE_CHARS).collect(),
         ..host.clone()
     }
 }
 
-/// What such a text tells. One that cannot be read tells of nobody: it is only shown.
-pub fn told(text: &str) -> Vec<WaitingHost> {
+/// An unreadable text yields no hosts: it is only shown to people.
+pub fn parse_waiting_hosts(text: &str) -> Vec<WaitingHost> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
@@ -176,8 +177,8 @@ mod tests {
         Timestamp::from_second(minutes * 60).unwrap()
     }
 
-    fn not(reason: &'static str, until: Option<i64>) -> NotAllowed {
-        NotAllowed {
+    fn not(reason: &'static str, until: Option<i64>) -> PolicyDenial {
+        PolicyDenial {
             reason,
             message: "outside the windows".into(),
             until: until.map(at),
@@ -192,31 +193,36 @@ mod tests {
     fn a_call_that_cannot_be_served_soon_is_told_so_with_the_time() {
         let window = |opens| not(reason::OUTSIDE_WINDOW, Some(opens));
         let pause = not(reason::PAUSED, None);
-        let gates = NotAllowed::gates(&["pod shop/backup runs".into()]);
+        let gates = PolicyDenial::of_closed_gates(&["pod shop/backup runs".into()]);
         let table = [
-            (window(600), Wait::Soon, 0, Some(minutes(600))),
-            (window(600), Wait::No, 0, Some(minutes(600))),
-            (window(600), Wait::Always, 700, None),
-            (window(10), Wait::Soon, 0, None),
-            (window(10), Wait::No, 0, Some(minutes(10))),
-            // A person ends it, nobody knows when.
-            (pause.clone(), Wait::Soon, 0, Some(SOON)),
-            (pause, Wait::Always, 700, None),
-            // It may open at any moment, but is not waited for in silence for ever.
-            (gates.clone(), Wait::Soon, 9, None),
-            (gates.clone(), Wait::Soon, 10, Some(SOON)),
-            (gates, Wait::No, 0, Some(SOON)),
-            (not(reason::POLICIES_UNREADABLE, None), Wait::Soon, 0, None),
+            (window(600), WaitMode::Soon, 0, Some(minutes(600))),
+            (window(600), WaitMode::No, 0, Some(minutes(600))),
+            (window(600), WaitMode::Always, 700, None),
+            (window(10), WaitMode::Soon, 0, None),
+            (window(10), WaitMode::No, 0, Some(minutes(10))),
+            // Only a person ends a pause, and nobody knows when.
+            (pause.clone(), WaitMode::Soon, 0, Some(MAX_POLICY_WAIT)),
+            (pause, WaitMode::Always, 700, None),
+            // A gate may open at any moment, but the client is told after a while.
+            (gates.clone(), WaitMode::Soon, 9, None),
+            (gates.clone(), WaitMode::Soon, 10, Some(MAX_POLICY_WAIT)),
+            (gates, WaitMode::No, 0, Some(MAX_POLICY_WAIT)),
+            (
+                not(reason::POLICIES_UNREADABLE, None),
+                WaitMode::Soon,
+                0,
+                None,
+            ),
         ];
         for (not, wait, so_far, expected) in table {
-            let found = answered_now(&not, wait, minutes(so_far), NOW);
+            let found = denial_retry_delay(&not, wait, minutes(so_far), NOW);
             assert_eq!(found, expected, "{not:?} {wait:?} {so_far}");
         }
     }
 
     fn host(name: &str, since: i64) -> WaitingHost {
         WaitingHost {
-            holder: HolderId::api(name),
+            holder: HolderId::for_api_host(name),
             group: Some(GroupName::default_group()),
             node: None,
             since: at(since),
@@ -227,9 +233,12 @@ mod tests {
 
     #[test]
     fn what_is_told_reads_back_the_longest_waiting_first() {
-        let text = tell(&[host("late", 5), host("early", 1)]).unwrap();
-        assert_eq!(told(&text), [host("early", 1), host("late", 5)]);
-        assert_eq!(tell(&[]), None);
+        let text = render_waiting_hosts(&[host("late", 5), host("early", 1)]).unwrap();
+        assert_eq!(
+            parse_waiting_hosts(&text),
+            [host("early", 1), host("late", 5)]
+        );
+        assert_eq!(render_waiting_hosts(&[]), None);
     }
 
     #[test]
@@ -239,15 +248,19 @@ mod tests {
             ..host("long", 1)
         };
         let all: Vec<_> = (0..5_000).map(|_| long.clone()).collect();
-        let text = tell(&all).unwrap();
-        assert!(text.len() <= LONGEST_TOLD, "{}", text.len());
-        assert!(told(&text).len() > 20, "{}", told(&text).len());
+        let text = render_waiting_hosts(&all).unwrap();
+        assert!(text.len() <= MAX_WAITING_HOSTS_BYTES, "{}", text.len());
+        assert!(
+            parse_waiting_hosts(&text).len() > 20,
+            "{}",
+            parse_waiting_hosts(&text).len()
+        );
     }
 
     #[test]
     fn what_cannot_be_read_tells_of_nobody() {
         for text in ["", "{}", "[{\"holder\":\"\"}]", "null"] {
-            assert_eq!(told(text), [], "{text:?}");
+            assert_eq!(parse_waiting_hosts(text), [], "{text:?}");
         }
     }
 }

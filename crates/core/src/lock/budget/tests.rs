@@ -1,11 +1,11 @@
-//! Counts and verdicts, as tables.
+//! Tables of counts and verdicts.
 
 use super::super::testkit::{held, node};
 use super::*;
 use crate::name::GroupName;
 
-fn row(name: &str) -> NodeRow {
-    NodeRow {
+fn row(name: &str) -> GroupMember {
+    GroupMember {
         name: NodeName::new(name).unwrap(),
         ready: true,
         unschedulable: false,
@@ -14,8 +14,8 @@ fn row(name: &str) -> NodeRow {
     }
 }
 
-fn slot(number: u32, name: &str) -> HeldSeen {
-    HeldSeen {
+fn slot(number: u32, name: &str) -> HeldLockLease {
+    HeldLockLease {
         lease: format!("dogwatch-default-{number}"),
         resource_version: format!("rv-{name}"),
         slot: Some(number),
@@ -26,8 +26,8 @@ fn slot(number: u32, name: &str) -> HeldSeen {
     }
 }
 
-fn reads(nodes: Vec<NodeRow>, held: Vec<HeldSeen>) -> Reads {
-    Reads {
+fn reads(nodes: Vec<GroupMember>, held: Vec<HeldLockLease>) -> BudgetReads {
+    BudgetReads {
         lease: "dogwatch-default-0".into(),
         group: GroupName::default_group(),
         nodes,
@@ -35,11 +35,11 @@ fn reads(nodes: Vec<NodeRow>, held: Vec<HeldSeen>) -> Reads {
     }
 }
 
-fn counted(nodes: Vec<NodeRow>, held: Vec<HeldSeen>) -> Count {
-    count(&reads(nodes, held), &node("me"))
+fn counted(nodes: Vec<GroupMember>, held: Vec<HeldLockLease>) -> UnavailableCount {
+    count_unavailable(&reads(nodes, held), &node("me"))
 }
 
-fn names(count: &Count) -> Vec<String> {
+fn names(count: &UnavailableCount) -> Vec<String> {
     count
         .unavailable
         .iter()
@@ -50,27 +50,27 @@ fn names(count: &Count) -> Vec<String> {
 #[test]
 fn others_that_are_not_ready_or_unschedulable_or_hold_any_lease_are_out_each_once() {
     let nodes = vec![
-        NodeRow {
+        GroupMember {
             ready: false,
             unschedulable: true,
             ..row("me")
         },
         row("fine"),
-        NodeRow {
+        GroupMember {
             ready: false,
             ..row("a")
         },
-        NodeRow {
+        GroupMember {
             unschedulable: true,
             ..row("b")
         },
         row("c"),
-        NodeRow {
+        GroupMember {
             ready: false,
             unschedulable: true,
             ..row("d")
         },
-        NodeRow {
+        GroupMember {
             ready: false,
             ignored: true,
             ..row("e")
@@ -102,12 +102,12 @@ fn others_that_are_not_ready_or_unschedulable_or_hold_any_lease_are_out_each_onc
 
 #[test]
 fn whoever_holds_a_slot_of_the_group_counts_though_it_is_no_member() {
-    let host = HeldSeen {
+    let host = HeldLockLease {
         holder: HolderId::new("api/host-7").unwrap(),
         node: None,
         ..slot(1, "unused")
     };
-    let elsewhere = HeldSeen {
+    let elsewhere = HeldLockLease {
         slot: None,
         ..slot(7, "foreign")
     };
@@ -128,7 +128,7 @@ fn whoever_holds_a_slot_of_the_group_counts_though_it_is_no_member() {
 fn an_ignored_node_does_not_count_even_while_it_holds() {
     let nodes = vec![
         row("me"),
-        NodeRow {
+        GroupMember {
             ignored: true,
             ..row("a")
         },
@@ -142,7 +142,7 @@ fn an_ignored_node_does_not_count_even_while_it_holds() {
 #[test]
 fn a_hashed_holder_without_a_record_is_still_the_member_it_is() {
     let long = format!("n{}", "x".repeat(200));
-    let unread = HeldSeen {
+    let unread = HeldLockLease {
         node: None,
         max: None,
         ..slot(1, &long)
@@ -152,34 +152,39 @@ fn a_hashed_holder_without_a_record_is_still_the_member_it_is() {
     assert_eq!(count.maxima, [1], "and its maximum is the safest");
 }
 
-/// Our Lease, as won at second 0.
-fn won(slot: u32) -> LeaseSeen {
-    LeaseSeen {
+/// This bidder's Lease, as won at second 0.
+fn won(slot: u32) -> ObservedLease {
+    ObservedLease {
         resource_version: "rv-me".into(),
         ..held(slot, "me", &[])
     }
 }
 
-fn judged(max: u32, count: &Count, second: u64) -> Verdict {
-    verdict(Budget { max }, count, &won(0), Duration::from_secs(second))
+fn judged(max: u32, count: &UnavailableCount, second: u64) -> BudgetVerdict {
+    decide_budget(
+        GroupBudget { max },
+        count,
+        &won(0),
+        Duration::from_secs(second),
+    )
 }
 
 #[test]
 fn a_count_for_another_win_proves_nothing() {
     let mine = counted(vec![row("me")], vec![slot(0, "me")]);
-    assert_eq!(judged(1, &mine, 0), Verdict::Go);
-    let later = LeaseSeen {
+    assert_eq!(judged(1, &mine, 0), BudgetVerdict::Go);
+    let later = ObservedLease {
         resource_version: "later".into(),
         ..won(0)
     };
     assert_eq!(
-        verdict(Budget { max: 1 }, &mine, &later, Duration::ZERO),
-        Verdict::StaleCount
+        decide_budget(GroupBudget { max: 1 }, &mine, &later, Duration::ZERO),
+        BudgetVerdict::StaleCount
     );
     let lost = counted(vec![row("me")], vec![slot(0, "other")]);
-    assert_eq!(judged(9, &lost, 0), Verdict::StaleCount);
+    assert_eq!(judged(9, &lost, 0), BudgetVerdict::StaleCount);
     let other_slot = counted(vec![row("me")], vec![slot(1, "me")]);
-    assert_eq!(judged(9, &other_slot, 0), Verdict::StaleCount);
+    assert_eq!(judged(9, &other_slot, 0), BudgetVerdict::StaleCount);
 }
 
 #[test]
@@ -188,20 +193,24 @@ fn the_smallest_maximum_among_bidder_and_holders_rules() {
     let held = |max| {
         vec![
             slot(0, "me"),
-            HeldSeen {
+            HeldLockLease {
                 max: Some(max),
                 ..slot(1, "a")
             },
         ]
     };
-    let cordoned = |mut nodes: Vec<NodeRow>| {
+    let cordoned = |mut nodes: Vec<GroupMember>| {
         nodes[1].unschedulable = true;
         nodes
     };
     for (mine, theirs, goes) in [(2, 2, true), (1, 2, false), (2, 1, false), (2, 0, false)] {
         let count = counted(cordoned(nodes()), held(theirs));
         let verdict = judged(mine, &count, 0);
-        assert_eq!(verdict == Verdict::Go, goes, "{mine} {theirs}: {verdict:?}");
+        assert_eq!(
+            verdict == BudgetVerdict::Go,
+            goes,
+            "{mine} {theirs}: {verdict:?}"
+        );
     }
 }
 
@@ -211,7 +220,7 @@ fn over_budget_the_highest_slot_that_has_not_cordoned_gives_back() {
     let of = |nodes, held| judged(1, &counted(nodes, held), 0);
     let waits = of(nodes(), vec![slot(0, "me"), slot(1, "a")]);
     assert!(
-        matches!(waits, Verdict::WaitForHigherSlot { .. }),
+        matches!(waits, BudgetVerdict::WaitForHigherSlot { .. }),
         "{waits:?}"
     );
     let mut decided = nodes();
@@ -219,16 +228,19 @@ fn over_budget_the_highest_slot_that_has_not_cordoned_gives_back() {
     let gives_back = of(decided, vec![slot(0, "me"), slot(1, "a")]);
     assert_eq!(
         gives_back,
-        Verdict::GiveBack {
+        BudgetVerdict::YieldOverBudget {
             why: "1 of the group out already, at most 1 may be: a (unschedulable, holds dogwatch-default-1)".into()
         }
     );
-    let own = Reads {
+    let own = BudgetReads {
         lease: "dogwatch-default-2".into(),
         ..reads(nodes(), vec![slot(2, "me"), slot(1, "a")])
     };
-    let highest = judged(1, &count(&own, &node("me")), 0);
-    assert!(matches!(highest, Verdict::GiveBack { .. }), "{highest:?}");
+    let highest = judged(1, &count_unavailable(&own, &node("me")), 0);
+    assert!(
+        matches!(highest, BudgetVerdict::YieldOverBudget { .. }),
+        "{highest:?}"
+    );
 }
 
 #[test]
@@ -238,23 +250,26 @@ fn nobody_waits_for_a_higher_slot_for_ever() {
     let patience = WAIT_FOR_HIGHER_SLOT.as_secs();
     let early = judged(1, &count, patience - 1);
     assert!(
-        matches!(early, Verdict::WaitForHigherSlot { .. }),
+        matches!(early, BudgetVerdict::WaitForHigherSlot { .. }),
         "{early:?}"
     );
     let late = judged(1, &count, patience);
-    assert!(matches!(late, Verdict::GiveBack { .. }), "{late:?}");
+    assert!(
+        matches!(late, BudgetVerdict::YieldOverBudget { .. }),
+        "{late:?}"
+    );
 }
 
 #[test]
 fn a_long_list_is_cut_in_the_message() {
     let nodes = (0..9)
-        .map(|n| NodeRow {
+        .map(|n| GroupMember {
             ready: false,
             ..row(&format!("n{n}"))
         })
         .collect();
     let count = counted(nodes, vec![slot(0, "me")]);
-    let Verdict::GiveBack { why } = judged(3, &count, 0) else {
+    let BudgetVerdict::YieldOverBudget { why } = judged(3, &count, 0) else {
         panic!("nine are out")
     };
     assert!(why.starts_with("9 of the group out already, at most 3 may be: n0 (not ready), "));
@@ -264,12 +279,12 @@ fn a_long_list_is_cut_in_the_message() {
 #[test]
 fn a_host_of_the_lock_api_is_not_out_on_its_own_account() {
     let me = HolderId::new("api/me").unwrap();
-    let own = HeldSeen {
+    let own = HeldLockLease {
         holder: me.clone(),
         ..slot(0, "me")
     };
     let nodes = || {
-        vec![NodeRow {
+        vec![GroupMember {
             ready: false,
             unschedulable: true,
             ..row("me")
@@ -277,9 +292,15 @@ fn a_host_of_the_lock_api_is_not_out_on_its_own_account() {
     };
     let reads = reads(nodes(), vec![own, slot(1, "me")]);
     let node = NodeName::new("me").unwrap();
-    assert_eq!(names(&count_for(&reads, &me, Some(&node))), [] as [&str; 0]);
-    assert_eq!(count_for(&reads, &me, Some(&node)).maxima, [0_u32; 0]);
-    let elsewhere = count_for(&reads, &me, None);
+    assert_eq!(
+        names(&count_unavailable_for_node(&reads, &me, Some(&node))),
+        [] as [&str; 0]
+    );
+    assert_eq!(
+        count_unavailable_for_node(&reads, &me, Some(&node)).maxima,
+        [0_u32; 0]
+    );
+    let elsewhere = count_unavailable_for_node(&reads, &me, None);
     assert_eq!(
         names(&elsewhere),
         ["me: not ready, unschedulable, holds dogwatch-default-1"],
@@ -287,13 +308,13 @@ fn a_host_of_the_lock_api_is_not_out_on_its_own_account() {
     );
 }
 
-fn remedy(name: &str, control_plane: bool) -> HeldSeen {
-    HeldSeen {
+fn remedy(name: &str, control_plane: bool) -> HeldLockLease {
+    HeldLockLease {
         lease: format!("dogwatch-remedy-{name}"),
         slot: None,
         holder: HolderId::new("remedy").unwrap(),
         max: None,
-        remediation: Some(RemediationHeld {
+        remediation: Some(RemediationHold {
             group: Some(GroupName::default_group()),
             control_plane,
             since: None,
@@ -304,11 +325,11 @@ fn remedy(name: &str, control_plane: bool) -> HeldSeen {
 
 #[test]
 fn no_control_plane_node_goes_beside_the_remediation_of_another_one() {
-    let member = |name: &str, control_plane| NodeRow {
+    let member = |name: &str, control_plane| GroupMember {
         control_plane,
         ..row(name)
     };
-    let ignored = |name: &str| NodeRow {
+    let ignored = |name: &str| GroupMember {
         ignored: true,
         ..member(name, true)
     };
@@ -353,13 +374,13 @@ fn no_control_plane_node_goes_beside_the_remediation_of_another_one() {
     for (what, nodes, fenced, goes) in table {
         let count = counted(nodes, vec![slot(0, "me"), fenced]);
         let verdict = judged(3, &count, 0);
-        assert_eq!(verdict == Verdict::Go, goes, "{what}: {verdict:?}");
+        assert_eq!(verdict == BudgetVerdict::Go, goes, "{what}: {verdict:?}");
         assert!(count.unavailable.len() <= 1, "{what}: each once");
     }
 }
 
 /// The remediation of n1, whose Node is deleted and whose machine boots.
-fn deleted(group: Option<&str>) -> HeldSeen {
+fn deleted(group: Option<&str>) -> HeldLockLease {
     let mut held = remedy("n1", false);
     let group = group.map(|group| GroupName::new(group).unwrap());
     held.remediation.as_mut().unwrap().group = group;
@@ -376,7 +397,7 @@ fn a_machine_that_is_remediated_is_out_of_its_group_also_while_its_node_is_delet
     for (what, held, goes) in table {
         let count = counted(vec![row("me"), row("n3")], vec![slot(0, "me"), held]);
         let verdict = judged(1, &count, 0);
-        assert_eq!(verdict == Verdict::Go, goes, "{what}: {verdict:?}");
+        assert_eq!(verdict == BudgetVerdict::Go, goes, "{what}: {verdict:?}");
         let expected: &[&str] = if goes {
             &[]
         } else {
@@ -396,12 +417,12 @@ fn a_remediation_whose_node_has_registered_again_counts_once_in_its_old_group_an
     let back = counted(vec![row("me"), row("n1")], vec![slot(0, "me"), held()]);
     assert_eq!(names(&back), ["n1: holds dogwatch-remedy-n1"]);
     let group = GroupName::new("other").unwrap();
-    let reads = Reads {
+    let reads = BudgetReads {
         group,
         ..reads(vec![row("me")], vec![slot(0, "me"), held()])
     };
     assert_eq!(
-        names(&count(&reads, &node("me"))),
+        names(&count_unavailable(&reads, &node("me"))),
         ["n1: holds dogwatch-remedy-n1"]
     );
 }
@@ -418,16 +439,19 @@ fn the_slot_that_a_remediated_node_held_may_be_broken_and_it_is_out_all_the_same
         vec![row("me")],
         vec![slot(0, "me"), deleted(Some("default"))],
     );
-    assert!(matches!(judged(1, &broken, 0), Verdict::GiveBack { .. }));
+    assert!(matches!(
+        judged(1, &broken, 0),
+        BudgetVerdict::YieldOverBudget { .. }
+    ));
 }
 
 #[test]
 fn a_remediation_of_a_group_that_no_policy_makes_any_more_counts_in_every_group() {
-    let policy = |name: &str| Policy::silent(GroupName::new(name).unwrap());
+    let policy = |name: &str| Policy::without_rules(GroupName::new(name).unwrap());
     let read = |policies: &[Policy]| {
         let held = deleted(Some("other")).without_vanished_group(policies);
         let count = counted(vec![row("me")], vec![slot(0, "me"), held]);
-        judged(1, &count, 0) == Verdict::Go
+        judged(1, &count, 0) == BudgetVerdict::Go
     };
     assert!(read(&[policy("other")]));
     assert!(!read(&[policy("renamed")]));
@@ -437,7 +461,7 @@ fn a_remediation_of_a_group_that_no_policy_makes_any_more_counts_in_every_group(
 
 #[test]
 fn a_remediation_without_a_readable_node_is_named_by_its_lease() {
-    let unread = HeldSeen {
+    let unread = HeldLockLease {
         node: None,
         ..deleted(None)
     };

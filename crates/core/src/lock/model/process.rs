@@ -1,39 +1,43 @@
-//! One run of a node's coordinator, as far as the lock goes.
+//! A model of one coordinator process, as far as it uses the lock.
 
 use std::time::Duration;
 
 use super::super::testkit::{node as holder, record};
 use super::super::*;
-use super::name;
-use super::store::{Node, Phase, Store, Write};
+use super::node_name;
+use super::store::{ModelNode, ModelPhase, ModelStore, ModelWrite};
 use crate::Now;
 use crate::name::RunId;
 
 /// One run of one node's coordinator, with what it believes.
 #[derive(Debug, Clone)]
-pub(super) struct Process {
+pub(super) struct CoordinatorModel {
     pub(super) node: usize,
     pub(super) run: RunId,
     pub(super) max: u32,
     pub(super) wants: bool,
     pub(super) owned: bool,
-    pub(super) leases: Vec<LeaseSeen>,
-    pub(super) seen: Option<Node>,
-    pub(super) count: Option<Count>,
+    pub(super) leases: Vec<ObservedLease>,
+    pub(super) seen: Option<ModelNode>,
+    pub(super) count: Option<UnavailableCount>,
 }
 
-impl Process {
-    fn me(&self) -> HolderId {
-        holder(&name(self.node))
+impl CoordinatorModel {
+    fn holder_id(&self) -> HolderId {
+        holder(&node_name(self.node))
     }
 
-    /// What it sends next, by what it believes; `None` for nothing. `Err`: it stops.
-    pub(super) fn act(&mut self, store: &Store, now: Now) -> Result<Option<Write>, ()> {
+    /// The next write by what the process believes; `None`: no write. `Err`: the process stops.
+    pub(super) fn next_write(
+        &mut self,
+        store: &ModelStore,
+        now: Now,
+    ) -> Result<Option<ModelWrite>, ()> {
         let Some(seen) = self.seen.clone() else {
             return Ok(None);
         };
         let Some((owner, phase, max)) = seen.record.clone() else {
-            let record = Some((self.run.clone(), Phase::Waiting, self.max));
+            let record = Some((self.run.clone(), ModelPhase::Waiting, self.max));
             return Ok(self.wants.then(|| self.node_write(&seen, record)));
         };
         if owner != self.run {
@@ -45,57 +49,67 @@ impl Process {
         }
         self.owned = true;
         Ok(match phase {
-            Phase::Waiting if !self.wants => {
-                Some(self.node_write(&seen, Some((owner, Phase::Returning, max))))
+            ModelPhase::Waiting if !self.wants => {
+                Some(self.node_write(&seen, Some((owner, ModelPhase::Returning, max))))
             }
-            Phase::Waiting => self.wait(store, &seen, now),
-            Phase::Out if self.wants => None,
-            Phase::Out => Some(self.node_write(&seen, Some((owner, Phase::Returning, max)))),
-            Phase::Returning => Some(self.leave(&seen)),
+            ModelPhase::Waiting => self.decide_while_waiting(store, &seen, now),
+            ModelPhase::Out if self.wants => None,
+            ModelPhase::Out => {
+                Some(self.node_write(&seen, Some((owner, ModelPhase::Returning, max))))
+            }
+            ModelPhase::Returning => Some(self.release_lock(&seen)),
         })
     }
 
-    fn wait(&mut self, store: &Store, seen: &Node, now: Now) -> Option<Write> {
-        let me = self.me();
+    fn decide_while_waiting(
+        &mut self,
+        store: &ModelStore,
+        seen: &ModelNode,
+        now: Now,
+    ) -> Option<ModelWrite> {
+        let me = self.holder_id();
         if seen.api.is_some() {
-            // The lock API has it: it does not begin, and gives up what it has.
-            let held = held_by(&self.leases, &me)?.record.as_ref()?.max;
-            return Some(self.node_write(seen, Some((self.run.clone(), Phase::Returning, held))));
+            // The lock API holds the Node: the coordinator does not begin, and gives up what it
+            // has.
+            let held = find_held_lease(&self.leases, &me)?.record.as_ref()?.max;
+            return Some(
+                self.node_write(seen, Some((self.run.clone(), ModelPhase::Returning, held))),
+            );
         }
-        let Some(lease) = held_by(&self.leases, &me).cloned() else {
-            return self.bid(store, now);
+        let Some(lease) = find_held_lease(&self.leases, &me).cloned() else {
+            return self.bid_or_break(store, now);
         };
-        if standing(&lease, &me, &self.run) != Standing::Ours {
-            return Some(self.take(lease, now));
+        if lock_ownership(&lease, &me, &self.run) != LockOwnership::Ours {
+            return Some(self.take_lease(lease, now));
         }
         let Some(counted) = self.count.clone() else {
-            self.count = Some(count(&store.reads(&lease), &me));
+            self.count = Some(count_unavailable(&store.budget_reads(&lease), &me));
             return None;
         };
-        // What was decided on a count stays decided, for its write may be on its way.
+        // A verdict stays valid for its count: its write may be on its way.
         let since = lease.record.as_ref().map(|record| record.since);
-        let held_for = since.map_or(Duration::MAX, |since| now.since(since));
-        match verdict(Budget { max: self.max }, &counted, &lease, held_for) {
-            Verdict::Go => {
+        let held_for = since.map_or(Duration::MAX, |since| now.elapsed_since(since));
+        match decide_budget(GroupBudget { max: self.max }, &counted, &lease, held_for) {
+            BudgetVerdict::Go => {
                 let max = lease.record.as_ref().map_or(1, |record| record.max);
-                Some(self.node_write(seen, Some((self.run.clone(), Phase::Out, max))))
+                Some(self.node_write(seen, Some((self.run.clone(), ModelPhase::Out, max))))
             }
-            Verdict::GiveBack { .. } => Some(Write::Free {
-                given_back: lease.given_back + 1,
+            BudgetVerdict::YieldOverBudget { .. } => Some(ModelWrite::Free {
+                given_back: lease.yield_count + 1,
                 lease,
             }),
-            Verdict::WaitForHigherSlot { .. } | Verdict::StaleCount => {
+            BudgetVerdict::WaitForHigherSlot { .. } | BudgetVerdict::StaleCount => {
                 self.count = None;
                 None
             }
         }
     }
 
-    fn bid(&self, store: &Store, now: Now) -> Option<Write> {
-        match when_to_bid(&self.leases, &self.me(), self.max, 0.5, now) {
-            Bid::Now { lease } => Some(self.take(lease, now)),
-            Bid::Later { .. } => None,
-            Bid::AllHeld => self.leases.iter().find_map(|lease| {
+    fn bid_or_break(&self, store: &ModelStore, now: Now) -> Option<ModelWrite> {
+        match decide_bid(&self.leases, &self.holder_id(), self.max, 0.5, now) {
+            BidDecision::Now { lease } => Some(self.take_lease(lease, now)),
+            BidDecision::Later { .. } => None,
+            BidDecision::AllHeld => self.leases.iter().find_map(|lease| {
                 let name = holder_node_name(lease)?;
                 let number: usize = name.as_str()[1..].parse().unwrap();
                 let there = match &store.nodes[number] {
@@ -106,10 +120,10 @@ impl Process {
                 };
                 let reads = HolderReads {
                     nodes: [there.clone(), there],
-                    apart: BETWEEN_HOLDER_READS,
+                    apart: MIN_HOLDER_READ_INTERVAL,
                 };
-                broken_by(lease, &reads)?;
-                Some(Write::Free {
+                find_break_evidence(lease, &reads)?;
+                Some(ModelWrite::Free {
                     lease: lease.clone(),
                     given_back: 0,
                 })
@@ -117,46 +131,48 @@ impl Process {
         }
     }
 
-    fn take(&self, lease: LeaseSeen, now: Now) -> Write {
+    fn take_lease(&self, lease: ObservedLease, now: Now) -> ModelWrite {
         let uid = self.seen.as_ref().map(|node| node.uid.clone());
         let fresh = LockRecord {
             node_uid: uid,
             max: self.max,
             since: now.wall,
-            ..record(&name(self.node), &[self.run.as_str()])
+            ..record(&node_name(self.node), &[self.run.as_str()])
         };
-        let record = adopted(&lease, &self.run, fresh);
-        Write::Bid {
-            holder: self.me(),
+        let record = adopt_record(&lease, &self.run, fresh);
+        ModelWrite::Bid {
+            holder: self.holder_id(),
             record,
             lease,
         }
     }
 
-    /// Frees the lock, and only then forgets the record.
-    fn leave(&self, seen: &Node) -> Write {
-        let me = self.me();
-        let Some(lease) = held_by(&self.leases, &me).cloned() else {
+    /// Frees the lock before the record is removed.
+    fn release_lock(&self, seen: &ModelNode) -> ModelWrite {
+        let me = self.holder_id();
+        let Some(lease) = find_held_lease(&self.leases, &me).cloned() else {
             return self.node_write(seen, None);
         };
-        match release_plan(&lease, &me, &self.run) {
-            Release::Free => Write::Free {
+        match plan_release(&lease, &me, &self.run) {
+            LockReleasePlan::Free => ModelWrite::Free {
                 lease,
                 given_back: 0,
             },
-            Release::Nothing => self.take(
+            LockReleasePlan::Nothing => self.take_lease(
                 lease,
                 Now {
                     wall: jiff::Timestamp::UNIX_EPOCH,
                     mono: Duration::ZERO,
                 },
             ),
-            Release::RemoveRun { remaining } => panic!("nobody else relies on it: {remaining:?}"),
+            LockReleasePlan::RemoveRun { remaining } => {
+                panic!("nobody else relies on it: {remaining:?}")
+            }
         }
     }
 
-    fn node_write(&self, seen: &Node, record: Option<(RunId, Phase, u32)>) -> Write {
-        Write::Node {
+    fn node_write(&self, seen: &ModelNode, record: Option<(RunId, ModelPhase, u32)>) -> ModelWrite {
+        ModelWrite::Node {
             node: self.node,
             version: seen.version,
             record,

@@ -1,35 +1,34 @@
-//! The model's API server: Leases and Nodes with versions, and writes that name them.
+//! The model's API server: Leases and Nodes with versions, and writes with preconditions.
 
 use std::collections::BTreeMap;
 
 use super::super::api_lock::ApiLock;
 use super::super::*;
-use super::name;
+use super::node_name;
 use crate::name::{GroupName, NodeName, RunId};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Phase {
+pub(super) enum ModelPhase {
     Waiting,
     Out,
     Returning,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
+pub(super) struct ModelNode {
     pub(super) version: u64,
     pub(super) uid: String,
     pub(super) ready: bool,
-    /// The record: whose run, which phase, and the maximum it went with.
-    pub(super) record: Option<(RunId, Phase, u32)>,
+    /// The record: the run, its phase, and the maximum that it used.
+    pub(super) record: Option<(RunId, ModelPhase, u32)>,
     /// Annotation `dogwatch.dev/api-lock`.
     pub(super) api: Option<ApiLock>,
-    /// Cordoned by the lock API, under this maximum.
+    /// Cordoned by the lock API, with this maximum.
     pub(super) closed: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Write {
-    /// The lock API's patch of a Node.
+pub(super) enum ModelWrite {
     Api {
         node: usize,
         version: u64,
@@ -38,63 +37,63 @@ pub(super) enum Write {
         max: u32,
     },
     Bid {
-        lease: LeaseSeen,
+        lease: ObservedLease,
         holder: HolderId,
         record: LockRecord,
     },
     Free {
-        lease: LeaseSeen,
+        lease: ObservedLease,
         given_back: u32,
     },
     Node {
         node: usize,
         version: u64,
-        record: Option<(RunId, Phase, u32)>,
+        record: Option<(RunId, ModelPhase, u32)>,
     },
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Store {
+pub(super) struct ModelStore {
     pub(super) clock: u64,
-    pub(super) leases: BTreeMap<String, LeaseSeen>,
-    pub(super) nodes: Vec<Option<Node>>,
+    pub(super) leases: BTreeMap<String, ObservedLease>,
+    pub(super) nodes: Vec<Option<ModelNode>>,
 }
 
-impl Store {
-    pub(super) fn next(&mut self) -> u64 {
+impl ModelStore {
+    pub(super) fn next_version(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
-    /// Applies it if its preconditions hold, as the API server does.
-    pub(super) fn write(&mut self, write: Write) {
+    /// Applies the write if its preconditions hold, as the API server does.
+    pub(super) fn apply_write(&mut self, write: ModelWrite) {
         let version = self.clock + 1;
         match write {
-            Write::Bid {
+            ModelWrite::Bid {
                 lease,
                 holder,
                 record,
             } => {
-                if let Some(stands) = self.current(&lease) {
-                    // Another manager's field: refused, not forced.
+                if let Some(stands) = self.matching_lease(&lease) {
+                    // The field belongs to another manager: refused, not forced.
                     if stands.holder.as_ref().is_none_or(|other| *other == holder) {
                         stands.holder = Some(holder);
                         stands.record = Some(record);
                         stands.resource_version = version.to_string();
-                        self.next();
+                        self.next_version();
                     }
                 }
             }
-            Write::Free { lease, given_back } => {
-                if let Some(stands) = self.current(&lease) {
+            ModelWrite::Free { lease, given_back } => {
+                if let Some(stands) = self.matching_lease(&lease) {
                     stands.holder = None;
                     stands.record = None;
-                    stands.given_back = given_back;
+                    stands.yield_count = given_back;
                     stands.resource_version = version.to_string();
-                    self.next();
+                    self.next_version();
                 }
             }
-            Write::Api {
+            ModelWrite::Api {
                 node,
                 version: expected,
                 closes,
@@ -109,10 +108,10 @@ impl Store {
                         stands.closed = closes.then_some(max);
                     }
                     stands.version = version;
-                    self.next();
+                    self.next_version();
                 }
             }
-            Write::Node {
+            ModelWrite::Node {
                 node,
                 version: expected,
                 record,
@@ -122,33 +121,33 @@ impl Store {
                 {
                     stands.record = record;
                     stands.version = version;
-                    self.next();
+                    self.next_version();
                 }
             }
         }
     }
 
-    fn current(&mut self, seen: &LeaseSeen) -> Option<&mut LeaseSeen> {
+    fn matching_lease(&mut self, seen: &ObservedLease) -> Option<&mut ObservedLease> {
         self.leases.get_mut(&seen.name).filter(|stands| {
             stands.uid == seen.uid && stands.resource_version == seen.resource_version
         })
     }
 
-    pub(super) fn reads(&self, lease: &LeaseSeen) -> Reads {
+    pub(super) fn budget_reads(&self, lease: &ObservedLease) -> BudgetReads {
         let nodes = self.nodes.iter().enumerate();
-        let row = |(number, node): (usize, &Option<Node>)| {
+        let row = |(number, node): (usize, &Option<ModelNode>)| {
             let node = node.as_ref()?;
-            Some(NodeRow {
-                name: NodeName::new(name(number)).unwrap(),
+            Some(GroupMember {
+                name: NodeName::new(node_name(number)).unwrap(),
                 ready: node.ready,
                 unschedulable: is_out(node),
                 ignored: false,
                 control_plane: false,
             })
         };
-        let held = |lease: &LeaseSeen| {
+        let held = |lease: &ObservedLease| {
             let record = lease.record.as_ref();
-            Some(HeldSeen {
+            Some(HeldLockLease {
                 lease: lease.name.clone(),
                 resource_version: lease.resource_version.clone(),
                 slot: Some(lease.slot),
@@ -158,7 +157,7 @@ impl Store {
                 remediation: None,
             })
         };
-        Reads {
+        BudgetReads {
             lease: lease.name.clone(),
             group: GroupName::default_group(),
             nodes: nodes.filter_map(row).collect(),
@@ -167,6 +166,6 @@ impl Store {
     }
 }
 
-pub(super) fn is_out(node: &Node) -> bool {
-    matches!(node.record, Some((_, Phase::Out, _))) || node.closed.is_some()
+pub(super) fn is_out(node: &ModelNode) -> bool {
+    matches!(node.record, Some((_, ModelPhase::Out, _))) || node.closed.is_some()
 }

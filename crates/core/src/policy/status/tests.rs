@@ -1,7 +1,7 @@
 use super::*;
-use crate::condition::Status;
+use crate::condition::ConditionStatus;
 use crate::explain::testkit::{in_phase, node};
-use crate::lock::RemediationHeld;
+use crate::lock::RemediationHold;
 use crate::name::GroupName;
 use crate::selector::LabelSelector;
 
@@ -10,33 +10,38 @@ fn policy(name: &str, priority: i32, pool: &str) -> Policy {
     Policy {
         selector: serde_json::from_value(selector).unwrap(),
         priority,
-        ..Policy::silent(GroupName::new(name).unwrap())
+        ..Policy::without_rules(GroupName::new(name).unwrap())
     }
 }
 
-fn pooled(mut node: NodeSeen) -> NodeSeen {
+fn pooled(mut node: ObservedNode) -> ObservedNode {
     node.labels = [("pool".to_owned(), "a".to_owned())].into();
     node
 }
 
-fn waits(name: &str, since: i64, reason: &str) -> NodeSeen {
-    pooled(in_phase(name, Phase::Waiting, since, (reason, "because")))
-}
-
-fn draining(name: &str, since: i64) -> NodeSeen {
+fn waits(name: &str, since: i64, reason: &str) -> ObservedNode {
     pooled(in_phase(
         name,
-        Phase::Draining,
+        RebootPhase::Waiting,
+        since,
+        (reason, "because"),
+    ))
+}
+
+fn draining(name: &str, since: i64) -> ObservedNode {
+    pooled(in_phase(
+        name,
+        RebootPhase::Draining,
         since,
         ("Draining", "3 pods left"),
     ))
 }
 
-fn only(nodes: &[NodeSeen]) -> PolicyStatus {
-    status(&[policy("p", 0, "a")], nodes, &[]).remove(0)
+fn only(nodes: &[ObservedNode]) -> PolicyStatus {
+    policy_statuses(&[policy("p", 0, "a")], nodes, &[]).remove(0)
 }
 
-fn condition<'a>(status: &'a PolicyStatus, kind: &str) -> (Status, &'a str, &'a str) {
+fn condition<'a>(status: &'a PolicyStatus, kind: &str) -> (ConditionStatus, &'a str, &'a str) {
     let found = status.conditions.iter().find(|there| there.kind == kind);
     let found = found.unwrap();
     (found.status, found.reason.as_str(), found.message.as_str())
@@ -62,17 +67,20 @@ fn it_tells_whom_it_rules_who_is_out_and_who_waits_the_longest_first() {
     );
     assert_eq!(status.out[0].reason, "kernel 6.18");
     let progressing = condition(&status, "Progressing");
-    assert_eq!(progressing, (Status::True, "NodesOut", "1 of 4 nodes out"));
+    assert_eq!(
+        progressing,
+        (ConditionStatus::True, "NodesOut", "1 of 4 nodes out")
+    );
     assert_eq!(condition(&status, "Blocked").1, "InTurn");
 }
 
 #[test]
 fn ready_is_ready_and_schedulable() {
-    let cordoned = NodeSeen {
+    let cordoned = ObservedNode {
         unschedulable: true,
         ..pooled(node("b"))
     };
-    let broken = NodeSeen {
+    let broken = ObservedNode {
         ready: false,
         ..pooled(node("c"))
     };
@@ -85,18 +93,18 @@ fn blocked_says_what_the_node_that_waits_longest_says() {
     let status = only(&[waits("b", 200, "Paused"), waits("a", 100, "OutsideWindow")]);
     assert_eq!(status.blocked, 2);
     let (is, reason, message) = condition(&status, "Blocked");
-    assert_eq!((is, reason), (Status::True, "OutsideWindow"));
+    assert_eq!((is, reason), (ConditionStatus::True, "OutsideWindow"));
     assert_eq!(message, "2 waiting, none may go; a: because");
 }
 
 #[test]
 fn a_pause_blocks_although_one_is_still_out_and_a_budget_only_when_nobody_is() {
-    let table: [(&str, bool, Status); 5] = [
-        ("Paused", true, Status::True),
-        ("OverBudget", true, Status::False),
-        ("OverBudget", false, Status::True),
-        ("LockHeldByOther", false, Status::False),
-        ("GateShut", false, Status::True),
+    let table: [(&str, bool, ConditionStatus); 5] = [
+        ("Paused", true, ConditionStatus::True),
+        ("OverBudget", true, ConditionStatus::False),
+        ("OverBudget", false, ConditionStatus::True),
+        ("LockHeldByOther", false, ConditionStatus::False),
+        ("GateShut", false, ConditionStatus::True),
     ];
     for (reason, someone_out, expected) in table {
         let mut nodes = vec![waits("a", 100, reason)];
@@ -121,7 +129,7 @@ fn a_wait_for_a_window_a_pause_or_the_least_interval_is_not_stuck() {
         let status = only(&[waits("a", 100, reason)]);
         assert_eq!(status.stuck, None, "{reason}");
         assert_eq!(condition(&status, "Blocked").1, reason);
-        // One that cannot go when the window opens is stuck already.
+        // A node that cannot begin when the window opens is stuck already.
         let both = only(&[waits("a", 100, reason), waits("b", 200, "PolicyInvalid")]);
         assert_eq!(both.stuck.as_deref(), Some("PolicyInvalid"), "{reason}");
     }
@@ -136,7 +144,7 @@ fn one_that_may_go_in_its_turn_keeps_the_policy_from_being_blocked() {
         waits("a", 100, "RebootedTooRecently"),
         waits("b", 200, "Bidding"),
     ]);
-    assert_eq!(condition(&status, "Blocked").0, Status::False);
+    assert_eq!(condition(&status, "Blocked").0, ConditionStatus::False);
     assert_eq!(status.blocked, 1);
 }
 
@@ -147,10 +155,10 @@ fn every_policy_that_lost_a_node_names_the_one_that_rules_it_and_an_example() {
         policy("also-low", 0, "a"),
         policy("high", 9, "a"),
     ];
-    let all = status(&policies, &[pooled(node("n2")), pooled(node("n1"))], &[]);
+    let all = policy_statuses(&policies, &[pooled(node("n2")), pooled(node("n1"))], &[]);
     for loser in &all[..2] {
-        let lost = Lost {
-            to: 2,
+        let lost = PolicyConflict {
+            winner: 2,
             nodes: 2,
             example: NodeName::new("n1").unwrap(),
         };
@@ -168,19 +176,19 @@ fn what_cannot_be_understood_is_not_accepted_and_names_the_field() {
         problems: vec!["windows[0].timeZone: there is no Mars/Olympus".into()],
         ..policy("p", 0, "a")
     };
-    let told = status(&[bad], &[], &[]).remove(0);
+    let told = policy_statuses(&[bad], &[], &[]).remove(0);
     let (is, reason, message) = condition(&told, "Accepted");
-    assert_eq!((is, reason), (Status::False, "Invalid"));
+    assert_eq!((is, reason), (ConditionStatus::False, "Invalid"));
     assert!(message.contains("windows[0].timeZone"), "{message}");
     assert_eq!(
         condition(&only(&[]), "Accepted"),
-        (Status::True, "Valid", "")
+        (ConditionStatus::True, "Valid", "")
     );
 }
 
 #[test]
 fn a_node_that_the_lock_api_took_out_is_out_and_waits_no_more() {
-    let locked = NodeSeen {
+    let locked = ObservedNode {
         api_lock: true,
         ..waits("a", 1, "LockedThroughApi")
     };
@@ -188,15 +196,15 @@ fn a_node_that_the_lock_api_took_out_is_out_and_waits_no_more() {
     assert_eq!((status.out[0].phase, status.waiting.len()), ("locked", 0));
 }
 
-fn remediated(name: &str, group: Option<&str>) -> HeldSeen {
-    HeldSeen {
+fn remediated(name: &str, group: Option<&str>) -> HeldLockLease {
+    HeldLockLease {
         lease: format!("dogwatch-remedy-{name}"),
         resource_version: "1".into(),
         slot: None,
         holder: HolderId::new("remedy").unwrap(),
         node: NodeName::new(name).ok(),
         max: None,
-        remediation: Some(RemediationHeld {
+        remediation: Some(RemediationHold {
             group: group.map(|group| GroupName::new(group).unwrap()),
             control_plane: false,
             since: Timestamp::from_second(7).ok(),
@@ -207,8 +215,8 @@ fn remediated(name: &str, group: Option<&str>) -> HeldSeen {
 #[test]
 fn a_node_whose_machine_is_remediated_is_out_once_whether_or_not_its_node_exists() {
     let policies = [policy("p", 0, "a"), policy("q", 0, "b")];
-    let out = |nodes: &[NodeSeen], held: HeldSeen| {
-        let told = status(&policies, nodes, &[held]);
+    let out = |nodes: &[ObservedNode], held: HeldLockLease| {
+        let told = policy_statuses(&policies, nodes, &[held]);
         let names = |status: &PolicyStatus| {
             let out = status.out.iter();
             let told = out.map(|out| (out.node.to_string(), out.phase));
@@ -218,7 +226,8 @@ fn a_node_whose_machine_is_remediated_is_out_once_whether_or_not_its_node_exists
     };
     let n1 = || vec![("n1".to_owned(), "remediation")];
     let none = Vec::new;
-    // Its Node is there, even rebooting as planned; its Node is deleted; its Node is new and has no labels yet.
+    // Its Node exists, even in a planned reboot; its Node is deleted; its Node is new and has no
+    // labels yet.
     assert_eq!(
         out(&[draining("n1", 5)], remediated("n1", Some("p"))),
         [n1(), none()]
@@ -228,7 +237,7 @@ fn a_node_whose_machine_is_remediated_is_out_once_whether_or_not_its_node_exists
         out(&[node("n1")], remediated("n1", Some("p"))),
         [n1(), none()]
     );
-    // A record of an older version, and a group that no policy makes any more.
+    // A record of an older version, and a group that no policy has any more.
     assert_eq!(out(&[], remediated("n1", None)), [n1(), n1()]);
     assert_eq!(out(&[], remediated("n1", Some("gone"))), [n1(), n1()]);
     assert_eq!(
@@ -250,14 +259,17 @@ fn a_policy_that_selects_every_node_rules_every_node() {
         selector: LabelSelector::default(),
         ..policy("all", 0, "a")
     };
-    assert_eq!(status(&[all], &[node("x"), node("y")], &[])[0].nodes, 2);
+    assert_eq!(
+        policy_statuses(&[all], &[node("x"), node("y")], &[])[0].nodes,
+        2
+    );
 }
 
-/// The loop makes one pass a second at most; how long one took is printed.
+/// The loop makes at most one pass a second; the test prints how long one took.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "it is measured, not decided by")]
 fn a_pass_over_5_000_nodes_and_20_policies_tells_each_of_them() {
-    let nodes: Vec<NodeSeen> = (0..5_000)
+    let nodes: Vec<ObservedNode> = (0..5_000)
         .map(|number| {
             let name = format!("n{number}");
             match number % 3 {
@@ -271,7 +283,7 @@ fn a_pass_over_5_000_nodes_and_20_policies_tells_each_of_them() {
         .map(|number| policy(&format!("p{number}"), number, "a"))
         .collect();
     let began = std::time::Instant::now();
-    let told = status(&policies, &nodes, &[]);
+    let told = policy_statuses(&policies, &nodes, &[]);
     let took = began.elapsed();
     println!("5,000 nodes, 20 policies that all match: {took:?}");
     assert_eq!(told[19].nodes, 5_000);

@@ -3,78 +3,76 @@
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
-use super::rule::Rule;
-use super::{BadWindow, Window};
+use super::recurrence_rule::RecurrenceRule;
+use super::{MaintenanceWindow, WindowError};
 
-/// Which days.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Days {
-    /// The same ones each week.
+pub(super) enum WindowDays {
     Weekly(Weekdays),
-    /// Those of a rule.
-    Recurring(Box<Rule>),
+    /// The days of an RFC 5545 rule.
+    Recurring(Box<RecurrenceRule>),
 }
 
 /// Days of the week, Monday first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Weekdays([bool; 7]);
 
-/// As `days` spells them, Monday first.
-const NAMES: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+/// Spelling in `days`, Monday first.
+const DAY_NAMES: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 impl Weekdays {
-    /// Every day.
     pub(super) const ALL: Weekdays = Weekdays([true; 7]);
 
-    pub(super) fn parse(days: &[String]) -> Result<Self, BadWindow> {
+    pub(super) fn parse(days: &[String]) -> Result<Self, WindowError> {
         let mut chosen = [false; 7];
         for day in days {
-            let index = NAMES.iter().position(|name| name == day);
-            let index = index.ok_or_else(|| BadWindow::Day { value: day.clone() })?;
+            let index = DAY_NAMES.iter().position(|name| name == day);
+            let index = index.ok_or_else(|| WindowError::Day { value: day.clone() })?;
             chosen[index] = true;
         }
         Ok(Self(chosen))
     }
 
-    fn has(self, day: Weekday) -> bool {
+    fn contains_day(self, day: Weekday) -> bool {
         let index = usize::try_from(day.to_monday_zero_offset()).expect("0 to 6");
         self.0[index]
     }
 
-    /// Their names, Monday first.
-    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
-        let named = NAMES.into_iter().zip(self.0);
+    pub(super) fn day_names(self) -> impl Iterator<Item = &'static str> {
+        let named = DAY_NAMES.into_iter().zip(self.0);
         named.filter_map(|(name, chosen)| chosen.then_some(name))
     }
 }
 
-impl Window {
+impl MaintenanceWindow {
     /// The first day from `from` to `last` on which the window starts.
-    pub(super) fn next_day(&self, from: Date, last: Date) -> Option<Date> {
+    pub(super) fn next_start_day(&self, from: Date, last: Date) -> Option<Date> {
         match &self.days {
-            Days::Weekly(weekdays) => days(from, last)
-                .find(|day| weekdays.has(day.weekday()) && !self.excluded.contains(day)),
-            Days::Recurring(rule) => rule
-                .between(from, last)
+            WindowDays::Weekly(weekdays) => days_between(from, last)
+                .find(|day| weekdays.contains_day(day.weekday()) && !self.excluded.contains(day)),
+            WindowDays::Recurring(rule) => rule
+                .days_between(from, last)
                 .find(|day| !self.excluded.contains(day)),
         }
     }
 
-    /// For how many days from `today` on a next opening must be looked for, for all that may come
-    /// to be seen: weekly windows repeat, except where a date is left out. A run may reach into
-    /// the next week, so two weeks in a row that nothing is left out of are enough, and each date
+    /// For how many days from `today` on the search for the next opening must go to find any
+    /// opening that exists: weekly windows repeat, except on excluded dates. A run may reach into
+    /// the next week, so two consecutive weeks without an excluded date are enough, and each date
     /// spoils at most two.
-    pub(super) fn cycle(&self, today: Date) -> usize {
+    pub(super) fn lookahead_days(&self, today: Date) -> usize {
         match &self.days {
-            Days::Weekly(weekdays) => {
+            WindowDays::Weekly(weekdays) => {
                 let left_out = self.excluded.range(today..);
-                7 * (3 + 2 * left_out.filter(|day| weekdays.has(day.weekday())).count())
+                7 * (3 + 2 * left_out
+                    .filter(|day| weekdays.contains_day(day.weekday()))
+                    .count())
             }
-            Days::Recurring(_) => usize::MAX,
+            WindowDays::Recurring(_) => usize::MAX,
         }
     }
 }
 
-fn days(from: Date, last: Date) -> impl Iterator<Item = Date> {
+fn days_between(from: Date, last: Date) -> impl Iterator<Item = Date> {
     from.series(1.day()).take_while(move |day| *day <= last)
 }

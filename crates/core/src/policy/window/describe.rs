@@ -1,41 +1,44 @@
-//! A window in words.
+//! Describes a window in words.
 
 use jiff::civil::Time;
 
-use super::Window;
-use super::day::{Days, Weekdays};
+use super::MaintenanceWindow;
+use super::day::{Weekdays, WindowDays};
 
-/// How many dates are named; of more, how many there are.
-const NAMED: usize = 3;
+/// How many excluded dates are named; of more dates only the number is given.
+const MAX_NAMED_DATES: usize = 3;
 
-/// A window as people say it: `Mon, Wed 22:00-04:00 Europe/Berlin`.
-pub fn describe(window: &Window) -> String {
+/// A description such as `Mon, Wed 22:00-04:00 Europe/Berlin`.
+pub fn describe_window(window: &MaintenanceWindow) -> String {
     let zone = window.zone.iana_name().unwrap_or("UTC");
-    let (days, times) = (days(&window.days), times(window.start, window.end));
-    format!("{days} {times} {zone}{}", excluded(window))
+    let (days, times) = (
+        describe_days(&window.days),
+        describe_times(window.start, window.end),
+    );
+    format!("{days} {times} {zone}{}", describe_excluded_dates(window))
 }
 
-fn days(days: &Days) -> String {
+fn describe_days(days: &WindowDays) -> String {
     match days {
-        Days::Weekly(Weekdays::ALL) => "every day".into(),
-        Days::Weekly(weekdays) => weekdays.names().collect::<Vec<_>>().join(", "),
-        Days::Recurring(rule) => rule.to_string(),
+        WindowDays::Weekly(Weekdays::ALL) => "every day".into(),
+        WindowDays::Weekly(weekdays) => weekdays.day_names().collect::<Vec<_>>().join(", "),
+        WindowDays::Recurring(rule) => rule.to_string(),
     }
 }
 
-fn times(start: Time, end: Time) -> String {
+fn describe_times(start: Time, end: Time) -> String {
     if start == end && start == Time::midnight() {
         return "all day".into();
     }
     format!("{}-{}", start.strftime("%H:%M"), end.strftime("%H:%M"))
 }
 
-fn excluded(window: &Window) -> String {
+fn describe_excluded_dates(window: &MaintenanceWindow) -> String {
     let dates = &window.excluded;
     if dates.is_empty() {
         return String::new();
     }
-    if dates.len() > NAMED {
+    if dates.len() > MAX_NAMED_DATES {
         return format!(", but for {} dates", dates.len());
     }
     let named: Vec<String> = dates.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! A window as people write it, and how it is understood.
+//! A window as people write it, and its parser.
 
 use std::collections::BTreeSet;
 
@@ -6,70 +6,74 @@ use jiff::civil::{Date, Time};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Serialize};
 
-use super::day::{Days, Weekdays};
-use super::rule::Rule;
-use super::{BadWindow, Window};
+use super::day::{Weekdays, WindowDays};
+use super::recurrence_rule::RecurrenceRule;
+use super::{MaintenanceWindow, WindowError};
 
-/// `windows[]` of a `RebootPolicy`, nothing of it understood yet. Source: specification §2.6.
+/// `windows[]` of a `RebootPolicy`, not parsed yet. Source: specification §2.6.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct WindowSpec {
-    /// On which days it starts: `Mon` to `Sun`. Without it and without `rrule`: every day.
+    /// The days on which the window starts: `Mon` to `Sun`. Without `days` and `rrule`: every day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<Vec<String>>,
-    /// When it starts, `HH:MM`. Without `start` and `end`: the whole day.
+    /// When the window starts, `HH:MM`. Without `start` and `end`: the whole day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// When it ends, `HH:MM` (or `24:00`); on the next day if that is not after `start`.
+    /// When the window ends, `HH:MM` (or `24:00`); on the next day if that is not after `start`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    /// On whose clock: a name of the time zone database. Without it: UTC.
+    /// A name of the time zone database. Default: UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// On which days it starts, as a rule of RFC 5545 such as `FREQ=MONTHLY;BYDAY=2TU`, with an
-    /// optional first line `DTSTART:YYYYMMDD`. Instead of `days`.
+    /// The days on which the window starts, as an RFC 5545 rule such as `FREQ=MONTHLY;BYDAY=2TU`,
+    /// with an optional first line `DTSTART:YYYYMMDD`. Instead of `days`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
-    /// On which dates it does not start, `YYYY-MM-DD`.
+    /// Dates on which the window does not start, `YYYY-MM-DD`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excluded_dates: Vec<String>,
 }
 
-impl Window {
-    /// Understands `spec`.
-    pub fn new(spec: &WindowSpec) -> Result<Self, BadWindow> {
-        let (start, end) = times(spec.start.as_deref(), spec.end.as_deref())?;
+impl MaintenanceWindow {
+    pub fn new(spec: &WindowSpec) -> Result<Self, WindowError> {
+        let (start, end) = parse_times(spec.start.as_deref(), spec.end.as_deref())?;
         Ok(Self {
-            days: days(spec.days.as_deref(), spec.rrule.as_deref())?,
+            days: parse_days(spec.days.as_deref(), spec.rrule.as_deref())?,
             start,
             end,
-            zone: zone(spec.time_zone.as_deref().unwrap_or("UTC"))?,
-            excluded: dates(&spec.excluded_dates)?,
+            zone: parse_time_zone(spec.time_zone.as_deref().unwrap_or("UTC"))?,
+            excluded: parse_dates(&spec.excluded_dates)?,
         })
     }
 }
 
-fn days(days: Option<&[String]>, rrule: Option<&str>) -> Result<Days, BadWindow> {
+fn parse_days(days: Option<&[String]>, rrule: Option<&str>) -> Result<WindowDays, WindowError> {
     match (days, rrule) {
-        (Some(_), Some(_)) => Err(BadWindow::DaysAndRule),
-        (Some([]), None) => Err(BadWindow::NoDays),
-        (Some(days), None) => Ok(Days::Weekly(Weekdays::parse(days)?)),
-        (None, Some(rule)) => Ok(Days::Recurring(Box::new(Rule::parse(rule)?))),
-        (None, None) => Ok(Days::Weekly(Weekdays::ALL)),
+        (Some(_), Some(_)) => Err(WindowError::DaysAndRule),
+        (Some([]), None) => Err(WindowError::NoDays),
+        (Some(days), None) => Ok(WindowDays::Weekly(Weekdays::parse(days)?)),
+        (None, Some(rule)) => Ok(WindowDays::Recurring(Box::new(RecurrenceRule::parse(
+            rule,
+        )?))),
+        (None, None) => Ok(WindowDays::Weekly(Weekdays::ALL)),
     }
 }
 
-fn times(start: Option<&str>, end: Option<&str>) -> Result<(Time, Time), BadWindow> {
+fn parse_times(start: Option<&str>, end: Option<&str>) -> Result<(Time, Time), WindowError> {
     match (start, end) {
         (None, None) => Ok((Time::midnight(), Time::midnight())),
-        (None, Some(_)) => Err(BadWindow::OneTime { missing: "start" }),
-        (Some(_), None) => Err(BadWindow::OneTime { missing: "end" }),
-        (Some(start), Some("24:00")) => Ok((time("start", start)?, Time::midnight())),
-        (Some(start), Some(end)) => Ok((time("start", start)?, time("end", end)?)),
+        (None, Some(_)) => Err(WindowError::OneTime { missing: "start" }),
+        (Some(_), None) => Err(WindowError::OneTime { missing: "end" }),
+        (Some(start), Some("24:00")) => Ok((parse_clock_time("start", start)?, Time::midnight())),
+        (Some(start), Some(end)) => Ok((
+            parse_clock_time("start", start)?,
+            parse_clock_time("end", end)?,
+        )),
     }
 }
 
-fn time(field: &'static str, value: &str) -> Result<Time, BadWindow> {
+fn parse_clock_time(field: &'static str, value: &str) -> Result<Time, WindowError> {
     let two = |digits: &str| -> Option<i8> {
         let plain = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
         plain.then(|| digits.parse().ok()).flatten()
@@ -77,33 +81,33 @@ fn time(field: &'static str, value: &str) -> Result<Time, BadWindow> {
     value
         .split_once(':')
         .and_then(|(hour, minute)| Time::new(two(hour)?, two(minute)?, 0, 0).ok())
-        .ok_or_else(|| BadWindow::Time {
+        .ok_or_else(|| WindowError::Time {
             field,
             value: value.into(),
         })
 }
 
-/// From the database that was compiled in: no file and no variable of the host changes what a
-/// policy means.
-pub(crate) fn zone(value: &str) -> Result<TimeZone, BadWindow> {
+/// Looks in the compiled-in database only, so that no file and no variable of the host changes what
+/// a policy means.
+pub(crate) fn parse_time_zone(value: &str) -> Result<TimeZone, WindowError> {
     TimeZoneDatabase::bundled()
         .get(value)
         .ok()
         .filter(|zone| !zone.is_unknown())
-        .ok_or_else(|| BadWindow::TimeZone {
+        .ok_or_else(|| WindowError::TimeZone {
             value: value.into(),
         })
 }
 
-fn dates(values: &[String]) -> Result<BTreeSet<Date>, BadWindow> {
-    values.iter().map(|value| date(value)).collect()
+fn parse_dates(values: &[String]) -> Result<BTreeSet<Date>, WindowError> {
+    values.iter().map(|value| parse_date(value)).collect()
 }
 
-fn date(value: &str) -> Result<Date, BadWindow> {
-    let bad = || BadWindow::Date {
+fn parse_date(value: &str) -> Result<Date, WindowError> {
+    let bad = || WindowError::Date {
         value: value.into(),
     };
-    // jiff reads more than dates here (`20261224`, a time after it); one spelling is enough.
+    // jiff parses more than dates here (`20261224`, a time after it); one spelling is enough.
     if value.len() != "YYYY-MM-DD".len() {
         return Err(bad());
     }

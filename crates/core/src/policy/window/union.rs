@@ -1,67 +1,77 @@
-//! Several windows as one calendar.
+//! Treats several windows as one calendar.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Window;
+use super::MaintenanceWindow;
 
-const DAY: SignedDuration = SignedDuration::from_hours(24);
+const DAY_LENGTH: SignedDuration = SignedDuration::from_hours(24);
 
-/// How far a run of windows is followed even if less is needed, so that `until` is of use to
-/// people. A run that goes on is said to close at some moment between this and a day later.
-const FOLLOWED: SignedDuration = SignedDuration::from_hours(8 * 24);
+/// For how long a run of adjoining windows is followed at least, so that `until` is of use to
+/// people. A run that goes on is reported to close between this time and a day later.
+const MIN_FOLLOWED_RUN: SignedDuration = SignedDuration::from_hours(8 * 24);
 
-/// How far ahead a next opening is looked for, in days; weekly windows need less. Also the longest
-/// that a run is followed: one as long as this is long enough for whatever is needed.
-const LOOKAHEAD: usize = 400;
+/// How many days ahead a next opening is searched for; weekly windows need less. A run is followed
+/// no longer than this either, because such a run is long enough for any need.
+const MAX_LOOKAHEAD_DAYS: usize = 400;
 
-/// Whether the windows are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
-    /// One is, for at least as long as is needed.
+pub enum WindowOpening {
+    /// A window is open for at least as long as needed.
     Open {
-        /// When it closes. Of windows that follow each other without end: a moment at least 8 days
-        /// ahead (and as far ahead as is needed) until which they are open.
+        /// When it closes. For windows that follow each other without end: a time until which they
+        /// are open, at least 8 days ahead (and as far ahead as needed).
         until: Timestamp,
     },
-    /// One is, but closes too soon.
+    /// A window is open, but closes too soon.
     TooShort {
-        /// When it closes.
         ends: Timestamp,
-        /// When the next one opens that is long enough.
+        /// When the next window opens that is long enough.
         opens: Option<Timestamp>,
     },
-    /// None is.
     Shut {
-        /// When the next one opens that is long enough.
+        /// When the next window opens that is long enough.
         opens: Option<Timestamp>,
     },
 }
 
-/// Whether one of the windows is open at `at` for at least `needs` more. Without windows: it is not.
+/// Whether one of the windows is open at `at` for at least `needs`. Without windows the answer is
+/// `Shut`.
 ///
-/// A later opening is looked for 400 days ahead where a window has a rule. Without rules it is
-/// looked for three weeks ahead, and two more for each date that is left out; a night that would be
-/// long enough only because the clock is set back in it may not be found then.
-pub fn opening(windows: &[Window], at: Timestamp, needs: Duration) -> Opening {
+/// A later opening is searched for 400 days ahead if a window has a rule. Without rules the search
+/// ends after three weeks, and two more for each excluded date; it may miss a night that is long
+/// enough only because the clock is set back in it.
+pub fn window_opening(
+    windows: &[MaintenanceWindow],
+    at: Timestamp,
+    needs: Duration,
+) -> WindowOpening {
     let needs = SignedDuration::try_from(needs).unwrap_or(SignedDuration::MAX);
-    let needs = needs.min(days(LOOKAHEAD));
-    match closes(windows, at, later(at, needs.max(FOLLOWED))) {
-        Some(end) if end >= later(at, needs) => Opening::Open { until: end },
-        Some(end) => Opening::TooShort {
+    let needs = needs.min(days_duration(MAX_LOOKAHEAD_DAYS));
+    match run_closes_at(
+        windows,
+        at,
+        saturating_add_time(at, needs.max(MIN_FOLLOWED_RUN)),
+    ) {
+        Some(end) if end >= saturating_add_time(at, needs) => WindowOpening::Open { until: end },
+        Some(end) => WindowOpening::TooShort {
             ends: end,
-            opens: opens(windows, at, end, needs),
+            opens: next_long_opening(windows, at, end, needs),
         },
-        None => Opening::Shut {
-            opens: opens(windows, at, at, needs),
+        None => WindowOpening::Shut {
+            opens: next_long_opening(windows, at, at, needs),
         },
     }
 }
 
-/// When the run of windows that is open at `at` closes; followed no further than it takes to reach
+/// When the run of windows that is open at `at` closes; the run is followed no further than
 /// `enough`.
-fn closes(windows: &[Window], at: Timestamp, enough: Timestamp) -> Option<Timestamp> {
+fn run_closes_at(
+    windows: &[MaintenanceWindow],
+    at: Timestamp,
+    enough: Timestamp,
+) -> Option<Timestamp> {
     let open_until = |at| windows.iter().filter_map(|w| w.open_until(at)).max();
     let mut end = open_until(at)?;
     while end < enough {
@@ -73,20 +83,20 @@ fn closes(windows: &[Window], at: Timestamp, enough: Timestamp) -> Option<Timest
     Some(end)
 }
 
-/// The first moment after `shut`, at which nothing is open, when a run begins that is long enough.
-fn opens(
-    windows: &[Window],
+/// When the first run that is long enough begins after `shut`, a time at which no window is open.
+fn next_long_opening(
+    windows: &[MaintenanceWindow],
     now: Timestamp,
     shut: Timestamp,
     needs: SignedDuration,
 ) -> Option<Timestamp> {
-    let horizon = later(now, days(lookahead(windows, now)));
+    let horizon = saturating_add_time(now, days_duration(lookahead_of_windows(windows, now)));
     let mut shut = shut;
     loop {
         let next = windows.iter().filter_map(|w| w.begins_after(shut, horizon));
         let begin = next.min().filter(|begin| *begin <= horizon)?;
-        let enough = later(begin, needs);
-        let end = closes(windows, begin, enough)?;
+        let enough = saturating_add_time(begin, needs);
+        let end = run_closes_at(windows, begin, enough)?;
         if end >= enough {
             return Some(begin);
         }
@@ -95,16 +105,16 @@ fn opens(
 }
 
 /// In days.
-fn lookahead(windows: &[Window], now: Timestamp) -> usize {
-    let cycle = |w: &Window| w.cycle(w.zone.to_datetime(now).date());
+fn lookahead_of_windows(windows: &[MaintenanceWindow], now: Timestamp) -> usize {
+    let cycle = |w: &MaintenanceWindow| w.lookahead_days(w.zone.to_datetime(now).date());
     let sum = windows.iter().map(cycle).fold(0, usize::saturating_add);
-    sum.min(LOOKAHEAD)
+    sum.min(MAX_LOOKAHEAD_DAYS)
 }
 
-fn days(count: usize) -> SignedDuration {
-    DAY * i32::try_from(count.min(LOOKAHEAD)).expect("at most 400")
+fn days_duration(count: usize) -> SignedDuration {
+    DAY_LENGTH * i32::try_from(count.min(MAX_LOOKAHEAD_DAYS)).expect("at most 400")
 }
 
-fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+fn saturating_add_time(at: Timestamp, by: SignedDuration) -> Timestamp {
     at.checked_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -1,68 +1,68 @@
-//! Which BMC an address means, whatever the way to it.
+//! The BMC that an address means, whatever the protocol.
 
-use super::Address;
-use super::text::{bracketed, decoded};
+use super::BmcAddress;
+use super::url_text::{bracket_host, percent_decode};
 
-/// A BMC, and what hangs on it. Two addresses may mean the same power though they are not the same
-/// text: another scheme, another driver, a system that one of them names.
+/// A BMC and the power that it controls. Two addresses may control the same power although their
+/// texts differ: by scheme, by driver, or because only one of them names a system.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Endpoint {
-    /// The BMC: its host, and its port where that is not its protocol's own. So `ipmi://h` and
-    /// `redfish://h` are one BMC, and virtual ones on the ports of one machine are many.
-    place: String,
-    /// The system, outlet or virtual machine behind it; `None`: the only one, or not named.
-    part: Option<String>,
+pub struct BmcEndpoint {
+    /// The BMC's host, and its port unless that is the protocol's default. So `ipmi://h` and
+    /// `redfish://h` are one BMC, and virtual BMCs on several ports of one machine are many.
+    location: String,
+    /// The system, outlet or virtual machine. `None`: the BMC's only one, or not named.
+    system: Option<String>,
 }
 
-/// What names an outlet or a virtual machine, in the order in which it is looked for.
-const PARTS: [&str; 5] = ["plug", "port", "uuid", "domain", "systems_uri"];
+/// Options that name an outlet or a virtual machine, in the order in which they are tried.
+const SYSTEM_OPTIONS: [&str; 5] = ["plug", "port", "uuid", "domain", "systems_uri"];
 
-impl Endpoint {
-    pub(super) fn of(address: &Address) -> Self {
+impl BmcEndpoint {
+    pub(super) fn of_address(address: &BmcAddress) -> Self {
         Self {
-            place: place(address),
-            part: part(address),
+            location: location_of_bmc(address),
+            system: system_of_address(address),
         }
     }
 
-    /// What is equal where two endpoints can overlap at all: for an index.
-    pub fn place(&self) -> &str {
-        &self.place
+    /// The key of an index: only endpoints of the same location can overlap.
+    pub fn bmc_location(&self) -> &str {
+        &self.location
     }
 
-    /// Whether both may be the same host's power.
-    pub fn overlaps(&self, other: &Self) -> bool {
-        let is_same = match (&self.part, &other.part) {
+    /// Whether both endpoints may control the power of the same host.
+    pub fn may_overlap(&self, other: &Self) -> bool {
+        let is_same = match (&self.system, &other.system) {
             (Some(one), Some(other)) => one == other,
             (Some(_), None) | (None, Some(_) | None) => true,
         };
-        self.place == other.place && is_same
+        self.location == other.location && is_same
     }
 }
 
-fn place(address: &Address) -> String {
-    let host = bracketed(address.host());
+fn location_of_bmc(address: &BmcAddress) -> String {
+    let host = bracket_host(address.host());
     match (address, address.uncommon_port()) {
-        // A cloud: its service is one place.
-        (Address::Fence { agent, .. }, _) if host.is_empty() => format!("{agent}:"),
+        // A cloud's agent has no host: its service is one location.
+        (BmcAddress::Fence { agent, .. }, _) if host.is_empty() => format!("{agent}:"),
         (_, Some(port)) => format!("{host}:{port}"),
         (_, None) => host,
     }
 }
 
-fn part(address: &Address) -> Option<String> {
+fn system_of_address(address: &BmcAddress) -> Option<String> {
     match address {
-        Address::Redfish { system, .. } => system.as_deref().map(one_spelling),
-        Address::Ipmi { .. } => None,
-        Address::Fence { options, .. } => PARTS
+        BmcAddress::Redfish { system, .. } => system.as_deref().map(normalize_path),
+        BmcAddress::Ipmi { .. } => None,
+        BmcAddress::Fence { options, .. } => SYSTEM_OPTIONS
             .iter()
             .find_map(|name| options.get(*name))
-            .map(|part| one_spelling(part)),
+            .map(|part| normalize_path(part)),
     }
 }
 
-fn one_spelling(path: &str) -> String {
-    let plain = decoded(path).unwrap_or_else(|| path.to_owned());
+fn normalize_path(path: &str) -> String {
+    let plain = percent_decode(path).unwrap_or_else(|| path.to_owned());
     plain.trim_end_matches('/').to_owned()
 }
 
@@ -122,10 +122,13 @@ mod tests {
                 false,
             ),
         ] {
-            let [a, b] = [one, other].map(|text| Address::parse(text).unwrap().endpoint());
-            assert_eq!(a.overlaps(&b), overlap, "{one} {other}");
-            assert_eq!(b.overlaps(&a), overlap, "{other} {one}");
-            assert!(!overlap || a.place() == b.place(), "{one} {other}");
+            let [a, b] = [one, other].map(|text| BmcAddress::parse(text).unwrap().endpoint());
+            assert_eq!(a.may_overlap(&b), overlap, "{one} {other}");
+            assert_eq!(b.may_overlap(&a), overlap, "{other} {one}");
+            assert!(
+                !overlap || a.bmc_location() == b.bmc_location(),
+                "{one} {other}"
+            );
         }
     }
 }

@@ -1,16 +1,16 @@
 //! Fence agents: which ones, and which options an address may give them.
 //!
-//! Who may write a host may switch its power, and no more: an option that would run a program of the
-//! writer's choice in the controller, or write a password somewhere, is refused.
+//! A person who may write a host may switch its power, and no more. Options that would run a
+//! program of the writer's choice in the controller, or write a password somewhere, are refused.
 
 use std::collections::BTreeMap;
 
-use super::BadAddress;
-use super::text::{bad, pairs};
+use super::BadBmcAddress;
+use super::url_text::{bad_address, parse_query};
 
-/// Agents that are fence_ipmilan under another name: it gives the password to ipmitool on its command
-/// line. Source: fence-agents' Makefile (`TARGET` and its symlinks); facts/bmc.md §3.
-const IPMILAN: [&str; 8] = [
+/// Other names of `fence_ipmilan`, which passes the password to ipmitool on the command line.
+/// Source: fence-agents' Makefile (`TARGET` and its symlinks); facts/bmc.md §3.
+const IPMILAN_AGENTS: [&str; 8] = [
     "fence_ipmilan",
     "fence_ipmilanplus",
     "fence_idrac",
@@ -21,16 +21,15 @@ const IPMILAN: [&str; 8] = [
     "fence_imm",
 ];
 
-/// Options that the driver sets itself.
-const OURS: [&str; 8] = [
+const DRIVER_OPTIONS: [&str; 8] = [
     "action", "delay", "ip", "ipaddr", "ipport", "login", "username", "method",
 ];
 
-/// What an agent writes or prints with these holds the password.
-const TALK: [&str; 5] = ["debug", "debug_file", "verbose", "verbose_level", "log"];
+/// With these options an agent writes or prints the password.
+const LOGGING_OPTIONS: [&str; 5] = ["debug", "debug_file", "verbose", "verbose_level", "log"];
 
-/// In the name of every option that holds a secret. SNMP's community is one.
-const SECRET: [&str; 6] = [
+/// An option whose name contains one of these holds a secret. SNMP's community is a secret.
+const SECRET_NAME_PARTS: [&str; 6] = [
     "pass",
     "secret",
     "token",
@@ -39,11 +38,11 @@ const SECRET: [&str; 6] = [
     "private_key",
 ];
 
-/// What an outlet or a virtual machine is called by, which may be any text.
-const PLUGS: [&str; 2] = ["plug", "port"];
+/// Options that name an outlet or a virtual machine. Their value may be any text.
+const PLUG_OPTIONS: [&str; 2] = ["plug", "port"];
 
-/// Options that end up on a command line, or that weaken TLS.
-const REFUSED: [(&str, &str); 3] = [
+/// Options that become part of a command line, or that weaken TLS.
+const REFUSED_OPTIONS: [(&str, &str); 3] = [
     (
         "identity_file",
         "identity_file becomes a part of ssh's command line: leave it out, and put the password into the Secret that credentialsName names",
@@ -58,69 +57,73 @@ const REFUSED: [(&str, &str); 3] = [
     ),
 ];
 
-/// A name that can be a file's, and of an agent that keeps the password to itself.
-pub(super) fn agent(name: &str) -> Result<String, BadAddress> {
+/// Accepts a name that is safe as a file name, of an agent that does not expose the password.
+pub(super) fn check_agent(name: &str) -> Result<String, BadBmcAddress> {
     let rest = name.strip_prefix("fence_").unwrap_or_default();
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     if !(1..=57).contains(&rest.len()) || !rest.bytes().all(is_word) {
-        return bad(
+        return bad_address(
             "a fence agent is named fence_ and lower-case letters, digits and '_', like fence+fence_apc://",
         );
     }
-    if IPMILAN.contains(&name) {
-        return Err(BadAddress(format!(
+    if IPMILAN_AGENTS.contains(&name) {
+        return Err(BadBmcAddress(format!(
             "{name} puts the password on a command line: write ipmi://HOST, which does not"
         )));
     }
     Ok(name.to_owned())
 }
 
-/// The options, each once and none that is not the address' to give. Their names are not repeated: a
-/// slip of the pen can make a name of a password.
-pub(super) fn options(query: &str) -> Result<BTreeMap<String, String>, BadAddress> {
+/// Refuses options that are given twice and options that an address may not set. Errors do not
+/// repeat an option's name: by mistake it may be a password.
+pub(super) fn parse_options(query: &str) -> Result<BTreeMap<String, String>, BadBmcAddress> {
     let mut options = BTreeMap::new();
-    for (name, value) in pairs(query)? {
+    for (name, value) in parse_query(query)? {
         let name = name.replace('-', "_");
-        check_name(&name)?;
+        check_option_name(&name)?;
         if value.chars().any(char::is_control) {
-            return bad("an option's value has a line break or another control character");
+            return bad_address("an option's value has a line break or another control character");
         }
-        if !PLUGS.contains(&&*name) && value.contains(char::is_whitespace) {
-            return bad(
+        if !PLUG_OPTIONS.contains(&&*name) && value.contains(char::is_whitespace) {
+            return bad_address(
                 "only the plug may have blanks: agents make command lines of the other options' values",
             );
         }
         if options.insert(name, value).is_some() {
-            return bad("an option is given twice");
+            return bad_address("an option is given twice");
         }
     }
     Ok(options)
 }
 
-fn check_name(name: &str) -> Result<(), BadAddress> {
+fn check_option_name(name: &str) -> Result<(), BadBmcAddress> {
     let is_word =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_word) {
-        return bad("an option's name is not made of lower-case letters, digits, '_', '-' and '.'");
+        return bad_address(
+            "an option's name is not made of lower-case letters, digits, '_', '-' and '.'",
+        );
     }
-    if SECRET.iter().any(|secret| name.contains(secret)) {
-        return bad(
+    if SECRET_NAME_PARTS.iter().any(|secret| name.contains(secret)) {
+        return bad_address(
             "leave secrets out of the address: they belong in the Secret that credentialsName names",
         );
     }
-    if OURS.contains(&name) {
-        return bad(
+    if DRIVER_OPTIONS.contains(&name) {
+        return bad_address(
             "the driver itself sets action, delay, ip, ipport, login and method: leave them out of the options",
         );
     }
-    if TALK.contains(&name) {
-        return bad("debug, verbose and log would write the password somewhere: leave them out");
+    if LOGGING_OPTIONS.contains(&name) {
+        return bad_address(
+            "debug, verbose and log would write the password somewhere: leave them out",
+        );
     }
-    if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-        return bad(why);
+    if let Some((_, why)) = REFUSED_OPTIONS.iter().find(|(refused, _)| *refused == name) {
+        return bad_address(why);
     }
     if name.ends_with("_path") || name == "ssh_options" {
-        return bad(
+        return bad_address(
             "options that name a program or its arguments (…_path, ssh_options) are not the address' to give",
         );
     }

@@ -1,43 +1,35 @@
-//! Schemes: those that are spoken, and those that metal3 once had.
+//! Address schemes: the supported ones, and those that metal3 has removed.
 
-use super::{BadAddress, Vendor};
+use super::{BadBmcAddress, RedfishVendor};
 
-/// What a scheme says, before anything else is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scheme<'a> {
-    /// One of metal3's Redfish families; they differ in how a host is booted, not in its power.
-    Redfish {
-        /// Whose.
-        vendor: Vendor,
-        /// Whether TLS is spoken.
-        tls: bool,
-    },
+pub(super) enum BmcScheme<'a> {
+    /// One of metal3's Redfish families. They differ in how they boot a host, not in power.
+    Redfish { vendor: RedfishVendor, tls: bool },
     /// `ipmi`, and metal3's alias for virtual BMCs, `libvirt`.
     Ipmi,
-    /// A fence agent of this name, not yet checked.
+    /// The name of a fence agent, not yet checked.
     Fence(&'a str),
 }
 
-/// IPMI's own UDP port.
 pub(super) const IPMI_PORT: u16 = 623;
 
-/// HTTP's own TCP port.
-pub(super) fn redfish_port(tls: bool) -> u16 {
+pub(super) fn default_redfish_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
 }
 
-const REDFISH: [(&str, Vendor); 7] = [
-    ("redfish", Vendor::Standard),
-    ("redfish-virtualmedia", Vendor::Standard),
-    ("redfish-uefihttp", Vendor::Standard),
-    ("idrac-redfish", Vendor::Idrac),
-    ("idrac-virtualmedia", Vendor::Idrac),
-    ("ilo5-redfish", Vendor::Ilo5),
-    ("ilo5-virtualmedia", Vendor::Ilo5),
+const REDFISH_SCHEMES: [(&str, RedfishVendor); 7] = [
+    ("redfish", RedfishVendor::Standard),
+    ("redfish-virtualmedia", RedfishVendor::Standard),
+    ("redfish-uefihttp", RedfishVendor::Standard),
+    ("idrac-redfish", RedfishVendor::Idrac),
+    ("idrac-virtualmedia", RedfishVendor::Idrac),
+    ("ilo5-redfish", RedfishVendor::Ilo5),
+    ("ilo5-virtualmedia", RedfishVendor::Ilo5),
 ];
 
-/// Schemes that metal3 has removed, or that people try: and what to write in their place.
-const INSTEAD: [(&str, &str); 11] = [
+/// Schemes that metal3 has removed or that people try, and what to write instead.
+const UNSUPPORTED_SCHEMES: [(&str, &str); 11] = [
     (
         "ilo4",
         "metal3 has removed it: write redfish:// (iLO 4 2.30 and later) or ipmi://",
@@ -63,13 +55,13 @@ const INSTEAD: [(&str, &str); 11] = [
     ("fence", "write fence+AGENT://, like fence+fence_apc://"),
 ];
 
-/// The scheme of this name, in lower case; `None`: nobody knows it.
-pub(super) fn find(name: &str) -> Option<Result<Scheme<'_>, BadAddress>> {
+/// Looks up a scheme in lower case. `None`: unknown.
+pub(super) fn find_scheme(name: &str) -> Option<Result<BmcScheme<'_>, BadBmcAddress>> {
     if let Some(agent) = name.strip_prefix("fence+") {
-        return Some(Ok(Scheme::Fence(agent)));
+        return Some(Ok(BmcScheme::Fence(agent)));
     }
     if matches!(name, "ipmi" | "libvirt") {
-        return Some(Ok(Scheme::Ipmi));
+        return Some(Ok(BmcScheme::Ipmi));
     }
     let (family, transport) = name.split_once('+').unwrap_or((name, "https"));
     let tls = match transport {
@@ -77,21 +69,23 @@ pub(super) fn find(name: &str) -> Option<Result<Scheme<'_>, BadAddress>> {
         "https" => true,
         _ => return None,
     };
-    let spoken = REDFISH.iter().find(|(known, _)| *known == family);
+    let spoken = REDFISH_SCHEMES.iter().find(|(known, _)| *known == family);
     if let Some((_, vendor)) = spoken {
         let vendor = *vendor;
-        return Some(Ok(Scheme::Redfish { vendor, tls }));
+        return Some(Ok(BmcScheme::Redfish { vendor, tls }));
     }
-    let (known, instead) = INSTEAD.iter().find(|(known, _)| *known == family)?;
-    Some(Err(BadAddress(format!(
+    let (known, instead) = UNSUPPORTED_SCHEMES
+        .iter()
+        .find(|(known, _)| *known == family)?;
+    Some(Err(BadBmcAddress(format!(
         "{known}:// is not supported: {instead}"
     ))))
 }
 
-/// What to say of one that nobody knows. It has the form of a scheme, and stood before `://`.
-pub(super) fn unknown(name: &str) -> BadAddress {
+/// The error for an unknown name before `://` that has the form of a scheme.
+pub(super) fn unknown_scheme_error(name: &str) -> BadBmcAddress {
     let shown: String = name.chars().take(40).collect();
-    BadAddress(format!(
+    BadBmcAddress(format!(
         "{shown}:// is not a known scheme: write redfish://, ipmi://, one of metal3's other Redfish schemes, \
          or fence+AGENT://"
     ))

@@ -1,11 +1,17 @@
-//! Every form of address, valid and not.
+//! Valid and invalid addresses of every form.
 
 use proptest::prelude::*;
 
-use super::{Address, Vendor};
+use super::{BmcAddress, RedfishVendor};
 
-fn redfish(vendor: Vendor, tls: bool, host: &str, port: u16, system: Option<&str>) -> Address {
-    Address::Redfish {
+fn redfish(
+    vendor: RedfishVendor,
+    tls: bool,
+    host: &str,
+    port: u16,
+    system: Option<&str>,
+) -> BmcAddress {
+    BmcAddress::Redfish {
         vendor,
         tls,
         host: host.into(),
@@ -14,16 +20,16 @@ fn redfish(vendor: Vendor, tls: bool, host: &str, port: u16, system: Option<&str
     }
 }
 
-fn plain(host: &str, port: u16, system: Option<&str>) -> Address {
-    redfish(Vendor::Standard, true, host, port, system)
+fn plain(host: &str, port: u16, system: Option<&str>) -> BmcAddress {
+    redfish(RedfishVendor::Standard, true, host, port, system)
 }
 
-fn ipmi(host: &str, port: u16) -> Address {
+fn ipmi(host: &str, port: u16) -> BmcAddress {
     ipmi_as(host, port, "ADMINISTRATOR", None)
 }
 
-fn ipmi_as(host: &str, port: u16, privilege: &str, cipher_suite: Option<u8>) -> Address {
-    Address::Ipmi {
+fn ipmi_as(host: &str, port: u16, privilege: &str, cipher_suite: Option<u8>) -> BmcAddress {
+    BmcAddress::Ipmi {
         host: host.into(),
         port,
         privilege: privilege.into(),
@@ -31,9 +37,9 @@ fn ipmi_as(host: &str, port: u16, privilege: &str, cipher_suite: Option<u8>) -> 
     }
 }
 
-fn fence(agent: &str, host: &str, port: Option<u16>, options: &[(&str, &str)]) -> Address {
+fn fence(agent: &str, host: &str, port: Option<u16>, options: &[(&str, &str)]) -> BmcAddress {
     let options = options.iter();
-    Address::Fence {
+    BmcAddress::Fence {
         agent: agent.into(),
         host: host.into(),
         port,
@@ -45,7 +51,8 @@ fn fence(agent: &str, host: &str, port: Option<u16>, options: &[(&str, &str)]) -
 
 const V4: &str = "192.168.122.1";
 
-/// metal3's `TestParse`, by the names of its rows: what it reads, as we show it; what it refuses.
+/// metal3's `TestParse`, by the names of its rows: Dogwatch's form of each address, or `None` if it
+/// is refused.
 const TEST_PARSE: [(&str, &str, Option<&str>); 17] = [
     (
         "libvirt url",
@@ -133,15 +140,18 @@ const TEST_PARSE: [(&str, &str, Option<&str>); 17] = [
 #[test]
 fn metal3s_own_cases_of_test_parse() {
     for (name, text, expected) in TEST_PARSE {
-        let shown = Address::parse(text).ok().map(|address| address.to_string());
+        let shown = BmcAddress::parse(text)
+            .ok()
+            .map(|address| address.to_string());
         assert_eq!(shown.as_deref(), expected, "{name}: {text}");
     }
 }
 
-/// metal3's `TestStaticDriverInfo`, `TestDriverInfo` and `TestUnknownType`, and what else its code does.
+/// metal3's `TestStaticDriverInfo`, `TestDriverInfo` and `TestUnknownType`, and other behaviour of
+/// its code.
 #[test]
 fn metal3s_families_of_redfish_differ_in_boot_and_not_in_power() {
-    use Vendor::{Idrac, Ilo5, Standard};
+    use RedfishVendor::{Idrac, Ilo5, Standard};
     for (family, vendor) in [
         ("redfish", Standard),
         ("redfish-virtualmedia", Standard),
@@ -154,11 +164,11 @@ fn metal3s_families_of_redfish_differ_in_boot_and_not_in_power() {
         for (suffix, tls, port) in [("", true, 443), ("+https", true, 443), ("+http", false, 80)] {
             let text = format!("{family}{suffix}://192.168.122.1/foo/bar");
             let expected = redfish(vendor, tls, V4, port, Some("/foo/bar"));
-            assert_eq!(Address::parse(&text), Ok(expected), "{text}");
+            assert_eq!(BmcAddress::parse(&text), Ok(expected), "{text}");
         }
     }
-    assert!(Address::parse("foo://192.168.122.1").is_err());
-    assert!(Address::parse("redfish+ftp://192.168.122.1").is_err());
+    assert!(BmcAddress::parse("foo://192.168.122.1").is_err());
+    assert!(BmcAddress::parse("redfish+ftp://192.168.122.1").is_err());
 }
 
 #[test]
@@ -229,15 +239,15 @@ fn a_fence_agent_has_its_host_and_options() {
     ]);
 }
 
-fn are_read_as<const N: usize>(rows: [(&str, Address); N]) {
+fn are_read_as<const N: usize>(rows: [(&str, BmcAddress); N]) {
     for (text, expected) in rows {
-        assert_eq!(Address::parse(text).as_ref(), Ok(&expected), "{text}");
+        assert_eq!(BmcAddress::parse(text).as_ref(), Ok(&expected), "{text}");
         let shown = expected.to_string();
-        assert_eq!(Address::parse(&shown), Ok(expected), "{text} as {shown}");
+        assert_eq!(BmcAddress::parse(&shown), Ok(expected), "{text} as {shown}");
     }
 }
 
-/// What is no address, and what has to be said of it.
+/// Invalid addresses, and a word that the error must contain.
 const REFUSED: [(&str, &str); 85] = [
     ("ipmi://root:x@192.0.2.1", "Secret"),
     ("root:x@192.0.2.1", "Secret"),
@@ -337,7 +347,7 @@ fn what_is_no_address_is_refused_with_what_would_be_right() {
     let long = format!("ipmi://{}", "a".repeat(3000));
     let long = [(long.as_str(), "2048")];
     for (text, says) in REFUSED.into_iter().chain(long) {
-        let refused = Address::parse(text).unwrap_err().to_string();
+        let refused = BmcAddress::parse(text).unwrap_err().to_string();
         assert!(refused.contains(says), "{text}: {refused}");
     }
 }
@@ -365,28 +375,29 @@ fn a_password_in_an_address_is_refused_and_never_repeated() {
         "fence+fence_apc://h?plug=hunter2%00",
         "fence+fence_apc://h?login=hunter2",
     ] {
-        let refused = Address::parse(text).unwrap_err();
+        let refused = BmcAddress::parse(text).unwrap_err();
         let said = format!("{refused} {refused:?}").to_lowercase();
         assert!(!said.contains(PASSWORD), "{text}: {said}");
     }
-    // What is no option of IPMI's is ignored, and forgotten.
-    let address = Address::parse("ipmi://h?password=hunter2").unwrap();
+    // Unknown options of an IPMI address are ignored, and not stored.
+    let address = BmcAddress::parse("ipmi://h?password=hunter2").unwrap();
     assert!(!format!("{address} {address:?}").contains(PASSWORD));
 }
 
 #[test]
 fn every_ipmi_cipher_suite_with_integrity_is_taken_and_no_other() {
-    let taken = |suite: &u8| Address::parse(&format!("ipmi://h?ciphersuite={suite}")).is_ok();
+    let taken = |suite: &u8| BmcAddress::parse(&format!("ipmi://h?ciphersuite={suite}")).is_ok();
     let suites: Vec<u8> = (0..=u8::MAX).filter(taken).collect();
     assert_eq!(suites, [2, 3, 4, 5, 7, 8, 9, 10, 16, 17]);
 }
 
 #[test]
 fn a_plug_may_have_blanks_and_no_other_option() {
-    Address::parse("fence+fence_vmware_rest://h?plug=my%20machine").expect("a name with a blank");
+    BmcAddress::parse("fence+fence_vmware_rest://h?plug=my%20machine")
+        .expect("a name with a blank");
 }
 
-/// Pieces of addresses, in any order.
+/// Random sequences of pieces of addresses.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "ipmi",
@@ -429,17 +440,17 @@ proptest! {
     fn no_text_makes_it_panic_and_what_is_read_is_shown_and_read_again(
         text in prop_oneof![pieces(), any::<String>(), "[!-~]{0,40}", "(ipmi|redfish)://[!-~]{0,40}"],
     ) {
-        if let Ok(address) = Address::parse(&text) {
+        if let Ok(address) = BmcAddress::parse(&text) {
             let shown = address.to_string();
-            prop_assert_eq!(Address::parse(&shown), Ok(address.clone()), "{}", shown);
-            prop_assert!(address.endpoint().overlaps(&address.endpoint()));
+            prop_assert_eq!(BmcAddress::parse(&shown), Ok(address.clone()), "{}", shown);
+            prop_assert!(address.endpoint().may_overlap(&address.endpoint()));
         }
     }
 
     #[test]
     fn a_fence_option_is_shown_and_read_again(value in "\\PC{0,20}") {
         let options = [("plug".to_owned(), value)].into();
-        let address = Address::Fence { agent: "fence_x".into(), host: "h".into(), port: None, options };
-        prop_assert_eq!(Address::parse(&address.to_string()), Ok(address));
+        let address = BmcAddress::Fence { agent: "fence_x".into(), host: "h".into(), port: None, options };
+        prop_assert_eq!(BmcAddress::parse(&address.to_string()), Ok(address));
     }
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::world::*;
 use crate::power::*;
 
-fn read(value: &str) -> Request {
-    requests(&host(&[(KEY, value)], true)).remove(0)
+fn read(value: &str) -> HostRebootAnnotation {
+    reboot_annotations(&host(&[(KEY, value)], true)).remove(0)
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn only_the_prefix_with_a_slash_is_a_key() {
         ],
         true,
     );
-    let keys: Vec<_> = requests(&host)
+    let keys: Vec<_> = reboot_annotations(&host)
         .into_iter()
         .map(|request| request.key)
         .collect();
@@ -76,12 +76,12 @@ fn one_hard_among_several_makes_it_hard_also_while_a_soft_power_off_is_under_way
     let mut world = World::new(&[(KEY, "")], true, true);
     world.bmcs[0].shuts_down = None;
     world.run(10);
-    assert_eq!(world.kinds(), [Command::SoftOff]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff]);
     world.annotate("reboot.metal3.io/fence", HARD);
     let asked = world.time;
     world.until("off", |world| !world.is_on());
     assert!(world.time - asked < 1_000, "at once");
-    assert_eq!(world.kinds(), [Command::SoftOff, Command::Off]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff, PowerCommand::Off]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How a test waits for a world, and what it asks of it.
+//! How a test waits for the world and asks about it.
 
 use super::world::World;
 use crate::power::*;
@@ -12,7 +12,7 @@ impl World {
         }
     }
 
-    /// Runs until it holds; panics after ten minutes.
+    /// Runs until `holds` is true; panics after ten minutes.
     pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&World) -> bool) {
         self.is_poked = true;
         let end = self.time + 600_000;
@@ -20,13 +20,13 @@ impl World {
             assert!(
                 self.time < end,
                 "never {what}: {:?}",
-                self.last.as_ref().map(|last| &last.because)
+                self.last.as_ref().map(|last| &last.cause)
             );
             self.tick();
         }
     }
 
-    /// Until off is confirmed anew; it may be on its way on by then.
+    /// Runs until off is confirmed anew; the host may be powering on by then.
     pub(crate) fn until_confirmed(&mut self) {
         let (before, standing) = (self.writes.len(), self.power().off_confirmed_at);
         self.until("off confirmed", |world| {
@@ -36,7 +36,7 @@ impl World {
         });
     }
 
-    /// On, and nothing under way.
+    /// Runs until the host is on and no command is pending.
     pub(crate) fn until_on(&mut self) {
         self.run(1);
         self.until("on", |world| {
@@ -44,7 +44,7 @@ impl World {
         });
     }
 
-    pub(crate) fn kinds(&self) -> Vec<Command> {
+    pub(crate) fn kinds(&self) -> Vec<PowerCommand> {
         self.sent.iter().map(|trace| trace.command).collect()
     }
 
@@ -53,10 +53,10 @@ impl World {
     }
 
     pub(crate) fn because(&self) -> &'static str {
-        self.last.as_ref().expect("it decided").because.reason
+        self.last.as_ref().expect("it decided").cause.reason
     }
 
-    pub(crate) fn condition(&self, kind: &str) -> crate::condition::Observation {
+    pub(crate) fn condition(&self, kind: &str) -> crate::condition::DesiredCondition {
         let report = &self.last.as_ref().expect("it decided").report;
         let found = report
             .conditions

@@ -1,4 +1,4 @@
-//! What an adversary, or a slip of the hand in a status, would make of the decision. Specification S2, S6.
+//! How the decision handles an adversary, or a typing error in a status. Specification S2, S6.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use crate::power::*;
 
 const OTHER: &str = "reboot.metal3.io/other";
 
-fn proved(world: &World) -> Option<OffProof> {
-    proof(&world.seen, &world.config, world.now())
+fn proved(world: &World) -> Option<PowerOffProof> {
+    find_off_proof(&world.seen, &world.config, world.now())
 }
 
 fn is_proved_for(world: &World, name: &str) -> bool {
-    let all = requests(&world.seen.host);
+    let all = reboot_annotations(&world.seen.host);
     let request = all.iter().find(|request| request.name == name);
     let request = request.expect("it stands there");
-    proved(world).is_some_and(|proof| proof.is_for(request))
+    proved(world).is_some_and(|proof| proof.covers_annotation(request))
 }
 
 fn held() -> World {
@@ -25,8 +25,8 @@ fn held() -> World {
     world
 }
 
-/// As the keeper does when the host's specification is another one.
-fn respecify(world: &mut World, change: impl FnOnce(&mut Seen)) {
+/// Does what the controller's shell does when the host's spec changes.
+fn respecify(world: &mut World, change: impl FnOnce(&mut PowerSnapshot)) {
     change(&mut world.seen);
     world.seen.memory.forget_bmc();
     world.version += 1;
@@ -39,12 +39,12 @@ fn without_pdu(world: &mut World) {
     });
 }
 
-/// The PDU cut the power, as the BMC was silent.
+/// A host whose PDU cut the power because the BMC was silent.
 fn held_by_pdu() -> World {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.add_level();
-    world.bmcs[0].default_takes = Takes::Fails(Class::Unreachable);
-    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
     world.until_confirmed();
     assert_eq!(world.power().command.as_ref().unwrap().level, 1);
     world
@@ -53,23 +53,23 @@ fn held_by_pdu() -> World {
 fn mend(world: &mut World) {
     world.bmcs[0].default_takes = Takes::Runs(100);
     world.bmcs[0].default_says = Says::Truth;
-    // Plugged in again by hand.
+    // Somebody plugs it in again.
     world.bmcs[1].gives = true;
 }
 
 #[test]
 fn a_time_of_confirmation_without_an_answered_power_off_behind_it_is_no_proof() {
     let at = "2026-01-01T00:00:00Z".parse().unwrap();
-    let restored = Source::OurCommand {
+    let restored = ProofSource::OurCommand {
         id: "restored/1".into(),
     };
     for end in [
-        End::Open,
-        End::Failed {
+        PendingCommandEnd::Open,
+        PendingCommandEnd::Failed {
             at,
             message: "no route".into(),
         },
-        End::Unknown {
+        PendingCommandEnd::Unknown {
             at,
             message: "no answer".into(),
         },
@@ -120,7 +120,7 @@ fn a_host_held_by_a_level_that_is_no_more_is_proved_by_what_is_left_and_comes_on
     world.until_confirmed();
     assert_eq!(
         proved(&world)
-            .and_then(|proof| proof.readings())
+            .and_then(|proof| proof.off_readings())
             .map(|both| both.level),
         Some(0)
     );
@@ -130,10 +130,10 @@ fn a_host_held_by_a_level_that_is_no_more_is_proved_by_what_is_left_and_comes_on
 
 #[test]
 fn a_command_to_a_level_that_is_no_more_goes_to_one_that_is() {
-    for command in [Command::Off, Command::SoftOff, Command::On] {
+    for command in [PowerCommand::Off, PowerCommand::SoftOff, PowerCommand::On] {
         for end in [
-            End::Open,
-            End::Answered {
+            PendingCommandEnd::Open,
+            PendingCommandEnd::Answered {
                 at: "2026-01-01T00:00:00Z".parse().unwrap(),
             },
         ] {
@@ -145,13 +145,13 @@ fn a_command_to_a_level_that_is_no_more_goes_to_one_that_is() {
             let standing = power.command.as_mut().unwrap();
             standing.command = command;
             standing.end = end.clone();
-            if command == Command::On {
+            if command == PowerCommand::On {
                 world.remove(KEY);
             }
             without_pdu(&mut world);
             let what = format!("{command} {end:?}");
             world.run(400);
-            if command == Command::On {
+            if command == PowerCommand::On {
                 assert!(world.is_on(), "{what}: {}", world.because());
                 assert_eq!(world.power().command, None, "{what}");
             } else {
@@ -166,7 +166,7 @@ fn numbers_and_times_written_by_hand_are_survived() {
     for number in [0, u32::MAX] {
         for time in ["-009999-01-02T01:59:59Z", "9999-12-30T22:00:00Z"] {
             let mut world = World::new(&[(KEY, HARD)], true, true);
-            world.bmcs[0].takes = vec![Takes::Fails(Class::Refused); 3];
+            world.bmcs[0].takes = vec![Takes::Fails(FaultClass::Refused); 3];
             world.run(2);
             world.crash(0);
             let power = &mut world.seen.host_mut().status.power;
@@ -189,7 +189,9 @@ fn numbers_and_times_written_by_hand_are_survived() {
 
 #[test]
 fn thousands_of_keys_are_obeyed_and_not_all_repeated_in_every_sentence() {
-    let names: Vec<String> = (0..3_000).map(|n| format!("{REBOOT}/key-{n:04}")).collect();
+    let names: Vec<String> = (0..3_000)
+        .map(|n| format!("{REBOOT_ANNOTATION}/key-{n:04}"))
+        .collect();
     let all: Vec<(&str, &str)> = names.iter().map(|name| (&**name, "{mode:hard}")).collect();
     let mut world = World::new(&all, true, true);
     world.annotate(KEY, HARD);
@@ -217,19 +219,19 @@ fn the_interval_between_two_readings_begins_with_the_first_answer() {
     let mut world = held();
     world.run(60);
     let ago = |seconds| world.mono().saturating_sub(Duration::from_secs(seconds));
-    let read = |asked, answered| Read {
+    let read = |asked, answered| LevelReading {
         level: 0,
         asked: ago(asked),
         answered: ago(answered),
-        said: Ok(Reading::Off),
+        result: Ok(PowerReading::Off),
     };
     for (first_answered, is_proved) in [(20, true), (19, false)] {
         let mut seen = world.seen.clone();
         seen.memory.forget_bmc();
-        seen.memory.checked(0, Ok(About::default()), ago(30));
-        seen.memory.read(read(20, first_answered));
-        seen.memory.read(read(15, 15));
-        let proof = proof(&seen, &world.config, world.now());
+        seen.memory.record_check(0, Ok(BmcInfo::default()), ago(30));
+        seen.memory.record_reading(read(20, first_answered));
+        seen.memory.record_reading(read(15, 15));
+        let proof = find_off_proof(&seen, &world.config, world.now());
         assert_eq!(
             proof.is_some(),
             is_proved,
@@ -245,7 +247,7 @@ fn a_new_leaders_proof_is_read_after_every_command_of_unknown_end_can_be_run_no_
     let power = &mut world.seen.host_mut().status.power;
     power.command.as_mut().unwrap().after_unknown = true;
     world.version += 1;
-    // One reading is too early, and the next one is alone.
+    // The first reading is too early, and the next one is alone.
     world.run(33);
     assert_eq!(world.seen.memory.readings.len(), 2);
     assert_eq!(proved(&world), None);

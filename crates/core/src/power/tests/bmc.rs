@@ -1,30 +1,33 @@
-//! A BMC as a test wants it.
+//! A simulated BMC.
 
 use crate::power::*;
 
-/// How a BMC takes the next command.
+/// How the BMC handles the next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
-    /// Answered, and run after so many milliseconds.
+    /// Answers, and runs it after this many milliseconds.
     Runs(u64),
-    /// Answered by 202 without a task, and run after so many milliseconds.
+    /// Answers with 202 without a task, and runs it after this many milliseconds.
     NamesNoTask(u64),
-    /// The same, answered after so many milliseconds, when it has run.
+    /// Answers like `NamesNoTask` after this many milliseconds, when the command has run.
     NamesNoTaskLate(u64),
-    /// Answered, and never run.
+    /// Answers, and never runs it.
     Ignores,
-    /// Refused.
-    Fails(Class),
-    /// No answer for `after` milliseconds; run so long after it was received, or not at all.
-    Silent { after: u64, runs: Option<u64> },
+    Fails(FaultClass),
+    /// Does not answer for `after` milliseconds; runs it `runs` milliseconds after receipt, or
+    /// never.
+    Silent {
+        after: u64,
+        runs: Option<u64>,
+    },
 }
 
-/// How a BMC answers the next reading.
+/// How the BMC answers the next reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Says {
     Truth,
-    Lie(Reading),
-    Fails(Class),
+    Lie(PowerReading),
+    Fails(FaultClass),
     Slow(u64),
 }
 
@@ -35,16 +38,16 @@ pub(crate) struct Bmc {
     pub(crate) says: Vec<Says>,
     pub(crate) default_takes: Takes,
     pub(crate) default_says: Says,
-    /// How long the operating system takes to shut down; `None`: it never does.
+    /// How long the operating system takes to shut down, in milliseconds; `None`: it never does.
     pub(crate) shuts_down: Option<u64>,
-    /// Commands that will be run: when, and which.
-    pub(crate) pending: Vec<(u64, Command)>,
-    /// When the operating system, which was asked to shut down, has done so.
+    /// Commands that will run: when, and which.
+    pub(crate) pending: Vec<(u64, PowerCommand)>,
+    /// When the operating system will have shut down after a soft power-off.
     pub(crate) shut_down_at: Option<u64>,
 }
 
-/// When a call ends, and how.
-pub(crate) type Ends<T> = (u64, Result<T, Fault>);
+/// When a call ends, and its result.
+pub(crate) type Ends<T> = (u64, Result<T, BmcFault>);
 
 impl Bmc {
     pub(crate) fn new(gives: bool) -> Self {
@@ -60,11 +63,11 @@ impl Bmc {
         }
     }
 
-    pub(crate) fn say(&mut self, time: u64) -> Ends<Reading> {
+    pub(crate) fn say(&mut self, time: u64) -> Ends<PowerReading> {
         let truth = if self.gives {
-            Reading::On
+            PowerReading::On
         } else {
-            Reading::Off
+            PowerReading::Off
         };
         let says = if self.says.is_empty() {
             self.default_says
@@ -74,49 +77,48 @@ impl Bmc {
         match says {
             Says::Truth => (time, Ok(truth)),
             Says::Lie(reading) => (time, Ok(reading)),
-            Says::Fails(class) => (time, Err(Fault::harmless(class, "no"))),
+            Says::Fails(class) => (time, Err(BmcFault::without_effect(class, "no"))),
             Says::Slow(takes) => (time + takes, Ok(truth)),
         }
     }
 
-    pub(crate) fn take(&mut self, command: Command, time: u64) -> Ends<Answer> {
+    pub(crate) fn take(&mut self, command: PowerCommand, time: u64) -> Ends<CommandAnswer> {
         let takes = if self.takes.is_empty() {
             self.default_takes
         } else {
             self.takes.remove(0)
         };
-        let is_there = self.gives != command.is_off();
+        let is_there = self.gives != command.is_power_off();
         match takes {
-            Takes::Runs(_) if is_there => (time + 5, Ok(Answer::AlreadyThere)),
+            Takes::Runs(_) if is_there => (time + 5, Ok(CommandAnswer::AlreadyThere)),
             Takes::Runs(after) => {
                 self.will_run(command, time + after);
-                (time + 5, Ok(Answer::Accepted))
+                (time + 5, Ok(CommandAnswer::Accepted))
             }
             Takes::NamesNoTask(after) => {
                 self.will_run(command, time + after);
-                (time + 5, Ok(Answer::AcceptedWithoutTask))
+                (time + 5, Ok(CommandAnswer::AcceptedWithoutTask))
             }
             Takes::NamesNoTaskLate(after) => {
                 self.will_run(command, time + after);
-                (time + after, Ok(Answer::AcceptedWithoutTask))
+                (time + after, Ok(CommandAnswer::AcceptedWithoutTask))
             }
-            Takes::Ignores => (time + 5, Ok(Answer::Accepted)),
-            Takes::Fails(class) => (time + 5, Err(Fault::harmless(class, "no"))),
+            Takes::Ignores => (time + 5, Ok(CommandAnswer::Accepted)),
+            Takes::Fails(class) => (time + 5, Err(BmcFault::without_effect(class, "no"))),
             Takes::Silent { after, runs } => {
                 if let Some(late) = runs {
                     self.will_run(command, time + late);
                 }
-                let fault = Fault::unknown_end(Class::TimedOut, "no answer");
+                let fault = BmcFault::with_unknown_effect(FaultClass::TimedOut, "no answer");
                 (time + after, Err(fault))
             }
         }
     }
 
-    fn will_run(&mut self, command: Command, at: u64) {
+    fn will_run(&mut self, command: PowerCommand, at: u64) {
         self.pending.push((at, command));
     }
 
-    /// Runs what is due.
     pub(crate) fn run(&mut self, time: u64) {
         self.pending.sort_by_key(|(at, _)| *at);
         let due = self.pending.partition_point(|(at, _)| *at <= time);
@@ -128,15 +130,15 @@ impl Bmc {
         }
     }
 
-    fn run_one(&mut self, command: Command, at: u64) {
+    fn run_one(&mut self, command: PowerCommand, at: u64) {
         match command {
-            Command::On => self.set_power(true),
-            Command::Off => self.set_power(false),
-            // A machine without power has no operating system that could take the request.
-            Command::SoftOff if self.gives => {
+            PowerCommand::On => self.set_power(true),
+            PowerCommand::Off => self.set_power(false),
+            // Without power there is no operating system that could accept the request.
+            PowerCommand::SoftOff if self.gives => {
                 self.shut_down_at = self.shuts_down.map(|takes| at + takes);
             }
-            Command::SoftOff => {}
+            PowerCommand::SoftOff => {}
         }
     }
 

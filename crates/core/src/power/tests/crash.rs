@@ -1,4 +1,5 @@
-//! Killed at every step, a reboot is one power-off and ends with the host on. Specification S5.
+//! With the process killed at every step, a reboot is one power-off and ends with the host on.
+//! Specification S5.
 
 use super::world::*;
 use crate::power::*;
@@ -55,13 +56,13 @@ fn held(step: u32) -> World {
     world
 }
 
-/// Another leader finds a command without an end.
-fn takeover(command: Command, is_on: bool, runs_after: Option<u64>) -> World {
+/// Another leader finds a command whose end was not recorded.
+fn takeover(command: PowerCommand, is_on: bool, runs_after: Option<u64>) -> World {
     let mut world = World::new(&[], true, true);
     world.run(3);
     world.annotate(
         BASE,
-        if command == Command::SoftOff {
+        if command == PowerCommand::SoftOff {
             ""
         } else {
             HARD
@@ -74,8 +75,8 @@ fn takeover(command: Command, is_on: bool, runs_after: Option<u64>) -> World {
     };
     let good = Takes::Runs(50);
     world.bmcs[0].takes = match command {
-        Command::On => vec![good, silent],
-        Command::SoftOff | Command::Off => vec![silent],
+        PowerCommand::On => vec![good, silent],
+        PowerCommand::SoftOff | PowerCommand::Off => vec![silent],
     };
     let sent = move |world: &World| {
         world
@@ -93,9 +94,9 @@ fn takeover(command: Command, is_on: bool, runs_after: Option<u64>) -> World {
 #[test]
 fn an_earlier_leaders_command_is_not_repeated_while_it_may_be_run() {
     for (command, is_on) in [
-        (Command::Off, true),
-        (Command::SoftOff, true),
-        (Command::On, false),
+        (PowerCommand::Off, true),
+        (PowerCommand::SoftOff, true),
+        (PowerCommand::On, false),
     ] {
         let mut world = takeover(command, is_on, Some(25_000));
         let before = world.sent.len();
@@ -109,7 +110,7 @@ fn an_earlier_leaders_command_is_not_repeated_while_it_may_be_run() {
             .filter(|kind| **kind == command)
             .count();
         assert!(
-            repeated <= if command == Command::Off { 2 } else { 1 },
+            repeated <= if command == PowerCommand::Off { 2 } else { 1 },
             "{:?}",
             world.kinds()
         );
@@ -121,9 +122,9 @@ fn an_earlier_leaders_command_is_not_repeated_while_it_may_be_run() {
 #[test]
 fn an_earlier_leaders_command_that_did_not_take_is_repeated_once_a_reading_shows_it() {
     for (command, is_on) in [
-        (Command::Off, true),
-        (Command::SoftOff, true),
-        (Command::On, false),
+        (PowerCommand::Off, true),
+        (PowerCommand::SoftOff, true),
+        (PowerCommand::On, false),
     ] {
         let mut world = takeover(command, is_on, None);
         let before = world.sent.len();
@@ -138,10 +139,10 @@ fn an_earlier_leaders_command_that_did_not_take_is_repeated_once_a_reading_shows
 
 #[test]
 fn an_earlier_leaders_command_is_not_repeated_on_a_bmc_that_cannot_be_read() {
-    let mut world = takeover(Command::Off, true, None);
-    world.bmcs[0].default_says = Says::Fails(Class::TimedOut);
+    let mut world = takeover(PowerCommand::Off, true, None);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::TimedOut);
     let before = world.sent.len();
-    // The first reading was made already; a new leader has none.
+    // The old leader had one reading already; the new leader has none.
     world.crash(1_000);
     world.run(300);
     assert_eq!(world.sent.len(), before);
@@ -153,13 +154,13 @@ fn an_earlier_leaders_command_is_not_repeated_on_a_bmc_that_cannot_be_read() {
 fn an_intention_that_was_never_sent_is_written_anew_at_once() {
     let mut world = World::new(&[(BASE, HARD)], true, true);
     world.run(1);
-    // The write landed and its answer did not: this process knows that it sent nothing.
+    // The write arrived and its answer was lost: this process knows that it sent nothing.
     let mut command = world.power().command.clone().unwrap();
     command.id = "p1/lost".into();
-    command.end = End::Open;
+    command.end = PendingCommandEnd::Open;
     let mut world = World::new(&[(BASE, HARD)], true, true);
     world.seen.host_mut().status.power.command = Some(command);
-    world.seen.memory.writing("p1/lost");
+    world.seen.memory.record_write_begun("p1/lost");
     world.run(1);
     assert_eq!(world.sent.len(), 1);
     assert_ne!(world.sent[0].id, "p1/lost");
@@ -171,18 +172,18 @@ fn a_command_goes_out_within_two_seconds_of_its_intention_or_is_decided_anew() {
     world.run(0);
     let now = world.now();
     let decided = decide(&world.seen, &world.config, "p1/1", 0.5, now);
-    let Some(Action::WriteStatus(write)) = decided.actions.into_iter().next() else {
+    let Some(PowerAction::WriteStatus(write)) = decided.actions.into_iter().next() else {
         panic!("an intention");
     };
     world.seen.host_mut().status = write.status;
-    world.seen.memory.written("p1/1", now.mono);
+    world.seen.memory.record_write_done("p1/1", now.mono);
     for (later, goes) in [(2_000, true), (2_001, false)] {
         let mut then = now;
         then.mono += std::time::Duration::from_millis(later);
         let host = world.seen.host.clone();
-        world.seen.memory.saw(&host, then);
+        world.seen.memory.observe_host(&host, then);
         let decision = decide(&world.seen, &world.config, "p1/2", 0.5, then);
-        let is_send = matches!(decision.actions[..], [Action::Send(_)]);
+        let is_send = matches!(decision.actions[..], [PowerAction::Send(_)]);
         assert_eq!(is_send, goes, "{later}");
     }
 }

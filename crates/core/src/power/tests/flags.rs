@@ -1,5 +1,5 @@
-//! Whatever the flags say, a host that is held off is proved off, and comes on again. Source: specification §3.2,
-//! "Flags that contradict each other".
+//! With any flags, a host that is held off is proved off and comes on again. Source: specification
+//! §3.2, "Flags that contradict each other".
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::world::*;
 use crate::power::*;
 
 fn is_proved(world: &World) -> bool {
-    proof(&world.seen, &world.config, world.now()).is_some()
+    find_off_proof(&world.seen, &world.config, world.now()).is_some()
 }
 
-/// How long until it holds, in seconds; panics after an hour.
+/// The time in seconds until `holds` is true; panics after an hour.
 fn within(world: &mut World, what: &str, holds: impl Fn(&World) -> bool) -> u64 {
     let begun = world.time;
     while !holds(world) {
-        let because = world.last.as_ref().map(|last| &last.because);
+        let because = world.last.as_ref().map(|last| &last.cause);
         assert!(
             world.time < begun + 3_600_000,
             "never {what}: {because:?} {:?}",
@@ -59,21 +59,25 @@ fn polls_that_are_closer_to_each_other_than_two_confirm_intervals_are_refused() 
         (1, 1, false),
         (2, 1, true),
     ] {
-        let config = Config {
+        let config = PowerConfig {
             poll: s(poll),
             confirm: s(confirm),
-            ..Config::default()
+            ..PowerConfig::default()
         };
-        assert_eq!(config.check().is_ok(), is_taken, "{poll} {confirm}");
+        assert_eq!(
+            config.check_intervals().is_ok(),
+            is_taken,
+            "{poll} {confirm}"
+        );
     }
 }
 
-fn flags() -> impl Strategy<Value = (Config, u64)> {
+fn flags() -> impl Strategy<Value = (PowerConfig, u64)> {
     let s = Duration::from_secs;
     let seconds = (1..=30_u64, 0..=60_u64, 1..=60_u64, 1..=60_u64, 1..=300_u64);
     let share = 0..=100_u64;
     (seconds, share).prop_map(move |((confirm, more, settle, call, check), share)| {
-        let config = Config {
+        let config = PowerConfig {
             poll: s(2 * confirm + more),
             check: s(check),
             confirm: s(confirm),
@@ -81,19 +85,19 @@ fn flags() -> impl Strategy<Value = (Config, u64)> {
             soft: s(180),
             call: s(call),
         };
-        // How long its BMC takes for an answer.
+        // How long the BMC takes to answer.
         (config, call * 10 * share)
     })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::model_depth::model_cases(32), ..ProptestConfig::default() })]
 
     #[test]
     fn with_all_flags_that_are_taken_a_held_host_is_proved_after_a_change_of_leader_and_comes_on(
         (config, answers_in) in flags(),
     ) {
-        prop_assert_eq!(config.check(), Ok(()));
+        prop_assert_eq!(config.check_intervals(), Ok(()));
         let mut world = World::new(&[(KEY, HARD)], true, true);
         world.config = config;
         world.bmcs[0].default_says = Says::Slow(answers_in);

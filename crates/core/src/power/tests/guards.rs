@@ -1,13 +1,14 @@
-//! Hosts that are left alone, each with its reason. Source: specification §3.2, issue 5 "Bad input".
+//! Hosts that Dogwatch leaves alone, each with its reason. Source: specification §3.2, issue 5 "Bad
+//! input".
 
 use super::world::*;
-use crate::condition::Status;
+use crate::condition::ConditionStatus;
 use crate::power::*;
 
-type Change = Box<dyn Fn(&mut Seen)>;
+type Change = Box<dyn Fn(&mut PowerSnapshot)>;
 
-/// What becomes of a fence of this host.
-fn refused(change: impl Fn(&mut Seen)) -> World {
+/// Tries to fence this host, and checks that no command is sent.
+fn refused(change: impl Fn(&mut PowerSnapshot)) -> World {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     change(&mut world.seen);
     world.run(300);
@@ -18,7 +19,7 @@ fn refused(change: impl Fn(&mut Seen)) -> World {
 
 #[test]
 fn a_live_baremetal_operators_host_is_not_ours() {
-    let owner = Owner::Theirs {
+    let owner = HostOwner::Metal3 {
         leader: "bmo-1".into(),
     };
     let world = refused(|seen| seen.owner = owner.clone());
@@ -30,9 +31,9 @@ fn a_live_baremetal_operators_host_is_not_ours() {
 
 #[test]
 fn nothing_is_done_before_it_is_known_whose_it_is() {
-    let world = refused(|seen| seen.owner = Owner::NotYetKnown);
+    let world = refused(|seen| seen.owner = HostOwner::NotYetKnown);
     assert!(world.writes.is_empty());
-    assert!(world.last.as_ref().unwrap().looks.is_empty());
+    assert!(world.last.as_ref().unwrap().observe.is_empty());
 }
 
 #[test]
@@ -53,7 +54,7 @@ fn a_bmc_that_two_hosts_name_is_used_for_neither_and_off_is_not_believed() {
 
 #[test]
 fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
-    let missing = |why| Access::Missing {
+    let missing = |why| LevelAccess::Missing {
         reason: why,
         message: "create it".into(),
     };
@@ -66,7 +67,7 @@ fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
             reason::INVALID_ADDRESS,
             Box::new(|seen| {
                 seen.host_mut().levels[0].devices[0].address =
-                    Err(BadAddress("is no address".into()));
+                    Err(BadBmcAddress("is no address".into()));
             }),
         ),
         (
@@ -91,7 +92,7 @@ fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
         let condition = world.condition("PowerControlReady");
         assert_eq!(
             (condition.status, condition.reason.as_str()),
-            (Status::False, why)
+            (ConditionStatus::False, why)
         );
         assert!(!condition.message.is_empty());
         assert_eq!(world.status().powered_on, Some(true), "{why}");
@@ -100,7 +101,7 @@ fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
 
 #[test]
 fn credentials_that_are_being_read_are_waited_for() {
-    let world = refused(|seen| seen.access[0] = Access::NotYet);
+    let world = refused(|seen| seen.access[0] = LevelAccess::NotYet);
     assert!(world.writes.is_empty());
 }
 
@@ -115,7 +116,10 @@ fn what_was_in_the_way_goes_and_the_host_is_driven() {
 fn an_off_confirmed_without_its_command_is_no_proof_of_ours() {
     let mut world = World::new(&[(KEY, HARD)], true, false);
     world.seen.host_mut().status.power.off_confirmed_at = Some(world.now().wall);
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    assert_eq!(
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
     world.until_confirmed();
     assert_eq!(world.kinds().len(), 1, "proved by us");
 }

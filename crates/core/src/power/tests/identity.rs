@@ -1,10 +1,10 @@
-//! Which machine a proof is of. Source: specification §4.1, issue 6 "Host identity".
+//! The machine that a proof belongs to. Source: specification §4.1, issue 6 "Host identity".
 
 use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::world::*;
-use crate::condition::Status;
+use crate::condition::ConditionStatus;
 use crate::power::*;
 
 const ONE: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4833";
@@ -12,7 +12,7 @@ const SWAPPED: &str = "44454c4c-4700-104b-8031-b5c04f4e4833";
 
 #[test]
 fn one_machine_is_the_same_in_every_spelling_and_byte_order_and_a_dummy_is_compared_with_nothing() {
-    use Identity::{Different, NotComparable, Same};
+    use SystemMatch::{Different, NotComparable, Same};
     let upper = ONE.to_uppercase();
     let plain = ONE.replace('-', "");
     let braced = format!("{{{ONE}}}");
@@ -27,9 +27,9 @@ fn one_machine_is_the_same_in_every_spelling_and_byte_order_and_a_dummy_is_compa
         (SWAPPED, ONE, Same),
         (SWAPPED, &upper, Same),
         (ONE, "4c4c4544-0047-4b10-8031-b5c04f4e4834", Different),
-        // The last two groups have one order only.
+        // The last two groups have only one byte order.
         (ONE, "4c4c4544-0047-4b10-3180-b5c04f4e4833", Different),
-        // One group of three is no swap.
+        // A swap of one of the three groups alone does not count.
         (ONE, "44454c4c-0047-4b10-8031-b5c04f4e4833", Different),
         (ONE, "", NotComparable),
         ("Not Settable", ONE, NotComparable),
@@ -38,7 +38,7 @@ fn one_machine_is_the_same_in_every_spelling_and_byte_order_and_a_dummy_is_compa
         (ONE, "4c4c4544-0047-4b10-8031-b5c04f4e483g", NotComparable),
         (ONE, "ec2f8031-b5c0", NotComparable),
     ] {
-        assert_eq!(same_system(bmc, node), expected, "{bmc} {node}");
+        assert_eq!(compare_system_uuids(bmc, node), expected, "{bmc} {node}");
     }
     for dummy in [
         "00000000-0000-0000-0000-000000000000",
@@ -50,8 +50,8 @@ fn one_machine_is_the_same_in_every_spelling_and_byte_order_and_a_dummy_is_compa
         "12345678-1234-5678-90AB-CDDEEFAABBCC",
         "4C4C4544-0000-2010-8020-80C04F202020",
     ] {
-        assert_eq!(same_system(dummy, dummy), NotComparable, "{dummy}");
-        assert_eq!(same_system(dummy, ONE), NotComparable, "{dummy}");
+        assert_eq!(compare_system_uuids(dummy, dummy), NotComparable, "{dummy}");
+        assert_eq!(compare_system_uuids(dummy, ONE), NotComparable, "{dummy}");
     }
 }
 
@@ -62,20 +62,23 @@ fn a_proof_says_which_machine_it_is_of_as_the_bmc_told_it() {
     world.until_confirmed();
     let mut unasked = world.seen.clone();
     unasked.memory.checks.clear();
-    let none = proof(&unasked, &world.config, world.now());
+    let none = find_off_proof(&unasked, &world.config, world.now());
     assert_eq!(none, None, "nobody has asked which machine it is");
     let uuid = |world: &World| {
-        let proof = proof(&world.seen, &world.config, world.now()).unwrap();
+        let proof = find_off_proof(&world.seen, &world.config, world.now()).unwrap();
         proof.system_uuid().map(str::to_owned)
     };
     assert_eq!(uuid(&world).as_deref(), Some(ONE));
-    // A check that fails later tells nothing else.
+    // A later failed check does not clear the result.
     world.checks_are_good = false;
     world.run(600);
     assert_eq!(uuid(&world).as_deref(), Some(ONE));
-    // Another address is another BMC.
+    // Another address means another BMC.
     world.seen.memory.forget_bmc();
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    assert_eq!(
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
     world.run(70);
     assert_eq!(uuid(&world), None, "its check failed: nothing to compare");
 }
@@ -86,21 +89,24 @@ fn hosts_whose_bmcs_tell_one_system_are_proved_off_neither_and_it_is_said() {
     world.seen.same_system = vec![HostName::new("hosts", "h2")];
     world.run(300);
     assert!(!world.is_on(), "it is still powered as it is wanted");
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
     assert_eq!(
-        now(&world.seen, &world.config, world.now()),
-        PowerNow::Unknown
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
+    assert_eq!(
+        current_power(&world.seen, &world.config, world.now()),
+        CurrentPower::Unknown
     );
     assert_eq!(world.status().powered_on, Some(true));
     let ready = world.condition("PowerControlReady");
     assert_eq!(
         (ready.status, ready.reason.as_str()),
-        (Status::False, reason::SAME_SYSTEM)
+        (ConditionStatus::False, reason::SAME_SYSTEM)
     );
     assert!(ready.message.contains("hosts/h2"), "{}", ready.message);
     world.seen.same_system.clear();
     world.run(1);
-    assert!(proof(&world.seen, &world.config, world.now()).is_some());
+    assert!(find_off_proof(&world.seen, &world.config, world.now()).is_some());
     assert_eq!(world.status().powered_on, Some(false));
 }
 
@@ -110,26 +116,26 @@ fn of_hosts_that_tell_one_system_the_older_is_believed_until_it_tells_another_or
     let age = |second| {
         let mut host = host(&[], true);
         host.created = jiff::Timestamp::from_second(second).ok();
-        Arc::new(Seniority::of(&host, &OwnerRules::default()))
+        Arc::new(HostSeniority::of_host(&host, &OwnerRules::default()))
     };
     let (a, b, c) = (name("a"), name("b"), name("c"));
     let (old, newer, newest) = (age(1), age(2), age(3));
-    let mut systems = Systems::default();
-    systems.put(&a, &newer, Some(ONE));
-    systems.put(&b, &old, Some(SWAPPED));
-    systems.put(&c, &newest, Some("4c4c4544-0047-4b10-8031-b5c04f4e4834"));
-    assert_eq!(systems.before(&a), from_ref(&b));
-    assert_eq!(systems.before(&b), [], "it was there first");
-    assert_eq!(systems.before(&c), []);
-    systems.put(&c, &newest, Some(ONE));
-    assert_eq!(systems.before(&c), [a.clone(), b.clone()]);
-    assert_eq!(systems.before(&b), [], "whoever comes after it");
-    systems.put(&c, &newest, None);
-    systems.remove(&b);
-    assert_eq!(systems.before(&a), []);
+    let mut systems = SharedSystemIds::default();
+    systems.put_host(&a, &newer, Some(ONE));
+    systems.put_host(&b, &old, Some(SWAPPED));
+    systems.put_host(&c, &newest, Some("4c4c4544-0047-4b10-8031-b5c04f4e4834"));
+    assert_eq!(systems.senior_hosts(&a), from_ref(&b));
+    assert_eq!(systems.senior_hosts(&b), [], "it was there first");
+    assert_eq!(systems.senior_hosts(&c), []);
+    systems.put_host(&c, &newest, Some(ONE));
+    assert_eq!(systems.senior_hosts(&c), [a.clone(), b.clone()]);
+    assert_eq!(systems.senior_hosts(&b), [], "whoever comes after it");
+    systems.put_host(&c, &newest, None);
+    systems.remove_host(&b);
+    assert_eq!(systems.senior_hosts(&a), []);
     for dummy in ["", "00000000-0000-0000-0000-000000000000"] {
-        systems.put(&a, &newer, Some(dummy));
-        systems.put(&b, &old, Some(dummy));
-        assert_eq!(systems.before(&a), [], "{dummy}");
+        systems.put_host(&a, &newer, Some(dummy));
+        systems.put_host(&b, &old, Some(dummy));
+        assert_eq!(systems.senior_hosts(&a), [], "{dummy}");
     }
 }

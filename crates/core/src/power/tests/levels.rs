@@ -12,8 +12,8 @@ fn with_pdu() -> World {
 #[test]
 fn the_next_level_is_used_after_three_commands_that_came_to_nothing() {
     let mut world = with_pdu();
-    world.bmcs[0].default_takes = Takes::Fails(Class::Unreachable);
-    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
     world.until_confirmed();
     let levels: Vec<_> = world.sent.iter().map(|trace| trace.level).collect();
     assert_eq!(levels, [0, 0, 0, 1]);
@@ -22,15 +22,15 @@ fn the_next_level_is_used_after_three_commands_that_came_to_nothing() {
         world.time - 1_000_000 < 30_000,
         "a fence is not kept waiting"
     );
-    let proof = proof(&world.seen, &world.config, world.now()).unwrap();
-    assert_eq!(proof.readings().map(|both| both.level), Some(1));
+    let proof = find_off_proof(&world.seen, &world.config, world.now()).unwrap();
+    assert_eq!(proof.off_readings().map(|both| both.level), Some(1));
     assert_eq!(world.status().powered_on, Some(false));
 }
 
 #[test]
 fn a_level_that_cannot_do_it_is_left_at_once() {
     let mut world = with_pdu();
-    world.bmcs[0].default_takes = Takes::Fails(Class::Unsupported);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unsupported);
     world.until_confirmed();
     let levels: Vec<_> = world.sent.iter().map(|trace| trace.level).collect();
     assert_eq!(levels, [0, 1]);
@@ -40,7 +40,7 @@ fn a_level_that_cannot_do_it_is_left_at_once() {
 fn after_the_last_level_comes_the_first_again() {
     let mut world = with_pdu();
     for bmc in &mut world.bmcs {
-        bmc.default_takes = Takes::Fails(Class::Refused);
+        bmc.default_takes = Takes::Fails(FaultClass::Refused);
     }
     world.run(600);
     let levels: Vec<_> = world.sent.iter().map(|trace| trace.level).collect();
@@ -52,8 +52,8 @@ fn after_the_last_level_comes_the_first_again() {
 #[test]
 fn the_level_that_cut_the_power_gives_it_back_and_then_the_bmc_is_asked() {
     let mut world = with_pdu();
-    world.bmcs[0].default_takes = Takes::Fails(Class::Unreachable);
-    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
     world.until_confirmed();
     // With power back the BMC boots, and the machine stays off.
     world.bmcs[0].default_takes = Takes::Runs(500);
@@ -66,17 +66,17 @@ fn the_level_that_cut_the_power_gives_it_back_and_then_the_bmc_is_asked() {
         .iter()
         .map(|trace| (trace.command, trace.level))
         .collect();
-    assert_eq!(levels[4..], [(Command::On, 1), (Command::On, 0)]);
+    assert_eq!(levels[4..], [(PowerCommand::On, 1), (PowerCommand::On, 0)]);
 }
 
 #[test]
 fn a_second_level_that_cannot_be_spoken_to_does_not_stop_the_first() {
     let mut world = with_pdu();
-    world.seen.access[1] = Access::Missing {
+    world.seen.access[1] = LevelAccess::Missing {
         reason: reason::NO_SECRET,
         message: "create it".into(),
     };
-    world.bmcs[0].takes = vec![Takes::Fails(Class::Refused); 5];
+    world.bmcs[0].takes = vec![Takes::Fails(FaultClass::Refused); 5];
     world.until_confirmed();
     assert!(world.sent.iter().all(|trace| trace.level == 0));
     let condition = world.condition("PowerControlReady");

@@ -9,8 +9,8 @@ fn off_reported_before_it_is_off_is_waited_out_by_the_second_reading() {
     world.bmcs[0].takes = vec![Takes::Runs(4_000)];
     world.bmcs[0].says = vec![
         Says::Truth,
-        Says::Lie(Reading::Off),
-        Says::Lie(Reading::Off),
+        Says::Lie(PowerReading::Off),
+        Says::Lie(PowerReading::Off),
     ];
     world.until_confirmed();
     assert!(!world.is_on(), "off by the time of the second reading");
@@ -21,7 +21,7 @@ fn a_flapping_bmc_proves_nothing_and_is_said() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.bmcs[0].default_takes = Takes::Ignores;
     for _ in 0..200 {
-        world.bmcs[0].says.push(Says::Lie(Reading::Off));
+        world.bmcs[0].says.push(Says::Lie(PowerReading::Off));
         world.bmcs[0].says.push(Says::Truth);
     }
     world.run(300);
@@ -57,14 +57,14 @@ fn powering_on_is_waited_for_and_not_counted_as_on() {
     let mut world = World::new(&[(BASE, HARD)], true, true);
     world.bmcs[0].takes = vec![Takes::Runs(100), Takes::Runs(90_000)];
     world.until("on sent", |world| world.kinds().len() == 2);
-    world.bmcs[0].default_says = Says::Lie(Reading::PoweringOn);
+    world.bmcs[0].default_says = Says::Lie(PowerReading::PoweringOn);
     world.run(80);
     assert_eq!(
         world.kinds().len(),
         2,
         "not sent again while it is powering on"
     );
-    assert_eq!(world.power().state, Some(State::PoweringOn));
+    assert_eq!(world.power().state, Some(PowerState::PoweringOn));
     assert!(world.power().command.is_some());
     world.bmcs[0].default_says = Says::Truth;
     world.until_on();

@@ -1,9 +1,10 @@
-//! A BMC that says "off" of a machine whose Node lives contradicts it. Source: specification §3.2, "The plain rule".
+//! A BMC says "off" although the machine's Node lives. Source: specification §3.2, "The plain
+//! rule".
 
 use std::time::Duration;
 
 use super::world::*;
-use crate::condition::Status;
+use crate::condition::ConditionStatus;
 use crate::power::*;
 
 /// A running host with a Node, whose BMC says off from now on.
@@ -13,7 +14,7 @@ fn lied_about(annotations: &[(&str, &str)], online: bool) -> World {
     if online {
         world.run(120);
     }
-    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world.bmcs[0].default_says = Says::Lie(PowerReading::Off);
     world
 }
 
@@ -50,19 +51,19 @@ fn a_contradiction_is_said_in_conditions_and_events_and_nothing_is_proved() {
     let wanted = world.condition("PowerAsWanted");
     assert_eq!(
         (wanted.status, &*wanted.reason),
-        (Status::Unknown, reason::POWER_CONTRADICTED)
+        (ConditionStatus::Unknown, reason::POWER_CONTRADICTED)
     );
     assert!(wanted.message.contains("node n1"), "{}", wanted.message);
     let ready = world.condition("PowerControlReady");
     assert_eq!(
         (ready.status, &*ready.reason),
-        (Status::False, reason::POWER_CONTRADICTED)
+        (ConditionStatus::False, reason::POWER_CONTRADICTED)
     );
     assert!(world.said(reason::POWER_CONTRADICTED));
-    assert_eq!(world.power().state, Some(State::Unknown));
+    assert_eq!(world.power().state, Some(PowerState::Unknown));
     let (seen, config, at) = (&world.seen, &world.config, world.now());
-    assert_eq!(now(seen, config, at), PowerNow::Unknown);
-    assert_eq!(proof(seen, config, at), None);
+    assert_eq!(current_power(seen, config, at), CurrentPower::Unknown);
+    assert_eq!(find_off_proof(seen, config, at), None);
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn a_host_that_is_really_off_is_powered_on_once_its_node_was_silent() {
     let took = world.time - off;
     assert!((30_000..100_000).contains(&took), "{took} ms");
     world.until_on();
-    assert_eq!(world.kinds(), [Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::On]);
     assert!(!world.said(reason::POWER_CONTRADICTED));
 }
 
@@ -88,21 +89,22 @@ fn a_contradiction_ends_when_the_node_falls_silent() {
     world.set_power(false);
     world.bmcs[0].default_says = Says::Truth;
     world.until_on();
-    assert_eq!(world.kinds(), [Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::On]);
 }
 
 #[test]
 fn a_power_on_is_not_sent_again_to_a_machine_whose_node_lives() {
-    // A settle that is shorter than a kubelet's pause: the power-on is under way when the Node is heard.
+    // With a settle time shorter than a kubelet's interval, the power-on is sent before the Node
+    // renews.
     let mut world = World::new(&[(BASE, HARD)], true, true);
     world.carries_node(10_000);
-    world.until("on sent", |world| world.kinds().contains(&Command::On));
-    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world.until("on sent", |world| world.kinds().contains(&PowerCommand::On));
+    world.bmcs[0].default_says = Says::Lie(PowerReading::Off);
     world.run(1_200);
     let ons = world
         .kinds()
         .into_iter()
-        .filter(|kind| *kind == Command::On);
+        .filter(|kind| *kind == PowerCommand::On);
     assert!(ons.count() <= 3, "{:?}", world.kinds());
     assert!(world.is_on());
     assert_eq!(world.because(), reason::POWER_CONTRADICTED);
@@ -114,7 +116,7 @@ fn a_held_host_whose_node_lives_is_proved_off_no_more() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.carries_node(10_000);
     world.until_confirmed();
-    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world.bmcs[0].default_says = Says::Lie(PowerReading::Off);
     world.set_power(true);
     world.until("contradicted", |world| {
         world.because() == reason::POWER_CONTRADICTED
@@ -122,11 +124,14 @@ fn a_held_host_whose_node_lives_is_proved_off_no_more() {
     world.run(300);
     assert_eq!(world.status().powered_on, Some(true));
     assert_eq!(world.power().off_confirmed_at, None);
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
-    assert_eq!(world.kinds(), [Command::Off], "nothing is sent");
+    assert_eq!(
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
+    assert_eq!(world.kinds(), [PowerCommand::Off], "nothing is sent");
     world.set_power(false);
     world.until("proved", |world| {
-        proof(&world.seen, &world.config, world.now()).is_some()
+        find_off_proof(&world.seen, &world.config, world.now()).is_some()
     });
 }
 
@@ -155,12 +160,12 @@ fn no_power_on_is_even_intended_for_a_host_whose_node_lives() {
 
 #[test]
 fn nothing_is_sent_before_it_is_known_whether_the_node_lives() {
-    // Twice off is read sooner than a kubelet that lives has to renew its Lease.
+    // Off is read twice before a live kubelet has to renew its Lease.
     let mut world = World::new(&[], true, true);
     world.config.settle = Duration::from_secs(1);
     world.carries_node(10_000);
     world.run(120);
-    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world.bmcs[0].default_says = Says::Lie(PowerReading::Off);
     world.run(600);
     assert_eq!(world.kinds(), []);
     assert_eq!(world.because(), reason::POWER_CONTRADICTED);
@@ -183,7 +188,7 @@ fn an_off_that_was_answered_is_not_confirmed_while_the_node_lives() {
     world.bmcs[0].default_takes = Takes::Ignores;
     world.annotate(KEY, HARD);
     world.run(300);
-    assert_eq!(world.kinds(), [Command::Off]);
+    assert_eq!(world.kinds(), [PowerCommand::Off]);
     let mut written = world.writes.iter();
     assert!(written.all(|(_, status)| status.power.off_confirmed_at.is_none()));
     assert_eq!(world.because(), reason::POWER_CONTRADICTED);
@@ -220,21 +225,24 @@ fn a_lease_that_came_was_not_renewed() {
 fn a_proof_ends_with_the_nodes_first_sign_of_life_whatever_was_decided() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.until("proved", |world| {
-        proof(&world.seen, &world.config, world.now()).is_some()
+        find_off_proof(&world.seen, &world.config, world.now()).is_some()
     });
     let renewed = |second: i64| {
-        let lease = NodeLease {
+        let lease = KubeletLease {
             renewed: jiff::Timestamp::from_second(second).ok(),
             lasts: None,
         };
-        SignsOfLife {
+        KubeletLeases {
             leases: [(crate::name::NodeName::new("n1").unwrap(), lease)].into(),
             unread: None,
         }
     };
     let at = world.mono();
-    world.seen.memory.signs_of_life(at, renewed(1));
-    assert!(proof(&world.seen, &world.config, world.now()).is_some());
-    world.seen.memory.signs_of_life(at, renewed(2));
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    world.seen.memory.record_kubelet_leases(at, renewed(1));
+    assert!(find_off_proof(&world.seen, &world.config, world.now()).is_some());
+    world.seen.memory.record_kubelet_leases(at, renewed(2));
+    assert_eq!(
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
 }

@@ -1,10 +1,10 @@
 //! metal3's own cases, by their names. Source: `facts/fencing.md` §6.1 and §6.2.
 
-use super::super::annotations::requests;
+use super::super::annotations::reboot_annotations;
 use super::world::*;
 use crate::power::*;
 
-/// Name, annotations, state, and the outcome.
+/// Name, annotations, provisioning state, and the outcome.
 type Row = (
     &'static str,
     &'static [(&'static str, &'static str)],
@@ -12,14 +12,14 @@ type Row = (
     Option<bool>,
 );
 
-/// Whether a reboot comes of it, and whether it is a hard one.
+/// `None`: no reboot. Otherwise whether the reboot is hard.
 fn outcome(annotations: &[(&str, &str)], state: &str) -> Option<bool> {
     let mut world = World::new(annotations, true, true);
     world.seen.host_mut().status.provisioning = Some(state.into());
     world.bmcs[0].shuts_down = None;
     world.run(20);
     let first = world.sent.first()?;
-    Some(first.command == Command::Off)
+    Some(first.command == PowerCommand::Off)
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn test_reboot_with_suffixless_annotation() {
     world.until("key gone", |world| world.seen.host.annotations.is_empty());
     world.until_on();
     world.run(300);
-    assert_eq!(world.kinds(), [Command::SoftOff, Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff, PowerCommand::On]);
     assert_eq!(world.status().powered_on, Some(true));
-    assert_eq!(world.power().state, Some(State::On));
+    assert_eq!(world.power().state, Some(PowerState::On));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn test_reboot_with_annotations_power_off_disabled() {
         let mut world = World::new(&[(name, "")], true, true);
         world.seen.host_mut().disable_power_off = true;
         world.run(300);
-        // Where metal3 reboots without a proof, nothing is done here, and said.
+        // Where metal3 reboots without a proof, Dogwatch does nothing and reports that.
         assert_eq!(world.kinds(), []);
         assert_eq!(world.because(), reason::POWER_OFF_DISABLED);
         assert!(world.seen.host.annotations.contains_key(name));
@@ -112,7 +112,7 @@ fn test_power_on_and_test_power_off() {
     world.seen.host_mut().online = true;
     world.until_on();
     assert_eq!(world.status().powered_on, Some(true));
-    assert_eq!(world.kinds(), [Command::SoftOff, Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff, PowerCommand::On]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn webhook_mode_medium_and_bad_json_are_said() {
         "hard",
     ] {
         let host = host(&[(KEY, value)], true);
-        assert!(requests(&host)[0].problem.is_some(), "{value}");
+        assert!(reboot_annotations(&host)[0].problem.is_some(), "{value}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Specification §3.1 to §3.3 as far as it is decided here: tables, metal3's own cases, and a model.
+//! Tests of specification §3.1 to §3.3 for decisions: tables, metal3's own cases, and a model.
 
 mod annotations;
 mod ask;

@@ -1,32 +1,34 @@
-//! The truth table's bit. Source: specification §4.1, "An unknown power state is neither 0 nor 1".
+//! The power state in the remediation's truth table. Source: specification §4.1, "An unknown power
+//! state is neither 0 nor 1".
 
 use std::time::Duration;
 
 use super::world::*;
-use crate::power::PowerNow::{Off, On, Unknown};
+use crate::power::CurrentPower::{Off, On, Unknown};
 use crate::power::*;
 
-/// The bit of a host with these readings, each asked and answered so many seconds ago, the oldest first.
-fn bit(readings: &[(u64, Result<Reading, Class>)]) -> PowerNow {
+/// The state of a host with these readings, oldest first; each was requested and answered this many
+/// seconds ago.
+fn bit(readings: &[(u64, Result<PowerReading, FaultClass>)]) -> CurrentPower {
     let mut world = World::new(&[], true, true);
     world.time += 1_000_000;
     for (ago, said) in readings {
         let at = world.mono().saturating_sub(Duration::from_secs(*ago));
-        world.seen.memory.read(Read {
+        world.seen.memory.record_reading(LevelReading {
             level: 0,
             asked: at,
             answered: at,
-            said: said.map_err(|class| Fault::harmless(class, "no")),
+            result: said.map_err(|class| BmcFault::without_effect(class, "no")),
         });
     }
-    now(&world.seen, &world.config, world.now())
+    current_power(&world.seen, &world.config, world.now())
 }
 
 #[test]
 fn on_and_off_are_what_is_read_now_and_everything_else_is_unknown() {
-    let (on, off) = (Ok(Reading::On), Ok(Reading::Off));
-    let (going, coming) = (Ok(Reading::PoweringOff), Ok(Reading::PoweringOn));
-    let failed = Err(Class::TimedOut);
+    let (on, off) = (Ok(PowerReading::On), Ok(PowerReading::Off));
+    let (going, coming) = (Ok(PowerReading::PoweringOff), Ok(PowerReading::PoweringOn));
+    let failed = Err(FaultClass::TimedOut);
     for (readings, expected) in [
         (&[][..], Unknown),
         (&[(1, on)], On),
@@ -52,8 +54,8 @@ fn on_and_off_are_what_is_read_now_and_everything_else_is_unknown() {
 
 #[test]
 fn a_host_that_may_not_be_read_or_is_nobody_knows_whose_is_unknown() {
-    type Change = fn(&mut Seen);
-    let rows: [(&str, Change, PowerNow); 6] = [
+    type Change = fn(&mut PowerSnapshot);
+    let rows: [(&str, Change, CurrentPower); 6] = [
         ("as it is", |_| {}, On),
         (
             "no power-off",
@@ -62,13 +64,13 @@ fn a_host_that_may_not_be_read_or_is_nobody_knows_whose_is_unknown() {
         ),
         (
             "nobody knows whose",
-            |seen| seen.owner = Owner::NotYetKnown,
+            |seen| seen.owner = HostOwner::NotYetKnown,
             Unknown,
         ),
         (
             "theirs",
             |seen| {
-                seen.owner = Owner::Theirs {
+                seen.owner = HostOwner::Metal3 {
                     leader: "bmo-1".into(),
                 }
             },
@@ -82,7 +84,7 @@ fn a_host_that_may_not_be_read_or_is_nobody_knows_whose_is_unknown() {
         (
             "theirs and shared",
             |seen| {
-                seen.owner = Owner::Theirs {
+                seen.owner = HostOwner::Metal3 {
                     leader: "bmo-1".into(),
                 };
                 seen.shared_with = vec![HostName::new("hosts", "h2")];
@@ -94,7 +96,7 @@ fn a_host_that_may_not_be_read_or_is_nobody_knows_whose_is_unknown() {
         let mut world = World::new(&[], true, true);
         world.run(10);
         change(&mut world.seen);
-        let bit = now(&world.seen, &world.config, world.now());
+        let bit = current_power(&world.seen, &world.config, world.now());
         assert_eq!(bit, expected, "{name}");
     }
 }
@@ -113,12 +115,12 @@ fn off_is_since_the_first_of_its_unbroken_readings() {
         Some(first),
         "two readings are kept, and since when"
     );
-    world.bmcs[0].says = vec![Says::Fails(Class::TimedOut)];
+    world.bmcs[0].says = vec![Says::Fails(FaultClass::TimedOut)];
     world.run(120);
     assert!(since(&world) > Some(first), "broken");
-    assert!(answers(&world.seen, &world.config, world.now()));
-    world.bmcs[0].default_says = Says::Fails(Class::TimedOut);
+    assert!(is_bmc_answering(&world.seen, &world.config, world.now()));
+    world.bmcs[0].default_says = Says::Fails(FaultClass::TimedOut);
     world.run(120);
     assert_eq!(since(&world), None);
-    assert!(!answers(&world.seen, &world.config, world.now()));
+    assert!(!is_bmc_answering(&world.seen, &world.config, world.now()));
 }

@@ -16,7 +16,7 @@ fn pending_and_the_first_intention_are_one_write_before_anything_is_sent() {
     assert!(status.pending_reboot_since.is_some());
     let command = status.power.command.as_ref().unwrap();
     assert_eq!(command.id, world.sent[0].id);
-    assert_eq!(command.end, End::Open);
+    assert_eq!(command.end, PendingCommandEnd::Open);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn soft_first_with_one_deadline_then_hard() {
     let mut world = World::new(&[(KEY, "")], true, true);
     world.bmcs[0].shuts_down = None;
     world.until("hard", |world| {
-        world.kinds() == [Command::SoftOff, Command::Off]
+        world.kinds() == [PowerCommand::SoftOff, PowerCommand::Off]
     });
     let took = world.sent[1].sent - world.sent[0].sent;
     assert!((179_900..181_000).contains(&took), "{took}");
@@ -51,7 +51,7 @@ fn the_soft_deadline_is_one_over_a_crash_and_over_a_clock_that_jumps() {
     world.bmcs[0].shuts_down = None;
     world.run(60);
     world.crash(10_000);
-    world.until("hard", |world| world.kinds().contains(&Command::Off));
+    world.until("hard", |world| world.kinds().contains(&PowerCommand::Off));
     let took = world.sent.last().unwrap().sent - world.sent[0].sent;
     assert!((179_000..182_000).contains(&took), "{took}");
 
@@ -59,7 +59,7 @@ fn the_soft_deadline_is_one_over_a_crash_and_over_a_clock_that_jumps() {
     world.bmcs[0].shuts_down = None;
     world.run(60);
     world.wall_ahead -= 3_600_000;
-    world.until("hard", |world| world.kinds().contains(&Command::Off));
+    world.until("hard", |world| world.kinds().contains(&PowerCommand::Off));
     let took = world.sent.last().unwrap().sent - world.sent[0].sent;
     assert!((179_000..182_000).contains(&took), "{took}");
 }
@@ -68,34 +68,38 @@ fn the_soft_deadline_is_one_over_a_crash_and_over_a_clock_that_jumps() {
 fn hard_at_once_if_asked_or_if_the_bmc_knows_no_soft_one() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.until_confirmed();
-    assert_eq!(world.kinds(), [Command::Off]);
+    assert_eq!(world.kinds(), [PowerCommand::Off]);
 
     let mut world = World::new(&[(KEY, "")], true, true);
-    world.bmcs[0].takes = vec![Takes::Fails(Class::Unsupported)];
+    world.bmcs[0].takes = vec![Takes::Fails(FaultClass::Unsupported)];
     world.until_confirmed();
-    assert_eq!(world.kinds(), [Command::SoftOff, Command::Off]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff, PowerCommand::Off]);
     assert!(world.said(reason::SOFT_UNSUPPORTED));
 
     let mut world = World::new(&[(KEY, "")], true, true);
-    let about = About {
-        commands: vec![Command::On, Command::Off],
-        ..About::default()
+    let about = BmcInfo {
+        commands: vec![PowerCommand::On, PowerCommand::Off],
+        ..BmcInfo::default()
     };
     let now = world.mono();
-    world.seen.memory.checked(0, Ok(about), now);
+    world.seen.memory.record_check(0, Ok(about), now);
     world.until_confirmed();
-    assert_eq!(world.kinds(), [Command::Off]);
+    assert_eq!(world.kinds(), [PowerCommand::Off]);
     assert!(world.said(reason::SOFT_UNSUPPORTED));
 }
 
 #[test]
 fn a_soft_power_off_that_fails_twice_becomes_a_hard_one() {
     let mut world = World::new(&[(KEY, "")], true, true);
-    world.bmcs[0].takes = vec![Takes::Fails(Class::Refused); 2];
+    world.bmcs[0].takes = vec![Takes::Fails(FaultClass::Refused); 2];
     world.until_confirmed();
     assert_eq!(
         world.kinds(),
-        [Command::SoftOff, Command::SoftOff, Command::Off]
+        [
+            PowerCommand::SoftOff,
+            PowerCommand::SoftOff,
+            PowerCommand::Off
+        ]
     );
     assert!(world.said(reason::SOFT_FAILED));
 }
@@ -116,7 +120,7 @@ fn off_is_confirmed_soon_after_the_confirm_interval() {
 #[test]
 fn off_is_confirmed_only_after_our_own_command_was_answered_also_on_a_host_that_is_off() {
     let mut world = World::new(&[(KEY, HARD)], false, false);
-    world.bmcs[0].default_takes = Takes::Fails(Class::Refused);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Refused);
     world.run(300);
     assert_eq!(world.status().powered_on, Some(false), "it reads off");
     assert_eq!(world.power().off_confirmed_at, None, "and is not proved");
@@ -202,7 +206,7 @@ fn a_base_annotation_on_a_host_that_is_confirmed_off_is_removed_and_does_nothing
     world.annotate(BASE, "");
     world.run(30);
     assert!(world.seen.host.annotations.is_empty());
-    assert_eq!(world.kinds(), [Command::SoftOff]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff]);
     assert_eq!(world.status().pending_reboot_since, None);
 }
 
@@ -232,11 +236,11 @@ fn a_key_that_comes_while_the_power_goes_off_is_proved_after_it_came() {
     world.annotate(KEY, HARD);
     let came = world.time;
     world.until("proved for it", |world| {
-        let proof = proof(&world.seen, &world.config, world.now());
-        let request = requests(&world.seen.host)
+        let proof = find_off_proof(&world.seen, &world.config, world.now());
+        let request = reboot_annotations(&world.seen.host)
             .into_iter()
             .find(|request| request.name == KEY);
-        proof.is_some_and(|proof| proof.is_for(&request.unwrap()))
+        proof.is_some_and(|proof| proof.covers_annotation(&request.unwrap()))
     });
     assert!(world.sent.last().unwrap().sent >= came);
 }
@@ -245,10 +249,13 @@ fn a_key_that_comes_while_the_power_goes_off_is_proved_after_it_came() {
 fn another_address_makes_the_old_answer_and_the_old_proof_nothing() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.until_confirmed();
-    let address = Address::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
+    let address = BmcAddress::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
     world.seen.host_mut().levels[0].devices[0].address = address;
     world.seen.memory.forget_bmc();
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    assert_eq!(
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
     world.until_confirmed();
     assert_eq!(world.kinds().len(), 2);
 }
@@ -261,15 +268,18 @@ fn powered_on_is_false_only_while_two_readings_not_older_than_two_polls_say_off(
         world.run(30);
         assert_eq!(world.status().powered_on, Some(false), "polls keep it so");
     }
-    world.bmcs[0].default_says = Says::Fails(Class::Unreachable);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
     world.run(60);
     assert_eq!(world.status().powered_on, Some(true), "unreadable is on");
-    assert_eq!(world.power().state, Some(State::Unknown));
+    assert_eq!(world.power().state, Some(PowerState::Unknown));
     assert!(
         world.power().off_confirmed_at.is_some(),
         "nothing says that it is not off"
     );
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    assert_eq!(
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
     world.bmcs[0].default_says = Says::Truth;
     world.until("known", |world| world.status().powered_on == Some(false));
     assert_eq!(world.power_offs(), 1);
@@ -282,16 +292,16 @@ fn old_readings_are_no_reading() {
     world.bmcs[0].default_says = Says::Slow(10_000_000);
     world.run(130);
     assert_eq!(world.status().powered_on, Some(true));
-    assert_eq!(world.power().state, Some(State::Unknown));
+    assert_eq!(world.power().state, Some(PowerState::Unknown));
 }
 
 #[test]
 fn never_read_is_on() {
     let mut world = World::new(&[], true, true);
-    world.bmcs[0].default_says = Says::Fails(Class::TimedOut);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::TimedOut);
     world.run(10);
     assert_eq!(world.status().powered_on, Some(true));
-    assert_eq!(world.power().state, Some(State::Unknown));
+    assert_eq!(world.power().state, Some(PowerState::Unknown));
     world.seen.host_mut().status.powered_on = Some(false);
     world.crash(1_000);
     world.run(10);
@@ -301,11 +311,11 @@ fn never_read_is_on() {
 #[test]
 fn powering_off_is_not_off() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
-    world.bmcs[0].default_says = Says::Lie(Reading::PoweringOff);
+    world.bmcs[0].default_says = Says::Lie(PowerReading::PoweringOff);
     world.run(300);
     assert_eq!(world.power().off_confirmed_at, None);
     assert_eq!(world.status().powered_on, Some(true));
-    assert_eq!(world.power().state, Some(State::PoweringOff));
+    assert_eq!(world.power().state, Some(PowerState::PoweringOff));
 }
 
 #[test]
@@ -327,8 +337,8 @@ fn a_power_off_that_does_not_take_is_sent_again_within_a_minute_and_said() {
 #[test]
 fn a_wrong_password_is_not_tried_so_often_that_it_locks_the_account() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
-    world.bmcs[0].default_takes = Takes::Fails(Class::WrongCredentials);
-    world.bmcs[0].default_says = Says::Fails(Class::WrongCredentials);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::WrongCredentials);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::WrongCredentials);
     world.checks_are_good = false;
     world.run(600);
     assert!(world.sent.len() <= 21, "{}", world.sent.len());
@@ -344,11 +354,11 @@ fn a_power_off_that_is_not_wanted_any_more_is_withdrawn_before_it_is_sent_and_wa
     let mut world = World::new(&[], false, true);
     world.bmcs[0].shuts_down = None;
     world.run(30);
-    assert_eq!(world.kinds(), [Command::SoftOff]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff]);
     world.seen.host_mut().online = true;
     world.until("closed", |world| world.power().command.is_none());
     assert!(world.is_on());
-    assert_eq!(world.kinds(), [Command::SoftOff], "no hard one");
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff], "no hard one");
     assert_eq!(world.power().history[0].outcome, reason::WITHDRAWN);
 
     let mut world = World::new(&[], false, true);
@@ -357,15 +367,15 @@ fn a_power_off_that_is_not_wanted_any_more_is_withdrawn_before_it_is_sent_and_wa
     world.until_on();
     world.until("its shutdown", |world| world.power_offs() == 1);
     world.until_on();
-    assert_eq!(world.kinds(), [Command::SoftOff, Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff, PowerCommand::On]);
 }
 
 #[test]
 fn a_lie_of_one_reading_proves_nothing() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.bmcs[0].takes = vec![Takes::Runs(8_000)];
-    // Off at once, by one reading; the machine runs on for eight seconds.
-    world.bmcs[0].says = vec![Says::Truth, Says::Lie(Reading::Off)];
+    // The BMC says off at once, in one reading; the machine runs on for eight seconds.
+    world.bmcs[0].says = vec![Says::Truth, Says::Lie(PowerReading::Off)];
     world.until_confirmed();
     let (off, _) = world.transitions[0];
     assert!(world.time >= off + 5_000);
@@ -374,32 +384,38 @@ fn a_lie_of_one_reading_proves_nothing() {
 #[test]
 fn a_proof_names_its_readings_and_ends_with_them() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    assert_eq!(
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
     world.until_confirmed();
-    let proof_now = proof(&world.seen, &world.config, world.now()).unwrap();
-    let [first, second] = proof_now.readings().unwrap().both;
-    assert_eq!(proof_now.since(), first.asked);
+    let proof_now = find_off_proof(&world.seen, &world.config, world.now()).unwrap();
+    let [first, second] = proof_now.off_readings().unwrap().both;
+    assert_eq!(proof_now.valid_since(), first.asked);
     assert!(second.asked >= first.answered + Duration::from_secs(5));
     assert_eq!(proof_now.uid(), "uid");
     let id = world.sent[0].id.clone();
-    assert_eq!(*proof_now.source(), Source::OurCommand { id });
-    let request = requests(&world.seen.host).remove(0);
-    assert!(proof_now.is_for(&request));
+    assert_eq!(*proof_now.source(), ProofSource::OurCommand { id });
+    let request = reboot_annotations(&world.seen.host).remove(0);
+    assert!(proof_now.covers_annotation(&request));
     world.crash(1_000);
     assert_eq!(
-        proof(&world.seen, &world.config, world.now()),
+        find_off_proof(&world.seen, &world.config, world.now()),
         None,
         "status is no proof"
     );
     world.run(60 + 60);
-    assert!(proof(&world.seen, &world.config, world.now()).is_some());
-    world.seen.owner = Owner::NotYetKnown;
-    assert_eq!(proof(&world.seen, &world.config, world.now()), None);
+    assert!(find_off_proof(&world.seen, &world.config, world.now()).is_some());
+    world.seen.owner = HostOwner::NotYetKnown;
+    assert_eq!(
+        find_off_proof(&world.seen, &world.config, world.now()),
+        None
+    );
 }
 
-/// Whether these readings, asked so many milliseconds after the power-off was answered, prove off, the
-/// oldest first.
-fn proves(readings: &[(u64, Reading)], now: u64) -> bool {
+/// Whether these readings prove off. Oldest first, each with the milliseconds from the answer to
+/// the power-off until it was requested.
+fn proves(readings: &[(u64, PowerReading)], now: u64) -> bool {
     let ms = Duration::from_millis;
     let mut world = World::new(&[(KEY, HARD)], true, true);
     let ended = |world: &World| world.seen.memory.command.clone()?.ended;
@@ -407,24 +423,24 @@ fn proves(readings: &[(u64, Reading)], now: u64) -> bool {
     let (at, _) = ended(&world).unwrap();
     world.seen.memory.readings.clear();
     for (asked, said) in readings {
-        world.seen.memory.read(Read {
+        world.seen.memory.record_reading(LevelReading {
             level: 0,
             asked: at + ms(*asked),
             answered: at + ms(*asked + 20),
-            said: Ok(*said),
+            result: Ok(*said),
         });
     }
     let mut then = world.now();
     then.mono = at + ms(now);
     let decision = decide(&world.seen, &world.config, "p1/9", 0.5, then);
     decision.actions.iter().any(|action| {
-        matches!(action, Action::WriteStatus(write) if write.status.power.off_confirmed_at.is_some())
+        matches!(action, PowerAction::WriteStatus(write) if write.status.power.off_confirmed_at.is_some())
     })
 }
 
 #[test]
 fn two_readings_closer_than_the_confirm_interval_or_with_another_between_prove_nothing() {
-    use Reading::{Off, On};
+    use PowerReading::{Off, On};
     assert!(proves(&[(100, Off), (5_200, Off)], 6_000));
     for readings in [
         &[(100, Off), (5_050, Off)][..],
@@ -439,7 +455,7 @@ fn two_readings_closer_than_the_confirm_interval_or_with_another_between_prove_n
 
 #[test]
 fn readings_that_became_old_before_they_were_written_down_prove_nothing() {
-    let readings = [(100, Reading::Off), (5_200, Reading::Off)];
+    let readings = [(100, PowerReading::Off), (5_200, PowerReading::Off)];
     assert!(proves(&readings, 119_000));
     assert!(
         !proves(&readings, 121_000),
@@ -454,7 +470,7 @@ fn an_answer_of_another_address_proves_nothing_of_this_one() {
         !world.is_on() && !world.sent.is_empty()
     });
     world.run(1);
-    let address = Address::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
+    let address = BmcAddress::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
     world.seen.host_mut().levels[0].devices[0].address = address;
     world.seen.memory.forget_bmc();
     world.until_confirmed();
@@ -475,18 +491,18 @@ fn an_off_that_another_leader_wrote_is_on_until_it_is_read() {
     world.bmcs[0].default_says = Says::Slow(600_000);
     world.run(1);
     assert_eq!(world.status().powered_on, Some(true));
-    assert_eq!(world.power().state, Some(State::Unknown));
+    assert_eq!(world.power().state, Some(PowerState::Unknown));
 }
 
 #[test]
 fn an_answer_that_comes_late_is_an_old_one() {
-    let mut memory = Memory::default();
+    let mut memory = PowerMemory::default();
     for asked in [2, 3, 1] {
-        memory.read(Read {
+        memory.record_reading(LevelReading {
             level: 0,
             asked: Duration::from_secs(asked),
             answered: Duration::from_secs(9),
-            said: Ok(Reading::Off),
+            result: Ok(PowerReading::Off),
         });
     }
     let asked: Vec<_> = memory
@@ -504,7 +520,7 @@ fn a_202_that_names_no_task_is_not_sent_again_and_two_readings_after_power_settl
         world.config.settle = Duration::from_secs(settle);
         world.bmcs[0].default_takes = Takes::NamesNoTask(400);
         world.until_confirmed();
-        assert_eq!(world.kinds(), [Command::Off], "sent once");
+        assert_eq!(world.kinds(), [PowerCommand::Off], "sent once");
         let answered = world.sent[0].answered.expect("answered");
         let took = world.time - answered;
         let least = settle * 1_000 + 5_000;
@@ -519,7 +535,7 @@ fn a_202_that_names_no_task_and_does_nothing_is_sent_again_after_power_settle() 
     world.until("sent again", |world| world.sent.len() == 2);
     assert!(world.sent[1].sent - world.sent[0].sent >= 30_000);
     world.until_confirmed();
-    assert_eq!(world.kinds(), [Command::Off; 2]);
+    assert_eq!(world.kinds(), [PowerCommand::Off; 2]);
 }
 
 #[test]
@@ -528,13 +544,13 @@ fn a_202_that_names_no_task_holds_the_next_leaders_proof_up_as_well() {
     world.bmcs[0].default_takes = Takes::NamesNoTask(400);
     world.until("written down", |world| {
         let command = world.power().command.as_ref();
-        command.is_some_and(|command| matches!(command.end, End::Answered { .. }))
+        command.is_some_and(|command| matches!(command.end, PendingCommandEnd::Answered { .. }))
     });
     world.crash(1_000);
     let begun = world.down_until;
     world.until_confirmed();
     assert!(world.time - begun >= 35_000, "settle, then two readings");
-    assert_eq!(world.kinds(), [Command::Off]);
+    assert_eq!(world.kinds(), [PowerCommand::Off]);
 }
 
 #[test]
@@ -554,10 +570,10 @@ fn a_slow_bmc_has_the_time_to_show_what_it_did_before_it_is_sent_again() {
     world.bmcs[0].default_takes = Takes::Runs(5_000);
     world.bmcs[0].default_says = Says::Slow(8_000);
     world.until_confirmed();
-    assert_eq!(world.kinds(), [Command::Off]);
+    assert_eq!(world.kinds(), [PowerCommand::Off]);
     world.remove(KEY);
     world.until_on();
-    assert_eq!(world.kinds(), [Command::Off, Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::Off, PowerCommand::On]);
 }
 
 #[test]
@@ -570,9 +586,9 @@ fn a_host_that_was_off_as_wanted_is_proved_off_for_a_key_that_comes() {
     );
     world.annotate(KEY, HARD);
     world.until("proved", |world| {
-        proof(&world.seen, &world.config, world.now()).is_some()
+        find_off_proof(&world.seen, &world.config, world.now()).is_some()
     });
-    assert_eq!(world.kinds(), [Command::Off]);
+    assert_eq!(world.kinds(), [PowerCommand::Off]);
 }
 
 #[test]
@@ -580,7 +596,7 @@ fn a_proof_that_another_address_made_nothing_is_not_made_again_for_nobody() {
     let mut world = World::new(&[], false, true);
     world.until_confirmed();
     let sent = world.kinds().len();
-    let address = Address::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
+    let address = BmcAddress::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
     world.seen.host_mut().levels[0].devices[0].address = address;
     world.seen.memory.forget_bmc();
     world.run(300);
@@ -592,7 +608,7 @@ fn a_proof_that_another_address_made_nothing_is_not_made_again_for_nobody() {
 #[test]
 fn a_power_off_that_failed_is_not_sent_again_to_a_host_that_reads_off() {
     let mut world = World::new(&[], false, true);
-    world.bmcs[0].default_takes = Takes::Fails(Class::Refused);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Refused);
     world.until("failed", |world| world.sent.len() == 2);
     world.set_power(false);
     world.until("read", |world| world.status().powered_on == Some(false));

@@ -19,10 +19,10 @@ fn last_powered_on_is_written_before_the_power_on_and_after_off_was_confirmed_wh
     let (at, status) = &world.writes[powered.unwrap()];
     assert_eq!(status.power.off_confirmed_at, None);
     assert_eq!(status.powered_on, Some(true));
-    assert_eq!(status.power.state, Some(State::PoweringOn));
+    assert_eq!(status.power.state, Some(PowerState::PoweringOn));
     assert!(status.last_powered_on > status.pending_reboot_since);
     assert!(*at <= world.sent[1].sent);
-    assert_eq!(world.kinds(), [Command::Off, Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::Off, PowerCommand::On]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_power_on_that_did_not_take_is_sent_again_and_said_and_its_time_stays() {
     let mut world = World::new(&[(BASE, HARD)], true, true);
     world.bmcs[0].takes = vec![Takes::Runs(100), Takes::Ignores, Takes::Ignores];
     world.until_on();
-    assert_eq!(world.kinds()[1..], [Command::On; 3]);
+    assert_eq!(world.kinds()[1..], [PowerCommand::On; 3]);
     assert!(world.said(reason::POWER_ON_RETRIED));
     let mut times: Vec<_> = world
         .writes
@@ -90,7 +90,7 @@ fn a_power_on_of_unknown_end_is_not_sent_again_while_it_may_be_run() {
     world.bmcs[0].takes = vec![Takes::Runs(100), silent];
     world.until_on();
     world.run(120);
-    assert_eq!(world.kinds(), [Command::Off, Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::Off, PowerCommand::On]);
 }
 
 #[test]
@@ -102,27 +102,27 @@ fn a_host_found_off_that_nobody_asked_to_be_off_is_powered_on_without_an_off_bef
     world.until("on", World::is_on);
     assert!(world.time - off >= 30_000, "two readings powerSettle apart");
     world.until_on();
-    assert_eq!(world.kinds(), [Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::On]);
     assert!(world.said(reason::FOUND_OFF));
     assert_eq!(
         world.status().last_powered_on,
         None,
         "off was not proved: it is no reboot"
     );
-    assert_eq!(world.power().history[0].what, Command::On);
+    assert_eq!(world.power().history[0].what, PowerCommand::On);
 }
 
 #[test]
 fn a_host_found_off_whose_bmc_knows_no_soft_power_off_is_powered_on_as_well() {
     let mut world = World::new(&[], true, false);
-    let about = About {
-        commands: vec![Command::On, Command::Off],
-        ..About::default()
+    let about = BmcInfo {
+        commands: vec![PowerCommand::On, PowerCommand::Off],
+        ..BmcInfo::default()
     };
     let now = world.mono();
-    world.seen.memory.checked(0, Ok(about), now);
+    world.seen.memory.record_check(0, Ok(about), now);
     world.until_on();
-    assert_eq!(world.kinds(), [Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::On]);
 }
 
 #[test]
@@ -132,11 +132,11 @@ fn a_bmc_that_says_off_of_a_running_host_never_costs_it_its_power() {
             let mut world = World::new(&[], true, true);
             world.bmcs[0].shuts_down = shuts_down;
             world.run(120);
-            world.bmcs[0].default_says = Says::Lie(Reading::Off);
+            world.bmcs[0].default_says = Says::Lie(PowerReading::Off);
             world.run(seconds);
             world.bmcs[0].default_says = Says::Truth;
             world.run(600);
-            let offs = world.kinds().into_iter().filter(|kind| kind.is_off());
+            let offs = world.kinds().into_iter().filter(|kind| kind.is_power_off());
             assert_eq!(offs.count(), 0, "an off on a reading alone: {seconds} s");
             assert_eq!(world.transitions, [], "{seconds} s");
             assert_eq!(world.power().command, None, "{seconds} s");
@@ -146,17 +146,21 @@ fn a_bmc_that_says_off_of_a_running_host_never_costs_it_its_power() {
 
 #[test]
 fn a_power_off_that_is_not_wanted_any_more_is_not_sent_to_prove_what_a_bmc_says() {
-    // Asked for and taken back: the first try failed, the second was never sent, and the BMC says off.
+    // Requested and withdrawn: the first try failed, the second was never sent, and the BMC says
+    // off.
     let mut world = World::new(&[], false, true);
-    world.bmcs[0].takes = vec![Takes::Fails(Class::Refused)];
+    world.bmcs[0].takes = vec![Takes::Fails(FaultClass::Refused)];
     world.until("sent", |world| !world.sent.is_empty());
-    world.bmcs[0].default_says = Says::Lie(Reading::Off);
+    world.bmcs[0].default_says = Says::Lie(PowerReading::Off);
     world.seen.host_mut().online = true;
     world.run(300);
-    assert_eq!(world.kinds()[..2], [Command::SoftOff, Command::On]);
+    assert_eq!(
+        world.kinds()[..2],
+        [PowerCommand::SoftOff, PowerCommand::On]
+    );
     world.bmcs[0].default_says = Says::Truth;
     world.until_on();
-    assert!(!world.kinds()[1..].iter().any(|kind| kind.is_off()));
+    assert!(!world.kinds()[1..].iter().any(|kind| kind.is_power_off()));
     assert_eq!(world.transitions, []);
 }
 
@@ -176,7 +180,7 @@ fn an_outlet_whose_power_off_is_not_wanted_any_more_gives_its_power_back() {
     world.until("the outlet is on", |world| world.bmcs[1].gives);
     world.until_on();
     let last = world.sent.last().expect("sent");
-    assert_eq!((last.command, last.level), (Command::On, 1));
+    assert_eq!((last.command, last.level), (PowerCommand::On, 1));
 }
 
 #[test]
@@ -190,25 +194,25 @@ fn a_host_that_reads_as_it_is_wanted_gets_no_command() {
         assert_eq!(world.status().powered_on, Some(is_on));
         assert_eq!(world.because(), reason::AS_WANTED);
         let condition = world.condition("PowerAsWanted");
-        assert_eq!(condition.status, crate::condition::Status::True);
+        assert_eq!(condition.status, crate::condition::ConditionStatus::True);
     }
 }
 
 #[test]
 fn a_host_that_is_to_be_off_and_cannot_be_read_gets_no_command_until_it_can() {
     let mut world = World::new(&[], false, true);
-    world.bmcs[0].default_says = Says::Fails(Class::TimedOut);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::TimedOut);
     world.run(300);
     assert_eq!(world.kinds(), []);
     assert_eq!(world.because(), reason::POWER_UNKNOWN);
     world.bmcs[0].default_says = Says::Truth;
     world.until_confirmed();
-    assert_eq!(world.kinds(), [Command::SoftOff]);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff]);
 }
 
 #[test]
 fn what_is_sent_to_a_host_that_is_to_be_off_ends_when_it_reads_off() {
-    // A power-on of unknown end was under way, and did not take.
+    // A power-on of unknown end was under way, and had no effect.
     let mut world = World::new(&[], true, false);
     world.bmcs[0].default_takes = Takes::Silent {
         after: 2_000,
@@ -217,7 +221,7 @@ fn what_is_sent_to_a_host_that_is_to_be_off_ends_when_it_reads_off() {
     world.until("on sent", |world| !world.sent.is_empty());
     world.seen.host_mut().online = false;
     world.run(120);
-    assert_eq!(world.kinds(), [Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::On]);
     assert_eq!(world.because(), reason::AS_WANTED);
     assert_eq!(world.power().command, None);
 }
@@ -250,7 +254,7 @@ fn a_power_on_that_was_answered_and_not_seen_holds_the_next_proof_up() {
     world.bmcs[0].takes = vec![Takes::Runs(100), Takes::Runs(11_000)];
     world.until("on sent", |world| world.kinds().len() == 2);
     world.annotate(KEY, HARD);
-    // The BMC says "already off", twice off, and then runs the power-on.
+    // The BMC says "already off", reads off twice, and then runs the power-on.
     world.until("it came on", World::is_on);
     assert_eq!(
         world.power().off_confirmed_at,
@@ -276,5 +280,5 @@ fn a_host_that_is_to_be_off_is_not_as_wanted_while_a_power_on_may_still_be_run()
     assert_eq!(because, (reason::SETTLING, true));
     world.run(60);
     assert_eq!(world.because(), reason::AS_WANTED);
-    assert_eq!(world.kinds(), [Command::On]);
+    assert_eq!(world.kinds(), [PowerCommand::On]);
 }

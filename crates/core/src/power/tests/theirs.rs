@@ -1,4 +1,5 @@
-//! Hosts of somebody else's power controller. Source: specification §4.3; `facts/fencing.md` §2.2, §3.
+//! Hosts that metal3's own power controller manages. Source: specification §4.3; `facts/fencing.md`
+//! §2.2, §3.
 
 use std::time::Duration;
 
@@ -7,20 +8,20 @@ use crate::power::*;
 
 const OTHER: &str = "reboot.metal3.io/other";
 
-fn proved(world: &World) -> Option<OffProof> {
-    proof(&world.seen, &world.config, world.now())
+fn proved(world: &World) -> Option<PowerOffProof> {
+    find_off_proof(&world.seen, &world.config, world.now())
 }
 
 fn is_for(world: &World, name: &str) -> bool {
-    let all = requests(&world.seen.host);
+    let all = reboot_annotations(&world.seen.host);
     let request = all.iter().find(|request| request.name == name).unwrap();
-    proved(world).is_some_and(|proof| proof.is_for(request))
+    proved(world).is_some_and(|proof| proof.covers_annotation(request))
 }
 
 /// A provisioned host of a live baremetal-operator.
 fn theirs() -> World {
     let mut world = World::new(&[], true, true);
-    world.seen.owner = Owner::Theirs {
+    world.seen.owner = HostOwner::Metal3 {
         leader: "bmo-1".into(),
     };
     let status = &mut world.seen.host_mut().status;
@@ -31,7 +32,7 @@ fn theirs() -> World {
     world
 }
 
-/// They obeyed, and say so.
+/// metal3's controller obeys the key, and records that.
 fn powers_off(world: &mut World) {
     world.set_power(false);
     world.seen.host_mut().status.powered_on = Some(false);
@@ -48,12 +49,12 @@ fn their_off_is_proved_by_our_own_readings_a_settle_time_after_our_key_was_seen(
     powers_off(&mut world);
     world.until("proved", |world| proved(world).is_some());
     let proof = proved(&world).unwrap();
-    assert_eq!(*proof.source(), Source::TheirController);
-    let both = proof.readings().unwrap();
+    assert_eq!(*proof.source(), ProofSource::Metal3Controller);
+    let both = proof.off_readings().unwrap();
     let [first, second] = both.both;
     assert!(first.asked >= seen + world.config.settle);
     assert!(second.asked >= first.answered + world.config.confirm);
-    assert_eq!((both.level, proof.since()), (0, first.asked));
+    assert_eq!((both.level, proof.valid_since()), (0, first.asked));
     assert!(is_for(&world, KEY));
     let took = world.mono().saturating_sub(seen);
     let at_most = world.config.settle + world.config.confirm * 2 + Duration::from_secs(1);
@@ -62,7 +63,7 @@ fn their_off_is_proved_by_our_own_readings_a_settle_time_after_our_key_was_seen(
         world.writes.is_empty() && world.sent.is_empty(),
         "only read"
     );
-    // It lasts as long as it is read.
+    // The proof lasts as long as the host is read.
     world.run(600);
     assert!(is_for(&world, KEY));
     world.set_power(true);
@@ -82,11 +83,11 @@ fn two_readings_closer_than_the_confirm_interval_or_too_old_prove_nothing() {
         world.seen.memory.readings.clear();
         for ago in [first, second] {
             let at = world.mono().saturating_sub(Duration::from_secs(ago));
-            world.seen.memory.read(Read {
+            world.seen.memory.record_reading(LevelReading {
                 level: 0,
                 asked: at,
                 answered: at,
-                said: Ok(Reading::Off),
+                result: Ok(PowerReading::Off),
             });
         }
         assert_eq!(proved(&world).is_some(), is_proved, "{first} {second}");
@@ -101,7 +102,7 @@ fn a_longer_confirm_interval_is_kept_and_reached() {
     world.run(2);
     powers_off(&mut world);
     world.until("proved", |world| proved(world).is_some());
-    let [first, second] = proved(&world).unwrap().readings().unwrap().both;
+    let [first, second] = proved(&world).unwrap().off_readings().unwrap().both;
     assert!(second.asked >= first.answered + world.config.confirm);
 }
 
@@ -165,7 +166,7 @@ fn a_power_on_of_theirs_that_was_on_its_way_is_not_missed() {
     let mut world = theirs();
     powers_off(&mut world);
     world.run(100);
-    // They sent a power-on just before they saw the key; their status is behind.
+    // metal3's controller sent a power-on just before it saw the key; its status lags behind.
     world.annotate(KEY, HARD);
     for _ in 0..(29 * 20) {
         world.tick();
@@ -224,9 +225,9 @@ fn they_are_read_once_a_poll_unless_a_key_waits_and_only_their_bmc() {
     powers_off(&mut world);
     world.run(400);
     assert!(apart(&world) >= Duration::from_secs(45), "proved");
-    // What it says of itself is known, and nobody wrote it down.
-    assert!(world.seen.memory.abouts.get(0).is_some());
-    assert!(world.seen.memory.abouts.get(1).is_none());
+    // The BMC's info is kept in memory, and nothing is written.
+    assert!(world.seen.memory.bmc_infos.get(0).is_some());
+    assert!(world.seen.memory.bmc_infos.get(1).is_none());
     assert!(world.writes.is_empty());
 }
 
@@ -241,13 +242,13 @@ fn a_host_that_was_ours_a_moment_ago_waits_for_the_end_of_our_own_commands() {
     };
     world.annotate(KEY, HARD);
     world.run(40);
-    world.seen.owner = Owner::Theirs {
+    world.seen.owner = HostOwner::Metal3 {
         leader: "bmo-1".into(),
     };
-    world.seen.memory.loose = Some(world.mono());
+    world.seen.memory.unsettled_since = Some(world.mono());
     let loose = world.mono();
     powers_off(&mut world);
     world.until("proved", |world| proved(world).is_some());
-    let first = proved(&world).unwrap().since();
+    let first = proved(&world).unwrap().valid_since();
     assert!(first >= loose + world.config.settle);
 }

@@ -1,5 +1,5 @@
-//! Hosts of somebody else's power controller under chance: whatever it does and its BMC says, no key is
-//! proved while the machine runs. Source: specification §1 S2, §4.3.
+//! Random runs of hosts that metal3's own power controller manages: whatever it does and its BMC
+//! says, no key is proved while the machine runs. Source: specification §1 S2, §4.3.
 
 use proptest::prelude::*;
 
@@ -8,19 +8,20 @@ use super::world::*;
 use crate::power::*;
 
 const OTHER: &str = "reboot.metal3.io/other";
-/// So many milliseconds of chance.
+/// The length of the random phase in milliseconds.
 const CHAOS: u64 = 12 * 60_000;
-/// A command of theirs is run so late at most; with how late they see a key it is less than the settle time.
+/// The longest delay of a command of metal3's, in milliseconds. With the delay until it sees a key,
+/// it is shorter than the settle time.
 const LATEST: u64 = 25_000;
 
-/// Their controller, which sees the host late, and says late what became of it.
+/// metal3's controller, which sees the host late and reports late.
 struct Operator {
-    /// When it looks at the keys again.
+    /// When it reads the keys again.
     looks: u64,
     wants_off: bool,
-    /// Commands on their way: when, and whether on.
+    /// Commands on their way: when they arrive, and whether they mean on.
     sent: Vec<(u64, bool)>,
-    /// What it will say, and when.
+    /// Reports on their way: when they arrive, and whether they say on.
     says: Vec<(u64, bool)>,
     last_lie: u64,
 }
@@ -33,7 +34,7 @@ impl Operator {
             self.wants_off = is_held;
             self.looks = now + dice.roll(4_000);
         }
-        // It sends what it wants now and then, and its commands come late.
+        // It sends now and then what it wants, and its commands arrive late.
         if dice.one_in(80) {
             let at = now + dice.roll(LATEST);
             self.sent.push((at, !self.wants_off));
@@ -49,7 +50,7 @@ impl Operator {
     }
 }
 
-/// The newest one that is due; it and older ones are forgotten.
+/// Returns the newest due entry, and drops it and all older ones.
 fn take_due(all: &mut Vec<(u64, bool)>, now: u64) -> Option<(u64, bool)> {
     let due = all.iter().copied().filter(|(at, _)| *at <= now).max();
     all.retain(|(at, _)| *at > now);
@@ -70,24 +71,24 @@ fn chaos(world: &mut World, dice: &mut Dice, operator: &mut Operator) {
     }
     let bmc = &mut world.bmcs[0];
     bmc.default_says = match dice.roll(12) {
-        0 => Says::Fails(Class::TimedOut),
+        0 => Says::Fails(FaultClass::TimedOut),
         1 => Says::Slow(dice.roll(9_000)),
-        2 => Says::Lie(Reading::PoweringOff),
+        2 => Says::Lie(PowerReading::PoweringOff),
         _ => Says::Truth,
     };
     if world.time > operator.last_lie + 12_000 && dice.one_in(200) {
-        bmc.says = vec![Says::Lie(Reading::Off)];
+        bmc.says = vec![Says::Lie(PowerReading::Off)];
     }
 }
 
 fn run(seed: u64) -> usize {
     let mut dice = Dice::new(seed);
     let mut world = World::new(&[], true, true);
-    world.seen.owner = Owner::Theirs {
+    world.seen.owner = HostOwner::Metal3 {
         leader: "bmo-1".into(),
     };
     world.seen.host_mut().status.provisioning = Some("provisioned".into());
-    // metal3's default, which nobody has read.
+    // metal3's default, which does not come from a reading.
     world.seen.host_mut().status.powered_on = Some(false);
     let mut operator = Operator {
         looks: 0,
@@ -114,16 +115,19 @@ fn run(seed: u64) -> usize {
     proved
 }
 
-/// How many keys are proved at this moment. None may be while it runs.
+/// The number of keys that are proved now; fails if one is proved while the machine runs.
 fn judge(world: &World) -> usize {
     if world.time < world.down_until {
         return 0;
     }
-    let Some(proof) = proof(&world.seen, &world.config, world.now()) else {
+    let Some(proof) = find_off_proof(&world.seen, &world.config, world.now()) else {
         return 0;
     };
-    let keys = requests(&world.seen.host);
-    let proved = keys.iter().filter(|key| proof.is_for(key)).count();
+    let keys = reboot_annotations(&world.seen.host);
+    let proved = keys
+        .iter()
+        .filter(|key| proof.covers_annotation(key))
+        .count();
     assert!(
         proved == 0 || !world.is_on(),
         "proved off while it runs: {proof:?}"
@@ -132,7 +136,7 @@ fn judge(world: &World) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::model_depth::model_cases(24), ..ProptestConfig::default() })]
 
     #[test]
     fn no_key_is_proved_by_their_off_while_the_machine_runs(seed in any::<u64>()) {

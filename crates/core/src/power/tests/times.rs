@@ -1,9 +1,9 @@
-//! Three times in their order. Source: specification §3.2, "Every time that we write".
+//! The order of the three times. Source: specification §3.2, "Every time that we write".
 
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::super::times::{micros, next};
+use super::super::status_times::{next_status_time, truncate_to_micros};
 use super::world::*;
 use crate::Now;
 use crate::power::*;
@@ -68,9 +68,9 @@ proptest! {
         let status = status(pending, last, off);
         let wall = Timestamp::from_nanosecond(wall).unwrap();
         let now = Now { wall, mono: std::time::Duration::ZERO };
-        let at = next(&status, now).unwrap();
-        prop_assert_eq!(at, micros(at), "in microseconds");
-        prop_assert!(at >= micros(wall));
+        let at = next_status_time(&status, now).unwrap();
+        prop_assert_eq!(at, truncate_to_micros(at), "in microseconds");
+        prop_assert!(at >= truncate_to_micros(wall));
         for other in [pending, last, off].into_iter().flatten() {
             prop_assert!(at.as_microsecond() > other);
         }

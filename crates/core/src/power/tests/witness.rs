@@ -1,18 +1,19 @@
-//! A PDU proves that an outlet is off, and the BMC whose it is. Source: specification §1 S2, "of this host".
+//! A PDU proves that an outlet is off; the BMC tells whose it is. Source: specification §1 S2, "of
+//! this host".
 
 use super::world::*;
 use crate::power::*;
 
-fn proved(world: &World) -> Option<OffProof> {
-    proof(&world.seen, &world.config, world.now())
+fn proved(world: &World) -> Option<PowerOffProof> {
+    find_off_proof(&world.seen, &world.config, world.now())
 }
 
-/// A host whose BMC takes no power-off, with a PDU.
+/// A host with a PDU, whose BMC accepts no power-off.
 fn with_pdu(is_wrong_outlet: bool) -> World {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.add_level();
     world.is_wrong_outlet = is_wrong_outlet;
-    world.bmcs[0].default_takes = Takes::Fails(Class::Refused);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Refused);
     world
 }
 
@@ -24,12 +25,12 @@ fn an_outlet_that_is_off_proves_nothing_while_the_bmc_says_on_after_it() {
         assert_eq!(proved(&world), None);
         assert_ne!(world.status().powered_on, Some(false));
         assert_eq!(world.power().off_confirmed_at, None);
-        let bit = now(&world.seen, &world.config, world.now());
-        assert_ne!(bit, PowerNow::Off);
+        let bit = current_power(&world.seen, &world.config, world.now());
+        assert_ne!(bit, CurrentPower::Off);
     }
     assert!(world.is_on());
     assert!(world.said(reason::LEVEL_CONTRADICTED));
-    // The BMC is tried again, and does it.
+    // The BMC is tried again, and switches the host off.
     world.bmcs[0].default_takes = Takes::Runs(300);
     world.until_confirmed();
     world.run(70);
@@ -61,7 +62,7 @@ fn a_bmc_that_says_on_later_ends_the_proof() {
     world.until_confirmed();
     world.run(10);
     assert!(proved(&world).is_some());
-    // Somebody plugs it into another outlet.
+    // Somebody plugs the host into another outlet.
     world.is_wrong_outlet = true;
     world.until("the proof ends", |world| proved(world).is_none());
     world.run(120);
@@ -73,15 +74,15 @@ fn a_bmc_that_says_on_later_ends_the_proof() {
 #[test]
 fn a_bmc_that_does_not_always_answer_contradicts_all_the_same() {
     let mut world = with_pdu(true);
-    world.bmcs[0].default_takes = Takes::Fails(Class::Unsupported);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unsupported);
     world.until("it is contradicted", |world| {
         world.said(reason::LEVEL_CONTRADICTED)
     });
     for tick in 0..(600 * 20) {
-        let silent = Says::Fails(Class::TimedOut);
+        let silent = Says::Fails(FaultClass::TimedOut);
         let is_silent = tick / 20 % 60 < 45;
         world.bmcs[0].default_says = if is_silent { silent } else { Says::Truth };
-        // Nor does the PDU always.
+        // The PDU does not always answer either.
         let is_silent = tick / 20 % 7 == 0;
         world.bmcs[1].default_says = if is_silent { silent } else { Says::Truth };
         world.tick();
@@ -93,16 +94,16 @@ fn a_bmc_that_does_not_always_answer_contradicts_all_the_same() {
 #[test]
 fn what_a_bmc_says_in_its_last_moment_means_nothing() {
     let mut world = with_pdu(false);
-    world.bmcs[0].default_takes = Takes::Fails(Class::Unsupported);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unsupported);
     world.until("the PDU was read off", |world| {
         world.seen.memory.off_since.get(1).is_some()
     });
     let off = *world.seen.memory.off_since.get(1).unwrap();
-    world.seen.memory.read(Read {
+    world.seen.memory.record_reading(LevelReading {
         level: 0,
         asked: off + std::time::Duration::from_millis(500),
         answered: off + std::time::Duration::from_millis(600),
-        said: Ok(Reading::On),
+        result: Ok(PowerReading::On),
     });
     let begun = world.time;
     world.until_confirmed();

@@ -1,4 +1,4 @@
-//! A host, its BMC and a shell around the decision, in a time of their own.
+//! A simulated host, its BMC and the shell around the decision, with a clock of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,26 +11,24 @@ use crate::Now;
 use crate::name::NodeName;
 use crate::power::*;
 
-pub(crate) const BASE: &str = REBOOT;
+pub(crate) const BASE: &str = REBOOT_ANNOTATION;
 pub(crate) const KEY: &str = "reboot.metal3.io/key";
 pub(crate) const HARD: &str = r#"{"mode":"hard"}"#;
 const TICK: u64 = 50;
 
-/// A reading under way.
 #[derive(Debug)]
 struct Reads {
     level: usize,
     is_urgent: bool,
     asked: u64,
     done: u64,
-    said: Result<Reading, Fault>,
+    said: Result<PowerReading, BmcFault>,
 }
 
-/// What happened to a command.
 #[derive(Debug, Clone)]
 pub(crate) struct Trace {
     pub(crate) id: String,
-    pub(crate) command: Command,
+    pub(crate) command: PowerCommand,
     pub(crate) level: usize,
     pub(crate) why: String,
     pub(crate) sent: u64,
@@ -44,50 +42,50 @@ pub(crate) struct Trace {
 pub(crate) struct World {
     pub(crate) time: u64,
     pub(crate) wall_ahead: i64,
-    pub(crate) config: Config,
-    pub(crate) seen: Seen,
+    pub(crate) config: PowerConfig,
+    pub(crate) seen: PowerSnapshot,
     pub(crate) bmcs: Vec<Bmc>,
     pub(crate) process: u32,
     pub(crate) version: u64,
     pub(crate) down_until: u64,
     ids: u32,
     reads: Vec<Reads>,
-    sends: Vec<(String, u64, Result<Answer, Fault>)>,
-    /// All commands that were sent.
+    sends: Vec<(String, u64, Result<CommandAnswer, BmcFault>)>,
     pub(crate) sent: Vec<Trace>,
-    /// When the machine came on or went off.
+    /// When the machine went on or off.
     pub(crate) transitions: Vec<(u64, bool)>,
     pub(crate) writes: Vec<(u64, HostStatus)>,
     pub(crate) events: Vec<(u64, &'static str, String)>,
-    pub(crate) last: Option<Decision>,
-    /// The shell's steps so far; it dies before the one named.
+    pub(crate) last: Option<PowerDecision>,
+    /// The shell's steps so far; it dies before step `dies_at`.
     pub(crate) steps: u32,
     pub(crate) dies_at: Option<u32>,
     pub(crate) checks_are_good: bool,
-    /// When the kubelet of its Node last renewed its Lease; `None`: it carries no Node.
+    /// When the kubelet of the host's Node last renewed its Lease; `None`: the host carries no
+    /// Node.
     pub(crate) node: Option<u64>,
-    /// How often it does, while it lives: in milliseconds. A machine that is off does not.
+    /// The kubelet's renewal interval in milliseconds. A machine that is off does not renew.
     pub(crate) renews: Option<u64>,
-    /// How often its Lease was read.
+    /// How often the kubelet's Lease was read.
     pub(crate) life_looks: u32,
-    pub(crate) about: About,
-    /// The further levels are another machine's.
+    pub(crate) about: BmcInfo,
+    /// Whether the further levels switch another machine.
     pub(crate) is_wrong_outlet: bool,
     begun: u64,
     jitter: u32,
-    /// Something ended, or the test changed something.
+    /// Something ended, or the test changed something: the shell must decide.
     pub(crate) is_poked: bool,
     decided_on: (u64, bool),
 }
 
-pub(crate) fn host(annotations: &[(&str, &str)], online: bool) -> Host {
-    let address = Address::parse("redfish://192.0.2.1/redfish/v1/Systems/1");
-    let device = Device {
+pub(crate) fn host(annotations: &[(&str, &str)], online: bool) -> HostSnapshot {
+    let address = BmcAddress::parse("redfish://192.0.2.1/redfish/v1/Systems/1");
+    let device = PowerDevice {
         address,
         credentials: "bmc".into(),
         verify: true,
     };
-    Host {
+    HostSnapshot {
         name: HostName::new("hosts", "h1"),
         uid: "uid".into(),
         resource_version: "1".into(),
@@ -101,7 +99,7 @@ pub(crate) fn host(annotations: &[(&str, &str)], online: bool) -> Host {
         disable_power_off: false,
         created: None,
         consumer: None,
-        levels: vec![Level {
+        levels: vec![PowerLevel {
             devices: vec![device],
         }],
         status: HostStatus::default(),
@@ -113,16 +111,16 @@ impl World {
         let mut world = Self {
             time: 1_000_000,
             wall_ahead: 1_700_000_000_000,
-            config: Config::default(),
-            seen: Seen {
+            config: PowerConfig::default(),
+            seen: PowerSnapshot {
                 host: Arc::new(host(annotations, online)),
-                owner: Owner::Ours,
+                owner: HostOwner::Ours,
                 shared_with: Vec::new(),
                 same_system: Vec::new(),
-                access: vec![Access::Ready {
-                    cost: Cost::Request,
+                access: vec![LevelAccess::Ready {
+                    cost: CallCost::Request,
                 }],
-                memory: Memory::default(),
+                memory: PowerMemory::default(),
             },
             bmcs: Vec::new(),
             process: 1,
@@ -142,7 +140,7 @@ impl World {
             node: None,
             renews: None,
             life_looks: 0,
-            about: About::default(),
+            about: BmcInfo::default(),
             is_wrong_outlet: false,
             begun: 0,
             jitter: 0,
@@ -157,18 +155,18 @@ impl World {
         self.bmcs.push(Bmc::new(gives));
     }
 
-    /// A PDU beside the BMC.
+    /// Adds a PDU beside the BMC.
     pub(crate) fn add_level(&mut self) {
-        let device = Device {
-            address: Address::parse("fence+fence_apc://192.0.2.9?plug=4"),
+        let device = PowerDevice {
+            address: BmcAddress::parse("fence+fence_apc://192.0.2.9?plug=4"),
             credentials: "pdu".into(),
             verify: true,
         };
-        self.seen.host_mut().levels.push(Level {
+        self.seen.host_mut().levels.push(PowerLevel {
             devices: vec![device],
         });
-        self.seen.access.push(Access::Ready {
-            cost: Cost::Process,
+        self.seen.access.push(LevelAccess::Ready {
+            cost: CallCost::Process,
         });
         self.add_bmc(true);
     }
@@ -202,7 +200,7 @@ impl World {
         Duration::from_millis(self.time - self.begun)
     }
 
-    /// When something of this process happened, in the world's time.
+    /// The world's time of a monotonic moment of this process.
     pub(crate) fn world_time(&self, mono: Duration) -> u64 {
         self.begun + u64::try_from(mono.as_millis()).unwrap()
     }
@@ -227,10 +225,10 @@ impl World {
             let trace = self.sent.iter_mut().find(|trace| trace.id == id);
             trace.expect("it was sent").lost = Some(self.time);
         }
-        self.seen.memory = Memory::default();
+        self.seen.memory = PowerMemory::default();
         self.last = None;
         self.is_poked = true;
-        // Another process, another monotonic clock.
+        // Another process has another monotonic clock.
         self.begun = self.time - 1_000;
     }
 
@@ -255,7 +253,8 @@ impl World {
         self.note_transition(was);
     }
 
-    /// One moment: the world moves, what ended is told, and the shell decides until it has no action.
+    /// One tick: the world moves, calls that ended are recorded, and the shell decides until there
+    /// is no action.
     pub(crate) fn tick(&mut self) {
         self.time += TICK;
         self.run_commands();
@@ -281,7 +280,7 @@ impl World {
         self.decided_on = (self.version, self.seen.host.online);
     }
 
-    /// The machine carries a Node whose kubelet renews its Lease so often.
+    /// Gives the machine a Node whose kubelet renews its Lease every `renews` milliseconds.
     pub(crate) fn carries_node(&mut self, renews: u64) {
         self.node = Some(self.time);
         self.renews = Some(renews);
@@ -296,16 +295,16 @@ impl World {
         }
     }
 
-    fn signs_of_life(&self) -> SignsOfLife {
+    fn signs_of_life(&self) -> KubeletLeases {
         let renewed = |at: u64| {
             let at = i64::try_from(at).unwrap();
-            let lease = NodeLease {
+            let lease = KubeletLease {
                 renewed: Timestamp::from_millisecond(at).ok(),
                 lasts: Some(Duration::from_secs(40)),
             };
             (NodeName::new("n1").unwrap(), lease)
         };
-        SignsOfLife {
+        KubeletLeases {
             leases: self.node.map(renewed).into_iter().collect(),
             unread: None,
         }
@@ -319,11 +318,11 @@ impl World {
         self.reads = under_way;
         self.is_poked |= !ended.is_empty();
         for read in ended {
-            self.seen.memory.read(Read {
+            self.seen.memory.record_reading(LevelReading {
                 level: read.level,
                 asked: Duration::from_millis(read.asked - self.begun),
                 answered: now,
-                said: read.said,
+                result: read.said,
             });
         }
         let (ended, under_way): (Vec<_>, Vec<_>) =
@@ -342,7 +341,7 @@ impl World {
                 Err(fault) if fault.may_have_run => trace.lost = Some(time),
                 Err(_) => {}
             }
-            self.seen.memory.ended(&id, how, now);
+            self.seen.memory.record_command_end(&id, how, now);
         }
     }
 
@@ -358,7 +357,7 @@ impl World {
         let now = self.now();
         self.seen.host_mut().resource_version = self.version.to_string();
         let host = self.seen.host.clone();
-        self.seen.memory.saw(&host, now);
+        self.seen.memory.observe_host(&host, now);
         let decision = decide(
             &self.seen,
             &self.config,
@@ -381,7 +380,7 @@ impl World {
                     .push((self.time, event.reason, event.message.clone()));
             }
         }
-        let looks = decision.looks.clone();
+        let looks = decision.observe.clone();
         let action = decision.actions.first().cloned();
         self.last = Some(decision);
         for look in looks {
@@ -398,28 +397,31 @@ impl World {
         true
     }
 
-    fn look(&mut self, look: &Look) {
+    fn look(&mut self, look: &PowerObserve) {
         match look {
-            Look::SignsOfLife => {
+            PowerObserve::KubeletLeases => {
                 self.life_looks += 1;
                 let (now, signs) = (self.mono(), self.signs_of_life());
-                self.seen.memory.signs_of_life(now, signs);
+                self.seen.memory.record_kubelet_leases(now, signs);
                 self.is_poked = true;
             }
-            Look::Check { level } => {
+            PowerObserve::Check { level } => {
                 let now = self.mono();
                 let good = Ok(self.about.clone());
-                let bad = Err(Fault::harmless(Class::Unreachable, "no route"));
+                let bad = Err(BmcFault::without_effect(
+                    FaultClass::Unreachable,
+                    "no route",
+                ));
                 let found = if self.checks_are_good { good } else { bad };
-                self.seen.memory.checked(*level, found, now);
+                self.seen.memory.record_check(*level, found, now);
                 self.is_poked = true;
             }
-            Look::Read { level, is_urgent } => {
+            PowerObserve::Read { level, is_urgent } => {
                 let is_there = self
                     .reads
                     .iter()
                     .any(|read| read.level == *level && read.is_urgent == *is_urgent);
-                // As the keeper has it: there is no way to a level that is no more.
+                // Like the real shell: a level that was removed cannot be read.
                 if !is_there && *level < self.seen.host.levels.len() {
                     self.read(*level, *is_urgent);
                 }
@@ -429,10 +431,15 @@ impl World {
 
     fn read(&mut self, level: usize, is_urgent: bool) {
         let (done, said) = self.bmcs[level].say(self.time);
-        // Without power a BMC says nothing.
+        // A BMC without power does not answer.
         let mut outlets = self.bmcs[1..].iter();
         let has_power = level > 0 || self.is_wrong_outlet || outlets.all(|outlet| outlet.gives);
-        let silent = || Err(Fault::harmless(Class::Unreachable, "no power"));
+        let silent = || {
+            Err(BmcFault::without_effect(
+                FaultClass::Unreachable,
+                "no power",
+            ))
+        };
         let said = if has_power { said } else { silent() };
         self.reads.push(Reads {
             level,
@@ -443,10 +450,10 @@ impl World {
         });
     }
 
-    fn act(&mut self, action: Action, id: &str) {
+    fn act(&mut self, action: PowerAction, id: &str) {
         match action {
-            Action::WriteStatus(write) => self.write(*write, id),
-            Action::RemoveAnnotations(names) => {
+            PowerAction::WriteStatus(write) => self.write(*write, id),
+            PowerAction::RemoveAnnotations(names) => {
                 for name in names {
                     self.remove(&name);
                 }
@@ -454,7 +461,7 @@ impl World {
                     self.crash(12_000);
                 }
             }
-            Action::Send(intention) => self.send(&intention),
+            PowerAction::Send(intention) => self.send(&intention),
         }
     }
 
@@ -466,7 +473,7 @@ impl World {
             .as_ref()
             .is_some_and(|command| command.id == id);
         if is_new {
-            self.seen.memory.writing(id);
+            self.seen.memory.record_write_begun(id);
         }
         self.seen.host_mut().status = write.status;
         self.version += 1;
@@ -476,11 +483,11 @@ impl World {
         }
         if is_new {
             let now = self.mono();
-            self.seen.memory.written(id, now);
+            self.seen.memory.record_write_done(id, now);
         }
     }
 
-    fn send(&mut self, intention: &Intention) {
+    fn send(&mut self, intention: &PendingCommand) {
         let standing = self.power().command.clone();
         assert_eq!(
             standing.map(|command| command.id),
@@ -494,7 +501,7 @@ impl World {
             .expect("it was written by us");
         assert_eq!((&ours.id, ours.sent), (&intention.id, None), "sent once");
         let now = self.mono();
-        self.seen.memory.sending(now);
+        self.seen.memory.record_command_sent(now);
         self.sent.push(Trace {
             id: intention.id.clone(),
             command: intention.command,

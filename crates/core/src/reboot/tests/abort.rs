@@ -2,13 +2,13 @@
 
 use super::super::*;
 use super::kit::*;
-use crate::lock::LeaseSeen;
+use crate::lock::ObservedLease;
 use crate::policy::MinInterval;
 
-fn stopped(phase: Phase) -> Seen {
+fn stopped(phase: RebootPhase) -> RebootSnapshot {
     let mut seen = seen(phase);
     set(&mut seen, |node| {
-        node.abort = Parsed::Is(Abort {
+        node.abort = ParsedAnnotation::Is(AbortRequest {
             reason: "not today".into(),
             requester: "kim".into(),
         });
@@ -16,23 +16,23 @@ fn stopped(phase: Phase) -> Seen {
     seen
 }
 
-const PHASES: [Phase; 4] = [
-    Phase::Waiting,
-    Phase::Draining,
-    Phase::Rebooting,
-    Phase::Returning,
+const PHASES: [RebootPhase; 4] = [
+    RebootPhase::Waiting,
+    RebootPhase::Draining,
+    RebootPhase::Rebooting,
+    RebootPhase::Returning,
 ];
 
 #[test]
 fn it_uncordons_then_releases_then_forgets_and_says_who_and_why() {
     for phase in PHASES {
         let mut seen = stopped(phase);
-        if phase != Phase::Waiting {
+        if phase != RebootPhase::Waiting {
             let first = decide(&seen, &config(), now(5));
             assert_eq!(patch(&first).unschedulable, Some(false), "{phase:?}");
             assert_eq!(written(&first).phase, phase);
             assert!(!patch(&first).remove_abort);
-            assert_eq!(first.because.message, "stopped by kim: not today");
+            assert_eq!(first.cause.message, "stopped by kim: not today");
             set_record(&mut seen, |record| record.cordoned_by_us = false);
             set(&mut seen, |node| node.unschedulable = false);
         }
@@ -40,7 +40,7 @@ fn it_uncordons_then_releases_then_forgets_and_says_who_and_why() {
         assert!(
             matches!(
                 second.actions.as_slice(),
-                [Action::Release {
+                [RebootAction::Release {
                     over_budget: false,
                     ..
                 }]
@@ -50,11 +50,11 @@ fn it_uncordons_then_releases_then_forgets_and_says_who_and_why() {
         seen.lock.leases = Some(vec![free(0)]);
         let third = decide(&seen, &config(), now(5));
         let last = patch(&third).last.as_ref().unwrap();
-        let rebooted = phase == Phase::Returning;
+        let rebooted = phase == RebootPhase::Returning;
         let outcome = if rebooted {
-            Outcome::Rebooted
+            RebootOutcome::Rebooted
         } else {
-            Outcome::Aborted
+            RebootOutcome::Aborted
         };
         assert_eq!(last.outcome, outcome, "{phase:?}");
         assert_eq!(patch(&third).record, RecordChange::Remove);
@@ -65,12 +65,12 @@ fn it_uncordons_then_releases_then_forgets_and_says_who_and_why() {
 
 #[test]
 fn a_cordon_of_somebody_else_stays() {
-    let mut seen = stopped(Phase::Draining);
+    let mut seen = stopped(RebootPhase::Draining);
     set_record(&mut seen, |record| record.cordoned_by_us = false);
     let decision = decide(&seen, &config(), now(5));
     assert!(matches!(
         decision.actions.as_slice(),
-        [Action::Release { .. }]
+        [RebootAction::Release { .. }]
     ));
     seen.lock.leases = Some(vec![free(0)]);
     assert_eq!(patch(&decide(&seen, &config(), now(5))).unschedulable, None);
@@ -78,7 +78,7 @@ fn a_cordon_of_somebody_else_stays() {
 
 #[test]
 fn who_asked_to_keep_it_cordoned_after_the_boot_is_not_overruled() {
-    let mut seen = stopped(Phase::Returning);
+    let mut seen = stopped(RebootPhase::Returning);
     set(&mut seen, |node| node.keep_cordoned = true);
     seen.lock.leases = Some(vec![free(0)]);
     let decision = decide(&seen, &config(), now(5));
@@ -88,65 +88,74 @@ fn who_asked_to_keep_it_cordoned_after_the_boot_is_not_overruled() {
 
 #[test]
 fn what_asked_for_it_counts_as_served_and_what_comes_later_does_not() {
-    let mut seen = stopped(Phase::Waiting);
+    let mut seen = stopped(RebootPhase::Waiting);
     seen.lock.leases = Some(vec![free(0)]);
     let decision = decide(&seen, &config(), now(5));
     let last = patch(&decision).last.clone().unwrap();
     for (fingerprint, wanted) in [("a", false), ("b", true)] {
         let mut after = idle();
         after.host.triggers = vec![present(fingerprint)];
-        set(&mut after, |node| node.last = Parsed::Is(last.clone()));
+        set(&mut after, |node| {
+            node.last_reboot = ParsedAnnotation::Is(last.clone());
+        });
         let decision = decide(&after, &config(), now(6));
-        let planned = decision.because.reason == reason::PLANNED;
+        let planned = decision.cause.reason == reason::REBOOT_PLANNED;
         assert_eq!(planned, wanted, "{fingerprint}");
     }
 }
 
 #[test]
 fn the_reboot_before_it_is_remembered_so_that_the_next_keeps_its_distance() {
-    let mut seen = stopped(Phase::Waiting);
+    let mut seen = stopped(RebootPhase::Waiting);
     seen.lock.leases = Some(vec![free(0)]);
     let before = super::triggers::last(&[]);
-    set(&mut seen, |node| node.last = Parsed::Is(before.clone()));
+    set(&mut seen, |node| {
+        node.last_reboot = ParsedAnnotation::Is(before.clone());
+    });
     let once = patch(&decide(&seen, &config(), now(5)))
         .last
         .clone()
         .unwrap();
-    set(&mut seen, |node| node.last = Parsed::Is(once.clone()));
+    set(&mut seen, |node| {
+        node.last_reboot = ParsedAnnotation::Is(once.clone());
+    });
     let twice = patch(&decide(&seen, &config(), now(9)))
         .last
         .clone()
         .unwrap();
     for last in [once, twice] {
-        assert_eq!(last.outcome, Outcome::Aborted);
-        assert_eq!(last.last_rebooted(), Some(before.finished));
-        let interval = MinInterval::of(Some(&last));
-        assert_eq!(interval, MinInterval::of(Some(&before)));
+        assert_eq!(last.outcome, RebootOutcome::Aborted);
+        assert_eq!(last.last_rebooted_at(), Some(before.finished));
+        let interval = MinInterval::since_last_reboot(Some(&last));
+        assert_eq!(interval, MinInterval::since_last_reboot(Some(&before)));
     }
 }
 
 #[test]
 fn a_boot_that_has_come_all_the_same_is_one() {
-    let mut seen = stopped(Phase::Rebooting);
+    let mut seen = stopped(RebootPhase::Rebooting);
     seen.host.boot_id = Ok(boot("boot-2"));
     assert_eq!(
         written(&decide(&seen, &config(), now(5))).phase,
-        Phase::Returning
+        RebootPhase::Returning
     );
 }
 
 #[test]
 fn a_lock_on_which_an_older_run_stands_is_taken_over_before_it_goes() {
-    let mut seen = stopped(Phase::Waiting);
+    let mut seen = stopped(RebootPhase::Waiting);
     seen.lock.leases = Some(vec![held(0, "n1", &["coordinator/a"])]);
     let decision = decide(&seen, &config(), now(5));
-    assert!(matches!(decision.actions.as_slice(), [Action::Bid { .. }]));
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [RebootAction::Bid { .. }]
+    ));
 }
 
 #[test]
 fn a_lock_on_which_only_requests_of_others_stand_is_theirs() {
-    let mut seen = stopped(Phase::Waiting);
-    let theirs: LeaseSeen = held(0, "n1", &["api/x/1"]);
+    let mut seen = stopped(RebootPhase::Waiting);
+    let theirs: ObservedLease = held(0, "n1", &["api/x/1"]);
     seen.lock.leases = Some(vec![theirs]);
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(patch(&decision).record, RecordChange::Remove);
@@ -154,11 +163,14 @@ fn a_lock_on_which_only_requests_of_others_stand_is_theirs() {
 
 #[test]
 fn a_bid_that_may_still_land_is_settled_first() {
-    let mut seen = stopped(Phase::Waiting);
+    let mut seen = stopped(RebootPhase::Waiting);
     seen.lock.leases = Some(vec![free(0)]);
-    seen.lock.unsettled = Some("dogwatch-default-0".into());
+    seen.lock.unsettled_bid = Some("dogwatch-default-0".into());
     let decision = decide(&seen, &config(), now(5));
-    assert!(matches!(decision.actions.as_slice(), [Action::Bid { .. }]));
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [RebootAction::Bid { .. }]
+    ));
 }
 
 #[test]
@@ -170,7 +182,7 @@ fn a_request_for_later_outlives_the_reboot_that_is_stopped_and_one_that_is_due_d
             set_record(&mut seen, |record| record.cordoned_by_us = false);
             seen.lock.leases = Some(vec![free(0)]);
             set(&mut seen, |node| {
-                node.request = Parsed::Is(Request {
+                node.request = ParsedAnnotation::Is(RebootRequest {
                     reason: "firmware".into(),
                     requester: "somebody else".into(),
                     not_before,
@@ -189,10 +201,10 @@ fn a_request_for_later_outlives_the_reboot_that_is_stopped_and_one_that_is_due_d
 fn when_nothing_is_under_way_it_is_served_at_once_with_the_request_that_has_not_begun() {
     let mut seen = idle();
     set(&mut seen, |node| {
-        node.abort = Parsed::Bad {
+        node.abort = ParsedAnnotation::Bad {
             why: "no JSON".into(),
         };
-        node.request = Parsed::Is(Request {
+        node.request = ParsedAnnotation::Is(RebootRequest {
             reason: String::new(),
             requester: String::new(),
             not_before: Some(wall(1000)),

@@ -6,7 +6,7 @@ use super::super::*;
 use super::kit::*;
 use crate::Now;
 
-/// The clock that showed second 0 at monotonic second 0, set by `ahead` seconds.
+/// The clock that showed second 0 at monotonic second 0, set ahead by `ahead` seconds.
 fn set_ahead(second: u32, ahead: i64) -> Now {
     let wall = wall(second) + jiff::SignedDuration::from_secs(ahead);
     Now {
@@ -15,17 +15,17 @@ fn set_ahead(second: u32, ahead: i64) -> Now {
     }
 }
 
-fn seen_from_its_start(phase: Phase) -> Seen {
+fn seen_from_its_start(phase: RebootPhase) -> RebootSnapshot {
     let mut seen = seen(phase);
     let record = record(phase);
-    seen.run.saw(Some(&record), now(0));
+    seen.run.observe_record(Some(&record), now(0));
     seen
 }
 
 #[test]
 fn no_jump_of_the_clock_runs_the_command_early_or_never_again() {
-    let mut seen = seen_from_its_start(Phase::Rebooting);
-    seen.run.command = CommandSeen::Started {
+    let mut seen = seen_from_its_start(RebootPhase::Rebooting);
+    seen.run.command = RebootCommandState::Started {
         attempt: 1,
         ended: None,
     };
@@ -42,7 +42,7 @@ fn no_jump_of_the_clock_runs_the_command_early_or_never_again() {
 
 #[test]
 fn no_jump_of_the_clock_ends_a_drain_early_or_never() {
-    let mut seen = seen_from_its_start(Phase::Draining);
+    let mut seen = seen_from_its_start(RebootPhase::Draining);
     seen.drain = Some(one_pod_left());
     for ahead in [-1_000_000, 0, 1_000_000] {
         assert_eq!(
@@ -60,13 +60,13 @@ fn no_jump_of_the_clock_ends_a_drain_early_or_never() {
 
 #[test]
 fn no_jump_of_the_clock_makes_a_pause_shorter_or_longer() {
-    let mut seen = seen(Phase::Waiting);
+    let mut seen = seen(RebootPhase::Waiting);
     seen.lock.leases = Some(vec![free(0)]);
     set_record(&mut seen, |record| record.retry_after = Some(wall(60)));
-    let NodeFact::There(node) = seen.node.clone() else {
+    let OwnNodeState::There(node) = seen.node.clone() else {
         panic!()
     };
-    seen.run.saw(node.record.get(), now(0));
+    seen.run.observe_record(node.record.get(), now(0));
     for ahead in [-1_000_000, 0, 1_000_000] {
         assert_eq!(
             decide(&seen, &config(), set_ahead(59, ahead)).actions,
@@ -83,14 +83,15 @@ fn no_jump_of_the_clock_makes_a_pause_shorter_or_longer() {
 
 #[test]
 fn who_takes_a_reboot_over_waits_the_whole_timeout_by_its_own_clock_before_the_next_attempt() {
-    let mut seen = seen(Phase::Rebooting);
+    let mut seen = seen(RebootPhase::Rebooting);
     seen.run.adopted_attempt = Some(1);
-    // Started at wall-clock second 1000 of the record's life.
+    // Started when the record was 1000 seconds old by the wall clock.
     let begun = Now {
         mono: Duration::from_secs(3),
         ..now(1000)
     };
-    seen.run.saw(Some(&record(Phase::Rebooting)), begun);
+    seen.run
+        .observe_record(Some(&record(RebootPhase::Rebooting)), begun);
     let wake = decide(&seen, &config(), begun).wake.unwrap();
     assert_eq!(
         wake.at.as_secs(),
@@ -101,18 +102,21 @@ fn who_takes_a_reboot_over_waits_the_whole_timeout_by_its_own_clock_before_the_n
 
 #[test]
 fn no_jump_of_the_clock_runs_the_command_again_while_the_run_before_may_still_start_it() {
-    let mut seen = seen(Phase::Rebooting);
+    let mut seen = seen(RebootPhase::Rebooting);
     seen.run.adopted_attempt = Some(1);
-    let older = Record {
+    let older = RebootRecord {
         run: run("coordinator/a"),
-        ..record(Phase::Rebooting)
+        ..record(RebootPhase::Rebooting)
     };
-    seen.run.owned = None;
-    seen.run.saw(Some(&older), set_ahead(1, 1_000_000));
-    // Taken over. A permit of the run before was answered before that.
-    let ours = record(Phase::Rebooting);
-    seen.run.saw(Some(&ours), set_ahead(5, 1_000_000));
-    seen.run.saw(Some(&ours), set_ahead(9, 1_000_000));
+    seen.run.owned_since = None;
+    seen.run
+        .observe_record(Some(&older), set_ahead(1, 1_000_000));
+    // Taken over. A permit of the earlier run was answered before that.
+    let ours = record(RebootPhase::Rebooting);
+    seen.run
+        .observe_record(Some(&ours), set_ahead(5, 1_000_000));
+    seen.run
+        .observe_record(Some(&ours), set_ahead(9, 1_000_000));
     let waits = decide(&seen, &config(), set_ahead(14, 1_000_000));
     assert_eq!(
         (waits.actions, waits.wake.unwrap().at.as_secs()),
@@ -125,9 +129,10 @@ fn no_jump_of_the_clock_runs_the_command_again_while_the_run_before_may_still_st
 #[test]
 fn a_phase_that_we_began_is_timed_from_its_answer() {
     let mut seen = idle();
-    let decision = decide(&super::kit::seen(Phase::Draining), &config(), now(5));
+    let decision = decide(&super::kit::seen(RebootPhase::Draining), &config(), now(5));
     // The clock is set between the patch and its answer.
-    seen.run.answered(patch(&decision), set_ahead(6, 1_000_000));
+    seen.run
+        .record_patch_answer(patch(&decision), set_ahead(6, 1_000_000));
     let phase = seen.run.phase.unwrap();
     assert_eq!((phase.before, phase.seen.as_secs()), (Duration::ZERO, 6));
 }

@@ -2,30 +2,30 @@
 
 use super::super::*;
 use super::kit::*;
-use crate::drain::{Dropped, PodRef};
+use crate::drain::{DroppedPod, PodIdentity};
 
-fn refused() -> DrainSeen {
-    let pod = PodRef {
+fn refused() -> ObservedDrain {
+    let pod = PodIdentity {
         namespace: "a".into(),
         name: "p".into(),
         uid: "u".into(),
     };
     let mut drain = drained();
-    drain.progress.dropped = vec![Dropped {
+    drain.progress.dropped = vec![DroppedPod {
         pod,
         answer: "403 no".into(),
     }];
     drain
 }
 
-fn with(drain: DrainSeen) -> Seen {
-    let mut seen = seen(Phase::Draining);
+fn with(drain: ObservedDrain) -> RebootSnapshot {
+    let mut seen = seen(RebootPhase::Draining);
     seen.drain = Some(drain);
     seen
 }
 
-fn on(on_drain_timeout: OnTimeout) -> Config {
-    Config {
+fn on(on_drain_timeout: DrainTimeoutAction) -> RebootConfig {
+    RebootConfig {
         on_drain_timeout,
         ..config()
     }
@@ -33,7 +33,7 @@ fn on(on_drain_timeout: OnTimeout) -> Config {
 
 #[test]
 fn cordon_and_record_are_one_patch_under_the_nodes_version() {
-    let decision = decide(&seen(Phase::Waiting), &config(), now(5));
+    let decision = decide(&seen(RebootPhase::Waiting), &config(), now(5));
     let patch = patch(&decision);
     assert_eq!(
         (patch.resource_version.as_str(), patch.unschedulable),
@@ -42,7 +42,7 @@ fn cordon_and_record_are_one_patch_under_the_nodes_version() {
     let record = written(&decision);
     assert_eq!(
         (record.phase, record.cordoned_by_us),
-        (Phase::Draining, true)
+        (RebootPhase::Draining, true)
     );
     assert_eq!(record.lease.as_deref(), Some("dogwatch-default-0"));
     assert_eq!(patch.waiting_label, Some(false));
@@ -50,7 +50,7 @@ fn cordon_and_record_are_one_patch_under_the_nodes_version() {
 
 #[test]
 fn a_foreign_cordon_is_not_claimed_and_never_removed() {
-    let mut before = seen(Phase::Waiting);
+    let mut before = seen(RebootPhase::Waiting);
     set(&mut before, |node| node.unschedulable = true);
     let decision = decide(&before, &config(), now(5));
     assert_eq!(
@@ -70,7 +70,7 @@ fn a_foreign_cordon_is_not_claimed_and_never_removed() {
 
 #[test]
 fn drained_is_the_list_complete_and_nothing_on_it() {
-    let unlisted = DrainSeen::default();
+    let unlisted = ObservedDrain::default();
     for (drain, goes) in [
         (drained(), true),
         (one_pod_left(), false),
@@ -81,7 +81,7 @@ fn drained_is_the_list_complete_and_nothing_on_it() {
     }
     assert_eq!(
         written(&decide(&with(drained()), &config(), now(5))).phase,
-        Phase::Rebooting
+        RebootPhase::Rebooting
     );
 }
 
@@ -92,15 +92,15 @@ fn past_the_deadline_abort_uncordons_and_queues_again_and_the_lock_goes_after_th
     let record = written(&decision).clone();
     assert_eq!(
         (record.phase, record.failures, record.cordoned_by_us),
-        (Phase::Waiting, 1, false)
+        (RebootPhase::Waiting, 1, false)
     );
     assert_eq!(record.retry_after, Some(wall(3660)));
-    let mut next = seen(Phase::Waiting);
-    set(&mut next, |node| node.record = Parsed::Is(record));
+    let mut next = seen(RebootPhase::Waiting);
+    set(&mut next, |node| node.record = ParsedAnnotation::Is(record));
     let release = decide(&next, &config(), now(3601));
     assert!(matches!(
         release.actions.as_slice(),
-        [Action::Release {
+        [RebootAction::Release {
             over_budget: false,
             ..
         }]
@@ -135,31 +135,31 @@ fn each_pause_is_twice_as_long_up_to_a_day() {
 
 #[test]
 fn past_the_deadline_delete_is_written_down_first_and_has_as_long_again() {
-    let config = on(OnTimeout::Delete);
+    let config = on(DrainTimeoutAction::Delete);
     let decision = decide(&with(one_pod_left()), &config, now(3600));
     assert!(written(&decision).deleting);
     assert_eq!(
         (written(&decision).phase, patch(&decision).unschedulable),
-        (Phase::Draining, None)
+        (RebootPhase::Draining, None)
     );
     let mut deleting = with(one_pod_left());
     set_record(&mut deleting, |record| record.deleting = true);
     deleting.drain.as_mut().unwrap().progress.deleting = true;
     let going_on = decide(&deleting, &config, now(3601));
     assert_eq!(going_on.actions, []);
-    assert!(going_on.looks.contains(&Look::Drain {
+    assert!(going_on.observe.contains(&RebootObserve::Drain {
         delete: true,
         exclude: None
     }));
     assert_eq!(
         written(&decide(&deleting, &config, now(7200))).phase,
-        Phase::Waiting
+        RebootPhase::Waiting
     );
 }
 
 #[test]
 fn what_the_evicting_drain_said_is_no_news_of_the_deleting_one() {
-    let config = on(OnTimeout::Delete);
+    let config = on(DrainTimeoutAction::Delete);
     for stale in [refused(), drained()] {
         let mut seen = with(stale);
         set_record(&mut seen, |record| record.deleting = true);
@@ -171,13 +171,17 @@ fn what_the_evicting_drain_said_is_no_news_of_the_deleting_one() {
 
 #[test]
 fn past_the_deadline_force_reboots_anyway_and_says_so() {
-    let decision = decide(&with(one_pod_left()), &on(OnTimeout::Force), now(3600));
+    let decision = decide(
+        &with(one_pod_left()),
+        &on(DrainTimeoutAction::Force),
+        now(3600),
+    );
     let record = written(&decision);
     assert_eq!(
         (record.phase, record.forced, record.attempts),
-        (Phase::Rebooting, true, 1)
+        (RebootPhase::Rebooting, true, 1)
     );
-    let drained = |decision: &Decision| {
+    let drained = |decision: &RebootDecision| {
         decision
             .report
             .conditions
@@ -186,34 +190,34 @@ fn past_the_deadline_force_reboots_anyway_and_says_so() {
             .unwrap()
             .status
     };
-    let mut next = seen(Phase::Rebooting);
+    let mut next = seen(RebootPhase::Rebooting);
     set_record(&mut next, |record| record.forced = true);
     assert_eq!(
         drained(&decide(&next, &config(), now(5))),
-        crate::condition::Status::False
+        crate::condition::ConditionStatus::False
     );
 }
 
 #[test]
 fn an_incomplete_drain_takes_the_deadlines_path_at_once_and_quotes_the_answer() {
     for (on_timeout, phase) in [
-        (OnTimeout::Abort, Phase::Waiting),
-        (OnTimeout::Delete, Phase::Draining),
-        (OnTimeout::Force, Phase::Rebooting),
+        (DrainTimeoutAction::Abort, RebootPhase::Waiting),
+        (DrainTimeoutAction::Delete, RebootPhase::Draining),
+        (DrainTimeoutAction::Force, RebootPhase::Rebooting),
     ] {
         let decision = decide(&with(refused()), &on(on_timeout), now(1));
         assert_eq!(written(&decision).phase, phase, "{on_timeout:?}");
         assert!(
-            decision.because.message.contains("403 no"),
+            decision.cause.message.contains("403 no"),
             "{}",
-            decision.because.message
+            decision.cause.message
         );
     }
 }
 
 #[test]
 fn the_deadline_holds_even_if_no_pod_was_ever_seen() {
-    let mut seen = seen(Phase::Draining);
+    let mut seen = seen(RebootPhase::Draining);
     seen.drain = None;
     assert_eq!(
         decide(&seen, &config(), now(5)).wake.unwrap().at.as_secs(),
@@ -221,7 +225,7 @@ fn the_deadline_holds_even_if_no_pod_was_ever_seen() {
     );
     assert_eq!(
         written(&decide(&seen, &config(), now(3600))).phase,
-        Phase::Waiting
+        RebootPhase::Waiting
     );
 }
 
@@ -232,10 +236,10 @@ fn uncordoned_by_somebody_is_a_veto_undone_reported_and_backed_off() {
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(
         (written(&decision).phase, written(&decision).failures),
-        (Phase::Waiting, 1)
+        (RebootPhase::Waiting, 1)
     );
     assert_eq!(patch(&decision).unschedulable, None);
-    assert!(has_event(&decision, reason::VETOED));
+    assert!(has_event(&decision, reason::UNCORDONED_BY_OTHER));
 }
 
 #[test]
@@ -245,15 +249,15 @@ fn the_lock_lost_or_the_trigger_gone_undoes_the_drain() {
     let decision = decide(&lost, &config(), now(5));
     assert_eq!(
         (written(&decision).phase, patch(&decision).unschedulable),
-        (Phase::Waiting, Some(false))
+        (RebootPhase::Waiting, Some(false))
     );
-    assert_eq!(decision.because.reason, reason::LOCK_LOST);
+    assert_eq!(decision.cause.reason, reason::LOCK_LOST);
     let mut gone = with(one_pod_left());
     gone.host.triggers = vec![absent()];
     let decision = decide(&gone, &config(), now(5));
     assert_eq!(
         (written(&decision).phase, patch(&decision).unschedulable),
-        (Phase::Waiting, Some(false))
+        (RebootPhase::Waiting, Some(false))
     );
     assert_eq!(written(&decision).retry_after, None, "nobody is to blame");
 }
@@ -264,8 +268,8 @@ fn volumes_of_drained_pods_must_go_for_two_minutes_then_it_goes_on_and_says_so()
     seen.drain.as_mut().unwrap().progress.claims = vec!["a/data".into()];
     let looks = decide(&seen, &config(), now(5));
     assert!(matches!(
-        looks.looks.as_slice(),
-        [Look::Attachments { .. }, ..]
+        looks.observe.as_slice(),
+        [RebootObserve::Attachments { .. }, ..]
     ));
     seen.attachments = Some(vec!["csi-1".into()]);
     let waits = decide(&seen, &config(), now(119));
@@ -274,25 +278,25 @@ fn volumes_of_drained_pods_must_go_for_two_minutes_then_it_goes_on_and_says_so()
         (vec![], 120)
     );
     let on = decide(&seen, &config(), now(120));
-    assert_eq!(written(&on).phase, Phase::Rebooting);
+    assert_eq!(written(&on).phase, RebootPhase::Rebooting);
     let expected = "drained; volumes still attached after 2m, going on: csi-1";
     assert_eq!(written(&on).message, expected);
-    assert!(has_event(&on, reason::DETACHING));
+    assert!(has_event(&on, reason::DETACHING_VOLUMES));
     let mut short = config();
     short.volume_detach_timeout = std::time::Duration::from_secs(10);
     let on = decide(&seen, &short, now(10));
-    assert_eq!(written(&on).phase, Phase::Rebooting, "as configured");
+    assert_eq!(written(&on).phase, RebootPhase::Rebooting, "as configured");
     seen.attachments = Some(Vec::new());
     assert_eq!(
         written(&decide(&seen, &config(), now(6))).phase,
-        Phase::Rebooting
+        RebootPhase::Rebooting
     );
 }
 
 #[test]
 fn a_controller_that_puts_its_pod_back_for_ever_is_named_with_how_often_it_did() {
-    let back = crate::drain::Tolerated {
-        pod: crate::drain::PodRef {
+    let back = crate::drain::ToleratedPod {
+        pod: crate::drain::PodIdentity {
             namespace: "a".into(),
             name: "p-3".into(),
             uid: "u3".into(),
@@ -305,14 +309,14 @@ fn a_controller_that_puts_its_pod_back_for_ever_is_named_with_how_often_it_did()
     let mut drain = one_pod_left();
     drain.progress.tolerated = vec![back.clone()];
     let under_way = decide(&with(drain), &config(), now(10));
-    let message = &under_way.because.message;
+    let message = &under_way.cause.message;
     assert!(message.contains(words), "{message}");
     assert!(has_event(&under_way, reason::PODS_COME_BACK));
 
     let mut drain = drained();
     drain.progress.tolerated = vec![back];
     let on = decide(&with(drain), &config(), now(10));
-    assert_eq!(written(&on).phase, Phase::Rebooting);
+    assert_eq!(written(&on).phase, RebootPhase::Rebooting);
     let message = &written(&on).message;
     assert!(message.contains(words), "{message}");
     assert!(has_event(&on, reason::PODS_COME_BACK));
@@ -335,7 +339,7 @@ fn the_record_keeps_the_budgets_of_this_drain_and_every_trigger_it_serves() {
 
 #[test]
 fn budgets_are_written_down_while_the_drain_goes_on_and_a_new_run_adds_to_them() {
-    let mut seen = seen(Phase::Draining);
+    let mut seen = seen(RebootPhase::Draining);
     let mut drain = one_pod_left();
     drain.progress.covered_by = vec!["a/pdb".into()];
     seen.drain = Some(drain.clone());
@@ -343,7 +347,7 @@ fn budgets_are_written_down_while_the_drain_goes_on_and_a_new_run_adds_to_them()
     assert_eq!(written(&first).budgets, ["a/pdb"]);
     assert_eq!(written(&first).since, wall(0), "the phase goes on");
 
-    // The process that saw the pods of `a/gone` leave is no more.
+    // The process that saw the pods of `a/gone` leave has ended.
     set_record(&mut seen, |record| {
         record.budgets = vec!["a/gone".into(), "a/pdb".into()];
     });
@@ -351,7 +355,7 @@ fn budgets_are_written_down_while_the_drain_goes_on_and_a_new_run_adds_to_them()
     drain.progress.waiting.clear();
     seen.drain = Some(drain);
     let last = decide(&seen, &config(), now(20));
-    assert_eq!(written(&last).phase, Phase::Rebooting);
+    assert_eq!(written(&last).phase, RebootPhase::Rebooting);
     assert_eq!(written(&last).budgets, ["a/gone", "a/pdb"]);
 }
 
@@ -366,7 +370,7 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
         desired_healthy: 2,
         expected_pods: 2,
     };
-    drain.progress.blocked = vec![crate::drain::Blocked {
+    drain.progress.blocked = vec![crate::drain::BlockedPod {
         pod: drain.progress.waiting[0].clone(),
         message: "would violate it".into(),
         refused: None,
@@ -377,7 +381,7 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
     assert!(!has_event(&soon, reason::DRAIN_BLOCKED));
     assert_eq!(soon.wake.unwrap().at.as_secs(), 15);
     assert!(
-        soon.because
+        soon.cause
             .message
             .contains("a/pdb (2 healthy of 2 desired, 0 disruptions allowed)")
     );
@@ -391,11 +395,11 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
 fn a_webhook_that_refuses_an_eviction_is_named_in_condition_and_event_and_ends_nothing() {
     let mut drain = one_pod_left();
     let said = "rolled by its operator".to_owned();
-    let refused = crate::drain::Refusal {
-        by: crate::drain::Refuser::Webhook("w.example".into()),
+    let refused = crate::drain::AdmissionRefusal {
+        by: crate::drain::AdmissionRefuser::Webhook("w.example".into()),
         said,
     };
-    drain.progress.blocked = vec![crate::drain::Blocked {
+    drain.progress.blocked = vec![crate::drain::BlockedPod {
         pod: drain.progress.waiting[0].clone(),
         message: "admission webhook \"w.example\" denied the request: wait".into(),
         refused: Some(refused),
@@ -403,20 +407,20 @@ fn a_webhook_that_refuses_an_eviction_is_named_in_condition_and_event_and_ends_n
         since: std::time::Duration::from_secs(5),
     }];
     let decision = decide(&with(drain.clone()), &config(), now(15));
-    assert_eq!(decision.because.reason, reason::DRAIN_BLOCKED);
-    let message = &decision.because.message;
+    assert_eq!(decision.cause.reason, reason::DRAIN_BLOCKED);
+    let message = &decision.cause.message;
     let expected = "a/p is held up by admission webhook w.example: rolled by its operator";
     assert!(message.ends_with(expected), "{message}");
     assert!(has_event(&decision, reason::DRAIN_BLOCKED));
-    // At the deadline as with a budget.
+    // At the deadline the same happens as with a budget.
     let late = decide(&with(drain), &config(), now(3600));
-    assert_eq!(late.because.reason, reason::DRAIN_TIMED_OUT);
+    assert_eq!(late.cause.reason, reason::DRAIN_TIMED_OUT);
 }
 
 #[test]
 fn however_many_pods_are_held_up_few_events_stand_at_a_time() {
-    let blocked = |n: usize, budget: &str| crate::drain::Blocked {
-        pod: crate::drain::PodRef {
+    let blocked = |n: usize, budget: &str| crate::drain::BlockedPod {
+        pod: crate::drain::PodIdentity {
             namespace: "a".into(),
             name: format!("p{n}"),
             uid: format!("u{n}"),
@@ -446,27 +450,27 @@ fn however_many_pods_are_held_up_few_events_stand_at_a_time() {
 
 #[test]
 fn what_the_drain_cannot_see_is_said_with_what_is_left() {
-    let mut seen = seen(Phase::Draining);
+    let mut seen = seen(RebootPhase::Draining);
     let mut drain = one_pod_left();
-    drain.progress.trouble = vec!["pods cannot be watched: no answer".into()];
+    drain.progress.observation_errors = vec!["pods cannot be watched: no answer".into()];
     seen.drain = Some(drain);
     let decision = decide(&seen, &config(), now(10));
-    let message = &decision.because.message;
+    let message = &decision.cause.message;
     assert!(message.contains("1 to go"), "{message}");
     assert!(message.contains("pods cannot be watched"), "{message}");
 }
 
 #[test]
 fn one_webhook_that_refuses_many_pods_in_ever_other_words_is_one_event() {
-    let blocked = |n: usize, by: &str| crate::drain::Blocked {
-        pod: PodRef {
+    let blocked = |n: usize, by: &str| crate::drain::BlockedPod {
+        pod: PodIdentity {
             namespace: "a".into(),
             name: format!("p{n}"),
             uid: format!("u{n}"),
         },
         message: format!("not before {n} o'clock"),
-        refused: Some(crate::drain::Refusal {
-            by: crate::drain::Refuser::Webhook(by.into()),
+        refused: Some(crate::drain::AdmissionRefusal {
+            by: crate::drain::AdmissionRefuser::Webhook(by.into()),
             said: format!("not before {n} o'clock"),
         }),
         budgets: Vec::new(),
@@ -483,7 +487,7 @@ fn one_webhook_that_refuses_many_pods_in_ever_other_words_is_one_event() {
 #[test]
 fn dogwatchs_own_pods_that_stay_are_named_in_the_record_and_in_the_condition() {
     let mut drain = drained();
-    drain.progress.kept = vec![PodRef {
+    drain.progress.kept = vec![PodIdentity {
         namespace: "dogwatch".into(),
         name: "controller-0".into(),
         uid: "u".into(),
@@ -492,7 +496,7 @@ fn dogwatchs_own_pods_that_stay_are_named_in_the_record_and_in_the_condition() {
     let words = "Dogwatch's own pods stay: dogwatch/controller-0";
     let message = written(&on).message.clone();
     assert!(message.contains(words), "{message}");
-    let mut rebooting = seen(Phase::Rebooting);
+    let mut rebooting = seen(RebootPhase::Rebooting);
     set_record(&mut rebooting, |record| record.message = message);
     let conditions = decide(&rebooting, &config(), now(6)).report.conditions;
     let drained = conditions.iter().find(|it| it.kind == "Drained").unwrap();

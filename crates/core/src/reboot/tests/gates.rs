@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
-use crate::policy::{Gate, Policies, Policy, PrometheusGate, PrometheusQuery};
+use crate::policy::{ClusterPolicies, Policy, PolicyGate, PrometheusGate, PrometheusQuery};
 
 const SHUT: &str = "alert DiskFull at http://prom";
 
-fn gates() -> Vec<Gate> {
-    vec![Gate::Prometheus(PrometheusGate {
+fn gates() -> Vec<PolicyGate> {
+    vec![PolicyGate::Prometheus(PrometheusGate {
         url: "http://prom".into(),
         ask: PrometheusQuery::Query("up == 0".into()),
     })]
@@ -18,19 +18,19 @@ fn gates() -> Vec<Gate> {
 fn policy() -> Policy {
     Policy {
         gates: gates(),
-        ..Policy::silent(crate::name::GroupName::default_group())
+        ..Policy::without_rules(crate::name::GroupName::default_group())
     }
 }
 
-/// In this phase under a policy with a gate, of which nothing is known yet.
-fn gated(mut seen: Seen) -> Seen {
-    seen.policies = Policies::Known(vec![policy()]);
+/// A node in this phase under a policy with a gate that has not been answered.
+fn gated(mut seen: RebootSnapshot) -> RebootSnapshot {
+    seen.policies = ClusterPolicies::Known(vec![policy()]);
     seen
 }
 
-/// Asked at this second.
-fn answered(mut seen: Seen, second: u64, shut: &[&str]) -> Seen {
-    seen.start_gates = Some(StartGatesSeen {
+/// The gates were asked at this second.
+fn answered(mut seen: RebootSnapshot, second: u64, shut: &[&str]) -> RebootSnapshot {
+    seen.start_gates = Some(ObservedStartGates {
         gates: gates(),
         shut: shut.iter().map(|&text| text.to_owned()).collect(),
         taken: Duration::from_secs(second),
@@ -38,34 +38,34 @@ fn answered(mut seen: Seen, second: u64, shut: &[&str]) -> Seen {
     seen
 }
 
-fn looks_at_gates(decision: &Decision) -> bool {
-    let look = Look::StartGates { gates: gates() };
-    decision.looks.contains(&look)
+fn looks_at_gates(decision: &RebootDecision) -> bool {
+    let look = RebootObserve::StartGates { gates: gates() };
+    decision.observe.contains(&look)
 }
 
-/// In phase `rebooting`, the intention answered at second 100.
-fn permitted() -> Seen {
-    let mut seen = seen(Phase::Rebooting);
-    seen.run.permit = Some(Permit {
+/// In phase `rebooting`; the patch that wrote it was answered at second 100.
+fn permitted() -> RebootSnapshot {
+    let mut seen = seen(RebootPhase::Rebooting);
+    seen.run.permit = Some(RebootPermit {
         attempt: 1,
         answered: Duration::from_secs(100),
     });
     gated(seen)
 }
 
-fn bids(decision: &Decision) -> bool {
-    matches!(decision.actions.as_slice(), [Action::Bid { .. }])
+fn bids(decision: &RebootDecision) -> bool {
+    matches!(decision.actions.as_slice(), [RebootAction::Bid { .. }])
 }
 
-fn starts(decision: &Decision) -> bool {
-    matches!(decision.actions.as_slice(), [Action::Reboot { .. }])
+fn starts(decision: &RebootDecision) -> bool {
+    matches!(decision.actions.as_slice(), [RebootAction::Reboot { .. }])
 }
 
 #[test]
 fn nobody_asks_gates_while_others_hold_the_lock() {
     let other = held(0, "n2", &["coordinator/x"]);
     let decision = decide(&gated(waiting(vec![other])), &config(), now(100));
-    assert_eq!(decision.because.reason, reason::LOCK_HELD);
+    assert_eq!(decision.cause.reason, reason::LOCK_HELD_BY_OTHER);
     assert!(!looks_at_gates(&decision));
 }
 
@@ -78,14 +78,14 @@ fn no_bid_before_the_gates_have_answered_or_while_one_is_shut() {
         (unknown, reason::LOOKING_AT_GATES),
         (shut, reason::GATE_SHUT),
     ] {
-        assert_eq!(decision.because.reason, why);
+        assert_eq!(decision.cause.reason, why);
         assert!(
             decision.actions.is_empty() && looks_at_gates(&decision),
             "{why}"
         );
     }
     let open = decide(&answered(seen.clone(), 100, &[]), &config(), now(100));
-    assert!(bids(&open) && looks_at_gates(&open), "{:?}", open.because);
+    assert!(bids(&open) && looks_at_gates(&open), "{:?}", open.cause);
 }
 
 #[test]
@@ -96,28 +96,28 @@ fn an_answer_to_other_gates_or_an_old_one_proves_nothing() {
     other.start_gates.as_mut().unwrap().gates = Vec::new();
     for seen in [old, other] {
         let decision = decide(&seen, &config(), now(100));
-        assert_eq!(decision.because.reason, reason::LOOKING_AT_GATES);
+        assert_eq!(decision.cause.reason, reason::LOOKING_AT_GATES);
     }
 }
 
 #[test]
 fn a_gate_that_shuts_while_the_lock_is_counted_gives_it_to_the_next() {
-    let seen = answered(gated(seen(Phase::Waiting)), 100, &[SHUT]);
+    let seen = answered(gated(seen(RebootPhase::Waiting)), 100, &[SHUT]);
     let decision = decide(&seen, &config(), now(100));
-    assert_eq!(decision.because.reason, reason::GATE_SHUT);
-    assert!(decision.because.message.contains(SHUT));
+    assert_eq!(decision.cause.reason, reason::GATE_SHUT);
+    assert!(decision.cause.message.contains(SHUT));
     assert!(matches!(
         decision.actions.as_slice(),
-        [Action::Release { .. }]
+        [RebootAction::Release { .. }]
     ));
 }
 
 #[test]
 fn a_gate_that_is_shut_right_before_the_reboot_undoes_and_counts_as_a_failure() {
     let decision = decide(&answered(permitted(), 100, &[SHUT]), &config(), now(100));
-    assert_eq!(decision.because.reason, reason::GATE_SHUT);
+    assert_eq!(decision.cause.reason, reason::GATE_SHUT);
     let record = written(&decision);
-    assert_eq!((record.phase, record.failures), (Phase::Waiting, 1));
+    assert_eq!((record.phase, record.failures), (RebootPhase::Waiting, 1));
     assert!(record.retry_after.is_some());
     assert_eq!(patch(&decision).unschedulable, Some(false));
 }
@@ -126,7 +126,7 @@ fn a_gate_that_is_shut_right_before_the_reboot_undoes_and_counts_as_a_failure() 
 fn gates_are_asked_anew_right_before_the_reboot() {
     for seen in [permitted(), answered(permitted(), 69, &[])] {
         let decision = decide(&seen, &config(), now(100));
-        assert_eq!(decision.because.reason, reason::LOOKING_AT_GATES);
+        assert_eq!(decision.cause.reason, reason::LOOKING_AT_GATES);
         assert!(decision.actions.is_empty() && looks_at_gates(&decision));
     }
     assert!(starts(&decide(
@@ -138,7 +138,7 @@ fn gates_are_asked_anew_right_before_the_reboot() {
 
 #[test]
 fn what_opened_the_way_to_the_command_stays_in_sight_until_it_has_started() {
-    // What is not looked at is forgotten, and would be asked again, for ever.
+    // Answers that no step requests are dropped, and the gates would be asked again for ever.
     let open = answered(permitted(), 100, &[]);
     let starting = decide(&open, &config(), now(100));
     assert!(starts(&starting) && looks_at_gates(&starting));
@@ -149,7 +149,7 @@ fn what_opened_the_way_to_the_command_stays_in_sight_until_it_has_started() {
 
 #[test]
 fn when_a_pause_ends_each_node_asks_at_a_moment_of_its_own() {
-    let paused = crate::policy::Paused {
+    let paused = crate::policy::PolicyPause {
         reason: "freeze".into(),
         until: None,
     };
@@ -159,35 +159,35 @@ fn when_a_pause_ends_each_node_asks_at_a_moment_of_its_own() {
         ..policy()
     };
     let mut seen = waiting(vec![crate::lock::testkit::free(0)]);
-    seen.policies = Policies::Known(vec![policy(Some(paused))]);
+    seen.policies = ClusterPolicies::Known(vec![policy(Some(paused))]);
     seen.run.jitter = 0.5;
     let refused = decide(&seen, &config(), now(10));
-    assert_eq!(refused.because.reason, reason::PAUSED);
-    seen.run.decided(refused.because.reason, now(10));
-    seen.policies = Policies::Known(vec![policy(None)]);
+    assert_eq!(refused.cause.reason, reason::PAUSED);
+    seen.run.record_decision(refused.cause.reason, now(10));
+    seen.policies = ClusterPolicies::Known(vec![policy(None)]);
     let spread = decide(&seen, &config(), now(20));
-    assert_eq!(spread.because.reason, reason::NOT_OUR_TURN);
+    assert_eq!(spread.cause.reason, reason::NOT_OUR_TURN);
     let due = Duration::from_millis(22_500);
     assert_eq!(spread.wake.as_ref().map(|wake| wake.at), Some(due));
-    seen.run.decided(spread.because.reason, now(20));
+    seen.run.record_decision(spread.cause.reason, now(20));
     assert!(!bids(&decide(&seen, &config(), now(22))));
     assert!(bids(&decide(&seen, &config(), now(23))));
 }
 
 #[test]
 fn a_bid_whose_end_is_unknown_is_settled_even_while_the_policy_is_paused() {
-    let paused = crate::policy::Paused {
+    let paused = crate::policy::PolicyPause {
         reason: String::new(),
         until: None,
     };
     let mut seen = waiting(vec![crate::lock::testkit::free(0)]);
-    seen.policies = Policies::Known(vec![Policy {
+    seen.policies = ClusterPolicies::Known(vec![Policy {
         gates: Vec::new(),
         paused: Some(paused),
         ..policy()
     }]);
-    seen.lock.unsettled = Some("dogwatch-default-0".into());
+    seen.lock.unsettled_bid = Some("dogwatch-default-0".into());
     assert!(bids(&decide(&seen, &config(), now(10))));
-    seen.lock.unsettled = None;
+    seen.lock.unsettled_bid = None;
     assert!(!bids(&decide(&seen, &config(), now(10))));
 }

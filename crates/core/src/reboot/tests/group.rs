@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
-use crate::limit::Limit;
-use crate::lock::Count;
+use crate::limit::UnavailabilityLimit;
+use crate::lock::UnavailableCount;
 use crate::lock::testkit::free;
 use crate::name::GroupName;
 
-fn make_control_plane(node: &mut NodeSeen) {
+fn make_control_plane(node: &mut ObservedNode) {
     let role = "node-role.kubernetes.io/control-plane";
     node.labels.insert(role.into(), String::new());
 }
@@ -21,7 +21,7 @@ fn a_node_that_was_moved_while_it_waited_releases_the_wrong_lock() {
     let decision = decide(&seen, &config(), now(5));
     assert!(matches!(
         decision.actions.as_slice(),
-        [Action::Release {
+        [RebootAction::Release {
             over_budget: false,
             ..
         }]
@@ -32,7 +32,7 @@ fn a_node_that_was_moved_while_it_waited_releases_the_wrong_lock() {
         "where the lock is"
     );
     seen.lock.leases = Some(vec![]);
-    assert_eq!(lock_group(&seen), Some(GroupName::control_plane()));
+    assert_eq!(lock_group(&seen), Some(GroupName::control_plane_group()));
 }
 
 #[test]
@@ -41,11 +41,11 @@ fn a_node_that_was_moved_while_it_waited_asks_for_no_slot_of_its_old_group() {
     set(&mut seen, make_control_plane);
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
-    let own = Look::Locks {
-        group: GroupName::control_plane(),
+    let own = RebootObserve::Locks {
+        group: GroupName::control_plane_group(),
         slots: 1,
     };
-    assert!(decision.looks.contains(&own), "{:?}", decision.looks);
+    assert!(decision.observe.contains(&own), "{:?}", decision.observe);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn an_attempt_that_was_undone_without_blame_is_called_again() {
         record.lease = Some("dogwatch-default-0".into());
     });
     let decision = decide(&seen, &config(), now(5));
-    let [Action::PatchNode(patch)] = decision.actions.as_slice() else {
+    let [RebootAction::PatchNode(patch)] = decision.actions.as_slice() else {
         panic!("{:?}", decision.actions);
     };
     assert_eq!(patch.waiting_label, Some(true));
@@ -64,19 +64,23 @@ fn an_attempt_that_was_undone_without_blame_is_called_again() {
 
 #[test]
 fn a_node_that_was_moved_while_it_drains_keeps_the_lock_that_its_record_names() {
-    for phase in [Phase::Draining, Phase::Rebooting, Phase::Returning] {
+    for phase in [
+        RebootPhase::Draining,
+        RebootPhase::Rebooting,
+        RebootPhase::Returning,
+    ] {
         let mut seen = seen(phase);
         set(&mut seen, make_control_plane);
         seen.lock.leases = None;
         let decision = decide(&seen, &config(), now(5));
-        let there = Look::Locks {
+        let there = RebootObserve::Locks {
             group: GroupName::default_group(),
             slots: 1,
         };
         assert!(
-            decision.looks.contains(&there),
+            decision.observe.contains(&there),
             "{phase:?}: {:?}",
-            decision.looks
+            decision.observe
         );
     }
 }
@@ -104,8 +108,8 @@ fn the_group_is_read_from_the_leases_name() {
 
 #[test]
 fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
-    let config = Config {
-        max_unavailable: Limit::Percent(50),
+    let config = RebootConfig {
+        max_unavailable: UnavailabilityLimit::Percent(50),
         ..config()
     };
     let mut seen = waiting(vec![ours()]);
@@ -113,35 +117,35 @@ fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
     let sizeless = decide(&seen, &config, now(5));
     assert!(
         sizeless
-            .looks
+            .observe
             .iter()
-            .any(|look| matches!(look, Look::GroupSize { .. }))
+            .any(|look| matches!(look, RebootObserve::GroupSize { .. }))
     );
     assert!(
         !sizeless
-            .looks
+            .observe
             .iter()
-            .any(|look| matches!(look, Look::Locks { .. }))
+            .any(|look| matches!(look, RebootObserve::Locks { .. }))
     );
     seen.lock.leases = Some(vec![ours()]);
     seen.lock.group_size = Some(4);
     let sized = decide(&seen, &config, now(5));
-    let two_slots = Look::Locks {
+    let two_slots = RebootObserve::Locks {
         group: GroupName::default_group(),
         slots: 2,
     };
-    assert!(sized.looks.contains(&two_slots));
+    assert!(sized.observe.contains(&two_slots));
     for (members, goes) in [(4, true), (3, false)] {
-        let count = Count {
+        let count = UnavailableCount {
             members,
             ..over_budget()
         };
-        seen.lock.count = Some(CountSeen {
+        seen.lock.count = Some(ObservedBudgetCount {
             count,
             taken: Duration::ZERO,
         });
         let decision = decide(&seen, &config, now(5));
-        let went = matches!(decision.actions.as_slice(), [Action::PatchNode(_)]);
+        let went = matches!(decision.actions.as_slice(), [RebootAction::PatchNode(_)]);
         assert_eq!(went, goes, "{members} members, one of them out");
     }
 }
@@ -149,7 +153,7 @@ fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
 #[test]
 fn a_lock_that_was_taken_for_a_deleted_node_of_our_name_is_given_up_before_anybody_breaks_it() {
     let mut seen = waiting(vec![ours()]);
-    seen.lock.count = Some(CountSeen {
+    seen.lock.count = Some(ObservedBudgetCount {
         count: nobody_out(),
         taken: Duration::ZERO,
     });
@@ -157,7 +161,7 @@ fn a_lock_that_was_taken_for_a_deleted_node_of_our_name_is_given_up_before_anybo
     let decision = decide(&seen, &config(), now(5));
     assert!(matches!(
         decision.actions.as_slice(),
-        [Action::Release {
+        [RebootAction::Release {
             over_budget: false,
             ..
         }]
@@ -179,19 +183,19 @@ fn a_slots_number_is_written_in_one_way_and_is_below_a_thousand() {
         ("", None),
         ("99999999999999999999", None),
     ] {
-        assert_eq!(crate::lock::slot_number(text), number, "{text}");
+        assert_eq!(crate::lock::parse_slot_number(text), number, "{text}");
     }
 }
 
 #[test]
 fn no_more_slots_are_looked_at_than_a_group_can_have() {
-    let config = Config {
-        max_unavailable: Limit::Count(5_000),
+    let config = RebootConfig {
+        max_unavailable: UnavailabilityLimit::Count(5_000),
         ..config()
     };
     let decision = decide(&waiting(vec![]), &config, now(5));
-    let slots = decision.looks.iter().find_map(|look| {
-        let Look::Locks { slots, .. } = look else {
+    let slots = decision.observe.iter().find_map(|look| {
+        let RebootObserve::Locks { slots, .. } = look else {
             return None;
         };
         Some(*slots)

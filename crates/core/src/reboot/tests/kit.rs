@@ -1,4 +1,4 @@
-//! What a coordinator sees, in few words.
+//! Builders for what a coordinator sees.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::super::*;
 use crate::Now;
-use crate::lock::{HolderId, LeaseSeen};
+use crate::lock::{HolderId, ObservedLease};
 use crate::name::{NodeName, RunId};
 
 pub(super) use crate::lock::testkit::{free, held, run};
@@ -28,16 +28,16 @@ pub(super) fn boot(text: &str) -> BootId {
     BootId::new(text).unwrap()
 }
 
-pub(super) fn print(text: &str) -> Fingerprint {
-    Fingerprint(text.into())
+pub(super) fn print(text: &str) -> TriggerFingerprint {
+    TriggerFingerprint(text.into())
 }
 
-pub(super) fn config() -> Config {
-    Config::default()
+pub(super) fn config() -> RebootConfig {
+    RebootConfig::default()
 }
 
-pub(super) fn node_seen(name: &str) -> NodeSeen {
-    NodeSeen {
+pub(super) fn node_seen(name: &str) -> ObservedNode {
+    ObservedNode {
         name: NodeName::new(name).unwrap(),
         uid: format!("uid-{name}"),
         resource_version: "1".into(),
@@ -48,62 +48,62 @@ pub(super) fn node_seen(name: &str) -> NodeSeen {
         keep_cordoned: false,
         needs_remediation: false,
         out_of_service: false,
-        fenced: false,
+        being_fenced: false,
         system_uuid: None,
         provider_id: None,
         waiting_label: false,
-        record: Parsed::Absent,
-        request: Parsed::Absent,
+        record: ParsedAnnotation::Absent,
+        request: ParsedAnnotation::Absent,
         request_fingerprint: None,
-        abort: Parsed::Absent,
+        abort: ParsedAnnotation::Absent,
         api_lock: false,
-        last: Parsed::Absent,
+        last_reboot: ParsedAnnotation::Absent,
         conditions: Vec::new(),
     }
 }
 
-pub(super) fn run_seen(name: &str, run_id: RunId) -> RunSeen {
-    RunSeen {
+pub(super) fn run_seen(name: &str, run_id: RunId) -> RunMemory {
+    RunMemory {
         id: run_id,
-        holder: HolderId::node(&NodeName::new(name).unwrap()),
+        holder: HolderId::for_node(&NodeName::new(name).unwrap()),
         jitter: 0.5,
-        owned: None,
+        owned_since: None,
         phase: None,
         permit: None,
         adopted_attempt: None,
-        command: CommandSeen::None,
+        command: RebootCommandState::None,
         ready_since: None,
         bid_after: None,
-        swept: true,
+        leftover_lock_released: true,
         refused: false,
-        leave_since: None,
-        held_back: HeldBack::default(),
+        permission_since: None,
+        held_back: HeldBackTime::default(),
         waiting_since: None,
-        may_not_break: false,
-        unanswered: None,
+        break_forbidden: false,
+        unanswered_patch_version: None,
     }
 }
 
-pub(super) fn first_sight(name: &str, run_id: RunId, boot_id: BootId) -> Seen {
-    Seen {
-        policies: crate::policy::Policies::Known(Vec::new()),
+pub(super) fn first_sight(name: &str, run_id: RunId, boot_id: BootId) -> RebootSnapshot {
+    RebootSnapshot {
+        policies: crate::policy::ClusterPolicies::Known(Vec::new()),
         start_gates: None,
-        node: NodeFact::NotYet,
-        host: HostSeen {
+        node: OwnNodeState::NotYet,
+        host: ObservedOwnHost {
             boot_id: Ok(boot_id),
             triggers: Vec::new(),
         },
-        lock: LockSeen::default(),
+        lock: ObservedLock::default(),
         drain: None,
         attachments: None,
         gates: None,
-        trouble: std::collections::BTreeMap::new(),
+        observation_errors: std::collections::BTreeMap::new(),
         run: run_seen(name, run_id),
     }
 }
 
-pub(super) fn present(fingerprint: &str) -> TriggerSeen {
-    TriggerSeen {
+pub(super) fn present(fingerprint: &str) -> ObservedTrigger {
+    ObservedTrigger {
         source: "sentinel:/run/reboot-needed".into(),
         state: TriggerState::Present {
             fingerprint: print(fingerprint),
@@ -112,15 +112,15 @@ pub(super) fn present(fingerprint: &str) -> TriggerSeen {
     }
 }
 
-pub(super) fn absent() -> TriggerSeen {
-    TriggerSeen {
+pub(super) fn absent() -> ObservedTrigger {
+    ObservedTrigger {
         source: "sentinel:/run/reboot-needed".into(),
         state: TriggerState::Absent,
     }
 }
 
-pub(super) fn unknown() -> TriggerSeen {
-    TriggerSeen {
+pub(super) fn unknown() -> ObservedTrigger {
+    ObservedTrigger {
         source: "sentinel:/run/reboot-needed".into(),
         state: TriggerState::Unknown {
             why: "permission denied".into(),
@@ -128,22 +128,22 @@ pub(super) fn unknown() -> TriggerSeen {
     }
 }
 
-/// A record of our run, whose reboot is wanted by the sentinel with print `a`.
-pub(super) fn record(phase: Phase) -> Record {
-    Record {
+/// A record of our run; the trigger is the sentinel with fingerprint `a`.
+pub(super) fn record(phase: RebootPhase) -> RebootRecord {
+    RebootRecord {
         phase,
         run: run(RUN),
         since: wall(0),
         planned: wall(0),
-        trigger: Trigger {
+        trigger: RebootTrigger {
             source: "sentinel:/run/reboot-needed".into(),
             reason: "kernel".into(),
             requester: None,
         },
         boot_id: boot("boot-1"),
-        cordoned_by_us: phase != Phase::Waiting,
-        lease: (phase != Phase::Waiting).then(|| "dogwatch-default-0".into()),
-        attempts: u32::from(phase >= Phase::Rebooting),
+        cordoned_by_us: phase != RebootPhase::Waiting,
+        lease: (phase != RebootPhase::Waiting).then(|| "dogwatch-default-0".into()),
+        attempts: u32::from(phase >= RebootPhase::Rebooting),
         message: String::new(),
         serves: [("sentinel:/run/reboot-needed".to_owned(), print("a"))].into(),
         failures: 0,
@@ -155,18 +155,18 @@ pub(super) fn record(phase: Phase) -> Record {
     }
 }
 
-/// Node `n1` in this phase, everything in order: the sentinel is there, the lock is ours and
+/// Node `n1` in this phase with nothing wrong: the sentinel is present, the lock is ours and
 /// counted, the node is cordoned and drained.
-pub(super) fn seen(phase: Phase) -> Seen {
+pub(super) fn seen(phase: RebootPhase) -> RebootSnapshot {
     let mut seen = idle();
-    let cordoned = phase != Phase::Waiting;
+    let cordoned = phase != RebootPhase::Waiting;
     set(&mut seen, |node| {
         node.unschedulable = cordoned;
-        node.record = Parsed::Is(record(phase));
+        node.record = ParsedAnnotation::Is(record(phase));
     });
-    seen.run.owned = Some(Duration::ZERO);
+    seen.run.owned_since = Some(Duration::ZERO);
     seen.lock.leases = Some(vec![ours()]);
-    seen.lock.count = Some(CountSeen {
+    seen.lock.count = Some(ObservedBudgetCount {
         count: nobody_out(),
         taken: Duration::ZERO,
     });
@@ -174,20 +174,20 @@ pub(super) fn seen(phase: Phase) -> Seen {
     seen
 }
 
-/// Node `n1` without a record, its sentinel present with print `a`.
-pub(super) fn idle() -> Seen {
+/// Node `n1` without a record; its sentinel is present with fingerprint `a`.
+pub(super) fn idle() -> RebootSnapshot {
     let mut seen = first_sight("n1", run(RUN), boot("boot-1"));
-    seen.node = NodeFact::There(Box::new(node_seen("n1")));
+    seen.node = OwnNodeState::There(Box::new(node_seen("n1")));
     seen.host.triggers = vec![present("a")];
     seen
 }
 
-pub(super) fn ours() -> LeaseSeen {
+pub(super) fn ours() -> ObservedLease {
     held(0, "n1", &[RUN])
 }
 
-pub(super) fn nobody_out() -> crate::lock::Count {
-    crate::lock::Count {
+pub(super) fn nobody_out() -> crate::lock::UnavailableCount {
+    crate::lock::UnavailableCount {
         for_resource_version: "1".into(),
         unavailable: Vec::new(),
         members: 3,
@@ -196,69 +196,67 @@ pub(super) fn nobody_out() -> crate::lock::Count {
     }
 }
 
-pub(super) fn drained() -> DrainSeen {
-    let progress = crate::drain::Progress {
+pub(super) fn drained() -> ObservedDrain {
+    let progress = crate::drain::DrainProgress {
         listed: true,
         ..Default::default()
     };
-    DrainSeen {
+    ObservedDrain {
         progress,
         drained_since: Some(Duration::ZERO),
     }
 }
 
-pub(super) fn one_pod_left() -> DrainSeen {
-    let pod = crate::drain::PodRef {
+pub(super) fn one_pod_left() -> ObservedDrain {
+    let pod = crate::drain::PodIdentity {
         namespace: "a".into(),
         name: "p".into(),
         uid: "u".into(),
     };
-    let progress = crate::drain::Progress {
+    let progress = crate::drain::DrainProgress {
         listed: true,
         waiting: vec![pod],
         ..Default::default()
     };
-    DrainSeen {
+    ObservedDrain {
         progress,
         drained_since: None,
     }
 }
 
-/// Changes the Node that is seen.
-pub(super) fn set(seen: &mut Seen, change: impl FnOnce(&mut NodeSeen)) {
-    let NodeFact::There(node) = &mut seen.node else {
+pub(super) fn set(seen: &mut RebootSnapshot, change: impl FnOnce(&mut ObservedNode)) {
+    let OwnNodeState::There(node) = &mut seen.node else {
         panic!("the Node is there");
     };
     change(node);
 }
 
-/// Changes the record that is seen.
-pub(super) fn set_record(seen: &mut Seen, change: impl FnOnce(&mut Record)) {
+pub(super) fn set_record(seen: &mut RebootSnapshot, change: impl FnOnce(&mut RebootRecord)) {
     set(seen, |node| {
-        let Parsed::Is(record) = &mut node.record else {
+        let ParsedAnnotation::Is(record) = &mut node.record else {
             panic!("there is a record");
         };
         change(record);
     });
 }
 
-/// The one patch of a decision.
-pub(super) fn patch(decision: &Decision) -> &NodePatch {
+/// The only patch of a decision.
+pub(super) fn patch(decision: &RebootDecision) -> &NodePatch {
     match decision.actions.as_slice() {
-        [Action::PatchNode(patch)] => patch,
-        other => panic!("not one patch: {other:?}, {:?}", decision.because),
+        [RebootAction::PatchNode(patch)] => patch,
+        other => panic!("not one patch: {other:?}, {:?}", decision.cause),
     }
 }
 
 /// The record that a decision writes.
-pub(super) fn written(decision: &Decision) -> &Record {
+pub(super) fn written(decision: &RebootDecision) -> &RebootRecord {
     match &patch(decision).record {
         RecordChange::Set(record) => record,
         RecordChange::Remove => panic!("the record is removed"),
     }
 }
 
-pub(super) fn has_event(decision: &Decision, reason: &str) -> bool {
+pub(super) fn has_event(decision: &RebootDecision, reason: &str) -> bool {
     decision
         .report
         .events
@@ -266,21 +264,21 @@ pub(super) fn has_event(decision: &Decision, reason: &str) -> bool {
         .any(|event| event.reason == reason)
 }
 
-/// Node `n1` waiting, with these Leases in sight and nothing counted.
-pub(super) fn waiting(leases: Vec<LeaseSeen>) -> Seen {
-    let mut seen = seen(Phase::Waiting);
+/// Node `n1` waiting, with these Leases observed and nothing counted.
+pub(super) fn waiting(leases: Vec<ObservedLease>) -> RebootSnapshot {
+    let mut seen = seen(RebootPhase::Waiting);
     seen.lock.count = None;
     seen.lock.leases = Some(leases);
     seen
 }
 
-/// One other node of three is out.
-pub(super) fn over_budget() -> crate::lock::Count {
-    let unavailable = vec![crate::lock::Unavailable {
+/// One other node of three is unavailable.
+pub(super) fn over_budget() -> crate::lock::UnavailableCount {
+    let unavailable = vec![crate::lock::UnavailableMember {
         name: "n2".into(),
         why: "not ready".into(),
     }];
-    crate::lock::Count {
+    crate::lock::UnavailableCount {
         unavailable,
         ..nobody_out()
     }

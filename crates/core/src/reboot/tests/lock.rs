@@ -1,17 +1,17 @@
-//! §2.2, as far as one node's decision goes.
+//! §2.2: the decisions of one node about the lock.
 
 use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
 use crate::Now;
-use crate::limit::Limit;
-use crate::lock::{self, Count, HolderNode, LeaseSeen};
+use crate::limit::UnavailabilityLimit;
+use crate::lock::{self, HolderNode, ObservedLease, UnavailableCount};
 
 #[test]
 fn a_newcomer_that_finds_the_lease_free_bids_at_once_with_its_uid_and_version() {
     let decision = decide(&waiting(vec![free(0)]), &config(), now(5));
-    let [Action::Bid { lease, record }] = decision.actions.as_slice() else {
+    let [RebootAction::Bid { lease, record }] = decision.actions.as_slice() else {
         panic!("{decision:?}");
     };
     assert_eq!(
@@ -24,7 +24,7 @@ fn a_newcomer_that_finds_the_lease_free_bids_at_once_with_its_uid_and_version() 
 
 #[test]
 fn who_was_not_called_leaves_the_first_second_to_others() {
-    let freed = LeaseSeen {
+    let freed = ObservedLease {
         freed_at: Some(Duration::from_secs(5)),
         ..free(0)
     };
@@ -42,9 +42,9 @@ fn while_somebody_else_holds_nothing_is_sent_and_the_holder_is_named() {
     );
     assert_eq!(decision.actions, []);
     assert!(
-        decision.because.message.contains("node/n2"),
+        decision.cause.message.contains("node/n2"),
         "{}",
-        decision.because.message
+        decision.cause.message
     );
 }
 
@@ -61,17 +61,17 @@ fn a_lease_without_anybody_behind_it_is_broken_on_two_fresh_reads_only() {
         ([there.clone(), there], "1", false),
         ([gone.clone(), gone], "0", false),
     ] {
-        seen.lock.holder = Some(HolderSeen {
+        seen.lock.holder = Some(ObservedHolderNode {
             lease: "dogwatch-default-0".into(),
             resource_version: version.into(),
             reads: lock::HolderReads {
                 nodes: reads.clone(),
-                apart: lock::BETWEEN_HOLDER_READS,
+                apart: lock::MIN_HOLDER_READ_INTERVAL,
             },
             taken: Duration::ZERO,
         });
         let decision = decide(&seen, &config(), now(5));
-        let breaks = matches!(decision.actions.as_slice(), [Action::Break { .. }]);
+        let breaks = matches!(decision.actions.as_slice(), [RebootAction::Break { .. }]);
         assert_eq!(breaks, broken, "{reads:?} at {version}");
     }
 }
@@ -80,13 +80,13 @@ fn a_lease_without_anybody_behind_it_is_broken_on_two_fresh_reads_only() {
 fn who_was_refused_a_break_leaves_it_to_the_controller_and_bids_as_soon_as_the_lock_is_free() {
     let mut seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
     seen.run.waiting_since = Some(Duration::ZERO);
-    seen.run.may_not_break = true;
-    seen.lock.holder = Some(HolderSeen {
+    seen.run.break_forbidden = true;
+    seen.lock.holder = Some(ObservedHolderNode {
         lease: "dogwatch-default-0".into(),
         resource_version: "1".into(),
         reads: lock::HolderReads {
             nodes: [HolderNode::Gone, HolderNode::Gone],
-            apart: lock::BETWEEN_HOLDER_READS,
+            apart: lock::MIN_HOLDER_READ_INTERVAL,
         },
         taken: Duration::ZERO,
     });
@@ -96,32 +96,32 @@ fn who_was_refused_a_break_leaves_it_to_the_controller_and_bids_as_soon_as_the_l
     };
     let decision = decide(&seen, &config(), hours);
     assert!(decision.actions.is_empty(), "{decision:?}");
-    let holder = |look: &Look| matches!(look, Look::Holder { .. });
-    assert!(!decision.looks.iter().any(holder), "{decision:?}");
+    let holder = |look: &RebootObserve| matches!(look, RebootObserve::Holder { .. });
+    assert!(!decision.observe.iter().any(holder), "{decision:?}");
     seen.lock.leases = Some(vec![free(0)]);
     let decision = decide(&seen, &config(), hours);
-    let bids = matches!(decision.actions.as_slice(), [Action::Bid { .. }]);
+    let bids = matches!(decision.actions.as_slice(), [RebootAction::Bid { .. }]);
     assert!(bids, "{decision:?}");
 }
 
 #[test]
 fn the_holders_node_is_looked_at_seldom_and_one_that_cannot_be_judged_hides_no_other() {
-    let host = LeaseSeen {
+    let host = ObservedLease {
         holder: crate::lock::HolderId::new("api/host").ok(),
         ..held(0, "x", &[])
     };
     let mut seen = waiting(vec![host, held(1, "n2", &["coordinator/x"])]);
     seen.run.waiting_since = Some(Duration::ZERO);
-    let config = Config {
-        max_unavailable: Limit::Count(2),
+    let config = RebootConfig {
+        max_unavailable: UnavailabilityLimit::Count(2),
         ..config()
     };
     let soon = decide(&seen, &config, now(5));
     assert!(
         !soon
-            .looks
+            .observe
             .iter()
-            .any(|look| matches!(look, Look::Holder { .. }))
+            .any(|look| matches!(look, RebootObserve::Holder { .. }))
     );
     let later = decide(
         &seen,
@@ -131,9 +131,8 @@ fn the_holders_node_is_looked_at_seldom_and_one_that_cannot_be_judged_hides_no_o
             ..now(61)
         },
     );
-    let at_second =
-        |look: &Look| matches!(look, Look::Holder { lease } if lease.name == "dogwatch-default-1");
-    assert!(later.looks.iter().any(at_second));
+    let at_second = |look: &RebootObserve| matches!(look, RebootObserve::Holder { lease } if lease.name == "dogwatch-default-1");
+    assert!(later.observe.iter().any(at_second));
 }
 
 #[test]
@@ -153,15 +152,15 @@ fn the_winner_counts_before_it_touches_anything() {
     assert_eq!(decision.actions, []);
     assert!(
         decision
-            .looks
+            .observe
             .iter()
-            .any(|look| matches!(look, Look::Count { .. }))
+            .any(|look| matches!(look, RebootObserve::Count { .. }))
     );
-    let stale = Count {
+    let stale = UnavailableCount {
         for_resource_version: "0".into(),
         ..nobody_out()
     };
-    seen.lock.count = Some(CountSeen {
+    seen.lock.count = Some(ObservedBudgetCount {
         count: stale,
         taken: Duration::ZERO,
     });
@@ -175,14 +174,14 @@ fn the_winner_counts_before_it_touches_anything() {
 #[test]
 fn over_budget_the_lock_goes_back_and_the_next_bid_waits() {
     let mut seen = waiting(vec![ours()]);
-    seen.lock.count = Some(CountSeen {
+    seen.lock.count = Some(ObservedBudgetCount {
         count: over_budget(),
         taken: Duration::ZERO,
     });
     let decision = decide(&seen, &config(), now(5));
     assert!(matches!(
         decision.actions.as_slice(),
-        [Action::Release {
+        [RebootAction::Release {
             over_budget: true,
             ..
         }]
@@ -196,21 +195,21 @@ fn over_budget_the_lock_goes_back_and_the_next_bid_waits() {
     );
     assert!(matches!(
         decide(&seen, &config(), now(9)).actions.as_slice(),
-        [Action::Bid { .. }]
+        [RebootAction::Bid { .. }]
     ));
 }
 
 #[test]
 fn the_next_count_is_due_in_the_future_or_looked_for_now() {
-    let mut seen = waiting(vec![LeaseSeen {
+    let mut seen = waiting(vec![ObservedLease {
         record: Some(fresh_record()),
         ..ours()
     }]);
-    let count = Count {
+    let count = UnavailableCount {
         higher_slot_undecided: true,
         ..over_budget()
     };
-    seen.lock.count = Some(CountSeen {
+    seen.lock.count = Some(ObservedBudgetCount {
         count,
         taken: Duration::from_secs(4),
     });
@@ -228,9 +227,9 @@ fn the_next_count_is_due_in_the_future_or_looked_for_now() {
     );
     let due = decide(&seen, &config(), now(5));
     assert!(
-        due.looks
+        due.observe
             .iter()
-            .any(|look| matches!(look, Look::Count { .. }))
+            .any(|look| matches!(look, RebootObserve::Count { .. }))
     );
     assert!(due.wake.is_none_or(|wake| wake.at > Duration::from_secs(5)));
 }
@@ -244,39 +243,39 @@ fn fresh_record() -> crate::lock::LockRecord {
 
 #[test]
 fn the_smallest_maximum_among_bidder_and_holders_rules() {
-    let config = Config {
-        max_unavailable: Limit::Count(5),
+    let config = RebootConfig {
+        max_unavailable: UnavailabilityLimit::Count(5),
         ..config()
     };
     let mut seen = waiting(vec![ours()]);
-    let count = Count {
+    let count = UnavailableCount {
         maxima: vec![1],
         ..over_budget()
     };
-    seen.lock.count = Some(CountSeen {
+    seen.lock.count = Some(ObservedBudgetCount {
         count,
         taken: Duration::ZERO,
     });
     let decision = decide(&seen, &config, now(5));
     assert!(matches!(
         decision.actions.as_slice(),
-        [Action::Release { .. }]
+        [RebootAction::Release { .. }]
     ));
 }
 
 #[test]
 fn a_bid_of_unknown_end_is_settled_before_any_other_and_before_leaving() {
-    let config = Config {
-        max_unavailable: Limit::Count(2),
+    let config = RebootConfig {
+        max_unavailable: UnavailabilityLimit::Count(2),
         ..config()
     };
     let mut seen = waiting(vec![free(0), free(1)]);
-    seen.lock.unsettled = Some("dogwatch-default-1".into());
+    seen.lock.unsettled_bid = Some("dogwatch-default-1".into());
     for triggers in [vec![present("a")], vec![absent()]] {
         seen.host.triggers = triggers;
         let decision = decide(&seen, &config, now(5));
-        assert_eq!(decision.because.reason, reason::SETTLING_BID);
-        let [Action::Bid { lease, .. }] = decision.actions.as_slice() else {
+        assert_eq!(decision.cause.reason, reason::SETTLING_BID);
+        let [RebootAction::Bid { lease, .. }] = decision.actions.as_slice() else {
             panic!("{decision:?}");
         };
         assert_eq!(lease.slot, 1);
@@ -300,24 +299,24 @@ fn a_group_that_is_blocked_for_long_is_an_event() {
     let seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
     assert!(!has_event(
         &decide(&seen, &config(), now(3599)),
-        reason::LOCK_HELD
+        reason::LOCK_HELD_BY_OTHER
     ));
     assert!(has_event(
         &decide(&seen, &config(), now(3600)),
-        reason::LOCK_HELD
+        reason::LOCK_HELD_BY_OTHER
     ));
     let said = |holder: &str| {
         let seen = waiting(vec![held(0, holder, &["coordinator/x"])]);
         let events = decide(&seen, &config(), now(3600)).report.events;
         let mut events = events.into_iter();
-        events.find(|event| event.reason == reason::LOCK_HELD)
+        events.find(|event| event.reason == reason::LOCK_HELD_BY_OTHER)
     };
     assert_eq!(
         said("n2"),
         said("n3"),
         "a thousand who wait say it once each, and not at each handover"
     );
-    let freed = LeaseSeen {
+    let freed = ObservedLease {
         freed_at: Some(Duration::from_hours(1)),
         ..free(0)
     };
@@ -332,7 +331,7 @@ fn what_asked_for_it_goes_while_waiting_then_the_lock_goes_before_the_record() {
     let first = decide(&seen, &config(), now(5));
     assert!(matches!(
         first.actions.as_slice(),
-        [Action::Release {
+        [RebootAction::Release {
             over_budget: false,
             ..
         }]
@@ -348,21 +347,20 @@ fn a_deleted_node_that_holds_a_slot_beside_the_one_given_back_is_looked_at_in_th
     let mut seen = waiting(vec![free(0), held(1, "n2", &["coordinator/x"])]);
     seen.run.bid_after = Some(Duration::from_secs(9));
     let decision = decide(&seen, &config(), now(5));
-    let at_second =
-        |look: &Look| matches!(look, Look::Holder { lease } if lease.name == "dogwatch-default-1");
-    assert!(decision.looks.iter().any(at_second), "{decision:?}");
-    seen.lock.holder = Some(HolderSeen {
+    let at_second = |look: &RebootObserve| matches!(look, RebootObserve::Holder { lease } if lease.name == "dogwatch-default-1");
+    assert!(decision.observe.iter().any(at_second), "{decision:?}");
+    seen.lock.holder = Some(ObservedHolderNode {
         lease: "dogwatch-default-1".into(),
         resource_version: "1".into(),
         reads: lock::HolderReads {
             nodes: [HolderNode::Gone, HolderNode::Gone],
-            apart: lock::BETWEEN_HOLDER_READS,
+            apart: lock::MIN_HOLDER_READ_INTERVAL,
         },
         taken: Duration::from_secs(5),
     });
     let decision = decide(&seen, &config(), now(6));
     assert!(
-        matches!(decision.actions.as_slice(), [Action::Break { .. }]),
+        matches!(decision.actions.as_slice(), [RebootAction::Break { .. }]),
         "{decision:?}"
     );
 }

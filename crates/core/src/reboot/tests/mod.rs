@@ -1,5 +1,5 @@
 //! The promises of specification §2.1 to §2.5, sentence by sentence; and a model world in which
-//! nothing arrives when it should.
+//! messages are late, lost or repeated.
 
 mod abort;
 mod clocks;

@@ -1,62 +1,62 @@
-//! §2.6: what a policy says, in each phase; and what changes while a phase goes on.
+//! §2.6: the effect of a policy in each phase, and of changes during a phase.
 
 use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
 use crate::name::GroupName;
-use crate::policy::window::{Window, WindowSpec};
-use crate::policy::{DrainRules, Gate, Paused, Policies, Policy};
+use crate::policy::window::{MaintenanceWindow, WindowSpec};
+use crate::policy::{ClusterPolicies, DrainRules, Policy, PolicyGate, PolicyPause};
 use crate::selector::LabelSelector;
 
-/// Nine in the morning of a Friday; everything was in order at eight.
+/// Nine in the morning of a Friday; the node was in its phase at eight.
 const NINE: u32 = 3600;
 
 fn policy() -> Policy {
-    Policy::silent(GroupName::default_group())
+    Policy::without_rules(GroupName::default_group())
 }
 
-fn window(start: &str, end: &str) -> Vec<Window> {
+fn window(start: &str, end: &str) -> Vec<MaintenanceWindow> {
     let spec = WindowSpec {
         start: Some(start.into()),
         end: Some(end.into()),
         ..WindowSpec::default()
     };
-    vec![Window::new(&spec).unwrap()]
+    vec![MaintenanceWindow::new(&spec).unwrap()]
 }
 
-fn gates() -> Vec<Gate> {
-    vec![Gate::Pods {
+fn gates() -> Vec<PolicyGate> {
+    vec![PolicyGate::Pods {
         selector: LabelSelector::default(),
     }]
 }
 
-/// In this phase, about to take its next step.
-fn ready(phase: Phase) -> Seen {
+/// A node in this phase, about to take its next step.
+fn ready(phase: RebootPhase) -> RebootSnapshot {
     let mut seen = seen(phase);
-    seen.run.phase = Some(PhaseSeen {
+    seen.run.phase = Some(ObservedPhase {
         since: wall(0),
         before: Duration::ZERO,
         seen: Duration::from_secs(NINE.into()),
     });
-    seen.run.permit = Some(Permit {
+    seen.run.permit = Some(RebootPermit {
         attempt: 1,
         answered: Duration::from_secs(u64::from(NINE) - 5),
     });
     seen
 }
 
-fn under(policy: Policy) -> impl Fn(&mut Seen) {
-    move |seen| seen.policies = Policies::Known(vec![policy.clone()])
+fn under(policy: Policy) -> impl Fn(&mut RebootSnapshot) {
+    move |seen| seen.policies = ClusterPolicies::Known(vec![policy.clone()])
 }
 
-fn gated(answered: Option<u32>, shut: &'static [&'static str]) -> impl Fn(&mut Seen) {
+fn gated(answered: Option<u32>, shut: &'static [&'static str]) -> impl Fn(&mut RebootSnapshot) {
     move |seen| {
         under(Policy {
             gates: gates(),
             ..policy()
         })(seen);
-        seen.start_gates = answered.map(|second| StartGatesSeen {
+        seen.start_gates = answered.map(|second| ObservedStartGates {
             gates: gates(),
             shut: shut.iter().map(ToString::to_string).collect(),
             taken: Duration::from_secs(second.into()),
@@ -68,32 +68,37 @@ fn paused(until: Option<u32>) -> Policy {
     let reason = "holidays".to_owned();
     let until = until.map(wall);
     Policy {
-        paused: Some(Paused { reason, until }),
+        paused: Some(PolicyPause { reason, until }),
         ..policy()
     }
 }
 
-/// What a decision does, in a letter: `g`oes on as without a policy, `.` waits, `r`eleases, `u`ndoes
-/// without blame, `f`ails, `a`borts (uncordons in its phase).
-fn does(phase: Phase, decision: &Decision) -> char {
+/// The effect of a decision as a letter: `g`oes on as without a policy, `.` waits, `r`eleases,
+/// `u`ndoes without counting a failure, `f`ails, `a`borts (uncordons in its phase).
+fn does(phase: RebootPhase, decision: &RebootDecision) -> char {
     match decision.actions.as_slice() {
-        [] if phase == Phase::Returning && decision.because.reason == reason::AWAITING_READY => 'g',
+        [] if phase == RebootPhase::Returning
+            && decision.cause.reason == reason::AWAITING_READY =>
+        {
+            'g'
+        }
         [] => '.',
         [
-            Action::Release {
+            RebootAction::Release {
                 over_budget: false, ..
             },
         ] => 'r',
-        [Action::Reboot { attempt: 1 }] => 'g',
-        [Action::PatchNode(patch)] => {
+        [RebootAction::Reboot { attempt: 1 }] => 'g',
+        [RebootAction::PatchNode(patch)] => {
             let to = written(decision);
             let uncordons = patch.unschedulable == Some(false);
             match (phase, to.phase) {
-                (Phase::Waiting, Phase::Draining) | (Phase::Draining, Phase::Rebooting) => 'g',
-                (_, Phase::Waiting) if uncordons && to.failures == 0 => 'u',
-                (_, Phase::Waiting) if uncordons => 'f',
+                (RebootPhase::Waiting, RebootPhase::Draining)
+                | (RebootPhase::Draining, RebootPhase::Rebooting) => 'g',
+                (_, RebootPhase::Waiting) if uncordons && to.failures == 0 => 'u',
+                (_, RebootPhase::Waiting) if uncordons => 'f',
                 (from, to) if uncordons && from == to => 'a',
-                other => panic!("{other:?}: {:?}", decision.because),
+                other => panic!("{other:?}: {:?}", decision.cause),
             }
         }
         other => panic!("{other:?}"),
@@ -106,35 +111,38 @@ fn each_word_of_a_policy_holds_in_each_phase() {
     use reason as why;
     type Word = (
         &'static str,
-        Box<dyn Fn(&mut Seen)>,
+        Box<dyn Fn(&mut RebootSnapshot)>,
         &'static str,
         &'static str,
     );
-    let word =
-        |name, set: Box<dyn Fn(&mut Seen)>, does, reason| -> Word { (name, set, does, reason) };
-    let finished = |seen: &mut Seen| {
+    let word = |name, set: Box<dyn Fn(&mut RebootSnapshot)>, does, reason| -> Word {
+        (name, set, does, reason)
+    };
+    let finished = |seen: &mut RebootSnapshot| {
         let mut last = super::triggers::last(&[]);
         last.finished = wall(NINE - 1800);
-        set(seen, |node| node.last = Parsed::Is(last.clone()));
+        set(seen, |node| {
+            node.last_reboot = ParsedAnnotation::Is(last.clone());
+        });
         let min_interval = Some(Duration::from_hours(1));
         under(Policy {
             min_interval,
             ..policy()
         })(seen);
     };
-    // In waiting with the lock, draining and drained, rebooting and permitted, returning.
+    // Columns: waiting with the lock, draining and drained, rebooting and permitted, returning.
     let table = [
         word("none", Box::new(|_| {}), "gggg", ""),
         word("silent", Box::new(under(policy())), "gggg", ""),
         word(
             "not yet",
-            Box::new(|seen| seen.policies = Policies::NotYet),
+            Box::new(|seen| seen.policies = ClusterPolicies::NotYetRead),
             "....",
             why::LOOKING_AT_POLICIES,
         ),
         word(
             "unreadable",
-            Box::new(|seen| seen.policies = Policies::Unreadable { why: "403".into() }),
+            Box::new(|seen| seen.policies = ClusterPolicies::Unreadable { why: "403".into() }),
             "ruug",
             why::POLICIES_UNREADABLE,
         ),
@@ -187,7 +195,12 @@ fn each_word_of_a_policy_holds_in_each_phase() {
             "gggg",
             "",
         ),
-        word("too soon", Box::new(finished), "rggg", why::TOO_SOON),
+        word(
+            "too soon",
+            Box::new(finished),
+            "rggg",
+            why::REBOOTED_TOO_RECENTLY,
+        ),
         word(
             "invalid",
             Box::new(under(Policy {
@@ -230,7 +243,7 @@ fn each_word_of_a_policy_holds_in_each_phase() {
         ),
         word(
             "being fenced",
-            Box::new(|seen| set(seen, |node| node.fenced = true)),
+            Box::new(|seen| set(seen, |node| node.being_fenced = true)),
             "r..g",
             why::BEING_FENCED,
         ),
@@ -238,7 +251,7 @@ fn each_word_of_a_policy_holds_in_each_phase() {
             "stopped",
             Box::new(|seen| {
                 set(seen, |node| {
-                    node.abort = Parsed::Bad {
+                    node.abort = ParsedAnnotation::Bad {
                         why: "no JSON".into(),
                     };
                 });
@@ -249,16 +262,16 @@ fn each_word_of_a_policy_holds_in_each_phase() {
     ];
     for (name, set, expected, reason) in &table {
         let phases = [
-            Phase::Waiting,
-            Phase::Draining,
-            Phase::Rebooting,
-            Phase::Returning,
+            RebootPhase::Waiting,
+            RebootPhase::Draining,
+            RebootPhase::Rebooting,
+            RebootPhase::Returning,
         ];
         for (phase, expected) in phases.into_iter().zip(expected.chars()) {
             let mut seen = ready(phase);
             set(&mut seen);
             let decision = decide(&seen, &config(), now(NINE));
-            let because = &decision.because;
+            let because = &decision.cause;
             assert_eq!(
                 does(phase, &decision),
                 expected,
@@ -288,7 +301,7 @@ fn who_waits_for_a_window_wakes_when_it_opens_and_looks_at_the_clock_before() {
 
 #[test]
 fn a_drain_wakes_when_its_window_closes() {
-    let mut seen = ready(Phase::Draining);
+    let mut seen = ready(RebootPhase::Draining);
     seen.drain = Some(one_pod_left());
     under(Policy {
         windows: window("06:00", "09:03"),
@@ -301,26 +314,26 @@ fn a_drain_wakes_when_its_window_closes() {
 
 #[test]
 fn a_further_attempt_waits_for_its_window_and_wakes_for_it() {
-    let mut seen = ready(Phase::Rebooting);
+    let mut seen = ready(RebootPhase::Rebooting);
     set_record(&mut seen, |record| record.attempts = 2);
     under(Policy {
         windows: window("09:02", "18:00"),
         ..policy()
     })(&mut seen);
     let decision = decide(&seen, &config(), now(NINE));
-    assert_eq!(decision.because.reason, reason::REBOOT_FAILED);
+    assert_eq!(decision.cause.reason, reason::REBOOT_FAILED);
     let at = Duration::from_secs(u64::from(NINE) + 120);
     assert_eq!(decision.wake.map(|wake| wake.at), Some(at));
 }
 
 #[test]
 fn a_lock_is_given_up_only_after_no_earlier_write_can_arrive_any_more() {
-    let mut seen = ready(Phase::Waiting);
+    let mut seen = ready(RebootPhase::Waiting);
     under(paused(None))(&mut seen);
-    seen.run.unanswered = Some("1".into());
+    seen.run.unanswered_patch_version = Some("1".into());
     let first = decide(&seen, &config(), now(NINE));
-    assert_eq!(written(&first).phase, Phase::Waiting);
-    let NodeFact::There(node) = &seen.node else {
+    assert_eq!(written(&first).phase, RebootPhase::Waiting);
+    let OwnNodeState::There(node) = &seen.node else {
         panic!()
     };
     assert_ne!(
@@ -328,10 +341,10 @@ fn a_lock_is_given_up_only_after_no_earlier_write_can_arrive_any_more() {
         node.record.get().map(|r| &r.message)
     );
     assert_eq!(patch(&first).unschedulable, None);
-    seen.run.unanswered = Some("0".into());
+    seen.run.unanswered_patch_version = Some("0".into());
     let then = decide(&seen, &config(), now(NINE));
     assert_eq!(
-        does(Phase::Waiting, &then),
+        does(RebootPhase::Waiting, &then),
         'r',
         "the Node has moved on since"
     );
@@ -339,22 +352,26 @@ fn a_lock_is_given_up_only_after_no_earlier_write_can_arrive_any_more() {
 
 #[test]
 fn a_write_without_an_answer_is_remembered_for_the_version_that_it_was_sent_for() {
-    let mut seen = ready(Phase::Waiting);
+    let mut seen = ready(RebootPhase::Waiting);
     let decision = decide(&seen, &config(), now(NINE));
-    seen.run.sending(None, patch(&decision));
-    assert_eq!(seen.run.unanswered.as_deref(), Some("1"));
-    seen.run.answered(patch(&decision), now(NINE));
-    assert_eq!(seen.run.unanswered, None);
+    seen.run.record_patch_sending(None, patch(&decision));
+    assert_eq!(seen.run.unanswered_patch_version.as_deref(), Some("1"));
+    seen.run.record_patch_answer(patch(&decision), now(NINE));
+    assert_eq!(seen.run.unanswered_patch_version, None);
 }
 
 #[test]
 fn the_lock_of_an_attempt_that_was_undone_is_given_back_before_the_next() {
-    let mut seen = ready(Phase::Waiting);
+    let mut seen = ready(RebootPhase::Waiting);
     set_record(&mut seen, |record| {
         record.lease = Some("dogwatch-default-0".into());
     });
     let decision = decide(&seen, &config(), now(NINE));
-    assert_eq!(does(Phase::Waiting, &decision), 'r', "its count is of then");
+    assert_eq!(
+        does(RebootPhase::Waiting, &decision),
+        'r',
+        "its count is of then"
+    );
 }
 
 #[test]
@@ -364,7 +381,7 @@ fn what_a_drain_said_while_other_pods_were_to_stay_is_no_news_of_this_one() {
         exclude: exclude.clone(),
         ..DrainRules::default()
     };
-    for phase in [Phase::Draining, Phase::Rebooting] {
+    for phase in [RebootPhase::Draining, RebootPhase::Rebooting] {
         let mut seen = ready(phase);
         under(Policy {
             drain: drain.clone(),
@@ -372,11 +389,11 @@ fn what_a_drain_said_while_other_pods_were_to_stay_is_no_news_of_this_one() {
         })(&mut seen);
         let decision = decide(&seen, &config(), now(NINE));
         assert_eq!(decision.actions, [], "{phase:?}");
-        let look = Look::Drain {
+        let look = RebootObserve::Drain {
             delete: false,
             exclude: exclude.clone(),
         };
-        assert!(decision.looks.contains(&look), "{phase:?}");
+        assert!(decision.observe.contains(&look), "{phase:?}");
         seen.drain
             .as_mut()
             .unwrap()
@@ -390,7 +407,7 @@ fn what_a_drain_said_while_other_pods_were_to_stay_is_no_news_of_this_one() {
 
 #[test]
 fn volumes_that_were_seen_detached_stay_in_sight_while_that_is_written() {
-    let mut seen = ready(Phase::Draining);
+    let mut seen = ready(RebootPhase::Draining);
     let claims = vec!["a/c".to_owned()];
     seen.drain
         .as_mut()
@@ -400,17 +417,21 @@ fn volumes_that_were_seen_detached_stay_in_sight_while_that_is_written() {
         .clone_from(&claims);
     seen.attachments = Some(Vec::new());
     let decision = decide(&seen, &config(), now(60));
-    assert_eq!(does(Phase::Draining, &decision), 'g');
-    assert!(decision.looks.contains(&Look::Attachments { claims }));
+    assert_eq!(does(RebootPhase::Draining, &decision), 'g');
+    assert!(
+        decision
+            .observe
+            .contains(&RebootObserve::Attachments { claims })
+    );
 }
 
 #[test]
 fn a_lock_in_sight_stays_there_until_the_size_of_its_group_is_known() {
-    let config = Config {
-        max_unavailable: crate::limit::Limit::Percent(50),
+    let config = RebootConfig {
+        max_unavailable: crate::limit::UnavailabilityLimit::Percent(50),
         ..config()
     };
-    let decision = decide(&ready(Phase::Draining), &config, now(60));
-    let locks = |look: &Look| matches!(look, Look::Locks { .. });
-    assert!(decision.looks.iter().any(locks), "{:?}", decision.looks);
+    let decision = decide(&ready(RebootPhase::Draining), &config, now(60));
+    let locks = |look: &RebootObserve| matches!(look, RebootObserve::Locks { .. });
+    assert!(decision.observe.iter().any(locks), "{:?}", decision.observe);
 }

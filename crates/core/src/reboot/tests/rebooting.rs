@@ -1,4 +1,4 @@
-//! §2.4: the command, once.
+//! §2.4: the reboot command is started once.
 
 use std::time::Duration;
 
@@ -6,42 +6,42 @@ use super::super::*;
 use super::kit::*;
 use crate::Now;
 
-/// In phase `rebooting`, the intention answered at second 5.
-fn permitted() -> Seen {
-    let mut seen = seen(Phase::Rebooting);
-    seen.run.permit = Some(Permit {
+/// In phase `rebooting`; the patch that wrote it was answered at second 5.
+fn permitted() -> RebootSnapshot {
+    let mut seen = seen(RebootPhase::Rebooting);
+    seen.run.permit = Some(RebootPermit {
         attempt: 1,
         answered: Duration::from_secs(5),
     });
     seen
 }
 
-fn starts(decision: &Decision) -> bool {
+fn starts(decision: &RebootDecision) -> bool {
     decision
         .actions
         .iter()
-        .any(|action| matches!(action, Action::Reboot { .. }))
+        .any(|action| matches!(action, RebootAction::Reboot { .. }))
 }
 
-fn started(ended: Option<CommandEnd>) -> Seen {
+fn started(ended: Option<CommandEnd>) -> RebootSnapshot {
     let mut seen = permitted();
-    seen.run.command = CommandSeen::Started { attempt: 1, ended };
+    seen.run.command = RebootCommandState::Started { attempt: 1, ended };
     seen
 }
 
 #[test]
 fn the_intention_is_written_before_the_command_and_the_answer_starts_it() {
-    let written_first = decide(&seen(Phase::Draining), &config(), now(5));
+    let written_first = decide(&seen(RebootPhase::Draining), &config(), now(5));
     assert!(!starts(&written_first));
     assert_eq!(
         (
             written(&written_first).phase,
             written(&written_first).attempts
         ),
-        (Phase::Rebooting, 1)
+        (RebootPhase::Rebooting, 1)
     );
     assert!(starts(&decide(&permitted(), &config(), now(5))));
-    let unanswered = decide(&seen(Phase::Rebooting), &config(), now(5));
+    let unanswered = decide(&seen(RebootPhase::Rebooting), &config(), now(5));
     assert_eq!(
         written(&unanswered).attempts,
         1,
@@ -59,32 +59,32 @@ fn the_command_starts_within_ten_seconds_of_the_answer_or_everything_is_checked_
     let late = decide(&permitted(), &config(), now(15));
     assert_eq!(
         (written(&late).phase, written(&late).since),
-        (Phase::Rebooting, wall(15))
+        (RebootPhase::Rebooting, wall(15))
     );
 }
 
 #[test]
 fn the_step_that_starts_the_command_keeps_in_sight_what_it_was_decided_from() {
     let decision = decide(&permitted(), &config(), now(5));
-    assert!(decision.looks.contains(&Look::Drain {
+    assert!(decision.observe.contains(&RebootObserve::Drain {
         delete: false,
         exclude: None
     }));
     assert!(
         decision
-            .looks
+            .observe
             .iter()
-            .any(|look| matches!(look, Look::Locks { .. }))
+            .any(|look| matches!(look, RebootObserve::Locks { .. }))
     );
 }
 
 #[test]
 fn just_before_the_command_any_obstacle_undoes() {
-    type Change = fn(&mut Seen);
+    type Change = fn(&mut RebootSnapshot);
     let table: [(Change, &str); 3] = [
         (
             |seen| set(seen, |node| node.unschedulable = false),
-            reason::VETOED,
+            reason::UNCORDONED_BY_OTHER,
         ),
         (
             |seen| seen.lock.leases = Some(vec![free(0)]),
@@ -100,8 +100,8 @@ fn just_before_the_command_any_obstacle_undoes() {
         change(&mut seen);
         let decision = decide(&seen, &config(), now(6));
         assert_eq!(
-            (written(&decision).phase, decision.because.reason),
-            (Phase::Waiting, why)
+            (written(&decision).phase, decision.cause.reason),
+            (RebootPhase::Waiting, why)
         );
         assert_eq!(written(&decision).attempts, 0);
     }
@@ -114,9 +114,9 @@ fn a_pod_that_came_back_is_drained_first_and_the_attempt_never_was() {
     let decision = decide(&seen, &config(), now(6));
     assert_eq!(
         (written(&decision).phase, written(&decision).attempts),
-        (Phase::Draining, 0)
+        (RebootPhase::Draining, 0)
     );
-    for unknown in [None, Some(DrainSeen::default())] {
+    for unknown in [None, Some(ObservedDrain::default())] {
         seen.drain = unknown;
         let decision = decide(&seen, &config(), now(6));
         assert_eq!(
@@ -144,7 +144,7 @@ fn a_deleted_drain_is_still_drained() {
     seen.drain.as_mut().unwrap().progress.deleting = true;
     let decision = decide(&seen, &config(), now(6));
     assert!(starts(&decision));
-    assert!(decision.looks.contains(&Look::Drain {
+    assert!(decision.observe.contains(&RebootObserve::Drain {
         delete: true,
         exclude: None
     }));
@@ -171,7 +171,7 @@ fn once_started_it_waits_whatever_happens_to_cordon_lock_and_trigger() {
 
 #[test]
 fn a_run_that_finds_the_record_waits_too_and_runs_the_command_again_only_after_the_timeout() {
-    let mut seen = seen(Phase::Rebooting);
+    let mut seen = seen(RebootPhase::Rebooting);
     seen.run.adopted_attempt = Some(1);
     let waits = decide(&seen, &config(), now(1799));
     assert_eq!(
@@ -181,7 +181,7 @@ fn a_run_that_finds_the_record_waits_too_and_runs_the_command_again_only_after_t
     let again = decide(&seen, &config(), now(1800));
     assert_eq!(
         (written(&again).phase, written(&again).attempts),
-        (Phase::Rebooting, 2)
+        (RebootPhase::Rebooting, 2)
     );
     assert!(has_event(&again, reason::REBOOTING));
 }
@@ -190,22 +190,22 @@ fn a_run_that_finds_the_record_waits_too_and_runs_the_command_again_only_after_t
 fn after_the_last_attempt_cordon_and_lock_stay_and_it_stays_said() {
     let mut seen = started(None);
     set_record(&mut seen, |record| record.attempts = 2);
-    seen.run.command = CommandSeen::Started {
+    seen.run.command = RebootCommandState::Started {
         attempt: 2,
         ended: None,
     };
     let decision = decide(&seen, &config(), now(1800));
     assert_eq!(
-        (decision.actions.as_slice(), decision.because.reason),
+        (decision.actions.as_slice(), decision.cause.reason),
         (&[][..], reason::REBOOT_FAILED)
     );
     assert!(has_event(&decision, reason::REBOOT_FAILED));
-    assert!(decision.because.message.contains("dogwatch abort n1"));
+    assert!(decision.cause.message.contains("dogwatch abort n1"));
 }
 
 #[test]
 fn an_obstacle_to_the_next_attempt_undoes_nothing_and_is_said_as_a_failure() {
-    type Change = fn(&mut Seen);
+    type Change = fn(&mut RebootSnapshot);
     let table: [Change; 4] = [
         |seen| set(seen, |node| node.unschedulable = false),
         |seen| seen.lock.leases = Some(vec![free(0)]),
@@ -217,7 +217,7 @@ fn an_obstacle_to_the_next_attempt_undoes_nothing_and_is_said_as_a_failure() {
         change(&mut seen);
         let decision = decide(&seen, &config(), now(1800 + 3600));
         assert_eq!(
-            (decision.actions, decision.because.reason),
+            (decision.actions, decision.cause.reason),
             (vec![], reason::REBOOT_FAILED),
             "{index}"
         );
@@ -227,23 +227,23 @@ fn an_obstacle_to_the_next_attempt_undoes_nothing_and_is_said_as_a_failure() {
 #[test]
 fn a_command_that_could_not_be_started_is_none_and_everything_is_undone() {
     let mut seen = permitted();
-    seen.run.command = CommandSeen::FailedToStart {
+    seen.run.command = RebootCommandState::FailedToStart {
         attempt: 1,
         why: "no such file".into(),
     };
     let decision = decide(&seen, &config(), now(6));
     assert_eq!(
         (written(&decision).phase, patch(&decision).unschedulable),
-        (Phase::Waiting, Some(false))
+        (RebootPhase::Waiting, Some(false))
     );
-    assert!(decision.because.message.contains("no such file"));
+    assert!(decision.cause.message.contains("no such file"));
 }
 
 #[test]
 fn a_second_command_that_could_not_be_started_undoes_nothing() {
     let mut seen = permitted();
     set_record(&mut seen, |record| record.attempts = 2);
-    seen.run.command = CommandSeen::FailedToStart {
+    seen.run.command = RebootCommandState::FailedToStart {
         attempt: 2,
         why: "no such file".into(),
     };
@@ -252,12 +252,20 @@ fn a_second_command_that_could_not_be_started_undoes_nothing() {
 
 #[test]
 fn a_new_boot_ends_it_in_every_phase_even_after_it_failed() {
-    for phase in [Phase::Waiting, Phase::Draining, Phase::Rebooting] {
+    for phase in [
+        RebootPhase::Waiting,
+        RebootPhase::Draining,
+        RebootPhase::Rebooting,
+    ] {
         let mut seen = seen(phase);
         seen.host.boot_id = Ok(boot("boot-2"));
         set_record(&mut seen, |record| record.attempts = 2);
         let decision = decide(&seen, &config(), now(9000));
-        assert_eq!(written(&decision).phase, Phase::Returning, "{phase:?}");
+        assert_eq!(
+            written(&decision).phase,
+            RebootPhase::Returning,
+            "{phase:?}"
+        );
         assert_eq!(
             patch(&decision).unschedulable,
             None,
@@ -268,11 +276,11 @@ fn a_new_boot_ends_it_in_every_phase_even_after_it_failed() {
 
 #[test]
 fn the_lock_is_taken_over_from_the_run_that_is_gone_while_the_boot_is_awaited() {
-    let mut seen = seen(Phase::Rebooting);
+    let mut seen = seen(RebootPhase::Rebooting);
     seen.run.adopted_attempt = Some(1);
     seen.lock.leases = Some(vec![held(0, "n1", &["coordinator/a"])]);
     let decision = decide(&seen, &config(), now(6));
-    let [Action::Bid { record, .. }] = decision.actions.as_slice() else {
+    let [RebootAction::Bid { record, .. }] = decision.actions.as_slice() else {
         panic!("{decision:?}");
     };
     assert_eq!(record.runs, [run(RUN)]);
@@ -280,27 +288,30 @@ fn the_lock_is_taken_over_from_the_run_that_is_gone_while_the_boot_is_awaited() 
 
 #[test]
 fn a_pod_that_comes_back_before_the_command_gives_the_drain_no_new_deadline() {
-    let mut seen = seen(Phase::Rebooting);
+    let mut seen = seen(RebootPhase::Rebooting);
     set_record(&mut seen, |record| {
         record.since = wall(50);
-        record.began.insert(Phase::Draining, wall(5));
+        record.began.insert(RebootPhase::Draining, wall(5));
     });
     seen.drain = Some(one_pod_left());
     let decision = decide(&seen, &config(), now(60));
     let record = written(&decision);
-    assert_eq!((record.phase, record.since), (Phase::Draining, wall(5)));
+    assert_eq!(
+        (record.phase, record.since),
+        (RebootPhase::Draining, wall(5))
+    );
 }
 
 #[test]
 fn a_permit_allows_the_command_for_ten_seconds_since_its_answer_and_no_longer() {
-    let mut seen = seen(Phase::Rebooting);
-    assert_eq!(permitted_for(&seen, now(0)), Duration::ZERO);
-    seen.run.permit = Some(Permit {
+    let mut seen = seen(RebootPhase::Rebooting);
+    assert_eq!(permit_time_left(&seen, now(0)), Duration::ZERO);
+    seen.run.permit = Some(RebootPermit {
         attempt: 1,
         answered: Duration::from_secs(5),
     });
     for (second, left) in [(5, 10), (12, 3), (15, 0), (60, 0)] {
-        let allowed = permitted_for(&seen, now(second));
+        let allowed = permit_time_left(&seen, now(second));
         assert_eq!(allowed, Duration::from_secs(left), "{second}");
     }
 }

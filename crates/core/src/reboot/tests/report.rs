@@ -2,9 +2,9 @@
 
 use super::super::*;
 use super::kit::*;
-use crate::condition::Status;
+use crate::condition::ConditionStatus;
 
-fn conditions(decision: &Decision) -> Vec<(&'static str, bool)> {
+fn conditions(decision: &RebootDecision) -> Vec<(&'static str, bool)> {
     let named = [
         "MaintenancePlanned",
         "DrainInProgress",
@@ -18,7 +18,7 @@ fn conditions(decision: &Decision) -> Vec<(&'static str, bool)> {
             .iter()
             .find(|c| c.kind == *kind)
             .unwrap();
-        (found.kind, found.status == Status::True)
+        (found.kind, found.status == ConditionStatus::True)
     };
     named.iter().map(status).collect()
 }
@@ -26,10 +26,10 @@ fn conditions(decision: &Decision) -> Vec<(&'static str, bool)> {
 #[test]
 fn phases_show_as_conditions() {
     let table = [
-        (Phase::Waiting, [true, false, false, false]),
-        (Phase::Draining, [true, true, false, false]),
-        (Phase::Rebooting, [true, false, true, true]),
-        (Phase::Returning, [true, false, true, true]),
+        (RebootPhase::Waiting, [true, false, false, false]),
+        (RebootPhase::Draining, [true, true, false, false]),
+        (RebootPhase::Rebooting, [true, false, true, true]),
+        (RebootPhase::Returning, [true, false, true, true]),
     ];
     for (phase, expected) in table {
         let shown = conditions(&decide(&seen(phase), &config(), now(5)));
@@ -46,17 +46,19 @@ fn afterwards_they_are_false_with_the_outcome_as_reason() {
     let mut seen = idle();
     seen.host.triggers = vec![absent()];
     let last = LastReboot {
-        outcome: Outcome::Rebooted,
+        outcome: RebootOutcome::Rebooted,
         planned: wall(0),
         finished: wall(1),
         old_boot_id: boot("boot-0"),
         new_boot_id: boot("boot-1"),
-        trigger: record(Phase::Waiting).trigger,
+        trigger: record(RebootPhase::Waiting).trigger,
         fingerprints: std::collections::BTreeMap::new(),
         began: std::collections::BTreeMap::new(),
         rebooted: None,
     };
-    set(&mut seen, |node| node.last = Parsed::Is(last));
+    set(&mut seen, |node| {
+        node.last_reboot = ParsedAnnotation::Is(last);
+    });
     let decision = decide(&seen, &config(), now(5));
     assert!(conditions(&decision).iter().all(|(_, status)| !status));
     let reasons = decision
@@ -71,28 +73,29 @@ fn afterwards_they_are_false_with_the_outcome_as_reason() {
 #[test]
 fn every_phase_has_its_event_and_every_decision_its_reason() {
     for phase in [
-        Phase::Waiting,
-        Phase::Draining,
-        Phase::Rebooting,
-        Phase::Returning,
+        RebootPhase::Waiting,
+        RebootPhase::Draining,
+        RebootPhase::Rebooting,
+        RebootPhase::Returning,
     ] {
         let decision = decide(&seen(phase), &config(), now(5));
         assert!(!decision.report.events.is_empty(), "{phase:?}");
-        assert!(!decision.because.message.is_empty(), "{phase:?}");
+        assert!(!decision.cause.message.is_empty(), "{phase:?}");
     }
 }
 
 #[test]
 fn what_keeps_an_observer_from_its_work_is_part_of_the_reason() {
-    let mut seen = seen(Phase::Draining);
+    let mut seen = seen(RebootPhase::Draining);
     seen.drain = None;
-    seen.trouble.insert("watching pods", "403 Forbidden".into());
+    seen.observation_errors
+        .insert("watching pods", "403 Forbidden".into());
     let decision = decide(&seen, &config(), now(5));
     assert!(
         decision
-            .because
+            .cause
             .message
             .contains("watching pods: 403 Forbidden")
     );
-    assert!(has_event(&decision, reason::TROUBLE));
+    assert!(has_event(&decision, reason::CANNOT_LOOK));
 }

@@ -5,17 +5,17 @@ use std::time::Duration;
 use super::super::*;
 use super::kit::*;
 
-/// Booted anew, Ready since second 10, our cordon still there.
-fn back() -> Seen {
-    let mut seen = seen(Phase::Returning);
+/// A node with a new boot, Ready since second 10, with our cordon.
+fn back() -> RebootSnapshot {
+    let mut seen = seen(RebootPhase::Returning);
     seen.host.boot_id = Ok(boot("boot-2"));
     seen.run.ready_since = Some(Duration::from_secs(10));
     set_record(&mut seen, |record| record.budgets = vec!["a/pdb".into()]);
     seen
 }
 
-/// Uncordoned, at the gates.
-fn at_gates(shut: Option<&[&str]>) -> Seen {
+/// An uncordoned node that waits for the return gates.
+fn at_gates(shut: Option<&[&str]>) -> RebootSnapshot {
     let mut seen = back();
     set(&mut seen, |node| node.unschedulable = false);
     set_record(&mut seen, |record| record.cordoned_by_us = false);
@@ -23,10 +23,10 @@ fn at_gates(shut: Option<&[&str]>) -> Seen {
     seen
 }
 
-fn releases(decision: &Decision) -> bool {
+fn releases(decision: &RebootDecision) -> bool {
     matches!(
         decision.actions.as_slice(),
-        [Action::Release {
+        [RebootAction::Release {
             over_budget: false,
             ..
         }]
@@ -38,7 +38,7 @@ fn ready_for_the_settle_time_comes_before_everything() {
     let mut unready = back();
     unready.run.ready_since = None;
     assert_eq!(
-        decide(&unready, &config(), now(100)).because.reason,
+        decide(&unready, &config(), now(100)).cause.reason,
         reason::AWAITING_READY
     );
     let settling = decide(&back(), &config(), now(39));
@@ -81,13 +81,13 @@ fn a_cordon_that_somebody_asked_to_keep_stays_and_the_lock_goes_all_the_same() {
 fn the_gates_are_asked_after_the_uncordon_and_hold_the_lock() {
     let unknown = decide(&at_gates(None), &config(), now(40));
     assert_eq!(unknown.actions, []);
-    assert!(unknown.looks.contains(&Look::Gates {
+    assert!(unknown.observe.contains(&RebootObserve::Gates {
         gates: crate::policy::ReturnGate::ALL.to_vec(),
         budgets: vec!["a/pdb".into()]
     }));
     let shut = decide(&at_gates(Some(&["a/pdb is short"])), &config(), now(40));
     assert_eq!(
-        (shut.actions, shut.because.message),
+        (shut.actions, shut.cause.message),
         (vec![], "a/pdb is short".into())
     );
     assert!(releases(&decide(&at_gates(Some(&[])), &config(), now(40))));
@@ -98,13 +98,17 @@ fn gates_and_lock_stay_in_sight_together_until_the_record_is_gone() {
     let mut seen = at_gates(Some(&[]));
     for leases in [None, Some(vec![ours()]), Some(vec![free(0)])] {
         seen.lock.leases = leases;
-        let looks = decide(&seen, &config(), now(40)).looks;
+        let looks = decide(&seen, &config(), now(40)).observe;
         assert!(
-            looks.iter().any(|look| matches!(look, Look::Gates { .. })),
+            looks
+                .iter()
+                .any(|look| matches!(look, RebootObserve::Gates { .. })),
             "{looks:?}"
         );
         assert!(
-            looks.iter().any(|look| matches!(look, Look::Locks { .. })),
+            looks
+                .iter()
+                .any(|look| matches!(look, RebootObserve::Locks { .. })),
             "{looks:?}"
         );
     }
@@ -114,16 +118,16 @@ fn gates_and_lock_stay_in_sight_together_until_the_record_is_gone() {
 fn past_the_gates_deadline_the_lock_stays_by_default_and_it_is_said() {
     let decision = decide(&at_gates(Some(&["short"])), &config(), now(2000));
     assert_eq!(
-        (decision.actions.as_slice(), decision.because.reason),
-        (&[][..], reason::GATES_TIMED_OUT)
+        (decision.actions.as_slice(), decision.cause.reason),
+        (&[][..], reason::RETURN_GATES_TIMED_OUT)
     );
-    assert!(has_event(&decision, reason::GATES_TIMED_OUT));
+    assert!(has_event(&decision, reason::RETURN_GATES_TIMED_OUT));
 }
 
 #[test]
 fn past_the_gates_deadline_the_lock_goes_if_policy_says_so_but_not_before_they_had_their_time() {
-    let config = Config {
-        on_gate_timeout: OnGateTimeout::Release,
+    let config = RebootConfig {
+        on_gate_timeout: GateTimeoutAction::Release,
         ..config()
     };
     let mut seen = at_gates(Some(&["short"]));
@@ -136,7 +140,7 @@ fn past_the_gates_deadline_the_lock_goes_if_policy_says_so_but_not_before_they_h
     );
     let goes = decide(&seen, &config, now(2900));
     assert!(releases(&goes));
-    assert!(has_event(&goes, reason::GATES_TIMED_OUT));
+    assert!(has_event(&goes, reason::RETURN_GATES_TIMED_OUT));
 }
 
 #[test]
@@ -147,14 +151,14 @@ fn the_lock_goes_before_the_record_and_the_record_leaves_the_outcome() {
     let last = patch(&decision).last.as_ref().unwrap();
     assert_eq!(
         (&patch(&decision).record, last.outcome),
-        (&RecordChange::Remove, Outcome::Rebooted)
+        (&RecordChange::Remove, RebootOutcome::Rebooted)
     );
     assert_eq!(
         (&last.old_boot_id, &last.new_boot_id),
         (&boot("boot-1"), &boot("boot-2"))
     );
-    assert_eq!(last.fingerprints, record(Phase::Waiting).serves);
-    assert!(has_event(&decision, reason::FINISHED));
+    assert_eq!(last.fingerprints, record(RebootPhase::Waiting).serves);
+    assert!(has_event(&decision, reason::REBOOTED));
 }
 
 #[test]
@@ -163,8 +167,8 @@ fn a_node_that_does_not_come_back_in_time_is_said_and_keeps_its_lock() {
     seen.run.ready_since = None;
     let decision = decide(&seen, &config(), now(900));
     assert_eq!(
-        (decision.actions.as_slice(), decision.because.reason),
-        (&[][..], reason::GATES_TIMED_OUT)
+        (decision.actions.as_slice(), decision.cause.reason),
+        (&[][..], reason::RETURN_GATES_TIMED_OUT)
     );
 }
 
@@ -173,19 +177,26 @@ fn a_new_run_writes_its_id_into_the_lock_before_it_goes_on() {
     let mut seen = back();
     seen.lock.leases = Some(vec![held(0, "n1", &["coordinator/a"])]);
     let decision = decide(&seen, &config(), now(40));
-    assert!(matches!(decision.actions.as_slice(), [Action::Bid { .. }]));
+    assert!(matches!(
+        decision.actions.as_slice(),
+        [RebootAction::Bid { .. }]
+    ));
 }
 
 #[test]
 fn what_is_kept_of_a_reboot_tells_how_long_each_phase_took() {
-    let mut seen = seen(Phase::Returning);
+    let mut seen = seen(RebootPhase::Returning);
     set_record(&mut seen, |record| {
-        let phases = [Phase::Waiting, Phase::Draining, Phase::Rebooting];
+        let phases = [
+            RebootPhase::Waiting,
+            RebootPhase::Draining,
+            RebootPhase::Rebooting,
+        ];
         record.began = phases
             .into_iter()
             .zip([wall(0), wall(10), wall(30)])
             .collect();
-        record.began.insert(Phase::Returning, wall(90));
+        record.began.insert(RebootPhase::Returning, wall(90));
     });
     seen.run.ready_since = Some(Duration::ZERO);
     seen.lock.leases = Some(vec![free(0)]);
@@ -193,13 +204,17 @@ fn what_is_kept_of_a_reboot_tells_how_long_each_phase_took() {
     set_record(&mut seen, |record| record.cordoned_by_us = false);
     let decision = decide(&seen, &config(), now(100));
     let last = patch(&decision).last.as_ref().unwrap();
-    let took: Vec<u64> = last.took().values().map(Duration::as_secs).collect();
+    let took: Vec<u64> = last
+        .phase_durations()
+        .values()
+        .map(Duration::as_secs)
+        .collect();
     assert_eq!(took, [10, 20, 60, 10]);
 }
 
 #[test]
 fn a_cordon_that_somebody_undid_is_not_ours_any_more_at_once() {
-    let mut seen = seen(Phase::Returning);
+    let mut seen = seen(RebootPhase::Returning);
     set(&mut seen, |node| node.unschedulable = false);
     seen.run.ready_since = None;
     let decision = decide(&seen, &config(), now(10));
@@ -216,8 +231,8 @@ fn a_name_in_the_record_that_is_no_budgets_is_never_looked_at_and_that_is_said()
     named.extend((0..600).map(|n| format!("a/pdb-{n}")));
     set_record(&mut seen, |record| record.budgets = named);
     let decision = decide(&seen, &config(), now(40));
-    let looked_at = decision.looks.iter().find_map(|look| {
-        let Look::Gates { budgets, .. } = look else {
+    let looked_at = decision.observe.iter().find_map(|look| {
+        let RebootObserve::Gates { budgets, .. } = look else {
             return None;
         };
         Some(budgets)

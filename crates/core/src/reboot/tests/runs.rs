@@ -1,13 +1,13 @@
-//! Runs of one node's coordinator: who goes on, and what a process may remember. Serves S5.
+//! Runs of one node's coordinator: which run goes on, and what a process may remember. Serves S5.
 
 use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
 
-fn of_older_run(phase: Phase) -> Seen {
+fn of_older_run(phase: RebootPhase) -> RebootSnapshot {
     let mut seen = seen(phase);
-    seen.run.owned = None;
+    seen.run.owned_since = None;
     set_record(&mut seen, |record| record.run = run("coordinator/a"));
     seen
 }
@@ -15,13 +15,13 @@ fn of_older_run(phase: Phase) -> Seen {
 #[test]
 fn a_new_run_takes_the_record_over_before_anything_else() {
     for phase in [
-        Phase::Waiting,
-        Phase::Draining,
-        Phase::Rebooting,
-        Phase::Returning,
+        RebootPhase::Waiting,
+        RebootPhase::Draining,
+        RebootPhase::Rebooting,
+        RebootPhase::Returning,
     ] {
         let decision = decide(&of_older_run(phase), &config(), now(5));
-        let adopted = Record {
+        let adopted = RebootRecord {
             run: run(RUN),
             ..record(phase)
         };
@@ -32,12 +32,12 @@ fn a_new_run_takes_the_record_over_before_anything_else() {
 
 #[test]
 fn a_run_whose_record_was_taken_over_stops() {
-    let mut seen = of_older_run(Phase::Draining);
-    seen.run.owned = Some(Duration::ZERO);
+    let mut seen = of_older_run(RebootPhase::Draining);
+    seen.run.owned_since = Some(Duration::ZERO);
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(
         decision.actions,
-        [Action::Stop {
+        [RebootAction::Stop {
             by: "coordinator/a".into()
         }]
     );
@@ -45,40 +45,41 @@ fn a_run_whose_record_was_taken_over_stops() {
 
 #[test]
 fn an_adopted_attempt_gives_no_permit_even_if_the_answer_was_lost() {
-    let mut seen = of_older_run(Phase::Rebooting);
+    let mut seen = of_older_run(RebootPhase::Rebooting);
     let decision = decide(&seen, &config(), now(5));
-    let standing = Record {
+    let standing = RebootRecord {
         run: run("coordinator/a"),
-        ..record(Phase::Rebooting)
+        ..record(RebootPhase::Rebooting)
     };
-    seen.run.sending(Some(&standing), patch(&decision));
+    seen.run
+        .record_patch_sending(Some(&standing), patch(&decision));
     // The answer is lost; the watch shows the record as if it were ours.
-    seen.run.saw(Some(written(&decision)), now(6));
+    seen.run.observe_record(Some(written(&decision)), now(6));
     set_record(&mut seen, |record| record.run = run(RUN));
     let next = decide(&seen, &config(), now(6));
     assert_eq!(
-        (next.actions, next.because.reason),
+        (next.actions, next.cause.reason),
         (vec![], reason::AWAITING_REBOOT)
     );
-    seen.run.answered(patch(&decision), now(7));
+    seen.run.record_patch_answer(patch(&decision), now(7));
     assert_eq!(seen.run.permit, None);
 }
 
 #[test]
 fn only_the_answer_gives_the_permit_and_it_is_for_that_attempt() {
-    let mut run = seen(Phase::Draining).run;
-    let decision = decide(&seen(Phase::Draining), &config(), now(5));
-    run.sending(Some(&record(Phase::Draining)), patch(&decision));
+    let mut run = seen(RebootPhase::Draining).run;
+    let decision = decide(&seen(RebootPhase::Draining), &config(), now(5));
+    run.record_patch_sending(Some(&record(RebootPhase::Draining)), patch(&decision));
     assert_eq!(run.permit, None);
-    run.saw(Some(written(&decision)), now(6));
+    run.observe_record(Some(written(&decision)), now(6));
     assert_eq!(
         run.permit, None,
         "the watch shows what was written, not when it was answered"
     );
-    run.answered(patch(&decision), now(7));
+    run.record_patch_answer(patch(&decision), now(7));
     assert_eq!(
         run.permit,
-        Some(Permit {
+        Some(RebootPermit {
             attempt: 1,
             answered: now(7).mono
         })
@@ -88,40 +89,40 @@ fn only_the_answer_gives_the_permit_and_it_is_for_that_attempt() {
 #[test]
 fn a_command_of_an_undone_reboot_does_not_stand_for_the_next_ones() {
     for command in [
-        CommandSeen::FailedToStart {
+        RebootCommandState::FailedToStart {
             attempt: 1,
             why: "no such file".into(),
         },
-        CommandSeen::Started {
+        RebootCommandState::Started {
             attempt: 1,
             ended: None,
         },
     ] {
-        let mut run = seen(Phase::Rebooting).run;
+        let mut run = seen(RebootPhase::Rebooting).run;
         run.command = command.clone();
-        run.saw(Some(&record(Phase::Rebooting)), now(5));
+        run.observe_record(Some(&record(RebootPhase::Rebooting)), now(5));
         assert_eq!(run.command, command);
-        run.saw(Some(&record(Phase::Waiting)), now(6));
-        assert_eq!(run.command, CommandSeen::None);
+        run.observe_record(Some(&record(RebootPhase::Waiting)), now(6));
+        assert_eq!(run.command, RebootCommandState::None);
     }
 }
 
 #[test]
 fn a_node_that_is_not_there_is_said_and_nothing_is_done() {
     for (fact, why) in [
-        (NodeFact::NotYet, reason::NODE_NOT_SEEN),
-        (NodeFact::Gone, reason::NODE_GONE),
+        (OwnNodeState::NotYet, reason::NODE_NOT_SEEN),
+        (OwnNodeState::Gone, reason::NODE_GONE),
     ] {
         let mut seen = idle();
         seen.node = fact;
         let decision = decide(&seen, &config(), now(5));
-        assert_eq!((decision.actions, decision.because.reason), (vec![], why));
+        assert_eq!((decision.actions, decision.cause.reason), (vec![], why));
     }
 }
 
 #[test]
 fn the_record_reads_back_as_it_was_written_under_its_public_names() {
-    let record = record(Phase::Draining);
+    let record = record(RebootPhase::Draining);
     let text = serde_json::to_string(&record).unwrap();
     for name in [
         "phase",
@@ -136,46 +137,49 @@ fn the_record_reads_back_as_it_was_written_under_its_public_names() {
     ] {
         assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
     }
-    assert_eq!(Parsed::read(Some(&text)), Parsed::Is(record));
+    assert_eq!(
+        ParsedAnnotation::from_text(Some(&text)),
+        ParsedAnnotation::Is(record)
+    );
 }
 
 #[test]
 fn a_lock_that_a_killed_run_has_left_is_given_up_by_the_next_though_nothing_wants_a_reboot() {
     let mut seen = idle();
     seen.host.triggers = vec![absent()];
-    seen.run.swept = false;
+    seen.run.leftover_lock_released = false;
     seen.lock.leases = None;
     let looking = decide(&seen, &config(), now(5));
     assert!(looking.actions.is_empty());
-    let looks = |look: &Look| matches!(look, Look::Locks { .. });
-    assert!(looking.looks.iter().any(looks));
+    let looks = |look: &RebootObserve| matches!(look, RebootObserve::Locks { .. });
+    assert!(looking.observe.iter().any(looks));
     seen.lock.leases = Some(vec![ours()]);
     let leaving = decide(&seen, &config(), now(5));
     assert!(matches!(
         leaving.actions.as_slice(),
-        [Action::Release {
+        [RebootAction::Release {
             over_budget: false,
             ..
         }]
     ));
-    seen.run.swept = true;
+    seen.run.leftover_lock_released = true;
     let still = decide(&seen, &config(), now(5));
     assert_eq!(still.actions, leaving.actions, "while it is in sight");
     seen.lock.leases = Some(vec![free(0)]);
-    assert_eq!(decide(&seen, &config(), now(5)).looks, []);
+    assert_eq!(decide(&seen, &config(), now(5)).observe, []);
 }
 
 #[test]
 fn what_the_calendar_held_back_is_no_wait_for_a_turn() {
     let mut run = run_seen("n1", run(RUN));
-    let waiting = record(Phase::Waiting);
-    run.saw(Some(&waiting), now(0));
-    run.decided(reason::OUTSIDE_WINDOW, now(10));
-    assert_eq!(run.held_back.waits_since(wall(0)), None);
-    run.decided(reason::LOCK_HELD, now(40));
-    assert_eq!(run.held_back.waits_since(wall(0)), Some(wall(30)));
-    // Another process does not know how much of it was held back.
+    let waiting = record(RebootPhase::Waiting);
+    run.observe_record(Some(&waiting), now(0));
+    run.record_decision(reason::OUTSIDE_WINDOW, now(10));
+    assert_eq!(run.held_back.waiting_since(wall(0)), None);
+    run.record_decision(reason::LOCK_HELD_BY_OTHER, now(40));
+    assert_eq!(run.held_back.waiting_since(wall(0)), Some(wall(30)));
+    // Another process does not know how much of the wait was held back.
     let mut next = run_seen("n1", super::kit::run("coordinator/next"));
-    next.saw(Some(&waiting), now(100));
-    assert_eq!(next.held_back.waits_since(wall(0)), Some(wall(100)));
+    next.observe_record(Some(&waiting), now(100));
+    assert_eq!(next.held_back.waiting_since(wall(0)), Some(wall(100)));
 }

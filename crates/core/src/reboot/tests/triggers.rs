@@ -1,10 +1,10 @@
-//! §2.1: what wants a reboot.
+//! §2.1: what asks for a reboot.
 
 use super::super::*;
 use super::kit::*;
 
-fn request(not_before: Option<jiff::Timestamp>) -> Parsed<Request> {
-    Parsed::Is(Request {
+fn request(not_before: Option<jiff::Timestamp>) -> ParsedAnnotation<RebootRequest> {
+    ParsedAnnotation::Is(RebootRequest {
         reason: "patch".into(),
         requester: "me".into(),
         not_before,
@@ -13,12 +13,12 @@ fn request(not_before: Option<jiff::Timestamp>) -> Parsed<Request> {
 
 pub(super) fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
     LastReboot {
-        outcome: Outcome::Rebooted,
+        outcome: RebootOutcome::Rebooted,
         planned: wall(0),
         finished: wall(1),
         old_boot_id: boot("boot-0"),
         new_boot_id: boot("boot-1"),
-        trigger: record(Phase::Waiting).trigger,
+        trigger: record(RebootPhase::Waiting).trigger,
         began: std::collections::BTreeMap::new(),
         rebooted: None,
         fingerprints: fingerprints
@@ -36,7 +36,7 @@ fn a_sentinel_makes_a_plan_that_waits_and_looks_at_the_lock_at_once() {
     let record = written(&decision);
     assert_eq!(
         (record.phase, record.attempts, record.cordoned_by_us),
-        (Phase::Waiting, 0, false)
+        (RebootPhase::Waiting, 0, false)
     );
     assert_eq!(record.serves.get(SENTINEL), Some(&print("a")));
     assert_eq!(patch(&decision).waiting_label, Some(true));
@@ -47,9 +47,9 @@ fn a_sentinel_makes_a_plan_that_waits_and_looks_at_the_lock_at_once() {
     );
     assert!(
         decision
-            .looks
+            .observe
             .iter()
-            .any(|look| matches!(look, Look::Locks { .. }))
+            .any(|look| matches!(look, RebootObserve::Locks { .. }))
     );
 }
 
@@ -59,7 +59,7 @@ fn an_idle_node_does_nothing_and_looks_at_nothing() {
     seen.host.triggers = vec![absent()];
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(
-        (decision.actions, decision.looks, decision.wake),
+        (decision.actions, decision.observe, decision.wake),
         (vec![], vec![], None)
     );
 }
@@ -81,11 +81,11 @@ fn what_cannot_be_read_is_reported_and_neither_begins_nor_ends_a_reboot() {
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
     assert!(has_event(&decision, reason::TRIGGER_UNKNOWN));
-    for phase in [Phase::Waiting, Phase::Draining] {
+    for phase in [RebootPhase::Waiting, RebootPhase::Draining] {
         let mut seen = super::kit::seen(phase);
         seen.host.triggers = vec![unknown()];
         let decision = decide(&seen, &config(), now(5));
-        assert_ne!(decision.because.reason, reason::TRIGGER_GONE, "{phase:?}");
+        assert_ne!(decision.cause.reason, reason::TRIGGER_GONE, "{phase:?}");
     }
 }
 
@@ -121,7 +121,7 @@ fn a_bad_request_is_reported_and_left_alone() {
     let mut seen = idle();
     seen.host.triggers = vec![absent()];
     set(&mut seen, |node| {
-        node.request = Parsed::Bad { why: "eof".into() };
+        node.request = ParsedAnnotation::Bad { why: "eof".into() };
     });
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
@@ -130,16 +130,16 @@ fn a_bad_request_is_reported_and_left_alone() {
 
 #[test]
 fn a_request_that_becomes_unreadable_under_way_has_not_gone() {
-    let mut seen = super::kit::seen(Phase::Draining);
+    let mut seen = super::kit::seen(RebootPhase::Draining);
     seen.host.triggers = vec![absent()];
     set(&mut seen, |node| {
-        node.request = Parsed::Bad { why: "eof".into() };
+        node.request = ParsedAnnotation::Bad { why: "eof".into() };
     });
     set_record(&mut seen, |record| {
         record.serves = [("request".to_owned(), print("r"))].into();
     });
     assert_ne!(
-        decide(&seen, &config(), now(5)).because.reason,
+        decide(&seen, &config(), now(5)).cause.reason,
         reason::TRIGGER_GONE
     );
 }
@@ -148,7 +148,7 @@ fn a_request_that_becomes_unreadable_under_way_has_not_gone() {
 fn a_trigger_that_survived_its_boot_causes_no_other_until_it_is_touched_anew() {
     let mut seen = idle();
     set(&mut seen, |node| {
-        node.last = Parsed::Is(last(&[(SENTINEL, "a")]));
+        node.last_reboot = ParsedAnnotation::Is(last(&[(SENTINEL, "a")]));
     });
     let survived = decide(&seen, &config(), now(5));
     assert_eq!(survived.actions, []);
@@ -158,16 +158,16 @@ fn a_trigger_that_survived_its_boot_causes_no_other_until_it_is_touched_anew() {
         .iter()
         .find(|c| c.kind == "SentinelSurvivedReboot")
         .unwrap();
-    assert_eq!(said.status, crate::condition::Status::True);
+    assert_eq!(said.status, crate::condition::ConditionStatus::True);
     seen.host.triggers = vec![present("b")];
     assert_eq!(
         written(&decide(&seen, &config(), now(5))).phase,
-        Phase::Waiting
+        RebootPhase::Waiting
     );
 }
 
-fn command(state: TriggerState) -> TriggerSeen {
-    TriggerSeen {
+fn command(state: TriggerState) -> ObservedTrigger {
+    ObservedTrigger {
         source: "command".into(),
         state,
     }
@@ -181,7 +181,9 @@ fn a_command_that_said_no_since_asks_anew_however_alike_its_words() {
     };
     let mut seen = idle();
     let served = [("command", "output of nothing"), (SENTINEL, "z")];
-    set(&mut seen, |node| node.last = Parsed::Is(last(&served)));
+    set(&mut seen, |node| {
+        node.last_reboot = ParsedAnnotation::Is(last(&served));
+    });
     seen.host.triggers = vec![command(same())];
     assert_eq!(decide(&seen, &config(), now(5)).actions, [], "it survived");
     seen.host.triggers = vec![absent(), command(TriggerState::Absent)];
@@ -190,26 +192,28 @@ fn a_command_that_said_no_since_asks_anew_however_alike_its_words() {
     let kept = patch.last.clone().unwrap();
     assert_eq!(patch.record, RecordChange::Remove);
     assert_eq!(kept, last(&[(SENTINEL, "z")]), "nothing else changes");
-    set(&mut seen, |node| node.last = Parsed::Is(kept));
+    set(&mut seen, |node| {
+        node.last_reboot = ParsedAnnotation::Is(kept);
+    });
     assert_eq!(decide(&seen, &config(), now(5)).actions, [], "once");
     seen.host.triggers = vec![command(same())];
     let anew = decide(&seen, &config(), now(5));
-    assert_eq!(written(&anew).phase, Phase::Waiting);
+    assert_eq!(written(&anew).phase, RebootPhase::Waiting);
 }
 
 #[test]
 fn a_command_that_a_new_process_has_not_run_yet_has_not_said_no() {
-    for phase in [Phase::Waiting, Phase::Draining] {
+    for phase in [RebootPhase::Waiting, RebootPhase::Draining] {
         let mut seen = super::kit::seen(phase);
         set_record(&mut seen, |record| {
             record.serves = [("command".to_owned(), print("a"))].into();
         });
         seen.host.triggers = vec![absent()];
         let early = decide(&seen, &config(), now(5));
-        assert_ne!(early.because.reason, reason::TRIGGER_GONE, "{phase:?}");
+        assert_ne!(early.cause.reason, reason::TRIGGER_GONE, "{phase:?}");
         seen.host.triggers.push(command(TriggerState::Absent));
         let then = decide(&seen, &config(), now(5));
-        assert_eq!(then.because.reason, reason::TRIGGER_GONE, "{phase:?}");
+        assert_eq!(then.cause.reason, reason::TRIGGER_GONE, "{phase:?}");
     }
 }
 
@@ -217,7 +221,7 @@ fn a_command_that_a_new_process_has_not_run_yet_has_not_said_no() {
 fn a_survivor_stays_served_after_the_next_reboot_for_another_reason() {
     let mut seen = finished();
     set(&mut seen, |node| {
-        node.last = Parsed::Is(last(&[(SENTINEL, "a"), ("request", "old")]));
+        node.last_reboot = ParsedAnnotation::Is(last(&[(SENTINEL, "a"), ("request", "old")]));
     });
     set_record(&mut seen, |record| {
         record.serves = [("request".to_owned(), print("r"))].into();
@@ -249,11 +253,11 @@ fn a_served_request_is_removed_and_one_that_came_meanwhile_is_not() {
 
 #[test]
 fn a_withdrawn_reboot_keeps_what_the_last_real_one_served() {
-    let mut seen = super::kit::seen(Phase::Waiting);
+    let mut seen = super::kit::seen(RebootPhase::Waiting);
     seen.host.triggers = vec![absent()];
     seen.lock.leases = Some(vec![free(0)]);
     set(&mut seen, |node| {
-        node.last = Parsed::Is(last(&[(SENTINEL, "a")]));
+        node.last_reboot = ParsedAnnotation::Is(last(&[(SENTINEL, "a")]));
     });
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(patch(&decision).record, RecordChange::Remove);
@@ -273,16 +277,16 @@ fn without_a_boot_id_nothing_is_begun_and_it_is_said() {
 fn an_unreadable_record_stops_everything_and_is_left_alone() {
     let mut seen = idle();
     set(&mut seen, |node| {
-        node.record = Parsed::Bad { why: "eof".into() };
+        node.record = ParsedAnnotation::Bad { why: "eof".into() };
     });
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
-    assert_eq!(decision.because.reason, reason::RECORD_UNREADABLE);
+    assert_eq!(decision.cause.reason, reason::RECORD_UNREADABLE);
 }
 
-/// Back, settled, gates open, lock released: the record is all that is left.
-fn finished() -> Seen {
-    let mut seen = super::kit::seen(Phase::Returning);
+/// A returned node with its gates open and the lock released: only the record is left.
+fn finished() -> RebootSnapshot {
+    let mut seen = super::kit::seen(RebootPhase::Returning);
     seen.host.boot_id = Ok(boot("boot-2"));
     seen.lock.leases = Some(vec![free(0)]);
     seen.run.ready_since = Some(std::time::Duration::ZERO);
@@ -297,7 +301,7 @@ fn no_sentinel_is_believed_while_the_last_reboot_cannot_be_read_and_that_is_said
     let mut seen = idle();
     seen.host.triggers = vec![present("a")];
     set(&mut seen, |node| {
-        node.last = Parsed::Bad {
+        node.last_reboot = ParsedAnnotation::Bad {
             why: "no JSON".into(),
         }
     });

@@ -1,12 +1,12 @@
-//! What is done when.
+//! The decision at each time.
 
 use super::kit::*;
-use crate::decision::Severity;
+use crate::decision::EventSeverity;
 use crate::schedule::*;
 
 const TEN: &str = "2026-03-02T10:00:00Z";
 
-fn record_of(seen: &Seen) -> &Record {
+fn record_of(seen: &ScheduleSnapshot) -> &OccurrenceRecord {
     seen.schedule.status.history.first().unwrap()
 }
 
@@ -16,15 +16,15 @@ fn the_intention_stands_before_the_first_request() {
     let waiting = decide(&seen, now("2026-03-02T09:59:59Z"));
     assert_eq!(written(&waiting).current, None);
     let (mut seen, _) = seen.settled(now("2026-03-02T09:59:59Z"));
-    // Even if somebody had looked at the targets already.
-    seen.targets = Some(TargetsSeen {
+    // This holds even if the targets have been read already.
+    seen.targets = Some(ObservedTargets {
         nodes: Ok(vec![object("n1")]),
         hosts: Ok(Vec::new()),
         taken: now(TEN).mono,
     });
     let due = decide(&seen, now(TEN));
     assert_eq!(written(&due).current.unwrap().at, at(TEN));
-    assert_eq!(due.because.reason, reason::ISSUING);
+    assert_eq!(due.cause.reason, reason::ISSUING);
     let (seen, asking) = seen.settled(now(TEN));
     assert_eq!(asked(&asking).len(), 1);
     assert_eq!(seen.schedule.status.last, Some(at(TEN)));
@@ -34,17 +34,17 @@ fn the_intention_stands_before_the_first_request() {
 fn targets_are_read_afresh_before_they_are_asked() {
     let (mut seen, looking) = seen(once(TEN)).settled(now(TEN));
     assert_eq!(
-        (looking.actions.len(), looking.looks.as_slice()),
-        (0, &[Look::Targets][..])
+        (looking.actions.len(), looking.observe.as_slice()),
+        (0, &[ScheduleObserve::Targets][..])
     );
-    seen.targets = Some(TargetsSeen {
+    seen.targets = Some(ObservedTargets {
         nodes: Ok(vec![object("n1")]),
         hosts: Ok(Vec::new()),
         taken: now(TEN).mono,
     });
     assert_eq!(asked(&decide(&seen, now(TEN))).len(), 1);
     let stale = decide(&seen, now("2026-03-02T10:00:10Z"));
-    assert_eq!((stale.actions.len(), stale.looks.len()), (0, 1));
+    assert_eq!((stale.actions.len(), stale.observe.len()), (0, 1));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn what_is_later_than_the_deadline_is_missed_and_said_loudly_once() {
     assert!(written(&on_time).current.is_some());
     let late = now("2026-03-02T11:00:01Z");
     let (missed, after) = seen(once(TEN)).settled(late);
-    assert_eq!(record_of(&missed).outcome, Outcome::Missed);
+    assert_eq!(record_of(&missed).outcome, OccurrenceOutcome::Missed);
     assert_eq!(missed.schedule.status.current, None);
     assert!(missed.schedule.status.conditions.iter().any(|condition| {
         condition.kind == "LastOccurrenceIssued"
@@ -65,9 +65,9 @@ fn what_is_later_than_the_deadline_is_missed_and_said_loudly_once() {
     };
     assert_eq!(
         (event.severity, event.reason),
-        (Severity::Warning, "Missed")
+        (EventSeverity::Warning, "Missed")
     );
-    assert_eq!(after.because.reason, reason::COMPLETED);
+    assert_eq!(after.cause.reason, reason::COMPLETED);
     let (much_later, quiet) = missed.clone().settled(now("2026-03-09T00:00:00Z"));
     assert_eq!(much_later.schedule.status, missed.schedule.status);
     assert_eq!(quiet.report.events, []);
@@ -76,7 +76,7 @@ fn what_is_later_than_the_deadline_is_missed_and_said_loudly_once() {
 #[test]
 fn an_appointed_time_of_long_ago_is_missed_and_reboots_nobody() {
     let (seen, decision) = seen(once("2001-01-01T00:00:00Z")).settled(now(TEN));
-    assert_eq!(record_of(&seen).outcome, Outcome::Missed);
+    assert_eq!(record_of(&seen).outcome, OccurrenceOutcome::Missed);
     assert!(decision.actions.is_empty());
 }
 
@@ -91,20 +91,20 @@ fn a_recurrence_begins_with_its_creation_and_not_with_the_day_before() {
 
 #[test]
 fn a_change_makes_no_time_of_before_it_come() {
-    // Today's was handled; the new start lies between it and now, within the deadline.
+    // Today's occurrence was handled; the new start lies between it and now, within the deadline.
     let mut changed = seen(daily("09:45"));
     changed.schedule.changed = Some(at(TEN));
     let (changed, _) = changed.settled(now(TEN));
     assert_eq!(changed.schedule.status.current, None);
     assert_eq!(changed.schedule.status.history, []);
-    // The same for one that was suspended over its time and is let go again.
+    // The same for a schedule that was suspended over its time and then resumed.
     let mut resumed = seen(daily("09:45"));
     resumed.schedule.created = at("2026-03-02T00:00:00Z");
     if let Ok(plan) = &mut resumed.schedule.plan {
         plan.suspend = true;
     }
     let (mut resumed, decision) = resumed.settled(now("2026-03-02T09:50:00Z"));
-    assert_eq!(decision.because.reason, reason::SUSPENDED);
+    assert_eq!(decision.cause.reason, reason::SUSPENDED);
     assert_eq!(resumed.schedule.status.next, None);
     resumed.schedule.plan = Ok(daily("09:45"));
     resumed.schedule.changed = Some(at(TEN));
@@ -125,7 +125,7 @@ fn after_an_outage_only_the_newest_is_made_up_for_and_the_others_are_counted() {
     let missed = record_of(&seen);
     assert_eq!(
         (missed.outcome, missed.at),
-        (Outcome::Missed, at("2026-03-01T10:00:00Z"))
+        (OccurrenceOutcome::Missed, at("2026-03-01T10:00:00Z"))
     );
     assert!(missed.message.contains("8 before it"), "{}", missed.message);
     assert!(
@@ -139,14 +139,14 @@ fn after_an_outage_only_the_newest_is_made_up_for_and_the_others_are_counted() {
 fn a_handled_time_stays_handled_when_the_clock_is_set_back() {
     let (first, _) = seen(daily("10:00")).settled(now(TEN));
     let mut done = first.issuing(TEN, vec![], vec![], now(TEN));
-    done.schedule.plan = Ok(Plan {
-        nodes: Some(Chosen::default()),
+    done.schedule.plan = Ok(SchedulePlan {
+        nodes: Some(TargetChoice::default()),
         ..daily("10:00")
     });
     let (done, _) = done.settled(now(TEN));
     assert_eq!(
         (record_of(&done).outcome, record_of(&done).at),
-        (Outcome::NoTargets, at(TEN))
+        (OccurrenceOutcome::NoTargets, at(TEN))
     );
     let back = now("2026-03-02T09:00:00Z");
     let (back, _) = done.settled(back);
@@ -156,10 +156,10 @@ fn a_handled_time_stays_handled_when_the_clock_is_set_back() {
 
 #[test]
 fn a_clock_that_was_years_ahead_for_a_while_stops_nothing_afterwards() {
-    let issued = |moment: &str| Record {
+    let issued = |moment: &str| OccurrenceRecord {
         at: at(moment),
         ended: at(moment),
-        outcome: Outcome::Requested,
+        outcome: OccurrenceOutcome::Requested,
         asked: 1,
         noted: 0,
         failed: 0,
@@ -179,14 +179,14 @@ fn a_clock_that_was_years_ahead_for_a_while_stops_nothing_afterwards() {
 
 #[test]
 fn a_schedule_that_is_suspended_or_changed_meanwhile_asks_nobody_more() {
-    let begun = |change: fn(&mut Plan)| {
+    let begun = |change: fn(&mut SchedulePlan)| {
         let mut plan = once(TEN);
         change(&mut plan);
-        plan.nodes = Some(Chosen {
+        plan.nodes = Some(TargetChoice {
             names: vec!["n1".into(), "n2".into()],
             selector: None,
         });
-        let asked = Object {
+        let asked = TargetObject {
             marks: mark_of("u1", TEN, false),
             ..object("n1")
         };
@@ -196,13 +196,14 @@ fn a_schedule_that_is_suspended_or_changed_meanwhile_asks_nobody_more() {
     let (goes_on, decision) = begun(|_| {});
     assert_eq!(asked(&decision).len(), 1);
     assert!(goes_on.schedule.status.current.is_some());
-    let suspend: fn(&mut Plan) = |plan| plan.suspend = true;
-    let postpone: fn(&mut Plan) = |plan| plan.when = When::At(at("2026-03-05T10:00:00Z"));
+    let suspend: fn(&mut SchedulePlan) = |plan| plan.suspend = true;
+    let postpone: fn(&mut SchedulePlan) =
+        |plan| plan.when = ScheduleTiming::At(at("2026-03-05T10:00:00Z"));
     for (change, why) in [(suspend, "suspended"), (postpone, "has no such time")] {
         let (ended, decision) = begun(change);
         assert!(decision.actions.is_empty());
         let record = record_of(&ended);
-        assert_eq!(record.outcome, Outcome::Cancelled);
+        assert_eq!(record.outcome, OccurrenceOutcome::Cancelled);
         assert_eq!((record.asked, record.failed), (1, 1));
         assert!(record.message.contains(why), "{}", record.message);
     }
@@ -213,9 +214,9 @@ fn a_schedule_that_cannot_be_understood_any_more_issues_nothing_and_says_why() {
     let mut seen = seen(once(TEN)).issuing(TEN, vec![object("n1")], vec![], now(TEN));
     seen.schedule.plan = Err(vec!["spec.at: \"x\" is no time".into()]);
     let (seen, decision) = seen.settled(now(TEN));
-    assert_eq!(record_of(&seen).outcome, Outcome::Cancelled);
-    assert_eq!(decision.because.reason, reason::INVALID);
-    assert!(decision.because.message.contains("spec.at"));
+    assert_eq!(record_of(&seen).outcome, OccurrenceOutcome::Cancelled);
+    assert_eq!(decision.cause.reason, reason::INVALID);
+    assert!(decision.cause.message.contains("spec.at"));
     assert!(
         decision
             .report
@@ -230,17 +231,17 @@ fn a_schedule_that_is_being_deleted_does_nothing() {
     let mut seen = seen(once(TEN)).issuing(TEN, vec![object("n1")], vec![], now(TEN));
     seen.schedule.deleting = true;
     let decision = decide(&seen, now(TEN));
-    assert!(decision.actions.is_empty() && decision.looks.is_empty() && decision.wake.is_none());
+    assert!(decision.actions.is_empty() && decision.observe.is_empty() && decision.wake.is_none());
 }
 
 #[test]
 fn a_target_that_cannot_be_asked_is_tried_until_the_deadline_and_then_named() {
     let mut seen = seen(once(TEN)).issuing(TEN, vec![object("n1")], vec![], now(TEN));
-    let target = Target {
-        kind: Kind::Node,
+    let target = ScheduleTarget {
+        kind: ScheduleTargetKind::Node,
         name: "n1".into(),
     };
-    seen.trouble
+    seen.request_errors
         .insert(target, "the API server answered 403".into());
     let (mut seen, decision) = seen.settled(now(TEN));
     assert_eq!(asked(&decision).len(), 1);
@@ -249,7 +250,7 @@ fn a_target_that_cannot_be_asked_is_tried_until_the_deadline_and_then_named() {
     let (seen, decision) = seen.settled(late);
     assert!(decision.actions.is_empty());
     let record = record_of(&seen);
-    assert_eq!(record.outcome, Outcome::Failed);
+    assert_eq!(record.outcome, OccurrenceOutcome::Failed);
     assert!(
         record
             .message
@@ -270,7 +271,7 @@ fn the_time_of_the_next_one_ends_an_occurrence_that_cannot_be_finished() {
     assert_eq!(seen.schedule.status.current.unwrap().at, next.wall);
     assert_eq!(
         (record_of(&seen).at, record_of(&seen).outcome),
-        (at(TEN), Outcome::Failed)
+        (at(TEN), OccurrenceOutcome::Failed)
     );
 }
 
@@ -282,16 +283,16 @@ fn only_so_many_past_occurrences_are_kept_the_newest_first() {
         seen = seen.settled(late).0;
     }
     let history = &seen.schedule.status.history;
-    assert_eq!(history.len(), HISTORY);
+    assert_eq!(history.len(), MAX_HISTORY_RECORDS);
     assert_eq!(history[0].at, at("2026-02-28T10:00:00Z"));
 }
 
-fn mark_of(uid: &str, moment: &str, noted: bool) -> crate::reboot::Parsed<Marks> {
+fn mark_of(uid: &str, moment: &str, noted: bool) -> crate::reboot::ParsedAnnotation<ScheduleMarks> {
     let by = "dogwatch/monthly".to_owned();
-    let mark = Mark {
+    let mark = ScheduleMark {
         by,
         at: at(moment),
         noted,
     };
-    crate::reboot::Parsed::Is(Marks::from([(uid.to_owned(), mark)]))
+    crate::reboot::ParsedAnnotation::Is(ScheduleMarks::from([(uid.to_owned(), mark)]))
 }

@@ -1,4 +1,4 @@
-//! One schedule, and what is around it.
+//! Builders for one schedule and its surroundings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::Now;
-use crate::reboot::Parsed;
+use crate::reboot::ParsedAnnotation;
 use crate::schedule::*;
 use crate::selector::LabelSelector;
 
@@ -14,7 +14,7 @@ pub fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// A moment of that wall clock; the monotonic one goes with it from 2026 on.
+/// This wall-clock time; the monotonic clock started with 2026.
 pub fn now(text: &str) -> Now {
     let wall = at(text);
     let since = wall.duration_since(at("2026-01-01T00:00:00Z"));
@@ -24,22 +24,22 @@ pub fn now(text: &str) -> Now {
     }
 }
 
-pub fn recurrence(start: &str) -> Recurrence {
-    Recurrence {
+pub fn recurrence(start: &str) -> ScheduleRecurrence {
+    ScheduleRecurrence {
         start: start.into(),
-        ..Recurrence::default()
+        ..ScheduleRecurrence::default()
     }
 }
 
-pub fn plan(when: (When, jiff::tz::TimeZone)) -> Plan {
-    Plan {
+pub fn plan(when: (ScheduleTiming, jiff::tz::TimeZone)) -> SchedulePlan {
+    SchedulePlan {
         when: when.0,
         zone: when.1,
         starting_deadline: Duration::from_hours(1),
         suspend: false,
         reason: "kernel".into(),
-        mode: Mode::Soft,
-        nodes: Some(Chosen {
+        mode: HostRebootMode::Soft,
+        nodes: Some(TargetChoice {
             names: vec!["n1".into()],
             selector: None,
         }),
@@ -47,15 +47,15 @@ pub fn plan(when: (When, jiff::tz::TimeZone)) -> Plan {
     }
 }
 
-pub fn once(at: &str) -> Plan {
-    plan(When::new(Some(at), None, None).unwrap())
+pub fn once(at: &str) -> SchedulePlan {
+    plan(ScheduleTiming::new(Some(at), None, None).unwrap())
 }
 
-pub fn daily(start: &str) -> Plan {
-    plan(When::new(None, Some(&recurrence(start)), None).unwrap())
+pub fn daily(start: &str) -> SchedulePlan {
+    plan(ScheduleTiming::new(None, Some(&recurrence(start)), None).unwrap())
 }
 
-pub fn schedule(plan: Plan) -> Schedule {
+pub fn schedule(plan: SchedulePlan) -> Schedule {
     Schedule {
         name: ScheduleName {
             namespace: "dogwatch".into(),
@@ -68,35 +68,35 @@ pub fn schedule(plan: Plan) -> Schedule {
         changed: None,
         deleting: false,
         plan: Ok(plan),
-        status: Status::default(),
+        status: ScheduleStatus::default(),
     }
 }
 
-pub fn seen(plan: Plan) -> Seen {
-    Seen {
+pub fn seen(plan: SchedulePlan) -> ScheduleSnapshot {
+    ScheduleSnapshot {
         schedule: schedule(plan),
         living: BTreeSet::from(["u1".to_owned(), "u2".to_owned()]),
         targets: None,
-        trouble: BTreeMap::new(),
+        request_errors: BTreeMap::new(),
     }
 }
 
-pub fn object(name: &str) -> Object {
-    Object {
+pub fn object(name: &str) -> TargetObject {
+    TargetObject {
         name: name.into(),
         uid: format!("uid-of-{name}"),
         resource_version: "1".into(),
         created: at("2025-12-01T00:00:00Z"),
         labels: BTreeMap::new(),
-        marks: Parsed::Absent,
+        marks: ParsedAnnotation::Absent,
         request: StandingRequest::Absent,
         carries: None,
-        not_by_power: None,
+        power_refusal: None,
     }
 }
 
-pub fn labelled(name: &str, value: &str) -> Object {
-    Object {
+pub fn labelled(name: &str, value: &str) -> TargetObject {
+    TargetObject {
         labels: BTreeMap::from([("pool".to_owned(), value.to_owned())]),
         ..object(name)
     }
@@ -109,16 +109,22 @@ pub fn pool(value: &str) -> LabelSelector {
     }
 }
 
-impl Seen {
-    /// An occurrence is being issued, and these are there.
+impl ScheduleSnapshot {
+    /// An occurrence is being issued to these objects.
     #[must_use]
-    pub fn issuing(mut self, at_: &str, nodes: Vec<Object>, hosts: Vec<Object>, now: Now) -> Self {
+    pub fn issuing(
+        mut self,
+        at_: &str,
+        nodes: Vec<TargetObject>,
+        hosts: Vec<TargetObject>,
+        now: Now,
+    ) -> Self {
         let current = at(at_);
-        self.schedule.status.current = Some(Current {
+        self.schedule.status.current = Some(CurrentOccurrence {
             at: current,
             begun: current,
         });
-        self.targets = Some(TargetsSeen {
+        self.targets = Some(ObservedTargets {
             nodes: Ok(nodes),
             hosts: Ok(hosts),
             taken: now.mono,
@@ -126,12 +132,12 @@ impl Seen {
         self
     }
 
-    /// Once the status has been written as often as is wanted.
+    /// Repeats the decision until no more status is written.
     #[must_use]
-    pub fn settled(mut self, now: Now) -> (Self, Decision) {
+    pub fn settled(mut self, now: Now) -> (Self, ScheduleDecision) {
         for _ in 0..5 {
             let decision = decide(&self, now);
-            let [Action::WriteStatus(status)] = decision.actions.as_slice() else {
+            let [ScheduleAction::WriteStatus(status)] = decision.actions.as_slice() else {
                 return (self, decision);
             };
             self.write(status, &decision);
@@ -139,12 +145,12 @@ impl Seen {
         panic!("it writes for ever: {self:?}");
     }
 
-    /// What the API server keeps of it.
-    pub fn write(&mut self, status: &Status, decision: &Decision) {
+    /// Stores the status as the API server does.
+    pub fn write(&mut self, status: &ScheduleStatus, decision: &ScheduleDecision) {
         let conditions = decision.report.conditions.iter();
-        self.schedule.status = Status {
+        self.schedule.status = ScheduleStatus {
             conditions: conditions
-                .map(|wanted| crate::condition::Condition {
+                .map(|wanted| crate::condition::CurrentCondition {
                     kind: wanted.kind.into(),
                     status: wanted.status.as_str().into(),
                     reason: wanted.reason.clone(),
@@ -159,18 +165,18 @@ impl Seen {
 }
 
 /// The status that a decision writes.
-pub fn written(decision: &Decision) -> &Status {
+pub fn written(decision: &ScheduleDecision) -> &ScheduleStatus {
     match decision.actions.as_slice() {
-        [Action::WriteStatus(status)] => status,
+        [ScheduleAction::WriteStatus(status)] => status,
         other => panic!("{other:?}"),
     }
 }
 
-/// Whom a decision asks.
-pub fn asked(decision: &Decision) -> Vec<&Ask> {
+/// The targets that a decision asks.
+pub fn asked(decision: &ScheduleDecision) -> Vec<&RebootRequestPatch> {
     let asks = decision.actions.iter().map(|action| match action {
-        Action::Ask(ask) => ask.as_ref(),
-        Action::WriteStatus(status) => panic!("{status:?}"),
+        ScheduleAction::Ask(ask) => ask.as_ref(),
+        ScheduleAction::WriteStatus(status) => panic!("{status:?}"),
     });
     asks.collect()
 }

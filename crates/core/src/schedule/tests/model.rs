@@ -1,5 +1,5 @@
 //! Whatever crashes, is lost, is late or is changed: each occurrence asks each target at most once,
-//! overwrites nobody's request, and in the end is written down.
+//! never overwrites a request of somebody else, and is recorded in the end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,28 +9,32 @@ use proptest::prelude::*;
 
 use super::kit::*;
 use crate::Now;
-use crate::reboot::Parsed;
+use crate::reboot::ParsedAnnotation;
 use crate::schedule::*;
 
-const TARGETS: [(Kind, &str); 3] = [(Kind::Node, "n1"), (Kind::Node, "n2"), (Kind::Host, "h1")];
+const TARGETS: [(ScheduleTargetKind, &str); 3] = [
+    (ScheduleTargetKind::Node, "n1"),
+    (ScheduleTargetKind::Node, "n2"),
+    (ScheduleTargetKind::Host, "h1"),
+];
 
-/// What happens next.
+/// The next event of the model.
 #[derive(Debug, Clone)]
 enum Happens {
-    /// So many minutes pass.
+    /// This many minutes pass.
     Time(u16),
-    /// The wall clock is set, by so many minutes.
+    /// The wall clock is set by this many minutes.
     ClockIsSet(i8),
-    /// A leader decides and acts: it is killed after so many calls, the answer to the last of them
-    /// is lost or not, and it may have seen the schedule as it was a while ago.
+    /// A leader decides and acts. It is killed after `calls` calls; the answer to the last one may
+    /// be lost. With `old` it sees the schedule as it was before its last change.
     Leads { calls: usize, old: bool },
-    /// Somebody serves a request: it goes.
+    /// A request is served and removed.
     Served(usize),
-    /// Somebody else asks.
+    /// Somebody else requests a reboot.
     Asked(usize),
-    /// Something else of a target changes.
+    /// Something else changes on a target.
     Touched(usize),
-    /// A person changes the schedule: suspends it, lets it go on, moves its time.
+    /// A person changes the schedule: suspends it, resumes it, or moves its time.
     Changed(Option<u8>),
 }
 
@@ -48,15 +52,15 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 struct Thing {
-    object: Object,
+    object: TargetObject,
     version: u32,
-    /// How often each occurrence has asked it.
+    /// How often each occurrence has asked this target.
     asked: BTreeMap<Timestamp, u32>,
 }
 
 struct World {
     schedule: Schedule,
-    /// As it was before its last change.
+    /// The schedule before its last change.
     before: Schedule,
     version: u32,
     things: Vec<Thing>,
@@ -68,12 +72,12 @@ impl World {
     fn new() -> Self {
         let mut plan = daily("10:00");
         plan.nodes.as_mut().unwrap().names.push("n2".into());
-        plan.hosts = Some(Chosen {
+        plan.hosts = Some(TargetChoice {
             names: vec!["h1".into()],
             selector: None,
         });
         let schedule = schedule(plan);
-        let thing = |(_, name): (Kind, &str)| Thing {
+        let thing = |(_, name): (ScheduleTargetKind, &str)| Thing {
             object: object(name),
             version: 1,
             asked: BTreeMap::new(),
@@ -128,7 +132,7 @@ impl World {
         thing.object.resource_version = thing.version.to_string();
     }
 
-    /// No hour: suspended, or not.
+    /// Without an hour: suspends or resumes.
     fn change(&mut self, hour: Option<u8>) {
         self.remember();
         let wall = self.now().wall;
@@ -140,14 +144,14 @@ impl World {
         self.schedule.changed = Some(wall);
     }
 
-    /// The schedule is about to change.
+    /// Call before the schedule changes.
     fn remember(&mut self) {
         self.before = self.schedule.clone();
         self.version += 1;
         self.schedule.resource_version = self.version.to_string();
     }
 
-    /// How many calls it made.
+    /// Returns how many calls the leader made.
     fn leads(&mut self, calls: usize, old: bool) -> usize {
         let mut seen = seen(daily("00:00"));
         seen.schedule = if old {
@@ -158,7 +162,7 @@ impl World {
         let mut made = 0;
         while made < calls {
             let decision = decide(&seen, self.now());
-            if seen.targets.is_none() && !decision.looks.is_empty() {
+            if seen.targets.is_none() && !decision.observe.is_empty() {
                 seen.targets = Some(self.look());
                 continue;
             }
@@ -167,33 +171,40 @@ impl World {
             };
             made += 1;
             let done = match action {
-                Action::WriteStatus(status) => self.write(&seen.schedule, status, &decision),
-                Action::Ask(ask) => self.ask(ask),
+                ScheduleAction::WriteStatus(status) => {
+                    self.write(&seen.schedule, status, &decision)
+                }
+                ScheduleAction::Ask(ask) => self.ask(ask),
             };
             if !done {
                 break;
             }
-            // What the answers to its own calls show.
+            // The leader knows the answers to its own calls.
             seen.schedule = self.schedule.clone();
             seen.targets = None;
         }
         made
     }
 
-    fn look(&self) -> TargetsSeen {
+    fn look(&self) -> ObservedTargets {
         let of = |kind| {
             let all = TARGETS.iter().zip(&self.things);
             let of = all.filter(|((other, _), _)| *other == kind);
             Ok(of.map(|(_, thing)| thing.object.clone()).collect())
         };
-        TargetsSeen {
-            nodes: of(Kind::Node),
-            hosts: of(Kind::Host),
+        ObservedTargets {
+            nodes: of(ScheduleTargetKind::Node),
+            hosts: of(ScheduleTargetKind::Host),
             taken: self.now().mono,
         }
     }
 
-    fn write(&mut self, as_seen: &Schedule, status: &Status, decision: &Decision) -> bool {
+    fn write(
+        &mut self,
+        as_seen: &Schedule,
+        status: &ScheduleStatus,
+        decision: &ScheduleDecision,
+    ) -> bool {
         if as_seen.resource_version != self.schedule.resource_version {
             return false;
         }
@@ -204,7 +215,7 @@ impl World {
         true
     }
 
-    fn ask(&mut self, ask: &Ask) -> bool {
+    fn ask(&mut self, ask: &RebootRequestPatch) -> bool {
         let index = TARGETS
             .iter()
             .position(|(_, name)| *name == ask.target.name);
@@ -222,7 +233,7 @@ impl World {
             intended || recorded,
             "asked for what nobody had written down"
         );
-        thing.object.marks = Parsed::Is(ask.marks.clone());
+        thing.object.marks = ParsedAnnotation::Is(ask.marks.clone());
         if ask.request.is_some() {
             let request = &mut thing.object.request;
             assert_eq!(
@@ -239,7 +250,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::model_depth::model_cases(2_000)))]
 
     #[test]
     fn each_occurrence_asks_each_target_at_most_once_and_is_written_down(
@@ -252,13 +263,13 @@ proptest! {
                 prop_assert!(thing.asked.values().all(|times| *times == 1), "{:?}", thing.asked);
             }
         }
-        // Left alone, it comes to rest.
+        // Without further events, the leader stops writing.
         let calls = world.leads(100, false);
         prop_assert!(calls < 100);
         prop_assert_eq!(world.schedule.status.current, None);
         prop_assert_eq!(world.leads(100, false), 0);
         let records = &world.schedule.status.history;
-        prop_assert!(records.len() <= HISTORY);
+        prop_assert!(records.len() <= MAX_HISTORY_RECORDS);
         let mut times: Vec<Timestamp> = records.iter().map(|record| record.at).collect();
         times.sort_unstable();
         times.dedup();

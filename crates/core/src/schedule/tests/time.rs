@@ -1,15 +1,15 @@
-//! Which moments a schedule means.
+//! Which times a schedule means.
 
 use super::kit::*;
 use crate::schedule::*;
 
-fn next(plan: Plan, now_: &str) -> Option<String> {
+fn next(plan: SchedulePlan, now_: &str) -> Option<String> {
     let (seen, _) = seen(plan).settled(now(now_));
     seen.schedule.status.next.map(|next| next.to_string())
 }
 
-fn zoned(at: &str, zone: &str) -> Result<Plan, String> {
-    When::new(Some(at), None, Some(zone))
+fn zoned(at: &str, zone: &str) -> Result<SchedulePlan, String> {
+    ScheduleTiming::new(Some(at), None, Some(zone))
         .map(plan)
         .map_err(|bad| bad.to_string())
 }
@@ -25,7 +25,7 @@ fn an_appointed_time_is_a_moment_or_a_time_on_a_clock() {
             Some("Europe/Berlin"),
             "2026-12-24T02:00:30Z",
         ),
-        // Skipped: the moment of the jump. Twice there: the first.
+        // A skipped local time is the moment of the jump; one that occurs twice is the first.
         (
             "2026-03-29T02:30",
             Some("Europe/Berlin"),
@@ -43,8 +43,8 @@ fn an_appointed_time_is_a_moment_or_a_time_on_a_clock() {
         ),
     ];
     for (text, zone, expected) in table {
-        let (when, _) = When::new(Some(text), None, zone).unwrap();
-        assert_eq!(when, When::At(at(expected)), "{text} {zone:?}");
+        let (when, _) = ScheduleTiming::new(Some(text), None, zone).unwrap();
+        assert_eq!(when, ScheduleTiming::At(at(expected)), "{text} {zone:?}");
     }
 }
 
@@ -58,9 +58,9 @@ fn what_is_no_time_is_refused_with_the_field_and_what_to_write() {
         "2026-02-29T03:00",
         "2026-12-24T25:00",
     ] {
-        let bad = When::new(Some(text), None, None);
+        let bad = ScheduleTiming::new(Some(text), None, None);
         if text == "2026-12-24 03:00" {
-            // A blank for the T, as RFC 3339 allows.
+            // A space instead of the T, as RFC 3339 allows.
             assert!(bad.is_ok());
             continue;
         }
@@ -81,13 +81,21 @@ fn what_is_no_time_is_refused_with_the_field_and_what_to_write() {
         "{mars}"
     );
     let daily = recurrence("03:00");
-    assert_eq!(When::new(None, None, None), Err(BadWhen::Neither));
-    assert_eq!(When::new(Some("x"), Some(&daily), None), Err(BadWhen::Both));
-    let rule = Recurrence {
+    assert_eq!(
+        ScheduleTiming::new(None, None, None),
+        Err(TimingError::Neither)
+    );
+    assert_eq!(
+        ScheduleTiming::new(Some("x"), Some(&daily), None),
+        Err(TimingError::Both)
+    );
+    let rule = ScheduleRecurrence {
         rrule: Some("FREQ=HOURLY".into()),
         ..daily
     };
-    let said = When::new(None, Some(&rule), None).unwrap_err().to_string();
+    let said = ScheduleTiming::new(None, Some(&rule), None)
+        .unwrap_err()
+        .to_string();
     assert!(
         said.starts_with("spec.recurrence.rrule: FREQ=HOURLY"),
         "{said}"
@@ -96,13 +104,14 @@ fn what_is_no_time_is_refused_with_the_field_and_what_to_write() {
 
 #[test]
 fn a_recurrence_goes_by_its_zones_clock_over_every_change_of_it() {
-    let berlin =
-        |start| plan(When::new(None, Some(&recurrence(start)), Some("Europe/Berlin")).unwrap());
+    let berlin = |start| {
+        plan(ScheduleTiming::new(None, Some(&recurrence(start)), Some("Europe/Berlin")).unwrap())
+    };
     let table = [
         ("03:00", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"),
         ("02:30", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"),
         ("02:30", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"),
-        // Only once that night.
+        // Only once in that night.
         ("02:30", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"),
     ];
     for (start, now_, expected) in table {
@@ -120,11 +129,11 @@ fn a_recurrence_goes_by_its_zones_clock_over_every_change_of_it() {
 #[test]
 fn a_rule_finds_its_day_however_far_it_is_and_says_when_there_is_none() {
     let rule = |rrule: &str| {
-        let recurrence = Recurrence {
+        let recurrence = ScheduleRecurrence {
             rrule: Some(rrule.into()),
             ..recurrence("03:00")
         };
-        plan(When::new(None, Some(&recurrence), None).unwrap())
+        plan(ScheduleTiming::new(None, Some(&recurrence), None).unwrap())
     };
     let leap = "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29";
     assert_eq!(
@@ -132,7 +141,7 @@ fn a_rule_finds_its_day_however_far_it_is_and_says_when_there_is_none() {
         "2028-02-29T03:00:00Z"
     );
     let mut far = seen(rule(leap));
-    // 2100 is no leap year.
+    // 2100 is not a leap year.
     far.schedule.created = at("2096-03-01T00:00:00Z");
     let (far, _) = far.settled(now("2096-03-01T00:00:00Z"));
     assert_eq!(far.schedule.status.next, Some(at("2104-02-29T03:00:00Z")));
@@ -141,7 +150,7 @@ fn a_rule_finds_its_day_however_far_it_is_and_says_when_there_is_none() {
     let ended = seen(rule("DTSTART:20250101\nFREQ=DAILY;COUNT=3"));
     let (ended, decision) = ended.settled(now("2026-01-02T00:00:00Z"));
     assert_eq!(ended.schedule.status.next, None);
-    assert_eq!(decision.because.reason, reason::COMPLETED);
+    assert_eq!(decision.cause.reason, reason::COMPLETED);
     assert_eq!(decision.wake, None);
 }
 
@@ -150,7 +159,7 @@ fn the_next_time_is_said_on_the_clock_it_was_written_for() {
     let berlin = zoned("2026-12-24T03:00", "Europe/Berlin").unwrap();
     let decision = decide(&seen(berlin), now("2026-12-01T00:00:00Z"));
     assert_eq!(
-        decision.because.message,
+        decision.cause.message,
         "the next occurrence is at 2026-12-24T03:00:00+01:00[Europe/Berlin]"
     );
 }

@@ -1,50 +1,54 @@
-//! Who is asked, and how.
+//! Which targets are asked, and how.
 
 use super::kit::*;
-use crate::reboot::{Parsed, Request};
+use crate::reboot::{ParsedAnnotation, RebootRequest};
 use crate::schedule::*;
 
 const TEN: &str = "2026-03-02T10:00:00Z";
 
-fn asking(plan: Plan, nodes: Vec<Object>, hosts: Vec<Object>) -> (Seen, Decision) {
+fn asking(
+    plan: SchedulePlan,
+    nodes: Vec<TargetObject>,
+    hosts: Vec<TargetObject>,
+) -> (ScheduleSnapshot, ScheduleDecision) {
     seen(plan)
         .issuing(TEN, nodes, hosts, now(TEN))
         .settled(now(TEN))
 }
 
-fn choose(nodes: Option<Chosen>, hosts: Option<Chosen>) -> Plan {
-    Plan {
+fn choose(nodes: Option<TargetChoice>, hosts: Option<TargetChoice>) -> SchedulePlan {
+    SchedulePlan {
         nodes,
         hosts,
-        mode: Mode::Hard,
+        mode: HostRebootMode::Hard,
         ..once(TEN)
     }
 }
 
-fn named(names: &[&str]) -> Chosen {
-    Chosen {
+fn named(names: &[&str]) -> TargetChoice {
+    TargetChoice {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         selector: None,
     }
 }
 
-fn selected(value: &str) -> Chosen {
-    Chosen {
+fn selected(value: &str) -> TargetChoice {
+    TargetChoice {
         names: Vec::new(),
         selector: Some(pool(value)),
     }
 }
 
-fn whom(decision: &Decision) -> Vec<String> {
+fn whom(decision: &ScheduleDecision) -> Vec<String> {
     asked(decision)
         .iter()
         .map(|ask| ask.target.to_string())
         .collect()
 }
 
-fn host_of(name: &str, node: &str) -> Object {
-    Object {
-        carries: Some(Carried {
+fn host_of(name: &str, node: &str) -> TargetObject {
+    TargetObject {
+        carries: Some(CarriedNode {
             node: node.into(),
             older_claim: None,
         }),
@@ -79,17 +83,17 @@ fn a_host_that_carries_a_node_is_rebooted_as_that_node_and_never_by_its_power() 
     assert_eq!(whom(&decision), ["Node n1"]);
     let (key, text) = asked(&decision)[0].request.clone().unwrap();
     assert_eq!(key, "dogwatch.dev/reboot-requested");
-    let request: Request = serde_json::from_str(&text).unwrap();
+    let request: RebootRequest = serde_json::from_str(&text).unwrap();
     assert_eq!(request.requester, "rebootschedule/dogwatch/monthly");
     assert_eq!(
         request.reason,
         "kernel (scheduled for 2026-03-02T10:00:00Z)"
     );
-    // Where its Node is not there, it is not known whether its pods are.
+    // If its Node does not exist, it is unknown whether pods still run on the host.
     let (seen, decision) = asking(plan(), vec![], vec![host]);
     assert!(decision.actions.is_empty());
     let record = &seen.schedule.status.history[0];
-    assert_eq!(record.outcome, Outcome::Failed);
+    assert_eq!(record.outcome, OccurrenceOutcome::Failed);
     assert!(
         record.message.contains("h1 carries this Node"),
         "{}",
@@ -100,10 +104,10 @@ fn a_host_that_carries_a_node_is_rebooted_as_that_node_and_never_by_its_power() 
 #[test]
 fn a_host_without_a_node_is_asked_by_metal3s_annotation() {
     for (mode, value) in [
-        (Mode::Soft, r#"{"mode":"soft"}"#),
-        (Mode::Hard, r#"{"mode":"hard"}"#),
+        (HostRebootMode::Soft, r#"{"mode":"soft"}"#),
+        (HostRebootMode::Hard, r#"{"mode":"hard"}"#),
     ] {
-        let plan = Plan {
+        let plan = SchedulePlan {
             mode,
             ..choose(None, Some(named(&["h1"])))
         };
@@ -120,7 +124,7 @@ fn a_host_without_a_node_is_asked_by_metal3s_annotation() {
 
 #[test]
 fn a_request_that_stands_there_is_left_and_noted() {
-    let there = Object {
+    let there = TargetObject {
         request: StandingRequest::Now,
         ..object("n1")
     };
@@ -128,9 +132,9 @@ fn a_request_that_stands_there_is_left_and_noted() {
     let ask = asked(&decision)[0];
     assert_eq!(ask.request, None);
     assert!(ask.marks["u1"].noted);
-    // Once it is noted it stays so, though the request was served meanwhile.
-    let noted = Object {
-        marks: Parsed::Is(ask.marks.clone()),
+    // Once noted, a request stays noted, even if it was served meanwhile.
+    let noted = TargetObject {
+        marks: ParsedAnnotation::Is(ask.marks.clone()),
         ..object("n1")
     };
     let (seen, decision) = asking(once(TEN), vec![noted], vec![]);
@@ -138,7 +142,7 @@ fn a_request_that_stands_there_is_left_and_noted() {
     let record = &seen.schedule.status.history[0];
     assert_eq!(
         (record.outcome, record.asked, record.noted),
-        (Outcome::Requested, 0, 1)
+        (OccurrenceOutcome::Requested, 0, 1)
     );
     assert_eq!(record.targets[0].result, TargetResult::Noted);
 }
@@ -146,13 +150,13 @@ fn a_request_that_stands_there_is_left_and_noted() {
 #[test]
 fn a_mark_of_this_occurrence_means_asked_and_any_other_does_not() {
     let marked = |uid: &str, moment: &str| {
-        let mark = Mark {
+        let mark = ScheduleMark {
             by: "dogwatch/x".into(),
             at: at(moment),
             noted: false,
         };
-        Object {
-            marks: Parsed::Is(Marks::from([(uid.to_owned(), mark)])),
+        TargetObject {
+            marks: ParsedAnnotation::Is(ScheduleMarks::from([(uid.to_owned(), mark)])),
             ..object("n1")
         }
     };
@@ -168,7 +172,7 @@ fn a_mark_of_this_occurrence_means_asked_and_any_other_does_not() {
             assert_eq!(seen.schedule.status.history[0].asked, 1);
             continue;
         }
-        // Marks of other schedules stay; those of schedules that are gone do not.
+        // Marks of other schedules stay; those of deleted schedules are removed.
         let marks = &asked(&decision)[0].marks;
         let kept = usize::from(uid == "u2");
         assert_eq!(marks.len(), 1 + kept, "{marks:?}");
@@ -177,8 +181,8 @@ fn a_mark_of_this_occurrence_means_asked_and_any_other_does_not() {
 
 #[test]
 fn a_mark_that_cannot_be_read_may_say_asked_so_nobody_asks() {
-    let odd = Object {
-        marks: Parsed::Bad {
+    let odd = TargetObject {
+        marks: ParsedAnnotation::Bad {
             why: "no JSON".into(),
         },
         ..object("n1")
@@ -196,15 +200,15 @@ fn who_does_not_exist_is_named_and_holds_nobody_up() {
     let plan = choose(Some(named(&["n1", "n9"])), Some(named(&["h9"])));
     let (_, decision) = asking(plan.clone(), vec![object("n1")], vec![]);
     assert_eq!(whom(&decision), ["Node n1"]);
-    let done = Object {
-        marks: Parsed::Is(asked(&decision)[0].marks.clone()),
+    let done = TargetObject {
+        marks: ParsedAnnotation::Is(asked(&decision)[0].marks.clone()),
         ..object("n1")
     };
     let (seen, _) = asking(plan, vec![done], vec![]);
     let record = &seen.schedule.status.history[0];
     assert_eq!(
         (record.outcome, record.asked, record.failed),
-        (Outcome::PartlyRequested, 1, 2)
+        (OccurrenceOutcome::PartlyRequested, 1, 2)
     );
     assert!(
         record
@@ -230,15 +234,15 @@ fn hosts_that_cannot_be_listed_delay_no_node_and_are_named_in_the_end() {
     let late = now("2026-03-02T11:00:01Z");
     let targets = seen.targets.as_mut().unwrap();
     targets.taken = late.mono;
-    targets.nodes = Ok(vec![Object {
-        marks: Parsed::Is(asked(&decision)[0].marks.clone()),
+    targets.nodes = Ok(vec![TargetObject {
+        marks: ParsedAnnotation::Is(asked(&decision)[0].marks.clone()),
         ..object("n1")
     }]);
     let (seen, _) = seen.settled(late);
     let record = &seen.schedule.status.history[0];
     assert_eq!(
         (record.outcome, record.asked, record.failed),
-        (Outcome::PartlyRequested, 1, 1)
+        (OccurrenceOutcome::PartlyRequested, 1, 1)
     );
     assert!(
         record.message.contains("cannot be listed"),
@@ -247,8 +251,8 @@ fn hosts_that_cannot_be_listed_delay_no_node_and_are_named_in_the_end() {
     );
 }
 
-/// What becomes of one target: nothing (not meant), `asked`, or how it failed.
-fn fate(decision: &Decision, seen: &Seen) -> String {
+/// The outcome of one target: nothing (not selected), `asked`, or how it failed.
+fn fate(decision: &ScheduleDecision, seen: &ScheduleSnapshot) -> String {
     if decision.actions.is_empty() {
         return match seen.schedule.status.history.first() {
             Some(record) => record
@@ -287,7 +291,7 @@ fn a_node_that_was_made_anew_since_its_time_came_is_not_asked_again() {
 
 #[test]
 fn a_request_that_brings_about_no_reboot_now_is_left_and_not_taken_for_one() {
-    let with = |request| Object {
+    let with = |request| TargetObject {
         request,
         ..object("n1")
     };
@@ -309,10 +313,13 @@ fn a_request_that_brings_about_no_reboot_now_is_left_and_not_taken_for_one() {
         seen.targets.as_mut().unwrap().taken = late.mono;
         let (seen, _) = seen.settled(late);
         let record = &seen.schedule.status.history[0];
-        assert_eq!((record.outcome, record.noted), (Outcome::Failed, 0));
+        assert_eq!(
+            (record.outcome, record.noted),
+            (OccurrenceOutcome::Failed, 0)
+        );
         assert!(record.message.contains(why), "{}", record.message);
     }
-    // One whose time has come is as good as ours.
+    // A request whose time has come is as good as ours.
     let due = with(StandingRequest::NotBefore(at("2026-03-02T09:00:00Z")));
     let (_, decision) = asking(once(TEN), vec![due], vec![]);
     assert!(asked(&decision)[0].marks["u1"].noted);
@@ -321,7 +328,7 @@ fn a_request_that_brings_about_no_reboot_now_is_left_and_not_taken_for_one() {
 #[test]
 fn a_host_that_somebody_uses_is_not_switched_off_without_a_drain() {
     let mut host = labelled("h1", "a");
-    host.not_by_power = Some(NotByPower::InUse {
+    host.power_refusal = Some(PowerRebootRefusal::InUse {
         by: "Metal3Machine capi/m1".into(),
     });
     for chosen in [named(&["h1"]), selected("a")] {
@@ -332,13 +339,13 @@ fn a_host_that_somebody_uses_is_not_switched_off_without_a_drain() {
             "{message}"
         );
     }
-    // Asked before somebody took it: that stays true.
-    let mark = Mark {
+    // The host was asked before somebody took it: the outcome stays.
+    let mark = ScheduleMark {
         by: "dogwatch/monthly".into(),
         at: at(TEN),
         noted: false,
     };
-    host.marks = Parsed::Is(Marks::from([("u1".to_owned(), mark)]));
+    host.marks = ParsedAnnotation::Is(ScheduleMarks::from([("u1".to_owned(), mark)]));
     let (seen, _) = asking(choose(None, Some(named(&["h1"]))), vec![], vec![host]);
     assert_eq!(seen.schedule.status.history[0].asked, 1);
 }
@@ -346,7 +353,7 @@ fn a_host_that_somebody_uses_is_not_switched_off_without_a_drain() {
 #[test]
 fn a_host_that_is_not_provisioned_gets_no_annotation_that_strikes_when_it_is() {
     let mut host = labelled("h1", "a");
-    host.not_by_power = Some(NotByPower::NotProvisioned {
+    host.power_refusal = Some(PowerRebootRefusal::NotProvisioned {
         state: "available".into(),
     });
     let by_name = choose(None, Some(named(&["h1"])));
@@ -362,7 +369,7 @@ fn a_host_that_is_not_provisioned_gets_no_annotation_that_strikes_when_it_is() {
 
 #[test]
 fn of_two_hosts_that_claim_one_node_the_older_ones_word_counts() {
-    let claim = |namespace: &str, second: u32, uid: &str, node: &str| Claim {
+    let claim = |namespace: &str, second: u32, uid: &str, node: &str| HostNodeClaim {
         created: at(&format!("2026-01-01T00:00:{second:02}Z")),
         uid: uid.into(),
         host: crate::power::HostName::new(namespace, "h"),
@@ -376,7 +383,7 @@ fn of_two_hosts_that_claim_one_node_the_older_ones_word_counts() {
     ];
     let older: Vec<Option<String>> = all
         .iter()
-        .map(|claim| claim.older(&all).map(ToString::to_string))
+        .map(|claim| claim.find_older_claim(&all).map(ToString::to_string))
         .collect();
     let metal = || Some("metal/h".to_owned());
     assert_eq!(older, [None, metal(), metal(), None]);
@@ -397,15 +404,15 @@ fn of_two_hosts_that_claim_one_node_the_older_ones_word_counts() {
 
 #[test]
 fn which_hosts_are_switched_off_for_a_schedule() {
-    use crate::power::{Consumer, Host};
+    use crate::power::{HostConsumer, HostSnapshot};
     let host = |state: Option<&str>, used: bool| {
-        let consumer = Consumer {
+        let consumer = HostConsumer {
             kind: "Machine".into(),
             namespace: "capi".into(),
             name: "m1".into(),
-            ..Consumer::default()
+            ..HostConsumer::default()
         };
-        Host {
+        HostSnapshot {
             status: crate::power::HostStatus {
                 provisioning: state.map(str::to_owned),
                 ..crate::power::HostStatus::default()
@@ -427,8 +434,8 @@ fn which_hosts_are_switched_off_for_a_schedule() {
         ),
     ];
     for (state, used, expected) in table {
-        let why = NotByPower::of(&host(state, used));
-        let why = why.map_or(String::new(), |why| why.in_words());
+        let why = PowerRebootRefusal::from_host(&host(state, used));
+        let why = why.map_or(String::new(), |why| why.describe_refusal());
         assert!(
             why.contains(expected) && why.is_empty() == expected.is_empty(),
             "{state:?} {why}"
@@ -441,18 +448,18 @@ fn many_targets_are_counted_and_some_are_named_those_that_failed_first() {
     let names: Vec<String> = (0..100).map(|number| format!("n{number:03}")).collect();
     let mut chosen = selected("a");
     chosen.names = vec!["missing".into()];
-    let mark = Mark {
+    let mark = ScheduleMark {
         by: "dogwatch/monthly".into(),
         at: at(TEN),
         noted: false,
     };
-    let all = names.iter().map(|name| Object {
-        marks: Parsed::Is(Marks::from([("u1".to_owned(), mark.clone())])),
+    let all = names.iter().map(|name| TargetObject {
+        marks: ParsedAnnotation::Is(ScheduleMarks::from([("u1".to_owned(), mark.clone())])),
         ..labelled(name, "a")
     });
     let (seen, _) = asking(choose(Some(chosen), None), all.collect(), vec![]);
     let record = &seen.schedule.status.history[0];
     assert_eq!((record.asked, record.failed), (100, 1));
-    assert_eq!(record.targets.len(), TARGETS_LISTED);
+    assert_eq!(record.targets.len(), MAX_LISTED_TARGETS);
     assert_eq!(record.targets[0].name, "missing");
 }

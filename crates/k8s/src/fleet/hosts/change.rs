@@ -1,134 +1,130 @@
-//! What a person asks of a host: `spec.online`, and reboot annotations.
+//! Changes that a person makes to a host: `spec.online` and reboot annotations.
 
 use std::collections::BTreeMap;
 
 use dogwatch_api::bare_metal_host::{API_VERSION, KIND};
 use dogwatch_core::Now;
-use dogwatch_core::decision::{Event, Severity};
-use dogwatch_core::power::{Host, HostName};
+use dogwatch_core::decision::{DecisionEvent, EventSeverity};
+use dogwatch_core::power::{HostName, HostSnapshot};
 use kube::api::Patch;
 use serde_json::{Value, json};
 
 use super::HostFound;
-use crate::error::{Error, Kind, ask};
-use crate::event::{Name, Said};
+use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::event::{EventDraft, EventName};
+use crate::field_manager::patch_params_for;
 use crate::fleet::FleetClient;
-use crate::fleet::request::{MANAGER, TRIES};
-use crate::host::convert;
-use crate::manager::patched_by;
+use crate::fleet::request::{FIELD_MANAGER, MAX_TRIES};
+use crate::host::convert_host;
 
-/// One change to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostChange {
-    /// `spec.online`.
     Online(bool),
-    /// An annotation is written.
     Annotate {
-        /// Its name.
         name: String,
-        /// Its value.
         value: String,
     },
-    /// Several are written at once: none of them means anything without the others.
+    /// Several annotations in one write: none has a meaning without the others.
     AnnotateAll(BTreeMap<String, String>),
-    /// An annotation is removed.
     Remove {
-        /// Its name.
         name: String,
     },
 }
 
-/// What became of a change.
 #[derive(Debug, Clone, PartialEq)]
-pub enum HostChanged<No> {
-    /// It stands: the host as it was judged, and as it is now.
+pub enum HostChangeOutcome<No> {
+    /// The change was written.
     Written {
-        /// Before.
-        before: Box<Host>,
-        /// After.
-        after: Box<Host>,
+        before: Box<HostSnapshot>,
+        after: Box<HostSnapshot>,
     },
-    /// The caller wanted nothing written.
-    Not(Box<Host>, No),
-    /// There is no such host.
+    /// The caller decided to write nothing.
+    Not(Box<HostSnapshot>, No),
     NoHost,
     /// The kind BareMetalHost is not installed.
     NoKind,
 }
 
 impl FleetClient {
-    /// Reads the host and writes what `judge` makes of it; it holds only for the host as it was judged.
+    /// Reads the host and writes the change that `judge` returns, with the read host's UID and
+    /// resourceVersion as preconditions.
     ///
     /// # Errors
-    /// A call that failed, or a host that changed under each of several tries.
+    /// A failed request, or a host that changed during each of several tries.
     pub async fn change_host<No>(
         &self,
         name: &HostName,
-        judge: impl Fn(&Host) -> Result<HostChange, No>,
-    ) -> Result<HostChanged<No>, Error> {
+        judge: impl Fn(&HostSnapshot) -> Result<HostChange, No>,
+    ) -> Result<HostChangeOutcome<No>, Error> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let host = match self.host(name).await? {
+            let host = match self.read_host(name).await? {
                 HostFound::There(host) => host,
-                HostFound::NoHost => return Ok(HostChanged::NoHost),
-                HostFound::NoKind => return Ok(HostChanged::NoKind),
+                HostFound::NoHost => return Ok(HostChangeOutcome::NoHost),
+                HostFound::NoKind => return Ok(HostChangeOutcome::NoKind),
             };
             let change = match judge(&host) {
                 Ok(change) => change,
-                Err(no) => return Ok(HostChanged::Not(host, no)),
+                Err(no) => return Ok(HostChangeOutcome::Not(host, no)),
             };
             match self.write_host(&host, &change).await {
                 Ok(after) => {
                     let (before, after) = (host, Box::new(after));
-                    return Ok(HostChanged::Written { before, after });
+                    return Ok(HostChangeOutcome::Written { before, after });
                 }
-                Err(error) if error.kind() == Kind::NotFound => return Ok(HostChanged::NoHost),
-                Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {}
+                Err(error) if error.kind() == ApiErrorKind::NotFound => {
+                    return Ok(HostChangeOutcome::NoHost);
+                }
+                Err(error) if error.kind() == ApiErrorKind::Conflict && tries < MAX_TRIES => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    async fn write_host(&self, host: &Host, change: &HostChange) -> Result<Host, Error> {
-        let params = patched_by(MANAGER);
-        let api = self.hosts_in(Some(&host.name.namespace));
-        let patch = Patch::Merge(body(host, change));
-        let written = ask(api.patch(&host.name.name, &params, &patch)).await?;
-        Ok(convert(&written))
+    async fn write_host(
+        &self,
+        host: &HostSnapshot,
+        change: &HostChange,
+    ) -> Result<HostSnapshot, Error> {
+        let params = patch_params_for(FIELD_MANAGER);
+        let api = self.host_api(Some(&host.name.namespace));
+        let patch = Patch::Merge(patch_body(host, change));
+        let written = with_timeout(api.patch(&host.name.name, &params, &patch)).await?;
+        Ok(convert_host(&written))
     }
 
-    /// Says on the host what a person asked of it.
-    pub async fn say_of_host(
+    /// Writes an Event about a person's request to the host.
+    pub async fn write_host_event(
         &self,
-        host: &Host,
+        host: &HostSnapshot,
         reason: &'static str,
         message: &str,
         now: Now,
     ) -> Result<(), Error> {
-        let event = Event {
-            severity: Severity::Normal,
+        let event = DecisionEvent {
+            severity: EventSeverity::Normal,
             reason,
             message: message.to_owned(),
         };
         let (namespace, name) = (&host.name.namespace, &host.name.name);
-        let said = Said {
+        let said = EventDraft {
             namespace,
-            name: Name::from(name),
-            about: json!({
+            name: EventName::with_random_suffix(name),
+            involved_object: json!({
                 "kind": KIND, "apiVersion": API_VERSION,
                 "namespace": namespace, "name": name, "uid": host.uid,
                 "resourceVersion": host.resource_version,
             }),
-            component: MANAGER,
+            component: FIELD_MANAGER,
             host: None,
             event: &event,
         };
-        said.say(&self.client, now).await
+        said.write_event(&self.client, now).await
     }
 }
 
-fn body(host: &Host, change: &HostChange) -> Value {
+fn patch_body(host: &HostSnapshot, change: &HostChange) -> Value {
     let mut body = json!({ "metadata": {
         "uid": host.uid,
         "resourceVersion": host.resource_version,
@@ -147,7 +143,7 @@ fn body(host: &Host, change: &HostChange) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::convert;
+    use crate::host::convert_host;
 
     #[test]
     fn each_change_relies_on_the_host_as_it_was_judged_and_touches_one_thing() {
@@ -155,7 +151,7 @@ mod tests {
             "metadata": { "namespace": "metal", "name": "h1", "uid": "u", "resourceVersion": "7" },
             "spec": { "online": true },
         });
-        let host = convert(&serde_json::from_value(object).unwrap());
+        let host = convert_host(&serde_json::from_value(object).unwrap());
         let name = || "reboot.metal3.io/k".to_owned();
         let value = String::from("v");
         let metadata = json!({ "uid": "u", "resourceVersion": "7" });
@@ -182,7 +178,7 @@ mod tests {
             ),
             (HostChange::Remove { name: name() }, with(Value::Null)),
         ] {
-            assert_eq!(body(&host, &change), expected);
+            assert_eq!(patch_body(&host, &change), expected);
         }
     }
 }

@@ -1,87 +1,85 @@
-//! BareMetalHosts, for people.
+//! Reads and changes BareMetalHosts for people's commands.
 //!
-//! **May touch:** reads of hosts, Nodes, the leader's Lease and baremetal-operator's; of a host
-//! `spec.online` and its reboot annotations, each on the version that was judged; Secrets by name;
-//! Events about hosts.
+//! **May touch:** hosts, Nodes, the leader's Lease and baremetal-operator's Leases (read);
+//! `spec.online` and the reboot annotations of a host, each on the version that was checked;
+//! Secrets by name; Events about hosts.
 
-mod around;
 mod change;
+mod host_relations;
 mod watch;
 
-pub use around::Carried;
-pub(super) use around::controller_seen;
-pub use change::{HostChange, HostChanged};
-pub use watch::HostsWatch;
+pub use change::{HostChange, HostChangeOutcome};
+pub use host_relations::NodesByHost;
+pub(super) use host_relations::observed_controller;
+pub use watch::FleetHostsWatch;
 
-use dogwatch_core::power::{Host, HostName};
+use dogwatch_core::power::{HostName, HostSnapshot};
 use kube::Api;
 use kube::api::ListParams;
 
 use super::FleetClient;
-use crate::error::{Error, Kind, ask};
-use crate::host::{HostObject, convert};
+use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::host::{HostObject, convert_host};
 
-/// What a look for hosts found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostsFound {
-    /// These, by namespace and name.
-    Hosts(Vec<Host>),
+    /// Sorted by namespace and name.
+    Hosts(Vec<HostSnapshot>),
     /// The kind BareMetalHost is not installed.
     NoKind,
 }
 
-/// What a look for one host found.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostFound {
-    /// It.
-    There(Box<Host>),
-    /// There is none of that name.
+    There(Box<HostSnapshot>),
     NoHost,
     /// The kind BareMetalHost is not installed.
     NoKind,
 }
 
 impl FleetClient {
-    /// The namespace of the kubeconfig's context.
     pub fn default_namespace(&self) -> &str {
         self.client.default_namespace()
     }
 
-    /// The hosts of a namespace; of all where none is named.
-    pub async fn hosts(&self, namespace: Option<&str>) -> Result<HostsFound, Error> {
-        let listed = ask(self.hosts_in(namespace).list(&ListParams::default())).await;
+    /// The hosts of a namespace; `None`: of all namespaces.
+    pub async fn list_hosts(&self, namespace: Option<&str>) -> Result<HostsFound, Error> {
+        let listed = with_timeout(self.host_api(namespace).list(&ListParams::default())).await;
         match listed {
             Ok(list) => {
-                let mut hosts: Vec<Host> = list.items.iter().map(convert).collect();
+                let mut hosts: Vec<HostSnapshot> = list.items.iter().map(convert_host).collect();
                 hosts.sort_by(|one, other| one.name.cmp(&other.name));
                 Ok(HostsFound::Hosts(hosts))
             }
-            // A list is answered 404 for a kind only: a namespace that is not there is an empty one.
-            Err(error) if error.kind() == Kind::NotFound => Ok(HostsFound::NoKind),
+            // Only a missing kind makes a list fail with 404: the list of a missing namespace is
+            // empty.
+            Err(error) if error.kind() == ApiErrorKind::NotFound => Ok(HostsFound::NoKind),
             Err(error) => Err(error),
         }
     }
 
-    /// One host, read afresh.
-    pub async fn host(&self, name: &HostName) -> Result<HostFound, Error> {
-        let api = self.hosts_in(Some(&name.namespace));
-        match ask(api.get(&name.name)).await {
-            Ok(object) => Ok(HostFound::There(Box::new(convert(&object)))),
-            Err(error) if error.kind() == Kind::NotFound => Self::not_found(&api).await,
+    /// Reads one host from the API server.
+    pub async fn read_host(&self, name: &HostName) -> Result<HostFound, Error> {
+        let api = self.host_api(Some(&name.namespace));
+        match with_timeout(api.get(&name.name)).await {
+            Ok(object) => Ok(HostFound::There(Box::new(convert_host(&object)))),
+            Err(error) if error.kind() == ApiErrorKind::NotFound => {
+                Self::host_not_found(&api).await
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// No host and no such kind are both a 404; only a list tells which.
-    async fn not_found(api: &Api<HostObject>) -> Result<HostFound, Error> {
-        match ask(api.list_metadata(&ListParams::default().limit(1))).await {
-            Err(error) if error.kind() == Kind::NotFound => Ok(HostFound::NoKind),
-            // Whoever may read one and not all is answered by what is known.
+    /// A missing host and a missing kind both answer 404; only a list tells them apart.
+    async fn host_not_found(api: &Api<HostObject>) -> Result<HostFound, Error> {
+        match with_timeout(api.list_metadata(&ListParams::default().limit(1))).await {
+            Err(error) if error.kind() == ApiErrorKind::NotFound => Ok(HostFound::NoKind),
+            // If the caller may read one host but not list them, "no such host" is the best answer.
             Err(_) | Ok(_) => Ok(HostFound::NoHost),
         }
     }
 
-    pub(super) fn hosts_in(&self, namespace: Option<&str>) -> Api<HostObject> {
+    pub(super) fn host_api(&self, namespace: Option<&str>) -> Api<HostObject> {
         let client = self.client.clone();
         match namespace {
             Some(namespace) => Api::namespaced(client, namespace),

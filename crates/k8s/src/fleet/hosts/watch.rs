@@ -1,62 +1,66 @@
-//! Hosts kept in sight.
+//! Watches hosts for people's commands.
 
 use std::collections::BTreeMap;
 
-use dogwatch_core::power::{Host, HostName};
+use dogwatch_core::power::{HostName, HostSnapshot};
 use futures::stream::{BoxStream, StreamExt as _};
 use kube::ResourceExt as _;
 
 use crate::Error;
 use crate::fleet::FleetClient;
-use crate::host::{HostObject, convert};
-use crate::watch::{Event, Full, Selection, watch};
+use crate::host::{HostObject, convert_host};
+use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
-/// The hosts as a watch shows them.
-pub struct HostsWatch {
-    events: BoxStream<'static, Event<HostObject>>,
-    hosts: Option<BTreeMap<HostName, Host>>,
+pub struct FleetHostsWatch {
+    events: BoxStream<'static, ObjectEvent<HostObject>>,
+    hosts: Option<BTreeMap<HostName, HostSnapshot>>,
 }
 
 impl FleetClient {
-    /// Watches the hosts of a namespace (of all where none is named), or one of them; nothing is sent
-    /// before [`HostsWatch::changed`] is awaited.
-    pub fn watch_hosts(&self, namespace: Option<&str>, name: Option<&str>) -> HostsWatch {
-        let selection = name.map(|name| Selection::fields(format!("metadata.name={name}")));
-        // One person looks: pauses need no spreading.
+    /// Watches the hosts of a namespace (`None`: of all namespaces), or one of them. Sends nothing
+    /// before [`FleetHostsWatch::wait_for_change`] is awaited.
+    pub fn watch_hosts(&self, namespace: Option<&str>, name: Option<&str>) -> FleetHostsWatch {
+        let selection =
+            name.map(|name| ObjectSelection::by_fields(format!("metadata.name={name}")));
+        // A single watcher needs no jitter.
         let pauses = || 0.5;
-        let source = Full(self.hosts_in(namespace));
-        HostsWatch {
-            events: watch(source, selection.unwrap_or_default(), pauses).boxed(),
+        let source = FullObjects(self.host_api(namespace));
+        FleetHostsWatch {
+            events: list_and_watch(source, selection.unwrap_or_default(), pauses).boxed(),
             hosts: None,
         }
     }
 }
 
-impl HostsWatch {
-    /// Waits for the next change, or for trouble, which passes by itself.
+impl FleetHostsWatch {
+    /// Waits for the next change or failure.
     ///
     /// # Errors
-    /// That trouble: await the next.
-    pub async fn changed(&mut self) -> Result<(), Error> {
+    /// A temporary failure of the watch: await the next change.
+    pub async fn wait_for_change(&mut self) -> Result<(), Error> {
         let event = self.events.next().await;
         let seen = |object: &HostObject| {
-            let host = convert(object);
+            let host = convert_host(object);
             (host.name.clone(), host)
         };
         match event.expect("a watch never ends by itself") {
-            Event::Restarted(objects) => self.hosts = Some(objects.iter().map(seen).collect()),
-            Event::Applied(object) => self.hosts.get_or_insert_default().extend([seen(&object)]),
-            Event::Deleted(object) => {
+            ObjectEvent::Restarted(objects) => {
+                self.hosts = Some(objects.iter().map(seen).collect());
+            }
+            ObjectEvent::Applied(object) => {
+                self.hosts.get_or_insert_default().extend([seen(&object)]);
+            }
+            ObjectEvent::Deleted(object) => {
                 let name = HostName::new(object.namespace().unwrap_or_default(), object.name_any());
                 self.hosts.get_or_insert_default().remove(&name);
             }
-            Event::Trouble(error) => return Err(error),
+            ObjectEvent::Failed(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// The hosts as last seen; `None` until the list has come.
-    pub fn hosts(&self) -> Option<&BTreeMap<HostName, Host>> {
+    /// `None` until the list has arrived.
+    pub fn current_hosts(&self) -> Option<&BTreeMap<HostName, HostSnapshot>> {
         self.hosts.as_ref()
     }
 }

@@ -1,19 +1,19 @@
-//! Objects in, hosts out.
+//! Tests the conversion of hosts.
 
 use std::collections::BTreeSet;
 
 use dogwatch_api::annotation::{
     CONFIRMED_OFF, MACHINE_REMEDIATION_KEY, METAL3_REBOOT, NODE_BACKUP,
 };
-use dogwatch_core::power::{Consumer, End, Host, HostStatus};
+use dogwatch_core::power::{HostConsumer, HostSnapshot, HostStatus, PendingCommandEnd};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{convert, host};
+use super::{convert_host, host};
 
-/// Each device as it can be shown: its address, or what is wrong with it.
-fn levels(host: &Host) -> Vec<Vec<String>> {
-    let shown = |device: &dogwatch_core::power::Device| match &device.address {
+/// Each device as text: its address, or what is wrong with it.
+fn levels(host: &HostSnapshot) -> Vec<Vec<String>> {
+    let shown = |device: &dogwatch_core::power::PowerDevice| match &device.address {
         Ok(address) => format!("{address} {} {}", device.credentials, device.verify),
         Err(bad) => format!("! {bad}"),
     };
@@ -67,15 +67,18 @@ fn what_power_and_remediation_are_about_is_kept_of_the_annotations_and_nothing_e
         .collect();
     annotations.insert("inspect.metal3.io/hardwaredetails".into(), json!("{}"));
     let object = json!({ "metadata": { "name": "h", "annotations": annotations }, "spec": {} });
-    let host = convert(&serde_json::from_value(object).unwrap());
+    let host = convert_host(&serde_json::from_value(object).unwrap());
     let kept: BTreeSet<&str> = host.annotations.keys().map(String::as_str).collect();
     assert_eq!(kept, BTreeSet::from(names));
-    assert_eq!(CONFIRMED_OFF, dogwatch_core::power::CONFIRMED_OFF);
+    assert_eq!(
+        CONFIRMED_OFF,
+        dogwatch_core::power::CONFIRMED_OFF_ANNOTATION
+    );
 }
 
 #[test]
 fn whose_a_host_is_is_read_and_whoever_cannot_be_read_is_somebody_all_the_same() {
-    let consumer = |group: &str, kind: &str, namespace: &str, name: &str| Consumer {
+    let consumer = |group: &str, kind: &str, namespace: &str, name: &str| HostConsumer {
         group: group.into(),
         kind: kind.into(),
         namespace: namespace.into(),
@@ -96,16 +99,19 @@ fn whose_a_host_is_is_read_and_whoever_cannot_be_read_is_somebody_all_the_same()
             json!({ "apiVersion": "v1", "kind": "Pod", "name": "p" }),
             Some(consumer("", "Pod", "", "p")),
         ),
-        (json!({}), Some(Consumer::default())),
-        (json!("text"), Some(Consumer::default())),
-        (json!({ "name": 7, "kind": [] }), Some(Consumer::default())),
+        (json!({}), Some(HostConsumer::default())),
+        (json!("text"), Some(HostConsumer::default())),
+        (
+            json!({ "name": 7, "kind": [] }),
+            Some(HostConsumer::default()),
+        ),
     ] {
         let spec = json!({ "online": true, "consumerRef": reference });
         assert_eq!(host(&spec, &Value::Null).consumer, expected, "{spec}");
     }
 }
 
-/// Specs that no schema would take, and what is said of them. `BMC` is one that can be used.
+/// Specs that no schema would accept, and the reported error. `BMC` is a usable one.
 const UNREADABLE: [(&str, &str); 18] = [
     ("null", "spec.online is missing"),
     (r#""text""#, "spec.online is missing"),
@@ -203,7 +209,7 @@ fn a_status_that_cannot_be_read_never_makes_the_host_look_safer() {
         (read.powered_on, read.provisioning.as_deref()),
         (None, None)
     );
-    // No room for a later time: nothing is done, and that is said.
+    // The latest possible time leaves no later one: nothing happens, and the status says so.
     assert_eq!(read.pending_reboot_since, Some(Timestamp::MAX));
     assert_eq!(read.last_powered_on, Some(Timestamp::MAX));
     assert_eq!(
@@ -212,15 +218,18 @@ fn a_status_that_cannot_be_read_never_makes_the_host_look_safer() {
     );
     assert!(read.power.history.is_empty());
     let command = read.power.command.unwrap();
-    assert!(matches!(command.end, End::Unknown { .. }) && command.after_unknown);
-    // An answer whose time is missing is none.
+    assert!(matches!(command.end, PendingCommandEnd::Unknown { .. }) && command.after_unknown);
+    // An answer without a time is ignored.
     let answered = json!({ "power": { "command": { "id": "p/1", "command": "PowerOff", "end": "Answered" } } });
     let command = host(&json!({ "online": true }), &answered)
         .status
         .power
         .command
         .unwrap();
-    assert!(matches!(command.end, End::Unknown { .. }), "{command:?}");
+    assert!(
+        matches!(command.end, PendingCommandEnd::Unknown { .. }),
+        "{command:?}"
+    );
 }
 
 #[test]
@@ -243,7 +252,7 @@ fn only_annotations_about_power_are_kept() {
         .map(|name| ((*name).to_owned(), json!("x")))
         .collect();
     let object = json!({ "metadata": { "name": "h", "annotations": annotations } });
-    let host = convert(&serde_json::from_value(object).unwrap());
+    let host = convert_host(&serde_json::from_value(object).unwrap());
     let mut names: Vec<&str> = host.annotations.keys().map(String::as_str).collect();
     names.sort_unstable();
     let mut expected = kept.to_vec();

@@ -1,10 +1,11 @@
-//! Decisions in, patches out.
+//! Tests the patches of hosts.
 
 use std::time::Duration;
 
-use dogwatch_core::condition::{Observation, Status, Write};
+use dogwatch_core::condition::{ConditionStatus, ConditionWrite, DesiredCondition};
 use dogwatch_core::power::{
-    Command, Done, End, HostStatus, Intention, PowerStatus, State, StatusWrite,
+    HostStatus, PendingCommand, PendingCommandEnd, PowerCommand, PowerHistoryEntry, PowerState,
+    PowerStatus, StatusWrite,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,10 +18,10 @@ fn at(microseconds: i64) -> Timestamp {
     Timestamp::from_microsecond(1_790_000_000_000_000 + microseconds).unwrap()
 }
 
-fn command(end: End) -> Intention {
-    Intention {
+fn command(end: PendingCommandEnd) -> PendingCommand {
+    PendingCommand {
         id: "p/1".into(),
-        command: Command::SoftOff,
+        command: PowerCommand::SoftOff,
         level: 1,
         target: "abc".into(),
         since: at(3),
@@ -33,7 +34,7 @@ fn command(end: End) -> Intention {
     }
 }
 
-fn full(end: End) -> HostStatus {
+fn full(end: PendingCommandEnd) -> HostStatus {
     HostStatus {
         powered_on: Some(false),
         operational: None,
@@ -41,15 +42,15 @@ fn full(end: End) -> HostStatus {
         last_powered_on: Some(at(1)),
         pending_reboot_since: Some(at(2)),
         power: PowerStatus {
-            state: Some(State::Off),
+            state: Some(PowerState::Off),
             observed_at: Some(at(5)),
             off_confirmed_at: Some(at(6)),
             confirmed_for: vec!["reboot.metal3.io/k=1".into()],
             command: Some(command(end)),
             obeyed_in: Some("provisioned".into()),
             externally_provisioned: Some(true),
-            history: vec![Done {
-                what: Command::Off,
+            history: vec![PowerHistoryEntry {
+                what: PowerCommand::Off,
                 why: "HeldOff".into(),
                 at: at(7),
                 outcome: "PoweredOff".into(),
@@ -65,15 +66,15 @@ fn full(end: End) -> HostStatus {
 fn a_status_reads_back_as_it_was_written_to_the_microsecond() {
     let (at, message) = (at(9), "no answer".to_owned());
     for end in [
-        End::Open,
-        End::Answered { at },
-        End::Failed {
+        PendingCommandEnd::Open,
+        PendingCommandEnd::Answered { at },
+        PendingCommandEnd::Failed {
             at,
             message: message.clone(),
         },
-        End::Unknown { at, message },
+        PendingCommandEnd::Unknown { at, message },
     ] {
-        let written = status::written(&full(end.clone()));
+        let written = status::status_patch(&full(end.clone()));
         assert_eq!(
             host(&json!({ "online": true }), &Value::Object(written)).status,
             full(end)
@@ -83,13 +84,13 @@ fn a_status_reads_back_as_it_was_written_to_the_microsecond() {
 
 #[test]
 fn the_schema_knows_every_field_that_is_written() {
-    let crd = dogwatch_api::bare_metal_host::crd();
+    let crd = dogwatch_api::bare_metal_host::host_crd();
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
-    let end = End::Failed {
+    let end = PendingCommandEnd::Failed {
         at: at(9),
         message: "x".into(),
     };
-    let written = Value::Object(status::written(&full(end)));
+    let written = Value::Object(status::status_patch(&full(end)));
     knows(schema, &written, "status");
 }
 
@@ -118,11 +119,11 @@ fn writing(status: HostStatus) -> StatusWrite {
     }
 }
 
-fn condition(kind: &'static str, reason: &str) -> Write {
-    Write {
-        observation: Observation {
+fn condition(kind: &'static str, reason: &str) -> ConditionWrite {
+    ConditionWrite {
+        observation: DesiredCondition {
             kind,
-            status: Status::True,
+            status: ConditionStatus::True,
             reason: reason.into(),
             message: "m".into(),
             heartbeat: false,
@@ -134,16 +135,16 @@ fn condition(kind: &'static str, reason: &str) -> Write {
 #[test]
 fn every_write_names_the_incarnation_and_the_version_it_was_made_for() {
     let host = host(&json!({ "online": true }), &json!({ "poweredOn": true }));
-    let body = write::patch(&host, &writing(full(End::Open)), &[], None);
+    let body = write::status_patch_body(&host, &writing(full(PendingCommandEnd::Open)), &[], None);
     let expected = json!({ "uid": "u", "resourceVersion": "7" });
     assert_eq!(body["metadata"], expected);
-    assert_eq!(write::precondition(&host), expected);
+    assert_eq!(write::patch_precondition(&host), expected);
 }
 
 #[test]
 fn what_is_absent_is_said_to_be_absent() {
     let host = host(&json!({ "online": true }), &json!({ "poweredOn": true }));
-    let body = write::patch(&host, &writing(HostStatus::default()), &[], None);
+    let body = write::status_patch_body(&host, &writing(HostStatus::default()), &[], None);
     assert_eq!(
         body["status"],
         json!({
@@ -152,10 +153,10 @@ fn what_is_absent_is_said_to_be_absent() {
                 "command": null, "obeyedIn": null, "externallyProvisioned": null, "history": null },
         })
     );
-    // A command's own absent parts as well: an older message must not stay.
-    let mut open = full(End::Open);
+    // The absent fields of a command as well: an older message must not stay.
+    let mut open = full(PendingCommandEnd::Open);
     open.power.history.clear();
-    let body = write::patch(&host, &writing(open), &[], None);
+    let body = write::status_patch_body(&host, &writing(open), &[], None);
     let command = &body["status"]["power"]["command"];
     assert!(
         command["message"].is_null() && command.get("message").is_some(),
@@ -181,7 +182,7 @@ fn conditions_of_others_stay_as_they_are_and_ours_that_are_not_written_too() {
         "the list is replaced as a whole"
     );
     let object: HostObject = serde_json::from_value(json!({ "status": standing })).unwrap();
-    let body = write::patch(
+    let body = write::status_patch_body(
         &host,
         &writing(HostStatus::default()),
         &writes,
@@ -191,7 +192,7 @@ fn conditions_of_others_stay_as_they_are_and_ours_that_are_not_written_too() {
     assert_eq!(conditions[..2], [foreign, ours]);
     assert_eq!(conditions[2]["type"], "PowerAsWanted");
     assert_eq!(conditions.len(), 3);
-    // Nothing to replace: nothing to read.
+    // Without conditions to replace, the object is not read.
     assert!(!write::needs_object(&host, &[]));
 }
 
@@ -200,7 +201,8 @@ fn a_first_status_has_what_metal3_requires_and_a_later_one_leaves_it_alone() {
     let fresh = host(&json!({ "online": true }), &Value::Null);
     assert!(write::needs_object(&fresh, &[]));
     let object: HostObject = serde_json::from_value(json!({})).unwrap();
-    let body = write::patch(&fresh, &writing(HostStatus::default()), &[], Some(&object));
+    let body =
+        write::status_patch_body(&fresh, &writing(HostStatus::default()), &[], Some(&object));
     let status = &body["status"];
     assert_eq!(status["operationalStatus"], "OK");
     assert_eq!(status["poweredOn"], true, "never false without a reading");
@@ -217,18 +219,19 @@ fn a_first_status_has_what_metal3_requires_and_a_later_one_leaves_it_alone() {
     );
     let error = json!({ "status": { "operationalStatus": "error", "provisioning": { "ID": "1", "state": "provisioned" } } });
     let object: HostObject = serde_json::from_value(error).unwrap();
-    let body = write::patch(&fresh, &writing(HostStatus::default()), &[], Some(&object));
+    let body =
+        write::status_patch_body(&fresh, &writing(HostStatus::default()), &[], Some(&object));
     assert!(body["status"].get("operationalStatus").is_none());
     assert!(body["status"]["provisioning"].get("ID").is_none());
 }
 
 #[test]
 fn a_field_that_is_not_there_after_the_write_is_named() {
-    let write = writing(full(End::Open));
+    let write = writing(full(PendingCommandEnd::Open));
     let conditions = [condition("PowerAsWanted", "AsWanted")];
     let kept = json!({ "poweredOn": false, "provisioning": { "state": "externally provisioned" } });
     let answer = host(&json!({ "online": true }), &kept);
-    let dropped = write::dropped(&answer, &write, &conditions);
+    let dropped = write::dropped_fields(&answer, &write, &conditions);
     assert!(
         [
             "provisioning.lastPoweredOn",
@@ -243,11 +246,11 @@ fn a_field_that_is_not_there_after_the_write_is_named() {
     assert!(!dropped.contains(&"poweredOn") && !dropped.contains(&"provisioning.state"));
     let whole = host(
         &json!({ "online": true }),
-        &Value::Object(status::written(&write.status)),
+        &Value::Object(status::status_patch(&write.status)),
     );
-    assert_eq!(write::dropped(&whole, &write, &[]), [""; 0]);
-    // Decisions may be finer than what is written.
+    assert_eq!(write::dropped_fields(&whole, &write, &[]), [""; 0]);
+    // Decisions may have a higher time resolution than the written status.
     let mut finer = write.status.clone();
     finer.power.observed_at = Some(at(5) + jiff::SignedDuration::from_nanos(400));
-    assert_eq!(write::dropped(&whole, &writing(finer), &[]), [""; 0]);
+    assert_eq!(write::dropped_fields(&whole, &writing(finer), &[]), [""; 0]);
 }

@@ -1,62 +1,65 @@
-//! The rollout itself: events in order of time, each node deciding for itself.
+//! Runs the rollout: events in order of time; each node decides for itself.
 
-mod acts;
-mod looks;
+mod actions;
+mod observations;
 mod setup;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dogwatch_coordinator::agent::facts::Fact;
+use dogwatch_coordinator::agent::facts::ObservedFact;
 use dogwatch_core::Now;
-use dogwatch_core::decision::Wake;
+use dogwatch_core::decision::WakeTime;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::GroupName;
-use dogwatch_core::policy::Allowance;
-use dogwatch_core::reboot::{self, Action, Config, Look};
+use dogwatch_core::policy::RebootAllowance;
+use dogwatch_core::reboot::{self, RebootAction, RebootConfig, RebootObserve};
 use jiff::Timestamp;
 
-use self::setup::{config, empty, groups, machines, time};
-use super::machine::Machine;
-use super::queue::Queue;
-use super::slots::Slots;
-use super::{GroupOutcome, Outcome, Plan};
+use self::setup::{build_groups, build_nodes, coordinator_config, empty_outcome, time_at};
+use super::event_queue::EventQueue;
+use super::planned_node::PlannedNode;
+use super::slot_leases::SlotLeases;
+use super::{GroupOutcome, RolloutOutcome, RolloutPlan};
 
-/// How long the loop gathers news before it tells them.
-const SAY_AFTER: Duration = Duration::from_millis(30);
+/// How long the loop collects reports before it sends them.
+const REPORT_DELAY: Duration = Duration::from_millis(30);
 /// From the reboot command until the host is down.
-const SHUTDOWN: Duration = Duration::from_secs(2);
-/// When everybody who waits looks at a Lease that nobody who was called has taken.
-const UNCALLED: Duration = Duration::from_secs(1);
-/// What a decision says it wakes up for that waits for a pause to end or a window to open.
-const AWAITS_LEAVE: &str = "the policy to allow it";
-/// A watch is renewed so often.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
+/// How long after a release all waiters look at a Lease that no node next in line has taken.
+const NEXT_IN_LINE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The `why` of a decision's wake-up that waits for the end of a pause or for a window.
+const POLICY_WAIT_REASON: &str = "the policy to allow it";
+/// How often a watch is renewed.
 const WATCH_LIFETIME: Duration = Duration::from_secs(290);
 
-enum Event {
+enum RolloutEvent {
     Want(usize),
     Wake(usize, u64),
-    Done(usize, Box<Action>),
-    Fact(usize, Look, Box<Fact>),
-    Say(usize),
+    Done(usize, Box<RebootAction>),
+    Fact(usize, RebootObserve, Box<ObservedFact>),
+    Report(usize),
     Down(usize),
     Up(usize),
-    Uncalled(GroupName, u32, String),
+    NextInLineTimeout(GroupName, u32, String),
 }
 
-/// Plays the rollout to its end.
-pub fn run(plan: &Plan) -> Outcome {
-    run_watched(plan, &mut |_, _| {})
+/// Runs the rollout to its end.
+pub fn run_plan(plan: &RolloutPlan) -> RolloutOutcome {
+    run_with_progress(plan, &mut |_, _| {})
 }
 
-/// Plays the rollout to its end; `watch` is told how many nodes are done at which time, each time
-/// that one more is.
-pub fn run_watched(plan: &Plan, watch: &mut dyn FnMut(u32, Duration)) -> Outcome {
-    let mut rollout = Rollout::new(plan);
+/// Runs the rollout to its end. Each time that one more node is done, calls `watch` with the time
+/// and the number of nodes that are done.
+pub fn run_with_progress(
+    plan: &RolloutPlan,
+    watch: &mut dyn FnMut(u32, Duration),
+) -> RolloutOutcome {
+    let mut rollout = PlannedRollout::new(plan);
     let mut done = 0;
-    while let Some((at, event)) = rollout.queue.take() {
+    while let Some((at, event)) = rollout.queue.pop_event() {
         rollout.now = at;
-        rollout.happens(event);
+        rollout.handle_event(event);
         if rollout.result.rebooted > done {
             done = rollout.result.rebooted;
             watch(done, at);
@@ -65,165 +68,173 @@ pub fn run_watched(plan: &Plan, watch: &mut dyn FnMut(u32, Duration)) -> Outcome
             break;
         }
     }
-    rollout.outcome()
+    rollout.into_outcome()
 }
 
-struct Rollout<'a> {
-    plan: &'a Plan,
-    config: Config,
+struct PlannedRollout<'a> {
+    plan: &'a RolloutPlan,
+    config: RebootConfig,
     now: Duration,
-    machines: Vec<Machine>,
+    machines: Vec<PlannedNode>,
     numbers: BTreeMap<HolderId, usize>,
-    slots: Slots,
-    queue: Queue<Event>,
+    slots: SlotLeases,
+    queue: EventQueue<RolloutEvent>,
     out: BTreeMap<GroupName, BTreeSet<usize>>,
     groups: BTreeMap<GroupName, GroupOutcome>,
     waits: BTreeMap<GroupName, Vec<Duration>>,
-    /// The windows in which each group began something, by their ends.
+    /// The windows in which each group's reboots began, by their ends.
     windows: BTreeMap<GroupName, BTreeSet<Timestamp>>,
     left: usize,
-    result: Outcome,
+    result: RolloutOutcome,
 }
 
-impl<'a> Rollout<'a> {
-    fn new(plan: &'a Plan) -> Self {
-        let machines = machines(plan);
+impl<'a> PlannedRollout<'a> {
+    fn new(plan: &'a RolloutPlan) -> Self {
+        let machines = build_nodes(plan);
         let numbers = machines
             .iter()
             .enumerate()
-            .map(|(n, machine)| (machine.me.clone(), n))
+            .map(|(n, machine)| (machine.holder_id.clone(), n))
             .collect();
-        let config = config(plan);
+        let config = coordinator_config(plan);
         let mut rollout = Self {
             plan,
-            groups: groups(&machines, &config),
+            groups: build_groups(&machines, &config),
             config,
             now: Duration::ZERO,
             left: machines.len(),
             machines,
             numbers,
-            slots: Slots::default(),
-            queue: Queue::default(),
+            slots: SlotLeases::default(),
+            queue: EventQueue::default(),
             out: BTreeMap::new(),
             waits: BTreeMap::new(),
             windows: BTreeMap::new(),
-            result: empty(plan),
+            result: empty_outcome(plan),
         };
-        rollout.arrive();
+        rollout.schedule_triggers();
         rollout
     }
 
-    /// All nodes see themselves, and come to want a reboot one after the other.
-    fn arrive(&mut self) {
-        let mut arrivals = self.plan.seed.stream("arrivals");
+    /// Gives all nodes a view of themselves, and schedules their triggers.
+    fn schedule_triggers(&mut self) {
+        let mut arrivals = self.plan.seed.stream_for_actor("arrivals");
         for number in 0..self.machines.len() {
-            let now = self.time();
-            self.machines[number].sees_itself(now);
-            let at = self.plan.arrival.mul_f64(arrivals.fraction());
-            self.queue.put(at, Event::Want(number));
+            let now = self.current_time();
+            self.machines[number].observe_own_node(now);
+            let at = self.plan.arrival.mul_f64(arrivals.next_fraction());
+            self.queue.schedule_event(at, RolloutEvent::Want(number));
         }
-        self.count(
+        self.count_calls(
             "list and watch nodes",
             3 * u64::try_from(self.machines.len()).unwrap_or(u64::MAX),
         );
     }
 
-    fn time(&self) -> Now {
-        time(self.plan.start, self.now)
+    fn current_time(&self) -> Now {
+        time_at(self.plan.start, self.now)
     }
 
-    fn count(&mut self, what: &'static str, calls: u64) {
-        self.result.calls.add(what, calls);
+    fn count_calls(&mut self, what: &'static str, calls: u64) {
+        self.result.calls.add_calls(what, calls);
     }
 
-    fn happens(&mut self, event: Event) {
+    fn handle_event(&mut self, event: RolloutEvent) {
         match event {
-            Event::Want(number) => {
-                let now = self.time();
-                self.machines[number].want(now);
-                self.turn(number);
+            RolloutEvent::Want(number) => {
+                let now = self.current_time();
+                self.machines[number].trigger_reboot(now);
+                self.decide_node(number);
             }
-            Event::Wake(number, generation) => {
+            RolloutEvent::Wake(number, generation) => {
                 if self.machines[number].generation == generation {
-                    self.turn(number);
+                    self.decide_node(number);
                 }
             }
-            Event::Done(number, action) => self.done(number, &action),
-            Event::Fact(number, look, fact) => self.learn(number, &look, *fact),
-            Event::Say(number) => self.say(number),
-            Event::Down(number) => self.down(number),
-            Event::Up(number) => {
-                let now = self.time();
-                self.machines[number].up(now);
-                self.track(number);
-                self.count("list and watch nodes", 3);
-                self.turn(number);
+            RolloutEvent::Done(number, action) => self.finish_action(number, &action),
+            RolloutEvent::Fact(number, look, fact) => self.deliver_fact(number, &look, *fact),
+            RolloutEvent::Report(number) => self.report_node(number),
+            RolloutEvent::Down(number) => self.shut_down_node(number),
+            RolloutEvent::Up(number) => {
+                let now = self.current_time();
+                self.machines[number].boot_up(now);
+                self.track_out_of_service(number);
+                self.count_calls("list and watch nodes", 3);
+                self.decide_node(number);
             }
-            Event::Uncalled(group, slot, version) => self.uncalled(&group, slot, &version),
+            RolloutEvent::NextInLineTimeout(group, slot, version) => {
+                self.offer_to_all_waiters(&group, slot, &version);
+            }
         }
     }
 
-    /// A node decides, and begins the first thing that there is to do.
-    fn turn(&mut self, number: usize) {
-        let now = self.time();
+    /// Lets a node decide, and begins the first action.
+    fn decide_node(&mut self, number: usize) {
+        let now = self.current_time();
         let group = self.machines[number].group.clone();
         let machine = &mut self.machines[number];
-        if machine.busy || machine.seen.is_none() {
+        if machine.busy || machine.snapshot.is_none() {
             return;
         }
         machine.generation += 1;
         if machine
-            .looks
+            .observations
             .iter()
-            .any(|look| matches!(look, Look::Locks { .. }))
+            .any(|look| matches!(look, RebootObserve::Locks { .. }))
             && machine
-                .seen
+                .snapshot
                 .as_ref()
                 .is_some_and(|seen| seen.lock.leases.is_some())
         {
-            let view = self.slots.view(&group, &machine.me, machine.looks_since);
-            machine.take(Fact::Leases(view), now);
+            let view =
+                self.slots
+                    .visible_leases(&group, &machine.holder_id, machine.observing_since);
+            machine.apply_fact(ObservedFact::Leases(view), now);
         }
-        let Some(seen) = &machine.seen else { return };
+        let Some(seen) = &machine.snapshot else {
+            return;
+        };
         let decision = reboot::decide(seen, &self.config, now);
-        if let Some(seen) = &mut machine.seen {
-            seen.run.decided(decision.because.reason, now);
+        if let Some(seen) = &mut machine.snapshot {
+            seen.run.record_decision(decision.cause.reason, now);
         }
         self.result.decisions += 1;
-        self.look(number, &decision.looks);
+        self.update_observations(number, &decision.observe);
         let machine = &mut self.machines[number];
-        let news = machine.gather(&decision, now);
+        let news = machine.collect_report(&decision, now);
         if let Some(action) = decision.actions.first() {
             machine.busy = true;
-            self.queue.put(
+            self.queue.schedule_event(
                 self.now + self.plan.api_latency,
-                Event::Done(number, Box::new(action.clone())),
+                RolloutEvent::Done(number, Box::new(action.clone())),
             );
             return;
         }
-        if news && !machine.say_scheduled {
-            machine.say_scheduled = true;
-            self.queue.put(self.now + SAY_AFTER, Event::Say(number));
+        if news && !machine.report_scheduled {
+            machine.report_scheduled = true;
+            self.queue
+                .schedule_event(self.now + REPORT_DELAY, RolloutEvent::Report(number));
         }
         if let Some(wake) = &decision.wake {
             let at = self.wake_at(number, wake);
             let generation = self.machines[number].generation;
             self.queue
-                .put(at.max(self.now), Event::Wake(number, generation));
+                .schedule_event(at.max(self.now), RolloutEvent::Wake(number, generation));
         }
     }
 
-    /// Who waits for leave looks at the clock every few minutes, for it may be set; not here.
-    fn wake_at(&self, number: usize, wake: &Wake) -> Duration {
-        if wake.why != AWAITS_LEAVE {
+    /// Returns when a node wakes up. A real node that waits for its policy checks the clock every
+    /// few minutes, because somebody may set it; a planned node needs not.
+    fn wake_at(&self, number: usize, wake: &WakeTime) -> Duration {
+        if wake.why != POLICY_WAIT_REASON {
             return wake.at;
         }
-        let comes = self.machines[number].leave_comes(&self.config, self.time());
+        let comes = self.machines[number].next_allowance(&self.config, self.current_time());
         comes.unwrap_or(wake.at)
     }
 
-    /// Keeps the set of those that are out of service.
-    fn track(&mut self, number: usize) {
+    /// Updates the set of nodes that are out of service.
+    fn track_out_of_service(&mut self, number: usize) {
         let machine = &self.machines[number];
         let out = self.out.entry(machine.group.clone()).or_default();
         if machine.object.ready && !machine.object.unschedulable {
@@ -243,12 +254,12 @@ impl<'a> Rollout<'a> {
         *record = (*record).max(most);
     }
 
-    fn outcome(mut self) -> Outcome {
+    fn into_outcome(mut self) -> RolloutOutcome {
         let mut all: Vec<Duration> = self.waits.values().flatten().copied().collect();
-        self.result.median_wait = median(&mut all);
-        let held_up = self.held_up();
+        self.result.median_wait = median_duration(&mut all);
+        let held_up = self.blocking_reasons();
         for (name, mut group) in std::mem::take(&mut self.groups) {
-            group.median_wait = median(self.waits.entry(name.clone()).or_default());
+            group.median_wait = median_duration(self.waits.entry(name.clone()).or_default());
             let windows = self.windows.get(&name).map_or(0, BTreeSet::len);
             let windows = u32::try_from(windows).unwrap_or(u32::MAX);
             group.windows = group.windows.map(|_| windows);
@@ -257,17 +268,18 @@ impl<'a> Rollout<'a> {
         }
         let nodes = u64::try_from(self.machines.len()).unwrap_or(u64::MAX);
         let renewals = nodes * (self.now.as_secs() / WATCH_LIFETIME.as_secs());
-        self.count("renew watches", renewals);
+        self.count_calls("renew watches", renewals);
         self.result
     }
 
-    /// Why the first of each group that never got there does not begin.
-    fn held_up(&self) -> BTreeMap<GroupName, String> {
-        let now = self.time();
+    /// For each group, why the first node that never began does not begin.
+    fn blocking_reasons(&self) -> BTreeMap<GroupName, String> {
+        let now = self.current_time();
         let mut held_up = BTreeMap::new();
         let waiting = self.machines.iter();
-        for machine in waiting.filter(|machine| machine.record().is_some()) {
-            if let Allowance::No { message, .. } = machine.leave(&self.config, now) {
+        for machine in waiting.filter(|machine| machine.reboot_record().is_some()) {
+            if let RebootAllowance::No { message, .. } = machine.reboot_allowance(&self.config, now)
+            {
                 held_up.entry(machine.group.clone()).or_insert(message);
             }
         }
@@ -275,7 +287,7 @@ impl<'a> Rollout<'a> {
     }
 }
 
-fn median(times: &mut [Duration]) -> Duration {
+fn median_duration(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }

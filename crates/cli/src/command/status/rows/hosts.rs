@@ -1,13 +1,12 @@
-//! The hosts in columns.
+//! The table of the hosts.
 
 use dogwatch_core::Now;
-use dogwatch_core::explain::{HostRow, age};
+use dogwatch_core::explain::{HostRow, format_age};
 
-use crate::paint::Colour;
-use crate::table::{Cell, Table};
+use crate::paint::TerminalColour;
+use crate::table::{TableCell, TextTable};
 
-/// The table.
-pub fn hosts(rows: &[HostRow], wide: bool, now: Now) -> Table {
+pub fn hosts_table(rows: &[HostRow], wide: bool, now: Now) -> TextTable {
     let mut columns = vec![
         "NAMESPACE",
         "HOST",
@@ -21,26 +20,26 @@ pub fn hosts(rows: &[HostRow], wide: bool, now: Now) -> Table {
         columns.extend(["SEEN", "OFF-CONFIRMED"]);
     }
     columns.extend(["NODE", "BMC", "WHY"]);
-    Table {
+    TextTable {
         columns,
-        rows: rows.iter().map(|row| cells(row, wide, now)).collect(),
+        rows: rows.iter().map(|row| host_cells(row, wide, now)).collect(),
     }
 }
 
-fn cells(row: &HostRow, wide: bool, now: Now) -> Vec<Cell> {
-    let ago = |at: Option<jiff::Timestamp>| at.map(|at| age(now.since(at)));
+fn host_cells(row: &HostRow, wide: bool, now: Now) -> Vec<TableCell> {
+    let ago = |at: Option<jiff::Timestamp>| at.map(|at| format_age(now.elapsed_since(at)));
     let held = (!row.held_off_by.is_empty()).then(|| row.held_off_by.join(","));
     let mut cells = vec![
         row.namespace.as_str().into(),
         row.name.as_str().into(),
         row.power
-            .map(|power| Cell::coloured(power, Some(colour(power))))
+            .map(|power| TableCell::coloured(power, Some(power_colour(power))))
             .into(),
         row.wanted.into(),
-        held.map(|held| Cell::coloured(held, Some(Colour::Yellow)))
+        held.map(|held| TableCell::coloured(held, Some(TerminalColour::Yellow)))
             .into(),
         ago(row.pending_since).into(),
-        control(row).into(),
+        power_control_cell(row).into(),
     ];
     if wide {
         cells.push(ago(row.observed_at).into());
@@ -48,34 +47,33 @@ fn cells(row: &HostRow, wide: bool, now: Now) -> Vec<Cell> {
     }
     cells.push(row.node.as_deref().into());
     cells.push(row.bmc.as_deref().into());
-    cells.push(why(row).into());
+    cells.push(host_reason_cell(row).into());
     cells
 }
 
-fn colour(power: &str) -> Colour {
+fn power_colour(power: &str) -> TerminalColour {
     match power {
-        "On" => Colour::Green,
-        "Off" => Colour::Dim,
-        "Unknown" => Colour::Red,
-        _ => Colour::Cyan,
+        "On" => TerminalColour::Green,
+        "Off" => TerminalColour::Dim,
+        "Unknown" => TerminalColour::Red,
+        _ => TerminalColour::Cyan,
     }
 }
 
-/// Whether the power could be controlled now.
-fn control(row: &HostRow) -> Option<Cell> {
+fn power_control_cell(row: &HostRow) -> Option<TableCell> {
     let (text, colour) = match row.power_control_ready.as_deref()? {
         "True" => ("works", None),
-        "False" => ("fails", Some(Colour::Red)),
-        _ => ("unknown", Some(Colour::Yellow)),
+        "False" => ("fails", Some(TerminalColour::Red)),
+        _ => ("unknown", Some(TerminalColour::Yellow)),
     };
-    Some(Cell::coloured(text, colour))
+    Some(TableCell::coloured(text, colour))
 }
 
-/// What keeps the power from being controlled comes before why it is as it is.
-fn why(row: &HostRow) -> Option<Cell> {
+/// A problem of power control comes before the reason of the present power.
+fn host_reason_cell(row: &HostRow) -> Option<TableCell> {
     if row.power_control_ready.as_deref() == Some("False") {
         let text = row.not_ready.clone()?;
-        return Some(Cell::coloured(text, Some(Colour::Red)));
+        return Some(TableCell::coloured(text, Some(TerminalColour::Red)));
     }
     let reason = row.reason.as_deref()?;
     Some(match row.message.as_deref() {
@@ -84,7 +82,7 @@ fn why(row: &HostRow) -> Option<Cell> {
     })
 }
 
-/// A row as a text without the time of its newest reading, to see whether anything else has changed.
+/// A row as text without the time of its newest reading, to detect other changes.
 pub fn host_identity(row: &HostRow) -> String {
     let row = HostRow {
         observed_at: None,

@@ -1,14 +1,13 @@
 //! The table of the policies.
 
 use dogwatch_core::Now;
-use dogwatch_core::explain::{PolicyRow, due};
+use dogwatch_core::explain::{PolicyRow, format_due};
 
-use super::reason;
-use crate::paint::Colour;
-use crate::table::{Cell, Table};
+use super::reason_cell;
+use crate::paint::TerminalColour;
+use crate::table::{TableCell, TextTable};
 
-/// One row for each.
-pub fn policies(rows: &[PolicyRow], wide: bool, now: Now) -> Table {
+pub fn policies_table(rows: &[PolicyRow], wide: bool, now: Now) -> TextTable {
     let mut columns = vec![
         "POLICY", "PRIORITY", "NODES", "MAX", "OUT", "WAITING", "PAUSED", "WINDOW",
     ];
@@ -16,29 +15,32 @@ pub fn policies(rows: &[PolicyRow], wide: bool, now: Now) -> Table {
         columns.extend(["WINDOWS", "GATES", "LOST-TO"]);
     }
     columns.push("WAITS-FOR");
-    Table {
+    TextTable {
         columns,
-        rows: rows.iter().map(|row| policy(row, wide, now)).collect(),
+        rows: rows
+            .iter()
+            .map(|row| policy_cells(row, wide, now))
+            .collect(),
     }
 }
 
-fn policy(row: &PolicyRow, wide: bool, now: Now) -> Vec<Cell> {
+fn policy_cells(row: &PolicyRow, wide: bool, now: Now) -> Vec<TableCell> {
     let mut cells = vec![
         row.name.as_str().into(),
         row.priority.to_string().into(),
-        nodes(row).into(),
+        node_count_text(row).into(),
         row.max_unavailable.as_deref().into(),
-        joined(&row.out).into(),
+        join_texts(&row.out).into(),
         row.waiting.len().to_string().into(),
-        paused(row, now)
-            .map(|text| Cell::coloured(text, Some(Colour::Yellow)))
+        paused_text(row, now)
+            .map(|text| TableCell::coloured(text, Some(TerminalColour::Yellow)))
             .into(),
         row.window
             .as_ref()
             .map(|window| match (window.open, window.until) {
-                (true, Some(until)) => format!("open, closes {}", due(until, now)),
+                (true, Some(until)) => format!("open, closes {}", format_due(until, now)),
                 (true, None) => "open".into(),
-                (false, Some(at)) => format!("opens {}", due(at, now)),
+                (false, Some(at)) => format!("opens {}", format_due(at, now)),
                 (false, None) => "never opens".into(),
             })
             .into(),
@@ -46,35 +48,35 @@ fn policy(row: &PolicyRow, wide: bool, now: Now) -> Vec<Cell> {
     if wide {
         let windows = row.window.as_ref().map(|window| window.windows.join("; "));
         cells.push(windows.into());
-        cells.push(joined(&row.gates).into());
-        cells.push(joined(&row.lost_to).into());
+        cells.push(join_texts(&row.gates).into());
+        cells.push(join_texts(&row.lost_to).into());
     }
-    cells.push(reason(row.reason.as_deref(), row.message.as_deref()).into());
+    cells.push(reason_cell(row.reason.as_deref(), row.message.as_deref()).into());
     cells
 }
 
-/// How many nodes; and how many of them no count takes in.
-fn nodes(row: &PolicyRow) -> String {
+/// The number of nodes, and how many of them are ignored by the budget.
+fn node_count_text(row: &PolicyRow) -> String {
     match row.ignored.len() {
         0 => row.nodes.to_string(),
         ignored => format!("{} ({ignored} ignored)", row.nodes),
     }
 }
 
-fn joined(texts: &[String]) -> Option<String> {
+fn join_texts(texts: &[String]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(","))
 }
 
-fn paused(row: &PolicyRow, now: Now) -> Option<String> {
+fn paused_text(row: &PolicyRow, now: Now) -> Option<String> {
     let why = row.paused.as_deref()?;
     Some(match row.paused_until {
-        Some(until) => format!("{why} (ends {})", due(until, now)),
+        Some(until) => format!("{why} (ends {})", format_due(until, now)),
         None if why.is_empty() => "yes".into(),
         None => why.to_owned(),
     })
 }
 
-/// A policy's row as a text without ages.
+/// A row as text without ages, to detect changes.
 pub fn policy_identity(row: &PolicyRow) -> String {
     serde_json::to_string(row).expect("texts, numbers and times serialise")
 }

@@ -2,8 +2,8 @@ use super::*;
 
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 
-async fn read(kind: &str, body: &str) -> Result<LockForm, Reply> {
-    lock_form(Some(kind), Bytes::from(body.to_owned())).await
+async fn read(kind: &str, body: &str) -> Result<LockForm, LockReply> {
+    parse_lock_form(Some(kind), Bytes::from(body.to_owned())).await
 }
 
 fn multipart_of(fields: &[(&str, &str)]) -> String {
@@ -17,16 +17,16 @@ fn multipart_of(fields: &[(&str, &str)]) -> String {
 #[tokio::test]
 async fn both_encodings_say_the_same() {
     for (fields, host, wait) in [
-        (vec![("hostname", "n1")], "n1", Wait::Soon),
+        (vec![("hostname", "n1")], "n1", WaitMode::Soon),
         (
             vec![("hostname", "N1.Example.ORG"), ("wait", "false")],
             "n1.example.org",
-            Wait::No,
+            WaitMode::No,
         ),
         (
             vec![("wait", "true"), ("hostname", "n1")],
             "n1",
-            Wait::Always,
+            WaitMode::Always,
         ),
     ] {
         let pairs: Vec<_> = fields
@@ -66,7 +66,7 @@ async fn a_broken_multipart_form_is_refused() {
         let refusal = read("multipart/form-data; boundary=b", body)
             .await
             .unwrap_err();
-        assert_eq!(refusal.verdict, Verdict::Malformed, "{body:?}");
+        assert_eq!(refusal.verdict, RequestOutcome::Malformed, "{body:?}");
     }
 }
 

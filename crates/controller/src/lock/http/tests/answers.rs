@@ -1,4 +1,4 @@
-//! Every answer of the lock API: what it is to, that it is a line, and that `openapi.json` has it.
+//! Every answer of the lock API: its request, that it is one line, and that `openapi.json` has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 
 use super::rig::{Answer, Rig, answer, config, post};
-use crate::lock::http::LockAuth;
-use crate::lock::http::openapi::DESCRIPTION;
+use crate::lock::http::LockAuthMode;
+use crate::lock::http::openapi::OPENAPI_JSON;
 
 const LOCK: &str = "/api/v1/lock";
 const UNLOCK: &str = "/api/v1/unlock";
 const TOKEN: &str = "authorization: Bearer of-alice";
 
-/// What is sent, the status, and a word of the answer.
+/// The request, the status, and a word of the answer.
 type Case = (String, u16, &'static str);
 
 fn form(path: &str, form: &str, status: u16, word: &'static str) -> Case {
@@ -32,7 +32,7 @@ fn typed(path: &str, kind: &str, body: &str, status: u16, word: &'static str) ->
     (text, status, word)
 }
 
-/// What is sent as the form, the status, and a word of the answer, of both calls.
+/// The form, the status, and a word of the answer, for both calls.
 const FORMS: &[(&str, u16, &str)] = &[
     ("", 400, "hostname is missing"),
     ("hostname", 400, "it is empty"),
@@ -55,7 +55,7 @@ const FORMS: &[(&str, u16, &str)] = &[
     ("hostname=refused", 409, ""),
 ];
 
-/// Headers beside a good form.
+/// Headers beside a valid form.
 const HEADERS: &[(&[&str], u16, &str)] = &[
     (
         &[TOKEN, "content-encoding: gzip"],
@@ -84,7 +84,7 @@ const HEADERS: &[(&[&str], u16, &str)] = &[
     ),
 ];
 
-/// Types of a body, and the body.
+/// Content types, and the body.
 const TYPES: &[(&str, &str, u16, &str)] = &[
     ("", "hostname=n1", 415, "a body without a type"),
     (
@@ -196,7 +196,7 @@ fn check(request: &str, answer: &Answer, status: u16, word: &str) {
     assert_eq!(who.is_some(), status == 401, "{answer:?}");
 }
 
-/// A body that never comes.
+/// A body that is announced and never sent.
 async fn half(rig: &Rig, path: &str) -> Answer {
     let mut stream = rig.connect().await;
     let head = post(path, &[TOKEN], "hostname=n1");
@@ -207,7 +207,7 @@ async fn half(rig: &Rig, path: &str) -> Answer {
 
 #[tokio::test]
 async fn every_answer_is_a_line_and_is_described_and_each_described_one_is_given() {
-    let mut config = config(LockAuth::Kubernetes);
+    let mut config = config(LockAuthMode::Kubernetes);
     config.limits.body = Duration::from_millis(200);
     let rig = Rig::start(config).await;
     let mut seen = Seen::new();
@@ -227,7 +227,7 @@ async fn every_answer_is_a_line_and_is_described_and_each_described_one_is_given
 
 /// The statuses of each path in `openapi.json`. Each path has one method, which the cases use.
 fn described() -> Seen {
-    let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
+    let document: Value = serde_json::from_str(OPENAPI_JSON).unwrap();
     let statuses = |methods: &Value| {
         let (_, call) = methods.as_object().unwrap().iter().next().unwrap();
         let statuses = call["responses"].as_object().unwrap().keys();
@@ -247,7 +247,7 @@ fn described() -> Seen {
 #[tokio::test]
 async fn other_methods_are_405_with_those_that_are_described() {
     let rig = Rig::open().await;
-    let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
+    let document: Value = serde_json::from_str(OPENAPI_JSON).unwrap();
     for (path, methods) in document["paths"].as_object().unwrap() {
         let methods: Vec<_> = methods.as_object().unwrap().keys().collect();
         for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW"] {
@@ -294,7 +294,7 @@ async fn other_paths_are_404_and_name_those_that_there_are() {
 
 #[tokio::test]
 async fn a_request_that_is_refused_never_reaches_the_lock() {
-    let rig = Rig::start(config(LockAuth::Kubernetes)).await;
+    let rig = Rig::start(config(LockAuthMode::Kubernetes)).await;
     for (_, (request, status, _)) in cases() {
         if (400..404).contains(&status) || (413..416).contains(&status) {
             rig.raw(&request).await;
@@ -306,29 +306,29 @@ async fn a_request_that_is_refused_never_reaches_the_lock() {
 #[test]
 fn the_book_has_every_answer_with_its_word() {
     const BOOK: &str = include_str!("../../../../../../docs/lock-api.md");
-    use crate::lock::http::answer::Verdict;
-    // A new verdict does not compile into `status` without a thought; here it is added by hand.
+    use crate::lock::http::reply::RequestOutcome;
+    // A new answer does not compile into `http_status` without a thought; add it here by hand.
     let verdicts = [
-        Verdict::Held,
-        Verdict::Busy,
-        Verdict::NotAllowed,
-        Verdict::DrainFailed,
-        Verdict::Refused,
-        Verdict::TooMany,
-        Verdict::Unavailable,
-        Verdict::Free,
-        Verdict::UnlockFailed,
-        Verdict::Malformed,
-        Verdict::Unauthenticated,
-        Verdict::Forbidden,
-        Verdict::NoSuchPath,
-        Verdict::WrongMethod,
-        Verdict::Slow,
-        Verdict::TooLarge,
-        Verdict::UnknownType,
+        RequestOutcome::Held,
+        RequestOutcome::Busy,
+        RequestOutcome::NotAllowed,
+        RequestOutcome::DrainFailed,
+        RequestOutcome::Refused,
+        RequestOutcome::TooMany,
+        RequestOutcome::Unavailable,
+        RequestOutcome::Free,
+        RequestOutcome::UnlockFailed,
+        RequestOutcome::Malformed,
+        RequestOutcome::Unauthenticated,
+        RequestOutcome::Forbidden,
+        RequestOutcome::NoSuchPath,
+        RequestOutcome::WrongMethod,
+        RequestOutcome::Slow,
+        RequestOutcome::TooLarge,
+        RequestOutcome::UnknownType,
     ];
     let rows = verdicts.map(|verdict| {
-        let (status, word) = (verdict.status().as_u16(), verdict.word());
+        let (status, word) = (verdict.http_status().as_u16(), verdict.outcome_label());
         format!("| {status} | `{word}` |")
     });
     for row in &rows {
@@ -341,7 +341,8 @@ fn the_book_has_every_answer_with_its_word() {
         written.filter(|line| line.contains('`')).count(),
         rows.len()
     );
-    for word in [Verdict::NoHeader, Verdict::Gone].map(Verdict::word) {
+    for word in [RequestOutcome::NoHeader, RequestOutcome::Gone].map(RequestOutcome::outcome_label)
+    {
         assert!(BOOK.contains(&format!("`{word}`")), "{word}");
     }
 }

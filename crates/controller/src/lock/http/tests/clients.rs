@@ -1,16 +1,16 @@
-//! Clients that go away, are slow, say too much or make no sense.
+//! Clients that disconnect, are slow, send too much or send nonsense.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::rig::{Rig, answer, config, post, within};
-use crate::lock::http::{LockAuth, Protocol};
+use crate::lock::http::{LockAuthMode, LockProtocol};
 
 const WAITS: &str = "hostname=waiter";
 
-async fn with_limits(change: impl FnOnce(&mut crate::lock::http::Limits)) -> Rig {
-    let mut config = config(LockAuth::None);
+async fn with_limits(change: impl FnOnce(&mut crate::lock::http::LockApiLimits)) -> Rig {
+    let mut config = config(LockAuthMode::None);
     change(&mut config.limits);
     Rig::start(config).await
 }
@@ -33,7 +33,7 @@ async fn a_client_that_hangs_up_while_it_waits_leaves_nothing() {
     }
     rig.unlock("hostname=holder").await;
     assert!(rig.lock.now().holders.is_empty());
-    assert_eq!(rig.counts.of(Protocol::Api, "gone"), 3);
+    assert_eq!(rig.counts.of(LockProtocol::Api, "gone"), 3);
 }
 
 #[tokio::test]

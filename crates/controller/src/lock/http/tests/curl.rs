@@ -1,4 +1,4 @@
-//! The lock API as people call it: with curl.
+//! The lock API called with curl.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 
 use super::rig::{Rig, config, within};
-use crate::lock::http::LockAuth;
+use crate::lock::http::LockAuthMode;
 
 pub struct Curl {
     pub status: u16,
@@ -109,7 +109,7 @@ async fn a_curl_that_is_killed_while_it_waits_leaves_nothing() {
 
 #[tokio::test]
 async fn curl_hears_why_it_is_refused() {
-    let mut config = config(LockAuth::None);
+    let mut config = config(LockAuthMode::None);
     config.limits.waiters = 1;
     let rig = Rig::start(config).await;
     let lock = url(&rig, "lock");

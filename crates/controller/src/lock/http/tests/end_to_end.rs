@@ -1,20 +1,20 @@
-//! curl and Zincati before the real lock, on a real API server.
+//! curl and Zincati against the real lock, on a real API server.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::fleetlock::FleetlockGroups;
-use dogwatch_core::reboot::Config as Flags;
-use dogwatch_k8s::connect::connect_by;
-use dogwatch_process::clock::Clock;
+use dogwatch_core::reboot::RebootConfig as Flags;
+use dogwatch_k8s::connect::connect_by_kubeconfig;
+use dogwatch_process::clock::ProcessClock;
 use dogwatch_testbed::ControlPlane;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::curl::{Curl, curl, finish, run};
 use super::rig::{Alice, LOOPBACK, config, within};
-use crate::lock::engine::{CannotAsk, Engine, Setup};
-use crate::lock::http::{LockAuth, Nobody, Parts, Protocol, Server};
+use crate::lock::engine::{LockEngine, LockEngineSetup, NoGateChecker};
+use crate::lock::http::{LockApiDeps, LockApiServer, LockAuthMode, LockProtocol, NoRequestMetrics};
 
 /// A replica of the lock API in a namespace of its own.
 struct Replica {
@@ -22,42 +22,44 @@ struct Replica {
     namespace: &'static str,
     api: String,
     fleetlock: String,
-    engine: Engine,
+    engine: LockEngine,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<()>,
 }
 
 impl Replica {
     async fn start(namespace: &'static str) -> Self {
-        let plane = dogwatch_testbed::shared().await;
+        let plane = dogwatch_testbed::shared_control_plane().await;
         let create = ["create", "namespace", namespace];
         plane.run_kubectl(&create, "").await.unwrap();
-        let engine = Engine::start(Setup {
-            client: connect_by(plane.kubeconfig()).await.unwrap(),
+        let engine = LockEngine::start(LockEngineSetup {
+            client: connect_by_kubeconfig(plane.admin_kubeconfig())
+                .await
+                .unwrap(),
             namespace: namespace.to_owned(),
             process: namespace.to_owned(),
-            clock: Clock::system(),
+            clock: ProcessClock::system_clock(),
             flags: Flags::default(),
             fleetlock_groups: FleetlockGroups::new(["default", "*"]),
             fleetlock_drain: false,
-            gatekeeper: Arc::new(CannotAsk),
+            gate_checker: Arc::new(NoGateChecker),
         });
-        let mut config = config(LockAuth::None);
+        let mut config = config(LockAuthMode::None);
         config.fleetlock = Some(LOOPBACK.parse().unwrap());
         config.fleetlock_groups = FleetlockGroups::new(["default", "*"]);
-        let parts = Parts {
+        let parts = LockApiDeps {
             service: Arc::new(engine.clone()),
             access: Arc::new(Alice),
-            record: Arc::new(Nobody),
+            record: Arc::new(NoRequestMetrics),
         };
-        let server = Server::bind(config, parts).await.unwrap();
-        let url = |protocol| format!("http://{}", server.address(protocol).unwrap());
-        let (api, fleetlock) = (url(Protocol::Api), url(Protocol::FleetLock));
+        let server = LockApiServer::bind(config, parts).await.unwrap();
+        let url = |protocol| format!("http://{}", server.address_of(protocol).unwrap());
+        let (api, fleetlock) = (url(LockProtocol::Api), url(LockProtocol::FleetLock));
         let (stop, stopped) = oneshot::channel();
         let told = async {
             let _dropped = stopped.await;
         };
-        let ended = tokio::spawn(async move { server.serve(told).await });
+        let ended = tokio::spawn(async move { server.serve_until(told).await });
         Self {
             plane,
             namespace,
@@ -126,7 +128,7 @@ impl Replica {
 
     async fn until_waiting(&self, count: usize) {
         let seen = async {
-            while self.engine.waiting() != count {
+            while self.engine.count_waiting() != count {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -199,7 +201,7 @@ async fn at_the_end_the_lock_itself_tells_those_who_wait() {
         told.body
     );
     within("the end", replica.ended).await.unwrap();
-    // What was answered stays.
+    // A lock that was granted stays.
     let path = "-o=jsonpath={.items[*].spec.holderIdentity}";
     let get = [
         "get",

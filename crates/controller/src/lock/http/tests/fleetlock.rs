@@ -9,10 +9,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::rig::{Answer, LOOPBACK, Rig, answer, config, raw};
-use crate::lock::http::{LockAuth, Protocol};
+use crate::lock::http::{LockAuthMode, LockProtocol};
 
-async fn rig(change: impl FnOnce(&mut crate::lock::http::Config)) -> (Rig, SocketAddr) {
-    let mut config = config(LockAuth::None);
+async fn rig(change: impl FnOnce(&mut crate::lock::http::LockApiConfig)) -> (Rig, SocketAddr) {
+    let mut config = config(LockAuthMode::None);
     config.fleetlock = Some(LOOPBACK.parse().unwrap());
     config.fleetlock_groups = FleetlockGroups::new(["default", "*"]);
     change(&mut config);
@@ -41,7 +41,7 @@ async fn says(address: SocketAddr, path: &str, body: &str) -> Answer {
     raw(address, request(path, PROTOCOL, body)).await
 }
 
-/// Zincati reads these two of any error.
+/// Zincati reads these two fields of any error.
 fn kind(answer: &Answer) -> String {
     let object: Value = serde_json::from_str(&answer.body).unwrap();
     assert!(!object["value"].as_str().unwrap().is_empty());
@@ -54,7 +54,7 @@ const ID: &str = "e0f3745b108f471cbd4883c6fbed8cdd";
 
 #[tokio::test]
 async fn zincatis_four_exchanges_go_as_it_expects() {
-    // With a drain nobody is kept waiting, so that "full" is said at once.
+    // With a drain no request waits, so that "full" is answered at once.
     let (_rig, address) = rig(|config| config.fleetlock_drain = true).await;
     let ours = identity(ID, "mock-workers");
     let other = identity("978a225b3d7b40e9acd7ce9b62f68444", "mock-workers");
@@ -71,7 +71,7 @@ async fn zincatis_four_exchanges_go_as_it_expects() {
         says(address, "/v1/pre-reboot", &elsewhere).await.status,
         200
     );
-    // Who holds nothing is in steady state, whoever holds.
+    // A client that holds nothing is in steady state, whoever else holds the lock.
     assert_eq!(says(address, "/v1/steady-state", &other).await.status, 200);
     let full = says(address, "/v1/pre-reboot", &other).await;
     assert_eq!(full.status, 409);
@@ -109,7 +109,7 @@ async fn a_request_is_held_open_until_the_lock_is_free_but_not_until_its_client_
     assert_eq!(
         short
             .counts
-            .of(Protocol::FleetLock, "failed_lock_semaphore_full"),
+            .of(LockProtocol::FleetLock, "failed_lock_semaphore_full"),
         1
     );
 }
@@ -125,7 +125,6 @@ const BODIES: [&str; 7] = [
 ];
 
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one table of bad requests")]
 async fn what_is_no_fleetlock_request_changes_nothing_and_has_a_kind() {
     let (rig, address) = rig(|_| {}).await;
     let good = identity(ID, "default");
@@ -190,7 +189,7 @@ async fn what_is_no_fleetlock_request_changes_nothing_and_has_a_kind() {
     assert_eq!(*rig.lock.asked.lock().unwrap(), []);
 }
 
-/// Strangers choose the names of groups here, and each would be a Lease for ever.
+/// FleetLock clients choose group names freely, and each would be a Lease for ever.
 #[tokio::test]
 async fn a_group_that_nobody_named_never_reaches_the_lock() {
     let named = FleetlockGroups::new(["storage"]);
@@ -204,7 +203,7 @@ async fn a_group_that_nobody_named_never_reaches_the_lock() {
     assert_eq!(*rig.lock.asked.lock().unwrap(), []);
     let ours = identity(ID, "storage");
     assert_eq!(says(address, "/v1/pre-reboot", &ours).await.status, 200);
-    // What was taken before the flag was changed is still given up.
+    // A lock that was taken before the flag was changed is still released.
     let before = identity(ID, "default");
     assert_eq!(says(address, "/v1/steady-state", &before).await.status, 200);
 }

@@ -1,16 +1,17 @@
-//! Real tokens before a real API server.
+//! Real tokens, checked by a real API server.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use dogwatch_k8s::connect::connect_by;
+use dogwatch_k8s::connect::connect_by_kubeconfig;
 use dogwatch_testbed::ControlPlane;
 
 use super::rig::{Answer, Rig, config, post, within};
-use crate::lock::http::{AUDIENCE, KubernetesAccess, LockAuth};
+use crate::lock::http::{DEFAULT_LOCK_AUDIENCE, KubernetesAccess, LockAuthMode};
 
-/// Who asks for locks (`pleb` may lock n1 alone, `operator` every host), and who serves them.
+/// The accounts that ask for locks (`pleb` may lock n1 alone, `operator` every host), and the
+/// server's account.
 const SETUP: &str = r"
 apiVersion: v1
 kind: Namespace
@@ -77,7 +78,7 @@ async fn token_for(plane: &ControlPlane, account: &str, audience: &str) -> Strin
     token.trim().to_owned()
 }
 
-/// A token as all are that nobody asked an audience for: worth everything its owner may do.
+/// A token without a requested audience: it grants everything that its owner may do.
 async fn plain(plane: &ControlPlane, account: &str) -> String {
     plane
         .service_account_token(NAMESPACE, account, None)
@@ -86,9 +87,12 @@ async fn plain(plane: &ControlPlane, account: &str) -> String {
 }
 
 async fn rig(kubeconfig: &Path) -> Rig {
-    let client = connect_by(kubeconfig).await.unwrap();
-    let access = Arc::new(KubernetesAccess::new(client, vec![AUDIENCE.to_owned()]));
-    Rig::with_access(config(LockAuth::Kubernetes), access).await
+    let client = connect_by_kubeconfig(kubeconfig).await.unwrap();
+    let access = Arc::new(KubernetesAccess::new(
+        client,
+        vec![DEFAULT_LOCK_AUDIENCE.to_owned()],
+    ));
+    Rig::with_access(config(LockAuthMode::Kubernetes), access).await
 }
 
 async fn call(rig: &Rig, path: &str, token: &str, host: &str) -> Answer {
@@ -103,7 +107,7 @@ async fn lock(rig: &Rig, token: &str, host: &str) -> u16 {
 
 #[tokio::test]
 async fn the_api_server_says_who_may_lock_which_host() {
-    let plane = dogwatch_testbed::shared().await;
+    let plane = dogwatch_testbed::shared_control_plane().await;
     plane
         .run_kubectl(&["apply", "-f", "-"], SETUP)
         .await
@@ -111,7 +115,7 @@ async fn the_api_server_says_who_may_lock_which_host() {
     let server = plain(plane, "server").await;
     let (pleb, operator) = (token(plane, "pleb").await, token(plane, "operator").await);
     let rig = rig(&plane.kubeconfig_for(&server).unwrap()).await;
-    // A binding is known to the API server's authorizer a moment after it was made.
+    // The API server's authorizer knows a binding only a moment after it was made.
     let bound = async { while lock(&rig, &operator, "n1").await == 403 {} };
     within("the bindings work", bound).await;
     let other = call(&rig, "/api/v1/unlock", &pleb, "n2").await;
@@ -129,14 +133,14 @@ async fn the_api_server_says_who_may_lock_which_host() {
         let answer = call(&rig, path, token, host).await;
         assert_eq!(answer.status, status, "{path} {host} {answer:?}");
     }
-    // What a host carries for the API server itself, or for another service, is worth nothing here.
+    // A host's token for the API server itself, or for another service, is worth nothing here.
     let elsewhere = token_for(plane, "pleb", "elsewhere").await;
     for token in [plain(plane, "pleb").await, elsewhere] {
         let answer = call(&rig, "/api/v1/lock", &token, "n1").await;
         assert_eq!(answer.status, 401);
         assert!(answer.body.contains("--audience dogwatch"), "{answer:?}");
     }
-    // Nothing is remembered here: a right that was taken away is gone when the API server says so.
+    // Nothing is cached here: a revoked right is gone as soon as the API server says so.
     plane
         .run_kubectl(&["delete", "clusterrolebinding", "lock-n1"], "")
         .await
@@ -147,7 +151,7 @@ async fn the_api_server_says_who_may_lock_which_host() {
 
 #[tokio::test]
 async fn a_server_that_may_not_ask_lets_nobody_in() {
-    let plane = dogwatch_testbed::shared().await;
+    let plane = dogwatch_testbed::shared_control_plane().await;
     plane
         .run_kubectl(&["apply", "-f", "-"], SETUP)
         .await
@@ -164,9 +168,9 @@ async fn a_server_that_may_not_ask_lets_nobody_in() {
 
 #[tokio::test]
 async fn nobody_gets_in_while_the_api_server_is_away() {
-    let plane = dogwatch_testbed::shared().await;
-    let here = fs::read_to_string(plane.kubeconfig()).unwrap();
-    let away = here.replace(&plane.url(), "https://127.0.0.1:1");
+    let plane = dogwatch_testbed::shared_control_plane().await;
+    let here = fs::read_to_string(plane.admin_kubeconfig()).unwrap();
+    let away = here.replace(&plane.api_url(), "https://127.0.0.1:1");
     let file = plane.folder().join("away.kubeconfig");
     fs::write(&file, away).unwrap();
     let rig = rig(&file).await;

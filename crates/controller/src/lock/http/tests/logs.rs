@@ -1,10 +1,10 @@
-//! What gets into the log.
+//! What the log contains.
 
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{Rig, config, post};
-use crate::lock::http::LockAuth;
+use crate::lock::http::LockAuthMode;
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -30,7 +30,7 @@ async fn each_call_is_in_the_log_and_no_token_is_at_any_level() {
         .with_writer(move || writer.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    let rig = Rig::start(config(LockAuth::Kubernetes)).await;
+    let rig = Rig::start(config(LockAuthMode::Kubernetes)).await;
     for token in ["of-alice", "nobodys", "while-away", "two words"] {
         let header = format!("authorization: Bearer {token}");
         rig.raw(post("/api/v1/lock", &[&header], "hostname=n1"))

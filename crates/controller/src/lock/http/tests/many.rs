@@ -1,4 +1,4 @@
-//! As many clients as may be, and more.
+//! As many clients as the limits allow, and more.
 
 use futures::future::join_all;
 use tokio::io::AsyncWriteExt;
@@ -44,7 +44,7 @@ async fn the_2001st_waiter_is_told_to_come_back_and_the_others_keep_their_turn()
         );
         assert!(one_more.header("retry-after").is_some());
     }
-    // Unlocking has a way of its own.
+    // Unlocking has a limit of its own.
     rig.unlock("hostname=holder").await;
     for client in &order[..20] {
         let host = client.to_string();

@@ -1,4 +1,4 @@
-//! The protocols before a small lock of our own; the real one is tested in `engine`.
+//! The protocols against a small lock of the tests; the real one is tested in `engine`.
 
 mod answers;
 mod clients;

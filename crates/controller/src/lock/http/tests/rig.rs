@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dogwatch_k8s::Error;
-use dogwatch_k8s::access::Caller;
+use dogwatch_k8s::access::ApiCaller;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -14,11 +14,14 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::semaphore::Semaphore;
-use crate::lock::http::{Access, Config, LockAuth, Parts, Protocol, Record, Server};
+use crate::lock::http::{
+    LockAccess, LockApiConfig, LockApiDeps, LockApiServer, LockAuthMode, LockProtocol,
+    RequestMetrics,
+};
 
 pub const LOOPBACK: &str = "127.0.0.1:0";
 
-/// Far beyond what anything here takes.
+/// Far longer than anything here takes.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -26,15 +29,18 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     done.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
 }
 
-pub fn config(auth: LockAuth) -> Config {
-    Config::new(LOOPBACK.parse().unwrap(), auth)
+pub fn config(auth: LockAuthMode) -> LockApiConfig {
+    LockApiConfig::new(LOOPBACK.parse().unwrap(), auth)
 }
 
 /// Knows alice, who may lock every host but `foreign`.
 pub struct Alice;
 
-impl Access for Alice {
-    fn owner(&self, token: String) -> BoxFuture<'static, Result<Option<Caller>, Error>> {
+impl LockAccess for Alice {
+    fn find_token_owner(
+        &self,
+        token: String,
+    ) -> BoxFuture<'static, Result<Option<ApiCaller>, Error>> {
         Box::pin(async move {
             match token.as_str() {
                 "of-alice" => Ok(Some(alice())),
@@ -44,21 +50,20 @@ impl Access for Alice {
         })
     }
 
-    fn may_lock(&self, caller: Caller, host: String) -> BoxFuture<'static, Result<bool, Error>> {
+    fn may_lock(&self, caller: ApiCaller, host: String) -> BoxFuture<'static, Result<bool, Error>> {
         Box::pin(async move { Ok(caller.name == "alice" && host != "foreign") })
     }
 }
 
-pub fn alice() -> Caller {
-    Caller::of_certificate("alice", Vec::new()).unwrap()
+pub fn alice() -> ApiCaller {
+    ApiCaller::from_certificate("alice", Vec::new()).unwrap()
 }
 
-/// What was counted.
 #[derive(Clone, Default)]
-pub struct Counts(Arc<Mutex<BTreeMap<(Protocol, &'static str), u64>>>);
+pub struct Counts(Arc<Mutex<BTreeMap<(LockProtocol, &'static str), u64>>>);
 
 impl Counts {
-    pub fn of(&self, protocol: Protocol, answer: &str) -> u64 {
+    pub fn of(&self, protocol: LockProtocol, answer: &str) -> u64 {
         let counts = self.0.lock().unwrap();
         let of = counts
             .iter()
@@ -67,8 +72,8 @@ impl Counts {
     }
 }
 
-impl Record for Counts {
-    fn answered(&self, protocol: Protocol, answer: &'static str, _: Duration) {
+impl RequestMetrics for Counts {
+    fn record_answer(&self, protocol: LockProtocol, answer: &'static str, _: Duration) {
         *self
             .0
             .lock()
@@ -77,7 +82,7 @@ impl Record for Counts {
             .or_default() += 1;
     }
 
-    fn waiting(&self, _: usize) {}
+    fn set_waiting_count(&self, _: usize) {}
 }
 
 pub struct Rig {
@@ -90,29 +95,29 @@ pub struct Rig {
 }
 
 impl Rig {
-    pub async fn start(config: Config) -> Self {
+    pub async fn start(config: LockApiConfig) -> Self {
         Self::with_access(config, Arc::new(Alice)).await
     }
 
-    pub async fn with_access(config: Config, access: Arc<dyn Access>) -> Self {
+    pub async fn with_access(config: LockApiConfig, access: Arc<dyn LockAccess>) -> Self {
         let lock = Semaphore::new(1);
         let counts = Counts::default();
-        let parts = Parts {
+        let parts = LockApiDeps {
             service: Arc::new(lock.clone()),
             access,
             record: Arc::new(counts.clone()),
         };
-        let server = Server::bind(config, parts).await.unwrap();
+        let server = LockApiServer::bind(config, parts).await.unwrap();
         let (stop, stopped) = oneshot::channel();
         Self {
-            address: server.address(Protocol::Api).unwrap(),
-            fleetlock: server.address(Protocol::FleetLock),
+            address: server.address_of(LockProtocol::Api).unwrap(),
+            fleetlock: server.address_of(LockProtocol::FleetLock),
             lock,
             counts,
             stop: Some(stop),
             ended: tokio::spawn(async move {
                 server
-                    .serve(async {
+                    .serve_until(async {
                         let _dropped = stopped.await;
                     })
                     .await;
@@ -120,9 +125,9 @@ impl Rig {
         }
     }
 
-    /// Without checks.
+    /// Without authentication.
     pub async fn open() -> Self {
-        Self::start(config(LockAuth::None)).await
+        Self::start(config(LockAuthMode::None)).await
     }
 
     pub fn stop(&mut self) {
@@ -133,7 +138,7 @@ impl Rig {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends these bytes and hears what comes back until the server closes.
+    /// Sends these bytes and reads the answer until the server closes.
     pub async fn raw(&self, bytes: impl AsRef<[u8]>) -> Answer {
         raw(self.address, bytes).await
     }
@@ -162,7 +167,7 @@ pub fn post(path: &str, headers: &[&str], form: &str) -> String {
 
 pub async fn raw(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // A server that has heard enough answers before it has heard all.
+    // The server may answer before it has read everything.
     let _sent = stream.write_all(bytes.as_ref()).await;
     answer(&mut stream).await
 }

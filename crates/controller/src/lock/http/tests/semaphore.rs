@@ -1,4 +1,4 @@
-//! A counting semaphore with owners for each FleetLock group, and one for the hosts of the lock API.
+//! A counting semaphore with owners for each FleetLock group, and one for the lock API's hosts.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -8,15 +8,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::lock::service::{Client, LockAnswer, LockRequest, LockService, UnlockAnswer};
+use crate::lock::service::{LockAnswer, LockRequest, LockRequester, LockService, UnlockAnswer};
 
-/// What it looks like at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    pub holders: BTreeSet<Client>,
-    pub queue: VecDeque<(u64, Client)>,
+    pub holders: BTreeSet<LockRequester>,
+    pub queue: VecDeque<(u64, LockRequester)>,
     pub tickets: u64,
-    /// Most holders at once, of one group.
+    /// The most holders that one group had at once.
     pub most: usize,
 }
 
@@ -24,7 +23,7 @@ pub struct State {
 pub struct Semaphore {
     slots: usize,
     now: Arc<watch::Sender<State>>,
-    /// Which clients asked, in order.
+    /// The clients that asked, in order.
     pub asked: Arc<Mutex<Vec<LockRequest>>>,
 }
 
@@ -41,7 +40,6 @@ impl Semaphore {
         self.now.borrow().clone()
     }
 
-    /// Waits for something to be seen.
     pub async fn until(&self, what: &str, seen: impl Fn(&State) -> bool) -> State {
         let mut now = self.now.subscribe();
         let reached = now
@@ -51,14 +49,14 @@ impl Semaphore {
         done.unwrap_or_else(|_| panic!("{what}: not yet, {} in the queue", self.now().queue.len()))
     }
 
-    fn take(&self, ticket: u64, client: &Client) -> Option<LockAnswer> {
+    fn take(&self, ticket: u64, client: &LockRequester) -> Option<LockAnswer> {
         let mut answer = None;
         self.now.send_if_modified(|state| {
             if state.holders.contains(client) {
                 answer = Some(held("held already"));
                 return false;
             }
-            let ours = |other: &&Client| group(other) == group(client);
+            let ours = |other: &&LockRequester| group(other) == group(client);
             let first = state.queue.iter().find(|(_, other)| ours(&other));
             let busy = state.holders.iter().filter(ours).count();
             if busy >= self.slots || first.is_none_or(|(first, _)| *first != ticket) {
@@ -79,7 +77,7 @@ impl Semaphore {
             if let Some(answer) = self.take(place.ticket, &request.client) {
                 return answer;
             }
-            if !request.wait.is_some() {
+            if !request.wait.may_wait() {
                 let why = "others hold it".to_owned();
                 return LockAnswer::Busy { why };
             }
@@ -92,21 +90,21 @@ fn held(why: &str) -> LockAnswer {
     LockAnswer::Held { why: why.into() }
 }
 
-fn group(client: &Client) -> Option<&str> {
+fn group(client: &LockRequester) -> Option<&str> {
     match client {
-        Client::Api { .. } => None,
-        Client::FleetLock { group, .. } => Some(group),
+        LockRequester::Api { .. } => None,
+        LockRequester::FleetLock { group, .. } => Some(group),
     }
 }
 
-/// A place in the queue; dropped, it is free.
+/// A place in the queue. Dropping it frees it.
 struct Place {
     ticket: u64,
     now: Arc<watch::Sender<State>>,
 }
 
 impl Place {
-    fn new(semaphore: &Semaphore, client: Client) -> Self {
+    fn new(semaphore: &Semaphore, client: LockRequester) -> Self {
         let mut ticket = 0;
         semaphore.now.send_modify(|state| {
             state.tickets += 1;
@@ -125,9 +123,9 @@ impl Drop for Place {
     }
 }
 
-/// Hosts of this name are answered so, whatever the semaphore says.
-fn scripted(client: &Client) -> Option<LockAnswer> {
-    let Client::Api { host } = client else {
+/// Hosts with these names get a fixed answer, whatever the semaphore says.
+fn scripted(client: &LockRequester) -> Option<LockAnswer> {
+    let LockRequester::Api { host } = client else {
         return None;
     };
     let why = "two budgets on one\npod".to_owned();
@@ -145,7 +143,7 @@ fn scripted(client: &Client) -> Option<LockAnswer> {
 }
 
 impl LockService for Semaphore {
-    fn lock(&self, request: LockRequest) -> BoxFuture<'static, LockAnswer> {
+    fn lock_host(&self, request: LockRequest) -> BoxFuture<'static, LockAnswer> {
         self.asked.lock().unwrap().push(request.clone());
         match scripted(&request.client) {
             Some(answer) => Box::pin(async { answer }),
@@ -153,7 +151,7 @@ impl LockService for Semaphore {
         }
     }
 
-    fn unlock(&self, client: Client) -> BoxFuture<'static, UnlockAnswer> {
+    fn unlock_host(&self, client: LockRequester) -> BoxFuture<'static, UnlockAnswer> {
         let why = "not ours to say".to_owned();
         let answer = match client.to_string().as_str() {
             "api/refused" | "fleetlock/default/refused" => UnlockAnswer::Failed { why },

@@ -1,4 +1,4 @@
-//! How it ends.
+//! The server's shutdown.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::rig::{Rig, answer, config, post, within};
-use crate::lock::http::LockAuth;
+use crate::lock::http::LockAuthMode;
 
 #[tokio::test]
 async fn those_who_wait_at_the_end_get_503_and_a_line_and_hold_nothing() {
-    let mut config = config(LockAuth::None);
-    config.limits.last_call = Duration::from_millis(100);
+    let mut config = config(LockAuthMode::None);
+    config.limits.shutdown_grace = Duration::from_millis(100);
     let mut rig = Rig::start(config).await;
     rig.lock("hostname=holder").await;
     let mut waiter = rig.connect().await;
@@ -51,9 +51,9 @@ async fn what_the_lock_itself_says_at_the_end_goes_before() {
         .await;
     let kept = rig.connect().await;
     rig.stop();
-    // The lock answers within its own time; here by giving the lock to the waiter.
+    // The lock answers within its own time; here it grants the lock to the waiter.
     let holder = rig.lock.now().holders.into_iter().next().unwrap();
-    crate::lock::service::LockService::unlock(&rig.lock, holder).await;
+    crate::lock::service::LockService::unlock_host(&rig.lock, holder).await;
     assert_eq!(answer(&mut waiter).await.status, 200);
     within("the end", &mut rig.ended).await.unwrap();
     drop(kept);

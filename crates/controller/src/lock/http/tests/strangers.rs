@@ -1,16 +1,17 @@
-//! Callers who are not known yet: what is read of them, and for how many at once. Source: specification §6.
+//! Unauthenticated callers: what is read of them, and for how many at once. Source: specification
+//! §6.
 
 use std::sync::Arc;
 
 use dogwatch_k8s::Error;
-use dogwatch_k8s::access::Caller;
+use dogwatch_k8s::access::ApiCaller;
 use futures::future::{BoxFuture, pending};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::rig::{Alice, Rig, answer, config, post};
-use crate::lock::http::{Access, LockAuth};
+use crate::lock::http::{LockAccess, LockAuthMode};
 
 const FORM: &str = "hostname=n1";
 
@@ -27,8 +28,8 @@ fn bearer(token: &str) -> String {
     format!("authorization: Bearer {token}")
 }
 
-async fn rig(strangers: usize, access: impl Access) -> Rig {
-    let mut config = config(LockAuth::Kubernetes);
+async fn rig(strangers: usize, access: impl LockAccess) -> Rig {
+    let mut config = config(LockAuthMode::Kubernetes);
     config.limits.strangers = strangers;
     Rig::with_access(config, Arc::new(access)).await
 }
@@ -43,7 +44,7 @@ async fn sent(rig: &Rig, text: &str) -> TcpStream {
 async fn a_stranger_is_refused_before_a_body_and_its_connection_is_closed() {
     let rig = rig(64, Alice).await;
     let mut stranger = sent(&rig, &head("of-mallory")).await;
-    // Up to the end of the stream, though it asked to keep the connection.
+    // The server closes the stream, although the client asked to keep the connection.
     let refused = answer(&mut stranger).await;
     assert_eq!(refused.status, 401, "{refused:?}");
     assert_eq!(refused.header("connection"), Some("close"));
@@ -60,23 +61,26 @@ async fn who_is_known_and_sends_no_body_takes_no_turn_of_the_strangers() {
     assert_eq!(rig.raw(lock).await.status, 200);
 }
 
-/// Knows nobody until it is told that the API server answers; notifies when it is asked.
+/// Knows nobody until the test lets the API server answer; notifies at each call.
 struct Slow {
     asked: Arc<Notify>,
     answers: Arc<Notify>,
 }
 
-impl Access for Slow {
-    fn owner(&self, token: String) -> BoxFuture<'static, Result<Option<Caller>, Error>> {
+impl LockAccess for Slow {
+    fn find_token_owner(
+        &self,
+        token: String,
+    ) -> BoxFuture<'static, Result<Option<ApiCaller>, Error>> {
         let (asked, answers) = (Arc::clone(&self.asked), Arc::clone(&self.answers));
         Box::pin(async move {
             asked.notify_one();
             answers.notified().await;
-            Alice.owner(token).await
+            Alice.find_token_owner(token).await
         })
     }
 
-    fn may_lock(&self, _: Caller, _: String) -> BoxFuture<'static, Result<bool, Error>> {
+    fn may_lock(&self, _: ApiCaller, _: String) -> BoxFuture<'static, Result<bool, Error>> {
         Box::pin(pending())
     }
 }
@@ -102,7 +106,7 @@ async fn one_stranger_too_many_waits_for_its_turn_and_is_answered() {
 #[tokio::test]
 async fn a_stranger_who_waits_too_long_for_its_turn_is_told_so() {
     let (asked, answers) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let mut config = config(LockAuth::Kubernetes);
+    let mut config = config(LockAuthMode::Kubernetes);
     config.limits.strangers = 1;
     config.limits.header = std::time::Duration::from_millis(200);
     let access = Slow {

@@ -1,4 +1,4 @@
-//! Certificates: the server's, the clients', and new ones.
+//! Certificates: the server's, the clients', and replaced ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,12 @@ use tempfile::TempDir;
 
 use super::curl::{Curl, curl, run};
 use super::rig::{LOOPBACK, Rig, config, within};
-use crate::lock::http::{Config, LockAuth, Nobody, Parts, Server, StartError, TlsFiles};
+use crate::lock::http::{
+    LockApiConfig, LockApiDeps, LockApiServer, LockApiStartError, LockAuthMode, NoRequestMetrics,
+    TlsFiles,
+};
 
-/// An authority and what it has signed, as PEM files.
+/// An authority and the certificates that it has signed, as PEM files.
 struct Authority {
     folder: TempDir,
     issuer: Issuer<'static, KeyPair>,
@@ -42,13 +45,13 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// A server's, at `NAME.crt` and `NAME.key`.
+    /// Makes a server's certificate, at `NAME.crt` and `NAME.key`.
     fn server(&self, name: &str) {
         let names = vec!["127.0.0.1".to_owned()];
         self.sign(name, &CertificateParams::new(names).unwrap());
     }
 
-    /// A client's: its common names and its organizations.
+    /// Makes a client's certificate with these common names and organizations.
     fn client(&self, name: &str, users: &[&str], groups: &[&str]) {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -71,9 +74,9 @@ impl Authority {
         fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
-    fn config(&self) -> Config {
+    fn config(&self) -> LockApiConfig {
         self.server("server");
-        let mut config = config(LockAuth::Kubernetes);
+        let mut config = config(LockAuthMode::Kubernetes);
         config.tls = Some(TlsFiles {
             certificate: self.path("server.crt"),
             key: self.path("server.key"),
@@ -158,7 +161,8 @@ async fn a_client_certificate_says_who_asks() {
     );
 }
 
-/// Whoever signs for hosts must not be able to sign for an administrator, a kubelet or a ServiceAccount.
+/// An authority for hosts must not be able to sign for an administrator, a kubelet or a
+/// ServiceAccount.
 #[tokio::test]
 async fn a_client_certificate_names_nobody_of_kubernetes_itself() {
     let ours = Authority::new();
@@ -243,16 +247,16 @@ async fn fleetlock_asks_for_no_client_certificate() {
     assert_eq!(held.unwrap().status, 200);
 }
 
-fn parts() -> Parts {
-    Parts {
+fn parts() -> LockApiDeps {
+    LockApiDeps {
         service: Arc::new(super::semaphore::Semaphore::new(1)),
         access: Arc::new(super::rig::Alice),
-        record: Arc::new(Nobody),
+        record: Arc::new(NoRequestMetrics),
     }
 }
 
-async fn refused(config: Config) -> String {
-    match Server::bind(config, parts()).await {
+async fn refused(config: LockApiConfig) -> String {
+    match LockApiServer::bind(config, parts()).await {
         Ok(_) => panic!("it was served"),
         Err(error) => error.to_string(),
     }
@@ -260,20 +264,20 @@ async fn refused(config: Config) -> String {
 
 #[tokio::test]
 async fn what_is_not_safe_is_not_served() {
-    let mut open = config(LockAuth::None);
+    let mut open = config(LockAuthMode::None);
     open.listen = "0.0.0.0:0".parse().unwrap();
     assert!(
         refused(open.clone())
             .await
             .contains("--lock-auth none is for loopback only")
     );
-    open.auth = LockAuth::Kubernetes;
+    open.auth = LockAuthMode::Kubernetes;
     let error = refused(open).await;
     assert!(
         error.contains("--lock-listen 0.0.0.0:0 is not on loopback"),
         "{error}"
     );
-    let mut fleetlock = config(LockAuth::None);
+    let mut fleetlock = config(LockAuthMode::None);
     fleetlock.fleetlock = Some("[::]:0".parse().unwrap());
     let error = refused(fleetlock.clone()).await;
     assert!(error.contains("needs --fleetlock-groups"), "{error}");
@@ -283,12 +287,12 @@ async fn what_is_not_safe_is_not_served() {
         error.contains("--fleetlock-listen [::]:0 is not on loopback"),
         "{error}"
     );
-    // With TLS and checks it may be anywhere, and without checks it still may not.
+    // With TLS and authentication any address is allowed; without authentication it still is not.
     let authority = Authority::new();
     let mut safe = authority.config();
     safe.listen = "0.0.0.0:0".parse().unwrap();
-    assert!(Server::bind(safe.clone(), parts()).await.is_ok());
-    safe.auth = LockAuth::None;
+    assert!(LockApiServer::bind(safe.clone(), parts()).await.is_ok());
+    safe.auth = LockAuthMode::None;
     assert!(refused(safe).await.contains("for loopback only"));
 }
 
@@ -327,7 +331,10 @@ fn flags_for_tls_go_together() {
     for (certificate, key, authority) in cases {
         let error = TlsFiles::from_flags(certificate, key, authority).unwrap_err();
         assert!(
-            matches!(error, StartError::HalfTls(_) | StartError::AuthorityAlone),
+            matches!(
+                error,
+                LockApiStartError::HalfTls(_) | LockApiStartError::AuthorityAlone
+            ),
             "{error}"
         );
     }

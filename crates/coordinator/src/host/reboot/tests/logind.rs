@@ -1,5 +1,5 @@
-//! The method `logind` on a real dbus-daemon (Debian package `dbus`), with a logind of our own
-//! behind it, made with the same crate.
+//! Tests the method `logind` on a real dbus-daemon (Debian package `dbus`), with a logind of our
+//! own made with the same crate.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -21,7 +21,7 @@ const CONFIGURATION: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D
   </policy>
 </busconfig>"#;
 
-/// A system bus below a host root of its own.
+/// A system bus below its own host root.
 struct Bus {
     root: TempDir,
     daemon: Child,
@@ -51,21 +51,21 @@ impl Bus {
             .stderr(Stdio::null())
             .spawn()
             .expect("dbus-daemon: install the Debian package dbus");
-        // It prints its address once it listens.
+        // dbus-daemon prints its address once it listens.
         let mut address = String::new();
         let output = daemon.stdout.take().unwrap();
         BufReader::new(output).read_line(&mut address).unwrap();
         Self { root, daemon }
     }
 
-    fn reboot(&self) -> Reboot {
-        Reboot {
+    fn reboot(&self) -> HostRebooter {
+        HostRebooter {
             host_root: self.root.path().to_owned(),
-            ..by(Method::Logind)
+            ..by(HostRebootMethod::Logind)
         }
     }
 
-    /// Takes logind's name. Each call that comes in is given to `answer`.
+    /// Takes logind's bus name, and gives each call to `answer`.
     async fn logind(&self, answer: Answer) -> tokio::task::JoinHandle<String> {
         let socket = self.root.path().join("run/dbus/system_bus_socket");
         let stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
@@ -98,7 +98,8 @@ impl Bus {
                         )
                         .await
                         .unwrap(),
-                    // It dies over the call, as when the reboot is quicker than its answer.
+                    // The process ends during the call, as if the reboot was faster than the
+                    // answer.
                     Answer::None => {}
                 }
                 return call;
@@ -119,7 +120,10 @@ enum Answer {
 async fn logind_is_asked_to_reboot_without_asking_back() {
     let bus = Bus::start();
     let logind = bus.logind(Answer::Yes).await;
-    assert_eq!(end(&bus.reboot()).await, Ended::Ran(CommandEnd::Success));
+    assert_eq!(
+        end(&bus.reboot()).await,
+        StartedRebootEnd::Ran(CommandEnd::Success)
+    );
     assert_eq!(
         logind.await.unwrap(),
         "/org/freedesktop/login1 org.freedesktop.login1.Manager false"
@@ -130,7 +134,7 @@ async fn logind_is_asked_to_reboot_without_asking_back() {
 async fn a_refusal_of_logind_began_nothing_and_is_quoted() {
     let bus = Bus::start();
     let logind = bus.logind(Answer::No).await;
-    let error = bus.reboot().start(PERMIT).await.unwrap_err();
+    let error = bus.reboot().start_reboot(PERMIT).await.unwrap_err();
     let cause = error.source().unwrap().to_string();
     assert!(cause.contains("AccessDenied: Permission denied"), "{cause}");
     logind.await.unwrap();
@@ -141,7 +145,7 @@ async fn a_logind_that_dies_over_the_call_may_have_begun() {
     let bus = Bus::start();
     let logind = bus.logind(Answer::None).await;
     let ended = end(&bus.reboot()).await;
-    let Ended::Ran(CommandEnd::Failure(why)) = ended else {
+    let StartedRebootEnd::Ran(CommandEnd::Failure(why)) = ended else {
         panic!("{ended:?}");
     };
     assert!(why.contains("logind did not answer"), "{why}");
@@ -151,14 +155,14 @@ async fn a_logind_that_dies_over_the_call_may_have_begun() {
 #[tokio::test]
 async fn without_logind_or_without_a_bus_nothing_began() {
     let bus = Bus::start();
-    let error = bus.reboot().start(PERMIT).await.unwrap_err();
+    let error = bus.reboot().start_reboot(PERMIT).await.unwrap_err();
     let cause = error.source().unwrap().to_string();
     assert!(cause.contains("ServiceUnknown"), "{cause}");
-    let nowhere = Reboot {
+    let nowhere = HostRebooter {
         host_root: PathBuf::from("/does/not/exist"),
-        ..by(Method::Logind)
+        ..by(HostRebootMethod::Logind)
     };
-    let error = nowhere.start(PERMIT).await.unwrap_err();
+    let error = nowhere.start_reboot(PERMIT).await.unwrap_err();
     let cause = error.source().unwrap().to_string();
     assert!(
         cause.contains("/does/not/exist/run/dbus/system_bus_socket"),
@@ -172,12 +176,15 @@ async fn a_bus_that_hangs_does_not_stretch_the_permit_and_nothing_began() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("run/dbus");
     std::fs::create_dir_all(&folder).unwrap();
-    // It lets everybody connect and says nothing.
+    // The socket accepts every connection and sends nothing.
     let _hangs = std::os::unix::net::UnixListener::bind(folder.join("system_bus_socket")).unwrap();
-    let reboot = Reboot {
+    let reboot = HostRebooter {
         host_root: root.path().to_owned(),
-        ..by(Method::Logind)
+        ..by(HostRebootMethod::Logind)
     };
-    let error = reboot.start(Duration::from_millis(100)).await.unwrap_err();
-    assert!(matches!(error, StartError::TooLate(_)), "{error:?}");
+    let error = reboot
+        .start_reboot(Duration::from_millis(100))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, RebootStartError::TooLate(_)), "{error:?}");
 }

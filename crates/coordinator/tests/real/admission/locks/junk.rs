@@ -1,10 +1,10 @@
-//! What would make everybody who counts read more than a lock can be: whoever holds one coordinator's token
-//! could stop all coordinators and controllers by it. Source: specification §6 ("Leases").
+//! Refuses Leases that are larger than a lock needs: with one coordinator's token, they could stop
+//! all coordinators and controllers, which read all Leases. Source: specification §6 ("Leases").
 
 use std::time::Duration;
 
 use dogwatch_core::name::NodeName;
-use dogwatch_k8s::lock::RemedyLease;
+use dogwatch_k8s::lock::RemediationLeaseClient;
 use dogwatch_testbed::ControlPlane;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ async fn a_lease_carries_nothing_but_what_a_lock_needs_and_little_of_that() {
     .await;
 }
 
-/// What stood there before the policies did is left alone, and keeps nobody from the lock.
+/// Content that was there before the policies stays, and blocks nobody from the lock.
 #[tokio::test]
 async fn what_an_older_version_left_on_a_lease_keeps_nobody_from_it() {
     let stage = Stage::set().await;
@@ -211,7 +211,7 @@ async fn a_lease_does_not_grow_by_the_names_under_which_it_is_written() {
     }
     let refused = refused.expect("not forty of them");
     assert!(refused.contains("at most 32 names"), "{refused}");
-    // Whoever wants the lock has it all the same.
+    // A node that wants the lock gets it anyway.
     stage
         .attempt("a bid", First, &bid("node/first"), Ok(()))
         .await;
@@ -227,9 +227,9 @@ async fn made(plane: &ControlPlane, name: &str, holder: Option<&str>) -> Result<
     made.await.map_err(|error| error.to_string())
 }
 
-/// As shipped, but for the number. The quota's controller runs.
+/// The shipped quota, but with another number. The quota's controller runs.
 async fn with_a_quota_of_three() -> ControlPlane {
-    let builder = ControlPlane::builder().controllers(["resourcequota-controller"]);
+    let builder = ControlPlane::builder().with_controllers(["resourcequota-controller"]);
     let plane = builder
         .start()
         .await
@@ -244,7 +244,7 @@ async fn with_a_quota_of_three() -> ControlPlane {
     assert!(QUOTA.contains("\"250\""), "{QUOTA}");
     let quota = QUOTA.replace("\"250\"", "\"3\"");
     plane.run_kubectl(&create, &quota).await.expect("a quota");
-    // Until its controller has taken it in, it limits nothing.
+    // The quota limits nothing until its controller has processed it.
     let wait = [
         "wait",
         "-n",
@@ -260,15 +260,15 @@ async fn with_a_quota_of_three() -> ControlPlane {
 #[tokio::test]
 async fn nobody_makes_thousands_of_leases_and_free_ones_keep_no_machine_from_being_fenced() {
     let plane = with_a_quota_of_three().await;
-    let client = dogwatch_k8s::connect::connect_by(plane.kubeconfig())
+    let client = dogwatch_k8s::connect::connect_by_kubeconfig(plane.admin_kubeconfig())
         .await
         .expect("a client");
-    let remedy = RemedyLease::new(client, "dogwatch");
+    let remedy = RemediationLeaseClient::new(client, "dogwatch");
     let take = async |name: &str| {
         let node = NodeName::new(name).expect("a name");
         let subject = format!("node/{name}");
         remedy
-            .take(&node, false, None, &subject, Timestamp::UNIX_EPOCH)
+            .take_lease(&node, false, None, &subject, Timestamp::UNIX_EPOCH)
             .await
     };
     for (name, holder) in [
@@ -285,7 +285,8 @@ async fn nobody_makes_thousands_of_leases_and_free_ones_keep_no_machine_from_bei
         refused.contains("exceeded quota: dogwatch-leases"),
         "{refused}"
     );
-    // The quota's controller counts again what is gone; until then it is refused, and tried again.
+    // The quota's controller has to count the deletion first; until then the creation is refused
+    // and retried.
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while let Err(error) = take("n1").await {
         assert!(error.is_over_quota(), "{error:?}");

@@ -1,4 +1,4 @@
-//! What stands on a Lease beside its holder.
+//! The labels and annotations of a Lease.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The API server itself keeps the rules of the lock. Source: specification §2.2, §6; promises S1, S3.
+//! The API server itself enforces the rules of the lock. Source: specification §2.2, §6; promises
+//! S1, S3.
 
 mod junk;
 mod marks;
@@ -20,18 +21,17 @@ const NOT_ITS: &str = "only node/first itself writes this";
 const TOGETHER: &str = "are freed together";
 const LABEL: &str = "is the group in the Lease's name";
 
-/// How the Lease stands before the attempt.
+/// The Lease before the attempt.
 #[derive(Clone, Copy)]
 enum Before {
-    /// There is none.
     Missing,
-    /// Free, with the call of the one who left.
+    /// Free, with the next in line named by the last holder.
     Free,
     /// Held by Node `first`.
     Held,
-    /// Free, but for a record that half a release left behind.
+    /// Free, with a record that an incomplete release left behind.
     Leftover,
-    /// Free, and without its label.
+    /// Free, without its label.
     Unlabelled,
 }
 
@@ -76,7 +76,7 @@ fn apply(holder: &str, parameters: &str) -> Call {
     Call::new("PATCH", path, APPLY, lease(SLOT, holder))
 }
 
-/// As the code bids.
+/// A bid as the code writes it.
 fn bid(holder: &str) -> Call {
     apply(holder, &format!("fieldManager={holder}"))
 }
@@ -86,7 +86,7 @@ fn merge(body: Value) -> Call {
     Call::new("PATCH", path, MERGE, body)
 }
 
-/// As the code frees, with these annotations besides.
+/// A release as the code writes it, with these additional annotations.
 fn free(annotations: &Value) -> Call {
     let mut all = json!({ "dogwatch.dev/holder": null });
     let more = annotations.as_object().expect("annotations").clone();

@@ -1,4 +1,4 @@
-//! What would take a lock that somebody holds, or forge whose it is.
+//! Attempts to take a held lock, or to forge its holder.
 
 use serde_json::json;
 

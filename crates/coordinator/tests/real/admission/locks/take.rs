@@ -125,7 +125,7 @@ async fn a_node_whose_name_the_lock_hashes_cannot_bid_here() {
     let api = &stage.cluster.api;
     let name = format!("{}.{}.example", "a".repeat(60), "b".repeat(60));
     let node = NodeName::new(name.clone()).expect("a DNS name");
-    let holder = HolderId::node(&node);
+    let holder = HolderId::for_node(&node);
     assert!(holder.is_hashed(), "{holder}");
     api.create("/api/v1/nodes", &json!({ "metadata": { "name": name } }))
         .await;

@@ -1,4 +1,4 @@
-//! Who may break a lock, and whose the other Leases are.
+//! Who may break a lock, and who may write the other Leases.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn a_lock_is_broken_by_the_controller_or_by_a_person_who_may_break_this_ve
         ),
         ("breaking", Before::Held, Breaker, free(&json!({})), Ok(())),
         ("deleting", Before::Held, Breaker, delete(SLOT), Ok(())),
-        // The healer takes a run off that nobody stands behind.
+        // The healer removes a run whose process is gone.
         (
             "the holder's record",
             Before::Held,
@@ -73,7 +73,7 @@ async fn a_coordinator_writes_the_leases_of_slots_alone_and_the_controllers_are_
     let renew = |name: &str| Call::new("PATCH", format!("{LEASES}/{name}"), MERGE, renewal.clone());
     let slots = "a coordinator writes only the Leases of slots";
     let controllers = "is the controller's";
-    // Two policies refuse it, and the API server tells either one's words.
+    // Two policies refuse this, and the API server returns the text of either.
     let either = "denied request";
     let table = [
         (leader, First, Err(slots)),

@@ -1,4 +1,4 @@
-//! What a request does whose id is on a Lease, case by case.
+//! Steps of a request whose id is on a Lease, case by case.
 
 use jiff::Timestamp;
 
@@ -6,14 +6,14 @@ use super::super::super::testkit::{free, held, record, run};
 use super::super::node::tests::{locked, node};
 use super::*;
 use crate::name::NodeName;
-use crate::reboot::Parsed;
+use crate::reboot::ParsedAnnotation;
 
 fn me() -> HolderId {
-    HolderId::api("h")
+    HolderId::for_api_host("h")
 }
 
-fn mine(runs: &[&str]) -> LeaseSeen {
-    LeaseSeen {
+fn mine(runs: &[&str]) -> ObservedLease {
+    ObservedLease {
         holder: Some(me()),
         record: Some(record("h", runs)),
         ..free(0)
@@ -21,9 +21,9 @@ fn mine(runs: &[&str]) -> LeaseSeen {
 }
 
 struct Facts {
-    leases: Vec<LeaseSeen>,
+    leases: Vec<ObservedLease>,
     node: Option<ApiNode>,
-    verdict: Option<Verdict>,
+    verdict: Option<BudgetVerdict>,
     may_go: bool,
     has_closed: bool,
     drained: bool,
@@ -47,7 +47,7 @@ fn facts(runs: &[&str], node: Option<ApiNode>) -> Facts {
 
 fn step(facts: &Facts) -> HoldStep {
     let (holder, run) = (me(), run("api/p/1"));
-    let seen = HoldSeen {
+    let seen = HoldSnapshot {
         holder: &holder,
         run: &run,
         leases: &facts.leases,
@@ -57,7 +57,7 @@ fn step(facts: &Facts) -> HoldStep {
         has_closed: facts.has_closed,
         drained: facts.drained,
     };
-    hold(&seen, Timestamp::UNIX_EPOCH)
+    decide_hold(&seen, Timestamp::UNIX_EPOCH)
 }
 
 fn word(step: &HoldStep) -> &'static str {
@@ -90,10 +90,16 @@ fn nobody_goes_ahead_uncounted() {
     let why = || "two are out".to_owned();
     let table = [
         (None, "count"),
-        (Some(Verdict::StaleCount), "count"),
-        (Some(Verdict::WaitForHigherSlot { why: why() }), "count"),
-        (Some(Verdict::GiveBack { why: why() }), "over budget"),
-        (Some(Verdict::Go), "answer"),
+        (Some(BudgetVerdict::StaleCount), "count"),
+        (
+            Some(BudgetVerdict::WaitForHigherSlot { why: why() }),
+            "count",
+        ),
+        (
+            Some(BudgetVerdict::YieldOverBudget { why: why() }),
+            "over budget",
+        ),
+        (Some(BudgetVerdict::Go), "answer"),
     ];
     for (verdict, expected) in table {
         let facts = Facts {
@@ -129,7 +135,7 @@ fn who_was_told_before_is_not_counted_again() {
 fn a_node_is_cordoned_then_drained_and_only_then_its_host_told() {
     let mut facts = Facts {
         may_go: true,
-        ..facts(&["api/p/1"], Some(node(false, Parsed::Absent)))
+        ..facts(&["api/p/1"], Some(node(false, ParsedAnnotation::Absent)))
     };
     assert_eq!(word(&step(&facts)), "cordon");
     facts.node = Some(node(true, locked("api/p/1", true)));
@@ -151,13 +157,17 @@ fn a_node_that_is_deleted_before_it_was_drained_is_not_told_as_held() {
     let mine = || locked("api/p/1", true);
     let table = [
         (None, &["api/p/1"][..], "node gone"),
-        (uid("another", Parsed::Absent), &["api/p/1"], "node gone"),
+        (
+            uid("another", ParsedAnnotation::Absent),
+            &["api/p/1"],
+            "node gone",
+        ),
         (uid("another", mine()), &["api/p/1"], "node gone"),
         (uid("uid-h", mine()), &["api/p/1"], "drain"),
-        // Told before: its lock stays, and a Node that is back is closed again.
+        // Answered before: its lock stays, and a Node that is back is cordoned again.
         (None, &["answered/q/7", "api/p/1"], "answer"),
         (
-            uid("another", Parsed::Absent),
+            uid("another", ParsedAnnotation::Absent),
             &["answered/q/7", "api/p/1"],
             "cordon",
         ),
@@ -176,11 +186,11 @@ fn a_node_that_is_deleted_before_it_was_drained_is_not_told_as_held() {
 fn on_a_node_that_is_being_fenced_nothing_is_begun_and_what_was_begun_stays_as_it_is() {
     let fenced = |unschedulable, lock| {
         let mut node = node(unschedulable, lock);
-        node.seen.fenced = true;
+        node.seen.being_fenced = true;
         Some(node)
     };
     let table = [
-        (fenced(false, Parsed::Absent), false, "refuse"),
+        (fenced(false, ParsedAnnotation::Absent), false, "refuse"),
         (fenced(true, locked("api/q/7", true)), false, "refuse"),
         (fenced(true, locked("api/p/1", true)), false, "fenced"),
         (fenced(true, locked("api/p/1", true)), true, "fenced"),
@@ -219,7 +229,7 @@ fn a_retry_writes_the_cordon_itself_so_that_an_uncordon_on_its_way_fails() {
 fn an_uncordon_is_a_veto_only_after_the_cordon() {
     for node in [
         node(false, locked("api/p/1", true)),
-        node(true, Parsed::Absent),
+        node(true, ParsedAnnotation::Absent),
     ] {
         let mut facts = Facts {
             may_go: true,
@@ -233,8 +243,8 @@ fn an_uncordon_is_a_veto_only_after_the_cordon() {
 
 #[test]
 fn a_node_that_another_host_of_this_lock_stands_for_is_left_alone() {
-    let other = LeaseSeen {
-        holder: Some(HolderId::fleetlock("default", "h")),
+    let other = ObservedLease {
+        holder: Some(HolderId::for_fleetlock_client("default", "h")),
         record: Some(record("h", &["answered/q/1"])),
         ..free(1)
     };
@@ -242,7 +252,7 @@ fn a_node_that_another_host_of_this_lock_stands_for_is_left_alone() {
         lease: other.name.clone(),
         ..locked("answered/q/1", true).get().unwrap().clone()
     };
-    let mut facts = facts(&["api/p/1"], Some(node(true, Parsed::Is(lock))));
+    let mut facts = facts(&["api/p/1"], Some(node(true, ParsedAnnotation::Is(lock))));
     facts.leases.push(other);
     assert_eq!(word(&step(&facts)), "refuse");
     facts.leases[1].record.as_mut().unwrap().node = NodeName::new("somebody").ok();

@@ -5,23 +5,28 @@ use jiff::Timestamp;
 use super::super::super::testkit::{free, held, record, run};
 use super::super::node::tests::{locked, node};
 use super::*;
-use crate::reboot::Parsed;
+use crate::reboot::ParsedAnnotation;
 
 fn me() -> HolderId {
-    HolderId::api("h")
+    HolderId::for_api_host("h")
 }
 
-fn mine(runs: &[&str]) -> LeaseSeen {
-    LeaseSeen {
+fn mine(runs: &[&str]) -> ObservedLease {
+    ObservedLease {
         holder: Some(me()),
         record: Some(record("h", runs)),
         ..free(0)
     }
 }
 
-fn step(who: Who, leases: &[LeaseSeen], node: Option<&ApiNode>, suspect: &Suspect) -> LeaveStep {
+fn step(
+    who: LeavingParty,
+    leases: &[ObservedLease],
+    node: Option<&ApiNode>,
+    suspect: &CordonInFlight,
+) -> LeaveStep {
     let (holder, run) = (me(), run("api/p/1"));
-    let seen = LeaveSeen {
+    let seen = LeaveSnapshot {
         holder: &holder,
         run: &run,
         who,
@@ -30,7 +35,7 @@ fn step(who: Who, leases: &[LeaseSeen], node: Option<&ApiNode>, suspect: &Suspec
         bid: None,
         suspect,
     };
-    leave(&seen, Timestamp::UNIX_EPOCH)
+    decide_leave(&seen, Timestamp::UNIX_EPOCH)
 }
 
 fn left(record: &LockRecord) -> Vec<&str> {
@@ -40,21 +45,36 @@ fn left(record: &LockRecord) -> Vec<&str> {
 #[test]
 fn a_request_takes_only_its_own_id_and_the_last_one_out_frees() {
     for own in ["api/p/1", "answered/p/1"] {
-        let step = step(Who::Request, &[mine(&[own, "api/q/2"])], None, &Suspect::No);
+        let step = step(
+            LeavingParty::Request,
+            &[mine(&[own, "api/q/2"])],
+            None,
+            &CordonInFlight::No,
+        );
         let LeaveStep::Remove { record, .. } = step else {
             panic!("{step:?}")
         };
         assert_eq!(left(&record), ["api/q/2"]);
-        let last = self::step(Who::Request, &[mine(&[own])], None, &Suspect::No);
+        let last = self::step(
+            LeavingParty::Request,
+            &[mine(&[own])],
+            None,
+            &CordonInFlight::No,
+        );
         assert!(matches!(last, LeaveStep::Free { .. }), "{last:?}");
     }
-    let others = step(Who::Request, &[mine(&["answered/q/2"])], None, &Suspect::No);
+    let others = step(
+        LeavingParty::Request,
+        &[mine(&["answered/q/2"])],
+        None,
+        &CordonInFlight::No,
+    );
     assert_eq!(others, LeaveStep::Done);
     let foreign = step(
-        Who::Request,
+        LeavingParty::Request,
         &[held(0, "n1", &["api/p/1"])],
         None,
-        &Suspect::No,
+        &CordonInFlight::No,
     );
     assert_eq!(foreign, LeaveStep::Done);
 }
@@ -62,14 +82,19 @@ fn a_request_takes_only_its_own_id_and_the_last_one_out_frees() {
 #[test]
 fn the_cordon_goes_before_the_lock() {
     let closed = node(true, locked("api/p/1", true));
-    for who in [Who::Request, Who::Host] {
-        let step = step(who, &[mine(&["api/p/1"])], Some(&closed), &Suspect::No);
+    for who in [LeavingParty::Request, LeavingParty::Host] {
+        let step = step(
+            who,
+            &[mine(&["api/p/1"])],
+            Some(&closed),
+            &CordonInFlight::No,
+        );
         let LeaveStep::Node { write } = step else {
             panic!("{step:?}")
         };
         assert_eq!((write.unschedulable, write.lock), (Some(false), None));
-        let open = node(false, Parsed::Absent);
-        let step = self::step(who, &[mine(&["api/p/1"])], Some(&open), &Suspect::No);
+        let open = node(false, ParsedAnnotation::Absent);
+        let step = self::step(who, &[mine(&["api/p/1"])], Some(&open), &CordonInFlight::No);
         assert!(matches!(step, LeaveStep::Free { .. }), "{step:?}");
     }
 }
@@ -78,23 +103,33 @@ fn the_cordon_goes_before_the_lock() {
 fn while_another_request_relies_on_the_cordon_it_stays() {
     let closed = node(true, locked("api/p/1", true));
     let leases = [mine(&["api/p/1", "api/q/2"])];
-    let step = step(Who::Request, &leases, Some(&closed), &Suspect::No);
+    let step = step(
+        LeavingParty::Request,
+        &leases,
+        Some(&closed),
+        &CordonInFlight::No,
+    );
     assert!(matches!(step, LeaveStep::Remove { .. }), "{step:?}");
 }
 
 #[test]
 fn who_took_its_id_away_leaves_the_cordon_to_the_one_who_stays() {
-    // It was the last to write the annotation, beside a request that had cordoned before.
+    // The leaving request wrote the annotation last, beside a request that had cordoned before.
     let closed = node(true, locked("api/p/1", true));
     for stays in ["api/q/2", "answered/q/2"] {
-        let step = step(Who::Request, &[mine(&[stays])], Some(&closed), &Suspect::No);
+        let step = step(
+            LeavingParty::Request,
+            &[mine(&[stays])],
+            Some(&closed),
+            &CordonInFlight::No,
+        );
         assert_eq!(step, LeaveStep::Done, "{stays}");
     }
 }
 
 #[test]
 fn who_leaves_one_lease_of_its_host_hands_the_cordon_to_the_request_on_another() {
-    let second = || LeaseSeen {
+    let second = || ObservedLease {
         name: free(1).name,
         slot: 1,
         ..mine(&["api/p/1"])
@@ -104,28 +139,33 @@ fn who_leaves_one_lease_of_its_host_hands_the_cordon_to_the_request_on_another()
             lease: lease.to_owned(),
             ..locked(by, true).get().unwrap().clone()
         };
-        Parsed::Is(lock)
+        ParsedAnnotation::Is(lock)
     };
     let (first_name, second_name) = (free(0).name, free(1).name);
     let (theirs, ours) = (lock(&first_name, "api/q/2"), lock(&second_name, "api/p/1"));
-    let here = Suspect::Version("7".into());
-    // The Node, what is suspected, and what is written: cordon and Lease, or nothing.
+    let here = CordonInFlight::Version("7".into());
+    // The Node, the suspicion, and the write: cordon and Lease, or none.
     let handed = || Some((None, Some(first_name.clone())));
     let table = [
-        (true, theirs.clone(), Suspect::No, None),
+        (true, theirs.clone(), CordonInFlight::No, None),
         (true, theirs.clone(), here.clone(), handed()),
-        (true, ours.clone(), Suspect::No, handed()),
+        (true, ours.clone(), CordonInFlight::No, handed()),
         (true, ours.clone(), here.clone(), handed()),
-        (false, ours, Suspect::No, Some((None, None))),
-        (false, theirs, Suspect::No, None),
-        (false, Parsed::Absent, Suspect::No, None),
-        (false, Parsed::Absent, here, Some((None, Some(second_name)))),
+        (false, ours, CordonInFlight::No, Some((None, None))),
+        (false, theirs, CordonInFlight::No, None),
+        (false, ParsedAnnotation::Absent, CordonInFlight::No, None),
+        (
+            false,
+            ParsedAnnotation::Absent,
+            here,
+            Some((None, Some(second_name))),
+        ),
     ];
     for stays in ["api/q/2", "answered/q/2"] {
         for (closed, lock, suspect, expected) in table.clone() {
             let node = node(closed, lock);
             let leases = [mine(&[stays]), second()];
-            let wrote = match step(Who::Request, &leases, Some(&node), &suspect) {
+            let wrote = match step(LeavingParty::Request, &leases, Some(&node), &suspect) {
                 LeaveStep::Node { write } => {
                     let lock = write.lock;
                     let by = lock.as_ref().map(|lock| lock.run.clone());
@@ -145,10 +185,15 @@ fn who_leaves_one_lease_of_its_host_hands_the_cordon_to_the_request_on_another()
             assert_eq!(wrote, expected, "{node:?} {suspect:?}");
         }
     }
-    // A host that unlocks leaves all of them.
+    // A host that unlocks gives up all its Leases.
     let closed = node(true, locked("answered/q/2", true));
     let leases = [mine(&["answered/q/2"]), second()];
-    let host = step(Who::Host, &leases, Some(&closed), &Suspect::No);
+    let host = step(
+        LeavingParty::Host,
+        &leases,
+        Some(&closed),
+        &CordonInFlight::No,
+    );
     let LeaveStep::Node { write } = host else {
         panic!("{host:?}")
     };
@@ -157,16 +202,16 @@ fn who_leaves_one_lease_of_its_host_hands_the_cordon_to_the_request_on_another()
 
 #[test]
 fn a_cordon_that_may_be_on_its_way_is_made_to_fail_before_the_lock_goes() {
-    let open = node(false, Parsed::Absent);
+    let open = node(false, ParsedAnnotation::Absent);
     let table = [
-        (Suspect::Version("7".into()), true),
-        (Suspect::Any, true),
-        (Suspect::Version("6".into()), false),
-        (Suspect::No, false),
+        (CordonInFlight::Version("7".into()), true),
+        (CordonInFlight::Any, true),
+        (CordonInFlight::Version("6".into()), false),
+        (CordonInFlight::No, false),
     ];
     for (suspect, touches) in table {
         for leases in [vec![mine(&["api/p/1"])], vec![free(0)]] {
-            let step = step(Who::Request, &leases, Some(&open), &suspect);
+            let step = step(LeavingParty::Request, &leases, Some(&open), &suspect);
             let LeaveStep::Node { write } = step else {
                 assert!(!touches, "{suspect:?} {step:?}");
                 continue;
@@ -180,70 +225,80 @@ fn a_cordon_that_may_be_on_its_way_is_made_to_fail_before_the_lock_goes() {
 #[test]
 fn a_bid_that_may_land_is_settled_first() {
     let (holder, run) = (me(), run("api/p/1"));
-    let (bid, suspect) = (free(0), Suspect::No);
-    let mut seen = LeaveSeen {
+    let (bid, suspect) = (free(0), CordonInFlight::No);
+    let mut seen = LeaveSnapshot {
         holder: &holder,
         run: &run,
-        who: Who::Request,
+        who: LeavingParty::Request,
         node: None,
         leases: &[free(0)],
         bid: Some(&bid),
         suspect: &suspect,
     };
-    let settles = leave(&seen, Timestamp::UNIX_EPOCH);
+    let settles = decide_leave(&seen, Timestamp::UNIX_EPOCH);
     assert!(matches!(settles, LeaveStep::Settle { .. }), "{settles:?}");
-    let moved = [LeaseSeen {
+    let moved = [ObservedLease {
         resource_version: "2".into(),
         ..free(0)
     }];
     seen.leases = &moved;
-    assert_eq!(leave(&seen, Timestamp::UNIX_EPOCH), LeaveStep::Done);
+    assert_eq!(decide_leave(&seen, Timestamp::UNIX_EPOCH), LeaveStep::Done);
 }
 
 #[test]
 fn a_host_that_unlocks_takes_all_its_requests_along() {
     let told = step(
-        Who::Host,
+        LeavingParty::Host,
         &[mine(&["answered/q/2", "answered/r/3"])],
         None,
-        &Suspect::No,
+        &CordonInFlight::No,
     );
     assert!(matches!(told, LeaveStep::Free { .. }), "{told:?}");
     let busy = step(
-        Who::Host,
+        LeavingParty::Host,
         &[mine(&["answered/q/2", "api/r/3"])],
         None,
-        &Suspect::No,
+        &CordonInFlight::No,
     );
     let LeaveStep::Claim { record, .. } = busy else {
         panic!("{busy:?}")
     };
     assert_eq!(left(&record), ["api/p/1"]);
-    let claimed = step(Who::Host, &[mine(&["api/p/1"])], None, &Suspect::Any);
+    let claimed = step(
+        LeavingParty::Host,
+        &[mine(&["api/p/1"])],
+        None,
+        &CordonInFlight::Any,
+    );
     assert!(matches!(claimed, LeaveStep::Free { .. }), "{claimed:?}");
     assert_eq!(
-        step(Who::Host, &[held(0, "n1", &[])], None, &Suspect::No),
+        step(
+            LeavingParty::Host,
+            &[held(0, "n1", &[])],
+            None,
+            &CordonInFlight::No
+        ),
         LeaveStep::Done
     );
 }
 
 #[test]
 fn a_lock_that_cannot_be_read_goes_by_its_hosts_word_only() {
-    let unreadable = LeaseSeen {
+    let unreadable = ObservedLease {
         record: None,
         ..mine(&[])
     };
     let request = step(
-        Who::Request,
+        LeavingParty::Request,
         std::slice::from_ref(&unreadable),
         None,
-        &Suspect::No,
+        &CordonInFlight::No,
     );
     assert!(
         matches!(request, LeaveStep::Unreadable { .. }),
         "{request:?}"
     );
-    let host = step(Who::Host, &[unreadable], None, &Suspect::No);
+    let host = step(LeavingParty::Host, &[unreadable], None, &CordonInFlight::No);
     assert!(matches!(host, LeaveStep::Free { .. }), "{host:?}");
 }
 
@@ -252,20 +307,25 @@ fn a_cordon_left_behind_by_a_lock_that_was_taken_away_is_undone_by_who_made_it()
     let closed = node(true, locked("api/p/1", true));
     let step_of = |who, by: &str| {
         let node = node(true, locked(by, true));
-        step(who, &[free(0)], Some(&node), &Suspect::No)
+        step(who, &[free(0)], Some(&node), &CordonInFlight::No)
     };
     for step in [
-        step_of(Who::Request, "api/p/1"),
-        step_of(Who::Host, "answered/q/9"),
+        step_of(LeavingParty::Request, "api/p/1"),
+        step_of(LeavingParty::Host, "answered/q/9"),
     ] {
         assert!(matches!(step, LeaveStep::Node { .. }), "{step:?}");
     }
-    assert_eq!(step_of(Who::Request, "api/q/9"), LeaveStep::Done);
-    let other = LeaseSeen {
-        holder: Some(HolderId::fleetlock("default", "x")),
+    assert_eq!(step_of(LeavingParty::Request, "api/q/9"), LeaveStep::Done);
+    let other = ObservedLease {
+        holder: Some(HolderId::for_fleetlock_client("default", "x")),
         ..mine(&["answered/q/9"])
     };
-    let anothers = step(Who::Host, &[other], Some(&closed), &Suspect::No);
+    let anothers = step(
+        LeavingParty::Host,
+        &[other],
+        Some(&closed),
+        &CordonInFlight::No,
+    );
     assert_eq!(
         anothers,
         LeaveStep::Done,

@@ -1,9 +1,9 @@
-//! What cannot be understood is refused, and the message says what to write.
+//! Invalid windows are refused, and the message says what to write.
 
 use super::*;
 
 fn refused(spec: &WindowSpec) -> String {
-    Window::new(spec).unwrap_err().to_string()
+    MaintenanceWindow::new(spec).unwrap_err().to_string()
 }
 
 fn refused_rule(rrule: &str) -> String {

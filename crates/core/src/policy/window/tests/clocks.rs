@@ -1,21 +1,24 @@
-//! Where clocks are set.
+//! Days on which clocks are set.
 
 use super::*;
 
-/// `words`, the moments it opens and closes.
+/// For each window: when it opens and closes.
 fn stands(cases: &[(&str, &str, &str)]) {
     for (words, begin, end) in cases {
         let windows = [window(words)];
         let (begin, end) = (at(begin), at(end));
         let just_before = begin - jiff::SignedDuration::from_secs(1);
-        let opens = Opening::Shut { opens: Some(begin) };
-        let found = opening(&windows, just_before, Duration::ZERO);
+        let opens = WindowOpening::Shut { opens: Some(begin) };
+        let found = window_opening(&windows, just_before, Duration::ZERO);
         assert_eq!(found, opens, "{words}");
-        let until = Opening::Open { until: end };
-        let found = opening(&windows, begin, Duration::ZERO);
+        let until = WindowOpening::Open { until: end };
+        let found = window_opening(&windows, begin, Duration::ZERO);
         assert_eq!(found, until, "{words}");
-        let found = opening(&windows, end, Duration::ZERO);
-        assert!(matches!(found, Opening::Shut { .. }), "{words}: {found:?}");
+        let found = window_opening(&windows, end, Duration::ZERO);
+        assert!(
+            matches!(found, WindowOpening::Shut { .. }),
+            "{words}: {found:?}"
+        );
     }
 }
 
@@ -133,11 +136,11 @@ fn what_is_needed_is_measured_in_real_time() {
     let five_and_a_half = Duration::from_mins(330);
     // The night of the jump is 5 hours long, that of the return 7.
     assert_eq!(
-        opening(&nights, at("2026-03-28T22:00:00+01:00"), five_and_a_half),
+        window_opening(&nights, at("2026-03-28T22:00:00+01:00"), five_and_a_half),
         short("2026-03-29T04:00:00+02:00", "2026-03-29T22:00:00+02:00"),
     );
     assert_eq!(
-        opening(&nights, at("2026-10-24T23:30:00+02:00"), five_and_a_half),
+        window_opening(&nights, at("2026-10-24T23:30:00+02:00"), five_and_a_half),
         open("2026-10-25T04:00:00+01:00"),
     );
 }

@@ -1,4 +1,4 @@
-//! What the calendar promises.
+//! Tests of maintenance windows.
 
 mod bad;
 mod clocks;
@@ -15,7 +15,7 @@ use super::*;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// A window from words as people say them: `Mon, Wed 22:00-04:00 Europe/Berlin`.
+/// Parses a window such as `Mon, Wed 22:00-04:00 Europe/Berlin`.
 fn spec(words: &str) -> WindowSpec {
     let mut words: Vec<&str> = words.split(' ').collect();
     let zone = words.pop().unwrap();
@@ -31,23 +31,23 @@ fn spec(words: &str) -> WindowSpec {
     }
 }
 
-fn window(words: &str) -> Window {
-    Window::new(&spec(words)).unwrap()
+fn window(words: &str) -> MaintenanceWindow {
+    MaintenanceWindow::new(&spec(words)).unwrap()
 }
 
-/// Of a rule, on the days of UTC.
-fn rule(rrule: &str, times: &str) -> Window {
+/// A window with a rule, in UTC.
+fn rule(rrule: &str, times: &str) -> MaintenanceWindow {
     let spec = WindowSpec {
         days: None,
         rrule: Some(rrule.into()),
         ..spec(&format!("{times} UTC"))
     };
-    Window::new(&spec).unwrap()
+    MaintenanceWindow::new(&spec).unwrap()
 }
 
-fn without(words: &str, dates: &[&str]) -> Window {
+fn without(words: &str, dates: &[&str]) -> MaintenanceWindow {
     let excluded_dates = dates.iter().map(ToString::to_string).collect();
-    Window::new(&WindowSpec {
+    MaintenanceWindow::new(&WindowSpec {
         excluded_dates,
         ..spec(words)
     })
@@ -58,27 +58,27 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn open(until: &str) -> Opening {
-    Opening::Open { until: at(until) }
+fn open(until: &str) -> WindowOpening {
+    WindowOpening::Open { until: at(until) }
 }
 
-fn short(ends: &str, opens: &str) -> Opening {
-    Opening::TooShort {
+fn short(ends: &str, opens: &str) -> WindowOpening {
+    WindowOpening::TooShort {
         ends: at(ends),
         opens: Some(at(opens)),
     }
 }
 
-fn shut(opens: &str) -> Opening {
-    Opening::Shut {
+fn shut(opens: &str) -> WindowOpening {
+    WindowOpening::Shut {
         opens: Some(at(opens)),
     }
 }
 
-/// Each moment and what holds then, with nothing needed.
-fn expect(windows: &[Window], cases: &[(&str, Opening)]) {
+/// Checks the state at each time, with `needs` zero.
+fn expect(windows: &[MaintenanceWindow], cases: &[(&str, WindowOpening)]) {
     for (moment, expected) in cases {
-        let got = opening(windows, at(moment), Duration::ZERO);
+        let got = window_opening(windows, at(moment), Duration::ZERO);
         assert_eq!(got, *expected, "at {moment}, windows {windows:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Against an oracle that looks at each minute.
+//! Compares the calendar with an oracle that checks each minute.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +98,7 @@ fn moment(first: Timestamp, minute: usize) -> Timestamp {
     first + SignedDuration::from_mins(i64::try_from(minute).unwrap())
 }
 
-/// How many minutes from `minute` on it is open without a break.
+/// For how many minutes from `minute` on it is open without a break.
 fn run(open: &[bool], minute: usize) -> usize {
     open[minute..].iter().take_while(|open| **open).count()
 }
@@ -136,28 +136,31 @@ fn a_moment() -> impl Strategy<Value = Timestamp> {
     })
 }
 
-/// The same as `opening`, told from the minutes.
-fn agrees(got: Opening, open: &[bool], now: usize, needs: usize, first: Timestamp) -> bool {
+/// Compares the result with the one that follows from the minutes.
+fn agrees(got: WindowOpening, open: &[bool], now: usize, needs: usize, first: Timestamp) -> bool {
     let ends = now + run(open, now);
     let sure = |opens: Option<Timestamp>| {
         let shown = next(open, ends, needs).map(|minute| moment(first, minute));
         let day = |days| moment(first, now + days * MINUTES_A_DAY);
         match (opens, shown) {
-            // Weekly windows are looked ahead 21 days; the oracle's calendar ends a while later.
+            // The search goes 21 days ahead for weekly windows; the oracle's calendar ends a while
+            // later.
             (None, Some(shown)) => shown > day(21),
             (Some(opens), shown) => Some(opens) == shown || opens > day(25),
             (None, None) => true,
         }
     };
     match got {
-        Opening::Open { until } if ends - now > 8 * MINUTES_A_DAY => {
+        WindowOpening::Open { until } if ends - now > 8 * MINUTES_A_DAY => {
             until <= moment(first, ends) && until >= moment(first, now + 8 * MINUTES_A_DAY)
         }
-        Opening::Open { until } => open[now] && ends - now >= needs && until == moment(first, ends),
-        Opening::TooShort { ends: said, opens } => {
+        WindowOpening::Open { until } => {
+            open[now] && ends - now >= needs && until == moment(first, ends)
+        }
+        WindowOpening::TooShort { ends: said, opens } => {
             open[now] && ends - now < needs && said == moment(first, ends) && sure(opens)
         }
-        Opening::Shut { opens } => !open[now] && sure(opens),
+        WindowOpening::Shut { opens } => !open[now] && sure(opens),
     }
 }
 
@@ -177,9 +180,9 @@ proptest! {
         for plan in &plans {
             plan.mark(around, first, &mut open);
         }
-        let windows: Vec<Window> = plans.iter().map(|p| Window::new(&p.spec(around)).unwrap()).collect();
+        let windows: Vec<MaintenanceWindow> = plans.iter().map(|p| MaintenanceWindow::new(&p.spec(around)).unwrap()).collect();
         let needed = Duration::from_mins(u64::try_from(needs).unwrap());
-        let got = opening(&windows, at, needed);
+        let got = window_opening(&windows, at, needed);
         prop_assert!(agrees(got, &open, now, needs, first), "{got:?} at {at}");
     }
 }

@@ -1,14 +1,14 @@
-//! Days by a rule.
+//! Windows with a recurrence rule.
 
 use jiff::civil::{Date, Weekday, date};
 use proptest::prelude::*;
 
-use super::super::rule::Rule;
+use super::super::recurrence_rule::RecurrenceRule;
 use super::*;
 
 fn days(rrule: &str, count: usize) -> Vec<String> {
-    let rule = Rule::parse(rrule).unwrap();
-    let found = rule.between(date(2026, 1, 1), date(2040, 1, 1));
+    let rule = RecurrenceRule::parse(rrule).unwrap();
+    let found = rule.days_between(date(2026, 1, 1), date(2040, 1, 1));
     found.take(count).map(|day| day.to_string()).collect()
 }
 
@@ -83,8 +83,8 @@ fn the_days_of_a_rule_are_those_of_the_time_zone() {
         rrule: Some("FREQ=MONTHLY;BYDAY=2TU".into()),
         ..spec("00:30-04:00 Pacific/Auckland")
     };
-    let found = opening(
-        &[Window::new(&spec).unwrap()],
+    let found = window_opening(
+        &[MaintenanceWindow::new(&spec).unwrap()],
         at("2026-01-12T00:00:00Z"),
         HOUR,
     );
@@ -100,7 +100,7 @@ fn a_date_that_is_left_out_takes_a_day_of_a_rule_away() {
         excluded_dates: vec!["2026-01-13".into()],
         ..spec("22:00-04:00 UTC")
     };
-    let windows = [Window::new(&spec).unwrap()];
+    let windows = [MaintenanceWindow::new(&spec).unwrap()];
     expect(
         &windows,
         &[("2026-01-13T23:00:00Z", shut("2026-02-10T22:00:00Z"))],
@@ -113,20 +113,20 @@ fn a_rule_is_looked_ahead_400_days_and_no_further() {
     expect(
         &leap,
         &[
-            ("2027-01-20T00:00:00Z", Opening::Shut { opens: None }),
+            ("2027-01-20T00:00:00Z", WindowOpening::Shut { opens: None }),
             ("2027-02-01T00:00:00Z", shut("2028-02-29T22:00:00Z")),
         ],
     );
     let over = [rule("FREQ=DAILY;UNTIL=20260102", "22:00-04:00")];
     expect(
         &over,
-        &[("2026-01-03T05:00:00Z", Opening::Shut { opens: None })],
+        &[("2026-01-03T05:00:00Z", WindowOpening::Shut { opens: None })],
     );
 }
 
 #[test]
 fn what_was_asked_before_changes_no_answer() {
-    let rule = Rule::parse("FREQ=WEEKLY;INTERVAL=3;BYDAY=WE").unwrap();
+    let rule = RecurrenceRule::parse("FREQ=WEEKLY;INTERVAL=3;BYDAY=WE").unwrap();
     let spans = [
         (2031, 2032),
         (2026, 2027),
@@ -136,9 +136,9 @@ fn what_was_asked_before_changes_no_answer() {
     ];
     for (from, last) in spans {
         let (from, last) = (date(from, 5, 5), date(last, 6, 6));
-        let fresh = Rule::parse("FREQ=WEEKLY;INTERVAL=3;BYDAY=WE").unwrap();
-        let fresh: Vec<Date> = fresh.between(from, last).collect();
-        assert_eq!(rule.between(from, last).collect::<Vec<_>>(), fresh);
+        let fresh = RecurrenceRule::parse("FREQ=WEEKLY;INTERVAL=3;BYDAY=WE").unwrap();
+        let fresh: Vec<Date> = fresh.days_between(from, last).collect();
+        assert_eq!(rule.days_between(from, last).collect::<Vec<_>>(), fresh);
         assert_eq!(rule.clone(), rule);
     }
 }
@@ -159,8 +159,8 @@ proptest! {
         name in prop_oneof![Just("MO"), Just("WE"), Just("SU")],
         year in 2024..2045_i16,
     ) {
-        let rule = Rule::parse(&format!("FREQ=MONTHLY;BYDAY={nth}{name}")).unwrap();
-        let found: Vec<Date> = rule.between(date(year, 1, 1), date(year, 12, 31)).collect();
+        let rule = RecurrenceRule::parse(&format!("FREQ=MONTHLY;BYDAY={nth}{name}")).unwrap();
+        let found: Vec<Date> = rule.days_between(date(year, 1, 1), date(year, 12, 31)).collect();
         let shown: Vec<Date> = (1..=12)
             .filter_map(|month| date(year, month, 1).nth_weekday_of_month(nth, weekday(name)).ok())
             .collect();
@@ -183,8 +183,8 @@ proptest! {
     ) {
         let parts: Vec<String> = parts.iter().map(|(key, value)| format!(";{key}={value}")).collect();
         let text = format!("DTSTART:20250315\nFREQ={freq}{}", parts.concat());
-        if let Ok(rule) = Rule::parse(&text) {
-            let days: Vec<Date> = rule.between(date(2026, 1, 1), date(2028, 1, 1)).collect();
+        if let Ok(rule) = RecurrenceRule::parse(&text) {
+            let days: Vec<Date> = rule.days_between(date(2026, 1, 1), date(2028, 1, 1)).collect();
             prop_assert!(days.is_sorted_by(|a, b| a < b), "{text}: {days:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Days, times, dates that are left out.
+//! Weekly days, times, excluded dates.
 
 use super::*;
 
@@ -38,15 +38,15 @@ fn the_clock_is_that_of_the_time_zone() {
 
 #[test]
 fn without_days_it_is_every_day_and_without_times_the_whole_day() {
-    let nothing = Window::new(&WindowSpec::default()).unwrap();
-    let always = opening(&[nothing], at("2026-01-05T12:00:00Z"), HOUR);
+    let nothing = MaintenanceWindow::new(&WindowSpec::default()).unwrap();
+    let always = window_opening(&[nothing], at("2026-01-05T12:00:00Z"), HOUR);
     assert_eq!(always, open("2026-01-14T00:00:00Z"));
     let sunday = WindowSpec {
         days: Some(vec!["Sun".into()]),
         ..WindowSpec::default()
     };
     expect(
-        &[Window::new(&sunday).unwrap()],
+        &[MaintenanceWindow::new(&sunday).unwrap()],
         &[
             ("2026-01-10T23:59:59Z", shut("2026-01-11T00:00:00Z")),
             ("2026-01-11T00:00:00Z", open("2026-01-12T00:00:00Z")),
@@ -118,8 +118,8 @@ fn a_leap_day_is_a_day() {
 fn at_either_end_of_time_nothing_is_open_that_is_not_and_nothing_panics() {
     let windows = [window("22:00-04:00 UTC"), window("00:00-24:00 Asia/Tokyo")];
     for moment in [Timestamp::MIN, Timestamp::MAX] {
-        opening(&windows, moment, Duration::MAX);
-        opening(&windows[..1], moment, Duration::ZERO);
+        window_opening(&windows, moment, Duration::MAX);
+        window_opening(&windows[..1], moment, Duration::ZERO);
     }
 }
 
@@ -134,7 +134,7 @@ fn a_window_is_described_as_people_say_it() {
         ),
         (window("22:00-24:00 UTC"), "every day 22:00-00:00 UTC"),
         (
-            Window::new(&WindowSpec::default()).unwrap(),
+            MaintenanceWindow::new(&WindowSpec::default()).unwrap(),
             "every day all day UTC",
         ),
         (
@@ -151,6 +151,6 @@ fn a_window_is_described_as_people_say_it() {
         ),
     ];
     for (window, words) in cases {
-        assert_eq!(describe(&window), words);
+        assert_eq!(describe_window(&window), words);
     }
 }

@@ -1,4 +1,4 @@
-//! What a process does, and what becomes of it on the way.
+//! The actions of a process, and what happens to them on the way.
 
 use super::process::Process;
 use super::server::{Answer, Write};
@@ -14,15 +14,15 @@ pub(super) enum Sent {
 }
 
 impl World {
-    /// The process decides and acts. `None`: there was nothing to do; the decision's wake-up.
-    pub(super) fn act(&mut self, node: usize, index: usize, fate: Fate) -> Option<Decision> {
+    /// The process decides and acts. `None`: it does not exist or has stopped.
+    pub(super) fn act(&mut self, node: usize, index: usize, fate: Fate) -> Option<RebootDecision> {
         let now = self.now(node);
         if index >= self.hosts[node].processes.len() || self.hosts[node].processes[index].stopped {
             return None;
         }
         let mut process = self.hosts[node].processes.remove(index);
         let decision = process.decide(&self.config, now);
-        assert!(!decision.because.message.is_empty() && !decision.because.reason.is_empty());
+        assert!(!decision.cause.message.is_empty() && !decision.cause.reason.is_empty());
         if decision.actions.is_empty() {
             let spins = decision
                 .wake
@@ -31,7 +31,7 @@ impl World {
             assert!(
                 !spins,
                 "a wake-up that has passed, with nothing to do: {:?}",
-                decision.because
+                decision.cause
             );
         }
         let mut fate = fate;
@@ -46,26 +46,32 @@ impl World {
         Some(decision)
     }
 
-    fn perform(&mut self, node: usize, process: &mut Process, action: &Action, fate: Fate) -> Flow {
+    fn perform(
+        &mut self,
+        node: usize,
+        process: &mut Process,
+        action: &RebootAction,
+        fate: Fate,
+    ) -> Flow {
         let now = self.now(node);
         match action {
-            Action::PatchNode(patch) => self.patch_node(node, process, patch, fate),
-            Action::Bid { lease, record } => {
-                process.seen.lock.unsettled = Some(lease.name.clone());
+            RebootAction::PatchNode(patch) => self.patch_node(node, process, patch, fate),
+            RebootAction::Bid { lease, record } => {
+                process.seen.lock.unsettled_bid = Some(lease.name.clone());
                 let holder = Some(process.seen.run.holder.clone());
                 let record = Some(record.as_ref().clone());
                 let flow = self.write_lease(process, lease, holder, record, fate, now);
                 if matches!(flow, Flow::On) {
-                    process.seen.lock.unsettled = None;
+                    process.seen.lock.unsettled_bid = None;
                 }
                 flow
             }
-            Action::Release { lease, over_budget } => {
+            RebootAction::Release { lease, over_budget } => {
                 self.release(process, lease, *over_budget, fate, now)
             }
-            Action::Break { .. } => panic!("no Node is ever deleted here"),
-            Action::Reboot { attempt } => self.command(node, process, *attempt, fate),
-            Action::Stop { .. } => {
+            RebootAction::Break { .. } => panic!("no Node is ever deleted here"),
+            RebootAction::Reboot { attempt } => self.command(node, process, *attempt, fate),
+            RebootAction::Stop { .. } => {
                 process.stopped = true;
                 Flow::On
             }
@@ -80,10 +86,13 @@ impl World {
         fate: Fate,
     ) -> Flow {
         let now = self.now(node);
-        let NodeFact::There(seen) = process.seen.node.clone() else {
+        let OwnNodeState::There(seen) = process.seen.node.clone() else {
             return Flow::Failed;
         };
-        process.seen.run.sending(seen.record.get(), patch);
+        process
+            .seen
+            .run
+            .record_patch_sending(seen.record.get(), patch);
         self.grant(node, process, patch);
         let write = Write::Patch {
             node,
@@ -91,7 +100,7 @@ impl World {
         };
         match self.send(write, fate) {
             Sent::Answered(Answer::Node(answer)) => {
-                process.seen.run.answered(patch, now);
+                process.seen.run.record_patch_answer(patch, now);
                 process.saw_node(&answer, now);
             }
             Sent::Answered(_) => process.saw_node(self.server.node(node), now),
@@ -104,25 +113,25 @@ impl World {
     fn release(
         &mut self,
         process: &mut Process,
-        lease: &lock::LeaseSeen,
+        lease: &lock::ObservedLease,
         over_budget: bool,
         fate: Fate,
         now: Now,
     ) -> Flow {
         let run = &process.seen.run;
-        let (holder, record) = match lock::release_plan(lease, &run.holder, &run.id) {
-            lock::Release::Nothing => {
+        let (holder, record) = match lock::plan_release(lease, &run.holder, &run.id) {
+            lock::LockReleasePlan::Nothing => {
                 process.saw_leases(self.server.leases(), None, now);
                 return Flow::On;
             }
-            lock::Release::RemoveRun { remaining } => {
+            lock::LockReleasePlan::RemoveRun { remaining } => {
                 let record = lease.record.clone().map(|record| lock::LockRecord {
                     runs: remaining,
                     ..record
                 });
                 (lease.holder.clone(), record)
             }
-            lock::Release::Free => (None, None),
+            lock::LockReleasePlan::Free => (None, None),
         };
         let flow = self.write_lease(process, lease, holder, record, fate, now);
         if matches!(flow, Flow::On) {
@@ -134,7 +143,7 @@ impl World {
     fn write_lease(
         &mut self,
         process: &mut Process,
-        seen: &lock::LeaseSeen,
+        seen: &lock::ObservedLease,
         holder: Option<lock::HolderId>,
         record: Option<lock::LockRecord>,
         fate: Fate,
@@ -185,7 +194,7 @@ impl World {
         }
     }
 
-    /// A write that was under way arrives. One that was done already does nothing.
+    /// A write that was under way arrives. If it took effect already, nothing happens.
     pub(super) fn arrive(&mut self, which: usize) {
         if self.late.is_empty() {
             return;
@@ -227,17 +236,17 @@ impl World {
             let now = self.now(node);
             process.saw_leases(self.server.leases(), None, now);
             let again = decide(&process.seen, &self.config, now);
-            if !again.actions.contains(&Action::Reboot { attempt }) {
+            if !again.actions.contains(&RebootAction::Reboot { attempt }) {
                 return Flow::On;
             }
         }
         if fate == Fate::NotStarted {
             let why = "no such file".into();
-            process.seen.run.command = CommandSeen::FailedToStart { attempt, why };
+            process.seen.run.command = RebootCommandState::FailedToStart { attempt, why };
             return Flow::On;
         }
         self.hold_command_to_the_promises(node, process, attempt);
-        process.seen.run.command = CommandSeen::Started {
+        process.seen.run.command = RebootCommandState::Started {
             attempt,
             ended: None,
         };

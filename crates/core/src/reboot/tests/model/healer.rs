@@ -1,47 +1,48 @@
-//! The same world with healers in it. Its coordinators give no sign of life but their records, so
-//! that every one of them is taken for dead while it lives: cut off, slow, or with a write still
-//! under way. And there are two healers at a time, for one that lost its lead may not know yet.
+//! The model world with healers. Its coordinators give no sign of life except their records, so
+//! that each is taken for dead while it lives: cut off, slow, or with a write still under way.
+//! There are two healers at a time, because one that lost its lease may not know it yet.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::super::{NodeSeen, OnTimeout, Parsed};
+use super::super::super::{DrainTimeoutAction, ObservedNode, ParsedAnnotation};
 use super::acts::Sent;
 use super::server::{Answer, Write};
 use super::world::{Fate, World};
 use super::{Happens, fate, happens, on_timeout};
 use crate::Now;
-use crate::condition::Condition;
-use crate::heal::{self, Action, Case, GatesSeen, Look, NodeRead, Seen};
-use crate::lock::{HolderId, LeaseSeen, LockRecord};
+use crate::condition::CurrentCondition;
+use crate::healer::{
+    self, HealerAction, HealerObserve, HealerSnapshot, HealingCase, NodeRead, ObservedReturnGates,
+};
+use crate::lock::{HolderId, LockRecord, ObservedLease};
 use crate::name::NodeName;
-use crate::policy::Policies;
+use crate::policy::ClusterPolicies;
 
 #[derive(Debug, Clone)]
 enum Healing {
     World(usize, Happens),
-    /// A healer sees what there is, or what there was.
+    /// A healer reads the current state or an earlier one.
     Sees {
         which: usize,
         age: usize,
     },
-    /// It does what it has decided.
+    /// The healer performs its decision.
     Heals {
         which: usize,
         fate: Fate,
     },
-    /// It sees and heals, several times over, and nothing comes between.
+    /// The healer reads and acts several times, with nothing in between.
     Works {
         which: usize,
         turns: u8,
     },
-    /// Another leader begins anew.
+    /// Another leader starts with an empty memory.
     Begins {
         which: usize,
     },
-    /// The kubelet posts its status.
     Posts {
         node: usize,
     },
@@ -61,20 +62,20 @@ fn healing() -> impl Strategy<Value = Healing> {
 }
 
 struct Healer {
-    nodes: BTreeMap<NodeName, NodeSeen>,
-    leases: BTreeMap<String, LeaseSeen>,
-    seen: Seen,
+    nodes: BTreeMap<NodeName, ObservedNode>,
+    leases: BTreeMap<String, ObservedLease>,
+    seen: HealerSnapshot,
 }
 
 impl Healer {
     fn new() -> Self {
-        let policies = Policies::Known(Vec::new());
+        let policies = ClusterPolicies::Known(Vec::new());
         Self {
             nodes: BTreeMap::new(),
             leases: BTreeMap::new(),
-            seen: Seen {
+            seen: HealerSnapshot {
                 policies,
-                ..Seen::default()
+                ..HealerSnapshot::default()
             },
         }
     }
@@ -101,15 +102,15 @@ impl Healer {
         self.seen.nodes.clone_from(&self.nodes);
         self.seen.leases.clone_from(&self.leases);
         let (nodes, leases) = (self.nodes.values(), self.leases.values());
-        self.seen.memory.saw(nodes, leases, [], now);
+        self.seen.memory.observe_objects(nodes, leases, [], now);
     }
 
-    fn decide(&self, world: &World, now: Now) -> Vec<Case> {
-        let config = heal::Config {
+    fn decide(&self, world: &World, now: Now) -> Vec<HealingCase> {
+        let config = healer::HealerConfig {
             flags: world.config.clone(),
-            ..heal::Config::default()
+            ..healer::HealerConfig::default()
         };
-        heal::decide(&self.seen, &config, now)
+        healer::decide(&self.seen, &config, now)
     }
 }
 
@@ -157,7 +158,7 @@ impl Healed {
         self.world.kubelet(node);
         let at = self.now().wall;
         self.world.server.change(node, |node| {
-            node.conditions = vec![Condition {
+            node.conditions = vec![CurrentCondition {
                 kind: "Ready".into(),
                 status: "True".into(),
                 reason: "KubeletReady".into(),
@@ -176,7 +177,7 @@ impl Healed {
     fn heals(&mut self, which: usize, fate: Fate) {
         let now = self.now();
         for case in self.healers[which].decide(&self.world, now) {
-            for look in &case.decision.looks {
+            for look in &case.decision.observe {
                 self.looks(which, look, now);
             }
             let Some(action) = case.decision.actions.first() else {
@@ -190,49 +191,52 @@ impl Healed {
         }
     }
 
-    fn looks(&mut self, which: usize, look: &Look, now: Now) {
+    fn looks(&mut self, which: usize, look: &HealerObserve, now: Now) {
         let taken = now.mono;
         let seen = &mut self.healers[which].seen;
         match look {
-            Look::Node { name, .. } => {
+            HealerObserve::Node { name, .. } => {
                 let mut nodes = self.world.server.nodes.iter();
                 let node = nodes.find_map(|node| node.last().filter(|node| node.name == *name));
                 let node = node.cloned();
                 let empty = node
                     .as_ref()
-                    .is_none_or(|node| node.record == Parsed::Absent);
-                seen.memory.read_node(&HolderId::node(name), empty, taken);
-                let escalated = Parsed::Absent;
+                    .is_none_or(|node| node.record == ParsedAnnotation::Absent);
+                seen.memory
+                    .record_node_read(&HolderId::for_node(name), empty, taken);
+                let escalated = ParsedAnnotation::Absent;
                 let read = NodeRead {
                     node,
                     escalated,
                     taken,
                 };
-                seen.looked.nodes.insert(name.clone(), read);
+                seen.observations.nodes.insert(name.clone(), read);
             }
-            Look::Gates { node, .. } => {
-                let gates = GatesSeen {
+            HealerObserve::Gates { node, .. } => {
+                let gates = ObservedReturnGates {
                     shut: Vec::new(),
                     taken,
                 };
-                seen.looked.gates.insert(node.clone(), gates);
+                seen.observations.gates.insert(node.clone(), gates);
             }
-            Look::Holder { .. } | Look::Api { .. } | Look::Hosts { .. } => {
+            HealerObserve::Holder { .. }
+            | HealerObserve::Api { .. }
+            | HealerObserve::Hosts { .. } => {
                 panic!("no Node is ever deleted here, and nobody else holds: {look:?}")
             }
         }
     }
 
-    /// Whether it crashed.
-    fn performs(&mut self, which: usize, action: &Action, fate: Fate, now: Now) -> bool {
+    /// Returns whether the healer crashed.
+    fn performs(&mut self, which: usize, action: &HealerAction, fate: Fate, now: Now) -> bool {
         let write = match action {
-            Action::PatchNode { node, patch } => {
+            HealerAction::PatchNode { node, patch } => {
                 let mut nodes = self.world.server.nodes.iter();
                 let index = nodes.position(|all| all[0].name == node.name).unwrap();
                 let patch = patch.clone();
                 Write::Patch { node: index, patch }
             }
-            Action::Release { lease, remaining } => Write::Lease {
+            HealerAction::Release { lease, remaining } => Write::Lease {
                 seen: lease.clone(),
                 holder: lease.holder.clone().filter(|_| !remaining.is_empty()),
                 record: lease
@@ -244,17 +248,17 @@ impl Healed {
                         ..record
                     }),
             },
-            Action::Break { .. }
-            | Action::PatchApiNode { .. }
-            | Action::DeletePresence { .. }
-            | Action::NoteEscalation { .. }
-            | Action::Escalate { .. } => panic!("nothing here asks for it: {action:?}"),
+            HealerAction::Break { .. }
+            | HealerAction::PatchApiNode { .. }
+            | HealerAction::DeletePresence { .. }
+            | HealerAction::NoteEscalation { .. }
+            | HealerAction::Escalate { .. } => panic!("nothing here asks for it: {action:?}"),
         };
         let sent = self.world.send(write, fate);
         let healer = &mut self.healers[which];
         match sent {
             Sent::Answered(Answer::Node(node)) => {
-                healer.seen.memory.wrote_node(&node, now);
+                healer.seen.memory.record_node_write(&node, now);
                 healer.nodes.insert(node.name.clone(), *node);
                 healer.remember(now);
             }
@@ -270,7 +274,7 @@ impl Healed {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(crate::model_depth::model_cases(400)))]
 
     #[test]
     fn healers_that_take_every_living_coordinator_for_dead_break_no_promise_and_lose_no_request(
@@ -287,10 +291,10 @@ proptest! {
     }
 }
 
-/// The model is no use if its healers never do anything.
+/// The model proves nothing if its healers never act.
 #[test]
 fn the_healers_of_the_model_do_heal() {
-    let mut healed = Healed::new(World::new(1, 1, true, OnTimeout::Abort));
+    let mut healed = Healed::new(World::new(1, 1, true, DrainTimeoutAction::Abort));
     let mut step = |what: Healing| healed.happens(&what);
     step(Healing::Posts { node: 0 });
     step(Healing::World(0, Happens::Starts));
@@ -307,11 +311,11 @@ fn the_healers_of_the_model_do_heal() {
     assert_eq!(healed.world.mono, passed);
 }
 
-/// The moment that counts: a coordinator has won, counted, and is about to cordon; then it is cut
-/// off for a quarter of an hour.
+/// The critical moment: a coordinator has won the lock, counted, and is about to cordon; then it is
+/// cut off for a quarter of an hour.
 #[test]
 fn who_was_about_to_cordon_when_its_lock_was_given_away_cannot_cordon_any_more() {
-    let mut healed = Healed::new(World::new(2, 1, true, OnTimeout::Abort));
+    let mut healed = Healed::new(World::new(2, 1, true, DrainTimeoutAction::Abort));
     for node in 0..2 {
         healed.posts(node);
         healed.world.touch(node);

@@ -1,21 +1,21 @@
-//! Writes without an answer that arrive once their writer has gone on, at the moments that hurt most.
+//! Unanswered writes that arrive after their writer has gone on, at the worst moments.
 
 use super::world::{Fate, World};
-use crate::reboot::{OnTimeout, Phase};
+use crate::reboot::{DrainTimeoutAction, RebootPhase};
 
 fn world() -> World {
-    let mut world = World::new(1, 1, false, OnTimeout::Abort);
+    let mut world = World::new(1, 1, false, DrainTimeoutAction::Abort);
     world.hosts[0].pods = 0;
     world.start(0);
     world
 }
 
-fn phase(world: &World) -> Option<Phase> {
+fn phase(world: &World) -> Option<RebootPhase> {
     world.server.node(0).record.get().map(|record| record.phase)
 }
 
-/// It works until its record stands in this phase.
-fn comes_to(world: &mut World, wanted: Phase) {
+/// Works until its record is in this phase.
+fn comes_to(world: &mut World, wanted: RebootPhase) {
     for _ in 0..20 {
         if phase(world) == Some(wanted) {
             return;
@@ -25,7 +25,8 @@ fn comes_to(world: &mut World, wanted: Phase) {
     panic!("it does not come to {wanted:?}: {}", world.words());
 }
 
-/// What asked for the reboot goes, and comes again while the way back is not answered yet.
+/// The trigger goes away, and comes back while the patch that undoes the reboot is not answered
+/// yet.
 fn goes_back_unanswered(world: &mut World) {
     world.hosts[0].file = None;
     world.deliver(0, 0, 0);
@@ -44,14 +45,14 @@ fn all_arrives(world: &mut World) {
 fn no_command_is_started_while_a_write_that_undoes_it_may_still_arrive() {
     let mut world = world();
     world.touch(0);
-    comes_to(&mut world, Phase::Rebooting);
+    comes_to(&mut world, RebootPhase::Rebooting);
     goes_back_unanswered(&mut world);
     for _ in 0..5 {
         world.works(0);
     }
     assert!(world.hosts[0].pending, "it comes to it all the same");
     all_arrives(&mut world);
-    assert_eq!(phase(&world), Some(Phase::Rebooting));
+    assert_eq!(phase(&world), Some(RebootPhase::Rebooting));
     world.comes_to_its_end();
 }
 
@@ -59,7 +60,7 @@ fn no_command_is_started_while_a_write_that_undoes_it_may_still_arrive() {
 fn no_lock_is_asked_for_while_a_write_that_takes_the_record_away_may_still_arrive() {
     let mut world = world();
     world.touch(0);
-    comes_to(&mut world, Phase::Waiting);
+    comes_to(&mut world, RebootPhase::Waiting);
     world.deliver(0, 0, 0);
     goes_back_unanswered(&mut world);
     let held = |world: &World| world.server.leases().iter().any(|it| it.holder.is_some());

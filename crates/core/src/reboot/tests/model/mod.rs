@@ -1,5 +1,6 @@
-//! A model world: one to four nodes, their hosts and coordinators, and a network and people that
-//! choose the worst moments. S1, S3, S4, S5 hold after each step; S6 once the world is quiet.
+//! A model world: one to four nodes with their hosts and coordinators, and a network and people
+//! that choose the worst moments. S1, S3, S4, S5 hold after each step; S6 once no more faults
+//! happen.
 
 mod acts;
 mod healer;
@@ -15,10 +16,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::OnTimeout;
+use super::super::DrainTimeoutAction;
 use world::{Fate, World};
 
-/// What happens next, to which node. Numbers choose among what is possible.
+/// The next event, and its node. Numbers choose among what is possible.
 #[derive(Debug, Clone)]
 enum Happens {
     Sees {
@@ -32,7 +33,7 @@ enum Happens {
         process: usize,
         fate: Fate,
     },
-    /// It sees, counts, sees and acts, several times over.
+    /// The coordinator sees, counts, sees and acts, several times.
     Works {
         turns: u8,
     },
@@ -40,7 +41,7 @@ enum Happens {
     Crashes {
         process: usize,
     },
-    /// The kernel boots; by itself only if `surprise`.
+    /// The kernel boots; without a reboot command only if `surprise`.
     Boots {
         surprise: bool,
     },
@@ -62,7 +63,7 @@ enum Happens {
     Arrives {
         which: usize,
     },
-    /// By force; or the Lease is deleted, and made anew.
+    /// A person unlocks by force; with `anew` the Lease is deleted and created again.
     Unlocks {
         anew: bool,
     },
@@ -159,16 +160,16 @@ impl World {
     }
 }
 
-fn on_timeout() -> impl Strategy<Value = OnTimeout> {
+fn on_timeout() -> impl Strategy<Value = DrainTimeoutAction> {
     prop_oneof![
-        Just(OnTimeout::Abort),
-        Just(OnTimeout::Delete),
-        Just(OnTimeout::Force)
+        Just(DrainTimeoutAction::Abort),
+        Just(DrainTimeoutAction::Delete),
+        Just(DrainTimeoutAction::Force)
     ]
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(crate::model_depth::model_cases(400)))]
 
     #[test]
     fn in_any_order_of_crashes_and_messages_the_promises_hold_and_a_quiet_world_comes_to_its_end(
@@ -192,7 +193,7 @@ proptest! {
         before in prop::collection::vec(happens(), 1..80),
         after in prop::collection::vec(happens(), 1..80),
     ) {
-        let mut world = World::new(nodes, 1, true, OnTimeout::Abort);
+        let mut world = World::new(nodes, 1, true, DrainTimeoutAction::Abort);
         for (node, what) in before.iter().chain([&(0, Happens::Unlocks { anew })]).chain(&after) {
             world.happens(*node, what);
         }

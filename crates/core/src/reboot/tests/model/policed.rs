@@ -1,39 +1,41 @@
-//! The same world under policies that are written, changed and deleted at any moment: several groups
-//! whose members move, budgets that grow and shrink, pauses, windows, gates, people who stop a reboot
-//! and a lock API that takes nodes. Each coordinator sees the policies late, but in order.
+//! The model world with policies that are written, changed and deleted at any moment: several
+//! groups whose members move, budgets that grow and shrink, pauses, windows, gates, people who
+//! abort a reboot, and a lock API that takes nodes out of service. Each coordinator sees the
+//! policies late, but in order.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::super::{Abort, OnTimeout, Parsed, reason};
+use super::super::super::{AbortRequest, DrainTimeoutAction, ParsedAnnotation, reason};
 use super::world::{Fate, World};
 use super::{Happens, happens, on_timeout};
-use crate::limit::Limit;
+use crate::limit::UnavailabilityLimit;
 use crate::name::GroupName;
-use crate::policy::window::{Window, WindowSpec};
-use crate::policy::{DrainRules, Gate, Paused, Policy, RebootRules, ReturnRules, ruling};
+use crate::policy::window::{MaintenanceWindow, WindowSpec};
+use crate::policy::{
+    DrainRules, Policy, PolicyGate, PolicyPause, RebootRules, ReturnRules, ruling_policy,
+};
 use crate::selector::LabelSelector;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
-/// How a pause ends.
 #[derive(Debug, Clone, Copy)]
 enum Ends {
     ByHand,
     InSeconds(u64),
 }
 
-/// What a policy says.
+/// The contents of a policy.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "a policy's own fields")]
 struct Words {
-    /// Of every node, not only of those of its pool.
+    /// Selects every node, not only those of its pool.
     wide: bool,
     priority: i32,
-    max: Limit,
+    max: UnavailabilityLimit,
     pause: Option<Ends>,
-    /// Open in this half of the day.
+    /// Open in the first (`true`) or the second half of the day; `None`: no window.
     window: Option<bool>,
     gated: bool,
     excludes: bool,
@@ -44,32 +46,19 @@ struct Words {
 #[derive(Debug, Clone)]
 enum Rules {
     World(usize, Happens),
-    /// One of two policies is written, or deleted.
-    Policy {
-        which: usize,
-        words: Option<Words>,
-    },
-    Moves {
-        node: usize,
-        to: usize,
-    },
+    Policy { which: usize, words: Option<Words> },
+    Moves { node: usize, to: usize },
     Alert(bool),
-    Stops {
-        node: usize,
-        readable: bool,
-    },
-    ApiLocks {
-        node: usize,
-        locks: bool,
-    },
+    Stops { node: usize, readable: bool },
+    ApiLocks { node: usize, locks: bool },
 }
 
 fn words() -> impl Strategy<Value = Words> {
     let max = prop_oneof![
-        3 => Just(Limit::Count(1)),
-        3 => Just(Limit::Count(2)),
-        1 => Just(Limit::Count(3)),
-        2 => Just(Limit::Percent(50)),
+        3 => Just(UnavailabilityLimit::Count(1)),
+        3 => Just(UnavailabilityLimit::Count(2)),
+        1 => Just(UnavailabilityLimit::Count(3)),
+        2 => Just(UnavailabilityLimit::Percent(50)),
     ];
     let pause = prop_oneof![
         5 => Just(None),
@@ -131,7 +120,7 @@ fn policy(which: usize, words: &Words, world: &World) -> Policy {
     if !words.wide {
         selector.match_labels.insert("pool".into(), name.into());
     }
-    let gate = Gate::Pods {
+    let gate = PolicyGate::Pods {
         selector: LabelSelector::default(),
     };
     let wall = world.now(0).wall;
@@ -142,7 +131,7 @@ fn policy(which: usize, words: &Words, world: &World) -> Policy {
         priority: words.priority,
         max_unavailable: Some(words.max),
         topology_key: None,
-        paused: words.pause.map(|ends| Paused {
+        paused: words.pause.map(|ends| PolicyPause {
             reason: String::new(),
             until: match ends {
                 Ends::ByHand => None,
@@ -166,8 +155,8 @@ fn policy(which: usize, words: &Words, world: &World) -> Policy {
     }
 }
 
-/// The world begins at eight in the morning.
-fn half_of_the_day(morning: bool) -> Window {
+/// The model world starts at eight in the morning.
+fn half_of_the_day(morning: bool) -> MaintenanceWindow {
     let (start, end) = if morning {
         ("00:00", "12:00")
     } else {
@@ -178,7 +167,7 @@ fn half_of_the_day(morning: bool) -> Window {
         end: Some(end.into()),
         ..WindowSpec::default()
     };
-    Window::new(&spec).unwrap()
+    MaintenanceWindow::new(&spec).unwrap()
 }
 
 impl World {
@@ -198,12 +187,12 @@ impl World {
             Rules::Alert(alert) => self.alert = *alert,
             Rules::Stops { node, readable } => {
                 let abort = if *readable {
-                    Parsed::Is(Abort {
+                    ParsedAnnotation::Is(AbortRequest {
                         reason: "no".into(),
                         requester: "me".into(),
                     })
                 } else {
-                    Parsed::Bad {
+                    ParsedAnnotation::Bad {
                         why: "no JSON".into(),
                     }
                 };
@@ -217,7 +206,7 @@ impl World {
         }
     }
 
-    /// To pool a or b, to none, or into the control plane.
+    /// Moves a node to pool a or b, to no pool, or into the control plane.
     fn moves(&mut self, node: usize, to: usize) {
         self.server.change(node, |node| {
             node.labels.clear();
@@ -232,7 +221,8 @@ impl World {
         self.regroup();
     }
 
-    /// Whoever has not come to its end waits, holds nothing, and says why; and so it is.
+    /// Each node whose reboot has not ended waits, holds nothing, and gives a reason; checks that
+    /// the reason is true.
     fn assert_who_waits_has_a_reason(&mut self) {
         for node in 0..self.hosts.len() {
             let seen = self.server.node(node).clone();
@@ -243,8 +233,8 @@ impl World {
             let decision = self.act(node, last, Fate::Good).expect("it lives");
             assert_eq!(decision.actions, [], "at rest");
             let policies = self.policies.last().unwrap();
-            let rules = ruling(policies, &seen.labels);
-            let holds = match decision.because.reason {
+            let rules = ruling_policy(policies, &seen.labels);
+            let holds = match decision.cause.reason {
                 reason::PAUSED => rules.is_some_and(|rules| rules.paused.is_some()),
                 reason::POLICY_INVALID => rules.is_some_and(|rules| !rules.problems.is_empty()),
                 reason::GATE_SHUT => {
@@ -253,7 +243,7 @@ impl World {
                 reason::LOCKED_THROUGH_API => seen.api_lock,
                 _ => false,
             };
-            assert!(holds, "S6: {record:?} waits for {:?}", decision.because);
+            assert!(holds, "S6: {record:?} waits for {:?}", decision.cause);
             let ours = record.cordoned_by_us || seen.unschedulable;
             assert!(!ours, "S6: out of service while it waits: {record:?}");
         }
@@ -265,7 +255,7 @@ impl World {
         assert!(free, "S6: a lock that nobody uses: {}", self.words());
     }
 
-    /// Whatever holds anybody back ends.
+    /// Removes everything that keeps nodes from rebooting.
     fn all_is_allowed(&mut self) {
         let mut all = self.policies.last().unwrap().clone();
         for policy in &mut all {
@@ -280,7 +270,7 @@ impl World {
     }
 }
 
-fn run(nodes: usize, tmpfs: bool, on: OnTimeout, what: &[Rules]) -> World {
+fn run(nodes: usize, tmpfs: bool, on: DrainTimeoutAction, what: &[Rules]) -> World {
     let mut world = World::new(nodes, 1, tmpfs, on);
     world.policies.push(Vec::new());
     for what in what {
@@ -290,7 +280,7 @@ fn run(nodes: usize, tmpfs: bool, on: OnTimeout, what: &[Rules]) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(crate::model_depth::model_cases(400)))]
 
     #[test]
     fn whatever_becomes_of_the_policies_the_promises_hold_and_who_waits_has_a_reason(
@@ -312,7 +302,7 @@ proptest! {
     }
 }
 
-fn plain(max: Limit) -> Words {
+fn plain(max: UnavailabilityLimit) -> Words {
     Words {
         wide: true,
         priority: 0,
@@ -326,13 +316,13 @@ fn plain(max: Limit) -> Words {
     }
 }
 
-/// Two nodes under one policy, the first about to cordon: it has won and counted.
-fn about_to_cordon(max: Limit) -> World {
+/// Two nodes under one policy. The first has won the lock and counted, and is about to cordon.
+fn about_to_cordon(max: UnavailabilityLimit) -> World {
     let words = Some(plain(max));
     let mut world = run(
         2,
         true,
-        OnTimeout::Abort,
+        DrainTimeoutAction::Abort,
         &[Rules::Policy { which: 0, words }],
     );
     for node in 0..2 {
@@ -357,12 +347,12 @@ fn about_to_cordon(max: Limit) -> World {
 
 #[test]
 fn a_cordon_that_is_still_on_its_way_never_arrives_after_the_lock_was_given_up() {
-    let mut world = about_to_cordon(Limit::Count(1));
+    let mut world = about_to_cordon(UnavailabilityLimit::Count(1));
     world.act(0, 0, Fate::Delayed);
     assert!(world.late.iter().any(|(_, done)| !done), "it is on its way");
     let words = Some(Words {
         pause: Some(Ends::ByHand),
-        ..plain(Limit::Count(1))
+        ..plain(UnavailabilityLimit::Count(1))
     });
     world.rules(&Rules::Policy { which: 0, words });
     while world
@@ -387,7 +377,7 @@ fn a_cordon_that_is_still_on_its_way_never_arrives_after_the_lock_was_given_up()
 
 #[test]
 fn an_attempt_that_was_undone_goes_by_a_new_count_and_the_new_maximum() {
-    let mut world = about_to_cordon(Limit::Count(2));
+    let mut world = about_to_cordon(UnavailabilityLimit::Count(2));
     world.act(0, 0, Fate::Good);
     assert!(world.server.node(0).unschedulable);
     world.hosts[1].pods = 1;
@@ -397,7 +387,7 @@ fn an_attempt_that_was_undone_goes_by_a_new_count_and_the_new_maximum() {
     }
     let paused = Some(Words {
         pause: Some(Ends::ByHand),
-        ..plain(Limit::Count(2))
+        ..plain(UnavailabilityLimit::Count(2))
     });
     world.rules(&Rules::Policy {
         which: 0,
@@ -406,7 +396,7 @@ fn an_attempt_that_was_undone_goes_by_a_new_count_and_the_new_maximum() {
     world.deliver(0, 0, 0);
     world.act(0, 0, Fate::Good);
     assert!(!world.server.node(0).unschedulable, "undone");
-    let words = Some(plain(Limit::Count(1)));
+    let words = Some(plain(UnavailabilityLimit::Count(1)));
     world.rules(&Rules::Policy { which: 0, words });
     for _ in 0..20 {
         world.works(0);
@@ -420,19 +410,19 @@ fn an_attempt_that_was_undone_goes_by_a_new_count_and_the_new_maximum() {
 
 #[test]
 fn a_lock_that_is_held_stays_in_sight_when_its_maximum_becomes_a_percentage() {
-    let mut world = about_to_cordon(Limit::Count(1));
+    let mut world = about_to_cordon(UnavailabilityLimit::Count(1));
     let words = Some(Words {
         wide: false,
-        ..plain(Limit::Count(1))
+        ..plain(UnavailabilityLimit::Count(1))
     });
     world.rules(&Rules::Policy { which: 0, words });
-    let words = Some(plain(Limit::Percent(50)));
+    let words = Some(plain(UnavailabilityLimit::Percent(50)));
     world.rules(&Rules::Policy { which: 1, words });
     world.deliver(0, 0, 0);
     world.act(0, 0, Fate::Lost);
     world.works(0);
     world.works(0);
-    let held = |lease: &crate::lock::LeaseSeen| {
+    let held = |lease: &crate::lock::ObservedLease| {
         lease.holder.is_some() && lease.name.starts_with("dogwatch-a-")
     };
     assert!(

@@ -1,15 +1,15 @@
-//! One run of a coordinator: what it has seen, and what it does with answers. The same rules as
-//! the live loop's, without its sockets.
+//! One run of a coordinator: what it has seen, and how it handles answers. It follows the rules of
+//! the live loop, without sockets.
 
 use std::time::Duration;
 
 use super::super::kit;
 use crate::Now;
-use crate::lock::{self, LeaseSeen};
+use crate::lock::{self, ObservedLease};
 use crate::name::{BootId, GroupName, RunId};
 use crate::reboot::*;
 
-/// The moment of a count.
+/// The versions that a count was made at.
 #[derive(Debug, Clone)]
 pub(super) struct Ground {
     /// The server's version.
@@ -20,15 +20,15 @@ pub(super) struct Ground {
 }
 
 pub(super) struct Process {
-    pub(super) seen: Seen,
-    pub(super) looks: Vec<Look>,
-    /// A count whose reads were made and not yet told.
-    pub(super) counted: Option<(CountSeen, Ground)>,
-    /// What the count that it knows goes by.
+    pub(super) seen: RebootSnapshot,
+    pub(super) looks: Vec<RebootObserve>,
+    /// A count whose reads were made but not delivered yet.
+    pub(super) counted: Option<(ObservedBudgetCount, Ground)>,
+    /// The versions of the count that the process knows.
     pub(super) ground: Option<Ground>,
-    /// How many versions of the policies it has seen.
+    /// How many versions of the policies the process has seen.
     pub(super) policies: usize,
-    /// It stopped for a newer run, and only waits to be ended.
+    /// The process stopped because of a newer run, and waits to be ended.
     pub(super) stopped: bool,
     give_backs: u32,
 }
@@ -47,57 +47,58 @@ impl Process {
         }
     }
 
-    pub(super) fn decide(&mut self, config: &Config, now: Now) -> Decision {
+    pub(super) fn decide(&mut self, config: &RebootConfig, now: Now) -> RebootDecision {
         let decision = decide(&self.seen, config, now);
-        self.seen.run.decided(decision.because.reason, now);
-        let group = |looks: &[Look]| looks.iter().find_map(group_of_look);
-        let (before, after) = (group(&self.looks), group(&decision.looks));
-        self.looks.clone_from(&decision.looks);
+        self.seen.run.record_decision(decision.cause.reason, now);
+        let group = |looks: &[RebootObserve]| looks.iter().find_map(group_of_look);
+        let (before, after) = (group(&self.looks), group(&decision.observe));
+        self.looks.clone_from(&decision.observe);
         self.forget(before.is_some() && after.is_some() && before != after);
         decision
     }
 
-    /// What nobody looks at is forgotten.
+    /// Drops facts that no decision asks for.
     fn forget(&mut self, moved: bool) {
         let seen = &mut self.seen;
-        let has = |wanted: fn(&Look) -> bool| self.looks.iter().any(wanted);
-        if moved || !has(|look| matches!(look, Look::Locks { .. })) {
+        let has = |wanted: fn(&RebootObserve) -> bool| self.looks.iter().any(wanted);
+        if moved || !has(|look| matches!(look, RebootObserve::Locks { .. })) {
             seen.lock.leases = None;
             seen.lock.count = None;
             seen.run.waiting_since = None;
         }
-        if !has(|look| matches!(look, Look::Count { .. })) {
+        if !has(|look| matches!(look, RebootObserve::Count { .. })) {
             self.counted = None;
         }
-        if !has(|look| matches!(look, Look::Drain { .. })) {
+        if !has(|look| matches!(look, RebootObserve::Drain { .. })) {
             seen.drain = None;
         }
-        if !has(|look| matches!(look, Look::StartGates { .. })) {
+        if !has(|look| matches!(look, RebootObserve::StartGates { .. })) {
             seen.start_gates = None;
         }
         if moved || self.looks.is_empty() {
             seen.lock.group_size = None;
         }
-        if !has(|look| matches!(look, Look::Gates { .. })) {
+        if !has(|look| matches!(look, RebootObserve::Gates { .. })) {
             seen.gates = None;
         }
     }
 
-    pub(super) fn saw_node(&mut self, node: &NodeSeen, now: Now) {
-        if let NodeFact::There(old) = &self.seen.node
+    pub(super) fn saw_node(&mut self, node: &ObservedNode, now: Now) {
+        if let OwnNodeState::There(old) = &self.seen.node
             && older(&node.resource_version, &old.resource_version)
         {
             return;
         }
-        self.seen.run.saw(node.record.get(), now);
+        self.seen.run.observe_record(node.record.get(), now);
         let this_boot = self.seen.host.boot_id.as_ref().ok() == node.boot_id.as_ref();
         let since = self.seen.run.ready_since.unwrap_or(now.mono);
         self.seen.run.ready_since = (node.ready && this_boot).then_some(since);
-        self.seen.node = NodeFact::There(Box::new(node.clone()));
+        self.seen.node = OwnNodeState::There(Box::new(node.clone()));
     }
 
-    /// A list or a watch of this group's; `None`: the one that concerns it now.
-    pub(super) fn saw_leases(&mut self, leases: &[LeaseSeen], of: Option<GroupName>, now: Now) {
+    /// Takes the Leases of this group from a list or a watch; `None`: the group that concerns the
+    /// node now.
+    pub(super) fn saw_leases(&mut self, leases: &[ObservedLease], of: Option<GroupName>, now: Now) {
         let group = of.or_else(|| lock_group(&self.seen));
         for lease in leases {
             if group_of_lease(&lease.name) == group {
@@ -106,31 +107,31 @@ impl Process {
         }
     }
 
-    pub(super) fn saw_lease(&mut self, lease: &LeaseSeen, now: Now) {
+    pub(super) fn saw_lease(&mut self, lease: &ObservedLease, now: Now) {
         let leases = self.seen.lock.leases.get_or_insert_default();
         match leases.iter_mut().find(|known| known.name == lease.name) {
             Some(known) if older(&lease.resource_version, &known.resource_version) => {}
             Some(known) => *known = lease.clone(),
             None => leases.push(lease.clone()),
         }
-        let mine = lock::held_by(leases, &self.seen.run.holder).is_some();
+        let mine = lock::find_held_lease(leases, &self.seen.run.holder).is_some();
         let held = leases.iter().any(|lease| lease.holder.is_some());
         let waiting = !mine && held;
         let since = self.seen.run.waiting_since.unwrap_or(now.mono);
         self.seen.run.waiting_since = waiting.then_some(since);
         let settled = |name: &String| leases.iter().any(|l| l.name == *name && l.holder.is_some());
-        if self.seen.lock.unsettled.as_ref().is_some_and(settled) {
-            self.seen.lock.unsettled = None;
+        if self.seen.lock.unsettled_bid.as_ref().is_some_and(settled) {
+            self.seen.lock.unsettled_bid = None;
         }
     }
 
     pub(super) fn saw_pods(&mut self, left: u32, refused: bool, now: Duration) {
-        let drain = |look: &&Look| matches!(look, Look::Drain { .. });
-        let Some(Look::Drain { delete, exclude }) = self.looks.iter().find(drain) else {
+        let drain = |look: &&RebootObserve| matches!(look, RebootObserve::Drain { .. });
+        let Some(RebootObserve::Drain { delete, exclude }) = self.looks.iter().find(drain) else {
             return;
         };
         let (deleting, exclude) = (*delete, exclude.clone());
-        // A policy that excludes anything excludes the model's one pod.
+        // A policy that excludes any pods excludes the model's one pod.
         let mut drain = if left == 0 || exclude.is_some() {
             kit::drained()
         } else {
@@ -139,27 +140,27 @@ impl Process {
         if refused && !deleting && exclude.is_none() {
             let pod = kit::one_pod_left().progress.waiting.remove(0);
             drain.progress.waiting.clear();
-            drain.progress.dropped = vec![crate::drain::Dropped {
+            drain.progress.dropped = vec![crate::drain::DroppedPod {
                 pod,
                 answer: "403".into(),
             }];
         }
         drain.progress.deleting = deleting;
         drain.progress.exclude = exclude;
-        drain.drained_since = drain.progress.drained().then_some(now);
+        drain.drained_since = drain.progress.is_drained().then_some(now);
         self.seen.drain = Some(drain);
     }
 
     pub(super) fn gave_back(&mut self, over_budget: bool, now: Now) {
         self.give_backs = if over_budget { self.give_backs + 1 } else { 0 };
-        let pause = lock::give_back_pause(self.give_backs, 0.5);
+        let pause = lock::yield_pause(self.give_backs, 0.5);
         self.seen.run.bid_after = over_budget.then(|| now.mono + pause);
     }
 }
 
-/// As the live loop compares them.
-fn group_of_look(look: &Look) -> Option<GroupName> {
-    if let Look::Locks { group, .. } | Look::GroupSize { group } = look {
+/// Compares observations as the live loop does.
+fn group_of_look(look: &RebootObserve) -> Option<GroupName> {
+    if let RebootObserve::Locks { group, .. } | RebootObserve::GroupSize { group } = look {
         return Some(group.clone());
     }
     None

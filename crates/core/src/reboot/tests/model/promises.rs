@@ -1,20 +1,20 @@
-//! Every write and every command is held against the promises at the moment it takes effect.
+//! Checks every write and every command against the promises when it takes effect.
 
 use std::time::Duration;
 
 use super::process::Process;
 use super::world::{Command, Cordon, World, boot_id};
 use crate::lock;
-use crate::policy::window::{Opening, opening};
-use crate::policy::{self, Policies};
+use crate::policy::window::{WindowOpening, window_opening};
+use crate::policy::{self, ClusterPolicies};
 use crate::reboot::*;
 
 impl World {
     pub(super) fn hold_patch_to_the_promises(
         &mut self,
         node: usize,
-        before: &NodeSeen,
-        after: &NodeSeen,
+        before: &ObservedNode,
+        after: &ObservedNode,
     ) {
         let host = &mut self.hosts[node];
         match (before.unschedulable, after.unschedulable) {
@@ -32,10 +32,15 @@ impl World {
         self.hold_record_to_the_promises(node, before, after);
     }
 
-    fn hold_record_to_the_promises(&mut self, node: usize, before: &NodeSeen, after: &NodeSeen) {
+    fn hold_record_to_the_promises(
+        &mut self,
+        node: usize,
+        before: &ObservedNode,
+        after: &ObservedNode,
+    ) {
         let host = &mut self.hosts[node];
         let (from, to) = (before.record.get(), after.record.get());
-        let phase = |record: Option<&Record>| record.map(|record| record.phase);
+        let phase = |record: Option<&RebootRecord>| record.map(|record| record.phase);
         if let Some(to) = to {
             let ours = !after.unschedulable || host.cordon == Cordon::Ours;
             assert!(
@@ -43,15 +48,16 @@ impl World {
                 "S3: the record claims a foreign cordon"
             );
         }
-        if phase(to) == Some(Phase::Returning) && phase(from) != Some(Phase::Returning) {
+        if phase(to) == Some(RebootPhase::Returning) && phase(from) != Some(RebootPhase::Returning)
+        {
             assert_ne!(
                 to.unwrap().boot_id,
                 boot_id(host.boot),
                 "S4: returning without a new boot"
             );
         }
-        let aborts = before.abort != Parsed::Absent;
-        if phase(from) == Some(Phase::Rebooting) && phase(to) < Some(Phase::Rebooting) {
+        let aborts = before.abort != ParsedAnnotation::Absent;
+        if phase(from) == Some(RebootPhase::Rebooting) && phase(to) < Some(RebootPhase::Rebooting) {
             assert!(
                 !host.pending || aborts,
                 "§2.4: undone although the command was started"
@@ -60,20 +66,20 @@ impl World {
         if to.is_none()
             && let Some(from) = from
         {
-            if from.phase == Phase::Returning {
+            if from.phase == RebootPhase::Returning {
                 host.returned = Some(self.mono);
             }
-            if let Some(last) = after.last.get().filter(|_| aborts) {
+            if let Some(last) = after.last_reboot.get().filter(|_| aborts) {
                 let prints = last.fingerprints.clone();
                 host.served.extend(prints);
-                // Whatever comes of a command of it is on their account.
+                // The person who aborted answers for a command that was started already.
                 (host.pending, host.commands) = (false, Vec::new());
             }
             assert!(
-                aborts || matches!(from.phase, Phase::Waiting | Phase::Returning),
+                aborts || matches!(from.phase, RebootPhase::Waiting | RebootPhase::Returning),
                 "the record went in {from:?}"
             );
-            let holds = |lease: &lock::LeaseSeen| {
+            let holds = |lease: &lock::ObservedLease| {
                 lease
                     .record
                     .as_ref()
@@ -86,18 +92,20 @@ impl World {
         }
     }
 
-    /// S1, at the moment that a node goes out. It was granted by a count: of the members of the
-    /// group and the holders of its slots, and by the smallest of the maxima that the decision knew
-    /// and that stood on the other holders' Leases. Whoever has come into the group since is counted
-    /// by nobody here; it went out under the budget of the group that it came from.
+    /// S1, when a node goes out of service. Its cordon relies on a count of the members of the
+    /// group and the holders of its slots, and on the smallest of the maxima that the decision knew
+    /// and that were on the other holders' Leases. A node that joined the group after the count is
+    /// not counted here: it went out under the budget of its former group.
     pub(super) fn hold_cordon_to_its_grant(
         &self,
         node: usize,
-        before: &NodeSeen,
-        after: &NodeSeen,
+        before: &ObservedNode,
+        after: &ObservedNode,
     ) {
-        let waits = |node: &NodeSeen| node.record.get().map(|r| r.phase) == Some(Phase::Waiting);
-        let drains = |node: &NodeSeen| node.record.get().map(|r| r.phase) == Some(Phase::Draining);
+        let waits =
+            |node: &ObservedNode| node.record.get().map(|r| r.phase) == Some(RebootPhase::Waiting);
+        let drains =
+            |node: &ObservedNode| node.record.get().map(|r| r.phase) == Some(RebootPhase::Draining);
         if !waits(before) || !drains(after) || self.forced_unlock {
             return;
         }
@@ -107,7 +115,7 @@ impl World {
         );
         assert_eq!(
             before.abort,
-            Parsed::Absent,
+            ParsedAnnotation::Absent,
             "§2.4: begins although stopped"
         );
         let key = (node, before.resource_version.clone());
@@ -132,7 +140,7 @@ impl World {
                     || held(&self.hosts[*other].name).is_some()
             })
             .collect();
-        let version = |lease: &lock::LeaseSeen| lease.resource_version.parse::<u64>().unwrap();
+        let version = |lease: &lock::ObservedLease| lease.resource_version.parse::<u64>().unwrap();
         let maxima = others
             .iter()
             .filter_map(|other| held(&self.hosts[*other].name));
@@ -147,19 +155,19 @@ impl World {
         );
     }
 
-    /// §2.6: nothing begins without leave, as far as the process knows.
+    /// §2.6: nothing begins without permission of the policy, as far as the process knows.
     pub(super) fn hold_beginning_to_the_promises(&self, node: usize, process: &Process) {
         self.hold_leave_to_the_promises(node, process, true);
     }
 
     fn hold_leave_to_the_promises(&self, node: usize, process: &Process, begins: bool) {
-        let NodeFact::There(seen) = &process.seen.node else {
+        let OwnNodeState::There(seen) = &process.seen.node else {
             panic!("acts without a Node")
         };
-        let Policies::Known(policies) = &process.seen.policies else {
+        let ClusterPolicies::Known(policies) = &process.seen.policies else {
             panic!("§2.6: goes on without knowing the policies")
         };
-        let Some(rules) = policy::ruling(policies, &seen.labels) else {
+        let Some(rules) = policy::ruling_policy(policies, &seen.labels) else {
             return;
         };
         let now = self.now(node);
@@ -167,7 +175,7 @@ impl World {
             rules.problems.is_empty(),
             "§2.6: under a policy that is invalid"
         );
-        let paused = |pause: &policy::Paused| pause.until.is_none_or(|until| until > now.wall);
+        let paused = |pause: &policy::PolicyPause| pause.until.is_none_or(|until| until > now.wall);
         assert!(!rules.paused.as_ref().is_some_and(paused), "§2.6: paused");
         let needs = if begins {
             self.config.drain_timeout
@@ -176,8 +184,8 @@ impl World {
         };
         let open = rules.windows.is_empty()
             || matches!(
-                opening(&rules.windows, now.wall, needs),
-                Opening::Open { .. }
+                window_opening(&rules.windows, now.wall, needs),
+                WindowOpening::Open { .. }
             );
         assert!(open, "§2.6: outside the window");
         let last = self.hosts[node].returned.filter(|_| begins);
@@ -215,26 +223,25 @@ impl World {
             .clone();
         assert_eq!(
             (record.phase, record.attempts),
-            (Phase::Rebooting, attempt),
+            (RebootPhase::Rebooting, attempt),
             "S5: not what stands"
         );
         let held =
-            |lease: &lock::LeaseSeen| lease.holder.as_ref() == Some(&process.seen.run.holder);
+            |lease: &lock::ObservedLease| lease.holder.as_ref() == Some(&process.seen.run.holder);
         let holds = self.server.leases().iter().any(held);
         assert!(
             holds || self.forced_unlock,
             "S1: the command without the lock"
         );
-        let NodeFact::There(seen) = &process.seen.node else {
+        let OwnNodeState::There(seen) = &process.seen.node else {
             panic!("acts without a Node")
         };
-        let rule = policy::rule(&process.seen.policies, &seen.labels, &self.config);
+        let rule = policy::resolve_policy(&process.seen.policies, &seen.labels, &self.config);
         let exclude = rule.config.exclude;
-        let drained = process
-            .seen
-            .drain
-            .as_ref()
-            .is_some_and(|drain| drain.progress.drained() && drain.progress.exclude == exclude);
+        let drained =
+            process.seen.drain.as_ref().is_some_and(|drain| {
+                drain.progress.is_drained() && drain.progress.exclude == exclude
+            });
         if attempt == 1 {
             self.hold_leave_to_the_promises(node, process, false);
         }
@@ -257,7 +264,7 @@ impl World {
         host.commands.push(Command { boot, record, at });
     }
 
-    fn hold_attempt_to_the_promises(&self, node: usize, record: &Record) {
+    fn hold_attempt_to_the_promises(&self, node: usize, record: &RebootRecord) {
         let (host, config) = (&self.hosts[node], &self.config);
         assert!(
             record.attempts <= config.reboot_attempts,
@@ -279,10 +286,10 @@ impl World {
         }
     }
 
-    /// S1: never more nodes out on our account than the budget allows.
+    /// S1: Dogwatch never takes more nodes out of service than the budget allows.
     pub(super) fn check_budget(&self) {
         if self.policies.len() > 1 {
-            // Several groups whose maxima change: each node is counted as it goes out.
+            // With several groups whose maxima change, each node is checked when it goes out.
             return;
         }
         let out = (0..self.hosts.len()).filter(|node| self.is_out(*node));
@@ -296,11 +303,12 @@ impl World {
     fn is_out(&self, node: usize) -> bool {
         let (host, record) = (&self.hosts[node], &self.server.node(node).record);
         let phase = record.get().map(|record| record.phase);
-        // A person's word goes before what may still come.
-        let stopped = self.server.node(node).abort != Parsed::Absent && host.cordon != Cordon::Ours;
+        // A person's abort outranks a reboot that may still come.
+        let stopped =
+            self.server.node(node).abort != ParsedAnnotation::Absent && host.cordon != Cordon::Ours;
         !stopped
             && (host.cordon == Cordon::Ours
                 || host.pending
-                || matches!(phase, Some(Phase::Draining | Phase::Rebooting)))
+                || matches!(phase, Some(RebootPhase::Draining | RebootPhase::Rebooting)))
     }
 }

@@ -1,16 +1,16 @@
-//! A world in which nothing goes wrong any more: everything that was begun has to come to its end.
+//! The model world without further faults: every reboot that was begun has to end.
 
 use std::time::Duration;
 
 use super::world::{Fate, World};
-use crate::reboot::{NodeFact, reason};
+use crate::reboot::{OwnNodeState, reason};
 
-/// More rounds than anything takes that ends at all.
+/// More rounds than any reboot takes that ends at all.
 const ROUNDS: usize = 6000;
 
 impl World {
-    /// The node's coordinator sees everything, counts if it asks for it, and acts. Whether it did
-    /// anything, and when it wants to look again.
+    /// The node's coordinator sees everything, counts if it asks for it, and acts. Returns whether
+    /// it did anything, and when it wants to wake.
     pub(super) fn works(&mut self, node: usize) -> (bool, Option<Duration>) {
         let Some(process) = self.hosts[node]
             .processes
@@ -23,8 +23,8 @@ impl World {
         self.count(node, process);
         self.deliver(node, process, 0);
         match self.act(node, process, Fate::Good) {
-            // It says so for as long as it takes until a person looks, and reboots by hand.
-            Some(decision) if decision.because.reason == reason::REBOOT_FAILED => {
+            // Reported until a person looks and reboots the node by hand.
+            Some(decision) if decision.cause.reason == reason::REBOOT_FAILED => {
                 self.boots(node);
                 (true, None)
             }
@@ -36,13 +36,13 @@ impl World {
         }
     }
 
-    /// S6: nobody is left behind.
+    /// S6: no node is left behind.
     pub(super) fn comes_to_its_end(&mut self) {
         self.comes_to_rest();
         self.assert_all_is_back();
     }
 
-    /// Nothing happens any more but what coordinators do and what their hosts do for them.
+    /// From now on only coordinators act, and their hosts for them.
     pub(super) fn comes_to_rest(&mut self) {
         while !self.late.is_empty() {
             self.arrive(0);
@@ -91,14 +91,15 @@ impl World {
         busy
     }
 
-    /// What only the healer can do: a late bid of a run that is gone took a lock that nobody wants.
+    /// What only the healer can do: a late bid of a run that is gone took a lock that no node
+    /// wants.
     fn heals(&mut self, node: usize) -> bool {
         let name = format!("node/{}", self.hosts[node].name);
         let relies = self.server.node(node).record.get();
-        let named = |lease: &crate::lock::LeaseSeen| {
+        let named = |lease: &crate::lock::ObservedLease| {
             relies.is_some_and(|record| record.lease.as_ref() == Some(&lease.name))
         };
-        let held = |lease: &crate::lock::LeaseSeen| {
+        let held = |lease: &crate::lock::ObservedLease| {
             lease.holder.as_ref().is_some_and(|h| h.as_str() == name) && !named(lease)
         };
         let Some(slot) = self.server.leases().iter().position(held) else {
@@ -151,7 +152,7 @@ impl World {
                 self.words()
             );
             let wants = self.hosts[node].file.map(|print| print.to_string());
-            let served = seen.last.get().and_then(|last| {
+            let served = seen.last_reboot.get().and_then(|last| {
                 last.fingerprints
                     .values()
                     .find(|f| Some(&f.0) == wants.as_ref())
@@ -175,11 +176,10 @@ impl World {
         for host in &self.hosts {
             for process in &host.processes {
                 let record = match &process.seen.node {
-                    NodeFact::There(node) => format!("{:?}", node.record),
-                    NodeFact::NotYet | NodeFact::Gone => "no Node".into(),
+                    OwnNodeState::There(node) => format!("{:?}", node.record),
+                    OwnNodeState::NotYet | OwnNodeState::Gone => "no Node".into(),
                 };
-                let because =
-                    crate::reboot::decide(&process.seen, &self.config, self.now(0)).because;
+                let because = crate::reboot::decide(&process.seen, &self.config, self.now(0)).cause;
                 words = format!("{words}{}: {because:?} {record}\n", host.name);
             }
         }

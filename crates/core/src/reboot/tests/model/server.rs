@@ -1,11 +1,11 @@
-//! The API server: objects with versions, and every version that was ever shown.
+//! The API server of the model: objects with versions, and every version that was ever shown.
 
 use super::super::super::group_of_lease;
-use super::super::super::{NodePatch, NodeSeen, Parsed, RecordChange};
+use super::super::super::{NodePatch, ObservedNode, ParsedAnnotation, RecordChange};
 use super::super::kit;
-use crate::lock::{HeldSeen, LeaseSeen, LockRecord, NodeRow, Reads};
+use crate::lock::{BudgetReads, GroupMember, HeldLockLease, LockRecord, ObservedLease};
 use crate::name::GroupName;
-use crate::policy::{self, Policies};
+use crate::policy::{self, ClusterPolicies};
 
 /// A write on its way.
 #[derive(Debug, Clone)]
@@ -14,30 +14,29 @@ pub(super) enum Write {
         node: usize,
         patch: Box<NodePatch>,
     },
-    /// A bid, a takeover, or our id leaving: holder and record as they are to be.
+    /// A bid, a takeover, or a release: the holder and record to write.
     Lease {
-        seen: Box<LeaseSeen>,
+        seen: Box<ObservedLease>,
         holder: Option<crate::lock::HolderId>,
         record: Option<LockRecord>,
     },
 }
 
-/// What was answered.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
-    Node(Box<NodeSeen>),
-    Lease(Box<LeaseSeen>),
+    Node(Box<ObservedNode>),
+    Lease(Box<ObservedLease>),
     Conflict,
 }
 
 pub(super) struct Server {
-    pub(super) nodes: Vec<Vec<NodeSeen>>,
-    pub(super) leases: Vec<Vec<LeaseSeen>>,
+    pub(super) nodes: Vec<Vec<ObservedNode>>,
+    pub(super) leases: Vec<Vec<ObservedLease>>,
     pub(super) version: u64,
 }
 
 impl Server {
-    pub(super) fn new(nodes: Vec<NodeSeen>, leases: Vec<LeaseSeen>) -> Self {
+    pub(super) fn new(nodes: Vec<ObservedNode>, leases: Vec<ObservedLease>) -> Self {
         let nodes = nodes.into_iter().map(|node| vec![node]).collect();
         Self {
             nodes,
@@ -46,16 +45,16 @@ impl Server {
         }
     }
 
-    pub(super) fn node(&self, node: usize) -> &NodeSeen {
+    pub(super) fn node(&self, node: usize) -> &ObservedNode {
         self.nodes[node].last().expect("never empty")
     }
 
-    pub(super) fn leases(&self) -> &Vec<LeaseSeen> {
+    pub(super) fn leases(&self) -> &Vec<ObservedLease> {
         self.leases.last().expect("never empty")
     }
 
-    /// Somebody writes without any precondition: a person, a kubelet.
-    pub(super) fn change(&mut self, node: usize, change: impl FnOnce(&mut NodeSeen)) {
+    /// Somebody writes without a precondition: a person or a kubelet.
+    pub(super) fn change(&mut self, node: usize, change: impl FnOnce(&mut ObservedNode)) {
         let mut new = self.node(node).clone();
         change(&mut new);
         if new != *self.node(node) {
@@ -85,7 +84,7 @@ impl Server {
 
     fn lease(
         &mut self,
-        seen: &LeaseSeen,
+        seen: &ObservedLease,
         holder: Option<crate::lock::HolderId>,
         record: Option<LockRecord>,
     ) -> Answer {
@@ -104,7 +103,7 @@ impl Server {
         answer
     }
 
-    /// A person deletes the Leases; a plain create makes them free, with other UIDs.
+    /// A person deletes the Leases; they are created again, free and with other UIDs.
     pub(super) fn make_leases_anew(&mut self) {
         let mut leases = self.leases().clone();
         for lease in &mut leases {
@@ -115,13 +114,13 @@ impl Server {
         self.leases.push(leases);
     }
 
-    /// Slots that are missing are made free, by whoever looks at the group.
+    /// Creates missing slots as free Leases, as every observer of the group does.
     pub(super) fn ensure(&mut self, group: &GroupName, slots: u32) {
         for slot in 0..slots {
             let name = format!("dogwatch-{group}-{slot}");
             if self.leases().iter().all(|lease| lease.name != name) {
                 let mut leases = self.leases().clone();
-                leases.push(LeaseSeen {
+                leases.push(ObservedLease {
                     uid: format!("uid-{name}"),
                     resource_version: self.next_version(),
                     name,
@@ -132,23 +131,22 @@ impl Server {
         }
     }
 
-    /// The group that each node belongs to under these policies.
-    pub(super) fn groups(&self, policies: &Policies) -> Vec<GroupName> {
+    /// The group of each node under these policies.
+    pub(super) fn groups(&self, policies: &ClusterPolicies) -> Vec<GroupName> {
         let nodes = (0..self.nodes.len()).map(|node| self.node(node));
         nodes
-            .map(|node| policy::group(policies, &node.labels))
+            .map(|node| policy::group_of_labels(policies, &node.labels))
             .collect()
     }
 
-    /// Fresh reads for a count.
-    pub(super) fn reads(&self, lease: &str, policies: &Policies) -> Reads {
+    pub(super) fn reads(&self, lease: &str, policies: &ClusterPolicies) -> BudgetReads {
         let group = group_of_lease(lease);
         let groups = self.groups(policies);
         let members = self.nodes.iter().zip(groups);
         let members = members.filter(|(_, own)| Some(own) == group.as_ref());
-        let row = |node: &Vec<NodeSeen>| {
+        let row = |node: &Vec<ObservedNode>| {
             let node = node.last().expect("never empty");
-            NodeRow {
+            GroupMember {
                 name: node.name.clone(),
                 ready: node.ready,
                 unschedulable: node.unschedulable,
@@ -156,8 +154,8 @@ impl Server {
                 control_plane: false,
             }
         };
-        let held = |lease: &LeaseSeen| {
-            Some(HeldSeen {
+        let held = |lease: &ObservedLease| {
+            Some(HeldLockLease {
                 lease: lease.name.clone(),
                 resource_version: lease.resource_version.clone(),
                 slot: (group_of_lease(&lease.name) == group).then_some(lease.slot),
@@ -167,7 +165,7 @@ impl Server {
                 remediation: None,
             })
         };
-        Reads {
+        BudgetReads {
             lease: lease.to_owned(),
             group: group.clone().unwrap_or_else(GroupName::default_group),
             nodes: members.map(|(node, _)| row(node)).collect(),
@@ -181,21 +179,21 @@ impl Server {
     }
 }
 
-fn merge(node: &mut NodeSeen, patch: &NodePatch) {
+fn merge(node: &mut ObservedNode, patch: &NodePatch) {
     node.unschedulable = patch.unschedulable.unwrap_or(node.unschedulable);
     node.record = match &patch.record {
-        RecordChange::Set(record) => Parsed::Is(record.clone()),
-        RecordChange::Remove => Parsed::Absent,
+        RecordChange::Set(record) => ParsedAnnotation::Is(record.clone()),
+        RecordChange::Remove => ParsedAnnotation::Absent,
     };
     node.waiting_label = patch.waiting_label.unwrap_or(node.waiting_label);
     if let Some(last) = &patch.last {
-        node.last = Parsed::Is(last.clone());
+        node.last_reboot = ParsedAnnotation::Is(last.clone());
     }
     if patch.remove_abort {
-        node.abort = Parsed::Absent;
+        node.abort = ParsedAnnotation::Absent;
     }
     if patch.remove_request {
-        node.request = Parsed::Absent;
+        node.request = ParsedAnnotation::Absent;
         node.request_fingerprint = None;
     }
 }

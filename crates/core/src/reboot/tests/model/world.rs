@@ -1,5 +1,5 @@
-//! The world: hosts, clocks, a network that loses and repeats, and the truth that coordinators
-//! only see late. Every write is held against the promises as it lands.
+//! The model world: hosts, clocks, a network that loses and repeats messages, and a state that
+//! coordinators see only late. Every write is checked against the promises when it lands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,26 +10,25 @@ use super::server::{Server, Write};
 use crate::Now;
 use crate::lock;
 use crate::name::{BootId, GroupName, RunId};
-use crate::policy::{self, Policies, Policy};
+use crate::policy::{self, ClusterPolicies, Policy};
 use crate::reboot::*;
 
-/// What becomes of one action.
+/// What happens to one action on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Good,
     Lost,
     AnswerLost,
-    /// No answer, and it arrives later.
+    /// The action gets no answer and arrives later.
     Delayed,
     CrashBefore,
     CrashAfter,
-    /// The process is gone, its write arrives later.
+    /// The process crashes; its write arrives later.
     CrashDelayed,
     /// The reboot command cannot be started.
     NotStarted,
 }
 
-/// Who cordoned a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cordon {
     None,
@@ -41,67 +40,73 @@ pub(super) struct Host {
     pub(super) name: String,
     pub(super) boot: u32,
     pub(super) file: Option<u32>,
-    /// The sentinel goes with a boot.
+    /// The sentinel is on tmpfs, so a boot removes it.
     pub(super) tmpfs: bool,
     pub(super) pods: u32,
     pub(super) refused: bool,
     /// The command was started, and the kernel has not booted since.
     pub(super) pending: bool,
-    /// By how much the wall clock was set, if ever: a run that takes over has only that clock to
-    /// tell what passed before it.
+    /// By how much the wall clock was set, if ever. A run that takes over knows only from that
+    /// clock how much time passed before.
     pub(super) wall_ahead: Option<i64>,
     pub(super) processes: Vec<Process>,
     runs: u32,
     prints: u32,
     pub(super) cordon: Cordon,
-    pub(super) served: BTreeSet<(String, Fingerprint)>,
+    pub(super) served: BTreeSet<(String, TriggerFingerprint)>,
     pub(super) commands: Vec<Command>,
     /// When its last reboot was finished.
     pub(super) returned: Option<Duration>,
 }
 
-/// A reboot command that was started.
 pub(super) struct Command {
     pub(super) boot: u32,
-    pub(super) record: Record,
+    pub(super) record: RebootRecord,
     pub(super) at: Duration,
 }
 
 pub(super) struct World {
     pub(super) server: Server,
     pub(super) hosts: Vec<Host>,
-    pub(super) config: Config,
+    pub(super) config: RebootConfig,
     pub(super) mono: Duration,
-    /// Writes still under way; those that were done already must do nothing again.
+    /// Writes still under way; the flag marks those that took effect already and must not do so
+    /// again.
     pub(super) late: Vec<(Write, bool)>,
-    /// A person took a lock away by force: who goes out is on their account.
+    /// A person broke a lock by force: nodes that go out after that are not counted against
+    /// Dogwatch.
     pub(super) forced_unlock: bool,
     pub(super) max: usize,
-    /// The RebootPolicies: every version of them.
+    /// Every version of the RebootPolicies.
     pub(super) policies: Vec<Vec<Policy>>,
-    /// What gates ask for.
+    /// Whether the alert that the gates check is firing.
     pub(super) alert: bool,
-    /// Since which version of the server each node belongs to its group.
+    /// Each node's group, and the server version since which it belongs to it.
     pub(super) grouped: Vec<(GroupName, u64)>,
-    /// What each cordon goes by, by node and precondition.
+    /// The count that each cordon relies on, by node and precondition.
     pub(super) grants: BTreeMap<(usize, String), Grant>,
 }
 
-/// What a cordon on its way goes by.
+/// The count that a cordon on its way relies on.
 #[derive(Debug, Clone)]
 pub(super) struct Grant {
     pub(super) lease: String,
-    /// The server's version when who is out was counted.
+    /// The server's version when the unavailable nodes were counted.
     pub(super) counted: u64,
-    /// How many may be out, by the policies that the decision knew.
+    /// How many nodes may be unavailable, by the policies that the decision knew.
     pub(super) max: usize,
 }
 
 impl World {
-    pub(super) fn new(nodes: usize, max: u32, tmpfs: bool, on_drain_timeout: OnTimeout) -> Self {
+    pub(super) fn new(
+        nodes: usize,
+        max: u32,
+        tmpfs: bool,
+        on_drain_timeout: DrainTimeoutAction,
+    ) -> Self {
         let names: Vec<String> = (0..nodes).map(|node| format!("n{node}")).collect();
-        let config = Config {
-            max_unavailable: crate::limit::Limit::Count(max),
+        let config = RebootConfig {
+            max_unavailable: crate::limit::UnavailabilityLimit::Count(max),
             on_drain_timeout,
             reboot_timeout: Duration::from_mins(5),
             drain_timeout: Duration::from_mins(10),
@@ -128,11 +133,11 @@ impl World {
         }
     }
 
-    pub(super) fn known(&self) -> Policies {
-        Policies::Known(self.policies.last().expect("never empty").clone())
+    pub(super) fn known(&self) -> ClusterPolicies {
+        ClusterPolicies::Known(self.policies.last().expect("never empty").clone())
     }
 
-    /// Which group each node belongs to, and since when, after labels or policies have changed.
+    /// Updates each node's group after labels or policies have changed.
     pub(super) fn regroup(&mut self) {
         self.server.next_version();
         let (groups, version) = (self.server.groups(&self.known()), self.server.version);
@@ -159,11 +164,11 @@ impl World {
         host.runs += 1;
         let run = RunId::new(format!("coordinator/{}-{}", host.name, host.runs)).unwrap();
         let mut process = Process::new(&host.name, run, boot_id(host.boot));
-        process.seen.policies = Policies::NotYet;
+        process.seen.policies = ClusterPolicies::NotYetRead;
         host.processes.push(process);
     }
 
-    /// The process sees what there is, or what there was.
+    /// The process sees the current state, or an earlier one.
     pub(super) fn deliver(&mut self, node: usize, process: usize, age: usize) {
         let now = self.now(node);
         let history = &self.server.nodes[node];
@@ -183,31 +188,32 @@ impl World {
         process.seen.host.triggers = vec![trigger];
         if policies > process.policies {
             process.policies = policies;
-            process.seen.policies = Policies::Known(self.policies[policies - 1].clone());
+            process.seen.policies = ClusterPolicies::Known(self.policies[policies - 1].clone());
         }
         process.seen.lock.group_size = size.or(process.seen.lock.group_size);
         for look in process.looks.clone() {
-            if let Look::Locks { group, slots } = look {
+            if let RebootObserve::Locks { group, slots } = look {
                 self.server.ensure(&group, slots);
                 process.saw_leases(&leases, Some(group), now);
-            } else if let Look::StartGates { gates } = look {
+            } else if let RebootObserve::StartGates { gates } = look {
                 let shut = alert.then(|| "an alert".to_owned()).into_iter().collect();
                 let taken = now.mono;
-                process.seen.start_gates = Some(StartGatesSeen { gates, shut, taken });
+                process.seen.start_gates = Some(ObservedStartGates { gates, shut, taken });
             }
         }
         if process
             .looks
             .iter()
-            .any(|look| matches!(look, Look::Gates { .. }))
+            .any(|look| matches!(look, RebootObserve::Gates { .. }))
         {
             process.seen.gates = Some(Vec::new());
         }
         if let Some((count, ground)) = process.counted.take() {
-            // Its reads were of the policies too.
+            // These reads included the policies.
             if ground.policies > process.policies {
                 process.policies = ground.policies;
-                process.seen.policies = Policies::Known(self.policies[ground.policies - 1].clone());
+                process.seen.policies =
+                    ClusterPolicies::Known(self.policies[ground.policies - 1].clone());
             }
             process.seen.lock.count = Some(count);
             process.ground = Some(ground);
@@ -215,7 +221,7 @@ impl World {
         process.saw_pods(pods, refused, now.mono);
     }
 
-    /// A count's reads are made; they are told at the next delivery.
+    /// Makes the reads of a count; the process gets them at the next delivery.
     pub(super) fn count(&mut self, node: usize, process: usize) {
         let taken = self.mono;
         let (server, known) = (&self.server, self.known());
@@ -224,39 +230,39 @@ impl World {
             return;
         };
         for look in &process.looks {
-            if let Look::Count { lease, .. } = look {
+            if let RebootObserve::Count { lease, .. } = look {
                 let reads = server.reads(&lease.name, &known);
-                let count = lock::count(&reads, &process.seen.run.holder);
+                let count = lock::count_unavailable(&reads, &process.seen.run.holder);
                 let ground = Ground {
                     version,
                     policies,
                     members: count.members,
                 };
-                process.counted = Some((CountSeen { count, taken }, ground));
+                process.counted = Some((ObservedBudgetCount { count, taken }, ground));
             }
         }
     }
 
-    /// The size of the group that the process looks at, if it asks for it.
+    /// The size of the group that the process observes, if it asks for it.
     fn size_of_group(&self, node: usize, process: usize) -> Option<u32> {
         let looks = &self.hosts[node].processes.get(process)?.looks;
-        let size = |look: &&Look| matches!(look, Look::GroupSize { .. });
-        let Some(Look::GroupSize { group }) = looks.iter().find(size) else {
+        let size = |look: &&RebootObserve| matches!(look, RebootObserve::GroupSize { .. });
+        let Some(RebootObserve::GroupSize { group }) = looks.iter().find(size) else {
             return None;
         };
         let groups = self.server.groups(&self.known());
         u32::try_from(groups.iter().filter(|own| *own == group).count()).ok()
     }
 
-    /// A cordon is about to be sent: what it goes by is noted.
+    /// Notes the count that a cordon about to be sent relies on.
     pub(super) fn grant(&mut self, node: usize, process: &Process, patch: &NodePatch) {
-        let (NodeFact::There(seen), RecordChange::Set(record)) =
+        let (OwnNodeState::There(seen), RecordChange::Set(record)) =
             (&process.seen.node, &patch.record)
         else {
             return;
         };
-        let waits = |record: &Record| record.phase == Phase::Waiting;
-        if record.phase != Phase::Draining || !seen.record.get().is_some_and(waits) {
+        let waits = |record: &RebootRecord| record.phase == RebootPhase::Waiting;
+        if record.phase != RebootPhase::Draining || !seen.record.get().is_some_and(waits) {
             return;
         }
         self.hold_beginning_to_the_promises(node, process);
@@ -265,12 +271,12 @@ impl World {
             .clone()
             .expect("S1: a cordon without a count");
         assert!(process.policies >= ground.policies);
-        let rule = policy::rule(&process.seen.policies, &seen.labels, &self.config);
+        let rule = policy::resolve_policy(&process.seen.policies, &seen.labels, &self.config);
         let members = usize::try_from(ground.members).unwrap();
         let grant = Grant {
             lease: record.lease.clone().expect("S1: a cordon without a lock"),
             counted: ground.version,
-            max: rule.config.max_unavailable.of(members),
+            max: rule.config.max_unavailable.allowed_nodes(members),
         };
         let key = (node, patch.resource_version.clone());
         self.grants.insert(key, grant);
@@ -309,10 +315,10 @@ impl World {
     pub(super) fn request(&mut self, node: usize) {
         let host = &mut self.hosts[node];
         host.prints += 1;
-        let text = Fingerprint(host.prints.to_string());
+        let text = TriggerFingerprint(host.prints.to_string());
         self.server.change(node, |node| {
             let (reason, requester) = ("asked".into(), "me".into());
-            node.request = Parsed::Is(Request {
+            node.request = ParsedAnnotation::Is(RebootRequest {
                 reason,
                 requester,
                 not_before: None,
@@ -321,7 +327,8 @@ impl World {
         });
     }
 
-    /// A person cordons; where the record says that we did, nobody could tell the two apart.
+    /// A person cordons the node, unless the record says that Dogwatch did: then nobody could tell
+    /// the two cordons apart.
     pub(super) fn cordon(&mut self, node: usize) {
         let seen = self.server.node(node);
         let ours = seen

@@ -1,0 +1,117 @@
+//! Reads the input of a check; a failed read carries its error text.
+
+use dogwatch_core::check::{CheckView, GateAnswer, GateState};
+use dogwatch_core::explain::{FleetSnapshot, RemediationReportInput, describe_gate, forecast_node};
+use dogwatch_core::name::NodeName;
+use dogwatch_core::policy::PolicyGate;
+use dogwatch_k8s::fleet::RemediationsFound;
+use dogwatch_k8s::{ApiErrorKind, Error};
+use dogwatch_prometheus::{PrometheusClient, PrometheusSettings};
+
+use crate::cluster::{ConnectedCluster, current_time};
+
+pub async fn read_check_view(
+    connected: &ConnectedCluster,
+    fleet: &FleetSnapshot,
+    remedies: &RemediationReadResult,
+    admission: &AdmissionGapsResult,
+    node: &NodeName,
+) -> CheckView {
+    let hand = &connected.fleet;
+    let pods = hand.list_pods_on(node).await.map_err(error_text);
+    let daemonsets = match &pods {
+        Ok(pods) => hand.list_daemonsets(pods).await.map_err(error_text),
+        Err(why) => Err(why.clone()),
+    };
+    CheckView {
+        node: node.clone(),
+        fleet: fleet.clone(),
+        daemonsets,
+        pods,
+        budgets: hand.list_budgets().await.map_err(error_text),
+        terminating: hand.list_terminating_namespaces().await.map_err(error_text),
+        gates: query_gates(connected, fleet, node).await,
+        coordinator: hand.read_coordinator(node).await.map_err(error_text),
+        admission: admission.clone(),
+        remediation: match remedies {
+            Ok(None) => None,
+            Ok(Some(view)) => forecast_node(view, node, current_time()).map(Ok),
+            Err(why) => Some(Err(why.clone())),
+        },
+    }
+}
+
+/// Input of the remediation forecast for all nodes; `None` when the cluster has no hosts.
+pub type RemediationReadResult = Result<Option<Box<RemediationReportInput>>, String>;
+
+pub async fn read_remediations(connected: &ConnectedCluster) -> RemediationReadResult {
+    match connected
+        .fleet
+        .read_remediations()
+        .await
+        .map_err(error_text)?
+    {
+        RemediationsFound::There(view) if !view.snapshot.hosts.is_empty() => Ok(Some(view)),
+        RemediationsFound::There(_) | RemediationsFound::NoKind => Ok(None),
+    }
+}
+
+/// The reasons why the admission policies are not in force, for all nodes.
+pub type AdmissionGapsResult = Result<Vec<String>, String>;
+
+pub async fn read_admission_gaps(connected: &ConnectedCluster) -> AdmissionGapsResult {
+    connected
+        .fleet
+        .list_admission_gaps()
+        .await
+        .map_err(error_text)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn error_text(error: Error) -> String {
+    let words = error.error_chain();
+    if error.kind() == ApiErrorKind::Forbidden {
+        return format!("not allowed to: {words}");
+    }
+    words
+}
+
+/// Queries the gates of the node's policy from this machine.
+async fn query_gates(
+    connected: &ConnectedCluster,
+    fleet: &FleetSnapshot,
+    node: &NodeName,
+) -> Vec<GateAnswer> {
+    let policy = fleet
+        .find_node(node)
+        .and_then(|seen| fleet.rule_of_node(seen).policy);
+    let mut answers = Vec::new();
+    for gate in policy.iter().flat_map(|policy| &policy.gates) {
+        answers.push(GateAnswer {
+            gate: format!("\"{}\"", describe_gate(gate)),
+            state: query_gate(connected, node, gate).await,
+        });
+    }
+    answers
+}
+
+async fn query_gate(connected: &ConnectedCluster, node: &NodeName, gate: &PolicyGate) -> GateState {
+    let answer = match gate {
+        PolicyGate::Pods { selector } => connected
+            .fleet
+            .list_gate_pods(node, selector)
+            .await
+            .map_err(error_text),
+        // Without the coordinator's token and certificates, which do not belong on a person's
+        // machine.
+        PolicyGate::Prometheus(gate) => PrometheusClient::new(PrometheusSettings::default())
+            .check_gate(gate)
+            .await
+            .map_err(|why| format!("{why} (from here; a coordinator may reach it)")),
+    };
+    match answer {
+        Ok(shut) if shut.is_empty() => GateState::Open,
+        Ok(shut) => GateState::Shut(shut),
+        Err(why) => GateState::Unknown(why),
+    }
+}

@@ -1,0 +1,200 @@
+//! The loop of the leader election: sends what the elector decides, and passes it what the watch
+//! shows.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use dogwatch_core::leader::{ElectionStep, LeaderElector, LeaderTerm, ObservedLeaderLease};
+use dogwatch_k8s::leader::LeaderClient;
+use dogwatch_process::clock::ProcessClock;
+use dogwatch_process::health::LoopHeartbeat;
+use futures::future::{FutureExt as _, OptionFuture};
+use futures::stream::{BoxStream, StreamExt as _};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::StopSignal;
+use crate::metrics::{MetricFamily, MetricShape, MetricsRegistry};
+
+static LEADER_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_leader",
+    help: "1 while this process leads.",
+    shape: MetricShape::Gauge,
+};
+static LEADER_TERMS_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_leader_terms_total",
+    help: "How often this process began to lead.",
+    shape: MetricShape::Counter,
+};
+static LEADER_FAILURES_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_leader_failures_total",
+    help: "Calls about the leader's Lease that failed.",
+    shape: MetricShape::Counter,
+};
+
+/// How long releasing the Lease may take when the process ends. Without a release the next leader
+/// takes over 15 s later.
+const LEASE_RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
+
+type LeaderLeaseCall =
+    Pin<Box<dyn Future<Output = Result<ObservedLeaderLease, dogwatch_k8s::Error>> + Send>>;
+
+pub struct LeaderElection {
+    elector: LeaderElector,
+    lease: LeaderClient,
+    sights: BoxStream<'static, Result<ObservedLeaderLease, dogwatch_k8s::Error>>,
+    call: Option<LeaderLeaseCall>,
+    clock: ProcessClock,
+    terms: watch::Sender<Option<LeaderTerm>>,
+    metrics: MetricsRegistry,
+    heart: LoopHeartbeat,
+    /// Whether the last call failed, so that an error is logged once.
+    in_trouble: bool,
+}
+
+impl LeaderElection {
+    /// Sends nothing before [`Self::run`].
+    pub fn new(
+        elector: LeaderElector,
+        lease: LeaderClient,
+        clock: ProcessClock,
+        terms: watch::Sender<Option<LeaderTerm>>,
+        metrics: MetricsRegistry,
+        heart: LoopHeartbeat,
+        jitter: impl FnMut() -> f64 + Send + 'static,
+    ) -> Self {
+        metrics.set_gauge(&LEADER_METRIC, &[], 0.0);
+        Self {
+            elector,
+            sights: lease.watch_lease(jitter),
+            lease,
+            call: None,
+            clock,
+            terms,
+            metrics,
+            heart,
+            in_trouble: false,
+        }
+    }
+
+    /// Takes part until `stop` fires, then steps down and releases the Lease.
+    ///
+    /// Fire `stop` after the components have finished: until then they may need the lead.
+    pub async fn run(mut self, stop: StopSignal) {
+        loop {
+            self.publish_term();
+            let wake = self.start_due_call();
+            self.heart
+                .mark_sleeping(Some(wake.saturating_sub(self.clock.now().mono)));
+            tokio::select! {
+                biased;
+                () = stop.wait_for_stop() => break,
+                event = self.next_event(wake) => self.handle_event(event),
+            }
+        }
+        self.elector.stop();
+        self.publish_term();
+        let given_back = tokio::time::timeout(LEASE_RELEASE_TIMEOUT, self.release_lease()).await;
+        if given_back.is_err() {
+            warn!("the leader's Lease could not be given back; the next one takes it in 15 s");
+        }
+    }
+
+    async fn release_lease(&mut self) {
+        while !self.elector.is_done() {
+            let wake = self.start_due_call();
+            let event = self.next_event(wake).await;
+            self.handle_event(event);
+        }
+    }
+
+    /// Starts the call that is due, if none is under way. Returns when to check again.
+    fn start_due_call(&mut self) -> Duration {
+        let now = self.clock.now();
+        let expires = self.elector.current_term(now).map(|term| term.until.mono);
+        if self.call.is_some() {
+            return expires.unwrap_or(Duration::MAX);
+        }
+        let lease = self.lease.clone();
+        match self.elector.next_step(now) {
+            ElectionStep::Read => self.call = Some(async move { lease.read_lease().await }.boxed()),
+            ElectionStep::Write(write) => {
+                self.call = Some(async move { lease.write_lease(&write).await }.boxed());
+            }
+            ElectionStep::Wait { until } => {
+                return expires.map_or(until, |expires| expires.min(until));
+            }
+        }
+        expires.unwrap_or(Duration::MAX)
+    }
+
+    /// Waits for the next event. Cancel-safe.
+    async fn next_event(&mut self, wake: Duration) -> ElectionEvent {
+        let call: OptionFuture<_> = self.call.as_mut().into();
+        // `biased`, so that events of one moment are always handled in the same order.
+        tokio::select! {
+            biased;
+            Some(answer) = call => {
+                self.call = None;
+                ElectionEvent::Answered(answer)
+            }
+            Some(sight) = self.sights.next() => ElectionEvent::Seen(sight),
+            () = self.clock.sleep_until(wake) => ElectionEvent::Woken,
+        }
+    }
+
+    fn handle_event(&mut self, event: ElectionEvent) {
+        let now = self.clock.now();
+        match event {
+            ElectionEvent::Answered(Ok(sight)) => {
+                self.elector.observe_lease(sight, now);
+                self.log_failure_once(None);
+            }
+            ElectionEvent::Answered(Err(error)) => {
+                self.elector.record_call_failure(now);
+                self.metrics.add_to_counter(&LEADER_FAILURES_METRIC, &[], 1);
+                self.log_failure_once(Some(&error));
+            }
+            ElectionEvent::Seen(Ok(sight)) => self.elector.observe_lease(sight, now),
+            // The calls work without the watch, and report their own errors.
+            ElectionEvent::Seen(Err(_)) | ElectionEvent::Woken => {}
+        }
+    }
+
+    fn log_failure_once(&mut self, error: Option<&dogwatch_k8s::Error>) {
+        if let Some(error) = error.filter(|_| !self.in_trouble) {
+            warn!(
+                error = error.error_chain(),
+                "cannot see or write the leader's Lease; trying for ever"
+            );
+        }
+        self.in_trouble = error.is_some();
+    }
+
+    /// Publishes the term to the components if it changed.
+    fn publish_term(&self) {
+        let term = self.elector.current_term(self.clock.now());
+        let before = *self.terms.borrow();
+        if term == before {
+            return;
+        }
+        self.terms.send_replace(term);
+        if term.map(|term| term.number) == before.map(|term| term.number) {
+            return;
+        }
+        self.metrics
+            .set_gauge(&LEADER_METRIC, &[], if term.is_some() { 1.0 } else { 0.0 });
+        if let Some(term) = term {
+            self.metrics.add_to_counter(&LEADER_TERMS_METRIC, &[], 1);
+            info!(me = self.elector.identity(), term = term.number, "leads");
+        } else {
+            info!(leader = self.elector.observed_leader(), "leads no more");
+        }
+    }
+}
+
+enum ElectionEvent {
+    Answered(Result<ObservedLeaderLease, dogwatch_k8s::Error>),
+    Seen(Result<ObservedLeaderLease, dogwatch_k8s::Error>),
+    Woken,
+}

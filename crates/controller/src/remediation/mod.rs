@@ -1,0 +1,68 @@
+//! Remediation: holds a failed machine off, proves it, releases its workloads, and brings it back.
+//!
+//! **For:** `dogwatch controller --components remediation`; [`RemediationRegistry`] for tests and
+//! whoever wants to know.
+//! **May touch:** what [`RemediationClient`](dogwatch_k8s::remediation::RemediationClient) may; the
+//! power of hosts only through keys, and [`HostRegistry`] to read it.
+//! **Promises:**
+//! - Nothing is written unless this process leads for as long as the call may take. A process that
+//!   lost the lead remembers nothing.
+//! - One job for each remediation: an error, a BMC or a call that hangs delays no other (L1).
+//! - Workloads are released only on a proof that was checked right before (S2).
+//!
+//! Decided in `dogwatch_core::remediation`. Source: specification §4.
+
+mod action_names;
+mod answer_overlay;
+mod api_calls;
+mod case_memory;
+mod concurrency;
+mod observer;
+mod registry;
+mod remediation_job;
+mod remediation_metrics;
+mod remediation_ops;
+mod remediator;
+
+use std::sync::Arc;
+
+use dogwatch_core::power;
+use dogwatch_core::remediation::RemediationConfig;
+
+use self::api_calls::RemediationApiCalls;
+use self::remediation_job::RemediationDeps;
+use self::remediator::RemediatorLoop;
+use crate::ControllerContext;
+use crate::power::HostRegistry;
+
+pub use registry::{DecidedRemediation, RemediationRegistry};
+
+#[derive(Debug, Clone)]
+pub struct RemediationSettings {
+    /// The guards, like `--max-fenced`.
+    pub config: RemediationConfig,
+    /// The power controller's view of the hosts.
+    pub power: HostRegistry,
+    /// The power controller's settings, which proofs depend on.
+    pub power_config: power::PowerConfig,
+    /// Publishes the decisions.
+    pub board: RemediationRegistry,
+}
+
+pub async fn run_remediation(context: ControllerContext, settings: RemediationSettings) {
+    let leadership = context.leadership.clone();
+    let stop = context.stop.clone();
+    let calls = Arc::new(RemediationApiCalls::new(&context));
+    let means = RemediationDeps {
+        ops: calls,
+        clock: context.clock.clone(),
+        leadership: leadership.clone(),
+        power: settings.power.clone(),
+        power_config: settings.power_config,
+    };
+    leadership
+        .run_while_leading(&stop, |_| {
+            RemediatorLoop::new(context.clone(), settings.clone(), means.clone()).run_as_leader()
+        })
+        .await;
+}

@@ -1,0 +1,179 @@
+//! Builds the remediation's snapshot from the watches, the power controller and the answers to its
+//! own calls.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_core::name::NodeName;
+use dogwatch_core::power::{HostName, HostSnapshot};
+use dogwatch_core::reboot::ObservedNode;
+use dogwatch_core::remediation::{
+    HeldRemediationLease, MachineName, ObjectName, ObservedMachine, PowerRequest,
+    RemediationSnapshot, StoredBackup,
+};
+use dogwatch_k8s::cluster::ClusterView;
+use dogwatch_k8s::lock::RemediationLeaseHold;
+use dogwatch_k8s::remediation::RemediationWatchView;
+
+use super::answer_overlay::AnswerOverlay;
+use super::api_calls::remediation_lease_of;
+use super::remediation_ops::RemediationAnswer;
+use crate::healer::observer::is_older_version;
+
+/// How long the answer to our own write of a Lease or a backup goes before the watch: the watch may
+/// lag, and may never show an object that was freed again.
+const ANSWER_PRECEDENCE: Duration = Duration::from_secs(5);
+
+/// The snapshot, and answers that the watches do not show yet.
+#[derive(Debug, Default)]
+pub(super) struct RemediationObserver {
+    pub(super) world: RemediationSnapshot,
+    machines: AnswerOverlay<MachineName, ObservedMachine>,
+    hosts: AnswerOverlay<HostName, HostSnapshot>,
+    nodes: AnswerOverlay<NodeName, ObservedNode>,
+    requests: AnswerOverlay<ObjectName, PowerRequest>,
+    /// By the UID of the host.
+    backups: BTreeMap<String, (BackupAnswer, Duration)>,
+    leases: BTreeMap<NodeName, (Option<HeldRemediationLease>, Duration)>,
+    /// Whether the first lists have arrived: Machines and requests; Nodes and Leases; hosts.
+    synced: [bool; 3],
+}
+
+impl RemediationObserver {
+    /// Applies Machines and requests.
+    pub(super) fn observe_objects(&mut self, view: &RemediationWatchView, now: Duration) {
+        self.world.machines = view.machines.clone();
+        self.world.infra = view.infra.clone();
+        self.world.requests = view.requests.clone();
+        self.world.backups = view.backups.clone();
+        self.machines.apply_overlay(&mut self.world.machines);
+        self.requests.apply_overlay(&mut self.world.requests);
+        self.backups.retain(|_, (_, until)| *until > now);
+        for (host, (kept, _)) in &self.backups {
+            kept.apply_to(&mut self.world.backups, host);
+        }
+        self.synced[0] = view.synced;
+        self.update_synced();
+    }
+
+    /// Applies Nodes and Leases.
+    pub(super) fn observe_cluster(&mut self, view: &ClusterView, now: Duration) {
+        self.world.nodes = view.nodes.clone();
+        self.nodes.apply_overlay(&mut self.world.nodes);
+        let held = view
+            .leases
+            .values()
+            .filter_map(|it| RemediationLeaseHold::from_lease(it));
+        self.world.leases = held
+            .map(|held| (held.node.clone(), remediation_lease_of(&held)))
+            .collect();
+        self.leases.retain(|_, (_, until)| *until > now);
+        for (node, (lease, _)) in &self.leases {
+            apply_lease(&mut self.world.leases, node, lease.as_ref());
+        }
+        self.synced[1] = view.synced;
+        self.update_synced();
+    }
+
+    /// Applies the hosts as the power controller sees them.
+    pub(super) fn observe_hosts(&mut self, hosts: Vec<Arc<HostSnapshot>>, synced: bool) {
+        let hosts = hosts.into_iter().map(|host| (host.name.clone(), host));
+        self.world.hosts = hosts.collect();
+        self.hosts.apply_overlay(&mut self.world.hosts);
+        self.synced[2] = synced;
+        self.update_synced();
+    }
+
+    fn update_synced(&mut self) {
+        self.world.synced = self.synced.iter().all(|synced| *synced);
+    }
+
+    fn record_backup(&mut self, host: String, kept: BackupAnswer, now: Duration) {
+        kept.apply_to(&mut self.world.backups, &host);
+        self.backups.insert(host, (kept, now + ANSWER_PRECEDENCE));
+    }
+
+    /// Applies the answer to a write.
+    pub(super) fn apply_answer(&mut self, answer: RemediationAnswer, now: Duration) {
+        let world = &mut self.world;
+        match answer {
+            RemediationAnswer::Host(host) => {
+                let name = host.name.clone();
+                self.hosts.record_object(name, *host, &mut world.hosts);
+            }
+            RemediationAnswer::Node(node) => {
+                let name = node.name.clone();
+                self.nodes.record_object(name, *node, &mut world.nodes);
+            }
+            RemediationAnswer::NodeGone { name, uid } => {
+                self.nodes.record_deleted(name, uid, &mut world.nodes);
+            }
+            RemediationAnswer::Machine(machine) => {
+                let name = machine.name.clone();
+                self.machines
+                    .record_object(name, *machine, &mut world.machines);
+            }
+            RemediationAnswer::Request(request) => {
+                let name = request.name.clone();
+                self.requests
+                    .record_object(name, *request, &mut world.requests);
+            }
+            RemediationAnswer::RequestGone { name, uid } => {
+                self.requests.record_deleted(name, uid, &mut world.requests);
+            }
+            RemediationAnswer::Backup(kept) => {
+                let host = kept.host_uid.clone();
+                self.record_backup(host, BackupAnswer::Is(Arc::new(*kept)), now);
+            }
+            RemediationAnswer::BackupGone { host, uid } => {
+                self.record_backup(host, BackupAnswer::Gone(uid), now);
+            }
+            RemediationAnswer::Lease { node, lease } => {
+                apply_lease(&mut world.leases, &node, lease.as_ref());
+                self.leases.insert(node, (lease, now + ANSWER_PRECEDENCE));
+            }
+            RemediationAnswer::Nothing => {}
+        }
+    }
+}
+
+/// The answer to a write of a backup. A backup that was just created is in no watch yet.
+#[derive(Debug)]
+enum BackupAnswer {
+    Is(Arc<StoredBackup>),
+    /// The object of this UID was deleted.
+    Gone(String),
+}
+
+impl BackupAnswer {
+    fn apply_to(&self, shown: &mut BTreeMap<String, Arc<StoredBackup>>, host: &str) {
+        let there = shown.get(host);
+        match self {
+            BackupAnswer::Is(kept) => {
+                let is_behind = |there: &Arc<StoredBackup>| {
+                    is_older_version(&there.resource_version, &kept.resource_version)
+                };
+                if there.is_none_or(is_behind) {
+                    shown.insert(host.to_owned(), Arc::clone(kept));
+                }
+            }
+            BackupAnswer::Gone(uid) => {
+                if there.is_some_and(|there| there.uid == *uid) {
+                    shown.remove(host);
+                }
+            }
+        }
+    }
+}
+
+fn apply_lease(
+    leases: &mut BTreeMap<NodeName, HeldRemediationLease>,
+    node: &NodeName,
+    lease: Option<&HeldRemediationLease>,
+) {
+    match lease {
+        Some(lease) => leases.insert(node.clone(), lease.clone()),
+        None => leases.remove(node),
+    };
+}

@@ -1,0 +1,95 @@
+//! The metrics of schedules.
+
+use dogwatch_core::schedule::{OccurrenceOutcome, Schedule};
+use jiff::Timestamp;
+
+use super::schedule_job::{ScheduleJobResult, TargetRequestResult};
+use crate::metrics::{MetricFamily, MetricLabels, MetricShape, MetricsRegistry};
+
+static SCHEDULE_OCCURRENCES_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_schedule_occurrences_total",
+    help: "Past occurrences of schedules, by how they ended.",
+    shape: MetricShape::Counter,
+};
+static SCHEDULE_REQUESTS_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_schedule_requests_total",
+    help: "What came of the targets of schedules: requested, already_requested, changed or failed.",
+    shape: MetricShape::Counter,
+};
+static SCHEDULE_NEXT_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_schedule_next_timestamp_seconds",
+    help: "When each schedule issues next.",
+    shape: MetricShape::Gauge,
+};
+static SCHEDULE_LAST_ISSUED_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_schedule_last_occurrence_issued",
+    help: "0 while the last occurrence of a schedule did not reach everybody.",
+    shape: MetricShape::Gauge,
+};
+static SCHEDULE_ACCEPTED_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_schedule_accepted",
+    help: "0 for a schedule that cannot be understood: nothing of it is issued.",
+    shape: MetricShape::Gauge,
+};
+
+/// Publishes the gauges of all schedules.
+pub(super) fn publish_schedules<'a>(
+    metrics: &MetricsRegistry,
+    all: impl Iterator<Item = &'a Schedule>,
+) {
+    let (mut next, mut issued, mut accepted) = (Vec::new(), Vec::new(), Vec::new());
+    for schedule in all {
+        let labels = || -> MetricLabels {
+            let name = &schedule.name;
+            vec![
+                ("namespace", name.namespace.clone()),
+                ("name", name.name.clone()),
+            ]
+        };
+        let status = &schedule.status;
+        next.extend(status.next.map(|at| (labels(), unix_seconds(at))));
+        let last = status.history.first();
+        issued.extend(last.map(|record| {
+            // A cancellation is a person's decision and no reason for an alarm.
+            let fine = matches!(
+                record.outcome,
+                OccurrenceOutcome::Requested | OccurrenceOutcome::Cancelled
+            );
+            (labels(), f64::from(u8::from(fine)))
+        }));
+        accepted.push((labels(), f64::from(u8::from(schedule.plan.is_ok()))));
+    }
+    metrics.replace_gauge(&SCHEDULE_NEXT_METRIC, next);
+    metrics.replace_gauge(&SCHEDULE_LAST_ISSUED_METRIC, issued);
+    metrics.replace_gauge(&SCHEDULE_ACCEPTED_METRIC, accepted);
+}
+
+fn unix_seconds(at: Timestamp) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 seconds")]
+    let seconds = at.as_second() as f64;
+    seconds
+}
+
+pub(super) fn record_job_result(metrics: &MetricsRegistry, done: &ScheduleJobResult) {
+    for outcome in &done.ended {
+        metrics.add_to_counter(
+            &SCHEDULE_OCCURRENCES_METRIC,
+            &[("outcome", outcome.as_str())],
+            1,
+        );
+    }
+    for (target, asked) in &done.asked {
+        let result = match asked {
+            TargetRequestResult::Requested { noted: true, .. } => "already_requested",
+            TargetRequestResult::Requested { noted: false, .. } => "requested",
+            TargetRequestResult::Changed => "changed",
+            TargetRequestResult::Failed(_) => "failed",
+        };
+        let kind = target.kind.as_str();
+        metrics.add_to_counter(
+            &SCHEDULE_REQUESTS_METRIC,
+            &[("kind", kind), ("result", result)],
+            1,
+        );
+    }
+}

@@ -1,0 +1,345 @@
+//! Performs actions: each is one call, and each answer is applied at once.
+
+use dogwatch_core::lock::{self, HolderId, LockRecord, LockReleasePlan, ObservedLease};
+use dogwatch_core::policy;
+use dogwatch_core::reboot::{
+    self, NodePatch, ObservedNode, OwnNodeState, RebootAction, RebootCommandState, RebootPhase,
+    RebootRecord, RecordChange,
+};
+use dogwatch_k8s::lock::{BidOutcome, LeaveReason, ReleaseOutcome};
+use dogwatch_k8s::{ApiErrorKind, Error, node};
+use tracing::{info, warn};
+
+use super::facts::{self, ObservedFact};
+use super::host_ops::{RebootEnd, RebootNotStarted};
+use super::{CoordinatorAgent, CoordinatorExit};
+
+/// Key of failed actions in `observation_errors`.
+pub(super) const ACTING_ERROR_KEY: &str = "acting";
+
+pub(super) enum ActionOutcome {
+    /// The snapshot changed: decide again.
+    Changed,
+    /// The action failed: decide again after a pause.
+    Failed,
+    /// The API server refuses the action: report it, and try again after a pause.
+    Refused,
+    Exit(CoordinatorExit),
+}
+
+impl CoordinatorAgent {
+    pub(super) async fn perform_action(&mut self, action: &RebootAction) -> ActionOutcome {
+        match action {
+            RebootAction::PatchNode(patch) => self.patch_node(patch).await,
+            RebootAction::Bid { lease, record } => self.bid_for_lease(lease, record).await,
+            RebootAction::Release { lease, over_budget } => {
+                self.release_lock(lease, *over_budget).await
+            }
+            RebootAction::Break { lease, evidence } => self.break_lock(lease, evidence).await,
+            RebootAction::Reboot { attempt } => self.start_reboot_command(*attempt).await,
+            RebootAction::Stop { by } => {
+                ActionOutcome::Exit(CoordinatorExit::Superseded { by: by.clone() })
+            }
+        }
+    }
+
+    async fn patch_node(&mut self, patch: &NodePatch) -> ActionOutcome {
+        let OwnNodeState::There(seen) = self.seen.node.clone() else {
+            return ActionOutcome::Failed;
+        };
+        self.seen.run.record_patch_sending(seen.record.get(), patch);
+        match node::patch_node(&self.node_client, &seen, patch).await {
+            Ok(answer) => {
+                self.seen.run.record_patch_answer(patch, self.clock.now());
+                self.record_phase_change(seen.record.get(), patch);
+                self.observe_node(&answer)
+            }
+            Err(error) if error.kind() == ApiErrorKind::Conflict => {
+                self.reread_node(&seen, &error).await
+            }
+            Err(error) => self.handle_api_error("patch the Node", &error),
+        }
+    }
+
+    /// Reports a finished reboot. Events written about one attempt are written again for the next:
+    /// it may fail in the same way a day later.
+    fn record_phase_change(&mut self, before: Option<&RebootRecord>, patch: &NodePatch) {
+        let phase = |record: &RebootRecord| (record.phase, record.since);
+        match &patch.record {
+            RecordChange::Remove => {
+                self.events.forget_events();
+                if let (Some(_), Some(last)) = (before, &patch.last) {
+                    self.decision_sink.on_reboot_finished(last);
+                }
+            }
+            RecordChange::Set(record) => {
+                let begins = before.map(phase) != Some(phase(record));
+                if begins && record.phase == RebootPhase::Draining {
+                    self.events.forget_events();
+                }
+            }
+        }
+    }
+
+    /// The Node has changed since it was read: decide on the newest version. If it has not, the
+    /// conflict has another cause (a webhook, for example), and an immediate retry would loop for
+    /// ever.
+    async fn reread_node(&mut self, seen: &ObservedNode, conflict: &Error) -> ActionOutcome {
+        match node::get_node(&self.client, &self.name).await {
+            Ok(Some(answer)) if resource_version_of(&answer) == Some(&seen.resource_version) => {
+                self.handle_api_error("patch the Node", conflict)
+            }
+            answer => self.observe_node_read(answer),
+        }
+    }
+
+    fn observe_node_read(&mut self, answer: Result<Option<node::Node>, Error>) -> ActionOutcome {
+        match answer {
+            Ok(Some(answer)) => self.observe_node(&answer),
+            Ok(None) => self.observe_fact(ObservedFact::Node(OwnNodeState::Gone)),
+            Err(error) => self.handle_api_error("read the Node", &error),
+        }
+    }
+
+    pub(super) fn observe_node(&mut self, answer: &node::Node) -> ActionOutcome {
+        match node::observed_node(answer) {
+            Ok(seen) => self.observe_fact(ObservedFact::Node(OwnNodeState::There(Box::new(seen)))),
+            Err(error) => {
+                warn!(%error, "the API server's answer is no Node that can be read");
+                ActionOutcome::Failed
+            }
+        }
+    }
+
+    fn observe_fact(&mut self, fact: ObservedFact) -> ActionOutcome {
+        facts::apply_fact(&mut self.seen, fact, self.clock.now());
+        ActionOutcome::Changed
+    }
+
+    async fn bid_for_lease(&mut self, lease: &ObservedLease, record: &LockRecord) -> ActionOutcome {
+        let unsettled = self.seen.lock.unsettled_bid.replace(lease.name.clone());
+        match self.locks.bid_for_lease(lease, record).await {
+            BidOutcome::Won(won) => {
+                info!(lease = won.name, "holds the reboot lock");
+                self.seen.lock.unsettled_bid = None;
+                self.observe_lease(*won)
+            }
+            BidOutcome::Lost { .. } => {
+                self.seen.lock.unsettled_bid = None;
+                self.relist_leases().await
+            }
+            BidOutcome::Refused(error) => {
+                // This bid was not written; an earlier one still may be.
+                self.seen.lock.unsettled_bid = unsettled;
+                self.handle_api_error("take the lock", &error)
+            }
+            BidOutcome::Unknown(error) => self.handle_api_error("take the lock", &error),
+        }
+    }
+
+    /// Another node was faster. The watch will show it, but a list is certain.
+    async fn relist_leases(&mut self) -> ActionOutcome {
+        match self.locks.list_slots(&self.lock_group()).await {
+            Ok(leases) => self.observe_fact(ObservedFact::Leases(leases)),
+            Err(error) => self.handle_api_error("list the group's Leases", &error),
+        }
+    }
+
+    async fn release_lock(&mut self, lease: &ObservedLease, over_budget: bool) -> ActionOutcome {
+        match lock::plan_release(lease, &self.seen.run.holder, &self.seen.run.id) {
+            LockReleasePlan::Nothing => self.relist_leases().await,
+            LockReleasePlan::RemoveRun { remaining } => {
+                match self.locks.remove_run(lease, remaining).await {
+                    BidOutcome::Won(left) => self.observe_lease(*left),
+                    BidOutcome::Lost { .. } => self.relist_leases().await,
+                    BidOutcome::Unknown(error) | BidOutcome::Refused(error) => {
+                        self.handle_api_error("leave the lock", &error)
+                    }
+                }
+            }
+            LockReleasePlan::Free => self.free_lease(lease, over_budget).await,
+        }
+    }
+
+    async fn free_lease(&mut self, lease: &ObservedLease, over_budget: bool) -> ActionOutcome {
+        let leaving = if over_budget {
+            LeaveReason::OverBudget
+        } else {
+            LeaveReason::Done {
+                next: self.next_waiters().await,
+            }
+        };
+        let outcome = self.locks.release_lease(lease, &leaving).await;
+        if matches!(outcome, ReleaseOutcome::Freed(_)) {
+            info!(lease = lease.name, over_budget, "released the reboot lock");
+            self.record_yield_pause(lease, over_budget);
+        }
+        self.observe_release_outcome(outcome, "release the lock")
+            .await
+    }
+
+    async fn observe_release_outcome(
+        &mut self,
+        outcome: ReleaseOutcome,
+        what: &'static str,
+    ) -> ActionOutcome {
+        match outcome {
+            ReleaseOutcome::Freed(free) => self.observe_lease(*free),
+            ReleaseOutcome::Changed { .. } => self.relist_leases().await,
+            ReleaseOutcome::Unknown(error) | ReleaseOutcome::Refused(error) => {
+                self.handle_api_error(what, &error)
+            }
+        }
+    }
+
+    /// Who is next in line. Without this hint the lock is still safe and live, so an error is only
+    /// logged.
+    async fn next_waiters(&mut self) -> Vec<HolderId> {
+        let (group, policies) = (self.lock_group(), &self.seen.policies);
+        match self.locks.list_waiters(&group, policies).await {
+            Ok(waiters) => {
+                let zone = self.own_zone();
+                let me = &self.seen.run.holder;
+                lock::order_next_waiters(&waiters, me, zone.as_deref(), lock::MAX_NEXT_WAITERS)
+            }
+            Err(error) => {
+                warn!(
+                    error = error.error_chain(),
+                    "cannot see who waits; releasing without calling anybody"
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    /// Our own zone, if the policy uses zones.
+    fn own_zone(&self) -> Option<String> {
+        match &self.seen.node {
+            OwnNodeState::There(node) => policy::zone_of_labels(&self.seen.policies, &node.labels),
+            OwnNodeState::NotYet | OwnNodeState::Gone => None,
+        }
+    }
+
+    async fn break_lock(&mut self, lease: &ObservedLease, evidence: &str) -> ActionOutcome {
+        let outcome = self.locks.break_lock(lease).await;
+        if matches!(outcome, ReleaseOutcome::Freed(_)) {
+            warn!(
+                lease = lease.name,
+                evidence, "cleared a lock whose holder is gone"
+            );
+        }
+        if let ReleaseOutcome::Refused(error) = &outcome
+            && error.kind() == ApiErrorKind::Forbidden
+        {
+            // A policy allows this to the controller only; a pause would only miss our turn.
+            let error = error.error_chain();
+            info!(
+                lease = lease.name,
+                error, "leaves a lock whose holder is gone to the controller"
+            );
+            self.seen.run.break_forbidden = true;
+            return ActionOutcome::Changed;
+        }
+        self.observe_release_outcome(outcome, "clear a lock whose holder is gone")
+            .await
+    }
+
+    fn observe_lease(&mut self, lease: ObservedLease) -> ActionOutcome {
+        let now = self.clock.now();
+        facts::observe_lease(&mut self.seen, lease, now);
+        ActionOutcome::Changed
+    }
+
+    async fn start_reboot_command(&mut self, attempt: u32) -> ActionOutcome {
+        self.flush_before_reboot().await;
+        // A watch whose connection died silently still shows lock and record as ours; fresh reads
+        // do not. A newer run that took over relies on this check: it waits no longer than a permit
+        // is valid.
+        let answer = node::get_node(&self.client, &self.name).await;
+        for done in [self.observe_node_read(answer), self.relist_leases().await] {
+            if matches!(done, ActionOutcome::Failed | ActionOutcome::Refused) {
+                return ActionOutcome::Failed;
+            }
+        }
+        if !self.is_reboot_still_permitted(attempt) {
+            return ActionOutcome::Changed;
+        }
+        let started = RebootCommandState::Started {
+            attempt,
+            ended: None,
+        };
+        let before = std::mem::replace(&mut self.seen.run.command, started);
+        let within = reboot::permit_time_left(&self.seen, self.clock.now());
+        match self.host_ops.start_reboot(within).await {
+            Ok(end) => {
+                info!(attempt, "the reboot command was started");
+                self.follow_reboot_command(attempt, end);
+            }
+            Err(RebootNotStarted::TooLate(why)) => {
+                warn!(
+                    attempt,
+                    why, "the reboot was not begun in time; checking again"
+                );
+                self.seen.run.command = before;
+            }
+            Err(RebootNotStarted::Failed(why)) => {
+                self.seen.run.command = RebootCommandState::FailedToStart { attempt, why };
+            }
+        }
+        ActionOutcome::Changed
+    }
+
+    /// The report before the reboot took time, so the permit of 10 s may have expired.
+    fn is_reboot_still_permitted(&self, attempt: u32) -> bool {
+        let decision = self.decide();
+        decision.actions.contains(&RebootAction::Reboot { attempt })
+    }
+
+    fn follow_reboot_command(
+        &self,
+        attempt: u32,
+        end: futures::future::BoxFuture<'static, RebootEnd>,
+    ) {
+        let facts = self.facts.clone();
+        tokio::spawn(async move {
+            let fact = match end.await {
+                RebootEnd::Ran(end) => ObservedFact::CommandEnded(attempt, end),
+                RebootEnd::NeverBegun(why) => ObservedFact::CommandNeverBegun(attempt, why),
+            };
+            // Fails only when the process ends.
+            let _ = facts.send(fact);
+        });
+    }
+
+    fn handle_api_error(&mut self, what: &'static str, error: &Error) -> ActionOutcome {
+        self.decision_sink.on_api_error(error);
+        let words = error.error_chain();
+        warn!(error = words, "failed to {what}");
+        match error.kind() {
+            ApiErrorKind::Forbidden | ApiErrorKind::Refused => {
+                let trouble = format!("cannot {what}: {words}");
+                self.seen
+                    .observation_errors
+                    .insert(ACTING_ERROR_KEY, trouble);
+                ActionOutcome::Refused
+            }
+            ApiErrorKind::NotFound
+            | ApiErrorKind::AlreadyExists
+            | ApiErrorKind::Conflict
+            | ApiErrorKind::Gone
+            | ApiErrorKind::Throttled { .. }
+            | ApiErrorKind::Transient => ActionOutcome::Failed,
+        }
+    }
+
+    /// After a release because of the budget: a pause before the next bid, longer each time in a
+    /// row.
+    fn record_yield_pause(&mut self, lease: &ObservedLease, over_budget: bool) {
+        let pause = lock::yield_pause(lease.yield_count.saturating_add(1), self.seen.run.jitter);
+        self.seen.run.bid_after = over_budget.then(|| self.clock.now().mono + pause);
+    }
+}
+
+fn resource_version_of(node: &node::Node) -> Option<&String> {
+    node.metadata.resource_version.as_ref()
+}

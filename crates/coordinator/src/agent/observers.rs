@@ -1,0 +1,388 @@
+//! Observers: each reads one thing for as long as the decision asks for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_core::Now;
+use dogwatch_core::drain::DrainConfig;
+use dogwatch_core::lock::{HolderNode, HolderReads, MIN_HOLDER_READ_INTERVAL, ObservedLease};
+use dogwatch_core::name::GroupName;
+use dogwatch_core::policy::{PolicyGate, ReturnGate};
+use dogwatch_core::reboot::{
+    self, ObservedBudgetCount, ObservedHolderNode, ObservedStartGates, RebootObserve,
+    RebootSnapshot,
+};
+use dogwatch_core::selector::LabelSelector;
+use dogwatch_k8s::lock::{GroupSlots, LockClient};
+use dogwatch_k8s::{Error, drain, node, policy};
+use dogwatch_process::jitter;
+use dogwatch_prometheus::GateChecker;
+use futures::StreamExt as _;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::facts::{ObservedFact, forget_unobserved};
+use crate::clock::ProcessClock;
+
+/// Interval of reading the return gates while they are shut, which may take minutes.
+const RETURN_GATES_INTERVAL: Duration = Duration::from_secs(2);
+/// Interval of checking the policy's gates while they prevent a reboot. Prometheus itself evaluates
+/// an alert every 15 s to 1 min.
+const START_GATES_INTERVAL: Duration = Duration::from_secs(10);
+/// First and longest pause after a failed read.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+/// A task that is aborted when this is dropped.
+pub(super) struct ObserverTask(AbortHandle);
+
+impl ObserverTask {
+    pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(task).abort_handle())
+    }
+}
+
+impl Drop for ObserverTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct ObserverContext {
+    pub(super) locks: LockClient,
+    pub(super) client: dogwatch_k8s::Client,
+    pub(super) node_client: dogwatch_k8s::Client,
+    pub(super) node: String,
+    pub(super) clock: ProcessClock,
+    pub(super) facts: UnboundedSender<ObservedFact>,
+    pub(super) jitter_seed: u64,
+    pub(super) gatekeeper: Arc<dyn GateChecker>,
+}
+
+/// The running observers, each with the request of the decision that it serves.
+#[derive(Default)]
+pub(super) struct ObserverSet {
+    running: Vec<(RebootObserve, ObserverTask)>,
+    /// One observer for the whole drain, whatever its settings: it must not forget what it has
+    /// seen.
+    drain: Option<DrainObserver>,
+}
+
+/// A running drain, and the switch from evicting to deleting.
+struct DrainObserver {
+    delete: watch::Sender<bool>,
+    exclude: Option<LabelSelector>,
+    _running: ObserverTask,
+}
+
+impl ObserverSet {
+    /// Starts the requested observers and stops the others; facts of stopped observers are removed.
+    pub(super) fn ensure_observers(
+        &mut self,
+        looks: &[RebootObserve],
+        eyes: &ObserverContext,
+        seen: &mut RebootSnapshot,
+    ) {
+        let moved = has_group_changed(self.running.iter().map(|(look, _)| look), looks);
+        self.running.retain(|(look, _)| looks.contains(look));
+        forget_unobserved(seen, looks, moved);
+        self.ensure_drain_observer(looks, eyes);
+        for look in looks {
+            if !self.running.iter().any(|(running, _)| running == look) {
+                self.running
+                    .extend(start_observer(look, eyes).map(|running| (look.clone(), running)));
+            }
+        }
+    }
+
+    fn ensure_drain_observer(&mut self, looks: &[RebootObserve], eyes: &ObserverContext) {
+        let wanted = looks.iter().find_map(|look| match look {
+            RebootObserve::Drain { delete, exclude } => Some((*delete, exclude)),
+            RebootObserve::Locks { .. }
+            | RebootObserve::GroupSize { .. }
+            | RebootObserve::StartGates { .. }
+            | RebootObserve::Count { .. }
+            | RebootObserve::Holder { .. }
+            | RebootObserve::Attachments { .. }
+            | RebootObserve::Gates { .. } => None,
+        });
+        let Some((delete, exclude)) = wanted else {
+            self.drain = None;
+            return;
+        };
+        // Other pods are excluded now: a new drain starts, which judges each pod again.
+        self.drain.take_if(|drain| drain.exclude != *exclude);
+        let drain = self.drain.get_or_insert_with(|| {
+            let (sender, receiver) = watch::channel(false);
+            DrainObserver {
+                delete: sender,
+                exclude: exclude.clone(),
+                _running: ObserverTask::spawn(observe_drain(
+                    eyes.clone(),
+                    exclude.clone(),
+                    receiver,
+                )),
+            }
+        });
+        drain
+            .delete
+            .send_if_modified(|now| delete && !std::mem::replace(now, true));
+    }
+}
+
+/// Whether the Leases of another group are requested than before.
+fn has_group_changed<'a>(
+    mut before: impl Iterator<Item = &'a RebootObserve>,
+    now: &[RebootObserve],
+) -> bool {
+    match (
+        before.find_map(observed_group),
+        now.iter().find_map(observed_group),
+    ) {
+        (Some(before), Some(now)) => before != now,
+        (Some(_) | None, None) | (None, Some(_)) => false,
+    }
+}
+
+fn observed_group(look: &RebootObserve) -> Option<&GroupName> {
+    match look {
+        RebootObserve::Locks { group, .. } | RebootObserve::GroupSize { group } => Some(group),
+        RebootObserve::Count { .. }
+        | RebootObserve::StartGates { .. }
+        | RebootObserve::Holder { .. }
+        | RebootObserve::Drain { .. }
+        | RebootObserve::Attachments { .. }
+        | RebootObserve::Gates { .. } => None,
+    }
+}
+
+fn start_observer(look: &RebootObserve, eyes: &ObserverContext) -> Option<ObserverTask> {
+    let eyes = eyes.clone();
+    Some(match look {
+        RebootObserve::Locks { group, slots } => {
+            ObserverTask::spawn(observe_lock_leases(eyes, group.clone(), *slots))
+        }
+        RebootObserve::GroupSize { group } => {
+            ObserverTask::spawn(observe_group_size(eyes, group.clone()))
+        }
+        RebootObserve::Count { lease, .. } => {
+            ObserverTask::spawn(observe_budget_count(eyes, lease.as_ref().clone()))
+        }
+        RebootObserve::Holder { lease } => {
+            ObserverTask::spawn(observe_holder_node(eyes, lease.as_ref().clone()))
+        }
+        RebootObserve::Drain { .. } => return None,
+        RebootObserve::Attachments { claims } => {
+            ObserverTask::spawn(observe_attachments(eyes, claims.clone()))
+        }
+        RebootObserve::StartGates { gates } => {
+            ObserverTask::spawn(observe_start_gates(eyes, gates.clone()))
+        }
+        RebootObserve::Gates { gates, budgets } => {
+            ObserverTask::spawn(observe_return_gates(eyes, gates.clone(), budgets.clone()))
+        }
+    })
+}
+
+impl ObserverContext {
+    fn send_fact(&self, fact: ObservedFact) {
+        // Fails only when the process ends.
+        let _ = self.facts.send(fact);
+    }
+
+    /// Reads until it succeeds; reports the first failure and the recovery.
+    async fn read_with_retry<T, F>(
+        &self,
+        what: &'static str,
+        mut read: impl FnMut() -> F,
+    ) -> (T, Now)
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let mut pause = FIRST_RETRY_PAUSE;
+        loop {
+            let sent = self.clock.now();
+            match read().await {
+                Ok(value) => {
+                    self.send_fact(ObservedFact::ObserverError(what, None));
+                    return (value, sent);
+                }
+                Err(error) => {
+                    self.send_fact(ObservedFact::ObserverError(what, Some(error.error_chain())));
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_RETRY_PAUSE);
+        }
+    }
+}
+
+async fn observe_lock_leases(eyes: ObserverContext, group: GroupName, slots: u32) {
+    let mut known = GroupSlots::new(group.clone());
+    let mut pauses = 0;
+    let jitter = move || {
+        pauses += 1;
+        jitter::nth_fraction(eyes.jitter_seed, pauses)
+    };
+    let mut events = std::pin::pin!(eyes.locks.watch_slots(&group, jitter));
+    while let Some(event) = events.next().await {
+        let trouble = known
+            .observe_event(event, eyes.clock.now())
+            .map(|error| error.error_chain());
+        eyes.send_fact(ObservedFact::ObserverError(
+            "watching the group's Leases",
+            trouble,
+        ));
+        let Some(leases) = known.current_leases() else {
+            continue;
+        };
+        if !leases.is_empty() {
+            eyes.send_fact(ObservedFact::Leases(leases.clone()));
+        }
+        // At the start, and whenever somebody has deleted a Lease.
+        if (0..slots).any(|slot| leases.iter().all(|lease| lease.slot != slot)) {
+            let make = || eyes.locks.ensure_leases(&group, slots, &leases);
+            eyes.read_with_retry("making the group's Leases", make)
+                .await;
+        }
+    }
+}
+
+async fn observe_group_size(eyes: ObserverContext, group: GroupName) {
+    let (size, _) = eyes
+        .read_with_retry("counting the group", || async {
+            let policies = policy::list_policies(&eyes.client).await?;
+            eyes.locks.read_group_size(&group, &policies).await
+        })
+        .await;
+    eyes.send_fact(ObservedFact::GroupSize(size));
+}
+
+async fn observe_budget_count(eyes: ObserverContext, lease: ObservedLease) {
+    let group = reboot::group_of_lease(&lease.name).unwrap_or_else(GroupName::default_group);
+    // Policies are read too, so that membership and maximum are as fresh as the count.
+    let read = || async {
+        let policies = policy::list_policies(&eyes.client).await?;
+        let reads = eyes
+            .locks
+            .read_budget_inputs(&lease, &group, &policies)
+            .await?;
+        Ok((policies, reads))
+    };
+    let ((policies, reads), sent) = eyes.read_with_retry("counting who is out", read).await;
+    eyes.send_fact(ObservedFact::Policies(policies));
+    let count = dogwatch_core::lock::count_unavailable(&reads, eyes.locks.holder_id());
+    eyes.send_fact(ObservedFact::Count(ObservedBudgetCount {
+        count,
+        taken: sent.mono,
+    }));
+}
+
+async fn observe_holder_node(eyes: ObserverContext, lease: ObservedLease) {
+    let Some(name) = dogwatch_core::lock::holder_node_name(&lease) else {
+        return;
+    };
+    let read = || eyes.locks.read_holder_node(&name);
+    let what = "reading the holder's Node";
+    let first: HolderNode = eyes.read_with_retry(what, read).await.0;
+    let answered = eyes.clock.now().mono;
+    eyes.clock
+        .sleep_until(answered + MIN_HOLDER_READ_INTERVAL)
+        .await;
+    let (second, sent) = eyes.read_with_retry(what, read).await;
+    eyes.send_fact(ObservedFact::Holder(ObservedHolderNode {
+        lease: lease.name,
+        resource_version: lease.resource_version,
+        reads: HolderReads {
+            nodes: [first, second],
+            apart: sent.mono.saturating_sub(answered),
+        },
+        taken: sent.mono,
+    }));
+}
+
+async fn observe_drain(
+    eyes: ObserverContext,
+    exclude: Option<LabelSelector>,
+    mut delete: watch::Receiver<bool>,
+) {
+    let clock = eyes.clock.clone();
+    let config = DrainConfig {
+        exclude,
+        ..DrainConfig::default()
+    };
+    let (client, evicts) = (eyes.client.clone(), eyes.node_client.clone());
+    let mut handle =
+        drain::DrainRunner::start_drain_as(client, evicts, &eyes.node, config, move || clock.now());
+    loop {
+        let progress = handle.progress.borrow_and_update().clone();
+        eyes.send_fact(ObservedFact::Drain(progress));
+        tokio::select! {
+            biased;
+            changed = handle.progress.changed() => if changed.is_err() { return },
+            Ok(()) = delete.changed() => handle.delete_rest(),
+        }
+    }
+}
+
+async fn observe_attachments(eyes: ObserverContext, claims: Vec<String>) {
+    let mut handle =
+        drain::AttachmentWatch::start_watching(eyes.client.clone(), &eyes.node, claims);
+    loop {
+        let left = handle.left.borrow_and_update().clone();
+        if let Some(left) = left {
+            eyes.send_fact(ObservedFact::Attachments(left));
+        }
+        if handle.left.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Checks the policy's gates. A gate that cannot be checked counts as shut, with the error as its
+/// reason: retries do not hide it.
+async fn observe_start_gates(eyes: ObserverContext, gates: Vec<PolicyGate>) {
+    loop {
+        let taken = eyes.clock.now().mono;
+        // Concurrently: the result is as old as its first query, and each query may take seconds.
+        let asked = gates.iter().map(|gate| list_gate_blockers(&eyes, gate));
+        let shut = futures::future::join_all(asked).await.concat();
+        let gates = gates.clone();
+        eyes.send_fact(ObservedFact::StartGates(ObservedStartGates {
+            gates,
+            shut,
+            taken,
+        }));
+        tokio::time::sleep(START_GATES_INTERVAL).await;
+    }
+}
+
+async fn list_gate_blockers(eyes: &ObserverContext, gate: &PolicyGate) -> Vec<String> {
+    match gate {
+        PolicyGate::Pods { selector } => list_blocking_pods(eyes, selector).await,
+        PolicyGate::Prometheus(gate) => eyes.gatekeeper.list_shut_reasons(gate).await,
+    }
+}
+
+async fn list_blocking_pods(eyes: &ObserverContext, selector: &LabelSelector) -> Vec<String> {
+    match node::list_blocking_pods(&eyes.client, &eyes.node, selector).await {
+        Ok(pods) => pods,
+        Err(error) => vec![format!(
+            "the pods of this node cannot be read: {}",
+            error.error_chain()
+        )],
+    }
+}
+
+async fn observe_return_gates(eyes: ObserverContext, gates: Vec<ReturnGate>, budgets: Vec<String>) {
+    loop {
+        let read = || node::list_shut_gates(&eyes.client, &eyes.node, &gates, &budgets);
+        let (shut, _) = eyes
+            .read_with_retry("looking at the return gates", read)
+            .await;
+        eyes.send_fact(ObservedFact::Gates(shut));
+        tokio::time::sleep(RETURN_GATES_INTERVAL).await;
+    }
+}

@@ -1,0 +1,133 @@
+//! Advice for a person about a remediation.
+
+use super::RemediationReportInput;
+use super::assessment::AssessedRemediation;
+use crate::Now;
+use crate::power::HostName;
+use crate::remediation::{MachineApi, RemediationSubject, reason};
+
+/// The most likely help first; empty when waiting is all.
+pub(super) fn remediation_advice(
+    view: &RemediationReportInput,
+    judged: &AssessedRemediation,
+    now: Now,
+) -> Vec<String> {
+    let mut advice: Vec<String> = Vec::new();
+    if judged.is_under_way() {
+        let (reason, _) = judged.reason_and_message();
+        advice.extend(reason_advice(judged, reason));
+        advice.extend(call_off_advice(judged));
+        let has_condition = !matches!(judged.remediation.subject, RemediationSubject::Host(_));
+        let is_idle = has_condition && judged.controller_condition().is_none();
+        advice.extend(
+            view.controller
+                .controller_advice(is_idle, "power,remediation", now),
+        );
+    }
+    advice
+}
+
+fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
+    let host = judged.remediation.host.as_ref().ok().map(|host| &host.name);
+    let explain_host = || host.map(|host| format!("dogwatch explain host/{host}"));
+    let one = |text: &str| vec![text.to_owned()];
+    match word {
+        reason::POWER_UNKNOWN => {
+            let mut advice: Vec<String> = explain_host().into_iter().collect();
+            advice.extend(
+                host.filter(|_| judged.remediation.is_keyed())
+                    .map(confirm_off_advice),
+            );
+            advice
+        }
+        reason::POWERING_OFF | reason::PROVING_OFF | reason::POWERING_ON => {
+            explain_host().into_iter().collect()
+        }
+        reason::WAITING_FOR_NODE => {
+            let look = "look at the machine's console: its kubelet has not registered yet";
+            let mut advice = one(look);
+            advice.extend(explain_host());
+            advice
+        }
+        reason::RELEASING => one("look at what is named: a finalizer, or a CSI driver"),
+        reason::NO_HOST | reason::HOST_NOT_FOUND | reason::BAD_HOST_LINK | reason::NO_NODE => {
+            vec![host_link_advice(&judged.remediation.subject)]
+        }
+        reason::WRONG_HOST => {
+            one("correct the link, or the address of the BMC: it is another machine's")
+        }
+        reason::IDENTITY_UNKNOWN => {
+            one("run the controller without --require-host-identity, or link a BMC that tells it")
+        }
+        reason::NODE_IS_ALIVE => {
+            one("look at the machine: the BMC errs, or the link leads to another one")
+        }
+        reason::HOST_NOT_PROVISIONED => {
+            one("set spec.externallyProvisioned on the host, or have metal3 provision it")
+        }
+        reason::PAUSED => one("remove annotation cluster.x-k8s.io/paused"),
+        reason::TOO_MANY_FENCED => one("wait for the others, or raise --max-fenced"),
+        reason::ATTEMPTS_USED_UP => {
+            let mut advice =
+                one("look at the machine; a health check that still wants it asks anew");
+            advice.extend(explain_host());
+            advice
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn confirm_off_advice(host: &HostName) -> String {
+    format!(
+        "if you have made sure that it is off: dogwatch confirm-off {host} --reason TEXT. If it still runs, two writers will have your volumes"
+    )
+}
+
+/// Where the link to a host is written.
+fn host_link_advice(subject: &RemediationSubject) -> String {
+    match subject {
+        RemediationSubject::Machine(name) => {
+            let object = &name.object;
+            format!(
+                "kubectl annotate -n {} {} {} metal3.io/BareMetalHost=NAMESPACE/NAME",
+                object.namespace,
+                machine_resource(name.api),
+                object.name
+            )
+        }
+        RemediationSubject::Node(_) | RemediationSubject::Request(_) | RemediationSubject::Host(_) => {
+            "kubectl annotate -n NAMESPACE bmh HOST dogwatch.dev/node=NODE, on the host that carries it".to_owned()
+        }
+    }
+}
+
+pub(super) fn machine_resource(api: MachineApi) -> &'static str {
+    match api {
+        MachineApi::OpenShift => "machines.machine.openshift.io",
+        MachineApi::ClusterApi => "machines.cluster.x-k8s.io",
+    }
+}
+
+/// How a person withdraws the request.
+fn call_off_advice(judged: &AssessedRemediation) -> Option<String> {
+    if !judged.remediation.needs_remediation {
+        return None;
+    }
+    let what = match &judged.remediation.subject {
+        RemediationSubject::Machine(name) => format!(
+            "kubectl annotate -n {} {} {} host.metal3.io/external-remediation-",
+            name.object.namespace,
+            machine_resource(name.api),
+            name.object.name
+        ),
+        RemediationSubject::Node(name) => {
+            format!("kubectl annotate node {name} host.metal3.io/external-remediation-")
+        }
+        RemediationSubject::Request(name) => format!(
+            "kubectl delete -n {} powerremediation {}",
+            name.namespace, name.name
+        ),
+        RemediationSubject::Host(_) => return None,
+    };
+    Some(format!("to call it off: {what}"))
+}

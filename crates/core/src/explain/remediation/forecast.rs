@@ -1,0 +1,140 @@
+//! Forecasts what would block a remediation before anybody requests one.
+
+use std::sync::Arc;
+
+use super::RemediationReportInput;
+use super::assessment::{assess_as_running, concurrent_remediations};
+use super::row::needs_somebody;
+use crate::Now;
+use crate::explain::{POWER_CONTROL_READY, host_condition};
+use crate::name::NodeName;
+use crate::power::{HostSnapshot, SystemId};
+use crate::remediation::{
+    MachineName, ObservedMachine, Remediation, RemediationSnapshot, RemediationSubject,
+    discover_remediations, reason,
+};
+
+/// What would happen if a Node or Machine were marked now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemediationForecast {
+    /// The subject of the remediation: the Node, or its Machine.
+    pub subject: String,
+    /// `NAMESPACE/NAME` of the host, if one is found.
+    pub host: Option<String>,
+    pub under_way: bool,
+    /// Why it would not begin: reason, message, and whether that passes by itself.
+    pub refusal: Option<(&'static str, String, bool)>,
+    /// Why power control of the host may not work.
+    pub not_ready: Option<String>,
+    /// The Node's system UUID is unknown, so it cannot be compared with that of the BMC.
+    pub no_identity: bool,
+}
+
+/// `None` if there is no such Node.
+///
+/// The controller's flags are not on the cluster, so their defaults are used.
+pub fn forecast_node(
+    view: &RemediationReportInput,
+    node: &NodeName,
+    now: Now,
+) -> Option<RemediationForecast> {
+    view.snapshot.nodes.get(node)?;
+    let is_its = |case: &Remediation| case.node_name.as_ref() == Some(node) && is_requested(case);
+    let found = discover_remediations(&view.snapshot)
+        .into_iter()
+        .find(is_its);
+    let under_way = found.is_some();
+    let case = match found {
+        Some(case) => case,
+        None => remediation_if_marked(view, node)?,
+    };
+    Some(forecast_remediation(view, case, under_way, now))
+}
+
+/// The same for a Machine, which may have no Node. `None` if there is no such Machine.
+pub fn forecast_machine(
+    view: &RemediationReportInput,
+    machine: &MachineName,
+    now: Now,
+) -> Option<RemediationForecast> {
+    let subject = RemediationSubject::Machine(machine.clone());
+    let found = find_remediation(&view.snapshot, &subject).filter(is_requested);
+    let under_way = found.is_some();
+    let case = match found {
+        Some(case) => case,
+        None => remediation_if_machine_marked(view, machine)?,
+    };
+    Some(forecast_remediation(view, case, under_way, now))
+}
+
+fn forecast_remediation(
+    view: &RemediationReportInput,
+    case: Remediation,
+    under_way: bool,
+    now: Now,
+) -> RemediationForecast {
+    let around = concurrent_remediations(view, &discover_remediations(&view.snapshot), now);
+    let judged = assess_as_running(case, &around, now);
+    let host = judged.remediation.host.as_ref().ok();
+    let why = &judged.decision.cause;
+    let goes_on = under_way || why.reason == reason::PREPARING;
+    let node = judged.remediation.node.as_ref();
+    let no_identity = node.and_then(|node| node.system_uuid.as_deref());
+    RemediationForecast {
+        subject: judged.remediation.subject.to_string(),
+        host: host.map(|host| host.name.to_string()),
+        under_way,
+        refusal: (!goes_on).then(|| {
+            let passes = !needs_somebody(why.reason);
+            (why.reason, why.message.clone(), passes)
+        }),
+        not_ready: host.and_then(|host| power_not_ready_reason(host)),
+        no_identity: no_identity.and_then(SystemId::parse).is_none(),
+    }
+}
+
+/// Whether it is under way or requested.
+fn is_requested(case: &Remediation) -> bool {
+    match case.subject {
+        RemediationSubject::Machine(_)
+        | RemediationSubject::Node(_)
+        | RemediationSubject::Request(_) => case.needs_remediation || case.is_keyed(),
+        RemediationSubject::Host(_) => false,
+    }
+}
+
+/// The remediation that a mark would begin.
+fn remediation_if_marked(view: &RemediationReportInput, node: &NodeName) -> Option<Remediation> {
+    let is_its = |machine: &&Arc<ObservedMachine>| machine.node.as_deref() == Some(node.as_str());
+    if let Some(machine) = view.snapshot.machines.values().find(is_its) {
+        return remediation_if_machine_marked(view, &machine.name);
+    }
+    let mut world = view.snapshot.clone();
+    Arc::make_mut(world.nodes.get_mut(node)?).needs_remediation = true;
+    find_remediation(&world, &RemediationSubject::Node(node.clone()))
+}
+
+pub(super) fn remediation_if_machine_marked(
+    view: &RemediationReportInput,
+    name: &MachineName,
+) -> Option<Remediation> {
+    let mut world = view.snapshot.clone();
+    Arc::make_mut(world.machines.get_mut(name)?).need = Some(String::new());
+    find_remediation(&world, &RemediationSubject::Machine(name.clone()))
+}
+
+fn find_remediation(
+    world: &RemediationSnapshot,
+    subject: &RemediationSubject,
+) -> Option<Remediation> {
+    let mut cases = discover_remediations(world).into_iter();
+    cases.find(|case| case.subject == *subject)
+}
+
+fn power_not_ready_reason(host: &HostSnapshot) -> Option<String> {
+    match host_condition(host, POWER_CONTROL_READY) {
+        Some(ready) if ready.status == "True" => None,
+        Some(ready) => Some(format!("{}: {}", ready.reason, ready.message)),
+        None => Some("power control was never checked".to_owned()),
+    }
+}

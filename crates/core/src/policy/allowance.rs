@@ -1,0 +1,192 @@
+//! Decides whether a reboot may begin, or go on.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::types::{ClusterPolicies, Policy};
+use super::window::{WindowOpening, window_opening};
+use crate::reboot::{LastReboot, reason};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RebootAllowance {
+    Yes {
+        /// When the permission ends at the latest (the end of a window).
+        until: Option<Timestamp>,
+    },
+    No {
+        /// One CamelCase word.
+        reason: &'static str,
+        /// Names the policy, the times and what to do.
+        message: String,
+        /// When the refusal may end by itself.
+        until: Option<Timestamp>,
+    },
+}
+
+/// The last reboot, from which `minInterval` counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MinInterval {
+    last: Option<Timestamp>,
+}
+
+impl MinInterval {
+    /// Takes the time from the record of the node's last attempt. An attempt that a person stopped
+    /// was no reboot, so the reboot before it counts.
+    pub fn since_last_reboot(last: Option<&LastReboot>) -> Self {
+        let last = last.and_then(LastReboot::last_rebooted_at);
+        Self { last }
+    }
+}
+
+/// Whether a reboot may begin at `now`, given how long its drain may take and when the last reboot
+/// was.
+pub fn may_reboot_begin(
+    policies: &ClusterPolicies,
+    policy: Option<&Policy>,
+    drain_timeout: Duration,
+    interval: MinInterval,
+    now: Timestamp,
+) -> RebootAllowance {
+    match check_policy_state(policies, policy, now) {
+        RebootAllowance::Yes { .. } => {}
+        no @ RebootAllowance::No { .. } => return no,
+    }
+    let Some(policy) = policy else {
+        return RebootAllowance::Yes { until: None };
+    };
+    if let Some(no) = check_min_interval(policy, interval, now) {
+        return no;
+    }
+    check_window(policy, now, drain_timeout)
+}
+
+/// Whether a drain that has begun may go on at `now`: no pause, and the window still open.
+pub fn may_reboot_continue(
+    policies: &ClusterPolicies,
+    policy: Option<&Policy>,
+    now: Timestamp,
+) -> RebootAllowance {
+    match check_policy_state(policies, policy, now) {
+        RebootAllowance::Yes { .. } => {}
+        no @ RebootAllowance::No { .. } => return no,
+    }
+    policy.map_or(RebootAllowance::Yes { until: None }, |policy| {
+        check_window(policy, now, Duration::ZERO)
+    })
+}
+
+/// The conditions that do not depend on the time: policies can be read, and there is no pause.
+fn check_policy_state(
+    policies: &ClusterPolicies,
+    policy: Option<&Policy>,
+    now: Timestamp,
+) -> RebootAllowance {
+    match policies {
+        ClusterPolicies::NotYetRead => {
+            return refuse_reboot(
+                reason::LOOKING_AT_POLICIES,
+                "looking at the RebootPolicies".into(),
+                None,
+            );
+        }
+        ClusterPolicies::Unreadable { why } => {
+            let text = format!("the RebootPolicies cannot be read, so nothing begins: {why}");
+            return refuse_reboot(reason::POLICIES_UNREADABLE, text, None);
+        }
+        ClusterPolicies::Known(_) => {}
+    }
+    let Some(policy) = policy else {
+        return RebootAllowance::Yes { until: None };
+    };
+    if !policy.problems.is_empty() {
+        let text = format!(
+            "RebootPolicy {} cannot be followed, so nothing begins: {}",
+            policy.name,
+            policy.problems.join("; ")
+        );
+        return refuse_reboot(reason::POLICY_INVALID, text, None);
+    }
+    check_pause(policy, now).unwrap_or(RebootAllowance::Yes { until: None })
+}
+
+fn check_pause(policy: &Policy, now: Timestamp) -> Option<RebootAllowance> {
+    let pause = policy.paused.as_ref()?;
+    if pause.until.is_some_and(|until| until <= now) {
+        return None;
+    }
+    let until = pause
+        .until
+        .map_or_else(String::new, |until| format!(" until {until}"));
+    let why = match pause.reason.trim() {
+        "" => "no reason given",
+        reason => reason,
+    };
+    let text = format!(
+        "RebootPolicy {} is paused{until}: {why}; `dogwatch resume {}` ends it",
+        policy.name, policy.name
+    );
+    Some(refuse_reboot(reason::PAUSED, text, pause.until))
+}
+
+fn check_min_interval(
+    policy: &Policy,
+    interval: MinInterval,
+    now: Timestamp,
+) -> Option<RebootAllowance> {
+    let (least, last) = (policy.min_interval?, interval.last?);
+    let next = last.checked_add(least).unwrap_or(Timestamp::MAX);
+    (next > now).then(|| {
+        let text = format!(
+            "the last reboot was at {last}; RebootPolicy {} wants {} between two, so not before {next}",
+            policy.name,
+            crate::duration::format_duration(least)
+        );
+        refuse_reboot(reason::REBOOTED_TOO_RECENTLY, text, Some(next))
+    })
+}
+
+fn check_window(policy: &Policy, now: Timestamp, needs: Duration) -> RebootAllowance {
+    if policy.windows.is_empty() {
+        return RebootAllowance::Yes { until: None };
+    }
+    match window_opening(&policy.windows, now, needs) {
+        WindowOpening::Open { until } => RebootAllowance::Yes { until: Some(until) },
+        WindowOpening::TooShort { ends, opens } => {
+            let text = format!(
+                "the window of RebootPolicy {} closes at {ends}, and a drain may take {}; {}",
+                policy.name,
+                crate::duration::format_duration(needs),
+                describe_next_opening(opens)
+            );
+            refuse_reboot(reason::WINDOW_TOO_SHORT, text, opens)
+        }
+        WindowOpening::Shut { opens } => {
+            let text = format!(
+                "outside the windows of RebootPolicy {}; {}",
+                policy.name,
+                describe_next_opening(opens)
+            );
+            refuse_reboot(reason::OUTSIDE_WINDOW, text, opens)
+        }
+    }
+}
+
+fn describe_next_opening(opens: Option<Timestamp>) -> String {
+    match opens {
+        Some(at) => format!("the next one that is long enough opens at {at}"),
+        None => "no later one is long enough: change `windows` or `drain.timeout`".into(),
+    }
+}
+
+fn refuse_reboot(
+    reason: &'static str,
+    message: String,
+    until: Option<Timestamp>,
+) -> RebootAllowance {
+    RebootAllowance::No {
+        reason,
+        message,
+        until,
+    }
+}

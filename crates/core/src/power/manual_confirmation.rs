@@ -1,0 +1,149 @@
+//! Checks whether a person's confirmation that a host is off counts now. Source: specification
+//! §4.2, manual confirmation.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::annotations::{HostRebootAnnotation, format_names};
+use super::confirmation_annotation::{CONFIRMED_OFF_ANNOTATION, OffConfirmation};
+use super::context::PowerContext;
+use super::{power_off, reason};
+use crate::decision::{DecisionEvent, EventSeverity};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ManualConfirmation {
+    /// It counts for `keys`; this process first saw it at `since`.
+    Valid {
+        said: OffConfirmation,
+        keys: Vec<String>,
+        since: Duration,
+    },
+    /// It does not count: a reason, and a sentence.
+    Invalid {
+        reason: &'static str,
+        message: String,
+    },
+}
+
+/// At most this many characters of a person's text go into a sentence.
+const MAX_TEXT_CHARS: usize = 200;
+
+/// Checks the confirmation that stands on the host. `None`: there is none.
+pub(super) fn manual_confirmation(ctx: &PowerContext<'_>) -> Option<ManualConfirmation> {
+    let said = match OffConfirmation::read_from_host(&ctx.seen.host)? {
+        Ok(said) => said,
+        Err(bad) => {
+            let message =
+                format!("annotation {CONFIRMED_OFF_ANNOTATION} {bad}; nothing is released on it");
+            return Some(void_confirmation(reason::INVALID_CONFIRMATION, message));
+        }
+    };
+    let (text, since) = ctx.seen.memory.manual_confirmation.as_ref()?;
+    // An annotation that is not in memory yet is judged once it is.
+    ctx.seen
+        .host
+        .annotations
+        .get(CONFIRMED_OFF_ANNOTATION)
+        .filter(|standing| *standing == text)?;
+    let keys = covered_keys(ctx, &said, *since);
+    if keys.is_empty() {
+        return Some(void_confirmation(
+            reason::CONFIRMATION_WITHOUT_KEY,
+            describe_missing_key(&said),
+        ));
+    }
+    if let Some(message) = describe_contradiction(ctx, &said, *since) {
+        return Some(void_confirmation(
+            reason::CONFIRMATION_CONTRADICTED,
+            message,
+        ));
+    }
+    Some(ManualConfirmation::Valid {
+        said,
+        keys,
+        since: *since,
+    })
+}
+
+pub(super) fn confirmation_event(ctx: &PowerContext<'_>) -> Option<DecisionEvent> {
+    Some(match manual_confirmation(ctx)? {
+        ManualConfirmation::Invalid { reason, message } => DecisionEvent {
+            severity: EventSeverity::Warning,
+            reason,
+            message,
+        },
+        ManualConfirmation::Valid { said, .. } => DecisionEvent {
+            severity: EventSeverity::Normal,
+            reason: reason::CONFIRMED_BY_PERSON,
+            message: format!(
+                "{} says that the host is off, at {}: {}",
+                shorten_text(&said.by),
+                said.at,
+                shorten_text(&said.reason)
+            ),
+        },
+    })
+}
+
+fn void_confirmation(reason: &'static str, message: String) -> ManualConfirmation {
+    ManualConfirmation::Invalid { reason, message }
+}
+
+/// The keys that it covers: named in it, still on the host, and not newer than it.
+fn covered_keys(ctx: &PowerContext<'_>, said: &OffConfirmation, since: Duration) -> Vec<String> {
+    let named: BTreeSet<&String> = said.keys.iter().collect();
+    let is_older = |key: &HostRebootAnnotation| {
+        ctx.annotation_seen_at(key)
+            .is_some_and(|seen| seen <= since)
+    };
+    let keys = ctx
+        .obeyed_annotations()
+        .filter(|key| key.key.is_some() && is_older(key));
+    keys.map(HostRebootAnnotation::id)
+        .filter(|id| named.contains(id))
+        .collect()
+}
+
+fn describe_missing_key(said: &OffConfirmation) -> String {
+    let keys: Vec<String> = said.keys.iter().map(|key| shorten_text(key)).collect();
+    format!(
+        "what {} confirmed was for {}, and no such key has stood there since; confirm again if it is still off",
+        shorten_text(&said.by),
+        format_names(&keys)
+    )
+}
+
+/// The newest reading of a level shows a running machine, or one requested after the confirmation
+/// did.
+fn describe_contradiction(
+    ctx: &PowerContext<'_>,
+    said: &OffConfirmation,
+    since: Duration,
+) -> Option<String> {
+    let life = |level| {
+        let newest = ctx
+            .newest_reading(level)
+            .filter(|read| read.shows_running());
+        let newest = newest
+            .filter(|read| ctx.is_reading_fresh(read))
+            .map(|read| read.asked);
+        let asked = newest.or_else(|| ctx.last_running_at(level, since))?;
+        Some((level, asked))
+    };
+    let (level, asked) = (0..ctx.seen.host.levels.len()).find_map(life)?;
+    Some(format!(
+        "{} says that the host is off, and {} said at {} that it is not; nothing is released",
+        shorten_text(&said.by),
+        power_off::level_name(level),
+        ctx.format_time_of(asked)
+    ))
+}
+
+/// Anybody may write any text into the annotation.
+fn shorten_text(text: &str) -> String {
+    if text.chars().count() <= MAX_TEXT_CHARS {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(MAX_TEXT_CHARS).collect();
+    format!("{start}…")
+}

@@ -1,0 +1,179 @@
+//! Finds hosts whose power Dogwatch must not touch, each with a reason. Source: specification §3.2
+//! and §3.3.
+
+use super::annotations::{DETACHED_ANNOTATION, format_names};
+use super::context::PowerContext;
+use super::host::{HostStatus, PowerState};
+use super::snapshot::{HostOwner, LevelAccess};
+use super::{reason, status_times};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PowerRefusal {
+    pub(super) reason: &'static str,
+    /// A sentence that tells a person what to do next.
+    pub(super) message: String,
+    pub(super) reporting: PowerReporting,
+}
+
+/// What the status reports about the power of a refused host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PowerReporting {
+    /// Nothing is written: the status belongs to another controller, or that is not known yet.
+    Nothing,
+    /// The power is unknown, which is reported as "on".
+    Unknown,
+    Power,
+    /// The power is read for whoever asks, but not written: another controller owns the status.
+    Metal3Managed,
+}
+
+impl PowerReporting {
+    pub(super) fn is_status_written(self) -> bool {
+        match self {
+            PowerReporting::Unknown | PowerReporting::Power => true,
+            PowerReporting::Nothing | PowerReporting::Metal3Managed => false,
+        }
+    }
+}
+
+/// Why Dogwatch leaves this host alone. `None`: it does not.
+pub(super) fn find_refusal(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    refuse_by_owner(ctx)
+        .or_else(|| refuse_by_host(ctx))
+        .or_else(|| refuse_by_access(ctx))
+        .or_else(|| refuse_by_status_times(ctx))
+        .or_else(|| refuse_by_power_off_disabled(ctx))
+}
+
+fn build_refusal(
+    knows: PowerReporting,
+    reason: &'static str,
+    message: impl Into<String>,
+) -> PowerRefusal {
+    PowerRefusal {
+        reason,
+        message: message.into(),
+        reporting: knows,
+    }
+}
+
+fn refuse_by_owner(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    match &ctx.seen.owner {
+        HostOwner::Ours => None,
+        HostOwner::Metal3 { leader } => Some(build_refusal(
+            match refuse_by_host(ctx).or_else(|| refuse_by_access(ctx)) {
+                Some(_) => PowerReporting::Nothing,
+                None => PowerReporting::Metal3Managed,
+            },
+            reason::OTHER_CONTROLLER,
+            format!(
+                "the baremetal-operator that leads as {leader} controls this host; to hand it over, pause the host for it (baremetalhost.metal3.io/paused) or name its namespace by --host-namespaces"
+            ),
+        )),
+        HostOwner::NotYetKnown => Some(build_refusal(
+            PowerReporting::Nothing,
+            reason::OWNER_UNKNOWN,
+            "finding out whether a baremetal-operator controls this host",
+        )),
+    }
+}
+
+fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    let host = &ctx.seen.host;
+    if host.annotations.contains_key(DETACHED_ANNOTATION) {
+        let text = format!(
+            "the host is detached: nothing is done until annotation {DETACHED_ANNOTATION} is removed"
+        );
+        return Some(build_refusal(
+            PowerReporting::Unknown,
+            reason::DETACHED,
+            text,
+        ));
+    }
+    if host
+        .levels
+        .first()
+        .is_none_or(|level| level.devices.is_empty())
+    {
+        let text = "the host has no BMC: write spec.bmc.address and spec.bmc.credentialsName";
+        return Some(build_refusal(PowerReporting::Unknown, reason::NO_BMC, text));
+    }
+    if let Some(Err(bad)) = host.levels[0]
+        .devices
+        .iter()
+        .map(|device| &device.address)
+        .find(|address| address.is_err())
+    {
+        // The text of the error says which part of the address is wrong.
+        let text = format!("{bad}; correct it");
+        return Some(build_refusal(
+            PowerReporting::Unknown,
+            reason::INVALID_ADDRESS,
+            text,
+        ));
+    }
+    if ctx.seen.shared_with.is_empty() {
+        return None;
+    }
+    let others: Vec<String> = ctx
+        .seen
+        .shared_with
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let text = format!(
+        "its BMC is that of {}, which had it first and keeps it; nothing is done for this host: correct its address, or delete the one that is wrong",
+        format_names(&others)
+    );
+    Some(build_refusal(
+        PowerReporting::Unknown,
+        reason::SHARED_BMC,
+        text,
+    ))
+}
+
+fn refuse_by_access(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    match ctx.seen.access.first() {
+        Some(LevelAccess::Ready { .. }) => None,
+        Some(LevelAccess::NotYet) | None => Some(build_refusal(
+            PowerReporting::Nothing,
+            reason::POWER_UNKNOWN,
+            "reading the credentials of its BMC",
+        )),
+        Some(LevelAccess::Missing { reason, message }) => Some(build_refusal(
+            PowerReporting::Unknown,
+            reason,
+            message.clone(),
+        )),
+    }
+}
+
+fn refuse_by_status_times(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    if status_times::next_status_time(ctx.host_status(), ctx.now).is_some() {
+        return None;
+    }
+    let text = "a time in status.provisioning or status.power.offConfirmedAt is the last one there is, so that no later one can be written; remove it";
+    Some(build_refusal(
+        PowerReporting::Power,
+        reason::INVALID_TIMES,
+        text,
+    ))
+}
+
+fn refuse_by_power_off_disabled(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    if !ctx.seen.host.disable_power_off {
+        return None;
+    }
+    let text = "spec.disablePowerOff is set: the host can neither be held off nor be proved off; fence it by other means, or unset it";
+    Some(build_refusal(
+        PowerReporting::Power,
+        reason::POWER_OFF_DISABLED,
+        text,
+    ))
+}
+
+/// Sets the power to unknown and `poweredOn` to true: nobody may act on "off".
+pub(super) fn set_power_unknown(status: &mut HostStatus) {
+    status.powered_on = Some(true);
+    status.power.state = Some(PowerState::Unknown);
+}

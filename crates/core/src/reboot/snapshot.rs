@@ -1,0 +1,332 @@
+//! The input of the decision about one node's reboot.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::memory::HeldBackTime;
+use super::record::{
+    AbortRequest, LastReboot, ParsedAnnotation, RebootRecord, RebootRequest, TriggerFingerprint,
+};
+use crate::condition::CurrentCondition;
+use crate::drain::DrainProgress;
+use crate::lock::{HolderId, HolderReads, ObservedLease, UnavailableCount};
+use crate::name::{BootId, NodeName, RunId};
+use crate::policy::{ClusterPolicies, PolicyGate, ReturnGate};
+use crate::selector::LabelSelector;
+
+/// Facts that a [`super::RebootObserve`] asks for are `None` until they have been read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RebootSnapshot {
+    pub node: OwnNodeState,
+    pub host: ObservedOwnHost,
+    pub policies: ClusterPolicies,
+    pub lock: ObservedLock,
+    /// The latest answers of the policy's gates.
+    pub start_gates: Option<ObservedStartGates>,
+    /// The drain, while decisions ask for it.
+    pub drain: Option<ObservedDrain>,
+    /// Names of VolumeAttachments of the drained pods that still exist.
+    pub attachments: Option<Vec<String>>,
+    /// What keeps the return gates shut; empty means open.
+    pub gates: Option<Vec<String>>,
+    /// Why observers cannot read, by what they observe: refused calls, an unreachable API server.
+    pub observation_errors: BTreeMap<&'static str, String>,
+    /// What this process did and remembers. No safety promise rests on it alone.
+    pub run: RunMemory,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum OwnNodeState {
+    NotYet,
+    /// The API server says that there is no such Node.
+    Gone,
+    There(Box<ObservedNode>),
+}
+
+/// A Node, as the watch shows it.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a Node's own yes-or-no fields"
+)]
+pub struct ObservedNode {
+    pub name: NodeName,
+    pub uid: String,
+    /// The precondition of our next patch.
+    pub resource_version: String,
+    /// `spec.unschedulable`.
+    pub unschedulable: bool,
+    /// Condition `Ready` is `True`.
+    pub ready: bool,
+    /// `status.nodeInfo.bootID`, as the kubelet last posted it.
+    pub boot_id: Option<BootId>,
+    /// Labels select the policy, and with it the group.
+    pub labels: BTreeMap<String, String>,
+    /// Annotation `dogwatch.dev/keep-cordoned`.
+    pub keep_cordoned: bool,
+    /// Annotation `host.metal3.io/external-remediation`, whatever its value: somebody asks for this
+    /// machine to be fenced.
+    pub needs_remediation: bool,
+    /// Taint `node.kubernetes.io/out-of-service`, whoever set it.
+    pub out_of_service: bool,
+    /// Annotation `dogwatch.dev/fencing`: the remediator is fencing this machine.
+    pub being_fenced: bool,
+    /// `status.nodeInfo.systemUUID`: the UUID that the machine's firmware reports.
+    pub system_uuid: Option<String>,
+    /// `spec.providerID`: the machine's id at its infrastructure provider.
+    pub provider_id: Option<String>,
+    /// Label `dogwatch.dev/reboot=waiting`.
+    pub waiting_label: bool,
+    /// Annotation `dogwatch.dev/reboot`.
+    pub record: ParsedAnnotation<RebootRecord>,
+    /// Annotation `dogwatch.dev/reboot-requested`.
+    pub request: ParsedAnnotation<RebootRequest>,
+    /// Identifies the request by its text.
+    pub request_fingerprint: Option<TriggerFingerprint>,
+    /// Annotation `dogwatch.dev/abort-requested`: a person wants the reboot under way stopped.
+    pub abort: ParsedAnnotation<AbortRequest>,
+    /// Annotation `dogwatch.dev/api-lock`: somebody is taking this node out of service through the
+    /// lock API.
+    pub api_lock: bool,
+    /// Annotation `dogwatch.dev/last-reboot`.
+    pub last_reboot: ParsedAnnotation<LastReboot>,
+    pub conditions: Vec<CurrentCondition>,
+}
+
+/// The host that this coordinator runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedOwnHost {
+    /// The kernel's boot id, or why it could not be read.
+    pub boot_id: Result<BootId, String>,
+    /// Sentinel files and commands.
+    pub triggers: Vec<ObservedTrigger>,
+}
+
+/// One sentinel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedTrigger {
+    /// `sentinel:PATH` or `command`.
+    pub source: String,
+    pub state: TriggerState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TriggerState {
+    Present {
+        /// Identifies this appearance of the sentinel.
+        fingerprint: TriggerFingerprint,
+        /// Its first 1 KiB.
+        reason: String,
+    },
+    Absent,
+    /// The sentinel could not be read. This never counts as "no reboot needed".
+    Unknown {
+        /// Why, and what to do about it.
+        why: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ObservedLock {
+    /// The group's slots, from a list and a watch.
+    pub leases: Option<Vec<ObservedLease>>,
+    /// The newest count.
+    pub count: Option<ObservedBudgetCount>,
+    /// Two fresh reads of a holder's Node.
+    pub holder: Option<ObservedHolderNode>,
+    /// Number of nodes in the group; read only if `maxUnavailable` is a percentage.
+    pub group_size: Option<u32>,
+    /// When this process first saw that it holds the lock, in monotonic time.
+    pub won_at: Option<Duration>,
+    /// Lease name of a bid whose result is unknown. It may still land; another bid settles it.
+    pub unsettled_bid: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedBudgetCount {
+    pub count: UnavailableCount,
+    /// When its reads were sent, in monotonic time.
+    pub taken: Duration,
+}
+
+/// Two fresh reads of the Node that a Lease is held for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedHolderNode {
+    /// The name of the Lease.
+    pub lease: String,
+    /// The Lease's resourceVersion when the Node was read.
+    pub resource_version: String,
+    pub reads: HolderReads,
+    /// Monotonic time.
+    pub taken: Duration,
+}
+
+/// The answers of a policy's gates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedStartGates {
+    /// The gates that were asked: an answer of other gates proves nothing.
+    pub gates: Vec<PolicyGate>,
+    /// Why gates are shut, in words; empty means open. A gate that cannot be asked is shut.
+    pub shut: Vec<String>,
+    /// When the first question was sent, in monotonic time.
+    pub taken: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ObservedDrain {
+    pub progress: DrainProgress,
+    /// Since when the node has been drained without a break, in monotonic time.
+    pub drained_since: Option<Duration>,
+}
+
+/// What this process remembers about its own work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunMemory {
+    pub id: RunId,
+    /// The identity with which it bids.
+    pub holder: HolderId,
+    /// A number in 0..1, drawn again for each wait.
+    pub jitter: f64,
+    /// Since when this process has owned the record. A different owner seen after that is a newer
+    /// run.
+    pub owned_since: Option<Duration>,
+    pub phase: Option<ObservedPhase>,
+    /// The answer to the patch that wrote `rebooting`.
+    pub permit: Option<RebootPermit>,
+    /// The attempt in a record that was taken over in phase `rebooting`: an older run may have
+    /// started its command.
+    pub adopted_attempt: Option<u32>,
+    pub command: RebootCommandState,
+    /// Since when the Node has been Ready with our boot id without a break.
+    pub ready_since: Option<Duration>,
+    /// No bid before this monotonic time, after the lock was given back over budget.
+    pub bid_after: Option<Duration>,
+    /// The last decision was that the policy does not allow a reboot.
+    pub refused: bool,
+    /// Since when the policy has allowed a reboot again after it had not.
+    pub permission_since: Option<Duration>,
+    /// How much of this wait is due to the policy's windows, pause or `minInterval`.
+    pub held_back: HeldBackTime,
+    /// Whether this process has seen that no Lease of its group is held in its name without a
+    /// record. A bid of an earlier run may have landed after that run ended.
+    pub leftover_lock_released: bool,
+    /// Since when this process has waited for a lock that others hold.
+    pub waiting_since: Option<Duration>,
+    /// The API server refused this process the right to clear a lock whose holder is gone. The
+    /// controller does it instead.
+    pub break_forbidden: bool,
+    /// The Node's resourceVersion for which a patch of ours was sent and not answered. While the
+    /// Node still has this version, the patch may still arrive.
+    pub unanswered_patch_version: Option<String>,
+}
+
+/// How long the record's phase has lasted, measured from when it was first seen: later changes of
+/// the wall clock move no deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObservedPhase {
+    /// The record's `since`: a different value means a different phase.
+    pub since: jiff::Timestamp,
+    /// How long the phase had lasted when it was first seen, by the wall clock; zero if this
+    /// process began it.
+    pub before: Duration,
+    /// When the phase was first seen, in monotonic time.
+    pub seen: Duration,
+}
+
+/// The right to start the reboot command once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RebootPermit {
+    pub attempt: u32,
+    /// When the patch was answered, in monotonic time.
+    pub answered: Duration,
+}
+
+/// The state of the reboot command, as far as this process started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RebootCommandState {
+    /// This process has started no command.
+    None,
+    Started {
+        attempt: u32,
+        /// How the command ended; `None` while it runs.
+        ended: Option<CommandEnd>,
+    },
+    FailedToStart {
+        attempt: u32,
+        /// Why, and what to do about it.
+        why: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandEnd {
+    /// Exit status 0.
+    Success,
+    /// Any other end, as text: `exit status: 1`.
+    Failure(String),
+}
+
+/// The settings from flags. A policy overrides them: see [`crate::policy::resolve_policy`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct RebootConfig {
+    /// How many nodes of the group may be unavailable at once.
+    pub max_unavailable: crate::limit::UnavailabilityLimit,
+    pub drain_timeout: Duration,
+    pub on_drain_timeout: DrainTimeoutAction,
+    /// Pods that stay.
+    pub exclude: Option<LabelSelector>,
+    /// How long the volumes of drained pods may take to detach.
+    pub volume_detach_timeout: Duration,
+    /// How long to wait for a new boot after the command was started.
+    pub reboot_timeout: Duration,
+    /// How often the command may be run in all.
+    pub reboot_attempts: u32,
+    /// How long the Node must stay Ready before it counts as back.
+    pub settle: Duration,
+    pub return_gates: Vec<ReturnGate>,
+    /// How long the return gates may stay shut.
+    pub gate_timeout: Duration,
+    pub on_gate_timeout: GateTimeoutAction,
+}
+
+impl Default for RebootConfig {
+    /// The defaults of specification §2.
+    fn default() -> Self {
+        Self {
+            max_unavailable: crate::limit::UnavailabilityLimit::Count(1),
+            drain_timeout: Duration::from_hours(1),
+            on_drain_timeout: DrainTimeoutAction::Abort,
+            exclude: None,
+            volume_detach_timeout: Duration::from_mins(2),
+            reboot_timeout: Duration::from_mins(30),
+            reboot_attempts: 2,
+            settle: Duration::from_secs(30),
+            return_gates: ReturnGate::ALL.to_vec(),
+            gate_timeout: Duration::from_mins(15),
+            on_gate_timeout: GateTimeoutAction::Keep,
+        }
+    }
+}
+
+/// What to do when a drain has taken too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrainTimeoutAction {
+    /// Undo the drain, release the lock, queue again.
+    Abort,
+    /// Delete the remaining pods.
+    Delete,
+    /// Reboot although pods are left.
+    Force,
+}
+
+/// What to do when the return gates stay shut for too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateTimeoutAction {
+    /// Keep the lock, and report it as a Warning.
+    Keep,
+    /// Release the lock.
+    Release,
+}
+
+/// Triggers that want a reboot now, by source.
+pub type ActiveTriggers = BTreeMap<String, (TriggerFingerprint, super::record::RebootTrigger)>;

@@ -1,0 +1,131 @@
+//! The other remediations, hosts and reboots that the guards take into account. Source:
+//! specification §4.4.
+
+use super::reason;
+use super::types::{Remediation, RemediationDecision, RemediationSubject};
+use crate::name::NodeName;
+use crate::policy::ClusterPolicies;
+use crate::power::HostName;
+use crate::reboot::WatchedReboots;
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ConcurrentRemediations {
+    /// Hosts that are held off or about to be.
+    pub fenced: Vec<FencedHost>,
+    /// Holder of the control plane's lock for a planned reboot: a Node's name, or another holder
+    /// id.
+    pub control_plane_lock: Option<String>,
+    /// The cluster's RebootPolicies: a policy's `rebootTimeout` takes precedence over the flag's.
+    pub policies: ClusterPolicies,
+    /// When each planned reboot entered its present phase.
+    pub reboots: WatchedReboots,
+}
+
+/// A host that is held off, or about to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FencedHost {
+    pub subject: RemediationSubject,
+    pub host: HostName,
+    pub node: Option<NodeName>,
+    pub control_plane: bool,
+    /// Whether the BMC answers. We cannot switch off a host whose BMC does not, so it counts
+    /// towards no limit.
+    pub bmc_answers: bool,
+    pub stage: RemediationStage,
+}
+
+/// How far a remediation is, as the guards of the others see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RemediationStage {
+    /// Its Lease is held, and its key is not on the host yet.
+    Preparing,
+    /// The guards let it go ahead, in this pass or in a job that is still running.
+    Admitted,
+    HeldOff,
+    /// Its key is gone, and its Node is not back.
+    Returning,
+}
+
+impl ConcurrentRemediations {
+    /// Collects the state of all remediations. `answers` says whether a host's BMC answers.
+    pub fn from_remediations(cases: &[Remediation], answers: impl Fn(&HostName) -> bool) -> Self {
+        let fenced = cases.iter().filter_map(|case| {
+            let stage = case.remediation_stage()?;
+            FencedHost::from_remediation(case, stage, &answers)
+        });
+        Self {
+            fenced: fenced.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a remediation that goes ahead to the list, so that those decided later see it. Call it
+    /// after each decision of a pass, and for each job that is still running.
+    pub fn admit_decided(
+        &mut self,
+        case: &Remediation,
+        decision: &RemediationDecision,
+        answers: bool,
+    ) {
+        if decision.cause.reason != reason::PREPARING {
+            return;
+        }
+        let of_it = |seen: &FencedHost| {
+            seen.subject == case.subject && seen.stage == RemediationStage::Preparing
+        };
+        self.fenced.retain(|seen| !of_it(seen));
+        let seen = FencedHost::from_remediation(case, RemediationStage::Admitted, |_| answers);
+        self.fenced.extend(seen);
+    }
+
+    pub(super) fn other_fenced_hosts<'a>(
+        &'a self,
+        case: &'a Remediation,
+    ) -> impl Iterator<Item = &'a FencedHost> {
+        let fenced = self.fenced.iter();
+        fenced.filter(|seen| seen.subject != case.subject)
+    }
+
+    /// Whether another remediation has claimed this Node.
+    pub(super) fn is_node_claimed(&self, case: &Remediation, node: &NodeName) -> bool {
+        self.other_fenced_hosts(case)
+            .any(|seen| seen.node.as_ref() == Some(node))
+    }
+}
+
+impl FencedHost {
+    fn from_remediation(
+        case: &Remediation,
+        stage: RemediationStage,
+        answers: impl Fn(&HostName) -> bool,
+    ) -> Option<Self> {
+        let host = case.host.as_ref().ok()?;
+        Some(Self {
+            subject: case.subject.clone(),
+            host: host.name.clone(),
+            node: case.node_name.clone(),
+            control_plane: case.control_plane,
+            bmc_answers: answers(&host.name),
+            stage,
+        })
+    }
+}
+
+impl Remediation {
+    /// The remediation's stage; `None` if it is not under way.
+    pub fn remediation_stage(&self) -> Option<RemediationStage> {
+        if self.is_keyed() {
+            return Some(RemediationStage::HeldOff);
+        }
+        let is_open = |record: &super::RemediationRecord| record.ended_at().is_none();
+        if self.record.as_ref().is_some_and(is_open) {
+            return Some(RemediationStage::Returning);
+        }
+        (self.needs_remediation && self.lease_held).then_some(RemediationStage::Preparing)
+    }
+
+    pub fn is_keyed(&self) -> bool {
+        let host = self.host.as_ref().ok();
+        host.is_some_and(|host| self.key.is_on_host(host))
+    }
+}

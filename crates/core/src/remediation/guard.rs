@@ -1,0 +1,234 @@
+//! The guards: they delay new keys and nothing else. Source: specification §4.4.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::concurrency::{FencedHost, RemediationStage};
+use super::config::RemediationConfig;
+use super::context::RemediationContext;
+use super::reason;
+use super::record::{RemediationRecord, RemediationStep};
+use crate::decision::{EventSeverity, decision_with_cause};
+use crate::name::NodeName;
+use crate::power::{HostName, HostSnapshot, is_annotation_obeyed, reboot_annotations};
+use crate::reboot::rebooting_deadline_since;
+
+pub(super) struct GuardRefusal {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    /// When the refusal ends by itself.
+    pub(super) until: Option<Duration>,
+}
+
+pub(super) fn find_refusal(
+    ctx: &RemediationContext<'_>,
+    host: &HostSnapshot,
+) -> Option<GuardRefusal> {
+    refuse_unprovisioned(ctx, host)
+        .or_else(|| refuse_paused(ctx))
+        .or_else(|| refuse_planned_reboot(ctx))
+        .or_else(|| refuse_cooldown(ctx, host))
+        .or_else(|| refuse_second_control_plane(ctx, host))
+        .or_else(|| refuse_over_max_fenced(ctx, host))
+}
+
+impl GuardRefusal {
+    fn new(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            until: None,
+        }
+    }
+
+    fn with_until(self, until: Duration) -> Self {
+        let until = Some(until);
+        Self { until, ..self }
+    }
+
+    pub(super) fn into_decision(self) -> super::RemediationDecision {
+        let decision =
+            decision_with_cause(self.reason, self.message).with_event(EventSeverity::Normal);
+        match self.until {
+            Some(until) => decision.wake_at(until, "the guard to let it go ahead"),
+            None => decision,
+        }
+    }
+}
+
+/// The power controller ignores a key on a host that is not provisioned, so the key would hold
+/// nothing off.
+fn refuse_unprovisioned(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<GuardRefusal> {
+    let keyed = ctx.case.key.with_key_on(host);
+    let name = ctx.case.key.annotation_name();
+    let requests = reboot_annotations(&keyed);
+    let ours = requests.iter().find(|request| request.name == name);
+    if ours.is_some_and(|request| is_annotation_obeyed(&keyed, request)) {
+        return None;
+    }
+    let state = host.status.provisioning.as_deref().unwrap_or("unknown");
+    let text = format!(
+        "host {} is not provisioned (it is {state:?}): reboot annotations are not obeyed there",
+        host.name
+    );
+    Some(GuardRefusal::new(reason::HOST_NOT_PROVISIONED, text))
+}
+
+/// A pause delays only new keys: a host must not stay off because of it.
+fn refuse_paused(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
+    let machine = ctx.case.machine.as_ref().filter(|machine| machine.paused)?;
+    let text = format!(
+        "machine {} has annotation cluster.x-k8s.io/paused",
+        machine.name
+    );
+    Some(GuardRefusal::new(reason::PAUSED, text))
+}
+
+/// A node in a planned reboot has not failed before its `rebootTimeout` has passed. The time counts
+/// from the beginning of the reboot, whatever else this remediation waited for.
+fn refuse_planned_reboot(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
+    let node = ctx.case.node.as_ref()?;
+    let (reboots, policies) = (&ctx.concurrent.reboots, &ctx.concurrent.policies);
+    let flags = &ctx.config.reboot;
+    let until = reboots
+        .rebooting_deadline(node, policies, flags)
+        .or_else(|| {
+            // A read shows the node in phase `rebooting`, and the watch does not yet.
+            rebooting_deadline_since(
+                node,
+                policies,
+                flags,
+                ctx.reason_since(reason::PLANNED_REBOOT),
+            )
+        })?;
+    let text = format!(
+        "node {} reboots as planned, and is given until its rebootTimeout",
+        node.name
+    );
+    (ctx.now.mono < until)
+        .then(|| GuardRefusal::new(reason::PLANNED_REBOOT, text).with_until(until))
+}
+
+/// A host is left alone for `cooldown` after a remediation, and while it is on its way back,
+/// whoever asked for that remediation: health checks report a machine as failed right after its
+/// Node was deleted. The request of that remediation may retry after its own timeout.
+fn refuse_cooldown(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<GuardRefusal> {
+    let record = super::host_link::record_on_host(host)?;
+    let request = ctx.case.request.as_ref();
+    if request.is_some_and(|request| request.uid == record.uid) {
+        return None;
+    }
+    let (at, long, what) = match (record.ended_at(), last_power_on(&record)) {
+        (Some(ended), _) => (ended, ctx.config.cooldown, "was remediated at"),
+        (None, Some(on)) => {
+            let long = ctx.config.cooldown.max(RemediationConfig::WARN_AFTER);
+            (on, long, "is on its way back since")
+        }
+        // The host was never held off, or somebody else removed the key: the table decides.
+        (None, None) => return None,
+    };
+    let until = cooldown_end(ctx, reason::COOLING_DOWN, at, long)?;
+    let text = format!(
+        "host {} {what} {at}, and is left alone for {}",
+        host.name,
+        crate::duration::format_duration(long)
+    );
+    Some(GuardRefusal::new(reason::COOLING_DOWN, text).with_until(until))
+}
+
+fn last_power_on(record: &RemediationRecord) -> Option<Timestamp> {
+    record
+        .time_of_step(RemediationStep::PoweredOn)
+        .or(record.time_of_step(RemediationStep::KeyRemoved))
+}
+
+/// When `long` has passed since `at`; `None` if it has already. A time in the future comes from
+/// another clock: the wait then counts from when this process first saw it.
+fn cooldown_end(
+    ctx: &RemediationContext<'_>,
+    reason: &'static str,
+    since: Timestamp,
+    long: Duration,
+) -> Option<Duration> {
+    let by_wall = (since <= ctx.now.wall).then(|| {
+        let left = long.saturating_sub(ctx.now.elapsed_since(since));
+        ctx.now.mono + left
+    });
+    let until = by_wall.unwrap_or_else(|| ctx.reason_since(reason) + long);
+    (ctx.now.mono < until).then_some(until)
+}
+
+/// One control-plane host at a time, for remediations and planned reboots together.
+fn refuse_second_control_plane(
+    ctx: &RemediationContext<'_>,
+    host: &HostSnapshot,
+) -> Option<GuardRefusal> {
+    if !ctx.case.control_plane {
+        return None;
+    }
+    let refuse = |text: String| Some(GuardRefusal::new(reason::CONTROL_PLANE_ONE_BY_ONE, text));
+    let own = ctx.case.node_name.as_ref().map(NodeName::as_str);
+    let holder = ctx.concurrent.control_plane_lock.as_deref();
+    if let Some(holder) = holder.filter(|holder| Some(*holder) != own) {
+        return refuse(format!(
+            "{holder} holds the control plane's lock for a planned reboot"
+        ));
+    }
+    let mut others = fenced_before_this(ctx, &host.name);
+    let other = others.find(|other| other.control_plane)?;
+    refuse(format!(
+        "host {} of the control plane is being remediated ({}); when it cannot come back, end that by removing annotation {} from it",
+        other.host,
+        other.subject,
+        super::host_link::RECORD_ANNOTATION
+    ))
+}
+
+/// `--max-fenced`.
+fn refuse_over_max_fenced(
+    ctx: &RemediationContext<'_>,
+    host: &HostSnapshot,
+) -> Option<GuardRefusal> {
+    let is_off_already = ctx
+        .concurrent
+        .other_fenced_hosts(ctx.case)
+        .any(|other| other.host == host.name && other.stage == RemediationStage::HeldOff);
+    if is_off_already {
+        return None;
+    }
+    let others = fenced_before_this(ctx, &host.name);
+    let off: BTreeSet<&HostName> = others
+        .filter(|other| other.bmc_answers && other.stage != RemediationStage::Returning)
+        .map(|other| &other.host)
+        .collect();
+    let most = usize::try_from(ctx.config.max_fenced).unwrap_or(usize::MAX);
+    if off.len() < most {
+        return None;
+    }
+    let text = format!(
+        "{} hosts are held off already, and --max-fenced is {most}",
+        off.len()
+    );
+    Some(GuardRefusal::new(reason::TOO_MANY_FENCED, text))
+}
+
+/// The fenced hosts that go before this one. Of two that are both only preparing, the first by name
+/// goes ahead, so that they do not wait for each other.
+fn fenced_before_this<'a>(
+    ctx: &'a RemediationContext<'_>,
+    host: &'a HostName,
+) -> impl Iterator<Item = &'a FencedHost> + 'a {
+    let is_ready = ctx.case.remediation_stage() == Some(RemediationStage::Preparing);
+    let others = ctx.concurrent.other_fenced_hosts(ctx.case);
+    others.filter(move |other| {
+        let goes_first = match other.stage {
+            RemediationStage::HeldOff
+            | RemediationStage::Returning
+            | RemediationStage::Admitted => true,
+            RemediationStage::Preparing => !is_ready || other.subject < ctx.case.subject,
+        };
+        goes_first && other.host != *host
+    })
+}

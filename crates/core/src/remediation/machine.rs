@@ -1,0 +1,100 @@
+//! Machines, and the objects that link them to their hosts.
+
+use std::fmt;
+
+use crate::condition::CurrentCondition;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    pub namespace: String,
+    pub name: String,
+}
+
+impl ObjectName {
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MachineApi {
+    /// `machine.openshift.io/v1beta1`.
+    OpenShift,
+    /// `cluster.x-k8s.io`: v1beta2, or v1beta1 if the cluster serves no v1beta2.
+    ClusterApi,
+}
+
+impl MachineApi {
+    pub const fn group(self) -> &'static str {
+        match self {
+            MachineApi::OpenShift => "machine.openshift.io",
+            MachineApi::ClusterApi => "cluster.x-k8s.io",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MachineName {
+    pub api: MachineApi,
+    pub object: ObjectName,
+}
+
+impl fmt::Display for MachineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.object.fmt(f)
+    }
+}
+
+/// The fields of a Machine that remediation needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedMachine {
+    pub name: MachineName,
+    pub uid: String,
+    pub resource_version: String,
+    pub deleting: bool,
+    /// Value of annotation `host.metal3.io/external-remediation`.
+    pub need: Option<String>,
+    /// Annotation `metal3.io/BareMetalHost`, not parsed.
+    pub host: Option<String>,
+    /// `spec.infrastructureRef`.
+    pub infra: Option<InfraRef>,
+    /// `spec.providerID`.
+    pub provider_id: Option<String>,
+    /// `status.nodeRef.name`.
+    pub node: Option<String>,
+    /// Whether its labels say that it is a control-plane machine.
+    pub control_plane: bool,
+    /// Annotation `cluster.x-k8s.io/paused`: a person or tool wants the Machine left alone.
+    pub paused: bool,
+    /// The `status.conditions` that Dogwatch writes.
+    pub conditions: Vec<CurrentCondition>,
+}
+
+/// A Machine's `spec.infrastructureRef`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InfraRef {
+    pub group: String,
+    /// Only `Metal3Machine` leads to a host.
+    pub kind: String,
+    /// v1beta2 has no namespace in the reference: it is the Machine's.
+    pub object: ObjectName,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InfraMachine {
+    pub name: ObjectName,
+    pub uid: String,
+    /// Annotation `metal3.io/BareMetalHost`, not parsed.
+    pub host: Option<String>,
+    /// `spec.providerID`.
+    pub provider_id: Option<String>,
+}

@@ -1,0 +1,187 @@
+//! After the key was removed: waits until the host is on and its Node is Ready with another boot,
+//! then removes what is left of the remediation. Source: specification §1 S4, §4.1, §4.4.
+
+use std::sync::Arc;
+
+use super::action::RemediationAction;
+use super::context::RemediationContext;
+use super::key::KeyOwner;
+use super::record::{RemediationRecord, RemediationStep};
+use super::stored_backup::{BackupDisposition, HostBackup};
+use super::types::RemediationDecision;
+use super::{reason, restore};
+use crate::decision::decision_with_cause;
+use crate::power::{CurrentPower, HostSnapshot, is_annotation_obeyed, reboot_annotations};
+use crate::reboot::ObservedNode;
+
+/// Decides about a remediation with neither key nor mark.
+pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecision {
+    if let Some((reason::FOREIGN_KEY, _)) = ctx.case.problem {
+        return ctx.problem_decision().expect("it is there");
+    }
+    let Some(record) = ctx.open_record() else {
+        return decide_at_rest(ctx);
+    };
+    if record.time_of_step(RemediationStep::KeyRemoved).is_none() {
+        let text = "the key was taken away before the host was off";
+        return decision_with_cause(reason::WITHDRAWN, text);
+    }
+    if let Some(why) = no_longer_awaited(ctx) {
+        return decision_with_cause(reason::WITHDRAWN, why);
+    }
+    if is_back(ctx.case.node.as_deref(), record) {
+        if restore::is_restore_due(ctx) {
+            let text = "the Node is Ready, with another boot; what was on the old one comes back";
+            return decision_with_cause(reason::RESTORING, text);
+        }
+        return decision_with_cause(reason::REMEDIATED, "the Node is Ready, with another boot");
+    }
+    if ctx.effective_power() == CurrentPower::On {
+        let text = "the host is on; waits for its Node to be Ready with another boot";
+        return decision_with_cause(reason::WAITING_FOR_NODE, text);
+    }
+    let text = format!("the host is to come back: {}", ctx.describe_power());
+    decision_with_cause(reason::POWERING_ON, text)
+}
+
+fn decide_at_rest(ctx: &RemediationContext<'_>) -> RemediationDecision {
+    if let Some(text) = ctx
+        .case
+        .host_backup
+        .as_ref()
+        .and_then(describe_waiting_backup)
+    {
+        return decision_with_cause(reason::RESTORING, text);
+    }
+    let is_done =
+        |record: &RemediationRecord| record.time_of_step(RemediationStep::NodeReady).is_some();
+    if ctx.case.record.as_ref().is_some_and(is_done) {
+        return decision_with_cause(reason::REMEDIATED, "the Node is Ready, with another boot");
+    }
+    RemediationContext::not_needed("nothing is asked of it")
+}
+
+/// Why a backup is not restored yet.
+fn describe_waiting_backup(kept: &HostBackup) -> Option<String> {
+    let name = &kept.node_backup().node;
+    match &kept.disposition {
+        BackupDisposition::WaitsForNode => {
+            Some(format!("what was on node {name} waits for it to come back"))
+        }
+        BackupDisposition::NotSameMachine(why) => Some(format!(
+            "what was on node {name} goes on no Node: {why}; it waits for its own machine"
+        )),
+        BackupDisposition::NotDeleted
+        | BackupDisposition::Due { .. }
+        | BackupDisposition::Stale(_) => None,
+    }
+}
+
+/// Whether the Node is back. A new boot id proves it; if the old one was never known, a new Node
+/// does.
+pub(super) fn is_back(node: Option<&ObservedNode>, record: &RemediationRecord) -> bool {
+    let Some(node) = node.filter(|node| node.ready) else {
+        return false;
+    };
+    match (&record.boot_id, &node.boot_id) {
+        (Some(old), Some(new)) => old != new.as_str(),
+        (Some(_), None) => false,
+        (None, _) => record.node_uid.as_ref() != Some(&node.uid),
+    }
+}
+
+/// Why nobody waits for the Node any more: its Lease would count it as unavailable for ever.
+fn no_longer_awaited(ctx: &RemediationContext<'_>) -> Option<String> {
+    if let Some((reason::WITHDRAWN, text)) = &ctx.case.problem {
+        return Some(text.clone());
+    }
+    let host = ctx.case.host.as_ref().ok()?;
+    is_deprovisioned(host).then(|| {
+        format!(
+            "host {} is provisioned no more: its Node is gone",
+            host.name
+        )
+    })
+}
+
+/// The provisioner has taken the machine away from its former user.
+fn is_deprovisioned(host: &HostSnapshot) -> bool {
+    let key = KeyOwner::Foreign;
+    let asked = key.with_key_on(host);
+    !reboot_annotations(&asked)
+        .iter()
+        .filter(|request| request.name == key.annotation_name())
+        .all(|request| is_annotation_obeyed(&asked, request))
+}
+
+/// Records each step that was observed since the key was removed, once.
+pub(super) fn record_recovery_steps(
+    ctx: &RemediationContext<'_>,
+    decision: RemediationDecision,
+) -> RemediationDecision {
+    let Some(next) = next_record(ctx) else {
+        return decision;
+    };
+    let Ok(host) = &ctx.case.host else {
+        return decision;
+    };
+    let host = Arc::clone(host);
+    decision.with_action(RemediationAction::WriteRecord { host, record: next })
+}
+
+fn next_record(ctx: &RemediationContext<'_>) -> Option<RemediationRecord> {
+    let record = ctx.open_record().filter(|_| !ctx.case.is_keyed())?;
+    let mut next = record.clone();
+    if record.time_of_step(RemediationStep::KeyRemoved).is_none() {
+        if ctx.case.needs_remediation {
+            return None;
+        }
+        next.push_step(ctx.stamp_step(RemediationStep::Withdrawn));
+        return Some(next);
+    }
+    if ctx.effective_power() == CurrentPower::On {
+        next.push_step(ctx.stamp_step(RemediationStep::PoweredOn));
+    }
+    if is_back(ctx.case.node.as_deref(), record) && !restore::is_restore_due(ctx) {
+        next.push_step(ctx.stamp_step(RemediationStep::NodeReady));
+    } else if no_longer_awaited(ctx).is_some() {
+        next.push_step(ctx.stamp_step(RemediationStep::Failed));
+    }
+    (next != *record).then_some(next)
+}
+
+/// Removes the fencing annotation and frees the Lease once this remediation does nothing more and
+/// no other has claimed the Node.
+pub(super) fn free_node_claims(
+    ctx: &RemediationContext<'_>,
+    decision: RemediationDecision,
+) -> RemediationDecision {
+    let case = ctx.case;
+    let Some(name) = &case.node_name else {
+        return decision;
+    };
+    let is_preparing = decision.cause.reason == reason::PREPARING;
+    let is_open = ctx.open_record().is_some() && !records_end(&decision);
+    if case.is_keyed() || is_preparing || is_open || ctx.concurrent.is_node_claimed(case, name) {
+        return decision;
+    }
+    let mut decision = decision;
+    if let Some(node) = case.node.as_ref().filter(|node| node.being_fenced) {
+        decision = decision.with_action(RemediationAction::UnmarkNode {
+            node: Arc::clone(node),
+        });
+    }
+    if case.lease_held {
+        decision = decision.with_action(RemediationAction::FreeLease { node: name.clone() });
+    }
+    decision
+}
+
+/// Whether this very decision records the end, before the actions that follow it.
+fn records_end(decision: &RemediationDecision) -> bool {
+    let mut records = decision
+        .actions
+        .iter()
+        .filter_map(RemediationAction::host_record);
+    records.any(|record| record.ended_at().is_some())
+}

@@ -1,0 +1,133 @@
+//! Finds the Node and the host that a request is for. Source: specification §4.2; Cluster API's and
+//! medik8s' contracts.
+
+use std::sync::Arc;
+
+use super::host_link::{LinkIndex, RemediationProblem, node_by_name};
+use super::machine::ObservedMachine;
+use super::reason;
+use super::request::PowerRequest;
+use super::snapshot::RemediationSnapshot;
+use crate::name::NodeName;
+use crate::power::HostSnapshot;
+use crate::reboot::ObservedNode;
+
+/// Finds the host that carries this Node, by every link that remediation follows.
+///
+/// # Errors
+/// No host is known; the message says what to do.
+pub fn host_carrying(
+    world: &RemediationSnapshot,
+    node: &NodeName,
+) -> Result<Arc<HostSnapshot>, String> {
+    let target = PowerRequestTarget::by_node(&LinkIndex::build_index(world), node.as_str());
+    match (target.host, target.problem) {
+        (Ok(host), None) => Ok(host),
+        (Ok(_), Some((_, why))) | (Err((_, why)), _) => Err(why),
+    }
+}
+
+/// The target of a request: annotation `node-name`, else the Machine that owns the request, else
+/// the request's own name.
+pub(super) struct PowerRequestTarget {
+    pub(super) host: Result<Arc<HostSnapshot>, RemediationProblem>,
+    pub(super) problem: Option<RemediationProblem>,
+    pub(super) node_name: Option<NodeName>,
+    pub(super) node: Option<Arc<ObservedNode>>,
+    pub(super) machine: Option<Arc<ObservedMachine>>,
+}
+
+impl PowerRequestTarget {
+    pub(super) fn for_request(index: &LinkIndex<'_>, request: &PowerRequest) -> Self {
+        match (&request.node_name, &request.machine) {
+            (Some(node), owner) => {
+                let mut target = Self::by_node(index, node);
+                let found = target.machine.as_ref().map(|machine| &machine.name);
+                if let (Some(owner), Some(found)) = (owner, found)
+                    && owner != found
+                {
+                    let text = format!(
+                        "it names node {node}, which is machine {found}, and is owned by machine {owner}"
+                    );
+                    target.problem = Some((reason::BAD_REQUEST, text));
+                }
+                target
+            }
+            (None, Some(owner)) => match index.world.machines.get(owner) {
+                Some(machine) if request.machine_uid.as_ref() == Some(&machine.uid) => {
+                    Self::by_machine(index, machine, request.status.node.as_deref())
+                }
+                Some(_) | None => Self::without_host(
+                    reason::NO_HOST,
+                    format!("machine {owner}, which owns it, is gone"),
+                    request.status.node.as_deref(),
+                ),
+            },
+            (None, None) => Self::by_node(index, &request.name.name),
+        }
+    }
+
+    fn by_node(index: &LinkIndex<'_>, name: &str) -> Self {
+        match index.machines_of_node(name) {
+            [] => {
+                let host = index.host_of_node(name);
+                let node = node_by_name(index.world, name).cloned();
+                let host = match (host, &node) {
+                    (Err((reason::NO_HOST, text)), None) => {
+                        let text = format!("there is no node {name}, and {text}");
+                        Err((reason::NO_NODE, text))
+                    }
+                    (host, _) => host,
+                };
+                let linked = host.as_ref().ok().and_then(|host| {
+                    let machine = index.machines_linked_to(&host.name).first()?;
+                    let text = format!(
+                        "host {} is that of machine {}, which is not node {name}",
+                        host.name, machine.name
+                    );
+                    Some((reason::HOST_OF_ANOTHER, text))
+                });
+                Self {
+                    host,
+                    problem: linked,
+                    node_name: NodeName::new(name).ok(),
+                    node,
+                    machine: None,
+                }
+            }
+            [machine, ..] => Self::by_machine(index, machine, Some(name)),
+        }
+    }
+
+    fn by_machine(
+        index: &LinkIndex<'_>,
+        machine: &Arc<ObservedMachine>,
+        was: Option<&str>,
+    ) -> Self {
+        let host = index.host_of_machine(&machine.name);
+        let trouble = host
+            .as_ref()
+            .ok()
+            .and_then(|host| index.sharing_problem(machine, &host.name));
+        let named = machine.node.as_deref();
+        Self {
+            host,
+            problem: trouble,
+            node_name: named.or(was).and_then(|name| NodeName::new(name).ok()),
+            node: named
+                .and_then(|name| node_by_name(index.world, name))
+                .cloned(),
+            machine: Some(Arc::clone(machine)),
+        }
+    }
+
+    fn without_host(reason: &'static str, text: String, was: Option<&str>) -> Self {
+        Self {
+            host: Err((reason, text)),
+            problem: None,
+            node_name: was.and_then(|name| NodeName::new(name).ok()),
+            node: None,
+            machine: None,
+        }
+    }
+}

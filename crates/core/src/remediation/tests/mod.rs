@@ -1,0 +1,17 @@
+//! Specification §4.1, §4.2 and §4.4: the table row by row, the links, the release permit, the
+//! guards, upstream's own script, requests, and a model of everything with the real power decision.
+
+mod claims;
+mod clear;
+mod guards;
+mod kit;
+mod legacy;
+mod links;
+mod model;
+mod prepare;
+mod request;
+mod restore;
+mod script;
+mod silence;
+mod table;
+mod town;

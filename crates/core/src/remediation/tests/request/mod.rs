@@ -1,0 +1,11 @@
+//! Specification §4.2: requests, in the town with the real power decision.
+
+pub(super) mod desk;
+
+mod bad;
+mod cancel;
+mod flow;
+mod person;
+mod random;
+mod retry;
+mod upstream;

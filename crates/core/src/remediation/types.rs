@@ -1,0 +1,76 @@
+//! The types of a remediation: its subject, links and decision.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::action::{RemediationAction, RemediationObserve};
+use super::key::KeyOwner;
+use super::legacy_backup::LegacyBackup;
+use super::machine::{MachineName, ObjectName, ObservedMachine};
+use super::record::RemediationRecord;
+use super::request::PowerRequest;
+use super::stored_backup::{HostBackup, StoredBackup};
+use crate::name::NodeName;
+use crate::power::{HostName, HostSnapshot};
+use crate::reboot::ObservedNode;
+
+pub type RemediationDecision = crate::Decision<RemediationAction, RemediationObserve>;
+
+/// What a remediation is about; its name in logs, Events and `explain`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RemediationSubject {
+    /// A Machine that is marked, or whose key is on a host.
+    Machine(MachineName),
+    /// A Node that is marked, or whose key is on a host.
+    Node(NodeName),
+    Request(ObjectName),
+    /// A host with a key of ours whose Machine, Node or request is gone, or with a backup that
+    /// waits for its Node.
+    Host(HostName),
+}
+
+impl fmt::Display for RemediationSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RemediationSubject::Machine(name) => write!(f, "machine/{name}"),
+            RemediationSubject::Node(name) => write!(f, "node/{name}"),
+            RemediationSubject::Request(name) => write!(f, "powerremediation/{name}"),
+            RemediationSubject::Host(name) => write!(f, "host/{name}"),
+        }
+    }
+}
+
+/// One remediation, with the links between its objects resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remediation {
+    pub subject: RemediationSubject,
+    pub key: KeyOwner,
+    /// Whether the Machine or Node is marked. For a request: it is not served, withdrawn or given
+    /// up yet.
+    pub needs_remediation: bool,
+    /// Its host, or why there is none: a reason of [`super::reason`], and a message.
+    pub host: Result<Arc<HostSnapshot>, (&'static str, String)>,
+    /// The name of its Node, also if the Node does not exist.
+    pub node_name: Option<NodeName>,
+    /// Its Node, if it exists.
+    pub node: Option<Arc<ObservedNode>>,
+    /// Why nothing is begun or released although the host is known: a reason, and a message. What
+    /// was begun is undone.
+    pub problem: Option<(&'static str, String)>,
+    /// The Lease `dogwatch-remedy-NODE` of its Node is held.
+    pub lease_held: bool,
+    /// The host's record of this remediation.
+    pub record: Option<RemediationRecord>,
+    /// The stored backup of its host's Node.
+    pub stored_backup: Option<Arc<StoredBackup>>,
+    /// The same backup and what becomes of it, if this remediation handles it. Of several
+    /// remediations of one host only one does.
+    pub host_backup: Option<HostBackup>,
+    /// The backup that an older version of Dogwatch left on the host, if this remediation handles
+    /// it.
+    pub legacy_backup: Option<LegacyBackup>,
+    pub control_plane: bool,
+    /// The Machine that is marked or that owns the request.
+    pub machine: Option<Arc<ObservedMachine>>,
+    pub request: Option<Arc<PowerRequest>>,
+}

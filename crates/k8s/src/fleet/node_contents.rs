@@ -1,0 +1,144 @@
+//! Reads what runs on one node: its pods, their DaemonSets and PodDisruptionBudgets, and its
+//! coordinator.
+
+use std::collections::BTreeSet;
+
+use dogwatch_api::COORDINATOR;
+use dogwatch_core::drain::{DaemonSetRef, ObservedPod};
+use dogwatch_core::explain::{NodePods, ObservedCoordinator};
+use dogwatch_core::name::{NodeName, is_dns_name};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use super::FleetClient;
+use crate::Error;
+use crate::drain::{observed_budget, observed_pod};
+use crate::error::with_timeout;
+
+impl FleetClient {
+    /// The node's pods and everything that decides about their eviction. Two lists, and one call
+    /// per DaemonSet.
+    pub async fn read_node_contents(&self, node: &NodeName) -> Result<NodePods, Error> {
+        let pods: Api<Pod> = Api::all(self.client.clone());
+        let here = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods = with_timeout(pods.list(&here)).await?.items;
+        let pods: Vec<ObservedPod> = pods.into_iter().map(observed_pod).collect();
+        let budgets: Api<PodDisruptionBudget> = Api::all(self.client.clone());
+        let budgets = with_timeout(budgets.list(&ListParams::default()))
+            .await?
+            .items;
+        Ok(NodePods {
+            daemonsets: self.list_daemonsets_of(&pods).await?,
+            budgets: budgets.into_iter().map(observed_budget).collect(),
+            pods,
+        })
+    }
+
+    pub(super) async fn list_daemonsets_of(
+        &self,
+        pods: &[ObservedPod],
+    ) -> Result<BTreeSet<DaemonSetRef>, Error> {
+        let named: BTreeSet<DaemonSetRef> = pods.iter().filter_map(daemonset_of).collect();
+        let mut there = BTreeSet::new();
+        for set in named {
+            let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), &set.namespace);
+            if with_timeout(api.get_metadata_opt(&set.name))
+                .await?
+                .is_some()
+            {
+                there.insert(set);
+            }
+        }
+        Ok(there)
+    }
+
+    /// The coordinator on this node, by its DaemonSet and its pod.
+    pub async fn read_coordinator(&self, node: &NodeName) -> Result<ObservedCoordinator, Error> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let here = ListParams::default()
+            .fields(&format!("spec.nodeName={node}"))
+            .labels(&format!("app.kubernetes.io/name={COORDINATOR}"));
+        if let Some(pod) = with_timeout(pods.list(&here))
+            .await?
+            .items
+            .into_iter()
+            .next()
+        {
+            return Ok(observed_coordinator(&pod));
+        }
+        let sets: Api<DaemonSet> = Api::namespaced(self.client.clone(), &self.namespace);
+        let set = with_timeout(sets.get_metadata_opt(COORDINATOR)).await?;
+        Ok(set.map_or(ObservedCoordinator::NoDaemonSet, |_| {
+            ObservedCoordinator::NoPod
+        }))
+    }
+}
+
+fn daemonset_of(pod: &ObservedPod) -> Option<DaemonSetRef> {
+    let owner = pod.controller.as_ref()?;
+    (owner.kind == "DaemonSet" && is_dns_name(&owner.name)).then(|| DaemonSetRef {
+        namespace: pod.pod.namespace.clone(),
+        name: owner.name.clone(),
+    })
+}
+
+fn observed_coordinator(pod: &Pod) -> ObservedCoordinator {
+    let status = pod.status.clone().unwrap_or_default();
+    let conditions = status.conditions.as_deref().unwrap_or_default();
+    ObservedCoordinator::Pod {
+        name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()),
+        ready: conditions
+            .iter()
+            .any(|c| c.type_ == "Ready" && c.status == "True"),
+        state: pod_state(&status),
+    }
+}
+
+/// The reason why a container waits (`CrashLoopBackOff`), else the pod's phase.
+fn pod_state(status: &PodStatus) -> String {
+    let containers = status.container_statuses.as_deref().unwrap_or_default();
+    containers
+        .iter()
+        .find_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.clone())
+        .or_else(|| status.phase.clone())
+        .unwrap_or_else(|| "Unknown".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(status: &serde_json::Value) -> ObservedCoordinator {
+        let pod = json!({ "metadata": { "name": "c", "namespace": "dogwatch" }, "status": status });
+        observed_coordinator(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn a_container_that_cannot_start_says_why() {
+        let waiting = json!({ "phase": "Running", "containerStatuses": [{
+            "name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 9,
+            "state": { "waiting": { "reason": "CrashLoopBackOff" } } }] });
+        let expected = ObservedCoordinator::Pod {
+            name: "dogwatch/c".into(),
+            ready: false,
+            state: "CrashLoopBackOff".into(),
+        };
+        assert_eq!(pod(&waiting), expected);
+    }
+
+    #[test]
+    fn a_ready_pod_is_ready() {
+        let ready =
+            json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
+        let expected = ObservedCoordinator::Pod {
+            name: "dogwatch/c".into(),
+            ready: true,
+            state: "Running".into(),
+        };
+        assert_eq!(pod(&ready), expected);
+    }
+}

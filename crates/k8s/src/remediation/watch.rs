@@ -1,0 +1,323 @@
+//! Watches Machines, Metal3Machines, requests and backups.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_api::label;
+use dogwatch_core::remediation::{
+    InfraMachine, MachineApi, ObservedMachine, PowerRequest, StoredBackup,
+};
+use futures::FutureExt as _;
+use futures::stream::{BoxStream, StreamExt as _};
+use kube::Client;
+
+use super::backup::{self, BackupEntry};
+use super::kind::{
+    CLUSTER_API_MACHINE, METAL3_MACHINE, OPENSHIFT_MACHINE, OptionalKind, POWER_REMEDIATION,
+};
+use super::machine::{parse_infra_machine, parse_machine};
+use super::optional_watch::{OptionalWatch, OptionalWatchEvent};
+use super::request::parse_request;
+use super::view::RemediationWatchView;
+use crate::paged::TrimmedObject;
+use crate::watch::{ObjectEvent, ObjectSelection, list_and_watch};
+
+/// Pause after a kind was found missing, as for hosts and policies.
+pub const NOT_INSTALLED_RECHECK: Duration = Duration::from_mins(5);
+
+/// Keeps a [`RemediationWatchView`] up to date.
+pub struct RemediationWatch {
+    openshift: OptionalWatch<Arc<ObservedMachine>>,
+    cluster_api: OptionalWatch<Arc<ObservedMachine>>,
+    infra: OptionalWatch<Arc<InfraMachine>>,
+    requests: OptionalWatch<Arc<PowerRequest>>,
+    /// Backups of deleted Nodes; `None`: not watched.
+    backups: Option<BoxStream<'static, ObjectEvent<TrimmedObject<BackupEntry>>>>,
+    /// The kinds that were listed or found missing.
+    known: BTreeSet<&'static str>,
+    view: RemediationWatchView,
+}
+
+enum RemediationWatchChange {
+    Machine(MachineApi, OptionalWatchEvent<Arc<ObservedMachine>>),
+    Infra(OptionalWatchEvent<Arc<InfraMachine>>),
+    Request(OptionalWatchEvent<Arc<PowerRequest>>),
+    Backup(Box<ObjectEvent<TrimmedObject<BackupEntry>>>),
+}
+
+impl RemediationWatch {
+    /// Watches all namespaces, and the backups in Dogwatch's namespace `home` if one is given.
+    /// Sends nothing before [`Self::wait_for_change`] is awaited. `jitter` returns a number in 0..1
+    /// for each pause.
+    pub fn new(
+        client: Client,
+        home: Option<&str>,
+        jitter: impl Fn() -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_recheck(client, home, NOT_INSTALLED_RECHECK, jitter)
+    }
+
+    /// Like [`Self::new`], but a missing kind is looked for again after `again`.
+    pub fn with_recheck(
+        client: Client,
+        home: Option<&str>,
+        again: Duration,
+        jitter: impl Fn() -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
+        let backups = home.map(|home| watch_backups(&client, home, &jitter));
+        let machines = |api: MachineApi| {
+            let keep = move |object: &_| Arc::new(parse_machine(object, api));
+            OptionalWatch::new(
+                client.clone(),
+                OptionalKind::of_machine_api(api),
+                again,
+                Arc::clone(&jitter),
+                keep,
+            )
+        };
+        let openshift = machines(MachineApi::OpenShift);
+        let cluster_api = machines(MachineApi::ClusterApi);
+        let keep = |object: &_| Arc::new(parse_infra_machine(object));
+        let infra = OptionalWatch::new(
+            client.clone(),
+            METAL3_MACHINE,
+            again,
+            Arc::clone(&jitter),
+            keep,
+        );
+        let keep = |object: &_| Arc::new(parse_request(object));
+        let requests = OptionalWatch::new(client, POWER_REMEDIATION, again, jitter, keep);
+        Self {
+            openshift,
+            cluster_api,
+            infra,
+            requests,
+            backups,
+            known: BTreeSet::new(),
+            view: RemediationWatchView::default(),
+        }
+    }
+
+    pub fn current_view(&self) -> &RemediationWatchView {
+        &self.view
+    }
+
+    /// Waits until the view changes, and applies all other changes that have arrived. Cancel-safe.
+    pub async fn wait_for_change(&mut self) {
+        loop {
+            let change = self.next_change().await;
+            let mut is_another = self.apply_change(change);
+            while let Some(change) = self.next_change().now_or_never() {
+                is_another |= self.apply_change(change);
+            }
+            if is_another {
+                return;
+            }
+        }
+    }
+
+    async fn next_change(&mut self) -> RemediationWatchChange {
+        tokio::select! {
+            told = self.openshift.next_event() => RemediationWatchChange::Machine(MachineApi::OpenShift, told),
+            told = self.cluster_api.next_event() => RemediationWatchChange::Machine(MachineApi::ClusterApi, told),
+            told = self.infra.next_event() => RemediationWatchChange::Infra(told),
+            told = self.requests.next_event() => RemediationWatchChange::Request(told),
+            event = next_item(&mut self.backups) => RemediationWatchChange::Backup(Box::new(event)),
+        }
+    }
+
+    /// Returns whether the view changed.
+    fn apply_change(&mut self, change: RemediationWatchChange) -> bool {
+        let view = &mut self.view;
+        let (name, news, is_another) = match change {
+            RemediationWatchChange::Machine(api, told) => {
+                let news = KindNews::of_event(&told);
+                let is_another = apply_object_event(
+                    &mut view.machines,
+                    told,
+                    |it| it.name.clone(),
+                    |name| name.api == api,
+                );
+                (
+                    OptionalKind::of_machine_api(api).full_name,
+                    news,
+                    is_another,
+                )
+            }
+            RemediationWatchChange::Infra(told) => {
+                let news = KindNews::of_event(&told);
+                let is_another =
+                    apply_object_event(&mut view.infra, told, |it| it.name.clone(), |_| true);
+                (METAL3_MACHINE.full_name, news, is_another)
+            }
+            RemediationWatchChange::Request(told) => {
+                let news = KindNews::of_event(&told);
+                let is_another =
+                    apply_object_event(&mut view.requests, told, |it| it.name.clone(), |_| true);
+                (POWER_REMEDIATION.full_name, news, is_another)
+            }
+            RemediationWatchChange::Backup(event) => {
+                let news = KindNews::of_backup_event(&event);
+                (
+                    backup::FULL_NAME,
+                    news,
+                    apply_backup_event(&mut view.backups, *event),
+                )
+            }
+        };
+        self.record_kind_news(name, news) | is_another
+    }
+
+    /// Applies news of the kind itself. Returns whether the view changed.
+    fn record_kind_news(&mut self, name: &'static str, news: KindNews) -> bool {
+        let view = &mut self.view;
+        let before = view.synced;
+        let is_another = match news {
+            KindNews::Listed(version) => {
+                self.known.insert(name);
+                view.installed.insert(name, version.clone()) != Some(version)
+            }
+            KindNews::NotInstalled => {
+                self.known.insert(name);
+                view.installed.remove(name).is_some()
+            }
+            KindNews::Known => {
+                self.known.insert(name);
+                false
+            }
+            KindNews::Seen => false,
+            KindNews::Failed(words) => {
+                return view.errors.insert(name, words.clone()) != Some(words);
+            }
+        };
+        view.synced = self.known.len() == ALL_KINDS.len() + usize::from(self.backups.is_some());
+        let has_passed = view.errors.remove(name).is_some();
+        has_passed || is_another || view.synced != before
+    }
+}
+
+const ALL_KINDS: [OptionalKind; 4] = [
+    OPENSHIFT_MACHINE,
+    CLUSTER_API_MACHINE,
+    METAL3_MACHINE,
+    POWER_REMEDIATION,
+];
+
+/// An event of a kind, without its objects.
+enum KindNews {
+    Listed(String),
+    /// Listed; every cluster serves this kind.
+    Known,
+    NotInstalled,
+    Seen,
+    Failed(String),
+}
+
+impl KindNews {
+    fn of_event<T>(told: &OptionalWatchEvent<T>) -> Self {
+        match told {
+            OptionalWatchEvent::All(version, _) => KindNews::Listed(version.clone()),
+            OptionalWatchEvent::Put(_) | OptionalWatchEvent::Gone(_) => KindNews::Seen,
+            OptionalWatchEvent::NotInstalled => KindNews::NotInstalled,
+            OptionalWatchEvent::Failed(error) => KindNews::Failed(error.error_chain()),
+        }
+    }
+
+    fn of_backup_event(event: &ObjectEvent<TrimmedObject<BackupEntry>>) -> Self {
+        match event {
+            ObjectEvent::Restarted(_) => KindNews::Known,
+            ObjectEvent::Applied(_) | ObjectEvent::Deleted(_) => KindNews::Seen,
+            ObjectEvent::Failed(error) => KindNews::Failed(error.error_chain()),
+        }
+    }
+}
+
+fn watch_backups(
+    client: &Client,
+    home: &str,
+    jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
+) -> BoxStream<'static, ObjectEvent<TrimmedObject<BackupEntry>>> {
+    let (source, jitter) = (
+        backup::backup_source(client.clone(), home),
+        Arc::clone(jitter),
+    );
+    list_and_watch(
+        source,
+        ObjectSelection::by_labels(label::NODE_BACKUP),
+        move || jitter(),
+    )
+    .boxed()
+}
+
+async fn next_item<T>(stream: &mut Option<BoxStream<'static, T>>) -> T {
+    match stream {
+        Some(stream) => stream.next().await.expect("a watch has no end"),
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns whether anything changed. An unreadable backup counts as missing: it will be written
+/// over.
+fn apply_backup_event(
+    backups: &mut BTreeMap<String, Arc<StoredBackup>>,
+    event: ObjectEvent<TrimmedObject<BackupEntry>>,
+) -> bool {
+    match event {
+        ObjectEvent::Restarted(all) => {
+            let all = all.into_iter().map(|it| it.kept);
+            let all = all.filter_map(|(host, kept)| Some((host, kept?)));
+            let before = std::mem::replace(backups, all.collect());
+            before != *backups
+        }
+        ObjectEvent::Applied(new) => match new.kept {
+            (host, Some(kept)) => put_object(backups, host, kept),
+            (host, None) => backups.remove(&host).is_some(),
+        },
+        ObjectEvent::Deleted(old) => backups.remove(&old.kept.0).is_some(),
+        ObjectEvent::Failed(_) => false,
+    }
+}
+
+/// Applies an event; `is_its` tells whether a name belongs to this kind. Returns whether anything
+/// changed.
+fn apply_object_event<N: Ord + Clone, T: PartialEq>(
+    objects: &mut BTreeMap<N, Arc<T>>,
+    told: OptionalWatchEvent<Arc<T>>,
+    name: impl Fn(&T) -> N,
+    is_its: impl Fn(&N) -> bool,
+) -> bool {
+    match told {
+        OptionalWatchEvent::All(_, all) => {
+            let there: BTreeSet<N> = all.iter().map(|it| name(it)).collect();
+            let before = objects.len();
+            objects.retain(|name, _| !is_its(name) || there.contains(name));
+            let mut is_another = objects.len() != before;
+            for object in all {
+                is_another |= put_object(objects, name(&object), object);
+            }
+            is_another
+        }
+        OptionalWatchEvent::Put(object) => put_object(objects, name(&object), object),
+        OptionalWatchEvent::Gone(object) => objects.remove(&name(&object)).is_some(),
+        OptionalWatchEvent::NotInstalled => {
+            let before = objects.len();
+            objects.retain(|name, _| !is_its(name));
+            objects.len() != before
+        }
+        OptionalWatchEvent::Failed(_) => false,
+    }
+}
+
+fn put_object<N: Ord, T: PartialEq>(
+    objects: &mut BTreeMap<N, Arc<T>>,
+    name: N,
+    object: Arc<T>,
+) -> bool {
+    if objects.get(&name).is_some_and(|known| *known == object) {
+        return false;
+    }
+    objects.insert(name, object);
+    true
+}

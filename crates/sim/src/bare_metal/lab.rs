@@ -1,0 +1,284 @@
+//! Bare-metal hosts with machines and BMCs, and an administrator's requests about them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dogwatch_api::DEFAULT_NAMESPACE;
+use dogwatch_api::bare_metal_host::{API_VERSION, KIND, PLURAL, host_crd};
+use dogwatch_core::power::{HostSnapshot, PowerConfig};
+use dogwatch_kubesim::api::ApiServer;
+use dogwatch_kubesim::clock::{ClusterClock, TokioClock};
+use dogwatch_kubesim::machine::{MachineSpec, MachineState, SimMachine, TransitionCause};
+use dogwatch_kubesim::seed::SimulationSeed;
+use dogwatch_kubesim::world::KubeletHandle;
+use futures::future::select_all;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::admin::{self, AdminRequestError};
+use super::bmc_readings::BmcReadings;
+use super::power_audit;
+use crate::bmc::{BmcFleet, BmcSpec, SimBmc};
+use crate::observer::{
+    LEADER_LEASE, ObservedChange, ObservedKind, ObserverEntry, PromiseViolation, parse_host,
+};
+
+/// The namespace of the hosts.
+pub const LAB_NAMESPACE: &str = "metal";
+/// The Secret with the credentials of all BMCs.
+const BMC_SECRET: &str = "bmc";
+/// The port in BMC addresses; nothing listens there.
+const BMC_PORT: u16 = 80;
+
+/// Bare-metal hosts on one API server.
+pub struct BareMetalLab {
+    pub(super) server: ApiServer,
+    pub(super) clock: Arc<TokioClock>,
+    /// The BMCs and PDUs by name; a host's BMC has the host's name.
+    pub bmc_fleet: BmcFleet,
+    /// The power flags of every controller.
+    pub config: PowerConfig,
+    /// The power states that BMCs reported.
+    pub readings: BmcReadings,
+    seed: SimulationSeed,
+    machines: BTreeMap<String, LabMachine>,
+}
+
+/// A machine, and how much of its log `take_entries` has returned.
+struct LabMachine {
+    machine: SimMachine,
+    states: watch::Receiver<MachineState>,
+    reported_transitions: usize,
+}
+
+impl BareMetalLab {
+    /// Opens a lab without hosts; installs the CRD and creates the Secret.
+    ///
+    /// # Errors
+    /// The API server has a lab already.
+    pub fn open_lab(
+        server: &ApiServer,
+        clock: &Arc<TokioClock>,
+        seed: SimulationSeed,
+        config: PowerConfig,
+    ) -> Result<Self, AdminRequestError> {
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        admin::create_object(server, definitions, &host_crd())?;
+        for name in [LAB_NAMESPACE, DEFAULT_NAMESPACE] {
+            admin::ensure_namespace(server, name)?;
+        }
+        let spec = BmcSpec::new("", seed, Arc::clone(clock) as Arc<dyn ClusterClock>);
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": BMC_SECRET },
+            "data": { "username": byte_string(spec.username), "password": byte_string(spec.password) } });
+        let secrets = format!("/api/v1/namespaces/{LAB_NAMESPACE}/secrets");
+        admin::create_object(server, &secrets, &secret)?;
+        // The Lease as a controller leaves it after a clean stop, so that the next one need not
+        // wait for its expiry.
+        let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "name": LEADER_LEASE }, "spec": { "leaseDurationSeconds": 1 } });
+        let group = "/apis/coordination.k8s.io/v1";
+        let leases = format!("{group}/namespaces/{DEFAULT_NAMESPACE}/leases");
+        admin::create_object(server, &leases, &lease)?;
+        Ok(Self {
+            server: server.clone(),
+            clock: Arc::clone(clock),
+            bmc_fleet: BmcFleet::default(),
+            config,
+            readings: BmcReadings::default(),
+            seed,
+            machines: BTreeMap::new(),
+        })
+    }
+
+    /// Adds a machine, its BMC and its BareMetalHost. The machine runs under a kubelet, or without
+    /// a node.
+    ///
+    /// # Errors
+    /// A host of that name exists already.
+    pub fn add_host(
+        &mut self,
+        name: &str,
+        kubelet: Option<&KubeletHandle>,
+        change: impl FnOnce(&mut MachineSpec, &mut BmcSpec),
+    ) -> Result<(), AdminRequestError> {
+        let clock = || Arc::clone(&self.clock) as Arc<dyn ClusterClock>;
+        let mut machine = MachineSpec::new(name, self.seed, clock());
+        let mut bmc = BmcSpec::new(name, self.seed, clock());
+        change(&mut machine, &mut bmc);
+        let machine = match kubelet {
+            Some(kubelet) => SimMachine::under_kubelet(kubelet, machine),
+            None => SimMachine::running_first_boot(machine),
+        };
+        self.bmc_fleet
+            .add_bmc(SimBmc::for_machine(bmc, machine.clone()));
+        let states = machine.watch_state();
+        let standing = LabMachine {
+            machine,
+            states,
+            reported_transitions: 0,
+        };
+        self.machines.insert(name.to_owned(), standing);
+        let host = json!({
+            "apiVersion": API_VERSION, "kind": KIND, "metadata": { "name": name },
+            "spec": { "online": true, "bmc": self.device_reference(name) },
+        });
+        admin::create_object(&self.server, &hosts_path(), &host)
+    }
+
+    /// Adds a PDU of this name whose only outlet feeds the host, as the host's next level.
+    ///
+    /// # Errors
+    /// There is no such host.
+    ///
+    /// # Panics
+    /// If the lab has no machine for the host.
+    pub fn add_outlet(&self, name: &str, host: &str) -> Result<(), AdminRequestError> {
+        let clock = Arc::clone(&self.clock) as Arc<dyn ClusterClock>;
+        let spec = BmcSpec::new(name, self.seed, clock);
+        let machine = self.machine_of_host(host).expect("a host has a machine");
+        self.bmc_fleet.add_bmc(SimBmc::power_strip(spec, machine));
+        let level = json!({ "devices": [self.device_reference(name)] });
+        self.patch_host(host, &json!({ "spec": { "power": { "levels": [level] } } }))
+    }
+
+    fn device_reference(&self, name: &str) -> Value {
+        json!({ "address": self.bmc_fleet.bmc_address(name, BMC_PORT), "credentialsName": BMC_SECRET })
+    }
+
+    /// Sends a JSON merge patch of a host.
+    ///
+    /// # Errors
+    /// The API server refused it.
+    pub fn patch_host(&self, host: &str, patch: &Value) -> Result<(), AdminRequestError> {
+        admin::patch_object(&self.server, &format!("{}/{host}", hosts_path()), patch)
+    }
+
+    /// Sends a JSON merge patch of a host's status.
+    ///
+    /// # Errors
+    /// The API server refused it.
+    pub fn patch_host_status(&self, host: &str, patch: &Value) -> Result<(), AdminRequestError> {
+        let path = format!("{}/{host}/status", hosts_path());
+        admin::patch_object(&self.server, &path, &json!({ "status": patch }))
+    }
+
+    /// Sends a JSON merge patch of a Node.
+    ///
+    /// # Errors
+    /// The API server refused it.
+    pub fn patch_node(&self, node: &str, patch: &Value) -> Result<(), AdminRequestError> {
+        admin::patch_object(&self.server, &format!("/api/v1/nodes/{node}"), patch)
+    }
+
+    /// Sets an annotation of a host; `None` removes it.
+    ///
+    /// # Errors
+    /// The API server refused it.
+    pub fn annotate_host(
+        &self,
+        host: &str,
+        name: &str,
+        value: Option<&str>,
+    ) -> Result<(), AdminRequestError> {
+        self.patch_host(
+            host,
+            &json!({ "metadata": { "annotations": { name: value } } }),
+        )
+    }
+
+    /// Deletes a BareMetalHost; its machine stays.
+    ///
+    /// # Errors
+    /// The API server refused it.
+    pub fn delete_host(&self, host: &str) -> Result<(), AdminRequestError> {
+        admin::delete_object(&self.server, &format!("{}/{host}", hosts_path()))
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub fn machine_of_host(&self, host: &str) -> Option<SimMachine> {
+        let standing = self.machines.get(host)?;
+        Some(standing.machine.clone())
+    }
+
+    pub fn list_hosts(&self) -> impl Iterator<Item = (&str, &SimMachine)> {
+        let all = self.machines.iter();
+        all.map(|(name, standing)| (name.as_str(), &standing.machine))
+    }
+
+    /// Waits until a machine changes its state. Cancel-safe: no change is lost.
+    pub async fn wait_for_change(&mut self) {
+        let states = self.machines.values_mut().map(|one| &mut one.states);
+        let changes: Vec<_> = states.map(|states| Box::pin(states.changed())).collect();
+        if changes.is_empty() {
+            return std::future::pending().await;
+        }
+        let (_, _, _) = select_all(changes).await;
+    }
+
+    /// Returns what the machines did since the last call.
+    pub fn take_entries(&mut self) -> Vec<ObserverEntry> {
+        let mut news = Vec::new();
+        for (name, standing) in &mut self.machines {
+            standing.states.mark_unchanged();
+            let log = standing.machine.transition_log();
+            for change in &log.transitions[standing.reported_transitions..] {
+                news.push(ObserverEntry::from_line(
+                    name,
+                    describe_transition(&change.to, &change.cause),
+                ));
+            }
+            standing.reported_transitions = log.transitions.len();
+        }
+        news
+    }
+
+    /// Compares a change of a host with its machine's log.
+    pub fn judge_change(&self, change: &ObservedChange) -> Vec<PromiseViolation> {
+        let after = change.after.as_ref().and_then(parse_host);
+        let (ObservedKind::Host, Some(after)) = (change.kind, after) else {
+            return Vec::new();
+        };
+        let before = change.before.as_ref().and_then(parse_host);
+        let machine = self.machine_of_host(&after.name.name);
+        let broken = machine.and_then(|machine| {
+            power_audit::find_false_proof(before.as_ref(), &after, &machine.transition_log())
+        });
+        broken.into_iter().collect()
+    }
+
+    /// Compares a host's present status with its machine.
+    pub fn judge_host(&self, host: &HostSnapshot) -> Option<PromiseViolation> {
+        power_audit::find_stale_proof(host, &self.machine_of_host(&host.name.name)?)
+    }
+}
+
+fn describe_transition(state: &MachineState, cause: &TransitionCause) -> String {
+    let word = match state {
+        MachineState::Off => "has no power",
+        MachineState::Booting { .. } => "boots",
+        MachineState::Running { .. } => "runs",
+        MachineState::ShuttingDown { .. } => "shuts down",
+    };
+    match cause {
+        TransitionCause::Done => format!("the machine {word}"),
+        TransitionCause::Device(_)
+        | TransitionCause::Reboot
+        | TransitionCause::Hand
+        | TransitionCause::Nobody => {
+            format!("the machine {word}, {cause}")
+        }
+    }
+}
+
+fn byte_string(text: String) -> ByteString {
+    ByteString(text.into_bytes())
+}
+
+fn hosts_path() -> String {
+    format!("/apis/{API_VERSION}/namespaces/{LAB_NAMESPACE}/{PLURAL}")
+}

@@ -1,0 +1,229 @@
+//! The Leases of the rollout's groups, as an API server would keep them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use dogwatch_core::lock::{self, HeldLockLease, HolderId, LockRecord, LockWaiter, ObservedLease};
+use dogwatch_core::name::GroupName;
+
+/// Every group's slots and waiters.
+#[derive(Debug, Default)]
+pub(super) struct SlotLeases {
+    version: u64,
+    leases: BTreeMap<(GroupName, u32), ObservedLease>,
+    holders: BTreeMap<HolderId, (GroupName, u32)>,
+    free: BTreeMap<GroupName, BTreeSet<u32>>,
+    waiting: BTreeMap<GroupName, BTreeSet<WaiterPlace>>,
+}
+
+/// A waiter's position: control-plane nodes last, then the longest waiting first, then by name. If
+/// the policy considers zones, they come before that order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WaiterPlace {
+    pub(super) control_plane: bool,
+    pub(super) since: jiff::Timestamp,
+    pub(super) holder: HolderId,
+    pub(super) zone: Option<String>,
+}
+
+impl WaiterPlace {
+    fn to_waiter(&self) -> LockWaiter {
+        LockWaiter {
+            holder: self.holder.clone(),
+            control_plane: self.control_plane,
+            zone: self.zone.clone(),
+            since: Some(self.since),
+        }
+    }
+}
+
+/// How a holder releases its lock.
+pub(super) enum ReleaseKind {
+    /// It bid and then found the group over budget: it releases at once and names no next in line.
+    OverBudget,
+    /// It names the next in line, waiters of its own zone first.
+    Done {
+        /// The holder's zone, if its policy considers zones.
+        zone: Option<String>,
+    },
+}
+
+impl SlotLeases {
+    pub(super) fn ensure_slots(&mut self, group: &GroupName, slots: u32) -> u64 {
+        let mut made = 0;
+        for slot in 0..slots {
+            let key = (group.clone(), slot);
+            if self.leases.contains_key(&key) {
+                continue;
+            }
+            let lease = self.new_lease(group, slot);
+            self.leases.insert(key, lease);
+            self.free.entry(group.clone()).or_default().insert(slot);
+            made += 1;
+        }
+        made
+    }
+
+    fn new_lease(&mut self, group: &GroupName, slot: u32) -> ObservedLease {
+        self.version += 1;
+        ObservedLease {
+            name: dogwatch_api::lease::slot_name(group.as_str(), slot),
+            slot,
+            uid: format!("lease-{group}-{slot}"),
+            resource_version: self.version.to_string(),
+            holder: None,
+            record: None,
+            next_waiters: Vec::new(),
+            yield_count: 0,
+            leftover: false,
+            freed_at: None,
+        }
+    }
+
+    /// Returns the Leases that a node sees if it has looked since `since`: its own Lease, otherwise
+    /// the free ones, otherwise one held Lease as an example of all.
+    pub(super) fn visible_leases(
+        &self,
+        group: &GroupName,
+        me: &HolderId,
+        since: Duration,
+    ) -> Vec<ObservedLease> {
+        if let Some(key) = self.holders.get(me) {
+            return vec![self.leases[key].clone()];
+        }
+        let free = self.free.get(group).into_iter().flatten();
+        let mut seen: Vec<ObservedLease> = free
+            .map(|slot| self.leases[&(group.clone(), *slot)].clone())
+            .map(|lease| ObservedLease {
+                freed_at: lease.freed_at.filter(|at| *at > since),
+                ..lease
+            })
+            .collect();
+        if seen.is_empty() {
+            seen.extend(self.leases.get(&(group.clone(), 0)).cloned());
+        }
+        seen
+    }
+
+    /// Places a bid or a takeover from an older run; `None` if the Lease has changed since it was
+    /// read.
+    pub(super) fn place_bid(
+        &mut self,
+        bid: &ObservedLease,
+        me: &HolderId,
+        record: &LockRecord,
+    ) -> Option<ObservedLease> {
+        let key = (record.group.clone(), bid.slot);
+        let lease = self.leases.get_mut(&key)?;
+        let free = lease.holder.as_ref().is_none_or(|holder| holder == me);
+        if lease.resource_version != bid.resource_version || !free {
+            return None;
+        }
+        self.version += 1;
+        *lease = ObservedLease {
+            resource_version: self.version.to_string(),
+            holder: Some(me.clone()),
+            record: Some(record.clone()),
+            freed_at: None,
+            ..lease.clone()
+        };
+        let won = lease.clone();
+        self.free.entry(key.0.clone()).or_default().remove(&key.1);
+        self.holders.insert(me.clone(), key);
+        Some(won)
+    }
+
+    /// Releases a holder's Lease; returns its new state.
+    pub(super) fn release_lease(
+        &mut self,
+        me: &HolderId,
+        leaving: &ReleaseKind,
+        now: Duration,
+    ) -> Option<ObservedLease> {
+        let key = self.holders.remove(me)?;
+        let (hint, over_budget) = match leaving {
+            ReleaseKind::OverBudget => (Vec::new(), true),
+            ReleaseKind::Done { zone } => (self.next_in_line(&key.0, me, zone.as_deref()), false),
+        };
+        self.version += 1;
+        let lease = self.leases.get_mut(&key)?;
+        let given_back = if over_budget {
+            lease.yield_count.saturating_add(1)
+        } else {
+            0
+        };
+        *lease = ObservedLease {
+            resource_version: self.version.to_string(),
+            holder: None,
+            record: None,
+            next_waiters: hint,
+            yield_count: given_back,
+            freed_at: Some(now),
+            ..lease.clone()
+        };
+        let free = lease.clone();
+        self.free.entry(key.0).or_default().insert(key.1);
+        Some(free)
+    }
+
+    pub(super) fn is_holder(&self, me: &HolderId) -> bool {
+        self.holders.contains_key(me)
+    }
+
+    /// Uses the real order of the core only if there are zones, because that order reads all
+    /// waiters.
+    fn next_in_line(&self, group: &GroupName, me: &HolderId, zone: Option<&str>) -> Vec<HolderId> {
+        let waiting = || self.waiting.get(group).into_iter().flatten();
+        if zone.is_some() {
+            let waiters: Vec<LockWaiter> = waiting().map(WaiterPlace::to_waiter).collect();
+            return lock::order_next_waiters(&waiters, me, zone, lock::MAX_NEXT_WAITERS);
+        }
+        waiting()
+            .map(|place| &place.holder)
+            .filter(|holder| *holder != me)
+            .take(lock::MAX_NEXT_WAITERS)
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn add_waiter(&mut self, group: &GroupName, place: WaiterPlace) {
+        self.waiting.entry(group.clone()).or_default().insert(place);
+    }
+
+    pub(super) fn remove_waiter(&mut self, group: &GroupName, place: &WaiterPlace) {
+        self.waiting.entry(group.clone()).or_default().remove(place);
+    }
+
+    /// All waiters, in order.
+    pub(super) fn list_waiters(&self, group: &GroupName) -> Vec<HolderId> {
+        let waiting = self.waiting.get(group).into_iter().flatten();
+        waiting.map(|place| place.holder.clone()).collect()
+    }
+
+    /// Whether the Lease is unchanged since it was released.
+    pub(super) fn is_still_free(&self, group: &GroupName, slot: u32, version: &str) -> bool {
+        self.leases
+            .get(&(group.clone(), slot))
+            .is_some_and(|lease| lease.resource_version == version)
+    }
+
+    /// All held Leases, in the form that the count of the budget reads.
+    pub(super) fn held_leases(&self, group: &GroupName) -> Vec<HeldLockLease> {
+        self.holders
+            .iter()
+            .map(|(holder, key)| {
+                let lease = &self.leases[key];
+                let record = lease.record.as_ref();
+                HeldLockLease {
+                    lease: lease.name.clone(),
+                    resource_version: lease.resource_version.clone(),
+                    slot: (key.0 == *group).then_some(key.1),
+                    holder: holder.clone(),
+                    node: record.and_then(|record| record.node.clone()),
+                    max: record.map(|record| record.max),
+                    remediation: None,
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,56 @@
+//! `each NAME=VALUES…`: one script, run for every combination of values.
+
+use std::collections::BTreeMap;
+
+use super::line_words::split_words;
+
+/// Returns every combination of the values of `each a=1..3 b=x,y`.
+pub(super) fn value_combinations(line: &str) -> Result<Vec<BTreeMap<String, String>>, String> {
+    let mut all = vec![BTreeMap::new()];
+    for word in split_words(line)?.into_iter().skip(1) {
+        let (name, values) = word
+            .split_once('=')
+            .ok_or_else(|| format!("{word:?} has no values"))?;
+        let values = parse_values(values)?;
+        let with = |known: &BTreeMap<String, String>| {
+            let known = known.clone();
+            values.clone().into_iter().map(move |value| {
+                let mut known = known.clone();
+                known.insert(name.to_owned(), value);
+                known
+            })
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    Ok(all)
+}
+
+fn parse_values(text: &str) -> Result<Vec<String>, String> {
+    let Some((from, to)) = text.split_once("..") else {
+        return Ok(text.split(',').map(str::to_owned).collect());
+    };
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .map_err(|error| format!("{text:?}: {error}"))
+    };
+    Ok((number(from)?..=number(to)?)
+        .map(|number| number.to_string())
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_meets_every_other() {
+        let all = value_combinations("each a=1..2 b=x,y").unwrap();
+        let texts: Vec<String> = all
+            .iter()
+            .map(|values| format!("{}{}", values["a"], values["b"]))
+            .collect();
+        assert_eq!(texts, ["1x", "1y", "2x", "2y"]);
+        assert!(value_combinations("each a").is_err());
+        assert!(value_combinations("each a=1..x").is_err());
+    }
+}

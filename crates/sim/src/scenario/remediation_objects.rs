@@ -1,0 +1,131 @@
+//! Objects around a remediation that a script has: Machines of a Machine API, and requests to remediate.
+
+use dogwatch_api::annotation::{BARE_METAL_HOST, NHC_NODE_NAME};
+use dogwatch_api::bare_metal_host::{API_VERSION as HOST_API_VERSION, PLURAL as HOST_PLURAL};
+use dogwatch_api::power_remediation::{API_VERSION, KIND, PLURAL, condition, remediation_crd};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::command::{ScenarioSetup, UserCommand};
+use super::line_words::LineWords;
+use super::scenario_cluster::{DEFINITIONS_PATH, ScenarioCluster, UserRequestError};
+use crate::bare_metal::LAB_NAMESPACE;
+
+const MACHINE_GROUP: &str = "machine.openshift.io";
+const MACHINE_API_VERSION: &str = "machine.openshift.io/v1beta1";
+const MACHINE_PLURAL: &str = "machines";
+
+/// A Machine that there is from the start.
+#[derive(Debug, Clone)]
+pub struct MachineSetup {
+    /// Its name.
+    pub name: String,
+    /// The host that it is linked to.
+    pub host: String,
+    /// The node that it became, if it became one.
+    pub node: Option<String>,
+}
+
+/// `machine NAME host=HOST [node=NODE]`.
+pub(super) fn parse_machine_setup(words: &mut LineWords) -> Result<MachineSetup, String> {
+    Ok(MachineSetup {
+        name: words.next_word("the machine's name")?,
+        host: words.take_option("host").ok_or("host=HOST is missing")?,
+        node: words.take_option("node"),
+    })
+}
+
+/// `remediation NAME of NODE [strategy=DeleteNode|OutOfServiceTaint] [timeout=TIME] [retries=N]`.
+pub(super) fn parse_remediation(words: &mut LineWords) -> Result<UserCommand, String> {
+    let name = words.next_word("the request's name")?;
+    words.expect_word("of")?;
+    let node = words.next_word("the node")?;
+    let mut strategy = json!({});
+    if let Some(kind) = words.take_option("strategy") {
+        strategy["type"] = kind.into();
+    }
+    if let Some(time) = words.take_option("timeout") {
+        strategy["timeout"] = time.into();
+    }
+    if let Some(retries) = words.number_option("retries")? {
+        strategy["retryLimit"] = retries.into();
+    }
+    Ok(UserCommand::CreateObject {
+        path: objects_path(API_VERSION, PLURAL),
+        object: json!({ "apiVersion": API_VERSION, "kind": KIND,
+            "metadata": { "name": name, "annotations": { NHC_NODE_NAME: node } },
+            "spec": { "strategy": strategy } }),
+    })
+}
+
+/// The path of `host/NAME`, `machine/NAME` or `remediation/NAME`; anything else is a Node's name.
+pub(super) fn object_path(object: &str) -> String {
+    let path = |version, plural, name| format!("{}/{name}", objects_path(version, plural));
+    match object.split_once('/') {
+        Some(("host", name)) => path(HOST_API_VERSION, HOST_PLURAL, name),
+        Some(("machine", name)) => path(MACHINE_API_VERSION, MACHINE_PLURAL, name),
+        Some(("remediation", name)) => path(API_VERSION, PLURAL, name),
+        Some(_) | None => format!("/api/v1/nodes/{object}"),
+    }
+}
+
+fn objects_path(version: &str, plural: &str) -> String {
+    format!("/apis/{version}/namespaces/{LAB_NAMESPACE}/{plural}")
+}
+
+impl ScenarioCluster {
+    /// Makes the kinds and the Machines of a script, if it has any.
+    pub(super) fn create_remediation_objects(
+        &self,
+        setup: &ScenarioSetup,
+    ) -> Result<(), UserRequestError> {
+        if setup.remediations_installed {
+            self.send_user_request(Method::POST, DEFINITIONS_PATH, &remediation_crd())?;
+        }
+        if !setup.machines.is_empty() {
+            self.send_user_request(Method::POST, DEFINITIONS_PATH, &machine_crd())?;
+        }
+        for machine in &setup.machines {
+            let link = format!("{LAB_NAMESPACE}/{}", machine.host);
+            let object = json!({ "apiVersion": MACHINE_API_VERSION, "kind": "Machine", "spec": {},
+                "metadata": { "name": machine.name, "annotations": { BARE_METAL_HOST: link } } });
+            let all = objects_path(MACHINE_API_VERSION, MACHINE_PLURAL);
+            self.send_user_request(Method::POST, &all, &object)?;
+            if let Some(node) = &machine.node {
+                let status = json!({ "status": { "nodeRef": { "kind": "Node", "name": node } } });
+                let path = format!("{all}/{}/status", machine.name);
+                self.send_user_request(Method::PATCH, &path, &status)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this object has this annotation; `None`: there is no such object.
+    pub(super) fn has_annotation(&self, object: &str, name: &str) -> Option<bool> {
+        let object = self.read_object(&object_path(object))?;
+        Some(!object["metadata"]["annotations"][name].is_null())
+    }
+
+    /// The status of the condition `Succeeded` of a request to remediate; `None`: there is no such request.
+    pub(super) fn remediation_outcome(&self, name: &str) -> Option<String> {
+        let request = self.read_object(&object_path(&format!("remediation/{name}")))?;
+        let conditions = request["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let succeeded = conditions.find(|one| one["type"] == condition::SUCCEEDED);
+        let status = succeeded.and_then(|one| one["status"].as_str());
+        Some(status.unwrap_or("Unknown").to_owned())
+    }
+}
+
+/// As much of the Machine API's own definition as a script needs.
+fn machine_crd() -> Value {
+    let schema = json!({ "openAPIV3Schema":
+        { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{MACHINE_PLURAL}.{MACHINE_GROUP}") },
+        "spec": { "group": MACHINE_GROUP, "scope": "Namespaced",
+            "names": { "kind": "Machine", "listKind": "MachineList",
+                "plural": MACHINE_PLURAL, "singular": "machine" },
+            "versions": [{ "name": "v1beta1", "served": true, "storage": true,
+                "schema": schema, "subresources": { "status": {} } }] } })
+}

@@ -1,0 +1,104 @@
+//! The controller's one watch of the cluster, on the embedded API server.
+
+use std::time::Duration;
+
+use dogwatch_core::name::NodeName;
+use dogwatch_core::policy::ClusterPolicies;
+use dogwatch_k8s::cluster::{ClusterView, ClusterWatch};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::policy_cases::world::World;
+use crate::support::embedded::server;
+
+fn object<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).unwrap()
+}
+
+async fn until(watch: &mut ClusterWatch, is_so: impl Fn(&ClusterView) -> bool) {
+    let wait = async {
+        while !is_so(watch.current_view()) {
+            watch.wait_for_change().await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_mins(10), wait).await;
+    assert!(waited.is_ok(), "{:#?}", watch.current_view());
+}
+
+fn known(view: &ClusterView) -> Option<usize> {
+    match &view.policies {
+        ClusterPolicies::Known(policies) => Some(policies.len()),
+        ClusterPolicies::NotYetRead | ClusterPolicies::Unreadable { .. } => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_and_leases_of_any_use_come_and_go() {
+    let server = server();
+    let client = server.client_for_user("test");
+    let nodes: Api<Node> = Api::all(client.clone());
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "default");
+    let n1: Node = object(json!({ "metadata": { "name": "n1" } }));
+    nodes.create(&PostParams::default(), &n1).await.unwrap();
+    let mut watch = ClusterWatch::new(client.clone(), "default", || 0.5);
+    until(&mut watch, |view| view.synced).await;
+    let name = NodeName::new("n1").unwrap();
+    assert!(watch.current_view().nodes.contains_key(&name));
+    for (name, holder) in [
+        ("dogwatch-default-0", "node/n1"),
+        ("api.dogwatch.dev-x", "x"),
+        ("controller.dogwatch.dev", ""),
+    ] {
+        let lease =
+            object(json!({ "metadata": { "name": name }, "spec": { "holderIdentity": holder } }));
+        leases.create(&PostParams::default(), &lease).await.unwrap();
+    }
+    until(&mut watch, |view| view.leases.len() == 3).await;
+    let leases_seen = &watch.current_view().leases;
+    let slot = leases_seen["dogwatch-default-0"].slot.as_ref().unwrap();
+    assert_eq!(slot.lease.holder.as_ref().unwrap().as_str(), "node/n1");
+    assert_eq!(leases_seen["api.dogwatch.dev-x"].slot, None);
+    assert_eq!(leases_seen["controller.dogwatch.dev"].holder, None);
+    nodes.delete("n1", &DeleteParams::default()).await.unwrap();
+    leases
+        .delete("api.dogwatch.dev-x", &DeleteParams::default())
+        .await
+        .unwrap();
+    until(&mut watch, |view| {
+        view.nodes.is_empty() && view.leases.len() == 2
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_installed_is_no_policies_and_is_found_when_it_comes() {
+    let server = server();
+    let world = World::without_the_kind(server.client_for_user("test")).await;
+    let mut watch = ClusterWatch::new(server.client_for_user("controller"), "default", || 0.5);
+    until(&mut watch, |view| view.synced).await;
+    assert_eq!(known(watch.current_view()), Some(0));
+    world.install_the_kind().await;
+    world.create("workers", &json!({ "priority": 3 })).await;
+    until(&mut watch, |view| known(view) == Some(1)).await;
+    let standing = watch.current_view().policy_objects["workers"].clone();
+    assert_eq!(standing.status, None);
+    world.write_status("workers", &json!({ "nodes": 4 })).await;
+    until(&mut watch, |view| {
+        let status = view.policy_objects["workers"].status.as_ref();
+        status.is_some_and(|status| status.nodes == 4)
+    })
+    .await;
+    world.take_the_kind_out().await;
+    until(&mut watch, |view| known(view) == Some(0)).await;
+    assert!(watch.current_view().policy_objects.is_empty());
+    // The kind was removed and installed again: its objects are seen, whatever their
+    // resourceVersions.
+    world.install_the_kind().await;
+    world.create("again", &json!({})).await;
+    until(&mut watch, |view| view.policy_objects.contains_key("again")).await;
+    assert!(watch.current_view().synced);
+}
