@@ -18,6 +18,8 @@ use crate::reboot::{self, ObservedNode, ParsedAnnotation, RebootRecord, Takeover
 
 /// The oldest reads with which a host may be asked.
 const MAX_READ_AGE: Duration = Duration::from_secs(10);
+/// How long until a Node that changed around its read is read again.
+const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 /// How long until an obstacle is checked again.
 const OBSTACLE_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
 
@@ -108,14 +110,6 @@ fn hand_over_to_power(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDe
     let newer_than = patient.ctx.now.mono.saturating_sub(MAX_READ_AGE);
     let looked = &patient.ctx.seen.observations;
     let name = &patient.node.name;
-    let read = looked
-        .nodes
-        .get(name)
-        .filter(|read| read.taken >= newer_than);
-    let Some(read) = read else {
-        let name = name.clone();
-        return observing_host().with_observe(HealerObserve::Node { name, newer_than });
-    };
     let hosts = looked
         .hosts
         .get(name)
@@ -124,12 +118,24 @@ fn hand_over_to_power(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDe
         let node = name.clone();
         return observing_host().with_observe(HealerObserve::Hosts { node, newer_than });
     };
+    let read = looked
+        .nodes
+        .get(name)
+        .filter(|read| read.taken >= newer_than);
+    let Some(read) = read else {
+        let name = name.clone();
+        return observing_host().with_observe(HealerObserve::Node { name, newer_than });
+    };
     let fresh = read.node.as_ref();
     let Some(fresh) = fresh.filter(|fresh| fresh.resource_version == patient.node.resource_version)
     else {
-        // The Node changed while it was read; wait for the watch to show the change.
-        let at = patient.ctx.now.mono + MAX_READ_AGE;
-        return observing_host().wake_at(at, "the Node to be read again");
+        // The Node changed around its read. Either the watch or a new read shows the change.
+        let again = read.taken + REREAD_INTERVAL;
+        if patient.ctx.now.mono < again {
+            return observing_host().wake_at(again, "the Node to be read again");
+        }
+        let (name, newer_than) = (name.clone(), again);
+        return observing_host().with_observe(HealerObserve::Node { name, newer_than });
     };
     match &hosts.host {
         Err(why) => report_blocked_escalation(patient, why),
