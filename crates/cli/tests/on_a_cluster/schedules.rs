@@ -93,7 +93,7 @@ fn the_whole_status_has_the_schedules_where_they_can_be_had() {
     stage.deny(ApiVerb::List, "rebootschedules");
     let (code, text, errors) = ended(stage.dogwatch(&["status"]));
     assert_eq!(code, 0, "{errors}");
-    assert!(errors.contains("shown without schedules"), "{errors}");
+    assert!(errors.contains("the schedules cannot be shown"), "{errors}");
     assert!(text.contains("n1"), "{text}");
     let (code, _, errors) = ended(stage.dogwatch(&["status", "schedules"]));
     assert_eq!(code, 5, "{errors}");

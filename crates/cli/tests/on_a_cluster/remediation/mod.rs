@@ -179,16 +179,13 @@ fn a_word_without_a_reason_is_none_and_neither_is_one_on_a_host_that_we_do_not_h
     };
     let (code, _, errors) = refused("metal/h2");
     assert_eq!(code, 1, "{errors}");
-    assert!(
-        errors.contains("carries no key of a remediation"),
-        "{errors}"
-    );
+    assert!(errors.contains("has no key of a remediation"), "{errors}");
     let is_on = json!({ "status": { "power": { "state": "On" } } });
     stage.merge(&format!("{}/status", path("metal", "m1")), &is_on);
     let (code, _, errors) = refused("metal/m1");
     assert_eq!(code, 1, "{errors}");
     assert!(
-        errors.contains("host metal/m1 is On by its BMC"),
+        errors.contains("host metal/m1 is On as its BMC reports"),
         "{errors}"
     );
     let (code, _, errors) = refused("metal/m9");
