@@ -40,7 +40,7 @@ pub enum DurationError {
         unit: String,
     },
     /// Another character stands where a number should.
-    #[error("{0:?} is no duration: write it like 90s, 10m or 1h30m")]
+    #[error("{0:?} is not a duration: write it like 90s, 10m or 1h30m")]
     NoNumber(String),
     /// Longer than Go's longest duration.
     #[error("the duration {0:?} is too long: at most 2562047h")]

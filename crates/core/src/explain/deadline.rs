@@ -33,7 +33,7 @@ pub(super) fn describe_deadline(
                     "attempts"
                 }
             ),
-            None => "none: nothing is touched while it waits for the lock".into(),
+            None => "none: Dogwatch changes nothing on the node while it waits for the lock".into(),
         },
         RebootPhase::Draining => describe_latest_end(
             record,
@@ -48,7 +48,8 @@ pub(super) fn describe_deadline(
             policy.and_then(|policy| Some((policy, policy.reboot.timeout?))),
             DEFAULT_REBOOT_TIMEOUT,
             "--reboot-timeout",
-            "then the command is run again, --reboot-attempts (2) times in all; after that cordon and lock stay",
+            "then the command is run again, at most --reboot-attempts (2) times in all; after \
+             that the cordon and the lock stay",
             now,
         ),
         RebootPhase::Returning => describe_latest_end(
@@ -56,7 +57,7 @@ pub(super) fn describe_deadline(
             policy.and_then(|policy| Some((policy, policy.on_return.gate_timeout?))),
             DEFAULT_GATE_TIMEOUT,
             "the return",
-            "then the lock stays held, said by a Warning Event",
+            "then the lock stays held, and a Warning Event reports it",
             now,
         ),
     }

@@ -113,7 +113,7 @@ impl NodePods {
                 .into_iter()
                 .map(|(budget, held)| {
                     format!(
-                        "{} holds up {}",
+                        "{} blocks {}",
                         budget_numbers_text(budget),
                         join_first_names(&held, MAX_NAMED_PODS)
                     )

@@ -76,7 +76,7 @@ pub(super) fn confirmation_event(ctx: &PowerContext<'_>) -> Option<DecisionEvent
             severity: EventSeverity::Normal,
             reason: reason::CONFIRMED_BY_PERSON,
             message: format!(
-                "{} says that the host is off, at {}: {}",
+                "{} confirmed that the host is off, at {}: {}",
                 shorten_text(&said.by),
                 said.at,
                 shorten_text(&said.reason)

@@ -180,7 +180,7 @@ pub(super) fn observe_liveness(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 
 fn request_lease_read(ctx: &PowerContext<'_>, step: &mut PowerStep, due: Duration) {
     if due > ctx.now.mono {
-        return step.wake_at(due, "the next look at the Node's signs of life");
+        return step.wake_at(due, "the next look at the Node's heartbeats");
     }
     if !step.observe.contains(&PowerObserve::KubeletLeases) {
         step.observe.push(PowerObserve::KubeletLeases);

@@ -136,7 +136,7 @@ fn decide_step(ctx: &RebootContext<'_>) -> RebootStep {
     }
     if matches!(ctx.seen.policies, ClusterPolicies::NotYetRead) {
         // The policies decide which group's lock it is, and how long each phase may take.
-        return RebootStep::new(reason::LOOKING_AT_POLICIES, "looking at the RebootPolicies");
+        return RebootStep::new(reason::LOOKING_AT_POLICIES, "reading the RebootPolicies");
     }
     if ctx.node.abort != ParsedAnnotation::Absent {
         return abort::decide_abort(ctx, record);

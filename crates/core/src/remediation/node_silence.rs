@@ -35,7 +35,8 @@ pub(super) fn require_unbroken_silence(
 
 fn refuse_alive_node(ctx: &RemediationContext<'_>, proof: &PowerOffProof) -> RemediationDecision {
     let text = format!(
-        "node {} gave a sign of life after host {} was read off: the BMC errs, or is that of another machine; look at both",
+        "node {} sent a heartbeat after the BMC reported host {} off: the BMC is wrong, or \
+         belongs to another machine; check both",
         ctx.case.node_name.as_ref().map_or("", |name| name.as_str()),
         proof.host()
     );
@@ -77,7 +78,7 @@ pub(super) fn require_silence_in_reads(
     proof: &PowerOffProof,
     same: SystemMatch,
 ) -> Result<(), RemediationDecision> {
-    let text = "looking at the Node's signs of life";
+    let text = "reading the Node's heartbeats";
     let looking = || decision_with_cause(reason::PROVING_OFF, text);
     let beats = ctx.memory.heartbeats.as_ref();
     let beats = beats.filter(|beats| beats.newest_heartbeat().node_uid == fresh.heartbeat.node_uid);
@@ -90,7 +91,7 @@ pub(super) fn require_silence_in_reads(
     if *beats.newest_heartbeat() != fresh.heartbeat {
         return Err(refuse_alive_node(ctx, proof).wake_at(
             RemediationContext::reads_valid_until(fresh),
-            "the Node's signs of life",
+            "the Node's heartbeats",
         ));
     }
     let until = silence_ends_at(ctx, proof, beats);
@@ -124,7 +125,8 @@ fn wait_for_silence(
     until: Duration,
 ) -> RemediationDecision {
     let text = format!(
-        "host {} is proved off; its BMC tells no system UUID to compare with the Node's, so that the Node has to be silent for {}: waits until {}",
+        "host {} is proved off; its BMC reports no system UUID to compare with the Node's, so the \
+         Node must send no heartbeat for {}: waits until {}",
         proof.host(),
         crate::duration::format_duration(beats.newest_heartbeat().required_silence()),
         ctx.format_clock_at(until),

@@ -189,7 +189,7 @@ fn what_does_not_get_there_says_the_last_reason() {
     );
     assert_eq!(
         verdict.because.message,
-        "not there after 10m: 1 of 3 updated, 0 ready; pod p0: ImagePullBackOff: no such image"
+        "incomplete after 10m: 1 of 3 updated, 0 ready; pod p0: ImagePullBackOff: no such image"
     );
 
     stuck.object.as_mut().unwrap().conditions = vec![WorkloadCondition {

@@ -65,7 +65,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
     assert_eq!(
         told(&full),
         [
-            "blocks group default: at most 1 of 3 in group default may be out (if --max-unavailable has its default); out now: n2 (unschedulable)"
+            "blocks group default: at most 1 of 3 in group default may be unavailable (if --max-unavailable has its default); out now: n2 (unschedulable)"
         ]
     );
     let mut two = policy("p", 0);
@@ -74,7 +74,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
     assert_eq!(
         told(&roomy),
         [
-            "note group p: at most 2 of 3 in group p may be out (RebootPolicy p: 2); out now: n2 (unschedulable)"
+            "note group p: at most 2 of 3 in group p may be unavailable (RebootPolicy p: 2); out now: n2 (unschedulable)"
         ]
     );
     // A holder that agreed to one only decides for both.

@@ -263,7 +263,7 @@ fn where_no_controller_has_spoken_the_same_decision_says_why_it_would_wait() {
         advice.contains("--components power,remediation"),
         "{advice}"
     );
-    assert!(advice.contains("to call it off: "), "{advice}");
+    assert!(advice.contains("to cancel the remediation: "), "{advice}");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_machine_of_which_nothing_is_asked_is_followed_to_its_host_all_the_same() {
         ..marked()
     };
     let told = told(quiet, its_host(), vec![node("n1")]);
-    assert_eq!(told.summary, "machine/machines/m1: nothing is asked of it");
+    assert_eq!(told.summary, "machine/machines/m1: no remediation is requested");
     assert_eq!(
         (told.under_way, told.host.as_deref()),
         (false, Some("metal/h1"))

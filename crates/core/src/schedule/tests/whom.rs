@@ -213,7 +213,7 @@ fn who_does_not_exist_is_named_and_holds_nobody_up() {
     assert!(
         record
             .message
-            .contains("Node n9 (there is no Node of that name)"),
+            .contains("Node n9 (no Node has this name)"),
         "{}",
         record.message
     );

@@ -92,7 +92,7 @@ const PARTS: &[(&str, &str)] = &[
     ("", "has no rule"),
     ("FREQ=DAILY;BYDAY=\u{800}", "has a letter that no rule has"),
     ("RRULE:", "has no rule"),
-    ("hello", "\"HELLO\" is no part of a rule; write NAME=VALUE"),
+    ("hello", "\"HELLO\" is not a part of a rule; write NAME=VALUE"),
     ("FREQ=DAILY;", "\"\" is no part of a rule"),
     ("BYDAY=MO", "has no FREQ; write FREQ=DAILY"),
     ("FREQ=HOURLY", "FREQ=HOURLY gives no days; write FREQ=DAILY"),
@@ -125,7 +125,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "FREQ=DAILY;UNTIL=20261231T235959Z",
-        "UNTIL=20261231T235959Z is no day; write UNTIL=YYYYMMDD",
+        "UNTIL=20261231T235959Z is not a date; write UNTIL=YYYYMMDD",
     ),
     ("FREQ=DAILY;UNTIL=2026-12-31", "UNTIL=2026-12-31 is no day"),
     ("FREQ=DAILY;UNTIL=20261301", "UNTIL=20261301 is no day"),
