@@ -316,8 +316,8 @@ async fn a_check_finds_the_budget_that_the_real_controller_counted() {
     ));
     assert_eq!(code, 6, "{errors}");
     for line in [
-        "PodDisruptionBudget checked-shop/db: allows no disruption (1 healthy of 1 desired); here: checked-shop/db-0",
-        "warns    pod checked-shop/db-0: what is in its emptyDir scratch is lost",
+        "PodDisruptionBudget checked-shop/db: allows no disruption (1 healthy of 1 desired); pods on this node: checked-shop/db-0",
+        "warns    pod checked-shop/db-0: the data in its emptyDir scratch is lost",
         // Blocks, or warns when other tests' coordinators have written on their nodes.
         "coordinator: no DaemonSet dogwatch-coordinator",
     ] {

@@ -160,7 +160,7 @@ async fn what_a_person_asks_of_a_host_is_done_by_the_controller_and_followed_to_
     let (code, text, _) = dogwatch(&ann, &["explain", "host/metal/h1"]);
     assert_eq!(code, 0, "{text}");
     assert!(
-        text.contains("no power controller has looked at it"),
+        text.contains("no power controller has checked it"),
         "{text}"
     );
 

@@ -169,7 +169,7 @@ fn explain_names_who_holds_a_host_off_and_what_is_to_be_done() {
         for part in [
             "asked       spec.online is true",
             "reboot.metal3.io/repair: off until it is removed, soft",
-            "node        it carries Node n1",
+            "node        it runs Node n1",
             "off         confirmed since 2026-01-01 00:00:30Z",
             "says        HeldOff: held off by repair",
             "controller  no dogwatch controller leads",

@@ -45,7 +45,7 @@ fn report_row(
     told: &mut String,
 ) -> Result<Option<Result<(), CommandFailure>>, CommandFailure> {
     let Some(row) = row else {
-        let text = format!("no remediation holds host {name} off now");
+        let text = format!("no remediation keeps host {name} off now");
         return Ok(Some(Err(CommandFailure::new(CliExitCode::Failed, text)
             .with_next_step(format!("dogwatch explain host/{name}")))));
     };

@@ -67,26 +67,34 @@ const HEADERS: &[(&[&str], u16, &str)] = &[
     (
         &["authorization: Basic Ym9iOmJvYg=="],
         401,
-        "no other scheme",
+        "other schemes are not supported",
     ),
-    (&["authorization: Bearer"], 401, "no other scheme"),
-    (&["authorization: Bearer two words"], 401, "no other scheme"),
+    (
+        &["authorization: Bearer"],
+        401,
+        "other schemes are not supported",
+    ),
+    (
+        &["authorization: Bearer two words"],
+        401,
+        "other schemes are not supported",
+    ),
     (&[TOKEN, TOKEN], 401, "more than one"),
     (
         &["authorization: Bearer nobodys"],
         401,
-        "does not know this token",
+        "rejects this token",
     ),
     (
         &["authorization: Bearer while-away"],
         503,
-        "does not answer",
+        "gave no valid answer",
     ),
 ];
 
 /// Content types, and the body.
 const TYPES: &[(&str, &str, u16, &str)] = &[
-    ("", "hostname=n1", 415, "a body without a type"),
+    ("", "hostname=n1", 415, "a body without a content type"),
     (
         "content-type: application/json\r\n",
         "{}",
@@ -116,7 +124,7 @@ fn of_both(path: &'static str) -> Vec<Case> {
         form(path, &long, 400, "longer than 253 bytes"),
         form(path, &label, 400, "longer than 63 bytes"),
         form(path, &huge, 413, "longer than 4 KiB"),
-        form(&format!("{path}?hostname=n1"), "", 400, "into the body"),
+        form(&format!("{path}?hostname=n1"), "", 400, "in the body"),
     ];
     all.extend(
         FORMS
@@ -219,7 +227,7 @@ async fn every_answer_is_a_line_and_is_described_and_each_described_one_is_given
     }
     for path in [LOCK, UNLOCK] {
         let answer = half(&rig, path).await;
-        check(path, &answer, 408, "the body was not there");
+        check(path, &answer, 408, "the body did not arrive");
         seen.entry(path).or_default().insert(408);
     }
     assert_eq!(seen, described());
