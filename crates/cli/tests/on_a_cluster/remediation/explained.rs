@@ -19,7 +19,7 @@ fn explain_follows_a_machine_to_its_host_its_key_its_power_and_its_steps() {
         "asked       it has annotation host.metal3.io/external-remediation",
         "host        metal/m1, by annotation metal3.io/BareMetalHost on the Machine",
         "node        n1, Ready",
-the host has         "key         reboot.metal3.io/machine-remediation: it is kept off",
+        "key         the host has reboot.metal3.io/machine-remediation: it is kept off",
         "power       PoweringOff, observed",
         "says        PoweringOff: the host goes off",
         "step        Requested at 1970-01-01 00:00:10Z",
@@ -119,7 +119,12 @@ fn a_link_that_leads_nowhere_is_said_although_no_controller_has_looked() {
         text.starts_with("machine/machines/m1: HostNotFound\n"),
         "{text}"
     );
-    assert!(text.contains("current state: HostNotFound: machine machines/m1 is linked to BareMetalHost metal/h9"), "{text}");
+    assert!(
+        text.contains(
+            "current state: HostNotFound: machine machines/m1 is linked to BareMetalHost metal/h9"
+        ),
+        "{text}"
+    );
     assert!(text.contains("→ kubectl annotate -n machines machines.machine.openshift.io m1 metal3.io/BareMetalHost=NAMESPACE/NAME"), "{text}");
     assert!(
         text.contains("→ start the controller"),
