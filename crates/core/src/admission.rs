@@ -206,7 +206,7 @@ mod tests {
             ),
             (
                 "system:serviceaccount:dogwatch:reboots",
-                Some("do not limit this token"),
+                Some("do not limit the token"),
             ),
             (
                 "system:serviceaccount:dogwatch:dogwatch-controller",

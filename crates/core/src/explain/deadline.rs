@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn every_phase_has_a_deadline_or_says_why_not() {
         for (phase, text) in [
-            (RebootPhase::Waiting, "none: nothing is touched"),
+            (RebootPhase::Waiting, "none: Dogwatch changes nothing"),
             (RebootPhase::Draining, "at 1970-01-01 01:00:10Z (in 54m)"),
             (RebootPhase::Rebooting, "at 1970-01-01 00:30:10Z (in 24m)"),
             (RebootPhase::Returning, "at 1970-01-01 00:15:10Z (in 9m)"),

@@ -224,7 +224,7 @@ mod tests {
             on_node.describe_drain_waits(None, now(0)),
             [
                 "2 pods still to be evicted: shop/db, shop/web",
-                "PodDisruptionBudget shop/db allows no disruption (2 healthy of 2 desired) holds up shop/db",
+                "PodDisruptionBudget shop/db allows no disruption (2 healthy of 2 desired) blocks shop/db",
             ]
         );
         assert_eq!(

@@ -24,7 +24,7 @@ fn explained(name: &str, nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> Nod
 pub(super) fn blocked_holder() -> ObservedNode {
     let said = (
         "DrainBlocked",
-        "1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
+        "1 pods gone, 1 to go; shop/db is blocked by PodDisruptionBudget shop/db",
     );
     in_phase("n1", RebootPhase::Draining, 20, said)
 }
@@ -40,9 +40,9 @@ fn a_waiting_node_is_explained_down_to_what_holds_its_holder_up() {
             "asked: sentinel:/run/reboot-needed: \"kernel 6.18\", since 1970-01-01 00:00:40Z (30s)",
             "phase: waiting since 1970-01-01 00:00:40Z (30s)",
             "says: LockHeldByOther: waits for the lock; held: dogwatch-default-0 by node/n1",
-            "lock: dogwatch-default-0 is held by node/n1 since 1970-01-01 00:00:20Z (50s) (at most 1 at once); n1 is draining: DrainBlocked: 1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
+            "lock: dogwatch-default-0 is held by node/n1 since 1970-01-01 00:00:20Z (50s) (at most 1 at once); n1 is draining: DrainBlocked: 1 pods gone, 1 to go; shop/db is blocked by PodDisruptionBudget shop/db",
             "order: 2nd of 2 that wait; before it: n2",
-            "budget: at most 1 of 3 in group default may be unavailable (if --max-unavailable has its default); out now: n1 (unschedulable, holds dogwatch-default-0)",
+            "budget: at most 1 of 3 in group default may be unavailable (if --max-unavailable has its default); unavailable now: n1 (unschedulable, holds dogwatch-default-0)",
             "boot: old-boot, which the reboot ends",
             "deadline: none: Dogwatch changes nothing on the node while it waits for the lock",
         ]
@@ -76,7 +76,7 @@ fn a_node_that_a_remediation_holds_is_out_in_the_words_as_in_the_count() {
     fleet.remediation_leases = vec![remedy];
     let budget = fleet.budget_of_node(&fleet.nodes[1]);
     assert!(!budget.has_room(), "{budget:?}");
-    let says = "at most 1 of 2 in group default may be unavailable (if --max-unavailable has its default); out now: n1 (holds dogwatch-remedy-n1)";
+    let says = "at most 1 of 2 in group default may be unavailable (if --max-unavailable has its default); unavailable now: n1 (holds dogwatch-remedy-n1)";
     assert_eq!(budget.to_sentence(), says);
     // Its Node is deleted, and the machine boots.
     let mut deleted = fleet.clone();
@@ -118,7 +118,7 @@ fn a_lock_without_a_node_behind_it_is_said_to_be_so() {
     );
     let lines = text(&explanation);
     assert!(
-        lines[3].ends_with("Node gone does not exist: whoever waits clears it"),
+        lines[3].ends_with("Node gone does not exist: the next waiting node frees the lock"),
         "{lines:#?}"
     );
     assert!(
@@ -301,11 +301,11 @@ fn a_node_locked_through_the_lock_api_says_who_has_it_and_that_unlock_uncordons_
     let lines = text(&explanation).join("\n");
     assert!(
         lines.contains("api/n1 holds dogwatch-default-0")
-            && lines.contains("through the lock API; its unlock gives it up"),
+            && lines.contains("through the lock API; an unlock call releases it"),
         "{lines}"
     );
     assert!(
-        lines.contains("unlock uncordons it") && !lines.contains("nobody here"),
+        lines.contains("unlock uncordons it") && !lines.contains("somebody else"),
         "{lines}"
     );
     let advice = explanation.advice.join("\n");
@@ -364,7 +364,7 @@ fn a_caller_that_waits_at_the_lock_api_is_shown_with_its_reason() {
     );
     let lines = text(&explanation).join("\n");
     assert!(
-        lines.contains("api/n1 asked for the lock over HTTP") && lines.contains(message),
+        lines.contains("api/n1 requested the lock over HTTP") && lines.contains(message),
         "{lines}"
     );
 }
@@ -492,11 +492,11 @@ fn what_a_drain_says_of_itself_is_told_with_its_age() {
 fn what_stayed_although_it_should_go_is_told_while_the_node_reboots() {
     let mut holder = in_phase("n1", RebootPhase::Rebooting, 20, ("Rebooting", ""));
     if let ParsedAnnotation::Is(record) = &mut holder.record {
-        record.message = "drained; volumes still attached after 2m, going on: csi-1".into();
+        record.message = "drained; volumes are still attached after 2m; the reboot continues: csi-1".into();
     }
     let lines = text(&explained("n1", vec![holder], vec![])).join("\n");
     assert!(
-        lines.contains("; volumes still attached after 2m"),
+        lines.contains("; volumes are still attached after 2m"),
         "{lines}"
     );
 }

@@ -13,7 +13,7 @@ use crate::decision::EventSeverity;
 
 /// A new boot id is the only proof of a reboot. Source: S4.
 pub(super) fn begin_return(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
-    let text = format!("booted anew: {} → {}", record.boot_id, ctx.boot);
+    let text = format!("booted again: {} → {}", record.boot_id, ctx.boot);
     let record = RebootRecord {
         phase: RebootPhase::Returning,
         since: ctx.now.wall,
@@ -57,7 +57,7 @@ fn restore_service(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep
 
 /// Removes our cordon; if somebody else has removed it already, only writes that down.
 fn uncordon_node(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
-    let text = "back and Ready; undoing our cordon";
+    let text = "back and Ready; removing Dogwatch's cordon";
     let record = RebootRecord {
         cordoned_by_us: false,
         message: text.into(),
@@ -82,7 +82,8 @@ fn check_return_gates(
         return step;
     }
     let text = format!(
-        "{ignored} budgets of the record are ignored: no names of PodDisruptionBudgets, or more than 500"
+        "{ignored} PodDisruptionBudgets of the record are ignored: their names are invalid, or \
+         there are more than 500"
     );
     step.with_event(EventSeverity::Warning, reason::BUDGETS_IGNORED, text)
 }
@@ -97,7 +98,7 @@ fn decide_return_gates(
         budgets: record.budgets_to_check(),
     };
     let shut = match &ctx.seen.gates {
-        None => "looking at the return gates".to_owned(),
+        None => "checking the return gates".to_owned(),
         Some(shut) if shut.is_empty() => {
             return release_and_finish(ctx, record, false).with_observe(look);
         }
@@ -106,7 +107,7 @@ fn decide_return_gates(
     let deadline = opened + ctx.config.gate_timeout;
     if ctx.config.on_gate_timeout == GateTimeoutAction::Release {
         if ctx.now.mono >= deadline {
-            let text = format!("released all the same: {shut}");
+            let text = format!("released although return gates are closed: {shut}");
             return release_and_finish(ctx, record, true)
                 .with_observe(look)
                 .with_event(EventSeverity::Warning, reason::RETURN_GATES_TIMED_OUT, text);

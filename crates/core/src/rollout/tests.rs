@@ -275,7 +275,7 @@ fn what_would_not_roll_is_refused_with_what_to_do_instead() {
         ),
         (RestartTargetKind::Job, |_| (), "cannot change"),
         (RestartTargetKind::CronJob, |_| (), "create job --from"),
-        (RestartTargetKind::Pod, |_| (), "nothing controls"),
+        (RestartTargetKind::Pod, |_| (), "without a controller"),
         (RestartTargetKind::ReplicaSet, |_| (), "never replaces"),
         (
             RestartTargetKind::Deployment,

@@ -64,7 +64,7 @@ fn a_shut_window_says_when_it_opens_and_how_to_let_the_node_go_earlier() {
     let explanation = under(vec![noon("p", 0)], held_back("OutsideWindow"));
     let lines = text(&explanation);
     let shut =
-        "window: shut; it opens at 1970-01-01 12:00:00Z (in 11h) (every day 12:00-13:00 UTC)";
+        "window: closed; the window opens at 1970-01-01 12:00:00Z (in 11h) (every day 12:00-13:00 UTC)";
     assert!(lines.contains(&shut.to_owned()), "{lines:#?}");
     assert_eq!(
         explanation.advice[0],

@@ -164,7 +164,7 @@ fn lines(told: &RemediationExplanation, topic: ExplanationTopic) -> Vec<&str> {
 #[test]
 fn a_machine_is_explained_from_the_need_to_what_is_waited_for() {
     let machine = ObservedMachine {
-        conditions: vec![condition("True", "PoweringOff", "the host goes off")],
+        conditions: vec![condition("True", "PoweringOff", "the host is being powered off")],
         ..marked()
     };
     let told = told(machine, keyed(), vec![failed()]);
@@ -251,7 +251,7 @@ fn where_no_controller_has_spoken_the_same_decision_says_why_it_would_wait() {
     assert_eq!(told.summary, "machine/machines/m1: HostNotFound");
     let says = lines(&told, ExplanationTopic::Says);
     assert!(
-        says[0].starts_with("as it stands now: HostNotFound"),
+        says[0].starts_with("current state: HostNotFound"),
         "{says:?}"
     );
     let advice = told.advice.join("\n");
@@ -280,16 +280,16 @@ fn a_condition_from_before_does_not_speak_for_a_new_mark() {
 #[test]
 fn what_needs_no_reading_is_told_beside_an_older_word_of_the_controller() {
     let machine = ObservedMachine {
-        conditions: vec![condition("True", "Preparing", "looking once more")],
+        conditions: vec![condition("True", "Preparing", "reading everything again")],
         paused: true,
         ..marked()
     };
     let told = told(machine, its_host(), vec![failed()]);
     let says = lines(&told, ExplanationTopic::Says);
     assert_eq!(says.len(), 2, "{says:?}");
-    assert!(says[1].starts_with("as it stands now: Paused"), "{says:?}");
+    assert!(says[1].starts_with("current state: Paused"), "{says:?}");
     let guard = lines(&told, ExplanationTopic::Guard);
-    assert!(guard[0].starts_with("0 hosts are held off for remediation, and --max-fenced is 5"));
+    assert!(guard[0].starts_with("0 hosts are kept off for remediation, and --max-fenced is 5"));
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn a_node_that_was_deleted_is_explained_by_its_remediation() {
     };
     let told = about("n1");
     assert_eq!(told.len(), 1);
-    assert_eq!(lines(&told[0], ExplanationTopic::Node), ["n1 is not there"]);
+    assert_eq!(lines(&told[0], ExplanationTopic::Node), ["n1 does not exist"]);
     assert_eq!(about("n2"), []);
 }
 

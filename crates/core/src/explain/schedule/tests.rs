@@ -252,7 +252,7 @@ fn what_the_controller_said_of_another_version_is_said_to_be_so() {
     }];
     schedule.generation = Some(2);
     let text = text(&explained(&schedule));
-    assert!(text.contains("no controller has looked at this version"));
+    assert!(text.contains("no controller has read this version"));
     assert!(text.contains("says: Suspended: spec.suspend is true"));
     assert!(text.contains("current state: WaitingForTime: the next occurrence is at"));
 }

@@ -301,7 +301,7 @@ fn a_request_that_brings_about_no_reboot_now_is_left_and_not_taken_for_one() {
     });
     for (node, why) in [
         (later, "a request to reboot it at 2026-03-09T10:00:00Z"),
-        (unreadable, "cannot be read, so that nobody serves it"),
+        (unreadable, "cannot be read, so no coordinator serves it"),
     ] {
         let (mut seen, decision) = asking(once(TEN), vec![node], vec![]);
         assert!(decision.actions.is_empty(), "it is somebody else's");

@@ -16,19 +16,19 @@ fn refused_rule(rrule: &str) -> String {
 const FIELDS: &[(&str, &str)] = &[
     (
         r#"{"days": ["Mon", "Friday"]}"#,
-        r#"days: "Friday" is no day; write Mon,"#,
+        r#"days: "Friday" is not a weekday; write Mon,"#,
     ),
     (r#"{"days": ["mon"]}"#, r#"days: "mon" is no day"#),
     (r#"{"days": []}"#, "days: the list is empty"),
     (
         r#"{"days": ["Mon"], "rrule": "FREQ=DAILY"}"#,
-        "rrule: `days` is there too",
+        "rrule: `days` is set as well",
     ),
     (r#"{"start": "22:00"}"#, "end: is missing; write both"),
     (r#"{"end": "04:00"}"#, "start: is missing; write both"),
     (
         r#"{"start": "24:00", "end": "04:00"}"#,
-        r#"start: "24:00" is no time of day; write HH:MM"#,
+        r#"start: "24:00" is not a time of day; write HH:MM"#,
     ),
     (
         r#"{"start": "22:00", "end": "4:00"}"#,
@@ -49,28 +49,28 @@ const FIELDS: &[(&str, &str)] = &[
     (r#"{"start": "", "end": "04:00"}"#, r#"start: "" is no"#),
     (
         r#"{"timeZone": "Europe/Atlantis"}"#,
-        r#"timeZone: "Europe/Atlantis" is not known; write"#,
+        r#"timeZone: "Europe/Atlantis" is not a known time zone; write"#,
     ),
     (
         r#"{"timeZone": "Etc/Unknown"}"#,
-        r#"timeZone: "Etc/Unknown" is not known"#,
+        r#"timeZone: "Etc/Unknown" is not a known time zone"#,
     ),
     (
         r#"{"timeZone": "CET-1CEST"}"#,
-        r#"timeZone: "CET-1CEST" is not known"#,
+        r#"timeZone: "CET-1CEST" is not a known time zone"#,
     ),
-    (r#"{"timeZone": ""}"#, r#"timeZone: "" is not known"#),
+    (r#"{"timeZone": ""}"#, r#"timeZone: "" is not a known time zone"#),
     (
         r#"{"excludedDates": ["2026-02-29"]}"#,
-        r#"excludedDates: "2026-02-29" is no date; write"#,
+        r#"excludedDates: "2026-02-29" is not a date; write"#,
     ),
     (
         r#"{"excludedDates": ["24.12.2026"]}"#,
-        r#"excludedDates: "24.12.2026" is no date"#,
+        r#"excludedDates: "24.12.2026" is not a date"#,
     ),
     (
         r#"{"excludedDates": ["20261224"]}"#,
-        r#"excludedDates: "20261224" is no date"#,
+        r#"excludedDates: "20261224" is not a date"#,
     ),
 ];
 
@@ -90,7 +90,7 @@ fn a_field_that_is_not_known_is_refused() {
 
 const PARTS: &[(&str, &str)] = &[
     ("", "has no rule"),
-    ("FREQ=DAILY;BYDAY=\u{800}", "has a letter that no rule has"),
+    ("FREQ=DAILY;BYDAY=\u{800}", "has a character that is not allowed in a rule"),
     ("RRULE:", "has no rule"),
     ("hello", "\"HELLO\" is not a part of a rule; write NAME=VALUE"),
     ("FREQ=DAILY;", "\"\" is no part of a rule"),
@@ -169,7 +169,7 @@ const PARTS: &[(&str, &str)] = &[
     ("FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY=0 has a 0"),
     (
         "FREQ=MONTHLY;BYSETPOS=1",
-        "BYSETPOS chooses among days; add",
+        "BYSETPOS needs a set of days",
     ),
     ("FREQ=WEEKLY;BYMONTHDAY=3", ""),
     ("FREQ=YEARLY;BYMONTH=13", ""),
