@@ -38,7 +38,7 @@ fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
         assert!(text.contains(promise), "{promise}\nis not in\n{text}");
     }
     assert!(
-        text.contains("is held up by PodDisruptionBudget default/db"),
+        text.contains("is blocked by PodDisruptionBudget default/db"),
         "{text}"
     );
     for story in [

@@ -81,7 +81,7 @@ fn policies_gates_and_budgets_are_checked_as_the_coordinator_would() {
     );
     assert_eq!(what("gate"), "pod shop/db-0 is on this node");
     assert!(
-        what("group workers").contains("out now: n2 (unschedulable)"),
+        what("group workers").contains("unavailable now: n2 (unschedulable)"),
         "{json:#}"
     );
 }
@@ -93,7 +93,7 @@ fn a_right_that_is_missing_costs_its_own_part_and_is_never_clear() {
     let (code, text, errors) = ended(stage.dogwatch(&["check", "n1"]));
     assert_eq!(code, 1, "{text}");
     assert!(
-        text.contains("unknown  PodDisruptionBudgets: could not be looked at: not allowed:")
+        text.contains("unknown  PodDisruptionBudgets: could not be read: not allowed:")
             && text.contains("cannot list resource \"poddisruptionbudgets\""),
         "{text}"
     );
@@ -129,7 +129,7 @@ fn after_a_restore_every_record_that_the_world_contradicts_is_listed() {
     assert_eq!(code, 6, "{text}");
     assert!(
         text.contains(
-            "Lease dogwatch-default-0: held for a Node n1 of UID u; the one that is there has"
+            "Lease dogwatch-default-0: held for a Node n1 with UID u; the current one has UID"
         ) && text.contains("→ dogwatch unlock dogwatch-default-0"),
         "{text}"
     );

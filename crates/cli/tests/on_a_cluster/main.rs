@@ -116,7 +116,7 @@ fn explain_follows_the_chain_to_the_holder_and_to_the_budget() {
     );
     let (_, text, _) = ended(stage.dogwatch(&["explain", "n1"]));
     assert!(
-        text.contains("PodDisruptionBudget shop/db allows no disruption (1 healthy of 1 desired) holds up shop/db-0"),
+        text.contains("PodDisruptionBudget shop/db allows no disruption (1 healthy of 1 desired) blocks shop/db-0"),
         "{text}"
     );
     assert!(text.contains("→ give budget shop/db room"), "{text}");

@@ -401,7 +401,10 @@ fn what_does_not_come_about_in_time_ends_with_1_and_the_controllers_own_reason()
     let args = ["power", "off", "metal/h1", "--wait", "--timeout", "300ms"];
     let (code, text, errors) = dogwatch(&stage, &args);
     assert_eq!(code, 1, "{text}{errors}");
-    assert!(errors.contains("did not reach the requested state within 300ms"), "{errors}");
+    assert!(
+        errors.contains("did not reach the requested state within 300ms"),
+        "{errors}"
+    );
     assert!(
         errors.contains("PowerUnknown: the BMC does not answer"),
         "{errors}"

@@ -187,7 +187,7 @@ async fn a_host_that_nobody_wants_off_gets_no_key_on_anybodys_word() {
     let word = ["confirm-off", "machines/well", "--reason", "r", "--yes"];
     let (code, _, errors) = dogwatch(plane.admin_kubeconfig(), &word);
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("wanted off by nobody"), "{errors}");
+    assert!(errors.contains("does not need to be off"), "{errors}");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn a_prometheus_that_cannot_be_reached_blocks_and_is_said() {
     machine.touch("new kernel");
     let message = shut(&machine).await;
     assert!(
-        message.contains("cannot be asked: no connection"),
+        message.contains("cannot be queried: no connection"),
         "{message}"
     );
     untouched(&cluster, &machine).await;
@@ -162,7 +162,7 @@ async fn the_token_goes_to_no_server_that_only_a_policy_names() {
     let machine = cluster.machine(Setting::flags([&file, origin])).await;
     machine.touch("new kernel");
     let message = shut(&machine).await;
-    let words = "401 Unauthorized; no token was sent: --prometheus-token-origin names another";
+    let words = "401 Unauthorized; no token was sent: --prometheus-token-origin is another";
     assert!(message.contains(words), "{message}");
     let asked = asked.lock().expect("nobody panics with it locked").clone();
     assert!(

@@ -93,7 +93,7 @@ impl DemoHosts {
         let confirm = self.lab.config.confirm.as_secs_f64();
         Ok(vec![
             format!(
-                "somebody annotates host {REBOOTED_HOST}, which is no node, with {REBOOT_ANNOTATION}"
+                "somebody annotates host {REBOOTED_HOST}, which is not a node, with {REBOOT_ANNOTATION}"
             ),
             format!(
                 "and host {HELD_HOST} with {HOLD_KEY}, hard: until that goes, {HELD_HOST} stays off"

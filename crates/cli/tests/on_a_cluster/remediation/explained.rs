@@ -63,7 +63,7 @@ fn in_the_middle_of_a_remediation_a_node_is_explained_by_that_first_and_while_it
     stage.delete("/api/v1/nodes/n1");
     let text = shown(stage.dogwatch(&["explain", "node/n1"]));
     assert!(text.starts_with("machine/machines/m1: "), "{text}");
-    assert!(text.contains("node        n1 is not there"), "{text}");
+    assert!(text.contains("node        n1 does not exist"), "{text}");
     let json = in_json(stage.dogwatch(&["explain", "node/n1", "-o", "json"]));
     assert_eq!(json["remediations"][0]["subject"], "machine/machines/m1");
     let (code, ..) = ended(stage.dogwatch(&["explain", "node/n2"]));
