@@ -79,7 +79,7 @@ fn policies_gates_and_budgets_are_checked_as_the_coordinator_would() {
         what("RebootPolicy workers").starts_with("Paused: "),
         "{json:#}"
     );
-    assert_eq!(what("gate"), "pod shop/db-0 is on this node");
+    assert_eq!(what("gate"), "pod shop/db-0 runs on this node");
     assert!(
         what("group workers").contains("unavailable now: n2 (unschedulable)"),
         "{json:#}"
