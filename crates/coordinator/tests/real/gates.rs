@@ -102,7 +102,10 @@ async fn a_gate_that_shuts_during_the_drain_stops_the_reboot_right_before_it() {
         .expect("it runs");
     until_alerts(&server, 1).await;
     cluster.unblock().await;
-    let words = ["TooFewReplicas", "right before the reboot; undoing"];
+    let words = [
+        "TooFewReplicas",
+        "right before the reboot; undoing the drain",
+    ];
     machine.until_event("GateShut", &words).await;
     let record = machine.until("it queues again later", waits).await;
     assert_eq!(record["failures"], 1, "{record}");
