@@ -32,7 +32,12 @@ pub(crate) fn contract_labels() -> Value {
 
 /// Columns of `kubectl get powerremediations`: heading, type, path, meaning.
 const PRINTER_COLUMNS: &[PrinterColumn] = &[
-    ("Phase", "string", ".status.phase", "Where it stands"),
+    (
+        "Phase",
+        "string",
+        ".status.phase",
+        "The step that it has reached",
+    ),
     (
         "Node",
         "string",
@@ -49,13 +54,13 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
         "Attempt",
         "integer",
         ".status.attempt.number",
-        "Which attempt",
+        "The number of the attempt",
     ),
     (
         "Reason",
         "string",
         ".status.conditions[?(@.type==\"Remediation\")].reason",
-        "Why it stands there",
+        "Why it is in this step",
     ),
     AGE_COLUMN,
 ];

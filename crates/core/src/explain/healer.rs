@@ -240,7 +240,7 @@ mod tests {
             [
                 "now: WatchingCoordinator: watches for a sign of the coordinator",
                 "at 1970-01-01 00:15:20Z (in 7m), if nothing changes: CoordinatorGaveNoSign: its coordinator has not updated anything for 15m; the drain may continue until its deadline",
-                "at 1970-01-01 01:00:20Z (in 52m), if nothing changes: DrainTimedOut: not drained within 3600s, and its coordinator has not updated anything for 15m; undoing",
+                "at 1970-01-01 01:00:20Z (in 52m), if nothing changes: DrainTimedOut: not drained within 1h, and its coordinator has not updated anything for 15m; undoing the drain",
             ]
         );
     }

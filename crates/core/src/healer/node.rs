@@ -157,8 +157,9 @@ impl NodeCase<'_> {
             );
         }
         let text = format!(
-            "Lease {} was held for {:?} without being used; queueing again",
-            lease.name, self.ctx.config.heal_after
+            "Lease {} was held for {} without being used; queueing again",
+            lease.name,
+            crate::duration::format_duration(self.ctx.config.heal_after)
         );
         self.take_over(&TakeoverStep::Undo, reason::LOCK_UNUSED, text)
     }
@@ -187,7 +188,8 @@ impl NodeCase<'_> {
         ) {
             (Some((why, text)), _) => (why, text),
             (None, None) => {
-                let text = format!("not drained within {allowed:?}");
+                let allowed = crate::duration::format_duration(allowed);
+                let text = format!("not drained within {allowed}");
                 (reboot::reason::DRAIN_TIMED_OUT, text)
             }
             (None, Some(at)) => {

@@ -171,10 +171,10 @@ fn record_off_confirmed(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &
     };
     step.record_done(ctx, command, outcome);
     let text = format!(
-        "off is confirmed by {}: {} was answered, and off read twice, {:?} apart",
+        "off is confirmed by {}: it accepted {} and then reported off twice, {} apart",
         power_off::level_name(command.level),
         command.command,
-        ctx.config.confirm
+        crate::duration::format_duration(ctx.config.confirm)
     );
     step.add_event(EventSeverity::Normal, reason::OFF_CONFIRMED, text.clone());
     step.set_cause(ConditionStatus::True, reason::OFF_CONFIRMED, text);

@@ -226,8 +226,8 @@ fn switch_to_hard_off(
         reason::HARD_REQUESTED => "mode hard is requested now; the power is cut".to_owned(),
         reason::SOFT_FAILED => format!("a soft power-off failed twice{said}; the power is cut"),
         _ => format!(
-            "not shut down by a soft power-off within {:?}{said}; the power is cut",
-            ctx.config.soft
+            "a soft power-off did not shut the host down within {}{said}; the power is cut",
+            crate::duration::format_duration(ctx.config.soft)
         ),
     };
     let is_trouble = [reason::SOFT_TIMED_OUT, reason::SOFT_FAILED].contains(&why);

@@ -110,7 +110,8 @@ fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> Rebo
             ctx.config.drain_timeout,
             describe_remaining_drain(&drain.progress),
         );
-        let text = format!("not drained within {allowed:?}: {left}");
+        let allowed = crate::duration::format_duration(allowed);
+        let text = format!("not drained within {allowed}: {left}");
         return handle_failed_drain(ctx, record, reason::DRAIN_TIMED_OUT, text);
     };
     let step = report_drain_under_way(drain, record.deleting, ctx.now.mono);

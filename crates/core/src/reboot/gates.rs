@@ -141,6 +141,6 @@ pub(super) fn undo_for_refusal(
     record: &RebootRecord,
     no: &RebootStep,
 ) -> RebootStep {
-    let text = format!("{}; undoing", no.because.message);
+    let text = format!("{}; undoing the drain", no.because.message);
     undo::undo_without_backoff(ctx, record, no.because.reason, text)
 }

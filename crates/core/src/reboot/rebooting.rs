@@ -287,8 +287,8 @@ fn start_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootS
         ..ObservedDrain::default()
     };
     let text = format!(
-        "no new boot within {:?}; running the command again",
-        ctx.config.reboot_timeout
+        "no new boot within {}; running the command again",
+        crate::duration::format_duration(ctx.config.reboot_timeout)
     );
     let step = draining::begin_reboot_attempt(ctx, record, &drain, text).with_warning_event();
     draining::observe_drain(ctx, record, step)

@@ -46,7 +46,10 @@ fn restore_service(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep
     };
     let settled = since + ctx.config.settle;
     if settled > ctx.now.mono {
-        let text = format!("Ready; has to stay so for {:?}", ctx.config.settle);
+        let text = format!(
+            "the Node is Ready; it must stay Ready for {}",
+            crate::duration::format_duration(ctx.config.settle)
+        );
         return RebootStep::new(reason::SETTLING, text).with_wake(settled, "the node to settle");
     }
     if record.cordoned_by_us && !ctx.node.keep_cordoned {
@@ -138,8 +141,9 @@ fn report_late_return(
     }
     step.because.reason = reason::RETURN_GATES_TIMED_OUT;
     step.because.message = format!(
-        "not back within {:?}: {}",
-        ctx.config.gate_timeout, step.because.message
+        "not back within {}: {}",
+        crate::duration::format_duration(ctx.config.gate_timeout),
+        step.because.message
     );
     step.with_warning_event()
 }

@@ -46,7 +46,7 @@ fn a_pause_a_shut_gate_and_a_policy_that_cannot_be_followed_block() {
     };
     blocked(
         &shut(GateState::Shut(vec![
-            "pod shop/batch-1 is on this node".into(),
+            "pod shop/batch-1 runs on this node".into(),
         ])),
         "pod shop/batch-1",
     );
