@@ -80,8 +80,10 @@ fn judge_without_node(lease: &ObservedLease) -> HolderStatus {
     let holder = lease.holder.as_ref().map_or("", |holder| holder.as_str());
     let instead = match holder.split_once('/') {
         Some(("api", host)) => {
-            format!("the caller that locked {host} must unlock it: POST /api/v1/unlock with \
-                hostname={host}")
+            format!(
+                "the caller that locked {host} must unlock it: POST /api/v1/unlock with \
+                hostname={host}"
+            )
         }
         Some(("fleetlock", _)) => {
             "its host unlocks it after its reboot: POST /v1/steady-state".into()
@@ -130,7 +132,8 @@ fn judge_present_node(
     let Some(record) = &lease.record else {
         return HolderStatus::Somebody {
             what: "its record cannot be read, so it is unknown for which Node object of that name \
-                the lock was taken".into(),
+                the lock was taken"
+                .into(),
             instead: format!("look at the log of the coordinator on {name}"),
         };
     };

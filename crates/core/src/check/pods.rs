@@ -117,8 +117,10 @@ fn find_in_budget(budget: &ObservedDisruptionBudget, covered: &[String]) -> Opti
         return None;
     }
     if allowed > 0 {
-        let text = format!("allows {allowed} disruptions at a time ({healthy}); pods on this \
-            node: {pods}");
+        let text = format!(
+            "allows {allowed} disruptions at a time ({healthy}); pods on this \
+            node: {pods}"
+        );
         return Some(CheckFinding::new(FindingSeverity::Note, subject, text));
     }
     let text = format!("allows no disruption ({healthy}); pods on this node: {pods}");
@@ -177,10 +179,7 @@ fn find_in_pod(pod: &PodFacts) -> Vec<CheckFinding> {
         add(FindingSeverity::Note, "is already terminating".into());
     }
     if !seen.claims.is_empty() {
-        let text = format!(
-            "its volumes must be detached: {}",
-            seen.claims.join(", ")
-        );
+        let text = format!("its volumes must be detached: {}", seen.claims.join(", "));
         add(FindingSeverity::Note, text);
     }
     found

@@ -20,7 +20,10 @@ pub(super) fn find_remediation_blockers(view: &CheckView) -> Vec<CheckFinding> {
 fn find_in_forecast(foreseen: &RemediationForecast) -> Vec<CheckFinding> {
     let add = |severity, what: String| CheckFinding::new(severity, SUBJECT, what);
     if foreseen.under_way {
-        let text = format!("{} is under way: no other remediation begins", foreseen.subject);
+        let text = format!(
+            "{} is under way: no other remediation begins",
+            foreseen.subject
+        );
         let fix = format!("dogwatch explain {}", foreseen.subject);
         return vec![add(FindingSeverity::Blocks, text).with_fix(fix)];
     }

@@ -41,17 +41,19 @@ fn find_in_lease(fleet: &FleetSnapshot, row: &LeaseRow) -> Option<CheckFinding> 
     };
     let node = match fleet.holder_node(lease) {
         None => {
-            let text = format!("held by {holder}, which is not a Node: check that the holder \
-                knows that it holds the lock");
+            let text = format!(
+                "held by {holder}, which is not a Node: check that the holder \
+                knows that it holds the lock"
+            );
             let found = CheckFinding::new(
                 FindingSeverity::Unknown,
                 format!("Lease {}", lease.name),
                 text,
             );
-            return Some(
-                found.with_fix("ask its host; if the host does not hold it: dogwatch unlock \
-                    --force --reason WHY"),
-            );
+            return Some(found.with_fix(
+                "ask its host; if the host does not hold it: dogwatch unlock \
+                    --force --reason WHY",
+            ));
         }
         Some(Err(name)) => {
             return Some(contradicted(format!(
@@ -112,10 +114,7 @@ fn find_in_node(fleet: &FleetSnapshot, node: &ObservedNode) -> Vec<CheckFinding>
         ),
         ParsedAnnotation::Absent => {}
         ParsedAnnotation::Is(record) => {
-            let stop = format!(
-                "{explain}; to stop it: dogwatch abort {}",
-                node.name
-            );
+            let stop = format!("{explain}; to stop it: dogwatch abort {}", node.name);
             for what in find_in_record(fleet, node, record) {
                 add(what, stop.clone());
             }

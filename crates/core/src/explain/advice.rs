@@ -101,13 +101,20 @@ fn coordinator_advice(view: &NodeReportInput) -> Vec<String> {
     match &view.coordinator {
         ObservedCoordinator::NoPod => vec![
             "no coordinator runs on this node, so nobody serves the request: kubectl describe \
-             daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator".into(),
+             daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator"
+                .into(),
         ],
-        ObservedCoordinator::Pod { name, ready: false, .. } => {
+        ObservedCoordinator::Pod {
+            name, ready: false, ..
+        } => {
             let (namespace, pod) = name.split_once('/').unwrap_or(("", name));
-            vec![format!("the coordinator is not ready: kubectl logs -n {namespace} {pod}")]
+            vec![format!(
+                "the coordinator is not ready: kubectl logs -n {namespace} {pod}"
+            )]
         }
-        ObservedCoordinator::Unknown | ObservedCoordinator::NoDaemonSet | ObservedCoordinator::Pod { .. } => Vec::new(),
+        ObservedCoordinator::Unknown
+        | ObservedCoordinator::NoDaemonSet
+        | ObservedCoordinator::Pod { .. } => Vec::new(),
     }
 }
 
@@ -142,9 +149,12 @@ fn waiting_advice(
         ));
     }
     if leading_condition(node).is_some_and(|condition| condition.reason == reason::OVER_BUDGET) {
-        advice.push("bring the nodes named above back into service, or raise --max-unavailable; \
+        advice.push(
+            "bring the nodes named above back into service, or raise --max-unavailable; \
             to leave a node out of the count for a long time: kubectl label node NAME \
-            dogwatch.dev/ignore=true".into());
+            dogwatch.dev/ignore=true"
+                .into(),
+        );
     }
     advice.extend(foreign_holder_advice(&slots));
     advice.extend(policy_advice(view, node));
@@ -176,10 +186,12 @@ fn policy_advice(view: &NodeReportInput, node: &ObservedNode) -> Option<String> 
     let policy = &view.fleet.rule_of_node(node).policy?.name;
     match leading_condition(node)?.reason.as_str() {
         reason::PAUSED => Some(format!("to end the pause: dogwatch resume {policy}")),
-        reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::REBOOTED_TOO_RECENTLY => Some(
-            format!("to let the reboot begin earlier, change the policy: kubectl edit \
-                rebootpolicy {policy}"),
-        ),
+        reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::REBOOTED_TOO_RECENTLY => {
+            Some(format!(
+                "to let the reboot begin earlier, change the policy: kubectl edit \
+                rebootpolicy {policy}"
+            ))
+        }
         reason::POLICY_INVALID => Some(format!(
             "correct the policy: kubectl edit rebootpolicy {policy}"
         )),
@@ -198,8 +210,10 @@ fn draining_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec
         .iter()
         .flat_map(|on_node| on_node.blocking_budget_names(rule.config.exclude.as_ref(), now))
         .map(|(namespace, name)| {
-            format!("let PodDisruptionBudget {namespace}/{name} allow a disruption (add replicas, \
-                or make its pods healthy): kubectl describe pdb -n {namespace} {name}")
+            format!(
+                "let PodDisruptionBudget {namespace}/{name} allow a disruption (add replicas, \
+                or make its pods healthy): kubectl describe pdb -n {namespace} {name}"
+            )
         })
         .collect();
     advice.push(format!(

@@ -41,7 +41,10 @@ impl BudgetLine {
             .collect();
         let out = match names.len() {
             0 => "no other node is unavailable".to_owned(),
-            _ => format!("unavailable now: {}", join_first_names(&names, MAX_NAMED_NODES)),
+            _ => format!(
+                "unavailable now: {}",
+                join_first_names(&names, MAX_NAMED_NODES)
+            ),
         };
         let ignored = match self.ignored.len() {
             0 => String::new(),

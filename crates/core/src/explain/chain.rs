@@ -86,8 +86,10 @@ impl NodeExplainer<'_> {
             ParsedAnnotation::Absent => match &self.node.request {
                 ParsedAnnotation::Absent => self.lock_api_summary(),
                 ParsedAnnotation::Is(_) | ParsedAnnotation::Bad { .. } => {
-                    format!("{name}: a reboot is requested, and its coordinator has not accepted \
-                        the request")
+                    format!(
+                        "{name}: a reboot is requested, and its coordinator has not accepted \
+                        the request"
+                    )
                 }
             },
             ParsedAnnotation::Bad { .. } => {

@@ -174,7 +174,10 @@ pub fn describe_gate(gate: &PolicyGate) -> String {
             format!("no pod of {which} on this node")
         }
         PolicyGate::Prometheus(gate) => {
-            format!("Prometheus {} returns no result that closes the gate", gate.url)
+            format!(
+                "Prometheus {} returns no result that closes the gate",
+                gate.url
+            )
         }
     }
 }

@@ -492,7 +492,8 @@ fn what_a_drain_says_of_itself_is_told_with_its_age() {
 fn what_stayed_although_it_should_go_is_told_while_the_node_reboots() {
     let mut holder = in_phase("n1", RebootPhase::Rebooting, 20, ("Rebooting", ""));
     if let ParsedAnnotation::Is(record) = &mut holder.record {
-        record.message = "drained; volumes are still attached after 2m; the reboot continues: csi-1".into();
+        record.message =
+            "drained; volumes are still attached after 2m; the reboot continues: csi-1".into();
     }
     let lines = text(&explained("n1", vec![holder], vec![])).join("\n");
     assert!(

@@ -152,7 +152,9 @@ fn find_escalation_obstacle(patient: &NodeCase<'_>, record: &RebootRecord) -> Op
     }
     let boot = patient.node.boot_id.as_ref();
     if boot.is_some_and(|boot| *boot != record.boot_id) {
-        return Some("its kubelet reports another boot than the one that the reboot was to end".into());
+        return Some(
+            "its kubelet reports another boot than the one that the reboot was to end".into(),
+        );
     }
     if !matches!(
         patient.ctx.seen.policies,

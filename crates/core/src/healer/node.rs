@@ -144,7 +144,10 @@ impl NodeCase<'_> {
             return self.decide_queued_node(record);
         };
         if self.is_last_write_ours() && record.retry_after.is_some() {
-            let text = format!("Lease {} is released for the next node: it was not used", lease.name);
+            let text = format!(
+                "Lease {} is released for the next node: it was not used",
+                lease.name
+            );
             return self.take_over(&TakeoverStep::Release, reason::LOCK_UNUSED, text);
         }
         let held_since = self.ctx.seen.memory.leases.get(&lease.name)?.since;
@@ -202,7 +205,10 @@ impl NodeCase<'_> {
                 return decision.with_event(EventSeverity::Warning);
             }
         };
-        let text = format!("{text}, and {}; undoing the drain the drain", self.describe_silence());
+        let text = format!(
+            "{text}, and {}; undoing the drain the drain",
+            self.describe_silence()
+        );
         self.take_over_or_watch(&TakeoverStep::Undo, why, text)
     }
 
@@ -256,7 +262,8 @@ impl NodeCase<'_> {
             | RebootPhase::Returning => TakeoverStep::Abort,
         };
         let text =
-            "a person requested an abort of this reboot, and its coordinator does not answer".to_owned();
+            "a person requested an abort of this reboot, and its coordinator does not answer"
+                .to_owned();
         self.take_over_or_watch(&way, reboot::reason::ABORTED, text)
     }
 

@@ -215,7 +215,7 @@ pub const KURED_FLAGS: [KuredFlag; 43] = [
         One,
         Differs,
         "--sentinel-command, with a time limit; kured runs it each minute and takes every exit \
-         code but 0 for "no"; here only 1 means "no", and any other code is reported as unknown. \
+         code but 0 for \"no\"; here only 1 means \"no\", and any other code is reported as unknown. \
          It needs a privileged container with hostPID",
     ),
     plain_flag(

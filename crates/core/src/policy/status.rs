@@ -128,7 +128,10 @@ pub fn policy_statuses<'a>(
 
 fn policy_index(policies: &[Policy], policy: &Policy) -> usize {
     let same = |other: &Policy| std::ptr::eq(other, policy);
-    policies.iter().position(same).expect("this node is one of them")
+    policies
+        .iter()
+        .position(same)
+        .expect("this node is one of them")
 }
 
 #[derive(Default)]

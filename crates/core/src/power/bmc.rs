@@ -119,8 +119,10 @@ impl FaultClass {
             FaultClass::TimedOut => {
                 "reset the BMC if the error stays; a second level (a PDU) covers a BMC that hangs"
             }
-            FaultClass::Contradiction => "update or reset the BMC; Dogwatch does not rely on its \
-                answers until then",
+            FaultClass::Contradiction => {
+                "update or reset the BMC; Dogwatch does not rely on its \
+                answers until then"
+            }
         }
     }
 }

@@ -169,7 +169,10 @@ fn forget_proof(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 
 /// The host is off, but a later annotation needs a proof made after it was set.
 fn prove_off_again(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize, text: &str) {
-    step.set_busy(reason::CONFIRMING, format!("off; to be proved again, because {text}"));
+    step.set_busy(
+        reason::CONFIRMING,
+        format!("off; to be proved again, because {text}"),
+    );
     step.add_event(
         EventSeverity::Normal,
         reason::CONFIRMING,
@@ -199,7 +202,12 @@ fn report_held_off(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
     // A new leader has one reading: whoever waits for the proof should not wait for a poll.
     step.is_busy = !keys.is_empty();
     let next = second_reading_at(ctx, level);
-    step.read_level_at(ctx, level, next, "the second reading of a host that is kept off");
+    step.read_level_at(
+        ctx,
+        level,
+        next,
+        "the second reading of a host that is kept off",
+    );
 }
 
 /// Records the power-on with its time and clears the confirmed off; the next decision sends it.

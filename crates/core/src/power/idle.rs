@@ -183,7 +183,12 @@ pub(super) fn wait_until_settled(ctx: &PowerContext<'_>, step: &mut PowerStep, l
     );
     step.set_cause(ConditionStatus::False, reason::SETTLING, text);
     let next = next_read_at(ctx, level, settled, ReadPace::Slow);
-    step.read_level_at(ctx, level, next, "the end of every command whose result is unknown");
+    step.read_level_at(
+        ctx,
+        level,
+        next,
+        "the end of every command whose result is unknown",
+    );
 }
 
 /// The power-off is not wanted any more, so it is not sent again. If the BMC answered it, readings
@@ -283,10 +288,7 @@ pub(super) fn close_command(
     step.record_done(ctx, command, reason::WITHDRAWN);
     step.status.power.command = None;
     step.status.power.confirmed_for.clear();
-    let text = format!(
-        "{} is no longer needed and had no effect",
-        command.command
-    );
+    let text = format!("{} is no longer needed and had no effect", command.command);
     step.add_event(EventSeverity::Normal, reason::WITHDRAWN, text.clone());
     step.set_cause(ConditionStatus::Unknown, reason::WITHDRAWN, text);
     step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");

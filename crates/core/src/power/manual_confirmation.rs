@@ -33,9 +33,10 @@ pub(super) fn manual_confirmation(ctx: &PowerContext<'_>) -> Option<ManualConfir
     let said = match OffConfirmation::read_from_host(&ctx.seen.host)? {
         Ok(said) => said,
         Err(bad) => {
-            let message =
-                format!("annotation {CONFIRMED_OFF_ANNOTATION} {bad}; the Node is not released \
-                    because of it");
+            let message = format!(
+                "annotation {CONFIRMED_OFF_ANNOTATION} {bad}; the Node is not released \
+                    because of it"
+            );
             return Some(void_confirmation(reason::INVALID_CONFIRMATION, message));
         }
     };

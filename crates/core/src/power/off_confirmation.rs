@@ -45,8 +45,13 @@ pub(super) fn confirm_off(
         );
         step.set_busy(reason::SETTLING, text);
         bmc_crosscheck::request_crosscheck(ctx, step, level);
-        return step.read_level_at(ctx, level, since, "the end of every command whose result is \
-            unknown");
+        return step.read_level_at(
+            ctx,
+            level,
+            since,
+            "the end of every command whose result is \
+            unknown",
+        );
     }
     let next = match ctx.newest_reading_since(level, since) {
         Some(read) => read.answered.saturating_add(ctx.config.confirm),

@@ -76,10 +76,7 @@ fn annotation_events(ctx: &PowerContext<'_>) -> Vec<DecisionEvent> {
         Some(DecisionEvent {
             severity: EventSeverity::Warning,
             reason: reason::INVALID_ANNOTATION,
-            message: format!(
-                "annotation {} {problem}; it counts as soft",
-                request.name
-            ),
+            message: format!("annotation {} {problem}; it counts as soft", request.name),
         })
     });
     let disobeyed = ctx.ignored_annotations().map(|request| DecisionEvent {

@@ -57,7 +57,8 @@ pub(super) fn find_drain_obstacle(
 ) -> Option<RebootStep> {
     let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
-        let text = "somebody uncordoned the node: that is a veto; undoing the drain the drain".to_owned();
+        let text =
+            "somebody uncordoned the node: that is a veto; undoing the drain the drain".to_owned();
         return Some(undo::undo_and_back_off(
             ctx,
             record,

@@ -60,9 +60,12 @@ pub type RebootDecision = crate::Decision<RebootAction, RebootObserve>;
 pub fn decide(seen: &RebootSnapshot, flags: &RebootConfig, now: Now) -> RebootDecision {
     let node = match &seen.node {
         OwnNodeState::NotYet => {
-            return RebootStep::new(reason::NODE_NOT_SEEN, "this coordinator's Node has not been \
-                read yet")
-                .into_unreported_decision();
+            return RebootStep::new(
+                reason::NODE_NOT_SEEN,
+                "this coordinator's Node has not been \
+                read yet",
+            )
+            .into_unreported_decision();
         }
         OwnNodeState::Gone => {
             let text = format!(

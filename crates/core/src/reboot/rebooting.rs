@@ -126,7 +126,10 @@ fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<Reboo
     if step.because.reason != reason::GATE_SHUT {
         return Some(step);
     }
-    let text = format!("{}, right before the reboot; undoing the drain the drain", step.because.message);
+    let text = format!(
+        "{}, right before the reboot; undoing the drain the drain",
+        step.because.message
+    );
     Some(undo::undo_and_back_off(
         ctx,
         record,

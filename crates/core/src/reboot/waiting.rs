@@ -89,7 +89,9 @@ fn find_wrong_lock_cause(
         .as_ref()
         .and_then(|record| record.node_uid.as_ref());
     if let Some(uid) = taken_for.filter(|uid| **uid != ctx.node.uid) {
-        return Some(format!("it was taken for a Node that no longer exists (UID {uid})"));
+        return Some(format!(
+            "it was taken for a Node that no longer exists (UID {uid})"
+        ));
     }
     let own = &ctx.rule.group;
     let elsewhere = group::group_of_lease(&lease.name).filter(|group| group != own);

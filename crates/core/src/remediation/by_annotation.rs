@@ -154,13 +154,17 @@ pub(super) fn wait_for_off(
     }
     let says = ctx.describe_power();
     let decision = match (power, ctx.off_since()) {
-        (CurrentPower::On | CurrentPower::Off, _) => {
-            decision_with_cause(reason::POWERING_OFF, format!("the host is being powered off: \
-                {says}"))
-        }
-        (CurrentPower::Unknown, Some(_)) => {
-            decision_with_cause(reason::PROVING_OFF, format!("the BMC reported off once: {says}"))
-        }
+        (CurrentPower::On | CurrentPower::Off, _) => decision_with_cause(
+            reason::POWERING_OFF,
+            format!(
+                "the host is being powered off: \
+                {says}"
+            ),
+        ),
+        (CurrentPower::Unknown, Some(_)) => decision_with_cause(
+            reason::PROVING_OFF,
+            format!("the BMC reported off once: {says}"),
+        ),
         (CurrentPower::Unknown, None) => {
             let next = ctx.confirm_off_hint();
             let text = format!("the host's power state is unknown: {says}{next}");
@@ -199,9 +203,10 @@ fn decide_off_by_others(ctx: &RemediationContext<'_>, power: CurrentPower) -> Re
     match power {
         CurrentPower::Unknown => {
             let next = ctx.confirm_off_hint();
-            let text =
-                format!("Dogwatch does nothing, because the host's power state is unknown: \
-                    {says}{next}");
+            let text = format!(
+                "Dogwatch does nothing, because the host's power state is unknown: \
+                    {says}{next}"
+            );
             decision_with_cause(reason::POWER_UNKNOWN, text)
         }
         CurrentPower::On | CurrentPower::Off => {

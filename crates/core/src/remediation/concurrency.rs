@@ -37,7 +37,7 @@ pub struct FencedHost {
 /// How far a remediation is, as the guards of the others see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RemediationStage {
-the host does not have     /// Its Lease is held, and its key yet.
+    /// Its Lease is held, and its key is not on the host yet.
     Preparing,
     /// The guards let it go ahead, in this pass or in a job that is still running.
     Admitted,

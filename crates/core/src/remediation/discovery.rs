@@ -156,10 +156,7 @@ impl RemediationDiscovery<'_> {
             return (KeyOwner::Foreign, None);
         }
         let problem = if self.index.is_key_owner_present(standing, host) {
-            let text = format!(
-                "host {} has the key of another Machine or Node",
-                host.name
-            );
+            let text = format!("host {} has the key of another Machine or Node", host.name);
             (reason::HOST_OF_ANOTHER, text)
         } else {
             let text = format!(

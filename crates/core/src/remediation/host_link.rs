@@ -110,7 +110,10 @@ impl<'a> LinkIndex<'a> {
         match self.links.get(machine) {
             Some(Ok(host)) => Ok(Arc::clone(host)),
             Some(Err(problem)) => Err(problem.clone()),
-            None => Err((reason::NO_HOST, format!("machine {machine} no longer exists"))),
+            None => Err((
+                reason::NO_HOST,
+                format!("machine {machine} no longer exists"),
+            )),
         }
     }
 

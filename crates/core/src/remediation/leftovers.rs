@@ -138,7 +138,12 @@ impl RemediationDiscovery<'_> {
             "node" => affairs.annotated_node().map(String::as_str) != Some(name),
             _ => false,
         };
-        let text = || format!("{} no longer exists, and no remediation waits for its Node", record.subject);
+        let text = || {
+            format!(
+                "{} no longer exists, and no remediation waits for its Node",
+                record.subject
+            )
+        };
         is_gone.then(|| (reason::WITHDRAWN, text()))
     }
 

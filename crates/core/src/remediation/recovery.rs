@@ -66,10 +66,10 @@ fn decide_at_rest(ctx: &RemediationContext<'_>) -> RemediationDecision {
 fn describe_waiting_backup(kept: &HostBackup) -> Option<String> {
     let name = &kept.node_backup().node;
     match &kept.disposition {
-        BackupDisposition::WaitsForNode => {
-            Some(format!("the saved labels, annotations and taints of node {name} are restored \
-                when it registers again"))
-        }
+        BackupDisposition::WaitsForNode => Some(format!(
+            "the saved labels, annotations and taints of node {name} are restored \
+                when it registers again"
+        )),
         BackupDisposition::NotSameMachine(why) => Some(format!(
             "the saved labels, annotations and taints of node {name} are not restored: {why}; \
              they are kept for the node's own machine"

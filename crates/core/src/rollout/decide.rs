@@ -55,9 +55,8 @@ fn decide_given_up(object: &ObservedWorkload, progress: RolloutProgress) -> Opti
             Some(owner) => format!("its owner {} {}", owner.kind, owner.name),
             None => "the tool that applies it (for example a GitOps tool)".to_owned(),
         };
-        let message = format!(
-            "the restart was removed from its pod template: {who} must restart it instead"
-        );
+        let message =
+            format!("the restart was removed from its pod template: {who} must restart it instead");
         return Some(failed_verdict(progress, reason::UNDONE, message));
     }
     let message = || "it was paused in the meantime".to_owned();

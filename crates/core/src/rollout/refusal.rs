@@ -87,8 +87,10 @@ fn refuse_replica_set(object: &ObservedWorkload) -> RolloutRefusal {
             next: format!("restart its owner: {}", format_owner(owner)),
         },
         None => RolloutRefusal {
-            what: format!("{name} never replaces running pods: its template applies to new pods \
-                only"),
+            what: format!(
+                "{name} never replaces running pods: its template applies to new pods \
+                only"
+            ),
             next: "delete its pods one by one, or make it a Deployment".to_owned(),
         },
     }

@@ -156,7 +156,11 @@ pub(super) fn describe_occurrence(
     if targets.is_empty() {
         parts.push("no node or host was selected".into());
     } else {
-        parts.push(format!("{} of {} were requested", record.asked, targets.len()));
+        parts.push(format!(
+            "{} of {} were requested",
+            record.asked,
+            targets.len()
+        ));
     }
     if record.noted > 0 {
         parts.push(format!("{} had a request already", record.noted));

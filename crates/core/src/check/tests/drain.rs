@@ -41,7 +41,13 @@ fn a_budget_that_allows_nothing_is_named_with_its_numbers_and_whether_it_ever_wi
     );
     let never = with(vec![pod("db")], vec![budget("db", "db", 0, 2, 2)]);
     let found = find_reboot_blockers(&never, now(0)).unwrap();
-    assert!(found[0].fix.as_ref().unwrap().contains("never allows an eviction"));
+    assert!(
+        found[0]
+            .fix
+            .as_ref()
+            .unwrap()
+            .contains("never allows an eviction")
+    );
 }
 
 #[test]

@@ -140,7 +140,10 @@ fn without_a_ready_coordinator_nothing_would_happen() {
             ObservedCoordinator::NoDaemonSet,
             "no DaemonSet dogwatch-coordinator",
         ),
-        (ObservedCoordinator::NoPod, "no coordinator runs on this node"),
+        (
+            ObservedCoordinator::NoPod,
+            "no coordinator runs on this node",
+        ),
         (
             ObservedCoordinator::Pod {
                 name: "dogwatch/c".into(),

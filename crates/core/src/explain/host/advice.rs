@@ -16,8 +16,10 @@ pub fn next_step(word: &str) -> Option<&'static str> {
         return Some(class.next_step());
     }
     Some(match word {
-        reason::NO_SECRET => "create the Secret that credentialsName names, in the host's \
-            namespace",
+        reason::NO_SECRET => {
+            "create the Secret that credentialsName names, in the host's \
+            namespace"
+        }
         reason::BAD_SECRET => "give the host's Secret a username and a password",
         reason::SECRET_FORBIDDEN => {
             "give the power controller the right to get Secrets in the host's namespace"

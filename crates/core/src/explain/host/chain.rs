@@ -76,8 +76,10 @@ impl HostExplainer<'_> {
             // A host of Dogwatch's own is the usual case.
             HostOwner::Ours => return,
             HostOwner::Metal3 { leader } => {
-                format!("a baremetal-operator controls it, with leader {leader}: Dogwatch does \
-                    nothing")
+                format!(
+                    "a baremetal-operator controls it, with leader {leader}: Dogwatch does \
+                    nothing"
+                )
             }
             HostOwner::NotYetKnown => {
                 "Dogwatch could not check whether a baremetal-operator controls it".into()
@@ -181,9 +183,7 @@ impl HostExplainer<'_> {
         );
         self.add_line(ExplanationTopic::Command, text);
         let end = match &command.end {
-            PendingCommandEnd::Open => {
-                "no result is recorded: it may be under way".to_owned()
-            }
+            PendingCommandEnd::Open => "no result is recorded: it may be under way".to_owned(),
             PendingCommandEnd::Answered { at } => {
                 format!("the BMC accepted it {}", format_ago(*at, self.now))
             }
@@ -256,7 +256,10 @@ impl HostExplainer<'_> {
                 self.add_line(ExplanationTopic::Bmc, text);
             }
             None if !self.host.levels.is_empty() => {
-                self.add_line(ExplanationTopic::Bmc, "power control has never been checked");
+                self.add_line(
+                    ExplanationTopic::Bmc,
+                    "power control has never been checked",
+                );
             }
             None => {}
         }

@@ -54,7 +54,10 @@ pub(super) fn is_condition_current(view: &HostReportInput, now: Now) -> bool {
 pub(super) fn host_summary(view: &HostReportInput, now: Now) -> String {
     let (host, name) = (&view.host, &view.host.name);
     if let Some(because) = forecast_without_reading(view, now) {
-        return format!("{name}: Dogwatch does not control its power: {}", because.reason);
+        return format!(
+            "{name}: Dogwatch does not control its power: {}",
+            because.reason
+        );
     }
     let Some(state) = host.status.power.state else {
         return format!("{name}: no power controller has checked it");

@@ -63,8 +63,7 @@ fn the_policy_that_rules_is_named_with_whom_it_has_beaten() {
 fn a_shut_window_says_when_it_opens_and_how_to_let_the_node_go_earlier() {
     let explanation = under(vec![noon("p", 0)], held_back("OutsideWindow"));
     let lines = text(&explanation);
-    let shut =
-        "window: closed; the window opens at 1970-01-01 12:00:00Z (in 11h) (every day 12:00-13:00 UTC)";
+    let shut = "window: closed; the window opens at 1970-01-01 12:00:00Z (in 11h) (every day 12:00-13:00 UTC)";
     assert!(lines.contains(&shut.to_owned()), "{lines:#?}");
     assert_eq!(
         explanation.advice[0],
@@ -122,7 +121,6 @@ fn the_policys_own_numbers_are_the_deadline_and_the_budget() {
         "{lines:#?}"
     );
     let lines = text(&under(vec![own], held_back("OverBudget")));
-    let budget =
-        "budget: at most 1 of 1 in group p may be unavailable (RebootPolicy p: 50%); no other node is unavailable";
+    let budget = "budget: at most 1 of 1 in group p may be unavailable (RebootPolicy p: 50%); no other node is unavailable";
     assert!(lines.contains(&budget.to_owned()), "{lines:#?}");
 }

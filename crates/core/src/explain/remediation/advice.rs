@@ -57,10 +57,10 @@ fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
         reason::WRONG_HOST => {
             one("correct the link or the BMC address: it belongs to another machine")
         }
-        reason::IDENTITY_UNKNOWN => {
-            one("run the controller without --require-host-identity, or link a BMC that reports \
-                its system UUID")
-        }
+        reason::IDENTITY_UNKNOWN => one(
+            "run the controller without --require-host-identity, or link a BMC that reports \
+                its system UUID",
+        ),
         reason::NODE_IS_ALIVE => {
             one("look at the machine: the BMC is wrong, or the link names another machine")
         }
@@ -70,9 +70,10 @@ fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
         reason::PAUSED => one("remove annotation cluster.x-k8s.io/paused"),
         reason::TOO_MANY_FENCED => one("wait for the others, or raise --max-fenced"),
         reason::ATTEMPTS_USED_UP => {
-            let mut advice =
-                one("look at the machine; if a health check still finds it failed, it makes a new \
-                    request");
+            let mut advice = one(
+                "look at the machine; if a health check still finds it failed, it makes a new \
+                    request",
+            );
             advice.extend(explain_host());
             advice
         }

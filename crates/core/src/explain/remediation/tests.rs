@@ -164,7 +164,11 @@ fn lines(told: &RemediationExplanation, topic: ExplanationTopic) -> Vec<&str> {
 #[test]
 fn a_machine_is_explained_from_the_need_to_what_is_waited_for() {
     let machine = ObservedMachine {
-        conditions: vec![condition("True", "PoweringOff", "the host is being powered off")],
+        conditions: vec![condition(
+            "True",
+            "PoweringOff",
+            "the host is being powered off",
+        )],
         ..marked()
     };
     let told = told(machine, keyed(), vec![failed()]);
@@ -326,7 +330,10 @@ fn a_machine_of_which_nothing_is_asked_is_followed_to_its_host_all_the_same() {
         ..marked()
     };
     let told = told(quiet, its_host(), vec![node("n1")]);
-    assert_eq!(told.summary, "machine/machines/m1: no remediation is requested");
+    assert_eq!(
+        told.summary,
+        "machine/machines/m1: no remediation is requested"
+    );
     assert_eq!(
         (told.under_way, told.host.as_deref()),
         (false, Some("metal/h1"))
@@ -343,7 +350,10 @@ fn a_node_that_was_deleted_is_explained_by_its_remediation() {
     };
     let told = about("n1");
     assert_eq!(told.len(), 1);
-    assert_eq!(lines(&told[0], ExplanationTopic::Node), ["n1 does not exist"]);
+    assert_eq!(
+        lines(&told[0], ExplanationTopic::Node),
+        ["n1 does not exist"]
+    );
     assert_eq!(about("n2"), []);
 }
 

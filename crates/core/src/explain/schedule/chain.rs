@@ -27,10 +27,7 @@ pub fn explain_schedule(view: &ScheduleReportInput, now: Now) -> ScheduleExplana
         Ok(plan) => chain.add_plan(plan, &outlook),
         Err(problems) => {
             for problem in problems {
-                chain.add_line(
-                    ExplanationTopic::Asked,
-                    format!("invalid: {problem}"),
-                );
+                chain.add_line(ExplanationTopic::Asked, format!("invalid: {problem}"));
             }
         }
     }

@@ -230,8 +230,10 @@ fn cordon_state(seen: &HoldSnapshot<'_>, node: &ApiNode, lease: &ObservedLease) 
 fn describe_veto(node: &ApiNode) -> String {
     let name = &node.seen.name;
     if node.seen.unschedulable {
-        format!("somebody removed annotation dogwatch.dev/api-lock from node {name}: that is a \
-            veto")
+        format!(
+            "somebody removed annotation dogwatch.dev/api-lock from node {name}: that is a \
+            veto"
+        )
     } else {
         format!("somebody uncordoned node {name}: that is a veto")
     }

@@ -89,9 +89,12 @@ impl ApiNode {
 /// Why nothing begins on this Node for now: the remediator is fencing its machine.
 pub fn describe_fencing(node: &ObservedNode) -> Option<String> {
     let name = &node.name;
-    node.being_fenced
-        .then(|| format!("node {name} is being fenced; for the reason, run `dogwatch explain \
-            node/{name}`"))
+    node.being_fenced.then(|| {
+        format!(
+            "node {name} is being fenced; for the reason, run `dogwatch explain \
+            node/{name}`"
+        )
+    })
 }
 
 /// Why the lock API must leave this Node alone: its own coordinator is working on it.

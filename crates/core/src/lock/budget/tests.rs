@@ -272,7 +272,9 @@ fn a_long_list_is_cut_in_the_message() {
     let BudgetVerdict::YieldOverBudget { why } = judged(3, &count, 0) else {
         panic!("nine are out")
     };
-    assert!(why.starts_with("9 nodes of the group are unavailable and at most 3 may be: n0 (not ready), "));
+    assert!(why.starts_with(
+        "9 nodes of the group are unavailable and at most 3 may be: n0 (not ready), "
+    ));
     assert!(why.ends_with("and 4 more"), "{why}");
 }
 

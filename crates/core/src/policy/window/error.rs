@@ -9,8 +9,10 @@ pub enum WindowError {
     #[error("days: the list is empty; name a day, or leave `days` out for every day")]
     NoDays,
     /// `days` and `rrule` are both given.
-    #[error("rrule: `days` is set as well, and both choose the weekdays on which the window \
-        starts; keep one")]
+    #[error(
+        "rrule: `days` is set as well, and both choose the weekdays on which the window \
+        starts; keep one"
+    )]
     DaysAndRule,
     /// `start` without `end`, or the other way round.
     #[error("{missing}: is missing; write both `start` and `end`, or neither for the whole day")]
@@ -22,8 +24,10 @@ pub enum WindowError {
         value: String,
     },
     /// A time zone that the database does not have.
-    #[error("timeZone: {value:?} is not a known time zone; write a name such as Europe/Berlin, or \
-        UTC")]
+    #[error(
+        "timeZone: {value:?} is not a known time zone; write a name such as Europe/Berlin, or \
+        UTC"
+    )]
     TimeZone { value: String },
     #[error("excludedDates: {value:?} is not a date; write YYYY-MM-DD")]
     Date { value: String },

@@ -66,8 +66,10 @@ fn check_text(text: &str) -> Result<(), BadBmcAddress> {
         );
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return bad_address("leave out blanks and characters that are not ASCII, or percent-encode \
-            them");
+        return bad_address(
+            "leave out blanks and characters that are not ASCII, or percent-encode \
+            them",
+        );
     }
     // metal3 cuts off what follows '#', and so would address another system.
     if text.contains('#') {
@@ -223,8 +225,10 @@ fn parse_system_path(path: &str) -> Result<Option<String>, BadBmcAddress> {
     }
     let is_plain = |byte: u8| !b"\"<>\\^`{|}".contains(&byte);
     if plain.chars().any(char::is_control) || !trimmed.bytes().all(is_plain) {
-        return bad_address("the system's path has a character that is not allowed in a URL: \
-            percent-encode it");
+        return bad_address(
+            "the system's path has a character that is not allowed in a URL: \
+            percent-encode it",
+        );
     }
     Ok(Some(trimmed.to_owned()))
 }
@@ -248,7 +252,9 @@ fn parse_ipmi_address(rest: AddressParts<'_>) -> Result<BmcAddress, BadBmcAddres
     let privilege =
         option("privilegelevel").map_or(DEFAULT_PRIVILEGE.into(), str::to_ascii_uppercase);
     if !PRIVILEGE_LEVELS.contains(&privilege.as_str()) {
-        return bad_address("privilegelevel must be one of CALLBACK, USER, OPERATOR, ADMINISTRATOR");
+        return bad_address(
+            "privilegelevel must be one of CALLBACK, USER, OPERATOR, ADMINISTRATOR",
+        );
     }
     let suite = option("ciphersuite").map(|text| text.parse::<u8>().ok());
     let cipher_suite = match suite {

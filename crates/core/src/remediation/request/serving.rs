@@ -227,7 +227,12 @@ impl RequestFlow<'_> {
         let left = self.ctx.memory.leftovers.as_ref();
         let text = left.map_or_else(
             || "reading which workloads are left on the Node".to_owned(),
-            |left| format!("the Node is tainted; still on it: {}", describe_leftovers(left)),
+            |left| {
+                format!(
+                    "the Node is tainted; still on it: {}",
+                    describe_leftovers(left)
+                )
+            },
         );
         let decision = self.wake_at_deadline(decision_with_cause(reason::RELEASING, text));
         let Some(node) = self.case.node_name.clone() else {
@@ -259,7 +264,10 @@ impl RequestFlow<'_> {
                 decision_with_cause(reason::POWERING_ON, text).with_event(EventSeverity::Warning)
             }
             (CurrentPower::Off | CurrentPower::Unknown, None) => {
-                let text = format!("the host is being powered on: {}", self.ctx.describe_power());
+                let text = format!(
+                    "the host is being powered on: {}",
+                    self.ctx.describe_power()
+                );
                 decision_with_cause(reason::POWERING_ON, text)
             }
         };

@@ -211,9 +211,7 @@ fn who_does_not_exist_is_named_and_holds_nobody_up() {
         (OccurrenceOutcome::PartlyRequested, 1, 2)
     );
     assert!(
-        record
-            .message
-            .contains("Node n9 (no Node has this name)"),
+        record.message.contains("Node n9 (no Node has this name)"),
         "{}",
         record.message
     );

@@ -88,7 +88,9 @@ fn split_rule_parts(rule: &str) -> Result<Vec<(&str, &str)>, WindowError> {
     let mut parts: Vec<(&str, &str)> = Vec::new();
     for part in rule.split(';') {
         let Some((key, value)) = part.split_once('=') else {
-            return rule_error(format!("{part:?} is not a part of a rule; write NAME=VALUE"));
+            return rule_error(format!(
+                "{part:?} is not a part of a rule; write NAME=VALUE"
+            ));
         };
         if parts.iter().any(|(other, _)| *other == key) {
             return rule_error(format!("{key} is given twice; keep one"));

@@ -59,7 +59,10 @@ const FIELDS: &[(&str, &str)] = &[
         r#"{"timeZone": "CET-1CEST"}"#,
         r#"timeZone: "CET-1CEST" is not a known time zone"#,
     ),
-    (r#"{"timeZone": ""}"#, r#"timeZone: "" is not a known time zone"#),
+    (
+        r#"{"timeZone": ""}"#,
+        r#"timeZone: "" is not a known time zone"#,
+    ),
     (
         r#"{"excludedDates": ["2026-02-29"]}"#,
         r#"excludedDates: "2026-02-29" is not a date; write"#,
@@ -90,9 +93,15 @@ fn a_field_that_is_not_known_is_refused() {
 
 const PARTS: &[(&str, &str)] = &[
     ("", "has no rule"),
-    ("FREQ=DAILY;BYDAY=\u{800}", "has a character that is not allowed in a rule"),
+    (
+        "FREQ=DAILY;BYDAY=\u{800}",
+        "has a character that is not allowed in a rule",
+    ),
     ("RRULE:", "has no rule"),
-    ("hello", "\"HELLO\" is not a part of a rule; write NAME=VALUE"),
+    (
+        "hello",
+        "\"HELLO\" is not a part of a rule; write NAME=VALUE",
+    ),
     ("FREQ=DAILY;", "\"\" is no part of a rule"),
     ("BYDAY=MO", "has no FREQ; write FREQ=DAILY"),
     ("FREQ=HOURLY", "FREQ=HOURLY gives no days; write FREQ=DAILY"),
@@ -167,10 +176,7 @@ const PARTS: &[(&str, &str)] = &[
     ("FREQ=MONTHLY;BYDAY=XX", ""),
     ("FREQ=MONTHLY;BYMONTHDAY=32", ""),
     ("FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY=0 has a 0"),
-    (
-        "FREQ=MONTHLY;BYSETPOS=1",
-        "BYSETPOS needs a set of days",
-    ),
+    ("FREQ=MONTHLY;BYSETPOS=1", "BYSETPOS needs a set of days"),
     ("FREQ=WEEKLY;BYMONTHDAY=3", ""),
     ("FREQ=YEARLY;BYMONTH=13", ""),
     ("FREQ=MONTHLY;BYWEEKNO=3", ""),
