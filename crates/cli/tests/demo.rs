@@ -30,7 +30,7 @@ fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
         "ok      all pods are running again: web: 7 of 7, db: 2 of 2",
         "ok      Dogwatch did not remove the admin's cordon: n3 is still cordoned",
         "ok      Dogwatch left nothing behind: no lock, no record",
-        "ok      every annotated host was rebooted or held off, every failed host is back, and all hosts are on again: h1, h2 and s1",
+        "ok      every annotated host was rebooted or kept off, every failed host is back, and all hosts are on again: h1, h2 and s1",
         "ok      each host had exactly one power-off: h1: 1, h2: 1",
         "ok      the host with the key stayed off until the key was removed: h2: off for",
         "ok      off was proved by two readings before each power-on: h1: ",

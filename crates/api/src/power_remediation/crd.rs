@@ -48,7 +48,7 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
         "Host",
         "string",
         ".status.host.name",
-        "The host that is held off",
+        "The host that is kept off",
     ),
     (
         "Attempt",

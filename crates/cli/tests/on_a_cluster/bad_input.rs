@@ -93,7 +93,7 @@ fn a_cluster_without_dogwatch_says_what_to_run() {
     let (code, text, _) = ended(stage.dogwatch(&["check", "n1"]));
     assert_eq!(code, 6);
     assert!(
-        text.contains("→ install the coordinators as docs/install.md says"),
+        text.contains("→ install the coordinators as docs/install.md describes"),
         "{text}"
     );
     for hint in [errors, text] {

@@ -35,7 +35,7 @@ fn a_clear_node_ends_with_0_and_a_blocked_one_with_6_and_says_by_what() {
     for line in [
         "n1: 1 thing blocks a reboot now",
         "blocks   PodDisruptionBudget shop/db: allows no disruption (1 healthy of 1 desired); pods on this node: shop/db-0",
-        "→ it wants every pod healthy, so it never lets one go",
+        "→ it requires all pods to be healthy, so it never allows an eviction",
         "warns    pod shop/db-0: has no controller: the pod is evicted, and no controller creates it again",
         "n2: nothing blocks a reboot now",
     ] {

@@ -144,7 +144,7 @@ fn judge_present_node(
     {
         return HolderStatus::Somebody {
             what: format!("{run} still uses it"),
-            instead: "whoever locked it unlocks it".into(),
+            instead: "the caller that locked it must unlock it".into(),
         };
     }
     HolderStatus::Nobody {

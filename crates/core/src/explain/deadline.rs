@@ -40,7 +40,7 @@ pub(super) fn describe_deadline(
             policy.and_then(|policy| Some((policy, policy.drain.timeout?))),
             DEFAULT_DRAIN_TIMEOUT,
             "--drain-timeout",
-            "then --on-drain-timeout says what happens (abort: undo and queue again)",
+            "then --on-drain-timeout decides what happens (abort: undo and queue again)",
             now,
         ),
         RebootPhase::Rebooting => describe_latest_end(

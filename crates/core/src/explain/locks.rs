@@ -118,7 +118,7 @@ impl NodeExplainer<'_> {
             Some(Err(name)) => {
                 format!("{text}; Node {name} does not exist: the next waiting node frees the lock")
             }
-            None => format!("{text}, which is not a node"),
+            None => format!("{text}, which is not a Node"),
         }
     }
 

@@ -89,7 +89,7 @@ impl NodePods {
     ) -> Vec<String> {
         let pods = self.pods_to_drain(exclude, now);
         if pods.is_empty() {
-            return vec!["every pod that has to go is gone".into()];
+            return vec!["every pod that must leave is gone".into()];
         }
         let (ending, staying): (Vec<&ObservedPod>, Vec<&ObservedPod>) =
             pods.iter().partition(|pod| pod.deleting);
@@ -252,7 +252,7 @@ mod tests {
         };
         assert_eq!(
             kept.describe_drain_waits(None, now(0)),
-            ["every pod that has to go is gone"]
+            ["every pod that must leave is gone"]
         );
         let orphan = NodePods {
             daemonsets: BTreeSet::new(),

@@ -70,7 +70,7 @@ impl NodeExplainer<'_> {
                 format_due(until, self.now)
             ),
             None => format!(
-                "paused: {}; until somebody resumes it",
+                "paused: {}; the pause lasts until somebody resumes the policy",
                 quote_reason(&pause.reason)
             ),
         };

@@ -122,7 +122,7 @@ fn a_lock_without_a_node_behind_it_is_said_to_be_so() {
         "{lines:#?}"
     );
     assert!(
-        lines[4].ends_with("dogwatch-default-1 is held by api/host-7, which is not a node"),
+        lines[4].ends_with("dogwatch-default-1 is held by api/host-7, which is not a Node"),
         "{lines:#?}"
     );
 }
@@ -257,7 +257,7 @@ fn a_group_without_leases_and_a_lease_given_back_are_told_apart() {
     back.lease.yield_count = 3;
     let lines = text(&explained("n2", vec![waiting("n2", 10)], vec![back]));
     assert!(
-        lines[3].contains("the last 3 to win it found too many nodes out"),
+        lines[3].contains("the last 3 holders found too many nodes unavailable"),
         "{lines:#?}"
     );
 }
@@ -411,7 +411,7 @@ fn a_lease_that_outlived_its_record_is_named_with_the_way_to_free_it() {
     let explanation = explained("n1", vec![node("n1")], vec![held(0, "n1", 5)]);
     let advice = &explanation.advice[0];
     assert!(
-        advice.starts_with("Lease dogwatch-default-0 is held with no reboot under way"),
+        advice.starts_with("Lease dogwatch-default-0 is held although no reboot is under way"),
         "{advice}"
     );
     assert!(

@@ -227,7 +227,7 @@ fn request_host_reboot(
         .is_some_and(|mark| mark.is_same_reboot(note));
     if done {
         let text = format!(
-            "the reboot the reboot was handed over to BareMetalHost {}; waits for a new boot",
+            "the reboot was handed over to BareMetalHost {}; waits for a new boot",
             note.host
         );
         return decision_with_cause(reason::REBOOT_ESCALATED, text);

@@ -77,7 +77,7 @@ fn decide_request_departure(
     run: &RunId,
 ) -> HealerDecision {
     let text = format!(
-        "lock lock request {run} on Lease {} was never answered, and its process is gone",
+        "lock request {run} on Lease {} was never answered, and its process is gone",
         lease.name
     );
     let decision = decision_with_cause(reason::LOCK_REQUEST_GONE, text);

@@ -205,10 +205,7 @@ impl NodeCase<'_> {
                 return decision.with_event(EventSeverity::Warning);
             }
         };
-        let text = format!(
-            "{text}, and {}; undoing the drain the drain",
-            self.describe_silence()
-        );
+        let text = format!("{text}, and {}; undoing the drain", self.describe_silence());
         self.take_over_or_watch(&TakeoverStep::Undo, why, text)
     }
 

@@ -312,7 +312,10 @@ fn translate_prometheus(plan: &mut KuredTranslation, settings: &KuredSettings) {
     let url = without_password(told);
     let plain = url.starts_with("http://") || url.starts_with("https://");
     if !plain || url.contains(['?', '#']) || url.contains(char::is_whitespace) {
-        return plan.pause_for("--prometheus-url", "it is no plain http or https address");
+        return plan.pause_for(
+            "--prometheus-url",
+            "it is not a plain http or https address",
+        );
     }
     if filter.is_some_and(|text| text.len() > MAX_REGEX_BYTES) {
         return plan.pause_for("--alert-filter-regexp", "it is longer than 512 bytes");

@@ -87,7 +87,7 @@ pub struct PolicyConflict {
     /// Index of the other policy.
     pub winner: usize,
     pub nodes: u32,
-    /// One of the nodes; stays the same as long as this node is one of them.
+    /// One of the nodes; stays the same as long as it is one of them.
     pub example: NodeName,
 }
 

@@ -57,8 +57,7 @@ pub(super) fn find_drain_obstacle(
 ) -> Option<RebootStep> {
     let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
-        let text =
-            "somebody uncordoned the node: that is a veto; undoing the drain the drain".to_owned();
+        let text = "somebody uncordoned the node: that is a veto; undoing the drain".to_owned();
         return Some(undo::undo_and_back_off(
             ctx,
             record,
@@ -410,7 +409,7 @@ fn describe_remaining_pods(progress: &DrainProgress) -> String {
     let waiting = progress.waiting.len();
     if let Some((set, why)) = progress.lookups_failed.first() {
         return format!(
-            "DaemonSet {}/{} could not be looked up: {why}",
+            "DaemonSet {}/{} could not be read: {why}",
             set.namespace, set.name
         );
     }

@@ -127,7 +127,7 @@ fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<Reboo
         return Some(step);
     }
     let text = format!(
-        "{}, right before the reboot; undoing the drain the drain",
+        "{}, right before the reboot; undoing the drain",
         step.because.message
     );
     Some(undo::undo_and_back_off(

@@ -157,7 +157,7 @@ fn secondary_condition(
 
 /// Keeps what the record says about volumes and pods that stayed.
 fn drained_message(message: &str) -> String {
-    let gone = "every pod that has to go is gone";
+    let gone = "every pod that must leave is gone";
     match message.strip_prefix("drained; ") {
         None => gone.to_owned(),
         Some(but) => format!("{gone}; {but}"),

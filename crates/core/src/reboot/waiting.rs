@@ -213,7 +213,8 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
     if let Some(at) = delayed_bid_time(ctx) {
         let text = "the policy allows it now; waits a random time, so that not all nodes bid at \
             the same moment";
-        return RebootStep::new(reason::NOT_OUR_TURN, text).with_wake(at, "our turn to bid");
+        return RebootStep::new(reason::NOT_OUR_TURN, text)
+            .with_wake(at, "this node's turn to bid");
     }
     if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
         let text = "released the lock because too many nodes are unavailable; bids again after a \
@@ -248,7 +249,7 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
                 "Lease {} is free; it is another node's turn first",
                 lease.name
             );
-            RebootStep::new(reason::NOT_OUR_TURN, text).with_wake(at, "our turn to bid")
+            RebootStep::new(reason::NOT_OUR_TURN, text).with_wake(at, "this node's turn to bid")
         }
         BidDecision::AllHeld => return holders::wait_for_held_lock(ctx, leases),
     };

@@ -57,7 +57,7 @@ fn refuse_rolling_workload(object: &ObservedWorkload) -> Option<RolloutRefusal> 
     if object.on_delete {
         return Some(build_refusal(
             format!(
-                "{name} has the update strategy OnDelete: a pod is replaced only when somebody is deleting it"
+                "{name} has the update strategy OnDelete: a pod is replaced only when somebody deletes it"
             ),
             "delete its pods one by one, or set spec.updateStrategy.type to RollingUpdate",
         ));

@@ -65,7 +65,7 @@ impl ParsedHostSpec {
             Value::Bool(flag) => Some(*flag),
             Value::Null => None,
             Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-                problems.push(format!("spec.{name} is neither true nor false"));
+                problems.push(format!("spec.{name} is not true or false"));
                 None
             }
         };

@@ -110,7 +110,7 @@ fn url_problem(url: &str) -> Option<&'static str> {
         );
     }
     if uri.query().is_some() || url.contains('#') {
-        return Some("leave out what follows '?' or '#'");
+        return Some("leave out '?' and '#', and the text after them");
     }
     None
 }

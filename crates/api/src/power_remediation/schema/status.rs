@@ -90,12 +90,13 @@ fn attempt_schema() -> Value {
             (
                 "releasedAt",
                 status_time_schema(
-                    "When the Node was seen gone, or its taint seen and nothing left on it.",
+                    "When the Node was seen deleted, or when its taint was seen and no workload \
+                     was left on it.",
                 ),
             ),
             (
                 "keyRemovedAt",
-                status_time_schema("When the reboot key was seen gone."),
+                status_time_schema("When the reboot key was seen removed."),
             ),
         ],
     )

@@ -138,7 +138,7 @@ fn a_check_says_beforehand_what_would_keep_a_node_from_being_fenced() {
         "warns    remediation: if this node failed, no remediation would begin: Paused: machine machines/m1",
         "warns    remediation: Dogwatch might be unable to prove host metal/m2 off: Unreachable: what the BMC said",
         "note     remediation: if this node failed, no remediation would begin: NoHost: no BareMetalHost has annotation",
-        "note     remediation: the Node tells no system UUID",
+        "note     remediation: the Node reports no system UUID",
         "note     remediation: if this node failed: host metal/m3 would be powered off; power control works",
     ] {
         assert!(text.contains(line), "{line}: {text}");

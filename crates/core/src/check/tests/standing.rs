@@ -84,7 +84,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
         view(vec![node("n1"), node("n2"), node("n3")], vec![row]),
         vec![two],
     );
-    blocked(&strict, "at most 1 of 3 in group p may be out");
+    blocked(&strict, "at most 1 of 3 in group p may be unavailable");
     blocked(&strict, "n3 (holds dogwatch-default-0)");
     cordoned.labels = [("dogwatch.dev/ignore".to_owned(), "true".to_owned())].into();
     let mut broken = node("n3");

@@ -129,7 +129,7 @@ fn a_value_that_cannot_be_understood_is_told_with_what_to_write() {
         host("h1"),
         &[("reboot.metal3.io/k", "hard")],
     )));
-    assert!(told.contains("and means soft\n"), "{told}");
+    assert!(told.contains("and counts as soft\n"), "{told}");
     assert!(
         told.contains("→ write it as JSON: kubectl annotate -n metal bmh h1"),
         "{told}"

@@ -88,7 +88,8 @@ fn a_pause_says_why_until_when_and_how_to_end_it() {
         until: None,
     });
     let lines = text(&under(vec![paused], held_back("Paused")));
-    let expected = "pause: paused: no reason given; until somebody resumes it";
+    let expected =
+        "pause: paused: no reason given; the pause lasts until somebody resumes the policy";
     assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
 }
 

@@ -51,7 +51,7 @@ impl RemediationExplainer<'_> {
             return;
         };
         let held = if self.remediation.lease_held {
-            "is held: planned reboots count this node as out"
+            "is held: planned reboots count this node as unavailable"
         } else {
             "is not held"
         };

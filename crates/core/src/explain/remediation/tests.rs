@@ -190,10 +190,13 @@ fn a_machine_is_explained_from_the_need_to_what_is_waited_for() {
         (ExplanationTopic::Lock, "dogwatch-remedy-n1 is not held"),
         (
             ExplanationTopic::Key,
-            "reboot.metal3.io/machine-remediation stands on the host",
+            "the host has reboot.metal3.io/machine-remediation",
         ),
         (ExplanationTopic::Power, "PoweringOff, observed 40s ago"),
-        (ExplanationTopic::Says, "PoweringOff: the host goes off"),
+        (
+            ExplanationTopic::Says,
+            "PoweringOff: the host is being powered off",
+        ),
         (ExplanationTopic::Step, "Requested at 1970-01-01 00:01:10Z"),
         (ExplanationTopic::Controller, "c-1 leads"),
     ] {
@@ -318,7 +321,7 @@ fn a_dead_bmc_is_answered_with_the_command_that_confirms() {
     let told = text(&host);
     let off = lines(&told, ExplanationTopic::Off);
     assert!(
-        off[0].starts_with("ann says that the host is off"),
+        off[0].starts_with("ann confirmed that the host is off"),
         "{off:?}"
     );
 }

@@ -115,12 +115,13 @@ fn check_option_name(name: &str) -> Result<(), BadBmcAddress> {
     }
     if DRIVER_OPTIONS.contains(&name) {
         return bad_address(
-            "the driver itself sets action, delay, ip, ipport, login and method: leave them out of the options",
+            "leave out action, delay, ip, ipport, login and method: the driver sets these options \
+             itself",
         );
     }
     if LOGGING_OPTIONS.contains(&name) {
         return bad_address(
-            "debug, verbose and log would write the password somewhere: leave them out",
+            "leave out debug, verbose and log: they would write the password to a log",
         );
     }
     if let Some((_, why)) = REFUSED_OPTIONS.iter().find(|(refused, _)| *refused == name) {

@@ -131,7 +131,7 @@ const UNREADABLE: [(&str, &str); 18] = [
     ),
     (
         r#"{"online": true, "bmc": {"address": 7}}"#,
-        "spec.bmc.address: it is no text",
+        "spec.bmc.address: it is not text",
     ),
     (
         r#"{"online": true, "bmc": {"credentialsName": "x"}}"#,

@@ -9,7 +9,7 @@ pub enum RemediationWriteError {
     #[error("{0} has changed since it was read")]
     Changed(String),
     /// The write would overwrite somebody else's value. Nothing was sent.
-    #[error("{0} was written by somebody else")]
+    #[error("somebody else has written {0}")]
     Foreign(String),
     /// The permit to release has expired. Nothing was sent.
     #[error("the proof that host {0} is off is too old to act on")]

@@ -18,7 +18,7 @@ const FIELDS: &[(&str, &str)] = &[
         r#"{"days": ["Mon", "Friday"]}"#,
         r#"days: "Friday" is not a weekday; write Mon,"#,
     ),
-    (r#"{"days": ["mon"]}"#, r#"days: "mon" is no day"#),
+    (r#"{"days": ["mon"]}"#, r#"days: "mon" is not a weekday"#),
     (r#"{"days": []}"#, "days: the list is empty"),
     (
         r#"{"days": ["Mon"], "rrule": "FREQ=DAILY"}"#,
@@ -32,11 +32,11 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     (
         r#"{"start": "22:00", "end": "4:00"}"#,
-        r#"end: "4:00" is no time of day"#,
+        r#"end: "4:00" is not a time of day"#,
     ),
     (
         r#"{"start": "22:00", "end": "04:60"}"#,
-        r#"end: "04:60" is no time of day"#,
+        r#"end: "04:60" is not a time of day"#,
     ),
     (
         r#"{"start": "22:00", "end": "04:00:00"}"#,
@@ -102,16 +102,19 @@ const PARTS: &[(&str, &str)] = &[
         "hello",
         "\"HELLO\" is not a part of a rule; write NAME=VALUE",
     ),
-    ("FREQ=DAILY;", "\"\" is no part of a rule"),
+    ("FREQ=DAILY;", "\"\" is not a part of a rule"),
     ("BYDAY=MO", "has no FREQ; write FREQ=DAILY"),
-    ("FREQ=HOURLY", "FREQ=HOURLY gives no days; write FREQ=DAILY"),
-    ("FREQ=SECONDLY", "FREQ=SECONDLY gives no days"),
-    ("FREQ=FORTNIGHTLY", "FREQ=FORTNIGHTLY gives no days"),
+    (
+        "FREQ=HOURLY",
+        "FREQ=HOURLY is not supported; write FREQ=DAILY",
+    ),
+    ("FREQ=SECONDLY", "FREQ=SECONDLY is not supported"),
+    ("FREQ=FORTNIGHTLY", "FREQ=FORTNIGHTLY is not supported"),
     (
         "FREQ=DAILY;BYHOUR=4",
         "BYHOUR is a time of day; write `start` and `end`",
     ),
-    ("FREQ=DAILY;FREQ=WEEKLY", "FREQ stands there twice"),
+    ("FREQ=DAILY;FREQ=WEEKLY", "FREQ is given twice"),
     ("FREQ=DAILY;BYEASTER=1", "BYEASTER is not known"),
     ("FREQ=DAILY;TZID=Europe/Berlin", "TZID is not known"),
     (
@@ -136,11 +139,14 @@ const PARTS: &[(&str, &str)] = &[
         "FREQ=DAILY;UNTIL=20261231T235959Z",
         "UNTIL=20261231T235959Z is not a date; write UNTIL=YYYYMMDD",
     ),
-    ("FREQ=DAILY;UNTIL=2026-12-31", "UNTIL=2026-12-31 is no day"),
-    ("FREQ=DAILY;UNTIL=20261301", "UNTIL=20261301 is no day"),
+    (
+        "FREQ=DAILY;UNTIL=2026-12-31",
+        "UNTIL=2026-12-31 is not a date",
+    ),
+    ("FREQ=DAILY;UNTIL=20261301", "UNTIL=20261301 is not a date"),
     (
         "DTSTART:20260101T220000\nFREQ=DAILY",
-        "\"DTSTART:20260101T220000\" is no first day; write",
+        "\"DTSTART:20260101T220000\" is not a first day; write",
     ),
     (
         "DTSTART;TZID=Europe/Berlin:20260101\nFREQ=DAILY",
@@ -148,7 +154,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "DTSTART:19991231\nFREQ=DAILY",
-        "\"DTSTART:19991231\" is no first day",
+        "\"DTSTART:19991231\" is not a first day",
     ),
     ("DTSTART:20260101", "has no rule"),
     ("FREQ=DAILY\nFREQ=WEEKLY", "has several rules"),
@@ -165,7 +171,7 @@ const PARTS: &[(&str, &str)] = &[
     ("FREQ=MONTHLY;BYYEARDAY=100", "BYYEARDAY needs FREQ=YEARLY"),
     (
         "FREQ=MONTHLY;BYMONTHDAY=30;BYMONTH=2",
-        "FREQ=MONTHLY;BYMONTHDAY=30;BYMONTH=2 never gives a day",
+        "FREQ=MONTHLY;BYMONTHDAY=30;BYMONTH=2 never selects a day",
     ),
     ("DTSTART:20260101\nFREQ=DAILY;UNTIL=20251231", ""),
     ("FREQ=MONTHLY;BYDAY=6TU", ""),
