@@ -74,8 +74,7 @@ fn describe_policy_problem(policy: &str, seen: &ObservedAdmissionPolicies) -> Op
     Some(
         match bindings.find(|(name, named)| is_it(name) || is_it(named)) {
             Some((name, named)) => format!(
-                "admission policy {policy} has no effect: binding {name} names policy {named}, \
-                 which does not exist"
+                "admission policy {policy} has no effect: binding {name} names policy {named}, which does not exist"
             ),
             None => format!("admission policy {policy} has no effect: no binding names it"),
         },
@@ -90,16 +89,14 @@ pub fn describe_unknown_account(user: &str, program: &str, namespace: &str) -> O
     // The policies admit this account by its exact name: a part of the name is not enough.
     if program == LOCK_API_ACCOUNT && name != program {
         return Some(format!(
-            "the admission policies do not know ServiceAccount {home}/{name}: they let the lock \
-             API hold locks only as {LOCK_API_ACCOUNT}. Rename the account to that, without a \
-             prefix"
+            "the admission policies do not know ServiceAccount {home}/{name}: they let the lock API hold locks only as \
+             {LOCK_API_ACCOUNT}. Rename the account to that, without a prefix"
         ));
     }
     if !name.contains(program) {
         return Some(format!(
-            "the admission policies do not know ServiceAccount {home}/{name}: they recognize \
-             {program} by an account whose name contains {program}. They do not limit the token \
-             of this account, and they refuse it the locks"
+            "the admission policies do not know ServiceAccount {home}/{name}: they recognize {program} by an account \
+             whose name contains {program}. They do not limit the token of this account, and they refuse it the locks"
         ));
     }
     if home != namespace {

@@ -22,8 +22,7 @@ pub enum LimitError {
     #[error("{0:?} is neither a number of nodes nor a percentage: write it like 1 or 10%")]
     NotANumber(String),
     #[error(
-        "{0:?} would never let a node reboot: write at least 1 or 1%; to stop all reboots, \
-        pause them"
+        "{0:?} would never let a node reboot: write at least 1 or 1%; to stop all reboots, pause them"
     )]
     Zero(String),
     /// More than the whole group.

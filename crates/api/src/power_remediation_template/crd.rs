@@ -47,8 +47,7 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
 
 fn root_schema() -> Value {
     crd_definition::resource_schema(
-        "A template from which a health check creates PowerRemediations. \
-         https://dogwatch.dev/remediation",
+        "A template from which a health check creates PowerRemediations. https://dogwatch.dev/remediation",
         (API_VERSION, KIND),
         &["spec"],
         template_spec_schema(),

@@ -56,8 +56,7 @@ fn find_node_state(node: &ObservedNode) -> Vec<CheckFinding> {
         add(FindingSeverity::Blocks, text);
     }
     if node.abort != ParsedAnnotation::Absent {
-        let text = "the node has annotation dogwatch.dev/abort-requested: a reboot that begins is \
-            stopped at once";
+        let text = "the node has annotation dogwatch.dev/abort-requested: a reboot that begins is stopped at once";
         add(FindingSeverity::Blocks, text.into());
     }
     if node.api_lock {

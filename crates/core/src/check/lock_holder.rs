@@ -81,8 +81,7 @@ fn judge_without_node(lease: &ObservedLease) -> HolderStatus {
     let instead = match holder.split_once('/') {
         Some(("api", host)) => {
             format!(
-                "the caller that locked {host} must unlock it: POST /api/v1/unlock with \
-                hostname={host}"
+                "the caller that locked {host} must unlock it: POST /api/v1/unlock with hostname={host}"
             )
         }
         Some(("fleetlock", _)) => {
@@ -131,8 +130,7 @@ fn judge_present_node(
     }
     let Some(record) = &lease.record else {
         return HolderStatus::Somebody {
-            what: "its record cannot be read, so it is unknown for which Node object of that name \
-                the lock was taken"
+            what: "its record cannot be read, so it is unknown for which Node object of that name the lock was taken"
                 .into(),
             instead: format!("look at the log of the coordinator on {name}"),
         };

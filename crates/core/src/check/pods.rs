@@ -118,8 +118,7 @@ fn find_in_budget(budget: &ObservedDisruptionBudget, covered: &[String]) -> Opti
     }
     if allowed > 0 {
         let text = format!(
-            "allows {allowed} disruptions at a time ({healthy}); pods on this \
-            node: {pods}"
+            "allows {allowed} disruptions at a time ({healthy}); pods on this node: {pods}"
         );
         return Some(CheckFinding::new(FindingSeverity::Note, subject, text));
     }
@@ -138,8 +137,7 @@ fn find_orphan(pod: &PodFacts) -> Option<CheckFinding> {
     let owner = pod.observed.controller.as_ref()?;
     (owner.kind == "DaemonSet" && owner.api_version == "apps/v1").then(|| {
         let text = format!(
-            "its DaemonSet {} does not exist: the pod is evicted, and no controller creates it \
-             again",
+            "its DaemonSet {} does not exist: the pod is evicted, and no controller creates it again",
             owner.name
         );
         CheckFinding::new(FindingSeverity::Warns, pod_subject(&pod.observed), text)

@@ -42,8 +42,7 @@ fn find_in_lease(fleet: &FleetSnapshot, row: &LeaseRow) -> Option<CheckFinding> 
     let node = match fleet.holder_node(lease) {
         None => {
             let text = format!(
-                "held by {holder}, which is not a Node: check that the holder \
-                knows that it holds the lock"
+                "held by {holder}, which is not a Node: check that the holder knows that it holds the lock"
             );
             let found = CheckFinding::new(
                 FindingSeverity::Unknown,
@@ -51,8 +50,7 @@ fn find_in_lease(fleet: &FleetSnapshot, row: &LeaseRow) -> Option<CheckFinding> 
                 text,
             );
             return Some(found.with_fix(
-                "ask its host; if the host does not hold it: dogwatch unlock \
-                    --force --reason WHY",
+                "ask its host; if the host does not hold it: dogwatch unlock --force --reason WHY",
             ));
         }
         Some(Err(name)) => {
@@ -164,8 +162,7 @@ fn find_in_record(
                 "is rebooting, but already runs boot {boot}: it is returning"
             )),
             (RebootPhase::Returning, false) => wrong.push(format!(
-                "is returning, but the kubelet reports no boot except {boot}, which the reboot \
-                 was to end"
+                "is returning, but the kubelet reports no boot except {boot}, which the reboot was to end"
             )),
             (RebootPhase::Returning, true)
             | (RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Rebooting, false) => {}

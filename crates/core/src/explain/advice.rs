@@ -35,8 +35,7 @@ fn unreadable_annotation_advice(node: &ObservedNode) -> Vec<String> {
     let mut advice = Vec::new();
     if matches!(node.record, ParsedAnnotation::Bad { .. }) {
         advice.push(format!(
-            "repair annotation dogwatch.dev/reboot, or remove it ({}) and then check the cordon \
-             and the lock yourself",
+            "repair annotation dogwatch.dev/reboot, or remove it ({}) and then check the cordon and the lock yourself",
             remove("dogwatch.dev/reboot")
         ));
     }
@@ -89,8 +88,7 @@ fn idle_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<Str
     let is_installed =
         view.coordinator != ObservedCoordinator::NoDaemonSet || signs != CoordinatorSigns::Nowhere;
     let text = if is_installed {
-        "a coordinator normally accepts a request within a second: read the log of this node's \
-         coordinator"
+        "a coordinator normally accepts a request within a second: read the log of this node's coordinator"
     } else {
         "no DaemonSet dogwatch-coordinator is in Dogwatch's namespace: is it installed, and is --namespace right?"
     };
@@ -150,9 +148,8 @@ fn waiting_advice(
     }
     if leading_condition(node).is_some_and(|condition| condition.reason == reason::OVER_BUDGET) {
         advice.push(
-            "bring the nodes named above back into service, or raise --max-unavailable; \
-            to leave a node out of the count for a long time: kubectl label node NAME \
-            dogwatch.dev/ignore=true"
+            "bring the nodes named above back into service, or raise --max-unavailable; to leave a node out of the \
+            count for a long time: kubectl label node NAME dogwatch.dev/ignore=true"
                 .into(),
         );
     }
@@ -188,16 +185,14 @@ fn policy_advice(view: &NodeReportInput, node: &ObservedNode) -> Option<String> 
         reason::PAUSED => Some(format!("to end the pause: dogwatch resume {policy}")),
         reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::REBOOTED_TOO_RECENTLY => {
             Some(format!(
-                "to let the reboot begin earlier, change the policy: kubectl edit \
-                rebootpolicy {policy}"
+                "to let the reboot begin earlier, change the policy: kubectl edit rebootpolicy {policy}"
             ))
         }
         reason::POLICY_INVALID => Some(format!(
             "correct the policy: kubectl edit rebootpolicy {policy}"
         )),
         reason::GATE_SHUT => Some(format!(
-            "repair what the closed gate names, or change the policy's gates: kubectl edit \
-             rebootpolicy {policy}"
+            "repair what the closed gate names, or change the policy's gates: kubectl edit rebootpolicy {policy}"
         )),
         _ => None,
     }
@@ -236,8 +231,7 @@ fn rebooting_advice(node: &ObservedNode) -> Vec<String> {
              the machine has a new boot id"
                 .into(),
             format!(
-                "or, if you are sure that the machine will not shut down any more: dogwatch abort \
-                 {}",
+                "or, if you are sure that the machine will not shut down any more: dogwatch abort {}",
                 node.name
             ),
         ];

@@ -87,8 +87,7 @@ impl NodeExplainer<'_> {
                 ParsedAnnotation::Absent => self.lock_api_summary(),
                 ParsedAnnotation::Is(_) | ParsedAnnotation::Bad { .. } => {
                     format!(
-                        "{name}: a reboot is requested, and its coordinator has not accepted \
-                        the request"
+                        "{name}: a reboot is requested, and its coordinator has not accepted the request"
                     )
                 }
             },
@@ -163,8 +162,7 @@ impl NodeExplainer<'_> {
             ParsedAnnotation::Absent if self.node.record == ParsedAnnotation::Absent => self
                 .add_line(
                     ExplanationTopic::Asked,
-                    "nothing that this command can see (only the node's coordinator sees \
-                     sentinels)",
+                    "nothing that this command can see (only the node's coordinator sees sentinels)",
                 ),
             ParsedAnnotation::Absent | ParsedAnnotation::Is(_) => {}
         }
@@ -182,8 +180,7 @@ impl NodeExplainer<'_> {
                 self.add_line(ExplanationTopic::Asked, text);
             }
             ParsedAnnotation::Bad { .. } => {
-                let text = "abort requested (annotation dogwatch.dev/abort-requested cannot be \
-                    read, and is obeyed)";
+                let text = "abort requested (annotation dogwatch.dev/abort-requested cannot be read, and is obeyed)";
                 self.add_line(ExplanationTopic::Asked, text);
             }
         }
@@ -281,8 +278,7 @@ impl NodeExplainer<'_> {
                 }
                 RebootPhase::Rebooting => {
                     format!(
-                        "{ended}, which the reboot ends; the kubelet has not reported a newer \
-                         boot yet"
+                        "{ended}, which the reboot ends; the kubelet has not reported a newer boot yet"
                     )
                 }
                 RebootPhase::Returning => {
@@ -317,8 +313,7 @@ impl NodeExplainer<'_> {
         if self.node.unschedulable && self.node.api_lock {
             self.add_line(
                 ExplanationTopic::Cordon,
-                "the lock API has cordoned and locked the node: unlock uncordons it, unless it \
-                 was cordoned before",
+                "the lock API has cordoned and locked the node: unlock uncordons it, unless it was cordoned before",
             );
         } else if self.node.unschedulable && !ours {
             self.add_line(

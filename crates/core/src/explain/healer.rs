@@ -65,8 +65,7 @@ impl NodeExplainer<'_> {
             .collect();
         if began.is_none() && !told.is_empty() {
             let text = format!(
-                "no dogwatch controller leads, so no healer runs; a new leader watches for {} \
-                 first",
+                "no dogwatch controller leads, so no healer runs; a new leader watches for {} first",
                 format_age(watch.config.heal_after)
             );
             self.add_line(ExplanationTopic::Healer, text);

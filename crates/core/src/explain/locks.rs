@@ -64,8 +64,7 @@ impl NodeExplainer<'_> {
         if self.node.api_lock {
             self.add_line(
                 ExplanationTopic::Lock,
-                "the lock API has taken this node out of service; the node's coordinator waits \
-                 until it is unlocked",
+                "the lock API has taken this node out of service; the node's coordinator waits until it is unlocked",
             );
         }
     }

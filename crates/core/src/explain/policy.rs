@@ -126,8 +126,7 @@ impl NodeExplainer<'_> {
             .unwrap_or(jiff::Timestamp::MAX);
         if next > self.now.wall {
             let text = format!(
-                "the last reboot was too recent: {} between two reboots, so the node waits until \
-                 that time is over, {}",
+                "the last reboot was too recent: {} between two reboots, so the node waits until that time is over, {}",
                 crate::duration::format_duration(least),
                 format_due(next, self.now)
             );

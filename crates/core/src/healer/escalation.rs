@@ -89,9 +89,8 @@ fn wait_for_new_boot(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDec
 /// Cordon and lock stay, because a delayed shutdown may still come.
 fn report_failed_reboot(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDecision {
     let text = format!(
-        "no new boot after attempt {}, and {}; cordon and lock stay, because a delayed shutdown \
-         may still happen: reboot the node by hand, or if you are sure that it will not shut \
-         down, run `dogwatch abort {}`",
+        "no new boot after attempt {}, and {}; cordon and lock stay, because a delayed shutdown may still happen: \
+         reboot the node by hand, or if you are sure that it will not shut down, run `dogwatch abort {}`",
         record.attempts,
         patient.describe_silence(),
         patient.node.name
@@ -248,8 +247,7 @@ fn request_host_reboot(
 
 fn report_blocked_escalation(patient: &NodeCase<'_>, why: &str) -> HealerDecision {
     let text = format!(
-        "the node does not reboot, and the healer cannot hand the reboot over to the power \
-         controller: {why}"
+        "the node does not reboot, and the healer cannot hand the reboot over to the power controller: {why}"
     );
     let at = patient.ctx.now.mono + OBSTACLE_RECHECK_INTERVAL;
     decision_with_cause(reason::ESCALATION_BLOCKED, text)

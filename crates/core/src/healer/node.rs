@@ -242,8 +242,7 @@ impl NodeCase<'_> {
     fn decide_abort(&self, record: &RebootRecord) -> HealerDecision {
         let since = self.memory.abort_since.unwrap_or(self.ctx.now.mono);
         if let Some(at) = self.ctx.deadline_after(since, self.ctx.config.abort_after) {
-            let text = "a person requested an abort of this reboot; its coordinator may serve the \
-                request first";
+            let text = "a person requested an abort of this reboot; its coordinator may serve the request first";
             return decision_with_cause(reason::WATCHING_COORDINATOR, text)
                 .wake_at(at, "the abort to be served");
         }
@@ -288,7 +287,6 @@ impl NodeCase<'_> {
 }
 
 fn wait_for_fencing() -> HealerDecision {
-    let text = "the remediator is fencing this machine; the healer continues after that, or after \
-        a new boot";
+    let text = "the remediator is fencing this machine; the healer continues after that, or after a new boot";
     decision_with_cause(reboot::reason::BEING_FENCED, text)
 }

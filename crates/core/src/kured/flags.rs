@@ -170,9 +170,8 @@ pub const KURED_FLAGS: [KuredFlag; 43] = [
         "lock-release-delay",
         One,
         NoEqual,
-        "the lock is released when the node is back in service (return.gates), not after a time; \
-         a prometheus gate can require more, like `time() - max(node_boot_time_seconds) < 1800` \
-         for half an hour between two boots",
+        "the lock is released when the node is back in service (return.gates), not after a time; a prometheus gate can \
+         require more, like `time() - max(node_boot_time_seconds) < 1800` for half an hour between two boots",
     ),
     plain_flag(
         "prometheus-url",

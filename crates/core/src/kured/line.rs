@@ -91,8 +91,7 @@ impl KuredSettings {
         match (value, flag.shape) {
             (_, KuredValueKind::Array) => self.record_not_understood(
                 name,
-                "kured does not read this setting from its environment; it has no effect in kured \
-                 either",
+                "kured does not read this setting from its environment; it has no effect in kured either",
             ),
             // The name of one node, which a policy cannot contain.
             (None, _) if flag.name == "node-id" => {}

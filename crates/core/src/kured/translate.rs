@@ -163,9 +163,8 @@ fn translate_window(plan: &mut KuredTranslation, settings: &KuredSettings) {
         plan.record_setting(
             "the window over midnight",
             SettingOutcome::Same,
-            "two windows: kured checks the weekday at the moment itself, not at the window's \
-             start; so Friday has its early and its late hours, and the early hours of Saturday \
-             are excluded",
+            "two windows: kured checks the weekday at the moment itself, not at the window's start; so Friday has its \
+             early and its late hours, and the early hours of Saturday are excluded",
         );
     }
     plan.windows = made.list;
@@ -303,8 +302,7 @@ fn translate_prometheus(plan: &mut KuredTranslation, settings: &KuredSettings) {
             plan.record_setting(
                 "--alert-filter-regexp",
                 SettingOutcome::Differs,
-                "without --prometheus-url kured does not query Prometheus, and neither does this \
-                 policy",
+                "without --prometheus-url kured does not query Prometheus, and neither does this policy",
             );
         }
         return;

@@ -120,8 +120,7 @@ impl FaultClass {
                 "reset the BMC if the error stays; a second level (a PDU) covers a BMC that hangs"
             }
             FaultClass::Contradiction => {
-                "update or reset the BMC; Dogwatch does not rely on its \
-                answers until then"
+                "update or reset the BMC; Dogwatch does not rely on its answers until then"
             }
         }
     }

@@ -34,8 +34,7 @@ pub(super) fn manual_confirmation(ctx: &PowerContext<'_>) -> Option<ManualConfir
         Ok(said) => said,
         Err(bad) => {
             let message = format!(
-                "annotation {CONFIRMED_OFF_ANNOTATION} {bad}; the Node is not released \
-                    because of it"
+                "annotation {CONFIRMED_OFF_ANNOTATION} {bad}; the Node is not released because of it"
             );
             return Some(void_confirmation(reason::INVALID_CONFIRMATION, message));
         }
@@ -109,8 +108,7 @@ fn covered_keys(ctx: &PowerContext<'_>, said: &OffConfirmation, since: Duration)
 fn describe_missing_key(said: &OffConfirmation) -> String {
     let keys: Vec<String> = said.keys.iter().map(|key| shorten_text(key)).collect();
     format!(
-        "{} confirmed off for {}, and the host has had no such key since; if the host is still \
-         off, confirm again",
+        "{} confirmed off for {}, and the host has had no such key since; if the host is still off, confirm again",
         shorten_text(&said.by),
         format_names(&keys)
     )
@@ -135,8 +133,7 @@ fn describe_contradiction(
     };
     let (level, asked) = (0..ctx.seen.host.levels.len()).find_map(life)?;
     Some(format!(
-        "{} confirmed that the host is off, but {} reported at {} that it is not; the Node is not \
-         released",
+        "{} confirmed that the host is off, but {} reported at {} that it is not; the Node is not released",
         shorten_text(&said.by),
         power_off::level_name(level),
         ctx.format_time_of(asked)

@@ -216,9 +216,8 @@ pub(super) fn report_contradiction(ctx: &PowerContext<'_>, step: &mut PowerStep,
 /// The sentence tells a person what to do.
 pub(super) fn contradiction_message(node: &NodeName) -> String {
     format!(
-        "its BMC reports off, but node {node}, which runs on it, has renewed its Lease since \
-         then; Dogwatch sends no command and releases nothing: correct the host's BMC address or \
-         its link to the Node, or reset the BMC"
+        "its BMC reports off, but node {node}, which runs on it, has renewed its Lease since then; Dogwatch sends no \
+         command and releases nothing: correct the host's BMC address or its link to the Node, or reset the BMC"
     )
 }
 

@@ -49,8 +49,7 @@ pub(super) fn confirm_off(
             ctx,
             level,
             since,
-            "the end of every command whose result is \
-            unknown",
+            "the end of every command whose result is unknown",
         );
     }
     let next = match ctx.newest_reading_since(level, since) {
@@ -92,8 +91,7 @@ fn handle_contradicted_level(
 ) {
     let level = command.level;
     let text = format!(
-        "{} is off, but the BMC reports that the machine runs; correct the outlet in \
-         spec.power.levels",
+        "{} is off, but the BMC reports that the machine runs; correct the outlet in spec.power.levels",
         power_off::level_name(level)
     );
     step.add_event(

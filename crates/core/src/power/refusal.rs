@@ -67,9 +67,8 @@ fn refuse_by_owner(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
             },
             reason::OTHER_CONTROLLER,
             format!(
-                "the baremetal-operator with leader {leader} controls this host; to let Dogwatch \
-                 control it, pause the host for the operator (baremetalhost.metal3.io/paused) or \
-                 name its namespace in --host-namespaces"
+                "the baremetal-operator with leader {leader} controls this host; to let Dogwatch control it, pause the \
+                 host for the operator (baremetalhost.metal3.io/paused) or name its namespace in --host-namespaces"
             ),
         )),
         HostOwner::NotYetKnown => Some(build_refusal(
@@ -84,8 +83,7 @@ fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
     let host = &ctx.seen.host;
     if host.annotations.contains_key(DETACHED_ANNOTATION) {
         let text = format!(
-            "the host is detached: Dogwatch does nothing until annotation {DETACHED_ANNOTATION} \
-             is removed"
+            "the host is detached: Dogwatch does nothing until annotation {DETACHED_ANNOTATION} is removed"
         );
         return Some(build_refusal(
             PowerReporting::Unknown,

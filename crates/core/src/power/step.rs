@@ -63,8 +63,7 @@ impl PowerStep {
             events: Vec::new(),
             cause: DecisionCause::new(
                 super::reason::POWER_UNKNOWN,
-                "its power has not been read \
-                yet",
+                "its power has not been read yet",
             ),
             as_wanted: ConditionStatus::Unknown,
             is_busy: false,

@@ -62,8 +62,7 @@ pub fn decide(seen: &RebootSnapshot, flags: &RebootConfig, now: Now) -> RebootDe
         OwnNodeState::NotYet => {
             return RebootStep::new(
                 reason::NODE_NOT_SEEN,
-                "this coordinator's Node has not been \
-                read yet",
+                "this coordinator's Node has not been read yet",
             )
             .into_unreported_decision();
         }

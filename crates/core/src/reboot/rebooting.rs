@@ -300,9 +300,8 @@ fn start_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootS
 /// Cordon and lock stay, because a delayed shutdown may still come.
 fn report_failed_reboot(ctx: &RebootContext<'_>, record: &RebootRecord, why: &str) -> RebootStep {
     let text = format!(
-        "no new boot after {} attempts, and {why}; cordon and lock stay, because a delayed \
-         shutdown may still happen: reboot the node by hand, or if you are sure that it will not \
-         shut down, run `dogwatch abort {}`",
+        "no new boot after {} attempts, and {why}; cordon and lock stay, because a delayed shutdown may still happen: \
+         reboot the node by hand, or if you are sure that it will not shut down, run `dogwatch abort {}`",
         record.attempts, ctx.node.name
     );
     RebootStep::new(reason::REBOOT_FAILED, text).with_warning_event()

@@ -203,8 +203,8 @@ fn observe_survived_sentinels(ctx: &RebootContext<'_>) -> DesiredCondition {
 fn served_sentinel_reason(ctx: &RebootContext<'_>) -> (&'static str, &'static str) {
     let last = ctx.node.last_reboot.get();
     if last.is_some_and(|last| last.outcome == RebootOutcome::Aborted) {
-        let why = "is still there, unchanged, although a person stopped the reboot that it \
-            requested";
+        let why =
+            "is still there, unchanged, although a person stopped the reboot that it requested";
         return (reason::ABORTED, why);
     }
     let why = "is still there, unchanged, after the boot it caused";

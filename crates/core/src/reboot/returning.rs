@@ -85,8 +85,7 @@ fn check_return_gates(
         return step;
     }
     let text = format!(
-        "{ignored} PodDisruptionBudgets of the record are ignored: their names are invalid, or \
-         there are more than 500"
+        "{ignored} PodDisruptionBudgets of the record are ignored: their names are invalid, or there are more than 500"
     );
     step.with_event(EventSeverity::Warning, reason::BUDGETS_IGNORED, text)
 }

@@ -50,8 +50,7 @@ pub(super) fn decide_waiting_phase(ctx: &RebootContext<'_>, record: &RebootRecor
 /// Why this node must not even bid for the lock.
 fn find_start_refusal(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     if ctx.node.api_lock {
-        let text = "the lock API has taken this node out of service; the reboot begins after it \
-            is unlocked";
+        let text = "the lock API has taken this node out of service; the reboot begins after it is unlocked";
         return Some(RebootStep::new(reason::LOCKED_THROUGH_API, text));
     }
     fencing::refuse_if_fenced(ctx).or_else(|| gates::find_begin_refusal(ctx))
@@ -139,8 +138,7 @@ fn warn_of_long_wait(
     if let Some(at) = ctx.deadline_after(record, LONG_WAIT_THRESHOLD) {
         return step.with_wake(at, "the wait to be long");
     }
-    let text = "has waited for the lock for more than an hour; condition MaintenancePlanned names \
-        the holders";
+    let text = "has waited for the lock for more than an hour; condition MaintenancePlanned names the holders";
     let why = step.because.reason;
     step.with_event(EventSeverity::Warning, why, text)
 }
@@ -211,14 +209,13 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
         return RebootStep::new(reason::LOOKING_AT_LOCK, text);
     }
     if let Some(at) = delayed_bid_time(ctx) {
-        let text = "the policy allows it now; waits a random time, so that not all nodes bid at \
-            the same moment";
+        let text = "the policy allows it now; waits a random time, so that not all nodes bid at the same moment";
         return RebootStep::new(reason::NOT_OUR_TURN, text)
             .with_wake(at, "this node's turn to bid");
     }
     if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
-        let text = "released the lock because too many nodes are unavailable; bids again after a \
-            pause";
+        let text =
+            "released the lock because too many nodes are unavailable; bids again after a pause";
         let step =
             RebootStep::new(reason::OVER_BUDGET, text).with_wake(at, "the pause after giving back");
         // One of the unavailable nodes may be deleted while it still holds a Lease. No other node

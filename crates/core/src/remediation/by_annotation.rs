@@ -156,10 +156,7 @@ pub(super) fn wait_for_off(
     let decision = match (power, ctx.off_since()) {
         (CurrentPower::On | CurrentPower::Off, _) => decision_with_cause(
             reason::POWERING_OFF,
-            format!(
-                "the host is being powered off: \
-                {says}"
-            ),
+            format!("the host is being powered off: {says}"),
         ),
         (CurrentPower::Unknown, Some(_)) => decision_with_cause(
             reason::PROVING_OFF,
@@ -204,8 +201,7 @@ fn decide_off_by_others(ctx: &RemediationContext<'_>, power: CurrentPower) -> Re
         CurrentPower::Unknown => {
             let next = ctx.confirm_off_hint();
             let text = format!(
-                "Dogwatch does nothing, because the host's power state is unknown: \
-                    {says}{next}"
+                "Dogwatch does nothing, because the host's power state is unknown: {says}{next}"
             );
             decision_with_cause(reason::POWER_UNKNOWN, text)
         }

@@ -68,8 +68,7 @@ impl<'a> RemediationContext<'a> {
         let host = self.case.host.as_ref().ok();
         host.map_or_else(String::new, |host| {
             format!(
-                "; after you have made sure that the host is off, confirm it: dogwatch \
-                 confirm-off {}",
+                "; after you have made sure that the host is off, confirm it: dogwatch confirm-off {}",
                 host.name
             )
         })

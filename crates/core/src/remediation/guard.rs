@@ -70,8 +70,7 @@ fn refuse_unprovisioned(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Op
     }
     let state = host.status.provisioning.as_deref().unwrap_or("unknown");
     let text = format!(
-        "host {} is not provisioned (it is {state:?}): Dogwatch does not obey reboot annotations \
-         in this state",
+        "host {} is not provisioned (it is {state:?}): Dogwatch does not obey reboot annotations in this state",
         host.name
     );
     Some(GuardRefusal::new(reason::HOST_NOT_PROVISIONED, text))

@@ -415,8 +415,7 @@ fn resolve_host_link<'a>(
     })?;
     let host = world.hosts.get(&name).ok_or_else(|| {
         let text = format!(
-            "machine {} is linked to BareMetalHost {name}, which does not exist; correct \
-             annotation {HOST_ANNOTATION}",
+            "machine {} is linked to BareMetalHost {name}, which does not exist; correct annotation {HOST_ANNOTATION}",
             machine.name
         );
         (reason::HOST_NOT_FOUND, text)
@@ -445,9 +444,8 @@ fn host_through_infra<'a>(
     };
     if !infra.is_metal3() {
         return Err(none(format!(
-            "machine {name} has no annotation {HOST_ANNOTATION}, and its infrastructureRef names \
-             a {}, from which no host can be found; write the annotation: NAMESPACE/NAME of its \
-             host",
+            "machine {name} has no annotation {HOST_ANNOTATION}, and its infrastructureRef names a {}, from which no \
+             host can be found; write the annotation: NAMESPACE/NAME of its host",
             infra.kind
         )));
     }
@@ -490,8 +488,7 @@ fn confirm_consumer(
         Some(consumer) => Err((
             reason::HOST_OF_ANOTHER,
             format!(
-                "machine {} is linked to host {}, whose spec.consumerRef names {} {}/{}; correct \
-                 the wrong one",
+                "machine {} is linked to host {}, whose spec.consumerRef names {} {}/{}; correct the wrong one",
                 machine.name, host.name, consumer.kind, consumer.namespace, consumer.name
             ),
         )),

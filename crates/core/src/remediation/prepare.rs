@@ -148,8 +148,7 @@ pub(super) fn take_over_key(
     record: RemediationRecord,
 ) -> RemediationDecision {
     let text = format!(
-        "somebody else put {} on host {}: the node's Lease, its mark and the record are written \
-         first",
+        "somebody else put {} on host {}: the node's Lease, its mark and the record are written first",
         ctx.case.key.annotation_name(),
         host.name
     );

@@ -31,8 +31,7 @@ pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecisi
     }
     if is_back(ctx.case.node.as_deref(), record) {
         if restore::is_restore_due(ctx) {
-            let text = "the Node is Ready with a new boot; labels, annotations and taints of the \
-                old Node are restored";
+            let text = "the Node is Ready with a new boot; labels, annotations and taints of the old Node are restored";
             return decision_with_cause(reason::RESTORING, text);
         }
         return decision_with_cause(reason::REMEDIATED, "the Node is Ready with a new boot");
@@ -67,8 +66,7 @@ fn describe_waiting_backup(kept: &HostBackup) -> Option<String> {
     let name = &kept.node_backup().node;
     match &kept.disposition {
         BackupDisposition::WaitsForNode => Some(format!(
-            "the saved labels, annotations and taints of node {name} are restored \
-                when it registers again"
+            "the saved labels, annotations and taints of node {name} are restored when it registers again"
         )),
         BackupDisposition::NotSameMachine(why) => Some(format!(
             "the saved labels, annotations and taints of node {name} are not restored: {why}; \

@@ -234,9 +234,8 @@ fn identity_problem(
     match same {
         SystemMatch::Different => {
             let text = format!(
-                "the BMC of host {host} reports system UUID {bmc}, and node {} reports {own}: the \
-                 BMC would power off another machine; correct spec.bmc.address, or the link to \
-                 the host",
+                "the BMC of host {host} reports system UUID {bmc}, and node {} reports {own}: the BMC would power off \
+                 another machine; correct spec.bmc.address, or the link to the host",
                 node.name
             );
             Some((reason::WRONG_HOST, text))
@@ -265,8 +264,7 @@ pub(super) fn describe_release(ctx: &RemediationContext<'_>, cleared: &ReleasePe
     match same {
         SystemMatch::Same => text,
         SystemMatch::NotComparable | SystemMatch::Different => format!(
-            "{text}; system UUIDs could not be compared, but the Node sent no heartbeat for {} of \
-             that time",
+            "{text}; system UUIDs could not be compared, but the Node sent no heartbeat for {} of that time",
             crate::duration::format_duration(cleared.beat.required_silence())
         ),
     }

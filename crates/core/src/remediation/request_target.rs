@@ -47,8 +47,7 @@ impl PowerRequestTarget {
                     && owner != found
                 {
                     let text = format!(
-                        "it names node {node}, which is machine {found}, but machine {owner} owns \
-                         it"
+                        "it names node {node}, which is machine {found}, but machine {owner} owns it"
                     );
                     target.problem = Some((reason::BAD_REQUEST, text));
                 }

@@ -276,8 +276,7 @@ fn restore_on_node(
 
 fn describe_restore(backup: &NodeBackup, withheld: &[String]) -> String {
     let mut text = format!(
-        "labels, annotations and taints that node {} had before its deletion are restored on the \
-         new Node",
+        "labels, annotations and taints that node {} had before its deletion are restored on the new Node",
         backup.node
     );
     if backup.left_out > 0 {
@@ -289,8 +288,7 @@ fn describe_restore(backup: &NodeBackup, withheld: &[String]) -> String {
     }
     if !withheld.is_empty() {
         let more = format!(
-            "; except the labels {}: no system UUIDs show that it is the same machine; set the \
-             labels by hand if it is",
+            "; except the labels {}: no system UUIDs show that it is the same machine; set the labels by hand if it is",
             withheld.join(", ")
         );
         text.push_str(&more);

@@ -88,8 +88,7 @@ fn refuse_replica_set(object: &ObservedWorkload) -> RolloutRefusal {
         },
         None => RolloutRefusal {
             what: format!(
-                "{name} never replaces running pods: its template applies to new pods \
-                only"
+                "{name} never replaces running pods: its template applies to new pods only"
             ),
             next: "delete its pods one by one, or make it a Deployment".to_owned(),
         },

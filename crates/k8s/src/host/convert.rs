@@ -161,10 +161,9 @@ fn parse_level(level: &Value, at: usize) -> PowerLevel {
         | Value::Bool(_)
         | Value::Number(_)
         | Value::String(_)
-        | Value::Object(_) => unusable_level(&format!(
-            "{place} is not a list with at least one \
-            device"
-        )),
+        | Value::Object(_) => {
+            unusable_level(&format!("{place} is not a list with at least one device"))
+        }
     }
 }
 

@@ -124,8 +124,7 @@ async fn list_short_budgets(client: &Client, budgets: &[String]) -> Result<Vec<S
         );
         if healthy < desired {
             short.push(format!(
-                "PodDisruptionBudget {namespace}/{name} lacks healthy pods: {healthy} healthy of \
-                 {desired} desired"
+                "PodDisruptionBudget {namespace}/{name} lacks healthy pods: {healthy} healthy of {desired} desired"
             ));
         }
     }

@@ -18,8 +18,7 @@ pub(super) fn spec_schema() -> Value {
             (
                 "online",
                 flag_schema(
-                    "Whether the host should be on. Reboot annotations override it to \
-                    off.",
+                    "Whether the host should be on. Reboot annotations override it to off.",
                 ),
             ),
             ("bmc", bmc_schema()),
@@ -32,8 +31,7 @@ pub(super) fn spec_schema() -> Value {
             (
                 "disablePowerOff",
                 flag_schema(
-                    "The host is never powered off, for example because its BMC loses \
-                    power with it.",
+                    "The host is never powered off, for example because its BMC loses power with it.",
                 ),
             ),
             (
@@ -64,8 +62,7 @@ fn bmc_schema() -> Value {
                 (
                     "address",
                     address_schema(
-                        "An address as metal3 writes it, like \
-                         redfish://192.0.2.1/redfish/v1/Systems/1.",
+                        "An address as metal3 writes it, like redfish://192.0.2.1/redfish/v1/Systems/1.",
                     ),
                 ),
                 (
@@ -95,8 +92,7 @@ fn power_schema() -> Value {
                 "address",
                 with_keyword(
                     address_schema(
-                        "An address as in spec.bmc, or a fence agent: \
-                         fence+fence_apc://pdu?plug=3.",
+                        "An address as in spec.bmc, or a fence agent: fence+fence_apc://pdu?plug=3.",
                     ),
                     "minLength",
                     json!(1),
@@ -154,8 +150,7 @@ fn address_schema(description: &str) -> Value {
 
 fn skip_verification_schema() -> Value {
     flag_schema(
-        "Accepts any certificate: anybody on the network path to the BMC can read the \
-        password.",
+        "Accepts any certificate: anybody on the network path to the BMC can read the password.",
     )
 }
 

@@ -24,8 +24,7 @@ pub(super) fn status_schema() -> Value {
                 "poweredOn",
                 json!({
                     "type": "boolean",
-                    "description": "False only while the BMC reports off; true also while the \
-                        power is unknown.",
+                    "description": "False only while the BMC reports off; true also while the power is unknown.",
                 }),
             ),
             ("power", power_schema()),
@@ -86,8 +85,7 @@ fn provisioning_schema() -> Value {
             (
                 "pendingRebootSince",
                 status_time_schema(
-                    "Since when a reboot is pending; it is done when lastPoweredOn \
-                    is later.",
+                    "Since when a reboot is pending; it is done when lastPoweredOn is later.",
                 ),
             ),
         ],
@@ -110,8 +108,7 @@ fn power_schema() -> Value {
             (
                 "offConfirmedAt",
                 status_time_schema(
-                    "When off was confirmed after Dogwatch's own command; absent when that may no \
-                     longer hold.",
+                    "When off was confirmed after Dogwatch's own command; absent when that may no longer hold.",
                 ),
             ),
             (

@@ -27,9 +27,8 @@ pub(super) fn status_schema() -> Value {
             (
                 "taintedAt",
                 status_time_schema(
-                    "timeAdded of the taint node.kubernetes.io/out-of-service that this request \
-                     set, until the taint is removed. Somebody else set a taint with another \
-                     time.",
+                    "timeAdded of the taint node.kubernetes.io/out-of-service that this request set, until the taint \
+                     is removed. Somebody else set a taint with another time.",
                 ),
             ),
             ("offProof", off_proof_schema()),
@@ -45,10 +44,9 @@ pub(super) fn status_schema() -> Value {
             (
                 "conditions",
                 conditions_schema(
-                    "Processing: whether the controller works on it. Succeeded: True when the \
-                     Node is Ready with a new boot, False when the remediation was given up. \
-                     PermanentNodeDeletionExpected: False, because the Node comes back. \
-                     Remediation: whether it is under way, and the reason for its current step.",
+                    "Processing: whether the controller works on it. Succeeded: True when the Node is Ready with a new \
+                     boot, False when the remediation was given up. PermanentNodeDeletionExpected: False, because the \
+                     Node comes back. Remediation: whether it is under way, and the reason for its current step.",
                     "Processing, Succeeded, PermanentNodeDeletionExpected or Remediation.",
                 ),
             ),
@@ -90,8 +88,7 @@ fn attempt_schema() -> Value {
             (
                 "releasedAt",
                 status_time_schema(
-                    "When the Node was seen deleted, or when its taint was seen and no workload \
-                     was left on it.",
+                    "When the Node was seen deleted, or when its taint was seen and no workload was left on it.",
                 ),
             ),
             (

@@ -81,8 +81,7 @@ fn url_schema() -> Value {
 fn alerts_schema() -> Value {
     let firing_only = json!({
         "type": "boolean",
-        "description": "Whether pending alerts are ignored (kured's --alert-firing-only). \
-            Default: false.",
+        "description": "Whether pending alerts are ignored (kured's --alert-firing-only). Default: false.",
     });
     object_schema(
         "Open while no alert is active, except ignored ones; {} counts every alert.",

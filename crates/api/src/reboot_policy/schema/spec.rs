@@ -48,8 +48,7 @@ pub(super) fn spec_schema() -> Value {
             (
                 "minInterval",
                 duration_schema(
-                    "How long after the end of one reboot of a node its next reboot may begin. \
-                     Default: 0s.",
+                    "How long after the end of one reboot of a node its next reboot may begin. Default: 0s.",
                 ),
             ),
             ("drain", drain_schema()),
@@ -85,10 +84,9 @@ fn max_unavailable_schema() -> Value {
         json!({
             "x-kubernetes-int-or-string": true,
             "maxLength": 16,
-            "description": "How many nodes of the group may be unavailable at once, including \
-                            nodes that are not Ready or were cordoned by others: a number, or a \
-                            percentage of the group (rounded down, but at least one node). \
-                            Default: the coordinator's --max-unavailable.",
+            "description": "How many nodes of the group may be unavailable at once, including nodes that are not Ready \
+                            or were cordoned by others: a number, or a percentage of the group (rounded down, but at \
+                            least one node). Default: the coordinator's --max-unavailable.",
         }),
         [cel_rule(
             "type(self) == int ? (self >= 1 && self <= 10000) : self.matches(r'^([1-9][0-9]?|100)%$')",
@@ -150,9 +148,8 @@ fn drain_schema() -> Value {
             (
                 "volumeDetachTimeout",
                 duration_schema(
-                    "How long the volumes of the drained pods may take to detach; after that the \
-                     reboot continues, and an Event reports it. Default: the coordinator's \
-                     --volume-detach-timeout.",
+                    "How long the volumes of the drained pods may take to detach; after that the reboot continues, and \
+                     an Event reports it. Default: the coordinator's --volume-detach-timeout.",
                 ),
             ),
             (
@@ -171,13 +168,11 @@ fn reboot_schema() -> Value {
         "format": "int32",
         "minimum": 1,
         "maximum": 10,
-        "description": "How often the command may be run in total. Default: the coordinator's \
-                        --reboot-attempts.",
+        "description": "How often the command may be run in total. Default: the coordinator's --reboot-attempts.",
     });
     let escalate = json!({
         "type": "boolean",
-        "description": "Whether the power controller takes over a reboot that does not happen. \
-                        Default: false.",
+        "description": "Whether the power controller takes over a reboot that does not happen. Default: false.",
     });
     object_schema(
         "The reboot itself. The command is set by the coordinator's flag, never by a policy.",
@@ -186,8 +181,7 @@ fn reboot_schema() -> Value {
             (
                 "timeout",
                 time_limit_schema(
-                    "How long to wait for a new boot after the command. Default: the \
-                     coordinator's --reboot-timeout.",
+                    "How long to wait for a new boot after the command. Default: the coordinator's --reboot-timeout.",
                 ),
             ),
             ("attempts", attempts),
@@ -216,9 +210,8 @@ fn return_schema() -> Value {
                     0,
                     3,
                     &enum_schema(
-                        "DaemonSetPods: the node's DaemonSet pods are ready. DisruptionBudgets: \
-                         no PodDisruptionBudget that covered a drained pod lacks healthy pods. \
-                         Volumes: the node's volumes are attached.",
+                        "DaemonSetPods: the node's DaemonSet pods are ready. DisruptionBudgets: no PodDisruptionBudget \
+                         that covered a drained pod lacks healthy pods. Volumes: the node's volumes are attached.",
                         &["DaemonSetPods", "DisruptionBudgets", "Volumes"],
                     ),
                 ),

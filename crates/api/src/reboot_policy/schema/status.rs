@@ -10,8 +10,7 @@ use super::words::{
 
 pub(super) fn status_schema() -> Value {
     object_schema(
-        "What the controller observed. Each list has at most 10 entries; its true length is given \
-         beside it.",
+        "What the controller observed. Each list has at most 10 entries; its true length is given beside it.",
         &[],
         [
             ("observedGeneration", observed_generation_schema()),

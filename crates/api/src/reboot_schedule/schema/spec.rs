@@ -29,8 +29,7 @@ fn spec_fields_schema() -> Value {
                         repeated later, except a time given by at. Default: false.",
     });
     object_schema(
-        "The desired schedule. A change applies at once; it does not create occurrences in the \
-         past.",
+        "The desired schedule. A change applies at once; it does not create occurrences in the past.",
         &[],
         [
             ("at", at_schema()),
@@ -50,16 +49,14 @@ fn spec_fields_schema() -> Value {
             (
                 "nodes",
                 targets_schema(
-                    "Nodes to reboot as planned, with lock, drain and policy. Only in Dogwatch's \
-                     own namespace.",
+                    "Nodes to reboot as planned, with lock, drain and policy. Only in Dogwatch's own namespace.",
                 ),
             ),
             (
                 "hosts",
                 targets_schema(
-                    "BareMetalHosts in this namespace. A host that runs a Node (annotation \
-                     dogwatch.dev/node) is rebooted as that Node; a host that nothing uses is \
-                     rebooted by its power.",
+                    "BareMetalHosts in this namespace. A host that runs a Node (annotation dogwatch.dev/node) is \
+                     rebooted as that Node; a host that nothing uses is rebooted by its power.",
                 ),
             ),
         ],
@@ -122,8 +119,7 @@ fn recurrence_schema() -> Value {
 
 fn starting_deadline_schema() -> Value {
     min_time_limit_schema(
-        "How late an occurrence may begin; a later one is recorded as missed and is not repeated. \
-         Default: 1h.",
+        "How late an occurrence may begin; a later one is recorded as missed and is not repeated. Default: 1h.",
         "1m",
         "write at least 1m: another replica may have to take over first",
     )
@@ -155,8 +151,7 @@ fn targets_schema(description: &str) -> Value {
             (
                 "selector",
                 selector_schema(
-                    "By labels, read at the time of the occurrence; {} selects all of \
-                    them.",
+                    "By labels, read at the time of the occurrence; {} selects all of them.",
                 ),
             ),
         ],

@@ -32,9 +32,8 @@ pub(super) fn status_schema() -> Value {
             (
                 "conditions",
                 conditions_schema(
-                    "Accepted: whether the schedule is valid. Active: whether an occurrence is \
-                 left or is being issued. LastOccurrenceIssued: whether the last one reached all \
-                 its targets.",
+                    "Accepted: whether the schedule is valid. Active: whether an occurrence is left or is being \
+                 issued. LastOccurrenceIssued: whether the last one reached all its targets.",
                     "Accepted, Active or LastOccurrenceIssued.",
                 ),
             ),
@@ -73,8 +72,7 @@ fn occurrence_schema() -> Value {
             (
                 "alreadyRequested",
                 status_count_schema(
-                    "How many targets already had a request, which was left as it \
-                    is.",
+                    "How many targets already had a request, which was left as it is.",
                 ),
             ),
             (

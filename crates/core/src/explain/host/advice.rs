@@ -17,8 +17,7 @@ pub fn next_step(word: &str) -> Option<&'static str> {
     }
     Some(match word {
         reason::NO_SECRET => {
-            "create the Secret that credentialsName names, in the host's \
-            namespace"
+            "create the Secret that credentialsName names, in the host's namespace"
         }
         reason::BAD_SECRET => "give the host's Secret a username and a password",
         reason::SECRET_FORBIDDEN => {

@@ -77,8 +77,7 @@ impl HostExplainer<'_> {
             HostOwner::Ours => return,
             HostOwner::Metal3 { leader } => {
                 format!(
-                    "a baremetal-operator controls it, with leader {leader}: Dogwatch does \
-                    nothing"
+                    "a baremetal-operator controls it, with leader {leader}: Dogwatch does nothing"
                 )
             }
             HostOwner::NotYetKnown => {

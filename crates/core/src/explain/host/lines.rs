@@ -17,8 +17,7 @@ pub(super) fn annotation_line(host: &HostSnapshot, asked: &ExplainedAnnotation) 
     let state = host.status.provisioning.as_deref().unwrap_or("none");
     let disobeyed = (!asked.is_obeyed).then(|| {
         format!(
-            "; NOT obeyed: the host is in provisioning state {state}, and the value has no \
-             \"force\":true"
+            "; NOT obeyed: the host is in provisioning state {state}, and the value has no \"force\":true"
         )
     });
     let tail = [by, problem, disobeyed];

@@ -49,8 +49,9 @@ fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
             advice.extend(explain_host());
             advice
         }
-        reason::RELEASING => one("look at the obstacle that is named: a finalizer, or a CSI \
-            driver"),
+        reason::RELEASING => {
+            one("look at the obstacle that is named: a finalizer, or a CSI driver")
+        }
         reason::NO_HOST | reason::HOST_NOT_FOUND | reason::BAD_HOST_LINK | reason::NO_NODE => {
             vec![host_link_advice(&judged.remediation.subject)]
         }
@@ -58,8 +59,7 @@ fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
             one("correct the link or the BMC address: it belongs to another machine")
         }
         reason::IDENTITY_UNKNOWN => one(
-            "run the controller without --require-host-identity, or link a BMC that reports \
-                its system UUID",
+            "run the controller without --require-host-identity, or link a BMC that reports its system UUID",
         ),
         reason::NODE_IS_ALIVE => {
             one("look at the machine: the BMC is wrong, or the link names another machine")
@@ -71,8 +71,7 @@ fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
         reason::TOO_MANY_FENCED => one("wait for the others, or raise --max-fenced"),
         reason::ATTEMPTS_USED_UP => {
             let mut advice = one(
-                "look at the machine; if a health check still finds it failed, it makes a new \
-                    request",
+                "look at the machine; if a health check still finds it failed, it makes a new request",
             );
             advice.extend(explain_host());
             advice

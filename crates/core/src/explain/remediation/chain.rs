@@ -161,9 +161,9 @@ impl<'a> RemediationExplainer<'a> {
             {
                 "it has annotation host.metal3.io/external-remediation".to_owned()
             }
-            (RemediationSubject::Host(_), None) => "no request any more: the remediation is being \
-                ended"
-                .to_owned(),
+            (RemediationSubject::Host(_), None) => {
+                "no request any more: the remediation is being ended".to_owned()
+            }
             (
                 RemediationSubject::Machine(_)
                 | RemediationSubject::Node(_)

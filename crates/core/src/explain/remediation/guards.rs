@@ -71,10 +71,9 @@ impl RemediationExplainer<'_> {
     pub(super) fn add_key(&mut self) {
         let key = self.remediation.key.annotation_name();
         let text = match (self.remediation.is_keyed(), &self.remediation.key) {
-            (true, KeyOwner::Foreign) => format!(
-                "the host has {key}, and Dogwatch did not write \
-                it"
-            ),
+            (true, KeyOwner::Foreign) => {
+                format!("the host has {key}, and Dogwatch did not write it")
+            }
             (true, KeyOwner::Machine(_) | KeyOwner::Node(_) | KeyOwner::Request(_)) => {
                 format!("the host has {key}: it is kept off")
             }

@@ -59,27 +59,20 @@ fn last_occurrence_advice(schedule: &Schedule, last: &OccurrenceRecord) -> Vec<S
              dogwatch power cycle, or give spec.startingDeadline more time"
                 .into(),
         ],
-        OccurrenceOutcome::NoTargets => vec![
-            "check that its names and selectors match a node or \
-            a host"
-                .into(),
-        ],
+        OccurrenceOutcome::NoTargets => {
+            vec!["check that its names and selectors match a node or a host".into()]
+        }
         OccurrenceOutcome::Requested
         | OccurrenceOutcome::PartlyRequested
         | OccurrenceOutcome::Failed
         | OccurrenceOutcome::Cancelled => {
             let asked = by_result(false).next();
-            let asked = asked.map(|one| {
-                format!(
-                    "to see the result for one target: dogwatch \
-                explain {one}"
-                )
-            });
+            let asked = asked
+                .map(|one| format!("to see the result for one target: dogwatch explain {one}"));
             let failed = by_result(true).next().filter(|_| fell_short(last));
             let failed = failed.map(|one| {
                 format!(
-                    "to see why a target could not be requested: dogwatch explain {one}; then \
-                    request it yourself"
+                    "to see why a target could not be requested: dogwatch explain {one}; then request it yourself"
                 )
             });
             failed.into_iter().chain(asked).collect()

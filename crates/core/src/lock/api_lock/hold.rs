@@ -137,12 +137,10 @@ fn describe_node_gone(seen: &HoldSnapshot<'_>, record: &LockRecord) -> Option<St
     match seen.node {
         Some(node) if node.seen.uid == *uid => None,
         Some(_) => Some(format!(
-            "node {name} was deleted and created again before it was drained; send the request \
-             again"
+            "node {name} was deleted and created again before it was drained; send the request again"
         )),
         None => Some(format!(
-            "node {name} was deleted before it was drained; send the request again when the node \
-             is back"
+            "node {name} was deleted before it was drained; send the request again when the node is back"
         )),
     }
 }
@@ -231,8 +229,7 @@ fn describe_veto(node: &ApiNode) -> String {
     let name = &node.seen.name;
     if node.seen.unschedulable {
         format!(
-            "somebody removed annotation dogwatch.dev/api-lock from node {name}: that is a \
-            veto"
+            "somebody removed annotation dogwatch.dev/api-lock from node {name}: that is a veto"
         )
     } else {
         format!("somebody uncordoned node {name}: that is a veto")

@@ -90,10 +90,7 @@ impl ApiNode {
 pub fn describe_fencing(node: &ObservedNode) -> Option<String> {
     let name = &node.name;
     node.being_fenced.then(|| {
-        format!(
-            "node {name} is being fenced; for the reason, run `dogwatch explain \
-            node/{name}`"
-        )
+        format!("node {name} is being fenced; for the reason, run `dogwatch explain node/{name}`")
     })
 }
 

@@ -41,9 +41,9 @@ pub enum QueueStep {
 /// bidders follow ([`decide_bid`]).
 pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
     if let Some(at) = seen.bid_after.filter(|at| *at > now.mono) {
-        let why = "released the lock because too many nodes are unavailable; tries again after a \
-            pause"
-            .into();
+        let why =
+            "released the lock because too many nodes are unavailable; tries again after a pause"
+                .into();
         return QueueStep::At { at, why };
     }
     // Whatever the slot's number, and even if the maximum has changed since.

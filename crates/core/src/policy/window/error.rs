@@ -10,8 +10,7 @@ pub enum WindowError {
     NoDays,
     /// `days` and `rrule` are both given.
     #[error(
-        "rrule: `days` is set as well, and both choose the weekdays on which the window \
-        starts; keep one"
+        "rrule: `days` is set as well, and both choose the weekdays on which the window starts; keep one"
     )]
     DaysAndRule,
     /// `start` without `end`, or the other way round.
@@ -25,8 +24,7 @@ pub enum WindowError {
     },
     /// A time zone that the database does not have.
     #[error(
-        "timeZone: {value:?} is not a known time zone; write a name such as Europe/Berlin, or \
-        UTC"
+        "timeZone: {value:?} is not a known time zone; write a name such as Europe/Berlin, or UTC"
     )]
     TimeZone { value: String },
     #[error("excludedDates: {value:?} is not a date; write YYYY-MM-DD")]

@@ -50,8 +50,7 @@ const REFUSED_OPTIONS: [(&str, &str); 3] = [
     ),
     (
         "notls",
-        "leave out notls: without TLS, anybody on the network path could report that the host is \
-         off",
+        "leave out notls: without TLS, anybody on the network path could report that the host is off",
     ),
     (
         "tls1.0",
@@ -65,8 +64,7 @@ pub(super) fn check_agent(name: &str) -> Result<String, BadBmcAddress> {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     if !(1..=57).contains(&rest.len()) || !rest.bytes().all(is_word) {
         return bad_address(
-            "the name of a fence agent is fence_ and lower-case letters, digits and '_', like \
-             fence+fence_apc://",
+            "the name of a fence agent is fence_ and lower-case letters, digits and '_', like fence+fence_apc://",
         );
     }
     if IPMILAN_AGENTS.contains(&name) {
@@ -89,8 +87,7 @@ pub(super) fn parse_options(query: &str) -> Result<BTreeMap<String, String>, Bad
         }
         if !PLUG_OPTIONS.contains(&&*name) && value.contains(char::is_whitespace) {
             return bad_address(
-                "only the plug may have blanks: fence agents build command lines from the values \
-                 of the other options",
+                "only the plug may have blanks: fence agents build command lines from the values of the other options",
             );
         }
         if options.insert(name, value).is_some() {
@@ -115,8 +112,7 @@ fn check_option_name(name: &str) -> Result<(), BadBmcAddress> {
     }
     if DRIVER_OPTIONS.contains(&name) {
         return bad_address(
-            "leave out action, delay, ip, ipport, login and method: the driver sets these options \
-             itself",
+            "leave out action, delay, ip, ipport, login and method: the driver sets these options itself",
         );
     }
     if LOGGING_OPTIONS.contains(&name) {

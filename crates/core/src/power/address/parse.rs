@@ -67,8 +67,7 @@ fn check_text(text: &str) -> Result<(), BadBmcAddress> {
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return bad_address(
-            "leave out blanks and characters that are not ASCII, or percent-encode \
-            them",
+            "leave out blanks and characters that are not ASCII, or percent-encode them",
         );
     }
     // metal3 cuts off what follows '#', and so would address another system.
@@ -183,8 +182,7 @@ fn parse_port(text: &str) -> Result<Option<u16>, BadBmcAddress> {
     match text.parse::<u16>() {
         Ok(port) if digits && port > 0 => Ok(Some(port)),
         Ok(_) | Err(_) => bad_address(
-            "the text after the host's ':' is not a port (1 to 65535), or the text before it is \
-             not a scheme",
+            "the text after the host's ':' is not a port (1 to 65535), or the text before it is not a scheme",
         ),
     }
 }
@@ -226,8 +224,7 @@ fn parse_system_path(path: &str) -> Result<Option<String>, BadBmcAddress> {
     let is_plain = |byte: u8| !b"\"<>\\^`{|}".contains(&byte);
     if plain.chars().any(char::is_control) || !trimmed.bytes().all(is_plain) {
         return bad_address(
-            "the system's path has a character that is not allowed in a URL: \
-            percent-encode it",
+            "the system's path has a character that is not allowed in a URL: percent-encode it",
         );
     }
     Ok(Some(trimmed.to_owned()))

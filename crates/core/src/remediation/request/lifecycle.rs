@@ -244,12 +244,8 @@ impl RequestFlow<'_> {
         }
         // Each attempt adds its key only once, so that no attempt cuts the power twice.
         let is_spoiled = !self.case.is_keyed() && attempt.released_at.is_none();
-        is_spoiled.then(|| {
-            format!(
-                "the key of attempt {number} was removed before the host was \
-            off"
-            )
-        })
+        is_spoiled
+            .then(|| format!("the key of attempt {number} was removed before the host was off"))
     }
 
     /// Removes the key, then begins the next attempt if the limit allows one.

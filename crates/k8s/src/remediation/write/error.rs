@@ -15,8 +15,7 @@ pub enum RemediationWriteError {
     #[error("the proof that host {0} is off is too old to act on")]
     Expired(String),
     /// The Node is marked as deleted, and goes when others remove their finalizers.
-    #[error("node {node} is being deleted, but finalizers {} keep it: their owners must remove \
-        them", .finalizers.join(", "))]
+    #[error("node {node} is being deleted, but finalizers {} keep it: their owners must remove them", .finalizers.join(", "))]
     Kept {
         node: String,
         finalizers: Vec<String>,
@@ -24,8 +23,7 @@ pub enum RemediationWriteError {
     /// The write succeeded, but the answer lacks this: the CustomResourceDefinition drops it, or an
     /// admission webhook changed it.
     #[error(
-        "the API server dropped what was written to {0}: install the newest \
-         CustomResourceDefinition"
+        "the API server dropped what was written to {0}: install the newest CustomResourceDefinition"
     )]
     Dropped(String),
     #[error("the controller may not {right}: deploy/remediation gives it that right")]

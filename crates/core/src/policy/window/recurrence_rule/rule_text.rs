@@ -27,8 +27,7 @@ pub(super) fn parse_rule(value: &str) -> Result<(String, Date, RRuleSet), Window
     // The library slices texts by bytes, and panics in the middle of a multi-byte character.
     if !value.is_ascii() {
         return rule_error(
-            "has a character that is not allowed in a rule; write one such as \
-             FREQ=MONTHLY;BYDAY=2TU",
+            "has a character that is not allowed in a rule; write one such as FREQ=MONTHLY;BYDAY=2TU",
         );
     }
     let value = value.to_ascii_uppercase();
@@ -73,8 +72,7 @@ fn parse_first_day(line: &str) -> Result<Date, WindowError> {
     match value.and_then(parse_plain_date) {
         Some(day) if (2000..=2100).contains(&day.year()) => Ok(day),
         Some(_) | None => rule_error(format!(
-            "{line:?} is not a first day; write DTSTART:YYYYMMDD (2000 to 2100); the time of day \
-             is in `start`"
+            "{line:?} is not a first day; write DTSTART:YYYYMMDD (2000 to 2100); the time of day is in `start`"
         )),
     }
 }
