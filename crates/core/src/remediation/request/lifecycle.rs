@@ -244,8 +244,9 @@ impl RequestFlow<'_> {
         }
         // Each attempt adds its key only once, so that no attempt cuts the power twice.
         let is_spoiled = !self.case.is_keyed() && attempt.released_at.is_none();
-        is_spoiled
-            .then(|| format!("the key of attempt {number} was removed before the host was off"))
+        is_spoiled.then(|| {
+            format!("the key of attempt {number} was removed before the Node was released")
+        })
     }
 
     /// Removes the key, then begins the next attempt if the limit allows one.
@@ -269,7 +270,7 @@ impl RequestFlow<'_> {
     /// Ends the request as failed, and hands a Cluster API Machine back to its owner.
     pub(super) fn give_up(&mut self, why: &str) -> RemediationDecision {
         let number = self.status.attempt.map_or(0, |it| it.number);
-        let text = format!("{why}; this was the last of {number} attempts");
+        let text = format!("{why}; attempt {number} was the last one");
         let machine = self.case.machine.as_ref();
         if let Some(machine) = machine.filter(|it| it.name.api == MachineApi::ClusterApi) {
             self.actions_before_status
