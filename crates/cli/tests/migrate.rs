@@ -217,7 +217,7 @@ async fn a_kured_is_found_in_the_cluster_and_one_that_runs_beside_us_fails_the_c
     let control_plane = shared_control_plane().await;
     let kubeconfig = Some(control_plane.admin_kubeconfig());
     let check = ["migrate", "kured", "--check"];
-    assert!(printed(&dogwatch(kubeconfig, &check, "")).contains("no kured"));
+    assert!(printed(&dogwatch(kubeconfig, &check, "")).contains("kured is not"));
     let none = dogwatch(kubeconfig, &["migrate", "kured"], "");
     assert_eq!(none.status.code(), Some(3), "{none:?}");
 
@@ -234,7 +234,7 @@ async fn a_kured_is_found_in_the_cluster_and_one_that_runs_beside_us_fails_the_c
         let output = dogwatch(kubeconfig, args, "");
         assert!(printed(&output).contains("maxUnavailable: 4"), "{output:?}");
         assert!(
-            String::from_utf8_lossy(&output.stderr).contains("held by n7"),
+            String::from_utf8_lossy(&output.stderr).contains("n7 holds"),
             "{output:?}"
         );
     }

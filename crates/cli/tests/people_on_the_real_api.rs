@@ -235,7 +235,7 @@ async fn an_abort_is_written_and_a_request_taken_back() {
     .await;
     let (code, text, errors) = ended(&dogwatch(control_plane, &["abort", "abort-1"]));
     assert_eq!(code, 0, "{errors}");
-    assert!(text.contains("the request by ann is taken back"), "{text}");
+    assert!(text.contains("the request by ann was removed"), "{text}");
     let reboot = json!({
         "phase": "waiting", "run": "coordinator/x", "since": "2026-01-01T00:00:00Z",
         "planned": "2026-01-01T00:00:00Z", "trigger": { "source": "command" }, "bootId": "b", "cordonedByUs": false,

@@ -179,7 +179,7 @@ async fn what_a_person_asks_of_a_host_is_done_by_the_controller_and_followed_to_
     asked(&["cycle"], "host/metal/h1 was off and is on again");
     assert_eq!(cuts(), 1);
     let hold = ["hold", "--hard", "--key=repair"];
-    asked(&hold, "host/metal/h1 is held off and confirmed off");
+    asked(&hold, "host/metal/h1 is kept off and confirmed off");
     assert_eq!((cuts(), machine.power_state()), (2, MachineState::Off));
 
     let (_, json, _) = dogwatch(&ann, &["status", "hosts", "-o", "json"]);

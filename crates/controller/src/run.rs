@@ -312,7 +312,7 @@ async fn run_named(name: &'static str, part: impl Future<Output = ()>) -> &'stat
 }
 
 fn unexpected_end(part: Result<&'static str, tokio::task::JoinError>) -> RunError {
-    RunError::Ended(part.unwrap_or("a part of it"))
+    RunError::Ended(part.unwrap_or("a part of the controller"))
 }
 
 fn build_election(

@@ -37,7 +37,7 @@ async fn one_host_is_rebooted_one_is_held_off_and_one_that_failed_is_proved_off_
     println!("{text}\n{verdict:#?}");
     assert!(verdict.has_passed(), "{text}\n{verdict:#?}");
     for promise in [
-        "every annotated host was rebooted or held off, every failed host is back, and all hosts are on again",
+        "every annotated host was rebooted or kept off, every failed host is back, and all hosts are on again",
         "each host had exactly one power-off",
         "the host with the key stayed off until the key was removed",
         "off was proved by two readings before each power-on",

@@ -199,13 +199,13 @@ async fn require_key_permission(
     connected: &ConnectedCluster,
     host: &HostName,
 ) -> Result<(), CommandFailure> {
-    let what = format!("check whether you may hold host {host} off");
+    let what = format!("check whether you may keep host {host} off");
     let may = connected.fleet.can_reboot_host(host).await;
     if may.map_err(|error| connected.api_failure(&what, &error))? {
         return Ok(());
     }
     let text = format!(
-        "not allowed to hold host {host} off: no remediation holds it off yet, so you need verb update on baremetalhosts/reboot of metal3.io"
+        "not allowed to keep host {host} off: no remediation keeps it off yet, so you need verb update on baremetalhosts/reboot of metal3.io"
     );
     Err(CommandFailure::new(CliExitCode::Forbidden, text)
         .with_next_step("ask an administrator to bind ClusterRole dogwatch-operator to you as well, or use another user with --context"))

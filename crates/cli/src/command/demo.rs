@@ -115,7 +115,7 @@ fn intro_lines(nodes: u32) -> [String; 5] {
         format!(
             "  cp1 and n1 to n{nodes} are nodes that need a reboot: they reboot in turn, and web and db stay available"
         ),
-        "  h1 and h2 are bare-metal hosts without a Node: h1 is rebooted, h2 is held off for a disk swap".into(),
+        "  h1 and h2 are bare-metal hosts without a Node: h1 is rebooted, h2 is kept off for a disk swap".into(),
         "  s1 and s2 are storage nodes: s1 fails, and Dogwatch proves it off before its database starts on s2".into(),
         String::new(),
     ]

@@ -180,7 +180,7 @@ async fn asked(plane: &ControlPlane, account: &str) -> BTreeSet<String> {
     let refused: Vec<&AuditEntry> = entries.iter().filter(|entry| entry.code == 403).collect();
     assert!(
         refused.is_empty(),
-        "what is shipped does not let it work: {refused:#?}"
+        "the shipped rights do not cover these requests: {refused:#?}"
     );
     entries.iter().map(AuditEntry::used_right).collect()
 }

@@ -109,7 +109,7 @@ fn manifests_that_would_replace_what_runs_are_not_printed() {
     let stage = Stage::new();
     let (code, text, errors) = ended(stage.dogwatch(&["manifests"]));
     assert_eq!((code, text.as_str()), (2, ""));
-    assert!(errors.contains("name it: --image "), "{errors}");
+    assert!(errors.contains("add --image "), "{errors}");
     let images = ["--image=here/c:1", "--controller-image=here/d:1"];
     let words = [&["manifests"][..], &images].concat();
     let (code, text, errors) = ended(stage.dogwatch(&words));

@@ -276,12 +276,12 @@ fn a_hold_and_its_release_touch_one_key_and_no_other() {
     let (code, text, _) = dogwatch(&stage, &hold);
     assert_eq!(code, 0);
     assert!(
-        text.contains("by key repair already; it is Off, held off by machine-remediation, repair"),
+        text.contains("by key repair; it is Off, kept off by machine-remediation, repair"),
         "{text}"
     );
     let (code, _, errors) = dogwatch(&stage, &[&hold[..5], &["--requester", "bob"]].concat());
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("has key repair already"), "{errors}");
+    assert!(errors.contains("already has key repair"), "{errors}");
 
     let release = |key: &str| dogwatch(&stage, &["power", "release", "metal/h1", "--key", key]);
     let (code, _, errors) = release("machine-remediation");
@@ -293,7 +293,7 @@ fn a_hold_and_its_release_touch_one_key_and_no_other() {
     let (code, text, errors) = release("repair");
     assert_eq!(
         (code, text.as_str()),
-        (0, "host/metal/h1 is held off by key repair no more\n")
+        (0, "host/metal/h1 is no longer kept off by key repair\n")
     );
     assert!(
         errors.contains("until these keys are released: machine-remediation"),
@@ -305,7 +305,7 @@ fn a_hold_and_its_release_touch_one_key_and_no_other() {
         (code, text.as_str()),
         (
             0,
-            "host/metal/h1 is not held off by key repair, but by machine-remediation\n"
+            "host/metal/h1 is not kept off by key repair, but by machine-remediation\n"
         )
     );
 }

@@ -69,7 +69,7 @@ async fn a_persons_word_is_written_in_their_own_name_and_followed_to_the_release
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut lines = lines.map(Result::unwrap);
     let me = "system:serviceaccount:default:ann";
-    let written = format!("host/machines/confirmed is off, on the word of {me}");
+    let written = format!("host/machines/confirmed: {me} has confirmed that it is off");
     assert!(lines.any(|line| line == written));
     stands_on_the_host(plane, me).await;
 

@@ -23,7 +23,7 @@ fn check_requests_served(metal: &DemoHosts, observer: &ClusterObserver) -> DemoC
         [] => format!("{REBOOTED_HOST}, {HELD_HOST} and {FAILED_NODE}"),
         left => format!("not {}", left.join(", ")),
     };
-    let what = "every annotated host was rebooted or held off, every failed host is back, and all hosts are on again";
+    let what = "every annotated host was rebooted or kept off, every failed host is back, and all hosts are on again";
     build_check(left.is_empty(), what, seen)
 }
 

@@ -388,11 +388,11 @@ impl InstalledNamespace<'_> {
 }
 
 pub(super) const WITHOUT_POLICIES_NOTE: &str = "\
-without the admission policies a coordinator's token, which root on any node can read, can cordon, label and drain
-  every node and take every lock, and whoever may annotate a Node has it rebooted (docs/security.md)";
+without the admission policies, a coordinator's token (root on any node can read it) can cordon, label and drain
+  every node and take every lock, and everybody who may annotate a Node can make it reboot (docs/security.md)";
 
 /// The same note for an installation with remediation, which keeps the guarding policies.
 pub(super) const GUARD_POLICIES_ONLY_NOTE: &str = "\
-without the admission policies a coordinator's token, which root on any node can read, can cordon, label and drain
-  every node and take every lock (docs/security.md). Those that guard remediation are printed all the same: who says
-  that a host is off, who asks for a remediation, and which BMC a host has";
+without the admission policies, a coordinator's token (root on any node can read it) can cordon, label and drain
+  every node and take every lock (docs/security.md). The policies of remediation are printed anyway: they limit who may confirm
+  that a host is off, who may request a remediation, and which BMC a host has";

@@ -134,9 +134,9 @@ fn decide_release(host: &HostSnapshot, key: &str) -> Result<HostChange, HostUnch
     }
     let keys = obeyed_keys(host);
     let text = if keys.is_empty() {
-        "is held off by no key".into()
+        "has no key that keeps it off".into()
     } else {
-        format!("is not held off by key {key}, but by {}", keys.join(", "))
+        format!("is not kept off by key {key}, but by {}", keys.join(", "))
     };
     Err(HostUnchanged::AlreadySet(text))
 }
@@ -201,7 +201,7 @@ pub fn held_by_text(keys: &[String]) -> String {
     if keys.is_empty() {
         String::new()
     } else {
-        format!(", held off by {}", keys.join(", "))
+        format!(", kept off by {}", keys.join(", "))
     }
 }
 

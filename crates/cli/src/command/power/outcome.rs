@@ -94,17 +94,17 @@ fn cycle_outcome(
 fn hold_outcome(key: &str, host: &HostSnapshot) -> Option<PowerRequestOutcome> {
     let Some(id) = find_request_id(host, Some(key)) else {
         return Some(PowerRequestOutcome::NotReached(format!(
-            "is no longer held off by key {key}"
+            "is no longer kept off by key {key}"
         )));
     };
     let is_proved = is_confirmed_off(host) && host.status.power.confirmed_for.contains(&id);
-    is_proved.then(|| PowerRequestOutcome::Reached("is held off and confirmed off".into()))
+    is_proved.then(|| PowerRequestOutcome::Reached("is kept off and confirmed off".into()))
 }
 
 fn release_outcome(key: &str, host: &HostSnapshot) -> Option<PowerRequestOutcome> {
     if find_request_id(host, Some(key)).is_some() {
         return Some(PowerRequestOutcome::NotReached(format!(
-            "is held off by key {key} again"
+            "is kept off by key {key} again"
         )));
     }
     let keys = obeyed_keys(host);

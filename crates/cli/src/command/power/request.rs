@@ -59,7 +59,7 @@ impl PowerOperation {
             PowerOperation::Hold { key, .. } => {
                 format!("was requested to be off until key {key} is released")
             }
-            PowerOperation::Release { key } => format!("is no longer held off by key {key}"),
+            PowerOperation::Release { key } => format!("is no longer kept off by key {key}"),
         }
     }
 
@@ -69,7 +69,7 @@ impl PowerOperation {
             PowerOperation::On => "requested power on".into(),
             PowerOperation::Off => "requested power off".into(),
             PowerOperation::Cycle { .. } => "requested a reboot".into(),
-            PowerOperation::Hold { key, .. } => format!("holds the host off by key {key}"),
+            PowerOperation::Hold { key, .. } => format!("keeps the host off with key {key}"),
             PowerOperation::Release { key } => format!("released key {key}"),
         }
     }

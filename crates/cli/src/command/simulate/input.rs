@@ -148,7 +148,7 @@ mod tests {
         assert!(refused.contains("spec.windows[0]"), "{refused}");
         write("kind: Pod\nmetadata: {name: a}\n");
         let refused = format!("{:?}", read_policies(&[&file]).unwrap_err());
-        assert!(refused.contains("is no RebootPolicy"), "{refused}");
+        assert!(refused.contains("is not a RebootPolicy"), "{refused}");
         write(
             "kind: RebootPolicy\nmetadata: {name: a}\n---\nkind: RebootPolicy\nmetadata: {name: b}\n",
         );

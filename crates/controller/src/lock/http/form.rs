@@ -95,7 +95,7 @@ impl FormFields {
         let value = values.next().map(|(_, value)| value);
         match values.next() {
             None => Ok(value),
-            Some(_) => Err(malformed_reply(format!("the field {name} is there twice"))),
+            Some(_) => Err(malformed_reply(format!("the field {name} appears twice"))),
         }
     }
 
