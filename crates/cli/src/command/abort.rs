@@ -52,8 +52,7 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
     if let AbortOutcome::Rebooting(_) = asked {
         person::ask_confirmation(
             &format!(
-                "{node} is rebooting: the command may have been started, and a shutdown that was ordered still comes. \
-                 Stop waiting for it, uncordon the node and free its lock?"
+                "{node} is rebooting. The reboot command may have started already, and an abort cannot stop it. Stop waiting for the reboot, uncordon the node and release its lock?"
             ),
             args.yes,
         )?;
@@ -62,25 +61,26 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
     let before = match asked {
         AbortOutcome::Written(before) => before,
         AbortOutcome::Already(before) => {
-            print_raw_line(&format!("node/{node} is asked to stop already"))?;
+            print_raw_line(&format!("node/{node}: an abort was requested already"))?;
             before
         }
         AbortOutcome::TakenBack(request) => {
             return print_raw_line(&format!(
-                "node/{node}: the request by {} is taken back; nothing had begun",
+                "node/{node}: the request by {} was removed before the reboot began",
                 to_printable(&request.requester)
             ));
         }
         AbortOutcome::Rebooting(_) => {
-            let text = format!("node {node} is not asked to stop");
-            return Err(CommandFailure::new(CliExitCode::Failed, text).with_next_step("say --yes"));
+            let text = format!("the reboot of node {node} was not aborted");
+            return Err(CommandFailure::new(CliExitCode::Failed, text)
+                .with_next_step("to abort it without this question, add --yes"));
         }
         AbortOutcome::Unreadable(why) => return Err(unreadable_record_failure(node, &why)),
         AbortOutcome::NothingUnderWay(seen) => return Err(nothing_to_abort_failure(&seen)),
         AbortOutcome::NoSuchNode => return Err(connected.no_such_node(node).await),
     };
     if args.no_wait {
-        return print_raw_line(&format!("node/{node} is asked to stop its reboot"));
+        return print_raw_line(&format!("node/{node}: the abort was requested"));
     }
     wait_for_abort(&connected, node, &before, args.timeout).await
 }
@@ -99,19 +99,18 @@ async fn request_node_abort(
         .request_abort(&args.node, &abort, although_rebooting)
         .await
         .map_err(|error| {
-            connected.api_failure(&format!("stop the reboot of node {}", args.node), &error)
+            connected.api_failure(&format!("abort the reboot of node {}", args.node), &error)
         })
 }
 
 /// An abort must not undo work that an unreadable record describes.
 fn unreadable_record_failure(node: &NodeName, why: &str) -> CommandFailure {
     let text = format!(
-        "annotation dogwatch.dev/reboot on node {node} cannot be read, so nobody can undo it: {}",
+        "the reboot of node {node} cannot be aborted, because its annotation dogwatch.dev/reboot is invalid: {}",
         to_printable(why)
     );
     CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
-        "mend it; or remove it (kubectl annotate node {node} dogwatch.dev/reboot-), then look at the cordon and \
-         at the lock: dogwatch unlock {node}"
+        "correct the annotation; or remove it (kubectl annotate node {node} dogwatch.dev/reboot-), then check whether the node is cordoned and holds a lock: dogwatch unlock {node}"
     ))
 }
 
@@ -123,12 +122,12 @@ fn nothing_to_abort_failure(seen: &ObservedNode) -> CommandFailure {
     );
     if seen.api_lock {
         return failure.with_next_step(format!(
-            "the lock API has taken it out of service: whoever locked it unlocks it, or dogwatch unlock {name}"
+            "the lock API has taken the node out of service: its client has to unlock it, or run dogwatch unlock {name}"
         ));
     }
     if matches!(seen.request, ParsedAnnotation::Bad { .. }) {
         return failure.with_next_step(format!(
-            "its request cannot be read; remove it: kubectl annotate node {name} dogwatch.dev/reboot-requested-"
+            "the node's reboot request is invalid; remove it: kubectl annotate node {name} dogwatch.dev/reboot-requested-"
         ));
     }
     failure.with_next_step(format!("dogwatch explain {name}"))
@@ -149,7 +148,7 @@ async fn wait_for_abort(
         tokio::select! {
             next = watch.next_state() => match next {
                 Ok(None) => {
-                    let text = format!("Node {node} was deleted meanwhile");
+                    let text = format!("Node {node} has been deleted");
                     return Err(CommandFailure::new(CliExitCode::NotFound, text));
                 }
                 Ok(Some(seen)) if is_abort_served(before, &seen) => return report_aborted(before, &seen),
@@ -160,14 +159,13 @@ async fn wait_for_abort(
                 Err(error) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
             },
             () = tokio::time::sleep_until(deadline) => {
-                let text = format!("node {node} was not freed within {}", duration::format_duration(timeout));
+                let text = format!("the reboot of node {node} was not aborted within {}", duration::format_duration(timeout));
                 return Err(CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
-                    "the wish to stop stays on the Node: its coordinator serves it at once, the healer of \
-                     `dogwatch controller` after half a minute; is either running? dogwatch explain {node}"
+                    "the abort request stays on the Node: its coordinator acts on it at once, the healer of `dogwatch controller` after 30s; check that one of them is running: dogwatch explain {node}"
                 )));
             }
             _ = tokio::signal::ctrl_c() => {
-                let text = format!("not waiting any more; the wish to stop stays on node {node}");
+                let text = format!("stopped waiting; the abort request stays on node {node}");
                 return Err(CommandFailure::new(CliExitCode::Interrupted, text));
             }
         }
@@ -199,10 +197,10 @@ fn report_aborted(before: &ObservedNode, after: &ObservedNode) -> Result<(), Com
         after.last_reboot.get().map(|last| last.outcome) == Some(RebootOutcome::Rebooted);
     if rebooted && before.record.get().map(|record| record.phase) == Some(RebootPhase::Returning) {
         print_raw_line(&format!(
-            "node/{name} had rebooted already; its return was cut short"
+            "node/{name} had rebooted already; Dogwatch no longer waits for its return gates"
         ))?;
     } else {
-        print_raw_line(&format!("node/{name} is stopped"))?;
+        print_raw_line(&format!("node/{name}: the reboot was aborted"))?;
     }
     for line in describe_undone_work(before, after) {
         print_raw_line(&format!("  {line}"))?;
@@ -217,14 +215,16 @@ fn describe_undone_work(before: &ObservedNode, after: &ObservedNode) -> Vec<Stri
     let mut lines = Vec::new();
     match (record.cordoned_by_us, after.unschedulable) {
         (true, false) => {
-            lines.push("uncordoned; pods that were evicted stay where they went".into());
+            lines.push("uncordoned; evicted pods stay on their new nodes".into());
         }
-        (true, true) => lines.push("still cordoned: somebody else wants it so".into()),
-        (false, true) => lines.push("cordoned by somebody else, and left so".into()),
+        (true, true) => {
+            lines.push("still cordoned, because somebody else has cordoned it too".into())
+        }
+        (false, true) => lines.push("still cordoned, because somebody else had cordoned it".into()),
         (false, false) => {}
     }
     if let Some(lease) = &record.lease {
-        lines.push(format!("Lease {lease} was given back"));
+        lines.push(format!("Lease {lease} was released"));
     }
     lines.push(match record.trigger.source.as_str() {
         "request" => format!(
@@ -232,7 +232,7 @@ fn describe_undone_work(before: &ObservedNode, after: &ObservedNode) -> Vec<Stri
             after.name
         ),
         source => format!(
-            "{} counts as served; touch it anew for another reboot",
+            "{} was treated as done; touch it again to request another reboot",
             to_printable(source)
         ),
     });

@@ -58,7 +58,7 @@ fn parse_subject(text: &str) -> Result<ExplainSubject, String> {
     }
     match parse_node(text) {
         Err(_) if text.contains('/') && !text.starts_with("no") => Err(format!(
-            "{text:?} is not known here: write node/NAME, or KIND/NAMESPACE/NAME of a host, machine, remediation or schedule"
+            "{text:?} names no object that `explain` knows: write node/NAME, or KIND/NAMESPACE/NAME of a host, machine, remediation or schedule"
         )),
         node => node.map(ExplainSubject::Node),
     }
@@ -69,7 +69,7 @@ pub fn parse_node(text: &str) -> Result<NodeName, String> {
     let name = match text.split_once('/') {
         None => text,
         Some(("node" | "nodes" | "no", name)) => name,
-        Some((kind, _)) => return Err(format!("{kind:?} is not known here: write node/NAME")),
+        Some((kind, _)) => return Err(format!("{kind:?} is not a node: write node/NAME")),
     };
     NodeName::new(name).map_err(|error| error.to_string())
 }
@@ -202,7 +202,7 @@ async fn read_node_input(
 
 fn warn_left_out(what: &str, error: &dogwatch_k8s::Error) {
     eprintln!(
-        "dogwatch: explained without {what}: {}",
+        "dogwatch: the explanation leaves out {what}: {}",
         error.error_chain()
     );
 }

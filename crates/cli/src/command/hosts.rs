@@ -39,7 +39,7 @@ pub fn parse_host_arg(text: &str) -> Result<HostArg, String> {
         word.is_empty() || word.len() > 253 || !word.chars().all(allowed)
     };
     if is_bad(name) || namespace.is_some_and(is_bad) {
-        return Err(format!("{text:?} is no host: write NAMESPACE/NAME"));
+        return Err(format!("{text:?} is not a host: write NAMESPACE/NAME"));
     }
     Ok(HostArg {
         namespace: namespace.map(str::to_owned),
@@ -104,7 +104,7 @@ impl HostUnchanged {
     pub fn host_is_deleting() -> Self {
         Self::refuse_change(
             "is being deleted",
-            "what waits for its end is in its metadata.finalizers",
+            "its metadata.finalizers name the programs that delay the deletion",
         )
     }
 }
@@ -116,9 +116,10 @@ pub fn print_line(text: &str) -> Result<(), CommandFailure> {
 }
 
 pub fn host_kind_missing() -> CommandFailure {
-    let text = "the kind BareMetalHost is not installed in this cluster, so it has no hosts";
+    let text =
+        "the CRD BareMetalHost is not installed in this cluster, so the cluster has no hosts";
     CommandFailure::new(CliExitCode::NotFound, text)
-        .with_next_step("with metal3 its own comes; without: dogwatch crds --hosts | kubectl apply --server-side -f -")
+        .with_next_step("metal3 installs this CRD; without metal3: dogwatch crds --hosts | kubectl apply --server-side -f -")
 }
 
 /// Says that the host does not exist and suggests similar names.

@@ -132,10 +132,10 @@ pub fn not_found_failure(
     if there.is_empty() {
         return failure.with_next_step(match kind {
             RemediationArgKind::Machine => {
-                "it has no Machines at all: mark the Node, and see `dogwatch explain node/NAME`"
+                "the cluster has no Machines: mark the Node, and see `dogwatch explain node/NAME`"
             }
             RemediationArgKind::Request => {
-                "it has none at all; `dogwatch status remediations` shows those by annotation too"
+                "the cluster has no PowerRemediation; `dogwatch status remediations` also shows remediations requested by annotation"
             }
         });
     }

@@ -45,7 +45,7 @@ pub fn parse_schedule_arg(text: &str) -> Result<ScheduleArg, String> {
     };
     if is_bad(name) || namespace.is_some_and(is_bad) {
         return Err(format!(
-            "{text:?} is no schedule: write schedule/NAMESPACE/NAME"
+            "{text:?} is not a schedule: write schedule/NAMESPACE/NAME"
         ));
     }
     Ok(ScheduleArg {
@@ -68,9 +68,10 @@ impl ScheduleArg {
 }
 
 pub fn schedule_kind_missing() -> CommandFailure {
-    let text = "the kind RebootSchedule is not installed in this cluster, so it has no schedules";
+    let text =
+        "the CRD RebootSchedule is not installed in this cluster, so the cluster has no schedules";
     CommandFailure::new(CliExitCode::NotFound, text)
-        .with_next_step("it comes with dogwatch crds | kubectl apply --server-side -f -")
+        .with_next_step("install it: dogwatch crds | kubectl apply --server-side -f -")
 }
 
 pub async fn read_schedule(

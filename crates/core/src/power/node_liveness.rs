@@ -189,7 +189,7 @@ pub(super) fn observe_liveness(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 
 fn request_lease_read(ctx: &PowerContext<'_>, step: &mut PowerStep, due: Duration) {
     if due > ctx.now.mono {
-        return step.wake_at(due, "the next look at the Node's signs of life");
+        return step.wake_at(due, "the next look at the Node's heartbeats");
     }
     if !step.observe.contains(&PowerObserve::KubeletLeases) {
         step.observe.push(PowerObserve::KubeletLeases);
@@ -225,7 +225,8 @@ pub(super) fn report_contradiction(ctx: &PowerContext<'_>, step: &mut PowerStep,
 /// The sentence tells a person what to do.
 pub(super) fn contradiction_message(node: &NodeName) -> String {
     format!(
-        "its BMC says off, and node {node}, which it carries, has renewed its Lease since; nothing is sent and nothing is released: correct the host's BMC address or its link to the Node, or reset the BMC"
+        "its BMC reports off, but node {node}, which runs on it, has renewed its Lease since then; Dogwatch sends no \
+         command and releases nothing: correct the host's BMC address or its link to the Node, or reset the BMC"
     )
 }
 

@@ -36,7 +36,8 @@ pub(super) fn require_unbroken_silence(
 
 fn refuse_alive_node(ctx: &RemediationContext<'_>, proof: &PowerOffProof) -> RemediationDecision {
     let text = format!(
-        "node {} gave a sign of life after host {} was read off: the BMC errs, or is that of another machine; look at both",
+        "node {} sent a heartbeat after the BMC reported host {} off: the BMC is wrong, or \
+         belongs to another machine; check both",
         ctx.case.node_name.as_ref().map_or("", |name| name.as_str()),
         proof.host()
     );
@@ -78,7 +79,7 @@ pub(super) fn require_silence_in_reads(
     proof: &PowerOffProof,
     same: SystemMatch,
 ) -> Result<(), RemediationDecision> {
-    let text = "looking at the Node's signs of life";
+    let text = "reading the Node's heartbeats";
     let looking = || decision_with_cause(reason::PROVING_OFF, text);
     let beats = ctx.memory.heartbeats.as_ref();
     let beats = beats.filter(|beats| beats.newest_heartbeat().node_uid == fresh.heartbeat.node_uid);
@@ -91,7 +92,7 @@ pub(super) fn require_silence_in_reads(
     if *beats.newest_heartbeat() != fresh.heartbeat {
         return Err(refuse_alive_node(ctx, proof).wake_at(
             RemediationContext::reads_valid_until(fresh),
-            "the Node's signs of life",
+            "the Node's heartbeats",
         ));
     }
     match RequiredSilence::of(ctx, proof, beats, same) {
@@ -140,7 +141,7 @@ impl RequiredSilence {
 
     fn wait(&self, ctx: &RemediationContext<'_>, proof: &PowerOffProof) -> RemediationDecision {
         let text = format!(
-            "host {} is proved off; {}, so the Node must send no heartbeat for {}: until {}",
+            "host {} is proved off; {}, so the Node must send no heartbeat for {}: waits until {}",
             proof.host(),
             self.why,
             crate::duration::format_duration(self.lasts),

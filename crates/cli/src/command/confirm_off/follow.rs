@@ -31,7 +31,7 @@ pub async fn follow_until_release(
         FollowEnd::Ended(ended) => ended,
         FollowEnd::TimedOut => Err(timeout_failure(name, timeout.unwrap_or_default(), &told)),
         FollowEnd::Interrupted => {
-            let text = format!("not following any more; what was said of host {name} stays");
+            let text = format!("stopped following; the confirmation of host {name} stays");
             Err(CommandFailure::new(CliExitCode::Interrupted, text))
         }
     }
@@ -45,7 +45,7 @@ fn report_row(
     told: &mut String,
 ) -> Result<Option<Result<(), CommandFailure>>, CommandFailure> {
     let Some(row) = row else {
-        let text = format!("no remediation holds host {name} off any more");
+        let text = format!("no remediation keeps host {name} off now");
         return Ok(Some(Err(CommandFailure::new(CliExitCode::Failed, text)
             .with_next_step(format!("dogwatch explain host/{name}")))));
     };
@@ -66,7 +66,10 @@ fn report_row(
         return Ok(Some(Ok(())));
     }
     if has("KeyRemoved") || has("Withdrawn") {
-        let text = format!("{} was called off: nothing was released", row.subject);
+        let text = format!(
+            "the remediation of {} was cancelled: nothing was released",
+            row.subject
+        );
         return Ok(Some(Err(CommandFailure::new(CliExitCode::Failed, text))));
     }
     Ok(None)
@@ -75,12 +78,13 @@ fn report_row(
 fn timeout_failure(name: &HostName, timeout: Duration, told: &str) -> CommandFailure {
     let length = dogwatch_core::duration::format_duration(timeout);
     let why = if told.is_empty() {
-        "nothing was seen of it"
+        "Dogwatch has not reported any progress"
     } else {
         told
     };
-    let text =
-        format!("nothing was released within {length}; what was said of host {name} stays. {why}");
+    let text = format!(
+        "nothing was released within {length}; the confirmation of host {name} stays. {why}"
+    );
     CommandFailure::new(CliExitCode::Failed, crate::table::to_printable(&text))
         .with_next_step(format!("dogwatch explain host/{name}"))
 }

@@ -47,7 +47,7 @@ pub async fn follow_to_outcome(
             },
             () = sleep_until_deadline(deadline) => return Err(tale.timeout_failure(timeout.unwrap_or_default())),
             _ = tokio::signal::ctrl_c() => {
-                let text = format!("not following any more; what was asked of host {name} stays");
+                let text = format!("stopped following; the request stays on host {name}");
                 return Err(CommandFailure::new(CliExitCode::Interrupted, text));
             }
         }
@@ -111,7 +111,7 @@ impl<'a> PowerProgress<'a> {
             .status
             .power
             .state
-            .map_or("not looked at", PowerState::as_str);
+            .map_or("power not read yet", PowerState::as_str);
         let said = host_condition(host, POWER_AS_WANTED);
         let reason = said.map(|said| said.reason.as_str());
         let short = format!(
@@ -134,9 +134,12 @@ impl<'a> PowerProgress<'a> {
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
         let name = &self.asked.name;
         let length = dogwatch_core::duration::format_duration(timeout);
-        let why = self.why.as_deref().unwrap_or("nothing was seen of it");
+        let why = self
+            .why
+            .as_deref()
+            .unwrap_or("Dogwatch has not reported any progress");
         let text = format!(
-            "host {name} is not there within {length}; what was asked stays. {}",
+            "host {name} did not reach the requested state within {length}; the request stays. {}",
             to_printable(why)
         );
         CommandFailure::new(CliExitCode::Failed, text)

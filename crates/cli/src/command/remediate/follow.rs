@@ -22,7 +22,7 @@ pub async fn follow_until_ready(
         FollowEnd::Ended(ended) => ended,
         FollowEnd::TimedOut => Err(tale.timeout_failure(timeout.unwrap_or_default())),
         FollowEnd::Interrupted => {
-            let text = format!("not following any more; the remediation of {target} goes on");
+            let text = format!("stopped following; the remediation of {target} continues");
             Err(CommandFailure::new(CliExitCode::Interrupted, text))
         }
     }
@@ -72,7 +72,7 @@ impl<'a> RemediationProgress<'a> {
     }
 
     fn called_off_failure(&self) -> CommandFailure {
-        let text = format!("the remediation of {} was called off", self.target);
+        let text = format!("the remediation of {} was cancelled", self.target);
         CommandFailure::new(CliExitCode::Failed, text)
             .with_next_step(format!("dogwatch explain {}", self.target))
     }
@@ -80,12 +80,12 @@ impl<'a> RemediationProgress<'a> {
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
         let length = dogwatch_core::duration::format_duration(timeout);
         let why = if self.last_reported.is_empty() {
-            "nothing was seen of it"
+            "Dogwatch has not reported any progress"
         } else {
             &self.last_reported
         };
         let text = format!(
-            "{} is not back within {length}; its remediation goes on. {why}",
+            "{} is not back in service within {length}; its remediation continues. {why}",
             self.target
         );
         CommandFailure::new(CliExitCode::Failed, crate::table::to_printable(&text))

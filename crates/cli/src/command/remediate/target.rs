@@ -45,7 +45,8 @@ pub fn parse_target_arg(text: &str) -> Result<RemediateTargetArg, String> {
     match named.kind {
         RemediationArgKind::Machine => Ok(RemediateTargetArg::Machine(named)),
         RemediationArgKind::Request => Err(
-            "a PowerRemediation asks by itself; write NODE or machine/NAMESPACE/NAME".to_owned(),
+            "a PowerRemediation is itself a request; write NODE or machine/NAMESPACE/NAME"
+                .to_owned(),
         ),
     }
 }
@@ -101,9 +102,10 @@ fn target_of_machine(
     match (found.next(), found.next()) {
         (Some(machine), None) => Ok(MarkTarget::Machine(machine.clone())),
         (Some(_), Some(_)) => {
-            let text = format!("there are two Machines {name}, of OpenShift and of Cluster API");
+            let text =
+                format!("there are two Machines {name}, one of OpenShift and one of Cluster API");
             Err(CommandFailure::new(CliExitCode::Failed, text)
-                .with_next_step("name its node instead"))
+                .with_next_step("give the name of the node instead"))
         }
         (None, _) => Err(remediations::not_found_failure(
             view,

@@ -21,7 +21,7 @@ pub(super) fn write_table(
     } else {
         writeln!(
             out,
-            "{} nodes and {} control-plane nodes, {} out at once",
+            "{} nodes and {} control-plane nodes, at most {} unavailable at once",
             plan.nodes, plan.control_plane, outcome.budget
         )?;
     }
@@ -47,13 +47,13 @@ pub(super) fn write_table(
     if !grouped {
         writeln!(
             out,
-            "most out at once         {} of {}, control plane {} of 1",
+            "most unavailable at once {} of {}, control plane {} of 1",
             outcome.most_out, outcome.budget, outcome.most_control_plane_out
         )?;
     }
     writeln!(
         out,
-        "largest overtaking       {} (a node went before one that had waited longer)",
+        "largest overtaking       {} (a node rebooted before one that had waited longer)",
         time(outcome.worst_inversion)
     )?;
     writeln!(

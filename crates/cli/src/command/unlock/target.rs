@@ -41,7 +41,7 @@ pub async fn resolve_lease(
                     names.join(", ")
                 ),
             )
-            .with_next_step("name the one that you mean"))
+            .with_next_step("give the name of one Lease"))
         }
     }
 }
@@ -67,7 +67,7 @@ fn is_held_by(lease: &ObservedLease, target: &str, kind: &str, name: &str) -> bo
 
 fn no_lease_held_failure(leases: &[LeaseRow], target: &str) -> CommandFailure {
     let text = format!(
-        "no Lease of Dogwatch's is called {target} or held by it",
+        "no Lease of Dogwatch has the name or the holder {target}",
         target = to_printable(target)
     );
     let names = leases.iter().flat_map(|row| {
@@ -78,7 +78,9 @@ fn no_lease_held_failure(leases: &[LeaseRow], target: &str) -> CommandFailure {
     let near = suggest_names(target, names);
     let failure = CommandFailure::new(CliExitCode::NotFound, text);
     if near.is_empty() {
-        failure.with_next_step("`dogwatch status` lists who holds what; is --namespace right?")
+        failure.with_next_step(
+            "`dogwatch status` lists the Leases and their holders; check --namespace",
+        )
     } else {
         failure.with_next_step(format!("did you mean {}?", near.join(" or ")))
     }

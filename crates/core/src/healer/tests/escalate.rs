@@ -218,8 +218,8 @@ fn only_the_host_that_carries_the_node_is_asked_and_nobody_is_overruled() {
             Err("no BareMetalHost has it".to_owned()),
             "no BareMetalHost has it",
         ),
-        (Ok(asked), "somebody has asked"),
-        (Ok(host("h2")), "another one names it now"),
+        (Ok(asked), "somebody has already requested"),
+        (Ok(host("h2")), "now another host names this Node"),
     ];
     for (found, expected) in table {
         let mut watch = stuck();

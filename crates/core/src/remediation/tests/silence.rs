@@ -129,7 +129,7 @@ fn it_is_looked_at_again_when_the_silence_has_lasted_and_not_before_and_it_is_sa
     assert_eq!(decision.wake.as_ref().unwrap().at, due);
     assert_eq!((&decision.observe, &decision.actions), (&vec![], &vec![]));
     let clock = it.now.wall_after(S * 15).strftime("%H:%M:%SZ").to_string();
-    let says = format!("send no heartbeat for 25s: until {clock}");
+    let says = format!("send no heartbeat for 25s: waits until {clock}");
     assert!(decision.cause.message.ends_with(&says), "{decision:?}");
     // The result does not depend on how often it is decided in between, nor on whether the reads
     // are old by then.
@@ -152,7 +152,7 @@ fn a_release_without_a_uuid_says_what_it_rests_on() {
     let mut it = unnamed();
     it.silent(S * 100, S * 100, None);
     let message = it.decision().cause.message;
-    assert!(message.contains("could not be checked"), "{message}");
+    assert!(message.contains("could not be compared"), "{message}");
     assert!(message.contains("silent for 25s"), "{message}");
     let message = ready().decision().cause.message;
     assert!(!message.contains("checked"), "{message}");
