@@ -98,7 +98,9 @@ impl DemoHosts {
             format!(
                 "and host {HELD_HOST} with {HOLD_KEY}, hard: {HELD_HOST} stays off until this key is removed"
             ),
-            format!("(Dogwatch reads \"off\" twice, {confirm:.2} s apart here and 5 s apart on a cluster)"),
+            format!(
+                "(Dogwatch reads \"off\" twice, {confirm:.2} s apart here and 5 s apart on a cluster)"
+            ),
         ])
     }
 
