@@ -28,6 +28,8 @@ pub const PLURAL: &str = "baremetalhosts";
 pub const CRD_NAME: &str = "baremetalhosts.metal3.io";
 /// How many levels a host can have beside `spec.bmc`.
 pub const MAX_LEVELS: usize = 4;
+/// How many changes of power `status.power.history` keeps.
+pub const MAX_POWER_HISTORY: usize = 10;
 /// How many devices a level can have.
 pub const MAX_DEVICES: usize = 8;
 

@@ -28,8 +28,8 @@ pub use spec::{
     StrategyType,
 };
 pub use status::{
-    AttemptStatus, HostReference, NodeReference, OffProofStatus, PowerRemediationStatus,
-    TimelineEntry,
+    AttemptStatus, HostReference, MAX_TIMELINE_STEPS, NodeReference, OffProofStatus,
+    PowerRemediationStatus, TimelineEntry,
 };
 
 /// Kind of a request.

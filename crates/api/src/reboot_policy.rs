@@ -23,7 +23,7 @@ pub use policy_name::{POLICY_NAME_RULE, policy_name_problem};
 pub use spec::{
     AlertsSpec, DrainSpec, GateSpec, MaxUnavailable, OnDrainTimeoutSpec, OnGateTimeoutSpec,
     PausedSpec, PodsGateSpec, PolicyWindow, PrometheusGateSpec, RebootPolicySpec, RebootSpec,
-    ReturnSpec,
+    ReturnGate, ReturnSpec,
 };
 pub use status::{
     OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode, condition,

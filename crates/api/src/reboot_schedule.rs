@@ -20,7 +20,8 @@ pub use crate::kind::{API_VERSION, GROUP, VERSION};
 pub use crd::schedule_crd;
 pub use spec::{HostPowerOffMode, RebootScheduleSpec, RecurrenceSpec, TargetsSpec};
 pub use status::{
-    CurrentOccurrenceStatus, OccurrenceStatus, RebootScheduleStatus, TargetEndStatus,
+    CurrentOccurrenceStatus, MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS, OccurrenceStatus,
+    RebootScheduleStatus, TargetEndStatus,
 };
 
 /// Kind of a schedule.

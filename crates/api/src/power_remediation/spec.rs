@@ -2,7 +2,6 @@
 //!
 //! An unknown field is an error and is not ignored: it may be a reason not to release anything.
 
-pub use dogwatch_core::remediation::StrategyType;
 use serde::{Deserialize, Serialize};
 
 /// Default of `retryLimit`.
@@ -34,4 +33,23 @@ pub struct StrategySpec {
     /// How long one attempt may take, a Go duration; default [`DEFAULT_TIMEOUT`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
+}
+
+/// How workloads are released once the host is proved off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StrategyType {
+    /// The Node is deleted, and registers again.
+    DeleteNode,
+    /// The Node gets the taint `node.kubernetes.io/out-of-service`.
+    OutOfServiceTaint,
+}
+
+impl StrategyType {
+    /// The strategy as it is written in the spec.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StrategyType::DeleteNode => "DeleteNode",
+            StrategyType::OutOfServiceTaint => "OutOfServiceTaint",
+        }
+    }
 }

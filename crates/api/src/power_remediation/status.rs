@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::PowerRemediationPhase;
 
+/// How many steps a timeline has: the first and the newest.
+pub const MAX_TIMELINE_STEPS: usize = 32;
+
 /// `status` of a request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -117,7 +120,7 @@ pub struct OffProofStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TimelineEntry {
-    /// The step: a name of `dogwatch_core::remediation::RemediationStep`.
+    /// The step, in one word.
     pub what: String,
     /// When the step was done, by the clock of the leader at the time.
     pub at: Timestamp,

@@ -3,9 +3,9 @@
 //! An unknown field is an error and is not ignored: the API server keeps only fields of the
 //! installed schema, so an unknown one is a rule that this program would break.
 
-use dogwatch_core::policy::ReturnGate;
-use dogwatch_core::selector::LabelSelector;
 use serde::{Deserialize, Serialize};
+
+use crate::selector::LabelSelector;
 
 /// `spec` of a policy. Every part is optional; where it is missing, the coordinator's flags apply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -156,6 +156,26 @@ pub struct ReturnSpec {
     /// What happens after the timeout of the gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_gate_timeout: Option<OnGateTimeoutSpec>,
+}
+
+/// What must be ready before the lock is released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ReturnGate {
+    /// The node's DaemonSet pods are ready.
+    DaemonSetPods,
+    /// No PodDisruptionBudget that covered a pod of the drain lacks healthy pods.
+    DisruptionBudgets,
+    /// The node's volumes are attached.
+    Volumes,
+}
+
+impl ReturnGate {
+    /// Every gate.
+    pub const ALL: [ReturnGate; 3] = [
+        ReturnGate::DaemonSetPods,
+        ReturnGate::DisruptionBudgets,
+        ReturnGate::Volumes,
+    ];
 }
 
 /// What happens if return gates stay shut.

@@ -3,8 +3,9 @@
 //!
 //! An unknown field is an error and is not ignored: it may be a reason not to reboot.
 
-use dogwatch_core::selector::LabelSelector;
 use serde::{Deserialize, Serialize};
+
+use crate::selector::LabelSelector;
 
 /// `spec` of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

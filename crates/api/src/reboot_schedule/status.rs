@@ -4,6 +4,11 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
+/// How many past occurrences a schedule's status keeps.
+pub const MAX_HISTORY_RECORDS: usize = 10;
+/// How many targets of an occurrence are listed by name; the others are only counted.
+pub const MAX_LISTED_TARGETS: usize = 20;
+
 /// `status` of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -136,7 +136,7 @@ pub struct PowerStatus {
     pub history: Vec<PowerHistoryEntry>,
 }
 
-pub const MAX_POWER_HISTORY: usize = 10;
+pub use dogwatch_api::bare_metal_host::MAX_POWER_HISTORY;
 
 /// `status.power.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,14 +3,13 @@
 
 use serde_json::{Value, json};
 
+use super::super::MAX_POWER_HISTORY;
 use super::preserve_unknown_fields;
 use crate::schema_parts::{
     conditions_schema, enum_schema, list_schema, object_schema, status_count_schema,
     status_text_schema, status_time_schema,
 };
 
-/// The same as `MAX_POWER_HISTORY` in `dogwatch_core::power`.
-const MAX_HISTORY_ENTRIES: usize = 10;
 /// More keys than fit into the 256 KiB of a host's annotations: with a status that could not be
 /// written, the host would stay as it is for ever.
 const MAX_HOLDING_KEYS: usize = 16_384;
@@ -207,7 +206,7 @@ fn history_schema() -> Value {
     list_schema(
         "What Dogwatch did, the newest first.",
         0,
-        MAX_HISTORY_ENTRIES,
+        MAX_POWER_HISTORY,
         &done,
     )
 }

@@ -3,10 +3,11 @@
 //! The API server fills in defaults: a health check may create a request from an empty template,
 //! and the rule against a change needs both values.
 
-use dogwatch_core::remediation::StrategyType;
 use serde_json::{Value, json};
 
-use crate::power_remediation::{DEFAULT_RETRY_LIMIT, DEFAULT_TIMEOUT, MAX_RETRY_LIMIT};
+use crate::power_remediation::{
+    DEFAULT_RETRY_LIMIT, DEFAULT_TIMEOUT, MAX_RETRY_LIMIT, StrategyType,
+};
 use crate::schema_parts::{
     cel_rule, enum_schema, min_time_limit_schema, object_schema, with_keyword, with_rules,
 };

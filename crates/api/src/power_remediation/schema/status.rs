@@ -1,9 +1,8 @@
 //! Schema of `status`, without rules: the controller that writes it must never be refused.
 
-use dogwatch_core::remediation::RequestStatus;
 use serde_json::{Value, json};
 
-use crate::power_remediation::PowerRemediationPhase;
+use crate::power_remediation::{MAX_TIMELINE_STEPS, PowerRemediationPhase};
 use crate::schema_parts::{
     conditions_schema, list_schema, object_schema, observed_generation_schema, status_text_schema,
     status_time_schema,
@@ -37,7 +36,7 @@ pub(super) fn status_schema() -> Value {
                 list_schema(
                     "Its steps, the oldest first.",
                     0,
-                    RequestStatus::MAX_STEPS,
+                    MAX_TIMELINE_STEPS,
                     &timeline_entry_schema(),
                 ),
             ),

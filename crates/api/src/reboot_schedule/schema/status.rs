@@ -1,8 +1,8 @@
 //! Schema of `status`, without rules: the controller that writes it must never be refused.
 
-use dogwatch_core::schedule::{MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS};
 use serde_json::Value;
 
+use crate::reboot_schedule::{MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS};
 use crate::schema_parts::{
     conditions_schema, list_schema, object_schema, observed_generation_schema, status_count_schema,
     status_text_schema, status_time_schema,

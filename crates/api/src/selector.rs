@@ -11,26 +11,33 @@ pub struct LabelSelector {
     /// Labels with exactly these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
+    /// Requirements, which must all hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelRequirement>,
 }
 
+/// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelRequirement {
+    /// The key of the label.
     pub key: String,
+    /// How the label is compared.
     pub operator: LabelOperator,
     /// Only for `In` and `NotIn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
+/// How a requirement compares a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LabelOperator {
     /// The label is present with one of the values.
     In,
     /// The label is absent, or has none of the values.
     NotIn,
+    /// The label is present.
     Exists,
+    /// The label is absent.
     DoesNotExist,
 }
 
@@ -55,6 +62,7 @@ impl LabelSelector {
         equal.chain(parts).collect::<Vec<_>>().join(",")
     }
 
+    /// Whether an object with these labels is selected.
     pub fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
         self.match_labels
             .iter()
