@@ -10,19 +10,18 @@
 pub mod annotation;
 pub mod bare_metal_host;
 pub mod condition;
-mod crd_definition;
 pub mod event;
 pub mod kind;
 pub mod label;
 pub mod lease;
+mod manifest;
 pub mod name;
 pub mod power_remediation;
 pub mod power_remediation_template;
 pub mod reboot_policy;
 pub mod reboot_schedule;
 #[cfg(test)]
-mod schema_check;
-mod schema_parts;
+mod schema;
 pub mod selector;
 
 /// The namespace of Dogwatch's own objects, unless a flag sets another.

@@ -1,7 +1,7 @@
 //! Properties that the schema must have.
 
 use super::*;
-use crate::schema_check::{parts_without_description, schema_of, visit_parts};
+use crate::schema::check::{parts_without_description, schema_of, visit_parts};
 
 #[test]
 fn every_field_explains_itself_to_kubectl() {

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
 use super::*;
-use crate::schema_check::{
+use crate::schema::check::{
     assert_reads_back, assert_same_fields, parts_without_bound, parts_without_description,
     schema_of,
 };
@@ -120,7 +120,10 @@ fn a_word_is_written_as_it_is_shown() {
     for kind in [StrategyType::DeleteNode, StrategyType::OutOfServiceTaint] {
         assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
     }
+    let schema = schema_of(&remediation_crd());
+    let text = &schema["properties"]["status"]["properties"]["phase"]["description"];
     for phase in PowerRemediationPhase::ALL {
+        assert!(text.as_str().unwrap().contains(phase.as_str()), "{phase:?}");
         assert_eq!(serde_json::to_value(phase).unwrap(), phase.as_str());
     }
 }

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
 use super::*;
-use crate::schema_check::{
+use crate::schema::check::{
     assert_reads_back, assert_same_fields, parts_without_bound, parts_without_description,
     schema_of, undocumented_fields,
 };
