@@ -22,9 +22,9 @@ pub use spec::{
     HostPowerLevels, MAX_DEVICES, MAX_LEVELS,
 };
 pub use status::{
-    BareMetalHostStatus, HostPowerChange, HostPowerCommand, HostPowerCommandEnd,
-    HostPowerCommandStatus, HostPowerState, HostPowerStatus, HostProvisioningStatus,
-    MAX_HOLDING_KEYS, MAX_POWER_HISTORY,
+    BareMetalHostStatus, HostPowerChange, HostPowerCommandEnd, HostPowerCommandStatus,
+    HostPowerStatus, HostProvisioningStatus, MAX_HOLDING_KEYS, MAX_POWER_HISTORY, PowerCommand,
+    PowerState,
 };
 
 /// API group of the kind.

@@ -1,8 +1,14 @@
 //! `status`, of metal3's controller and of Dogwatch's. Fields that metal3 requires of its own
 //! controller are optional here. The comments are what `kubectl explain` shows.
+//!
+//! A status is written as a merge patch. A field of Dogwatch that is absent is written as null,
+//! because an older value would stay otherwise. Times have microseconds: they order events.
 
+use std::fmt;
+
+#[cfg(test)]
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,11 +73,11 @@ pub struct HostProvisioningStatus {
     pub id: Option<String>,
     /// When Dogwatch last powered the host on. Written before the command is sent: whatever ran
     /// before this time has stopped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_powered_on: Option<Timestamp>,
+    #[cfg_attr(test, schemars(with = "Option<Timestamp>"))]
+    pub last_powered_on: Option<MicroTime>,
     /// Since when a reboot is pending; it is done when lastPoweredOn is later.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pending_reboot_since: Option<Timestamp>,
+    #[cfg_attr(test, schemars(with = "Option<Timestamp>"))]
+    pub pending_reboot_since: Option<MicroTime>,
 }
 
 /// `status.power`.
@@ -80,11 +86,13 @@ pub struct HostProvisioningStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct HostPowerStatus {
     /// The last power state that was read.
-    pub state: Option<HostPowerState>,
+    pub state: Option<PowerState>,
     /// When it was read.
-    pub observed_at: Option<Timestamp>,
+    #[cfg_attr(test, schemars(with = "Option<Timestamp>"))]
+    pub observed_at: Option<MicroTime>,
     /// When off was confirmed after Dogwatch's own command; absent when that may no longer hold.
-    pub off_confirmed_at: Option<Timestamp>,
+    #[cfg_attr(test, schemars(with = "Option<Timestamp>"))]
+    pub off_confirmed_at: Option<MicroTime>,
     /// The reboot annotations that the host had then, as KEY=DIGEST.
     #[cfg_attr(test, schemars(schema_with = "confirmed_for"))]
     pub confirmed_for: Option<Vec<String>>,
@@ -102,23 +110,83 @@ pub struct HostPowerStatus {
 /// `status.power.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum HostPowerState {
+pub enum PowerState {
+    /// The newest reading says on.
     On,
+    /// The two newest readings say off.
     Off,
+    /// A power-on was sent, and no reading says on yet.
     PoweringOn,
+    /// A power-off was sent, or the BMC reports "powering off"; the host is not off yet.
     PoweringOff,
+    /// Never read, or the newest reading failed, or off was read once and Dogwatch did not cause
+    /// it.
     Unknown,
 }
 
-/// What was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+impl PowerState {
+    /// As written to the host's status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PowerState::On => "On",
+            PowerState::Off => "Off",
+            PowerState::PoweringOn => "PoweringOn",
+            PowerState::PoweringOff => "PoweringOff",
+            PowerState::Unknown => "Unknown",
+        }
+    }
+
+    /// The state that is written like this.
+    pub fn parse(text: &str) -> Option<Self> {
+        use PowerState::{Off, On, PoweringOff, PoweringOn, Unknown};
+        [On, Off, PoweringOn, PoweringOff, Unknown]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+/// There is no "cycle": off must be read and confirmed before a power-on is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum HostPowerCommand {
-    PowerOn,
-    SoftPowerOff,
-    PowerOff,
+pub enum PowerCommand {
+    /// Powers the host on.
+    #[serde(rename = "PowerOn")]
+    On,
+    /// Asks the operating system to shut down.
+    #[serde(rename = "SoftPowerOff")]
+    SoftOff,
+    /// Cuts the power.
+    #[serde(rename = "PowerOff")]
+    Off,
+}
+
+impl PowerCommand {
+    /// As written to the host's status, Events and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PowerCommand::On => "PowerOn",
+            PowerCommand::SoftOff => "SoftPowerOff",
+            PowerCommand::Off => "PowerOff",
+        }
+    }
+
+    /// The command that is written like this.
+    pub fn parse(text: &str) -> Option<Self> {
+        [PowerCommand::On, PowerCommand::SoftOff, PowerCommand::Off]
+            .into_iter()
+            .find(|command| command.as_str() == text)
+    }
+
+    /// Whether it is meant to switch the host off.
+    pub fn is_power_off(self) -> bool {
+        matches!(self, PowerCommand::SoftOff | PowerCommand::Off)
+    }
+}
+
+impl fmt::Display for PowerCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// `status.power.command`.
@@ -129,15 +197,17 @@ pub struct HostPowerCommandStatus {
     /// PROCESS/NUMBER, never twice the same.
     pub id: Option<String>,
     /// What was sent.
-    pub command: Option<HostPowerCommand>,
+    pub command: Option<PowerCommand>,
     /// On which level, from 0.
-    pub level: Option<u32>,
+    pub level: Option<usize>,
     /// A digest of that level's devices: an answer of another BMC proves nothing.
     pub target: Option<String>,
     /// When the first command for this purpose was decided.
-    pub since: Option<Timestamp>,
+    #[cfg_attr(test, schemars(with = "Option<Timestamp>"))]
+    pub since: Option<MicroTime>,
     /// When it was decided.
-    pub at: Option<Timestamp>,
+    #[cfg_attr(test, schemars(with = "Option<Timestamp>"))]
+    pub at: Option<MicroTime>,
     /// The number of this try on its level, from 1.
     pub attempt: Option<u32>,
     /// How many commands for this purpose were sent before it.
@@ -149,7 +219,8 @@ pub struct HostPowerCommandStatus {
     /// The result: not recorded yet, answered, failed, or unknown.
     pub end: Option<HostPowerCommandEnd>,
     /// When.
-    pub ended_at: Option<Timestamp>,
+    #[cfg_attr(test, schemars(with = "Option<Timestamp>"))]
+    pub ended_at: Option<MicroTime>,
     /// What went wrong.
     pub message: Option<String>,
 }
@@ -171,11 +242,12 @@ pub enum HostPowerCommandEnd {
 #[serde(rename_all = "camelCase", default)]
 pub struct HostPowerChange {
     /// What was sent.
-    pub what: Option<HostPowerCommand>,
+    pub what: Option<PowerCommand>,
     /// The reason, in one word.
     pub why: Option<String>,
     /// When it was decided.
-    pub at: Option<Timestamp>,
+    #[cfg_attr(test, schemars(with = "Option<Timestamp>"))]
+    pub at: Option<MicroTime>,
     /// The result, in one word.
     pub outcome: Option<String>,
     /// How long that took, like 4.2s.

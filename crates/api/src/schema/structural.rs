@@ -24,7 +24,8 @@ pub(super) fn make_structural(schema: &mut Value) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ");
     }
-    if schema.get("format") == Some(&json!("uint32")) {
+    let format = schema.get("format").and_then(Value::as_str);
+    if format.is_some_and(|format| format.starts_with("uint")) {
         schema.insert("format".to_owned(), json!("int64"));
     }
     if schema.get("type") == Some(&json!("array")) {
