@@ -8,11 +8,24 @@
 
 use serde_json::Value;
 
-use crate::crd_definition::{AGE_COLUMN, CrdDefinition, PrinterColumn};
+use crate::manifest::parse_manifest;
 
-mod schema;
+#[cfg(test)]
+pub(crate) mod crd;
+mod spec;
+mod status;
 #[cfg(test)]
 mod tests;
+
+pub use spec::{
+    BareMetalHostSpec, HostBmc, HostConsumerReference, HostPowerDevice, HostPowerLevel,
+    HostPowerLevels, MAX_DEVICES, MAX_LEVELS,
+};
+pub use status::{
+    BareMetalHostStatus, HostPowerChange, HostPowerCommandEnd, HostPowerCommandStatus,
+    HostPowerStatus, HostProvisioningStatus, MAX_HOLDING_KEYS, MAX_POWER_HISTORY, PowerCommand,
+    PowerState,
+};
 
 /// API group of the kind.
 pub const GROUP: &str = "metal3.io";
@@ -26,10 +39,8 @@ pub const KIND: &str = "BareMetalHost";
 pub const PLURAL: &str = "baremetalhosts";
 /// Name of the CustomResourceDefinition.
 pub const CRD_NAME: &str = "baremetalhosts.metal3.io";
-/// How many levels a host can have beside `spec.bmc`.
-pub const MAX_LEVELS: usize = 4;
-/// How many devices a level can have.
-pub const MAX_DEVICES: usize = 8;
+/// The CustomResourceDefinition, a YAML document.
+pub const CRD_MANIFEST: &str = include_str!("../../../deploy/crds-hosts/baremetalhosts.yaml");
 
 /// The Lease of metal3's own controller: its holder controls the power of the hosts. It is in the
 /// controller's namespace (`POD_NAMESPACE`), else in the namespace that it watches. Source: metal3
@@ -49,88 +60,7 @@ pub mod condition {
     pub const ALL: [&str; 3] = [POWER_CONTROL_READY, POWER_AS_WANTED, HELD_OFF];
 }
 
-/// The whole CustomResourceDefinition, as in `deploy/crds-hosts`.
+/// The CustomResourceDefinition.
 pub fn host_crd() -> Value {
-    CrdDefinition {
-        group: GROUP,
-        version: VERSION,
-        kind: KIND,
-        plural: PLURAL,
-        short_names: &["bmh", "bmhost"],
-        categories: &[],
-        columns: PRINTER_COLUMNS,
-        wide: WIDE_COLUMNS,
-        schema: schema::root_schema(),
-        ..CrdDefinition::dogwatch_defaults()
-    }
-    .into_crd()
+    parse_manifest(CRD_MANIFEST)
 }
-
-/// Columns of `kubectl get baremetalhosts`: heading, type, path, meaning. metal3's own come first,
-/// in its order, then ours, then the age.
-const PRINTER_COLUMNS: &[PrinterColumn] = &[
-    (
-        "Status",
-        "string",
-        ".status.operationalStatus",
-        "Operational status",
-    ),
-    (
-        "State",
-        "string",
-        ".status.provisioning.state",
-        "Provisioning status",
-    ),
-    (
-        "Consumer",
-        "string",
-        ".spec.consumerRef.name",
-        "Consumer using this host",
-    ),
-    (
-        "BMC",
-        "string",
-        ".spec.bmc.address",
-        "Address of management controller",
-    ),
-    (
-        "Online",
-        "string",
-        ".spec.online",
-        "Whether the host should be on",
-    ),
-    (
-        "Error",
-        "string",
-        ".status.errorType",
-        "Type of the most recent error",
-    ),
-    (
-        "Power",
-        "string",
-        ".status.power.state",
-        "The last power state that was read",
-    ),
-    (
-        "Held",
-        "string",
-        ".status.conditions[?(@.type==\"HeldOff\")].status",
-        "Whether reboot annotations keep it off",
-    ),
-    (
-        "Why",
-        "string",
-        ".status.conditions[?(@.type==\"PowerAsWanted\")].reason",
-        "Why its power is as it is",
-    ),
-    (
-        "Ready",
-        "string",
-        ".status.conditions[?(@.type==\"PowerControlReady\")].status",
-        "Whether power control would work now",
-    ),
-    AGE_COLUMN,
-];
-
-/// Columns that only `-o wide` shows.
-const WIDE_COLUMNS: &[&str] = &["Status", "BMC", "Why", "Ready"];

@@ -1,7 +1,5 @@
 //! Names of Leases.
 
-use dogwatch_core::lock::parse_slot_number;
-
 /// Prefix of all Leases of Dogwatch.
 pub const PREFIX: &str = "dogwatch-";
 
@@ -41,6 +39,18 @@ pub fn slot_name(group: &str, slot: u32) -> String {
 pub fn slot_number_of(name: &str, group: &str) -> Option<u32> {
     let slot = name.strip_prefix(PREFIX)?.strip_prefix(group)?;
     parse_slot_number(slot.strip_prefix('-')?)
+}
+
+/// The number of slots that a group can have: slot numbers are below this.
+pub const MAX_SLOTS: u32 = 1000;
+
+/// Parses the slot number in a Lease's name. Only one spelling is accepted: a second one would be a
+/// second Lease for the same slot. Source: specification §6.
+pub fn parse_slot_number(text: &str) -> Option<u32> {
+    let canonical = text == "0" || !text.starts_with('0');
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u32 = text.parse().ok().filter(|_| canonical && digits)?;
+    (number < MAX_SLOTS).then_some(number)
 }
 
 #[cfg(test)]

@@ -10,18 +10,19 @@
 pub mod annotation;
 pub mod bare_metal_host;
 pub mod condition;
-mod crd_definition;
 pub mod event;
 pub mod kind;
 pub mod label;
 pub mod lease;
+mod manifest;
+pub mod name;
 pub mod power_remediation;
 pub mod power_remediation_template;
 pub mod reboot_policy;
 pub mod reboot_schedule;
 #[cfg(test)]
-mod schema_check;
-mod schema_parts;
+mod schema;
+pub mod selector;
 
 /// The namespace of Dogwatch's own objects, unless a flag sets another.
 pub const DEFAULT_NAMESPACE: &str = "dogwatch";
@@ -32,4 +33,5 @@ pub const COORDINATOR: &str = "dogwatch-coordinator";
 /// The controller's name as a field manager of Nodes and of its own Leases.
 pub const CONTROLLER: &str = "dogwatch-controller";
 
-pub use dogwatch_core::admission::LOCK_API_ACCOUNT;
+/// The Deployment and ServiceAccount of the lock API, where it runs as a program of its own.
+pub const LOCK_API_ACCOUNT: &str = "dogwatch-lock";

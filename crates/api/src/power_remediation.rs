@@ -2,34 +2,35 @@
 //! held off until that is proved, its Node is released, and the host comes back. Health checks
 //! create one from a [`PowerRemediationTemplate`](crate::power_remediation_template). Source:
 //! specification §4.2; Cluster API's MachineHealthCheck; medik8s' NodeHealthCheck.
-//!
-//! The types are written by hand beside the schema ([`remediation_crd`]); a test checks that they
-//! agree.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::kind::{api_version, kind, namespaced_meta};
+use crate::manifest::parse_manifest;
+#[cfg(test)]
+use crate::schema;
 
-mod crd;
+#[cfg(test)]
+pub(crate) mod crd;
 mod phase;
-pub(crate) mod schema;
 mod spec;
 mod status;
 #[cfg(test)]
 mod tests;
 
 pub use crate::kind::{API_VERSION, GROUP, VERSION};
-pub(crate) use crd::contract_labels;
-pub use crd::remediation_crd;
 pub use phase::PowerRemediationPhase;
 pub use spec::{
     DEFAULT_RETRY_LIMIT, DEFAULT_TIMEOUT, MAX_RETRY_LIMIT, PowerRemediationSpec, StrategySpec,
     StrategyType,
 };
 pub use status::{
-    AttemptStatus, HostReference, NodeReference, OffProofStatus, PowerRemediationStatus,
-    TimelineEntry,
+    AttemptStatus, HostReference, MAX_TIMELINE_STEPS, NodeReference, OffProofStatus,
+    PowerRemediationStatus, TimelineEntry,
 };
 
 /// Kind of a request.
@@ -39,6 +40,8 @@ pub const KIND: &str = "PowerRemediation";
 pub const PLURAL: &str = "powerremediations";
 /// Name of the CustomResourceDefinition.
 pub const CRD_NAME: &str = "powerremediations.dogwatch.dev";
+/// The CustomResourceDefinition, a YAML document.
+pub const CRD_MANIFEST: &str = include_str!("../../../deploy/crds/powerremediations.yaml");
 /// Keeps the object until nothing of ours is left on host and Node. Source: specification §4.2.
 pub const FINALIZER: &str = "dogwatch.dev/power-remediation";
 
@@ -60,23 +63,28 @@ pub mod condition {
     ];
 }
 
-/// One request, as the API server stores it.
+/// A request to remediate a failed machine: its host is kept off until that is proved, its Node is
+/// released, and the host is powered on again. A health check creates it from a
+/// PowerRemediationTemplate; deleting it cancels the remediation. https://dogwatch.dev/remediation
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediation {
-    /// [`API_VERSION`].
+    /// dogwatch.dev/v1alpha1
     #[serde(default = "api_version::<PowerRemediation>")]
     pub api_version: String,
-    /// [`KIND`].
+    /// PowerRemediation
     #[serde(default = "kind::<PowerRemediation>")]
     pub kind: String,
     /// Cluster API sets the Machine's name and owner, medik8s the Node's name in an annotation.
+    #[cfg_attr(test, schemars(schema_with = "schema::metadata"))]
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// How the machine is remediated.
+    /// What a person or a health check requested.
+    #[cfg_attr(test, schemars(extend("x-default" = {})))]
     #[serde(default)]
     pub spec: PowerRemediationSpec,
-    /// Written by the controller.
+    /// What the controller did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<PowerRemediationStatus>,
 }
@@ -96,6 +104,11 @@ impl PowerRemediation {
             status: None,
         }
     }
+}
+
+/// The CustomResourceDefinition.
+pub fn remediation_crd() -> Value {
+    parse_manifest(CRD_MANIFEST)
 }
 
 crate::is_sent_for!(

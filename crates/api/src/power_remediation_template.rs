@@ -5,18 +5,24 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::kind::{api_version, kind};
+use crate::manifest::parse_manifest;
+#[cfg(test)]
+use crate::schema;
 
 use crate::power_remediation::PowerRemediationSpec;
 
-mod crd;
+#[cfg(test)]
+pub(crate) mod crd;
 #[cfg(test)]
 mod tests;
 
 pub use crate::kind::{API_VERSION, GROUP, VERSION};
-pub use crd::template_crd;
 
 /// The kind of a request plus `Template`: both contracts derive the request's kind from it.
 pub const KIND: &str = "PowerRemediationTemplate";
@@ -24,69 +30,86 @@ pub const KIND: &str = "PowerRemediationTemplate";
 pub const PLURAL: &str = "powerremediationtemplates";
 /// Name of the CustomResourceDefinition.
 pub const CRD_NAME: &str = "powerremediationtemplates.dogwatch.dev";
+/// The CustomResourceDefinition, a YAML document.
+pub const CRD_MANIFEST: &str = include_str!("../../../deploy/crds/powerremediationtemplates.yaml");
 
-/// One template, as the API server stores it.
+/// A template from which a health check creates PowerRemediations. https://dogwatch.dev/remediation
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema), schemars(extend("required" = ["spec"])))]
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediationTemplate {
-    /// [`API_VERSION`].
+    /// dogwatch.dev/v1alpha1
     #[serde(default = "api_version::<PowerRemediationTemplate>")]
     pub api_version: String,
-    /// [`KIND`].
+    /// PowerRemediationTemplate
     #[serde(default = "kind::<PowerRemediationTemplate>")]
     pub kind: String,
     /// Name and namespace. Cluster API wants the template in the namespace of the Machines; medik8s
     /// creates requests in the template's namespace.
+    #[cfg_attr(test, schemars(schema_with = "schema::metadata"))]
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What requests are created from.
+    /// The desired requests. A change applies to requests that are created after it.
     #[serde(default)]
     pub spec: PowerRemediationTemplateSpec,
-    /// Written by the controller.
+    /// What the controller reports about the template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<PowerRemediationTemplateStatus>,
 }
 
 /// `spec` of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema), schemars(extend("required" = ["template"])))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PowerRemediationTemplateSpec {
-    /// The request to create.
+    /// A request.
     #[serde(default)]
     pub template: TemplateResource,
 }
 
 /// `spec.template`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateResource {
-    /// Metadata of each request.
+    /// What Cluster API adds to each request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<TemplateMetadata>,
-    /// `spec` of each request.
+    /// What a person or a health check requested.
+    #[cfg_attr(test, schemars(extend("x-default" = {})))]
     #[serde(default)]
     pub spec: PowerRemediationSpec,
 }
 
 /// `spec.template.metadata`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateMetadata {
-    /// Labels of each request.
+    /// Labels.
+    #[cfg_attr(test, schemars(schema_with = "schema::text_map"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations of each request.
+    /// Annotations.
+    #[cfg_attr(test, schemars(schema_with = "schema::text_map"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
 /// `status` of a template.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediationTemplateStatus {
-    /// The template's conditions.
+    /// The conditions of the template.
+    #[cfg_attr(test, schemars(schema_with = "schema::conditions"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// The CustomResourceDefinition.
+pub fn template_crd() -> Value {
+    parse_manifest(CRD_MANIFEST)
 }
 
 crate::is_sent_for!(

@@ -1,29 +1,29 @@
 //! `RebootPolicy` (`dogwatch.dev/v1alpha1`, cluster-scoped): the rules for the planned reboots of
 //! some nodes. Its name is the name of their group. Source: specification §2.6.
-//!
-//! The types are written by hand beside the schema ([`policy_crd`]), and a test checks that they
-//! agree: a derived schema would bring a second model of every Kubernetes type into each build.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::kind::{api_version, kind};
+use crate::manifest::parse_manifest;
 
-mod crd;
+#[cfg(test)]
+pub(crate) mod crd;
 mod policy_name;
-pub(crate) mod schema;
 mod spec;
 mod status;
 #[cfg(test)]
 mod tests;
 
 pub use crate::kind::{API_VERSION, GROUP, VERSION};
-pub use crd::policy_crd;
 pub use policy_name::{POLICY_NAME_RULE, policy_name_problem};
 pub use spec::{
     AlertsSpec, DrainSpec, GateSpec, MaxUnavailable, OnDrainTimeoutSpec, OnGateTimeoutSpec,
     PausedSpec, PodsGateSpec, PolicyWindow, PrometheusGateSpec, RebootPolicySpec, RebootSpec,
-    ReturnSpec,
+    ReturnGate, ReturnSpec,
 };
 pub use status::{
     OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode, condition,
@@ -35,24 +35,34 @@ pub const KIND: &str = "RebootPolicy";
 pub const PLURAL: &str = "rebootpolicies";
 /// Name of the CustomResourceDefinition.
 pub const CRD_NAME: &str = "rebootpolicies.dogwatch.dev";
+/// The CustomResourceDefinition, a YAML document.
+pub const CRD_MANIFEST: &str = include_str!("../../../deploy/crds/rebootpolicies.yaml");
 
-/// One policy, as the API server stores it.
+/// The rules for the planned reboots of the nodes that it selects. The policy's name is also the
+/// name of their group, which shares a lock and a budget. The coordinator's flags apply to each
+/// field that is not set. https://dogwatch.dev/reboot-policy
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema), schemars(
+    extend("required" = ["spec"]),
+    extend("x-kubernetes-validations" = crd::rules()),
+))]
 #[serde(rename_all = "camelCase")]
 pub struct RebootPolicy {
-    /// [`API_VERSION`].
+    /// dogwatch.dev/v1alpha1
     #[serde(default = "api_version::<RebootPolicy>")]
     pub api_version: String,
-    /// [`KIND`].
+    /// RebootPolicy
     #[serde(default = "kind::<RebootPolicy>")]
     pub kind: String,
     /// Its name is also the name of its group.
+    #[cfg_attr(test, schemars(schema_with = "crd::metadata"))]
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// Written by a person.
+    /// The desired rules. Changes apply at once, also to reboots under way.
     #[serde(default)]
     pub spec: RebootPolicySpec,
-    /// Written by the controller.
+    /// What the controller observed. Each list has at most 10 entries; its true length is given
+    /// beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RebootPolicyStatus>,
 }
@@ -71,6 +81,11 @@ impl RebootPolicy {
             status: None,
         }
     }
+}
+
+/// The CustomResourceDefinition.
+pub fn policy_crd() -> Value {
+    parse_manifest(CRD_MANIFEST)
 }
 
 crate::is_sent_for!(RebootPolicy, crate::reboot_policy, ClusterResourceScope);

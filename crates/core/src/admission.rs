@@ -8,8 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The Deployment and ServiceAccount of the lock API, where it runs as a program of its own.
-pub const LOCK_API_ACCOUNT: &str = "dogwatch-lock";
+use dogwatch_api::LOCK_API_ACCOUNT;
 
 /// The policies of `deploy/policies`. Kustomize may add a prefix and a suffix.
 pub const SHIPPED_ADMISSION_POLICIES: [&str; 16] = [

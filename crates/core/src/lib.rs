@@ -23,7 +23,6 @@ pub mod lock;
 pub mod markers;
 #[cfg(test)]
 mod model_depth;
-pub mod name;
 pub mod name_suggestions;
 pub mod policy;
 pub mod power;
@@ -31,8 +30,10 @@ pub mod reboot;
 pub mod remediation;
 pub mod rollout;
 pub mod schedule;
-pub mod selector;
 pub mod time;
+
+/// Names and selectors are the same type on an object and in a decision.
+pub use dogwatch_api::{name, selector};
 
 pub use decision::{Decision, DecisionCause, WakeTime};
 pub use time::Now;

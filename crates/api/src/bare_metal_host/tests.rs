@@ -1,7 +1,7 @@
 //! Properties that the schema must have.
 
 use super::*;
-use crate::schema_check::{parts_without_description, schema_of, visit_parts};
+use crate::schema::check::{parts_without_description, schema_of, visit_parts};
 
 #[test]
 fn every_field_explains_itself_to_kubectl() {
@@ -47,27 +47,4 @@ fn metal3s_columns_are_there_as_metal3_has_them() {
             (&path.into(), &priority.into())
         );
     }
-}
-
-#[test]
-fn the_schema_has_the_words_of_core() {
-    use dogwatch_core::power::{MAX_POWER_HISTORY, PowerCommand, PowerState};
-    let power =
-        &schema_of(&host_crd())["properties"]["status"]["properties"]["power"]["properties"];
-    for state in power["state"]["enum"].as_array().unwrap() {
-        assert!(
-            PowerState::parse(state.as_str().unwrap()).is_some(),
-            "{state}"
-        );
-    }
-    for command in power["command"]["properties"]["command"]["enum"]
-        .as_array()
-        .unwrap()
-    {
-        assert!(
-            PowerCommand::parse(command.as_str().unwrap()).is_some(),
-            "{command}"
-        );
-    }
-    assert_eq!(power["history"]["maxItems"], MAX_POWER_HISTORY);
 }

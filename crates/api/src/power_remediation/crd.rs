@@ -2,11 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::{KIND, PLURAL, schema};
-use crate::crd_definition::{AGE_COLUMN, CrdDefinition, PrinterColumn};
+use super::{KIND, PLURAL, PowerRemediation};
+use crate::schema::{AGE_COLUMN, CrdDefinition, PrinterColumn, rule, schema_of_kind};
 
-/// The whole CustomResourceDefinition, as in `deploy/crds`.
-pub fn remediation_crd() -> Value {
+pub(crate) fn derived_crd() -> Value {
+    let mut schema = schema_of_kind::<PowerRemediation>();
+    // A template may change: existing requests keep their strategy.
+    let strategy = &mut schema["properties"]["spec"]["properties"]["strategy"]["properties"];
+    strategy["type"]["x-kubernetes-validations"] = json!([rule(
+        "self == oldSelf",
+        "this field cannot be changed, because the remediation may be half done; delete this request and \
+         create another one",
+    )]);
     CrdDefinition {
         kind: KIND,
         plural: PLURAL,
@@ -14,7 +21,7 @@ pub fn remediation_crd() -> Value {
         short_names: &["prem"],
         columns: PRINTER_COLUMNS,
         wide: WIDE_COLUMNS,
-        schema: schema::root_schema(),
+        schema,
         ..CrdDefinition::dogwatch_defaults()
     }
     .into_crd()

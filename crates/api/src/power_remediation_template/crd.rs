@@ -1,22 +1,19 @@
 //! The CustomResourceDefinition.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{API_VERSION, KIND, PLURAL};
-use crate::crd_definition::{self, AGE_COLUMN, CrdDefinition, PrinterColumn};
-use crate::power_remediation::contract_labels;
-use crate::power_remediation::schema::spec::{SpecOwner, spec_schema};
-use crate::schema_parts::{conditions_schema, object_schema, with_keyword};
+use super::{KIND, PLURAL, PowerRemediationTemplate};
+use crate::power_remediation::crd::contract_labels;
+use crate::schema::{AGE_COLUMN, CrdDefinition, PrinterColumn, schema_of_kind};
 
-/// The whole CustomResourceDefinition, as in `deploy/crds`.
-pub fn template_crd() -> Value {
+pub(crate) fn derived_crd() -> Value {
     CrdDefinition {
         kind: KIND,
         plural: PLURAL,
         labels: contract_labels(),
         short_names: &["premt"],
         columns: PRINTER_COLUMNS,
-        schema: root_schema(),
+        schema: schema_of_kind::<PowerRemediationTemplate>(),
         ..CrdDefinition::dogwatch_defaults()
     }
     .into_crd()
@@ -44,60 +41,3 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
     ),
     AGE_COLUMN,
 ];
-
-fn root_schema() -> Value {
-    crd_definition::resource_schema(
-        "A template from which a health check creates PowerRemediations. https://dogwatch.dev/remediation",
-        (API_VERSION, KIND),
-        &["spec"],
-        template_spec_schema(),
-        status_schema(),
-    )
-}
-
-/// A template may change; existing requests keep the spec that they were created with.
-fn template_spec_schema() -> Value {
-    let template = object_schema(
-        "A request.",
-        &[],
-        [
-            ("metadata", metadata_schema()),
-            ("spec", spec_schema(SpecOwner::Template)),
-        ],
-    );
-    object_schema(
-        "The desired requests. A change applies to requests that are created after it.",
-        &["template"],
-        [("template", template)],
-    )
-}
-
-fn metadata_schema() -> Value {
-    object_schema(
-        "What Cluster API adds to each request.",
-        &[],
-        [
-            ("labels", string_map_schema("Labels.")),
-            ("annotations", string_map_schema("Annotations.")),
-        ],
-    )
-}
-
-fn string_map_schema(description: &str) -> Value {
-    with_keyword(
-        object_schema(description, &[], []),
-        "additionalProperties",
-        json!({ "type": "string", "description": "Its value." }),
-    )
-}
-
-fn status_schema() -> Value {
-    object_schema(
-        "What the controller reports about the template.",
-        &[],
-        [(
-            "conditions",
-            conditions_schema("The conditions of the template.", "What it is about."),
-        )],
-    )
-}

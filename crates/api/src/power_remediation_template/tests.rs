@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::power_remediation::{StrategySpec, StrategyType};
-use crate::schema_check::{
+use crate::schema::check::{
     assert_reads_back, assert_same_fields, parts_without_description, schema_of,
 };
 

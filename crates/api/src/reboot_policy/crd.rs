@@ -1,12 +1,13 @@
 //! The CustomResourceDefinition.
 
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-use super::{KIND, PLURAL, schema};
-use crate::crd_definition::{AGE_COLUMN, CrdDefinition, PrinterColumn};
+use super::policy_name::MAX_POLICY_NAME_BYTES;
+use super::{KIND, PLURAL, POLICY_NAME_RULE, RebootPolicy};
+use crate::schema::{AGE_COLUMN, CrdDefinition, PrinterColumn, rule_at, schema_of_kind};
 
-/// The whole CustomResourceDefinition, as in `deploy/crds`.
-pub fn policy_crd() -> Value {
+pub(crate) fn derived_crd() -> Value {
     CrdDefinition {
         kind: KIND,
         plural: PLURAL,
@@ -14,10 +15,39 @@ pub fn policy_crd() -> Value {
         short_names: &["rp"],
         columns: PRINTER_COLUMNS,
         wide: WIDE_COLUMNS,
-        schema: schema::root_schema(),
+        schema: schema_of_kind::<RebootPolicy>(),
         ..CrdDefinition::dogwatch_defaults()
     }
     .into_crd()
+}
+
+/// The name of a policy is as short as a group's.
+pub(super) fn metadata(_: &mut SchemaGenerator) -> Schema {
+    let name = json_schema!({ "type": "string", "maxLength": MAX_POLICY_NAME_BYTES });
+    json_schema!({ "type": "object", "properties": { "name": name } })
+}
+
+/// Rules about the name.
+pub(super) fn rules() -> [Value; 2] {
+    [
+        rule_at(
+            ".metadata.name",
+            "self.metadata.name.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') \
+             && self.metadata.name != 'remedy' && !self.metadata.name.startsWith('remedy-')",
+            POLICY_NAME_RULE,
+        ),
+        rule_at(
+            ".spec.nodeSelector",
+            "self.metadata.name != 'control-plane' || (has(self.spec.nodeSelector) && (\
+             (has(self.spec.nodeSelector.matchLabels) && \
+             'node-role.kubernetes.io/control-plane' in self.spec.nodeSelector.matchLabels) || \
+             (has(self.spec.nodeSelector.matchExpressions) && \
+             self.spec.nodeSelector.matchExpressions.exists(e, \
+             e.key == 'node-role.kubernetes.io/control-plane' && e.operator in ['In', 'Exists']))))",
+            "a policy with the name control-plane must select the label node-role.kubernetes.io/control-plane: \
+         its group is the control plane",
+        ),
+    ]
 }
 
 /// Columns of `kubectl get rebootpolicies`: heading, type, path, meaning.

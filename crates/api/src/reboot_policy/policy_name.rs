@@ -1,6 +1,6 @@
 //! Checks a policy's name, which is its group's name and so a part of Lease names.
 
-use dogwatch_core::name::GroupName;
+use crate::name::GroupName;
 
 /// What a policy may be called, for error messages.
 pub const POLICY_NAME_RULE: &str = "a policy's name is also the name of its group: use 1 to 50 lower-case letters, \

@@ -6,7 +6,12 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+use crate::schema;
 
 /// How many entries each list may have.
 pub const STATUS_LIST_LIMIT: usize = 10;
@@ -35,51 +40,57 @@ pub mod condition {
 
 /// `status` of a policy.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RebootPolicyStatus {
-    /// The `metadata.generation` that this status describes.
+    /// The metadata.generation that the condition describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many nodes the policy rules.
+    /// How many nodes the policy applies to.
     #[serde(default)]
     pub nodes: u32,
     /// How many of these nodes are Ready and schedulable.
     #[serde(default)]
     pub ready: u32,
-    /// How many of them wait because of this policy (its windows, gates, interval or pause) and not
-    /// only because of the lock.
+    /// How many nodes wait because of this policy and not only for the lock.
     #[serde(default)]
     pub blocked: u32,
-    /// How many of them Dogwatch has taken out of service.
+    /// How many nodes are unavailable because of Dogwatch.
     #[serde(default)]
     pub out_total: u32,
-    /// The nodes that have been out of service longest.
+    /// The nodes that have been unavailable longest.
+    #[cfg_attr(test, schemars(length(max = STATUS_LIST_LIMIT)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub out: Vec<OutNode>,
-    /// How many of its nodes wait to be rebooted.
+    /// How many nodes wait to be rebooted.
     #[serde(default)]
     pub waiting_total: u32,
     /// The nodes that have waited longest.
+    #[cfg_attr(test, schemars(length(max = STATUS_LIST_LIMIT)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingNode>,
     /// Policies that apply, in place of this one, to nodes that this one matches too.
+    #[cfg_attr(test, schemars(length(max = STATUS_LIST_LIMIT)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<PolicyConflictStatus>,
-    /// Conditions of the types in [`condition`].
+    /// Accepted: whether the policy is valid. Progressing: whether a node is unavailable because of
+    /// Dogwatch. Blocked: whether nodes wait and none may begin.
+    #[cfg_attr(test, schemars(schema_with = "schema::conditions"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 
-/// A node that Dogwatch has taken out of service.
+/// A node that is unavailable because of Dogwatch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutNode {
-    /// Name of the Node.
+    /// The Node's name.
     pub node: String,
-    /// `draining`, `rebooting` or `returning`; `locked` through the lock API; `remediation` while
-    /// its machine is being remediated.
+    /// draining, rebooting or returning; locked while the lock API holds it; remediation while its
+    /// machine is being remediated.
     pub phase: String,
-    /// When that phase began.
+    /// Since when it is in that phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// Why the reboot was requested.
@@ -89,28 +100,30 @@ pub struct OutNode {
 
 /// A node that waits to be rebooted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingNode {
-    /// Name of the Node.
+    /// The Node's name.
     pub node: String,
-    /// When it began to wait.
+    /// Since when it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What it waits for, in one CamelCase word.
+    /// What it waits for, in one word.
     pub reason: String,
-    /// What it waits for, as a sentence.
+    /// What it waits for, in a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// A policy that rules nodes which this one matches too.
+/// A policy that overrides this one on some nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyConflictStatus {
-    /// Name of the other policy.
+    /// The policy that applies to them.
     pub policy: String,
-    /// How many nodes are concerned.
+    /// How many nodes.
     pub nodes: u32,
-    /// Name of one of these nodes.
+    /// One of them.
     pub example: String,
 }

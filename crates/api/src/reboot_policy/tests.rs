@@ -4,12 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
 use super::*;
-use crate::schema_check::{
+use crate::schema::check::{
     assert_same_fields, parts_without_bound, parts_without_description, schema_of,
     undocumented_fields,
 };
-use dogwatch_core::policy::ReturnGate;
-use dogwatch_core::selector::LabelSelector;
+use crate::selector::LabelSelector;
 
 /// Sets every field of every type: a new field does not compile until it is added here, and then
 /// the schema must have it.

@@ -2,18 +2,17 @@
 
 use serde_json::Value;
 
-use super::{KIND, PLURAL, schema};
-use crate::crd_definition::{AGE_COLUMN, CrdDefinition, PrinterColumn};
+use super::{KIND, PLURAL, RebootSchedule};
+use crate::schema::{AGE_COLUMN, CrdDefinition, PrinterColumn, schema_of_kind};
 
-/// The whole CustomResourceDefinition, as in `deploy/crds`.
-pub fn schedule_crd() -> Value {
+pub(crate) fn derived_crd() -> Value {
     CrdDefinition {
         kind: KIND,
         plural: PLURAL,
         short_names: &["rbs"],
         columns: PRINTER_COLUMNS,
         wide: WIDE_COLUMNS,
-        schema: schema::root_schema(),
+        schema: schema_of_kind::<RebootSchedule>(),
         ..CrdDefinition::dogwatch_defaults()
     }
     .into_crd()

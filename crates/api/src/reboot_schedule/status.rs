@@ -2,80 +2,98 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+use crate::schema;
+
+/// How many past occurrences a schedule's status keeps.
+pub const MAX_HISTORY_RECORDS: usize = 10;
+/// How many targets of an occurrence are listed by name; the others are only counted.
+pub const MAX_LISTED_TARGETS: usize = 20;
 
 /// `status` of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RebootScheduleStatus {
-    /// The `metadata.generation` that this status describes.
+    /// The metadata.generation that the condition describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When the schedule issues requests next.
+    /// When it issues next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_occurrence: Option<Timestamp>,
     /// The newest occurrence that was begun or missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_occurrence: Option<Timestamp>,
-    /// The occurrence that is being issued, written before its first request is.
+    /// The occurrence that is being issued, written here before the first request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<CurrentOccurrenceStatus>,
-    /// Past occurrences, newest first.
+    /// Past occurrences, the newest first.
+    #[cfg_attr(test, schemars(length(max = MAX_HISTORY_RECORDS)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<OccurrenceStatus>,
-    /// `Accepted`, `Active`, `LastOccurrenceIssued`.
+    /// Accepted: whether the schedule is valid. Active: whether an occurrence is left or is being
+    /// issued. LastOccurrenceIssued: whether the last one reached all its targets.
+    #[cfg_attr(test, schemars(schema_with = "schema::conditions"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 
 /// An occurrence that is being issued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CurrentOccurrenceStatus {
-    /// The scheduled time.
+    /// The appointed time.
     pub at: Timestamp,
-    /// When the controller wrote this entry.
+    /// When this was written.
     pub begun: Timestamp,
 }
 
-/// The result of a past occurrence.
+/// A past occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OccurrenceStatus {
-    /// The scheduled time.
+    /// The appointed time.
     pub at: Timestamp,
-    /// When the occurrence ended.
+    /// When it ended.
     pub ended: Timestamp,
-    /// `Requested`, `PartlyRequested`, `Failed`, `Missed`, `Cancelled` or `NoTargets`.
+    /// Requested, PartlyRequested, Failed, Missed, Cancelled or NoTargets.
     pub outcome: String,
-    /// How many targets got a request.
+    /// How many targets were requested.
     #[serde(default)]
     pub requested: u32,
-    /// How many targets had a request already.
+    /// How many targets already had a request, which was left as it is.
     #[serde(default)]
     pub already_requested: u32,
-    /// For how many targets the request could not be written.
+    /// How many targets could not be requested.
     #[serde(default)]
     pub failed: u32,
     /// Some of the targets, failed ones first.
+    #[cfg_attr(test, schemars(length(max = MAX_LISTED_TARGETS)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetEndStatus>,
-    /// The result as a sentence.
+    /// A sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// The result for one target.
+/// A node or a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TargetEndStatus {
-    /// `Node` or `BareMetalHost`.
+    /// Node or BareMetalHost.
     pub kind: String,
-    /// Name of the Node or host.
+    /// Its name.
     pub name: String,
-    /// `Requested`, `AlreadyRequested` or `Failed`.
+    /// Requested, AlreadyRequested or Failed.
     pub result: String,
-    /// Why, if there is more to say.
+    /// Why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

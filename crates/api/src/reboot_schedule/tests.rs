@@ -1,14 +1,14 @@
 //! The types and the schema agree.
 
-use dogwatch_core::selector::LabelSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
 use super::*;
-use crate::schema_check::{
+use crate::schema::check::{
     assert_reads_back, assert_same_fields, parts_without_bound, parts_without_description,
     schema_of, undocumented_fields,
 };
+use crate::selector::LabelSelector;
 
 /// Sets every field of every type: a new field does not compile until it is added here, and then
 /// the schema must have it.

@@ -2,18 +2,20 @@
 
 use std::io::Write as _;
 
+use dogwatch_api::{
+    bare_metal_host, power_remediation, power_remediation_template, reboot_policy, reboot_schedule,
+};
+
 use crate::exit::CommandFailure;
 use crate::output;
 
 /// The files of `deploy/crds`, one document each.
 pub(super) const CRD_MANIFESTS: [&str; 4] = [
-    include_str!("../../../../deploy/crds/powerremediations.yaml"),
-    include_str!("../../../../deploy/crds/powerremediationtemplates.yaml"),
-    include_str!("../../../../deploy/crds/rebootpolicies.yaml"),
-    include_str!("../../../../deploy/crds/rebootschedules.yaml"),
+    power_remediation::CRD_MANIFEST,
+    power_remediation_template::CRD_MANIFEST,
+    reboot_policy::CRD_MANIFEST,
+    reboot_schedule::CRD_MANIFEST,
 ];
-
-const HOST_CRD_MANIFEST: &str = include_str!("../../../../deploy/crds-hosts/baremetalhosts.yaml");
 
 #[derive(Debug, clap::Args)]
 pub struct CrdsArgs {
@@ -26,7 +28,7 @@ pub struct CrdsArgs {
 pub fn run(args: &CrdsArgs) -> Result<(), CommandFailure> {
     let mut out = output::buffered_stdout();
     let printed = if args.hosts {
-        HOST_CRD_MANIFEST.to_owned()
+        bare_metal_host::CRD_MANIFEST.to_owned()
     } else {
         CRD_MANIFESTS.join("---\n")
     };
@@ -37,9 +39,6 @@ pub fn run(args: &CrdsArgs) -> Result<(), CommandFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dogwatch_api::{
-        power_remediation, power_remediation_template, reboot_policy, reboot_schedule,
-    };
     use serde_json::Value;
 
     #[test]
@@ -55,7 +54,7 @@ mod tests {
                 reboot_schedule::schedule_crd(),
             ]
         );
-        let hosts: Value = serde_saphyr::from_str(HOST_CRD_MANIFEST).unwrap();
-        assert_eq!(hosts, dogwatch_api::bare_metal_host::host_crd());
+        let hosts: Value = serde_saphyr::from_str(bare_metal_host::CRD_MANIFEST).unwrap();
+        assert_eq!(hosts, bare_metal_host::host_crd());
     }
 }

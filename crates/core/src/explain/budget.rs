@@ -1,6 +1,8 @@
 //! A group's budget as a reader of the whole fleet sees it: the count that a coordinator with a won
 //! bid would make.
 
+use dogwatch_api::label::IGNORE;
+
 use super::fleet::FleetSnapshot;
 use super::human_format::join_first_names;
 use crate::lock::{self, BudgetReads, GroupMember, HeldLockLease, HolderId, UnavailableMember};
@@ -8,8 +10,6 @@ use crate::name::GroupName;
 use crate::reboot::ObservedNode;
 
 const MAX_NAMED_NODES: usize = 5;
-/// Takes a Node out of every budget. Source: specification §2.2.
-const IGNORE_LABEL: &str = "dogwatch.dev/ignore";
 
 /// Which other nodes of the group are unavailable, and how many may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl BudgetLine {
         let ignored = match self.ignored.len() {
             0 => String::new(),
             more => format!(
-                ", {more} more {} ignored ({IGNORE_LABEL}): {}",
+                ", {more} more {} ignored ({IGNORE}): {}",
                 if more == 1 { "is" } else { "are" },
                 join_first_names(&self.ignored, MAX_NAMED_NODES)
             ),
@@ -143,7 +143,5 @@ impl FleetSnapshot {
 
 /// Whether the node has label `dogwatch.dev/ignore`.
 pub(super) fn is_ignored(node: &ObservedNode) -> bool {
-    node.labels
-        .get(IGNORE_LABEL)
-        .is_some_and(|value| value == "true")
+    node.labels.get(IGNORE).is_some_and(|value| value == "true")
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dogwatch_api::condition;
+
 use crate::condition::CurrentCondition;
 use crate::lock::api_lock::WaitingHost;
 use crate::lock::{self, HeldLockLease, HolderId, LockWaiter, ObservedLease};
@@ -14,9 +16,9 @@ use super::pods::NodePods;
 
 /// The leading conditions, the most important first. Their names come from KEP-5683.
 const LEADING_CONDITIONS: [&str; 3] = [
-    "MaintenanceInProgress",
-    "DrainInProgress",
-    "MaintenancePlanned",
+    condition::MAINTENANCE_IN_PROGRESS,
+    condition::DRAIN_IN_PROGRESS,
+    condition::MAINTENANCE_PLANNED,
 ];
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -235,9 +237,9 @@ pub fn leading_condition(node: &ObservedNode) -> Option<&CurrentCondition> {
             .find_map(|kind| find_true_condition(node, kind));
     };
     let kind = match record.phase {
-        RebootPhase::Waiting => "MaintenancePlanned",
-        RebootPhase::Draining => "DrainInProgress",
-        RebootPhase::Rebooting | RebootPhase::Returning => "MaintenanceInProgress",
+        RebootPhase::Waiting => condition::MAINTENANCE_PLANNED,
+        RebootPhase::Draining => condition::DRAIN_IN_PROGRESS,
+        RebootPhase::Rebooting | RebootPhase::Returning => condition::MAINTENANCE_IN_PROGRESS,
     };
     find_true_condition(node, kind)
 }

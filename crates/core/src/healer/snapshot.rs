@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dogwatch_api::condition;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +16,10 @@ use crate::reboot::{ObservedHolderNode, ObservedNode, ParsedAnnotation, RebootPh
 
 /// Conditions that a coordinator writes: a change of one is a sign of life.
 pub(super) const COORDINATOR_CONDITIONS: [&str; 4] = [
-    "MaintenancePlanned",
-    "DrainInProgress",
-    "Drained",
-    "MaintenanceInProgress",
+    condition::MAINTENANCE_PLANNED,
+    condition::DRAIN_IN_PROGRESS,
+    condition::DRAINED,
+    condition::MAINTENANCE_IN_PROGRESS,
 ];
 
 #[derive(Debug, Clone, PartialEq, Default)]

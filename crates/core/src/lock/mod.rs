@@ -28,6 +28,7 @@ pub use budget::{
     BudgetReads, BudgetVerdict, GroupMember, HeldLockLease, RECOUNT_PAUSE, RemediationHold,
     WAIT_FOR_HIGHER_SLOT, count_unavailable, count_unavailable_for_node, decide_budget,
 };
+pub use dogwatch_api::lease::{MAX_SLOTS, parse_slot_number};
 pub use evidence::{
     BreakEvidence, HolderReads, MIN_HOLDER_READ_INTERVAL, find_break_evidence, holder_node_name,
 };
@@ -38,18 +39,6 @@ pub use types::{
     BidDecision, FIELD_MANAGER_LIMIT, GroupBudget, HolderId, HolderIdTooLong, HolderNode,
     LockRecord, LockWaiter, ObservedLease, UnavailableCount, UnavailableMember,
 };
-
-/// The number of slots that a group can have: slot numbers are below this.
-pub const MAX_SLOTS: u32 = 1000;
-
-/// Parses the slot number in a Lease's name. Only one spelling is accepted: a second one would be a
-/// second Lease for the same slot. Source: specification §6.
-pub fn parse_slot_number(text: &str) -> Option<u32> {
-    let canonical = text == "0" || !text.starts_with('0');
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u32 = text.parse().ok().filter(|_| canonical && digits)?;
-    (number < MAX_SLOTS).then_some(number)
-}
 
 /// The first 32 hexadecimal digits of the text's SHA-256, for names that would be too long.
 pub fn name_digest(text: &str) -> String {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use dogwatch_api::label::CONTROL_PLANE;
+
 use super::types::{ClusterPolicies, Policy};
 use crate::limit::UnavailabilityLimit;
 use crate::name::GroupName;
 use crate::reboot::RebootConfig;
-
-const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectivePolicy<'a> {

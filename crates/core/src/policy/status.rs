@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use dogwatch_api::condition::MAINTENANCE_PLANNED;
 use jiff::Timestamp;
 
 use super::effective_policy::{losing_policies, ruling_policy};
@@ -14,9 +15,6 @@ use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::lock::{HeldLockLease, HolderId};
 use crate::name::NodeName;
 use crate::reboot::{ObservedNode, RebootPhase, RebootRecord, is_scheduled_wait, reason};
-
-/// The Node condition that says what its reboot waits for.
-const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
 
 /// Reasons of a waiting node that come from its policy.
 const HELD_BY_POLICY: [&str; 8] = [

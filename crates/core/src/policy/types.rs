@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+pub use dogwatch_api::reboot_policy::ReturnGate;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::window::MaintenanceWindow;
 use crate::limit::UnavailabilityLimit;
@@ -125,24 +125,6 @@ pub struct ReturnRules {
     /// How long to wait for the gates.
     pub gate_timeout: Option<Duration>,
     pub on_gate_timeout: Option<GateTimeoutAction>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ReturnGate {
-    /// The node's DaemonSet pods are ready.
-    DaemonSetPods,
-    /// No PodDisruptionBudget that covered a pod of the drain lacks healthy pods.
-    DisruptionBudgets,
-    /// The node's volumes are attached.
-    Volumes,
-}
-
-impl ReturnGate {
-    pub const ALL: [ReturnGate; 3] = [
-        ReturnGate::DaemonSetPods,
-        ReturnGate::DisruptionBudgets,
-        ReturnGate::Volumes,
-    ];
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ use super::host::HostSnapshot;
 use super::provisioning;
 
 /// The annotation without a key, and the prefix of the annotations that hold a host off.
-pub const REBOOT_ANNOTATION: &str = "reboot.metal3.io";
+pub use dogwatch_api::annotation::METAL3_REBOOT as REBOOT_ANNOTATION;
 
 /// metal3's annotation: its controller drops the host and ignores it until the annotation goes.
 pub(super) const DETACHED_ANNOTATION: &str = "baremetalhost.metal3.io/detached";

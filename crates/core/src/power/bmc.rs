@@ -2,38 +2,7 @@
 //!
 //! Source: specification §3.3; DMTF Redfish DSP0268 `PowerState` and `ResetType`; IPMI 2.0 §28.
 
-use std::fmt;
-
-/// There is no "cycle": off must be read and confirmed before a power-on is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PowerCommand {
-    On,
-    /// Asks the operating system to shut down.
-    SoftOff,
-    /// Cuts the power.
-    Off,
-}
-
-impl PowerCommand {
-    /// As written to the host's status, Events and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PowerCommand::On => "PowerOn",
-            PowerCommand::SoftOff => "SoftPowerOff",
-            PowerCommand::Off => "PowerOff",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [PowerCommand::On, PowerCommand::SoftOff, PowerCommand::Off]
-            .into_iter()
-            .find(|command| command.as_str() == text)
-    }
-
-    pub fn is_power_off(self) -> bool {
-        matches!(self, PowerCommand::SoftOff | PowerCommand::Off)
-    }
-}
+pub use dogwatch_api::bare_metal_host::PowerCommand;
 
 /// A BMC's power state. Only [`PowerReading::Off`] counts as off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,12 +164,6 @@ pub fn combine_readings(
     readings.sort();
     let silent = || BmcFault::without_effect(FaultClass::Unsupported, "the level has no device");
     readings.first().copied().ok_or_else(silent)
-}
-
-impl fmt::Display for PowerCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 #[cfg(test)]

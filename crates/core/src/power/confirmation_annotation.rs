@@ -9,7 +9,7 @@ use super::host::HostSnapshot;
 
 /// Set on a host by a person who has made sure that it is off. Its value is [`OffConfirmation`]
 /// as JSON.
-pub const CONFIRMED_OFF_ANNOTATION: &str = "dogwatch.dev/confirmed-off";
+pub use dogwatch_api::annotation::CONFIRMED_OFF as CONFIRMED_OFF_ANNOTATION;
 
 /// Who confirmed that a host is off, when, why, and for which keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

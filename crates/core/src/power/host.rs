@@ -136,43 +136,7 @@ pub struct PowerStatus {
     pub history: Vec<PowerHistoryEntry>,
 }
 
-pub const MAX_POWER_HISTORY: usize = 10;
-
-/// `status.power.state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PowerState {
-    /// The newest reading says on.
-    On,
-    /// The two newest readings say off.
-    Off,
-    /// A power-on was sent, and no reading says on yet.
-    PoweringOn,
-    /// A power-off was sent, or the BMC reports "powering off"; the host is not off yet.
-    PoweringOff,
-    /// Never read, or the newest reading failed, or off was read once and Dogwatch did not cause
-    /// it.
-    Unknown,
-}
-
-impl PowerState {
-    /// As written to the host's status.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PowerState::On => "On",
-            PowerState::Off => "Off",
-            PowerState::PoweringOn => "PoweringOn",
-            PowerState::PoweringOff => "PoweringOff",
-            PowerState::Unknown => "Unknown",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        use PowerState::{Off, On, PoweringOff, PoweringOn, Unknown};
-        [On, Off, PoweringOn, PoweringOff, Unknown]
-            .into_iter()
-            .find(|state| state.as_str() == text)
-    }
-}
+pub use dogwatch_api::bare_metal_host::{MAX_POWER_HISTORY, PowerState};
 
 /// `status.power.command`: a decided command. It is written to the host before it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,18 +2,16 @@
 //!
 //! Source: specification §2.5; the names of the conditions are those of KEP-5683.
 
+use dogwatch_api::condition::{
+    DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_IN_PROGRESS, MAINTENANCE_PLANNED,
+    REBOOT_TRIGGER_UNKNOWN, SENTINEL_SURVIVED_REBOOT,
+};
+
 use super::record::{ParsedAnnotation, RebootOutcome, RebootPhase};
 use super::step::RebootStep;
 use super::{RebootContext, RebootDecision, reason, triggers};
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::decision::{DecisionEvent, DecisionReport, EventSeverity};
-
-const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
-const DRAIN_IN_PROGRESS: &str = "DrainInProgress";
-const DRAINED: &str = "Drained";
-const MAINTENANCE_IN_PROGRESS: &str = "MaintenanceInProgress";
-const SENTINEL_SURVIVED_REBOOT: &str = "SentinelSurvivedReboot";
-const REBOOT_TRIGGER_UNKNOWN: &str = "RebootTriggerUnknown";
 
 /// Reports that the host's boot id cannot be read, so that no reboot begins.
 pub(super) fn report_unreadable_boot_id(why: &str) -> RebootDecision {

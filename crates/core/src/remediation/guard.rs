@@ -183,7 +183,7 @@ fn refuse_second_control_plane(
          remediation by removing annotation {} from it",
         other.host,
         other.subject,
-        super::host_link::RECORD_ANNOTATION
+        dogwatch_api::annotation::REMEDIATION
     ))
 }
 

@@ -4,6 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use dogwatch_api::annotation::{
+    BARE_METAL_HOST as HOST_ANNOTATION, NODE as NODE_ANNOTATION, NODE_BACKUP, REMEDIATION,
+};
+
 use super::key::{KeyOwner, MACHINE_KEY, RemediationKey};
 use super::machine::{
     InfraMachine, InfraRef, MachineApi, MachineName, ObjectName, ObservedMachine,
@@ -17,14 +21,6 @@ use crate::name::NodeName;
 use crate::power::{HostConsumer, HostName, HostSeniority, HostSnapshot, OwnerRules};
 use crate::reboot::ObservedNode;
 
-/// Host annotation: the Node that the host carries.
-const NODE_ANNOTATION: &str = "dogwatch.dev/node";
-/// Host annotation: [`RemediationRecord`].
-pub(super) const RECORD_ANNOTATION: &str = "dogwatch.dev/remediation";
-/// Host annotation: [`super::NodeBackup`], as older versions kept it.
-pub(super) const LEGACY_BACKUP_ANNOTATION: &str = "dogwatch.dev/node-backup";
-/// Machine or Metal3Machine annotation: the host.
-const HOST_ANNOTATION: &str = "metal3.io/BareMetalHost";
 const METAL3_GROUP: &str = "infrastructure.cluster.x-k8s.io";
 const METAL3_MACHINE: &str = "Metal3Machine";
 
@@ -314,8 +310,8 @@ impl<'a> HostRemediationState<'a> {
     fn from_host(world: &'a RemediationSnapshot, host: &'a Arc<HostSnapshot>) -> Option<Self> {
         let keys: Vec<RemediationKey> = RemediationKey::keys_on_host(host).collect();
         let kept = world.backups.get(&host.uid);
-        let legacy = host.annotations.get(LEGACY_BACKUP_ANNOTATION);
-        let has_record = host.annotations.contains_key(RECORD_ANNOTATION);
+        let legacy = host.annotations.get(NODE_BACKUP);
+        let has_record = host.annotations.contains_key(REMEDIATION);
         if keys.is_empty() && !has_record && kept.is_none() && legacy.is_none() {
             return None;
         }
@@ -351,7 +347,7 @@ impl<'a> HostRemediationState<'a> {
 
 /// The record on a host, whichever remediation wrote it.
 pub fn record_on_host(host: &HostSnapshot) -> Option<RemediationRecord> {
-    let text = host.annotations.get(RECORD_ANNOTATION)?;
+    let text = host.annotations.get(REMEDIATION)?;
     serde_json::from_str(text).ok()
 }
 

@@ -1,12 +1,9 @@
 //! The annotations (keys) that hold a host off for a remediation.
 
+pub use dogwatch_api::annotation::{
+    MACHINE_REMEDIATION_KEY as MACHINE_KEY, POWER_REMEDIATION_PREFIX as REQUEST_PREFIX,
+};
 use serde::{Deserialize, Serialize};
-
-/// Annotation of the key for marked Machines and Nodes.
-pub const MACHINE_KEY: &str = "reboot.metal3.io/machine-remediation";
-
-/// Prefix of a request's key; the request's UID follows.
-pub const REQUEST_PREFIX: &str = "reboot.metal3.io/power-remediation-";
 
 /// Whom a key of ours on a host is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

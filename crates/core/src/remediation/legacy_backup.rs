@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 
+use dogwatch_api::annotation::NODE_BACKUP;
+
 use super::action::RemediationAction;
 use super::context::RemediationContext;
-use super::host_link::{HostRemediationState, LEGACY_BACKUP_ANNOTATION, node_by_name};
+use super::host_link::{HostRemediationState, node_by_name};
 use super::reason;
 use super::record::NodeBackup;
 use super::snapshot::RemediationSnapshot;
@@ -104,7 +106,7 @@ fn remove_legacy_backup(
         severity: EventSeverity::Normal,
         reason: reason::RESTORING,
         message: format!(
-            "annotation {LEGACY_BACKUP_ANNOTATION} of host {}, of an older version, {what}",
+            "annotation {NODE_BACKUP} of host {}, of an older version, {what}",
             host.name
         ),
     });

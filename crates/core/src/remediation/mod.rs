@@ -61,7 +61,8 @@ pub use manual_confirmation::remediation_to_confirm;
 pub use record::{NodeBackup, NodeTaint, RemediationRecord, RemediationStep, StepStamp};
 pub use release_permit::{ReleasePermit, WorkloadRelease};
 pub use request::{
-    PowerRequest, ProofNote, RemediationAttempt, RemediationStrategy, RequestStatus, StrategyType,
+    MAX_TIMELINE_STEPS, PowerRequest, ProofNote, RemediationAttempt, RemediationStrategy,
+    RequestStatus, StrategyType,
 };
 pub use request_target::host_carrying;
 pub use snapshot::{

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use dogwatch_api::annotation::EXTERNAL_REMEDIATION;
+
 use super::action::RemediationAction;
 use super::context::RemediationContext;
 use super::key::RemediationKey;
@@ -25,8 +27,6 @@ const PROTECTED_LABEL_PREFIXES: [&str; 2] = [
     "node-role.kubernetes.io/",
     "node-restriction.kubernetes.io/",
 ];
-/// The mark: it is served.
-const NEED_ANNOTATION: &str = "host.metal3.io/external-remediation";
 /// Taints that Kubernetes sets and lifts by itself, according to the Node's state.
 const STATE_TAINT_PREFIXES: [&str; 2] =
     ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
@@ -125,7 +125,7 @@ impl NodeBackup {
 }
 
 fn is_name_of_others(name: &str) -> bool {
-    name != NEED_ANNOTATION && !name.starts_with(DOGWATCH_PREFIX)
+    name != EXTERNAL_REMEDIATION && !name.starts_with(DOGWATCH_PREFIX)
 }
 
 /// Subdomains are protected too, like `x.node-restriction.kubernetes.io/…`. Source: Kubernetes,

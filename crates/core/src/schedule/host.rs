@@ -52,7 +52,7 @@ impl PowerRebootRefusal {
 fn is_reboot_request_obeyed(host: &HostSnapshot) -> bool {
     let mut asked = host.clone();
     asked.annotations = [(
-        super::target_state::HOST_REQUEST_ANNOTATION.to_owned(),
+        dogwatch_api::annotation::METAL3_REBOOT.to_owned(),
         String::new(),
     )]
     .into();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dogwatch_api::annotation;
 use jiff::Timestamp;
 
 use super::host::PowerRebootRefusal;
@@ -24,11 +25,6 @@ pub(super) enum TargetState {
     /// Nothing more is done about the target.
     Settled(TargetResult, String),
 }
-
-/// The annotation that requests a reboot of a Node. Source: specification §2.1.
-const NODE_REQUEST_ANNOTATION: &str = "dogwatch.dev/reboot-requested";
-/// The annotation that requests a reboot of a host. Source: metal3.
-pub(super) const HOST_REQUEST_ANNOTATION: &str = "reboot.metal3.io";
 
 /// All targets of this occurrence, with their states.
 pub(super) fn resolve_targets(
@@ -292,11 +288,11 @@ impl TargetResolver<'_> {
                     not_before: None,
                 };
                 let text = serde_json::to_string(&request).expect("two texts serialise");
-                (NODE_REQUEST_ANNOTATION, text)
+                (annotation::REBOOT_REQUESTED, text)
             }
             ScheduleTargetKind::Host => {
                 let value = serde_json::json!({ "mode": self.plan.mode.as_str() });
-                (HOST_REQUEST_ANNOTATION, value.to_string())
+                (annotation::METAL3_REBOOT, value.to_string())
             }
         }
     }

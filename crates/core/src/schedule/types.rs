@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+pub use dogwatch_api::reboot_schedule::{MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -11,11 +12,6 @@ use super::target::ScheduleTargetKind;
 use super::timing::ScheduleTiming;
 use crate::condition::CurrentCondition;
 use crate::selector::LabelSelector;
-
-/// How many past occurrences a schedule's status keeps.
-pub const MAX_HISTORY_RECORDS: usize = 10;
-/// How many targets of an occurrence are listed by name; the others are only counted.
-pub const MAX_LISTED_TARGETS: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScheduleName {

@@ -1,13 +1,18 @@
 //! Reads and writes `status` of a host.
 
 use dogwatch_api::CONTROLLER;
+use dogwatch_api::bare_metal_host::{
+    BareMetalHostStatus, HostPowerChange, HostPowerCommandEnd, HostPowerCommandStatus,
+    HostPowerStatus, HostProvisioningStatus,
+};
 use dogwatch_core::duration;
 use dogwatch_core::power::{
     HostStatus, PendingCommand, PendingCommandEnd, PowerCommand, PowerHistoryEntry, PowerState,
     PowerStatus,
 };
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde_json::{Map, Value};
 
 use super::object::HostObject;
 use crate::condition;
@@ -34,76 +39,76 @@ pub(super) fn parse_status(object: &HostObject) -> HostStatus {
     }
 }
 
-/// A merge patch: absent fields are null, because older values would stay otherwise.
+/// A merge patch: absent fields of ours are null, because older values would stay otherwise.
 pub(super) fn status_patch(status: &HostStatus) -> Map<String, Value> {
-    let mut provisioning = json!({
-        "lastPoweredOn": status.last_powered_on.map(format_micros),
-        "pendingRebootSince": status.pending_reboot_since.map(format_micros),
-    });
-    if let Some(state) = &status.provisioning {
-        provisioning["state"] = json!(state);
-    }
-    let mut written = Map::new();
-    if let Some(powered_on) = status.powered_on {
-        written.insert("poweredOn".into(), json!(powered_on));
-    }
-    written.insert("provisioning".into(), provisioning);
-    written.insert("power".into(), power_patch(&status.power));
-    written
-}
-
-fn power_patch(power: &PowerStatus) -> Value {
-    let history: Vec<Value> = power.history.iter().map(history_entry_patch).collect();
-    json!({
-        "state": power.state.map(PowerState::as_str),
-        "observedAt": power.observed_at.map(format_micros),
-        "offConfirmedAt": power.off_confirmed_at.map(format_micros),
-        "confirmedFor": (!power.confirmed_for.is_empty()).then_some(&power.confirmed_for),
-        "command": power.command.as_ref().map(command_patch),
-        "obeyedIn": power.obeyed_in,
-        "externallyProvisioned": power.externally_provisioned,
-        "history": (!history.is_empty()).then_some(history),
-    })
-}
-
-fn command_patch(command: &PendingCommand) -> Value {
-    let (end, at, message) = match &command.end {
-        PendingCommandEnd::Open => ("Open", None, None),
-        PendingCommandEnd::Answered { at } => ("Answered", Some(*at), None),
-        PendingCommandEnd::Failed { at, message } => ("Failed", Some(*at), Some(message)),
-        PendingCommandEnd::Unknown { at, message } => ("Unknown", Some(*at), Some(message)),
+    let written = BareMetalHostStatus {
+        powered_on: status.powered_on,
+        provisioning: Some(HostProvisioningStatus {
+            state: status.provisioning.clone(),
+            last_powered_on: status.last_powered_on.map(MicroTime),
+            pending_reboot_since: status.pending_reboot_since.map(MicroTime),
+            ..HostProvisioningStatus::default()
+        }),
+        power: Some(power_status(&status.power)),
+        ..BareMetalHostStatus::default()
     };
-    json!({
-        "id": command.id,
-        "command": command.command.as_str(),
-        "level": command.level,
-        "target": command.target,
-        "since": format_micros(command.since),
-        "at": format_micros(command.at),
-        "attempt": command.attempt,
-        "before": command.before,
-        "afterUnknown": command.after_unknown,
-        "why": command.why,
-        "end": end,
-        "endedAt": at.map(format_micros),
-        "message": message,
-    })
+    match serde_json::to_value(written) {
+        Ok(Value::Object(written)) => written,
+        other => unreachable!("a struct of texts and numbers: {other:?}"),
+    }
 }
 
-fn history_entry_patch(done: &PowerHistoryEntry) -> Value {
-    json!({
-        "what": done.what.as_str(),
-        "why": done.why,
-        "at": format_micros(done.at),
-        "outcome": done.outcome,
-        "took": duration::format_duration(done.took),
-        "attempts": done.attempts,
-    })
+fn power_status(power: &PowerStatus) -> HostPowerStatus {
+    let history: Vec<_> = power.history.iter().map(power_change).collect();
+    HostPowerStatus {
+        state: power.state,
+        observed_at: power.observed_at.map(MicroTime),
+        off_confirmed_at: power.off_confirmed_at.map(MicroTime),
+        confirmed_for: (!power.confirmed_for.is_empty()).then(|| power.confirmed_for.clone()),
+        command: power.command.as_ref().map(command_status),
+        obeyed_in: power.obeyed_in.clone(),
+        externally_provisioned: power.externally_provisioned,
+        history: (!history.is_empty()).then_some(history),
+    }
 }
 
-/// RFC 3339 with microseconds: these times order events.
-pub(super) fn format_micros(time: Timestamp) -> String {
-    format!("{time:.6}")
+fn command_status(command: &PendingCommand) -> HostPowerCommandStatus {
+    let (end, at, message) = match &command.end {
+        PendingCommandEnd::Open => (HostPowerCommandEnd::Open, None, None),
+        PendingCommandEnd::Answered { at } => (HostPowerCommandEnd::Answered, Some(*at), None),
+        PendingCommandEnd::Failed { at, message } => {
+            (HostPowerCommandEnd::Failed, Some(*at), Some(message))
+        }
+        PendingCommandEnd::Unknown { at, message } => {
+            (HostPowerCommandEnd::Unknown, Some(*at), Some(message))
+        }
+    };
+    HostPowerCommandStatus {
+        id: Some(command.id.clone()),
+        command: Some(command.command),
+        level: Some(command.level),
+        target: Some(command.target.clone()),
+        since: Some(MicroTime(command.since)),
+        at: Some(MicroTime(command.at)),
+        attempt: Some(command.attempt),
+        before: Some(command.before),
+        after_unknown: Some(command.after_unknown),
+        why: Some(command.why.clone()),
+        end: Some(end),
+        ended_at: at.map(MicroTime),
+        message: message.cloned(),
+    }
+}
+
+fn power_change(done: &PowerHistoryEntry) -> HostPowerChange {
+    HostPowerChange {
+        what: Some(done.what),
+        why: Some(done.why.clone()),
+        at: Some(MicroTime(done.at)),
+        outcome: Some(done.outcome.clone()),
+        took: Some(duration::format_duration(done.took)),
+        attempts: Some(done.attempts),
+    }
 }
 
 fn parse_power(power: &Value) -> PowerStatus {

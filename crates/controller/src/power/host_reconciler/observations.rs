@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dogwatch_api::annotation::METAL3_REBOOT;
 use dogwatch_core::Now;
 use dogwatch_core::power::{HostOwner, HostSnapshot, PowerObserve};
 use futures::FutureExt as _;
@@ -10,9 +11,6 @@ use super::super::bmc_calls;
 use super::super::bmc_concurrency::Priority;
 use super::HostReconciler;
 use super::jobs::{self, HostJobResult};
-
-/// The prefix of reboot annotations.
-const REBOOT_ANNOTATION_PREFIX: &str = "reboot.metal3.io";
 
 impl HostReconciler {
     /// Starts the observation, unless it runs already.
@@ -119,5 +117,5 @@ fn is_urgent_host(host: &HostSnapshot) -> bool {
     let is_rebooting = status.pending_reboot_since > status.last_powered_on;
     let mut names = host.annotations.keys();
     let is_going_off = !host.online && status.power.off_confirmed_at.is_none();
-    is_rebooting || is_going_off || names.any(|name| name.starts_with(REBOOT_ANNOTATION_PREFIX))
+    is_rebooting || is_going_off || names.any(|name| name.starts_with(METAL3_REBOOT))
 }

@@ -12,7 +12,8 @@ use super::super::record::{RemediationRecord, RemediationStep};
 use super::super::types::{Remediation, RemediationDecision};
 use super::super::{legacy_backup, reason, recovery, restore};
 use super::{
-    PowerRequest, RemediationAttempt, RemediationStrategy, RequestStatus, StrategyType, report,
+    MAX_TIMELINE_STEPS, PowerRequest, RemediationAttempt, RemediationStrategy, RequestStatus,
+    StrategyType, report,
 };
 use crate::decision::decision_with_cause;
 use crate::reboot::ObservedNode;
@@ -167,7 +168,7 @@ impl RequestFlow<'_> {
     pub(super) fn record_step(&mut self, step: RemediationStep) {
         let stamp = self.ctx.stamp_step(step);
         let timeline = &mut self.status.timeline;
-        if timeline.len() >= RequestStatus::MAX_STEPS {
+        if timeline.len() >= MAX_TIMELINE_STEPS {
             timeline.remove(1);
         }
         timeline.push(stamp);

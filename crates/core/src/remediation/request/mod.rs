@@ -9,8 +9,8 @@ mod serving;
 
 use std::time::Duration;
 
+pub use dogwatch_api::power_remediation::{MAX_TIMELINE_STEPS, StrategyType};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::machine::{MachineName, ObjectName};
 use super::record::StepStamp;
@@ -60,23 +60,6 @@ pub struct RemediationStrategy {
     pub timeout: Duration,
 }
 
-/// How workloads are released once the host is proved off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StrategyType {
-    DeleteNode,
-    /// The Node gets the taint `node.kubernetes.io/out-of-service`.
-    OutOfServiceTaint,
-}
-
-impl StrategyType {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            StrategyType::DeleteNode => "DeleteNode",
-            StrategyType::OutOfServiceTaint => "OutOfServiceTaint",
-        }
-    }
-}
-
 /// `status` of a request. Each step is written here, or on the host, before it is done.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestStatus {
@@ -99,13 +82,9 @@ pub struct RequestStatus {
     /// after the taint is. A taint with another time is somebody else's (S3).
     pub tainted_at: Option<Timestamp>,
     pub proof: Option<ProofNote>,
-    /// Oldest first; at most [`RequestStatus::MAX_STEPS`]: the first and the newest.
+    /// Oldest first; at most [`MAX_TIMELINE_STEPS`]: the first and the newest.
     pub timeline: Vec<StepStamp>,
     pub conditions: Vec<CurrentCondition>,
-}
-
-impl RequestStatus {
-    pub const MAX_STEPS: usize = 32;
 }
 
 /// One attempt: off, release, on, Ready.

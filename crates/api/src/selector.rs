@@ -2,35 +2,57 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+use crate::schema::{self, MAX_SELECTOR_ENTRIES, rule};
 
 /// Which labels an object must have. All parts must hold; an empty selector matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels with exactly these values.
+    #[cfg_attr(test, schemars(schema_with = "schema::match_labels"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
+    /// All of these must hold.
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_SELECTOR_ENTRIES)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelRequirement>,
 }
 
+/// A requirement for one label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [rule(
+    "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+    "In and NotIn need at least one of values, Exists and DoesNotExist take none",
+)])))]
 pub struct LabelRequirement {
+    /// The label's key.
+    #[cfg_attr(test, schemars(schema_with = "schema::label_key"))]
     pub key: String,
+    /// In and NotIn compare with values, Exists and DoesNotExist take none.
     pub operator: LabelOperator,
-    /// Only for `In` and `NotIn`.
+    /// For In and NotIn.
+    #[cfg_attr(test, schemars(schema_with = "schema::label_values"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
+/// How a requirement compares a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub enum LabelOperator {
     /// The label is present with one of the values.
     In,
     /// The label is absent, or has none of the values.
     NotIn,
+    /// The label is present.
     Exists,
+    /// The label is absent.
     DoesNotExist,
 }
 
@@ -55,6 +77,7 @@ impl LabelSelector {
         equal.chain(parts).collect::<Vec<_>>().join(",")
     }
 
+    /// Whether an object with these labels is selected.
     pub fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
         self.match_labels
             .iter()

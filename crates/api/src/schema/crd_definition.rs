@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::kind::{GROUP, VERSION};
-use crate::schema_parts::{object_schema, status_text_schema};
 
 /// A column of `kubectl get`: heading, type, path, meaning.
 pub(crate) type PrinterColumn = (&'static str, &'static str, &'static str, &'static str);
@@ -30,7 +29,7 @@ pub(crate) struct CrdDefinition<'a> {
     pub(crate) columns: &'a [PrinterColumn],
     /// Headings of the columns that only `-o wide` shows.
     pub(crate) wide: &'a [&'a str],
-    /// Built by [`resource_schema`].
+    /// Made by [`super::schema_of_kind`].
     pub(crate) schema: Value,
 }
 
@@ -96,24 +95,4 @@ fn render_columns(columns: &[PrinterColumn], wide: &[&str]) -> Vec<Value> {
         })
     };
     columns.iter().map(column).collect()
-}
-
-pub(crate) fn resource_schema(
-    description: &str,
-    (api_version, kind): (&str, &str),
-    required: &[&str],
-    spec: Value,
-    status: Value,
-) -> Value {
-    object_schema(
-        description,
-        required,
-        [
-            ("apiVersion", status_text_schema(api_version)),
-            ("kind", status_text_schema(kind)),
-            ("metadata", json!({ "type": "object" })),
-            ("spec", spec),
-            ("status", status),
-        ],
-    )
 }

@@ -3,10 +3,11 @@
 
 use std::{env, fs, path::Path};
 
-use dogwatch_api::{
+use serde_json::Value;
+
+use crate::{
     bare_metal_host, power_remediation, power_remediation_template, reboot_policy, reboot_schedule,
 };
-use serde_json::Value;
 
 /// `cargo xtask generate` sets this variable, so that stale files are written.
 const WRITE_VARIABLE: &str = "DOGWATCH_WRITE_GENERATED";
@@ -15,17 +16,23 @@ fn generated_manifests() -> [(&'static str, Value); 5] {
     [
         (
             "crds/powerremediations.yaml",
-            power_remediation::remediation_crd(),
+            power_remediation::crd::derived_crd(),
         ),
         (
             "crds/powerremediationtemplates.yaml",
-            power_remediation_template::template_crd(),
+            power_remediation_template::crd::derived_crd(),
         ),
-        ("crds/rebootpolicies.yaml", reboot_policy::policy_crd()),
-        ("crds/rebootschedules.yaml", reboot_schedule::schedule_crd()),
+        (
+            "crds/rebootpolicies.yaml",
+            reboot_policy::crd::derived_crd(),
+        ),
+        (
+            "crds/rebootschedules.yaml",
+            reboot_schedule::crd::derived_crd(),
+        ),
         (
             "crds-hosts/baremetalhosts.yaml",
-            bare_metal_host::host_crd(),
+            bare_metal_host::crd::derived_crd(),
         ),
     ]
 }

@@ -24,6 +24,7 @@ macro_rules! name {
         pub struct $type(String);
 
         impl $type {
+            /// Checks the text.
             pub fn new(text: impl Into<String>) -> Result<Self, BadName> {
                 let text = text.into();
                 match ($check)(text.as_str()) {
@@ -36,6 +37,7 @@ macro_rules! name {
                 }
             }
 
+            /// The name.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -94,6 +96,7 @@ impl GroupName {
         Self("default".into())
     }
 
+    /// The group of control-plane nodes.
     pub fn control_plane_group() -> Self {
         Self("control-plane".into())
     }

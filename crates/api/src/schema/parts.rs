@@ -1,0 +1,241 @@
+//! Parts that the schemas of several fields share.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+/// How many requirements a selector may have, and how many values each.
+pub(crate) const MAX_SELECTOR_ENTRIES: usize = 32;
+
+/// Zero is allowed.
+const DURATION_PATTERN: &str = r"^(0|([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+)$";
+const DURATION_HINT: &str = "write a duration like 90s, 10m or 1h30m (a day is 24h)";
+const LABEL_KEY_PATTERN: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
+const LABEL_VALUE_PATTERN: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
+const LABEL_KEY_HINT: &str = "write a label key like app or example.com/app";
+const LABEL_VALUE_HINT: &str = "write a label value: at most 63 letters, digits, '-', '_' and '.', starting and ending with \
+     a letter or digit";
+const NAME_PATTERN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
+/// A CEL rule, and the message for whoever breaks it.
+pub(crate) fn rule(rule: &str, message: &str) -> Value {
+    json!({ "rule": rule, "message": message })
+}
+
+/// A rule whose message is shown at another field.
+pub(crate) fn rule_at(field: &str, rule: &str, message: &str) -> Value {
+    json!({ "rule": rule, "message": message, "fieldPath": field })
+}
+
+/// The text must match the regular expression.
+pub(crate) fn matches(pattern: &str, message: &str) -> Value {
+    rule(&format!("self.matches(r'{pattern}')"), message)
+}
+
+/// A Go duration of at least `least`; `why` says what to write, and why not less.
+pub(crate) fn min_time_limit(least: &str, why: &str) -> Vec<Value> {
+    let mut rules = time_limit_rules();
+    // An invalid duration breaks another rule.
+    rules.push(rule(
+        &format!(
+            "!self.matches(r'^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') || \
+             duration(self) >= duration('{least}')"
+        ),
+        why,
+    ));
+    rules
+}
+
+fn time_limit_rules() -> Vec<Value> {
+    let positive = rule(
+        r"!self.matches(r'^[0.a-zµ]*$')",
+        "write a duration longer than zero",
+    );
+    vec![matches(DURATION_PATTERN, DURATION_HINT), positive]
+}
+
+fn text(longest: usize, rules: impl Into<Value>) -> Schema {
+    json_schema!({
+        "type": "string",
+        "maxLength": longest,
+        "x-kubernetes-validations": rules.into(),
+    })
+}
+
+/// A list without duplicates.
+fn set(least: usize, most: usize, description: &str, mut item: Schema) -> Schema {
+    item.insert("description".to_owned(), json!(description));
+    json_schema!({
+        "type": "array",
+        "minItems": least,
+        "maxItems": most,
+        "items": item,
+        "x-kubernetes-list-type": "set",
+    })
+}
+
+/// A Go duration.
+pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
+    text(32, vec![matches(DURATION_PATTERN, DURATION_HINT)])
+}
+
+/// A Go duration longer than zero.
+pub(crate) fn time_limit(_: &mut SchemaGenerator) -> Schema {
+    text(32, time_limit_rules())
+}
+
+/// A regular expression. Prometheus, the API server and kured use the same syntax (RE2).
+pub(crate) fn regex(_: &mut SchemaGenerator) -> Schema {
+    let valid = rule(
+        "'a'.matches(self) in [true, false]",
+        "write a regular expression (RE2)",
+    );
+    let mut regex = text(512, vec![valid]);
+    regex.insert("minLength".to_owned(), json!(1));
+    regex
+}
+
+pub(crate) fn label_key(_: &mut SchemaGenerator) -> Schema {
+    text(317, vec![matches(LABEL_KEY_PATTERN, LABEL_KEY_HINT)])
+}
+
+fn label_value() -> Schema {
+    let mut value = text(63, vec![matches(LABEL_VALUE_PATTERN, LABEL_VALUE_HINT)]);
+    value.insert("description".to_owned(), json!("A label's value."));
+    value
+}
+
+/// `values` of a selector's requirement.
+pub(crate) fn label_values(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "maxItems": MAX_SELECTOR_ENTRIES, "items": label_value() })
+}
+
+/// `matchLabels` of a selector.
+pub(crate) fn match_labels(_: &mut SchemaGenerator) -> Schema {
+    let keys = rule(
+        &format!("self.all(key, key.size() <= 317 && key.matches(r'{LABEL_KEY_PATTERN}'))"),
+        LABEL_KEY_HINT,
+    );
+    json_schema!({
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": MAX_SELECTOR_ENTRIES,
+        "additionalProperties": label_value(),
+        "x-kubernetes-validations": [keys],
+    })
+}
+
+/// The selector names at least one label.
+pub(crate) fn names_a_label() -> Value {
+    rule(
+        "has(self.matchLabels) || has(self.matchExpressions)",
+        "name at least one label in matchLabels or matchExpressions: an empty selector would select every pod",
+    )
+}
+
+/// Labels or annotations.
+pub(crate) fn text_map(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": { "type": "string", "description": "Its value." },
+    })
+}
+
+pub(crate) fn days(_: &mut SchemaGenerator) -> Schema {
+    let day = json_schema!({
+        "type": "string",
+        "enum": ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
+    });
+    set(1, 7, "A day.", day)
+}
+
+pub(crate) fn excluded_dates(_: &mut SchemaGenerator) -> Schema {
+    let date = matches(
+        r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+        "write a date like 2026-12-24",
+    );
+    set(1, 128, "A date.", text(10, vec![date]))
+}
+
+pub(crate) fn start_time(_: &mut SchemaGenerator) -> Schema {
+    let time = matches(
+        "^([01][0-9]|2[0-3]):[0-5][0-9]$",
+        "write a time of day like 22:00",
+    );
+    text(5, vec![time])
+}
+
+pub(crate) fn time_zone(_: &mut SchemaGenerator) -> Schema {
+    let name = matches(
+        "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
+        "write a time zone's IANA name like Europe/Berlin, or UTC",
+    );
+    text(64, vec![name])
+}
+
+/// A recurrence rule of RFC 5545.
+pub(crate) fn rrule(_: &mut SchemaGenerator) -> Schema {
+    let frequency = matches(
+        r"(?i)^\s*(DTSTART[^\n]*\n\s*)?(RRULE:)?([^\n]*;)?FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[^\n]*)?\s*$",
+        "write one rule with FREQ=DAILY, WEEKLY, MONTHLY or YEARLY, like FREQ=MONTHLY;BYDAY=2TU",
+    );
+    let no_time = rule(
+        r"!self.matches(r'(?i)BY(HOUR|MINUTE|SECOND)=')",
+        "leave out BYHOUR, BYMINUTE and BYSECOND: the times of day are start and end",
+    );
+    text(512, vec![frequency, no_time])
+}
+
+/// Either `days` or `rrule`.
+pub(crate) fn days_or_rrule() -> Value {
+    rule(
+        "!(has(self.days) && has(self.rrule))",
+        "write either days or rrule; an rrule can name days by BYDAY",
+    )
+}
+
+/// The names of up to 500 objects; for more there is the selector.
+pub(crate) fn object_names(_: &mut SchemaGenerator) -> Schema {
+    let name = matches(
+        NAME_PATTERN,
+        "write a name of lower-case letters, digits, '-' and '.'",
+    );
+    set(1, 500, "A name.", text(253, vec![name]))
+}
+
+pub(crate) fn metadata(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object" })
+}
+
+/// `status.conditions`.
+pub(crate) fn conditions(generator: &mut SchemaGenerator) -> Schema {
+    let condition = ConditionFields::json_schema(generator);
+    json_schema!({
+        "type": "array",
+        "items": condition,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    })
+}
+
+/// A metav1.Condition.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+#[expect(
+    dead_code,
+    reason = "k8s_openapi has the type, but no schema without its second model"
+)]
+struct ConditionFields {
+    /// The type of the condition.
+    #[schemars(rename = "type")]
+    kind: String,
+    /// True, False or Unknown.
+    status: String,
+    /// The metadata.generation that the condition describes.
+    observed_generation: Option<i64>,
+    /// When status last changed.
+    last_transition_time: jiff::Timestamp,
+    /// The reason, in one word.
+    reason: String,
+    /// The reason, in a sentence.
+    message: String,
+}
