@@ -16,6 +16,7 @@ mod exit;
 mod output;
 mod paint;
 mod person;
+mod resource;
 mod table;
 mod wait;
 

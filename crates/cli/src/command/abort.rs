@@ -16,12 +16,13 @@ use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::print_raw_line;
 use crate::person;
+use crate::resource::parse_node;
 use crate::table::to_printable;
 
 #[derive(Debug, clap::Args)]
 pub struct AbortArgs {
     /// Node to abort (NAME or node/NAME)
-    #[arg(value_name = "NODE", value_parser = super::explain::parse_node)]
+    #[arg(value_name = "NODE", value_parser = parse_node)]
     node: NodeName,
 
     /// Reason, shown wherever the reboot is shown

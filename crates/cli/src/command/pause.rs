@@ -20,8 +20,8 @@ use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::{self, print_raw_line};
+use crate::resource::{not_found, parse_policy};
 use crate::table::to_printable;
-use dogwatch_core::name_suggestions::suggest_names;
 
 /// The policy that `pause --all` creates for nodes without a policy. It has the name of their
 /// group, so that no node changes its group.
@@ -32,7 +32,7 @@ const MAX_REST_POLICY_PRIORITY: i32 = -1000;
 #[derive(Debug, clap::Args)]
 pub struct PauseArgs {
     /// Policies to pause; defaults to all of them
-    #[arg(value_name = "POLICY", value_parser = parse_policy_name)]
+    #[arg(value_name = "POLICY", value_parser = parse_policy)]
     policies: Vec<String>,
 
     /// Reason, shown wherever the pause delays something
@@ -50,18 +50,6 @@ pub struct PauseArgs {
     /// Replace a pause that ends earlier than this one
     #[arg(long)]
     replace: bool,
-}
-
-/// Accepts `rebootpolicy/NAME` or the bare name.
-fn parse_policy_name(text: &str) -> Result<String, String> {
-    let name = match text.split_once('/') {
-        None => text,
-        Some(("rebootpolicy" | "rebootpolicies" | "policy", name)) => name,
-        Some((kind, _)) => return Err(format!("{kind:?} is no policy: write rebootpolicy/NAME")),
-    };
-    GroupName::new(name)
-        .map(|name| name.to_string())
-        .map_err(|error| error.to_string())
 }
 
 /// The first failure gives the exit code.
@@ -148,31 +136,19 @@ fn select_policies(
     objects: &[PolicyObject],
     named: &[String],
 ) -> Result<Vec<String>, CommandFailure> {
-    let there = || {
-        objects
-            .iter()
-            .filter_map(|object| object.metadata.name.as_deref())
-    };
-    for name in named {
-        if there().all(|there| there != name) {
-            let failure = CommandFailure::new(
-                CliExitCode::NotFound,
-                format!("there is no RebootPolicy {name} in this cluster; nothing was changed"),
-            );
-            let near = suggest_names(name, there());
-            return Err(if near.is_empty() {
-                failure.with_next_step("kubectl get rebootpolicies")
-            } else {
-                failure.with_next_step(format!("did you mean {}?", near.join(" or ")))
-            });
-        }
+    let names = objects.iter().filter_map(|it| it.metadata.name.clone());
+    let existing: Vec<String> = names.collect();
+    if let Some(wrong) = named.iter().find(|name| !existing.contains(name)) {
+        let text = format!("there is no RebootPolicy {wrong} in this cluster; nothing was changed");
+        let list_hint = "`dogwatch status policies` lists them";
+        return Err(not_found(text, wrong, &existing, list_hint));
     }
-    let unique: BTreeSet<String> = if named.is_empty() {
-        there().map(str::to_owned).collect()
+    let chosen = if named.is_empty() {
+        existing
     } else {
-        named.iter().cloned().collect()
+        named.to_vec()
     };
-    Ok(unique.into_iter().collect())
+    Ok(BTreeSet::from_iter(chosen).into_iter().collect())
 }
 
 async fn pause_policy(

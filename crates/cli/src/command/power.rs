@@ -18,6 +18,7 @@ use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::person;
+use crate::resource::{ObjectKind, kind_missing};
 use args::PowerRequestArgs;
 use decide::decide_host_change;
 use request::{PowerOperation, RequestReason};
@@ -53,8 +54,8 @@ pub async fn run(cluster: &ClusterArgs, power: &PowerSubcommand) -> Result<(), C
             args.yes,
         ),
     };
-    let connected = hosts::connect_for_hosts(cluster).await?;
-    let name = asking.host.resolve_name(cluster, &connected);
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
+    let name = asking.host.resolve_name(cluster, &connected, HostName::new);
     request_power(&connected, &name, asking, &wish, yes).await
 }
 
@@ -99,7 +100,7 @@ async fn request_power(
             );
         }
         HostChangeOutcome::NoHost => return Err(hosts::no_such_host(connected, name).await),
-        HostChangeOutcome::NoKind => return Err(hosts::host_kind_missing()),
+        HostChangeOutcome::NoKind => return Err(kind_missing(ObjectKind::Host)),
     };
     preflight::warn_of_blockers(&after, wish);
     if asking.wait {

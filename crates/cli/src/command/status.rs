@@ -102,7 +102,7 @@ pub async fn run(cluster: &ClusterArgs, args: &StatusArgs) -> Result<(), Command
     let connected = if scope.includes_fleet() {
         ConnectedCluster::connect_to(cluster).await?
     } else {
-        super::hosts::connect_for_hosts(cluster).await?
+        ConnectedCluster::connect_for_objects(cluster).await?
     };
     if args.watch {
         if scope.part == Some(StatusPart::Remediations) {

@@ -5,18 +5,19 @@ use std::io::Write as _;
 use dogwatch_k8s::fleet::PauseChange;
 
 use super::{
-    decide, effect, keep_first_failure, list_policy_objects, parse_policy_name, print_raw_line,
-    read_fleet, select_policies,
+    decide, effect, keep_first_failure, list_policy_objects, print_raw_line, read_fleet,
+    select_policies,
 };
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
+use crate::resource::parse_policy;
 
 #[derive(Debug, clap::Args)]
 pub struct ResumeArgs {
     /// Policies to resume
-    #[arg(value_name = "POLICY", value_parser = parse_policy_name, required_unless_present = "all")]
+    #[arg(value_name = "POLICY", value_parser = parse_policy, required_unless_present = "all")]
     policies: Vec<String>,
 
     /// All paused policies

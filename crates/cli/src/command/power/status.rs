@@ -3,28 +3,30 @@
 use std::io::Write as _;
 
 use dogwatch_core::explain::host_row;
+use dogwatch_core::power::HostName;
 
 use crate::args::ClusterArgs;
-use crate::cluster::current_time;
-use crate::command::hosts::{self, HostArg, parse_host_arg};
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::command::hosts;
 use crate::command::status::rows;
 use crate::exit::CommandFailure;
 use crate::output::{self, OutputArgs, OutputFormat};
 use crate::paint::TerminalPaint;
+use crate::resource::{ObjectArg, parse_host};
 
 #[derive(Debug, clap::Args)]
 pub struct PowerStatusArgs {
     /// Host: NAMESPACE/NAME, or NAME with -n NAMESPACE
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host_arg)]
-    host: HostArg,
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host)]
+    host: ObjectArg,
 
     #[command(flatten)]
     output: OutputArgs,
 }
 
 pub async fn run(cluster: &ClusterArgs, args: &PowerStatusArgs) -> Result<(), CommandFailure> {
-    let connected = hosts::connect_for_hosts(cluster).await?;
-    let name = args.host.resolve_name(cluster, &connected);
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
+    let name = args.host.resolve_name(cluster, &connected, HostName::new);
     let host = hosts::read_host(&connected, &name).await?;
     let carried = connected
         .fleet

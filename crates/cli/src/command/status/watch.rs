@@ -16,10 +16,10 @@ use super::rows::{
 use super::watched_status::WatchedStatus;
 use super::{StatusPart, StatusScope};
 use crate::cluster::{ConnectedCluster, current_time};
-use crate::command::{hosts, schedules};
 use crate::exit::CommandFailure;
 use crate::output::{self, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
+use crate::resource::{ObjectKind, kind_missing};
 use crate::table::TextTable;
 use crate::wait::sleep_until_deadline;
 
@@ -43,7 +43,7 @@ pub async fn run(
             changed = sight.wait_for_change() => match changed {
                 Ok(()) => due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL)),
                 Err((_, error)) if error.kind() == ApiErrorKind::NotFound && only.is_some() => {
-                    return Err(kind_missing(only));
+                    return Err(missing_kind_failure(only));
                 }
                 // A missing right will still be missing in a minute, so it ends the command. An
                 // unreachable API server may come back, so the watch goes on.
@@ -63,9 +63,9 @@ pub async fn run(
 }
 
 /// A kind that is not installed is answered 404 for ever, so the command fails.
-fn kind_missing(only: Option<StatusPart>) -> CommandFailure {
+fn missing_kind_failure(only: Option<StatusPart>) -> CommandFailure {
     match only {
-        Some(StatusPart::Schedules) => schedules::schedule_kind_missing(),
+        Some(StatusPart::Schedules) => kind_missing(ObjectKind::Schedule),
         Some(
             StatusPart::Nodes
             | StatusPart::Locks
@@ -73,7 +73,7 @@ fn kind_missing(only: Option<StatusPart>) -> CommandFailure {
             | StatusPart::Hosts
             | StatusPart::Remediations,
         )
-        | None => hosts::host_kind_missing(),
+        | None => kind_missing(ObjectKind::Host),
     }
 }
 
