@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::table::to_printable;
 
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct OutputArgs {
@@ -63,9 +64,11 @@ fn serialize_failure(error: &dyn std::error::Error) -> CommandFailure {
     )
 }
 
-pub fn print_raw_line(text: &str) -> Result<(), CommandFailure> {
+/// Prints one line and flushes it, without the control characters that other writers may have put
+/// into it.
+pub fn print_line(text: &str) -> Result<(), CommandFailure> {
     let mut out = buffered_stdout();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", to_printable(text))?;
     Ok(out.flush()?)
 }
 

@@ -10,10 +10,11 @@ use dogwatch_core::power::{CONFIRMED_OFF_ANNOTATION, HostName, HostSnapshot, Off
 use dogwatch_core::remediation::{KeyOwner, Remediation, record_on_host, remediation_to_confirm};
 use dogwatch_k8s::fleet::{HostChange, HostChangeOutcome};
 
-use super::hosts::{self, HostUnchanged, print_line};
+use super::hosts::{self, HostUnchanged};
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_line;
 use crate::person;
 use crate::resource::{ObjectArg, ObjectKind, kind_missing, parse_host};
 use crate::table::to_printable;

@@ -7,9 +7,7 @@ use dogwatch_k8s::fleet::HostFound;
 
 use crate::cluster::ConnectedCluster;
 use crate::exit::CommandFailure;
-use crate::output;
 use crate::resource::{ObjectKind, kind_missing, object_not_found};
-use crate::table::to_printable;
 
 /// Why a command writes nothing to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,12 +38,6 @@ impl HostUnchanged {
             "what waits for its end is in its metadata.finalizers",
         )
     }
-}
-
-/// Prints one line and flushes it, without the control characters that other writers may have put
-/// into it.
-pub fn print_line(text: &str) -> Result<(), CommandFailure> {
-    output::print_raw_line(&to_printable(text))
 }
 
 /// Says that the host does not exist and suggests similar names.

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::output::{self, print_raw_line};
+use crate::output::{self, print_line};
 use crate::resource::{not_found, parse_policy};
 use crate::table::to_printable;
 
@@ -167,14 +167,14 @@ async fn pause_policy(
     let end = wanted.until.as_ref().map(|until| format!(" until {until}"));
     let end = end.as_deref().unwrap_or(", until somebody resumes it");
     match changed {
-        Some(PauseChange::Set(_)) => print_raw_line(&format!("rebootpolicy/{name} is paused{end}")),
+        Some(PauseChange::Set(_)) => print_line(&format!("rebootpolicy/{name} is paused{end}")),
         Some(PauseChange::Keep | PauseChange::Clear | PauseChange::Delete) => {
             let objects = list_policy_objects(connected).await?;
             let there = objects
                 .iter()
                 .find(|object| object.metadata.name.as_deref() == Some(name));
             match there.and_then(|object| decide::pause_in_force(object, current_time().wall)) {
-                Some(pause) if decide::is_long_enough(&pause, wanted) => print_raw_line(&format!(
+                Some(pause) if decide::is_long_enough(&pause, wanted) => print_line(&format!(
                     "rebootpolicy/{name} is paused already: {}",
                     to_printable(&pause.reason)
                 )),
@@ -225,7 +225,7 @@ async fn pause_unruled_nodes(
         .create_paused_policy(REST_POLICY_NAME, priority, wanted)
         .await
         .map_err(|error| connected.api_failure("make RebootPolicy default", &error))?;
-    print_raw_line(&format!(
+    print_line(&format!(
         "rebootpolicy/{REST_POLICY_NAME} was made, for the nodes that no other rules, and is paused; `dogwatch resume {REST_POLICY_NAME}` takes it away again"
     ))
 }

@@ -13,10 +13,11 @@ pub use args::PowerSubcommand;
 use dogwatch_core::power::{HostName, HostSnapshot};
 use dogwatch_k8s::fleet::HostChangeOutcome;
 
-use super::hosts::{self, HostUnchanged, print_line};
+use super::hosts::{self, HostUnchanged};
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_line;
 use crate::person;
 use crate::resource::{ObjectKind, kind_missing};
 use args::PowerRequestArgs;

@@ -10,11 +10,11 @@ use std::time::Duration;
 use dogwatch_core::explain::RemediationReportInput;
 use dogwatch_k8s::{ApiErrorKind, Error};
 
-use super::hosts::print_line;
 use super::remediations;
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_line;
 use crate::person;
 use crate::resource::ResourceArg;
 use crate::table::to_printable;

@@ -8,7 +8,7 @@ use dogwatch_k8s::fleet::RemediationsFound;
 use crate::cluster::ConnectedCluster;
 use crate::exit::CommandFailure;
 use crate::resource::{ObjectKind, kind_missing};
-pub use follow::{FollowEnd, follow_remediations};
+pub use follow::WatchedRemediations;
 
 /// Reads everything that explanations of remediations need.
 pub async fn read_remediations(

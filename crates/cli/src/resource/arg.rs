@@ -33,14 +33,21 @@ impl ResourceArg {
             let object = ObjectArg::parse_name(kind, name).ok_or_else(hint)?;
             return Ok(ResourceArg::Object(object));
         }
-        let node = strip_kind(text, NODE_WORDS).map_err(|error| {
-            let forms = kinds
-                .iter()
-                .map(|kind| format!(" or {}/NAMESPACE/NAME", kind.as_str()));
-            format!("{error}{}", forms.collect::<String>())
-        })?;
-        parse_node_name(node).map(ResourceArg::Node)
+        match strip_kind(text, NODE_WORDS) {
+            Ok(name) => parse_node_name(name).map(ResourceArg::Node),
+            Err(_) => Err(unknown_kind_text(text, kinds)),
+        }
     }
+}
+
+fn unknown_kind_text(text: &str, kinds: &[ObjectKind]) -> String {
+    let forms: Vec<String> = kinds
+        .iter()
+        .map(|kind| format!("{}/NAMESPACE/NAME", kind.as_str()))
+        .collect();
+    let (last, others) = forms.split_last().expect("a command takes some kind");
+    let others: String = others.iter().map(|form| format!(", {form}")).collect();
+    format!("{text:?} is not known here: write NODE, node/NODE{others} or {last}")
 }
 
 impl ObjectArg {

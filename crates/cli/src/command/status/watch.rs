@@ -17,11 +17,11 @@ use super::watched_status::WatchedStatus;
 use super::{StatusPart, StatusScope};
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::CommandFailure;
+use crate::follow::sleep_until_deadline;
 use crate::output::{self, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
 use crate::resource::{ObjectKind, kind_missing};
 use crate::table::TextTable;
-use crate::wait::sleep_until_deadline;
 
 /// Changes within this interval are shown together.
 const COALESCE_INTERVAL: Duration = Duration::from_millis(100);
