@@ -133,20 +133,15 @@ fn print_explanations(
     all: &[ExplanationText<'_>],
     format: OutputFormat,
 ) -> Result<(), CommandFailure> {
-    let mut out = output::buffered_stdout();
-    match format {
-        OutputFormat::Json => output::write_json(&mut out, whole)?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, whole)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            for (index, told) in all.iter().enumerate() {
-                if index > 0 {
-                    writeln!(out)?;
-                }
-                write_explanation(&mut out, told, TerminalPaint::of_stdout())?;
+    output::print_document(format, whole, |out| {
+        for (index, told) in all.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
             }
+            write_explanation(out, told, TerminalPaint::of_stdout())?;
         }
-    }
-    Ok(out.flush()?)
+        Ok(())
+    })
 }
 
 /// Nodes and Leases must be readable; anything else that cannot be read is left out with a warning.

@@ -1,7 +1,5 @@
 //! Implements `dogwatch power status`.
 
-use std::io::Write as _;
-
 use dogwatch_core::explain::host_row;
 use dogwatch_core::power::HostName;
 
@@ -34,15 +32,10 @@ pub async fn run(cluster: &ClusterArgs, args: &PowerStatusArgs) -> Result<(), Co
         .await
         .unwrap_or_default();
     let row = host_row(&host, carried.node_of_host(&host).as_ref());
-    let mut out = output::buffered_stdout();
-    match args.output.format {
-        OutputFormat::Json => output::write_json(&mut out, &row)?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, &row)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            let wide = args.output.format == OutputFormat::Wide;
-            let table = rows::hosts_table(std::slice::from_ref(&row), wide, current_time());
-            table.write_table(&mut out, TerminalPaint::of_stdout())?;
-        }
-    }
-    Ok(out.flush()?)
+    let format = args.output.format;
+    output::print_document(format, &row, |out| {
+        let wide = format == OutputFormat::Wide;
+        let table = rows::hosts_table(std::slice::from_ref(&row), wide, current_time());
+        Ok(table.write_table(out, TerminalPaint::of_stdout())?)
+    })
 }
