@@ -23,7 +23,7 @@ pub(crate) fn find_or_make(
     let lock_file = folder.join("lock");
     let lock = File::create(&lock_file).map_err(Error::io_error("create", &lock_file))?;
     if lock.try_lock().is_err() {
-        eprintln!("waiting for another process that makes {target}");
+        eprintln!("waiting for another process that builds {target}");
         lock.lock().map_err(Error::io_error("lock", &lock_file))?;
     }
     // Another process may have made it while we waited for the lock.

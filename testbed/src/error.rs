@@ -8,7 +8,7 @@ pub enum Error {
     /// There is no Go to build with.
     #[error(
         "find `go`, which builds {program}: install Go 1.26 or newer (on Debian: apt-get install \
-         golang-go); the control plane's programs are also taken from a folder that KUBEBUILDER_ASSETS names"
+         golang-go); or set KUBEBUILDER_ASSETS to a folder with the control plane's programs"
     )]
     NoGo { program: &'static str },
     /// None of `DOGWATCH_CACHE`, `XDG_CACHE_HOME` and `HOME` is set.
@@ -42,7 +42,7 @@ pub enum Error {
     #[error("find a free loopback port")]
     NoPort,
     /// Generating keys or certificates failed.
-    #[error("make the control plane's keys")]
+    #[error("create the control plane's keys")]
     Keys(#[from] rcgen::Error),
     /// A program exited by itself.
     #[error("keep {program} running: it ended with {status}; the end of its log:\n{log}")]

@@ -37,7 +37,7 @@ pub const NO_GUID: &str = "00000000000000000000000000000000";
 /// When it is no UUID.
 pub fn guid_of_uuid(uuid: &str) -> String {
     let digits: Vec<char> = uuid.chars().filter(char::is_ascii_hexdigit).collect();
-    assert_eq!(digits.len(), 32, "{uuid:?} is no UUID");
+    assert_eq!(digits.len(), 32, "{uuid:?} is not a UUID");
     digits.rchunks(2).flatten().collect()
 }
 

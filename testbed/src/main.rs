@@ -101,7 +101,7 @@ async fn serve_until_signal() -> Result<()> {
         control_plane.admin_kubeconfig().display()
     );
     println!("kubectl: {}", control_plane.kubectl_path().display());
-    println!("no kubelet, no scheduler; ctrl-c stops and removes all of it");
+    println!("it has no kubelet and no scheduler; Ctrl-C stops it and removes all its files");
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

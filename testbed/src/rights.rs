@@ -56,7 +56,7 @@ pub fn rights_used(asked: &[AuditEntry]) -> BTreeSet<String> {
     let refused: Vec<&AuditEntry> = asked.iter().filter(|entry| entry.code == 403).collect();
     assert!(
         refused.is_empty(),
-        "what is shipped does not let it work: {refused:#?}"
+        "the shipped rights do not cover these requests: {refused:#?}"
     );
     asked.iter().map(AuditEntry::used_right).collect()
 }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "what is shipped does not let it work")]
+    #[should_panic(expected = "the shipped rights do not cover these requests")]
     fn what_was_refused_is_told_at_once() {
         UsedRights::none().record_test(&[entry("get", 403)], 2, &shipped());
     }

@@ -130,7 +130,7 @@ fn choose_benches(names: &[String]) -> Result<Vec<&'static BenchProgram>> {
     {
         let known: Vec<&str> = BENCHES.iter().map(|bench| bench.target).collect();
         bail!(
-            "there is no bench {unknown}; there are: {}",
+            "there is no bench {unknown}; use one of {}",
             known.join(", ")
         );
     }

@@ -28,7 +28,7 @@ pub fn check_dependencies() -> Result<()> {
 /// Known holes. They are reported and do not fail: a hole that is found elsewhere must not turn an unchanged tree red.
 pub fn check_advisories() -> Result<String> {
     if source_tree::read_output(cargo_deny_command()?.args(["fetch", "db"])).is_err() {
-        return Ok("not looked at: the advisory database cannot be reached from here".to_owned());
+        return Ok("not checked: the advisory database cannot be reached from here".to_owned());
     }
     let found = source_tree::run_command(
         cargo_deny_command()?

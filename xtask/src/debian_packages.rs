@@ -53,7 +53,7 @@ fn is_installed(package: &str) -> bool {
 /// As root, or else by a sudo that asks nothing.
 fn apt_get(arguments: &[&str]) -> Result<()> {
     if !Path::new("/etc/debian_version").exists() {
-        bail!("this is no Debian");
+        bail!("this is not Debian");
     }
     let is_root = source_tree::read_output(Command::new("id").arg("-u"))?.trim() == "0";
     let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });

@@ -43,7 +43,10 @@ pub fn check_house_rules() -> Result<String> {
     for line in &leftovers {
         write!(found, "\n  {line}").expect("a String takes all");
     }
-    ensure!(leftovers.is_empty(), "left behind:{found}");
+    ensure!(
+        leftovers.is_empty(),
+        "leftovers that must not be committed:{found}"
+    );
     Ok(format!(
         "ok ({} files or functions are long, named above)",
         long.len()

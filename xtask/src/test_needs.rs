@@ -171,7 +171,7 @@ mod tests {
         let core =
             needs_of(&workspace, &BTreeSet::from(["dogwatch-core"])).expect("it is a package");
         assert_eq!(core, BTreeSet::new());
-        let all = needs_of(&workspace, &BTreeSet::new()).expect("nothing is named");
+        let all = needs_of(&workspace, &BTreeSet::new()).expect("no package is given");
         assert_eq!(all.len(), 5, "{all:?}");
     }
 

@@ -109,7 +109,7 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
         "Power",
         "string",
         ".status.power.state",
-        "What was last said of the power",
+        "The last power state that was read",
     ),
     (
         "Held",

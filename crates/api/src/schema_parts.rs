@@ -146,7 +146,7 @@ pub(crate) fn observed_generation_schema() -> Value {
     json!({
         "type": "integer",
         "format": "int64",
-        "description": "The metadata.generation that it speaks of.",
+        "description": "The metadata.generation that the condition describes.",
     })
 }
 
@@ -163,8 +163,8 @@ pub(crate) fn conditions_schema(description: &str, types: &str) -> Value {
                 "lastTransitionTime",
                 status_time_schema("When status last changed."),
             ),
-            ("reason", status_text_schema("Why, in one word.")),
-            ("message", status_text_schema("Why, in a sentence.")),
+            ("reason", status_text_schema("The reason, in one word.")),
+            ("message", status_text_schema("The reason, in a sentence.")),
         ],
     );
     json!({

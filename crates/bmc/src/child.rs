@@ -59,7 +59,7 @@ pub(crate) enum ChildError {
     TimedOut(String),
     #[error("{0} printed more than 64 KiB and was killed")]
     TooMuch(String),
-    #[error("{0} could not be listened to: {1}")]
+    #[error("the output of {0} could not be read: {1}")]
     Io(String, io::Error),
 }
 

@@ -12,10 +12,10 @@ Exit codes:
   0  done
   1  failed
   2  the command line is wrong
-  3  what was named does not exist
-  4  no cluster is named, or it cannot be reached
+  3  a named object does not exist
+  4  no cluster is configured, or it cannot be reached
   5  not allowed
-  6  check: something is in the way
+  6  check: something blocks a reboot or power control
   130  ended by ctrl-C
 
 The cluster is chosen as kubectl chooses it: KUBECONFIG, else ~/.kube/config, else the pod's service account.";

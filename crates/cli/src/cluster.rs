@@ -90,7 +90,7 @@ impl ConnectedCluster {
     async fn describe_missing_coordinators(&self, node: &NodeName) -> Option<String> {
         let fleet = self.fleet.read_fleet().await.ok()?;
         let nowhere = fleet.coordinator_signs(node) == CoordinatorSigns::Nowhere;
-        nowhere.then(|| "no coordinator ever wrote on a Node".to_owned())
+        nowhere.then(|| "no Node carries annotations of a coordinator".to_owned())
     }
 
     async fn describe_unanswered_request(&self, node: &NodeName) -> Option<String> {
@@ -104,7 +104,7 @@ impl ConnectedCluster {
         }
         let within = duration::format_duration(REQUEST_ACCEPT_TIMEOUT);
         Some(format!(
-            "nothing on node {node} has accepted the request within {within}"
+            "no coordinator on node {node} has accepted the request within {within}"
         ))
     }
 

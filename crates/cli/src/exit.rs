@@ -53,7 +53,7 @@ impl CommandFailure {
     pub fn from_runtime_error(error: &std::io::Error) -> Self {
         Self::new(
             CliExitCode::Failed,
-            format!("the runtime could not start: {error}"),
+            format!("the async runtime could not start: {error}"),
         )
     }
 
@@ -67,7 +67,7 @@ impl CommandFailure {
             | ConnectError::NoContext(_)
             | ConnectError::ServiceAccount(_)
             | ConnectError::Settings { .. } => {
-                failure.with_next_step("see what `kubectl config view` says")
+                failure.with_next_step("check the output of `kubectl config view`")
             }
         }
     }
@@ -80,7 +80,7 @@ impl CommandFailure {
                 CliExitCode::Forbidden,
                 format!("not allowed to {what}: {said}"),
             )
-            .with_next_step("ask for that right, or take another user with --context"),
+            .with_next_step("ask for that right, or use another user with --context"),
             ApiErrorKind::NotFound => {
                 Self::new(CliExitCode::NotFound, format!("failed to {what}: {said}"))
             }
@@ -88,7 +88,7 @@ impl CommandFailure {
                 CliExitCode::Unreachable,
                 format!("failed to {what} at {server}: {said}"),
             )
-            .with_next_step("is the cluster up? `dogwatch demo --serve` starts one to try"),
+            .with_next_step("check that the cluster is running; `dogwatch demo --serve` starts a cluster to try Dogwatch"),
             ApiErrorKind::AlreadyExists
             | ApiErrorKind::Conflict
             | ApiErrorKind::Gone

@@ -91,7 +91,7 @@ impl ProgressLine {
     /// The last key, as the reason why a request has not ended.
     pub fn last_state(&self) -> &str {
         if self.key.is_empty() {
-            "nothing was seen of it"
+            "Dogwatch has not reported any progress"
         } else {
             &self.key
         }

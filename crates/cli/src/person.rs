@@ -20,9 +20,11 @@ pub fn ask_confirmation(question: &str, yes: bool) -> Result<(), CommandFailure>
     if !std::io::stdin().is_terminal() {
         return Err(CommandFailure::new(
             CliExitCode::Usage,
-            format!("{question} Nobody can be asked here"),
+            format!(
+                "{question} This command needs a confirmation, and no terminal is there to ask"
+            ),
         )
-        .with_next_step("say --yes if that is what you want"));
+        .with_next_step("to confirm without a question, add --yes"));
     }
     eprint!("dogwatch: {question} [y/N] ");
     std::io::stderr().flush()?;

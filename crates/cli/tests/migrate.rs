@@ -147,7 +147,7 @@ fn the_policy_says_what_kured_was_told_and_no_setting_or_secret_slips() {
         json!({
             "nodeSelector": { "matchLabels": { "kubernetes.io/os": "linux" } },
             "maxUnavailable": 2,
-            "paused": { "reason": "kured still runs" },
+            "paused": { "reason": "kured is still running" },
             "windows": [
                 { "days": ["Mon", "Tue", "Fri"], "start": "00:00", "end": "04:00", "timeZone": "Europe/Berlin" },
                 { "days": ["Mon", "Tue", "Fri"], "start": "22:00", "end": "24:00", "timeZone": "Europe/Berlin" },
@@ -183,13 +183,13 @@ fn the_policy_says_what_kured_was_told_and_no_setting_or_secret_slips() {
 fn what_is_printed_never_acts_beside_kured_and_says_whom_it_takes() {
     let text = migrated(&[]);
     let policy: Value = serde_saphyr::from_str(&text).unwrap();
-    assert_eq!(policy["spec"]["paused"]["reason"], "kured still runs");
+    assert_eq!(policy["spec"]["paused"]["reason"], "kured is still running");
     assert!(text.contains("# This policy is PAUSED"), "{text}");
     let unsaid = migrated(&["--time-zone=Nowhere/Land", "--start-time=9am"]);
     let policy: Value = serde_saphyr::from_str(&unsaid).unwrap();
     let reason = policy["spec"]["paused"]["reason"].as_str().unwrap();
     assert!(
-        reason.starts_with("kured still runs; the window of kured was not taken over"),
+        reason.starts_with("kured is still running; the window of kured was not taken over"),
         "{reason}"
     );
     let mut everywhere = kured(&[]);
@@ -217,7 +217,7 @@ async fn a_kured_is_found_in_the_cluster_and_one_that_runs_beside_us_fails_the_c
     let control_plane = shared_control_plane().await;
     let kubeconfig = Some(control_plane.admin_kubeconfig());
     let check = ["migrate", "kured", "--check"];
-    assert!(printed(&dogwatch(kubeconfig, &check, "")).contains("no kured"));
+    assert!(printed(&dogwatch(kubeconfig, &check, "")).contains("kured is not"));
     let none = dogwatch(kubeconfig, &["migrate", "kured"], "");
     assert_eq!(none.status.code(), Some(3), "{none:?}");
 
@@ -234,7 +234,7 @@ async fn a_kured_is_found_in_the_cluster_and_one_that_runs_beside_us_fails_the_c
         let output = dogwatch(kubeconfig, args, "");
         assert!(printed(&output).contains("maxUnavailable: 4"), "{output:?}");
         assert!(
-            String::from_utf8_lossy(&output.stderr).contains("held by n7"),
+            String::from_utf8_lossy(&output.stderr).contains("n7 holds"),
             "{output:?}"
         );
     }

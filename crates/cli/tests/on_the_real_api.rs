@@ -155,9 +155,12 @@ async fn a_request_is_written_shown_and_explained() {
     ];
     assert_eq!(
         text(&dogwatch(control_plane, &asked)),
-        "node/asked is asked to reboot\n"
+        "node/asked was requested to reboot\n"
     );
-    assert!(text(&dogwatch(control_plane, &asked)).contains("already, in the same words"));
+    assert!(
+        text(&dogwatch(control_plane, &asked))
+            .contains("already requested to reboot, with the same reason")
+    );
 
     let status = text(&dogwatch(control_plane, &["status", "-o", "json"]));
     let status: Value = serde_json::from_str(&status).unwrap();
@@ -340,7 +343,7 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
     let roles = ["dogwatch-viewer", "dogwatch-operator"];
     let operator = person(&control_plane, "operator", &roles).await;
     let asked = dogwatch_by(&operator, &["reboot", "n1"]);
-    assert_eq!(text(&asked), "node/n1 is asked to reboot\n");
+    assert_eq!(text(&asked), "node/n1 was requested to reboot\n");
     schedules(&control_plane, "viewer").await.unwrap_err();
     schedules(&control_plane, "operator").await.unwrap();
     let seen = text(&dogwatch_by(&viewer, &["status", "schedules"]));

@@ -235,7 +235,7 @@ async fn an_abort_is_written_and_a_request_taken_back() {
     .await;
     let (code, text, errors) = ended(&dogwatch(control_plane, &["abort", "abort-1"]));
     assert_eq!(code, 0, "{errors}");
-    assert!(text.contains("the request by ann is taken back"), "{text}");
+    assert!(text.contains("the request by ann was removed"), "{text}");
     let reboot = json!({
         "phase": "waiting", "run": "coordinator/x", "since": "2026-01-01T00:00:00Z",
         "planned": "2026-01-01T00:00:00Z", "trigger": { "source": "command" }, "bootId": "b", "cordonedByUs": false,
@@ -316,8 +316,8 @@ async fn a_check_finds_the_budget_that_the_real_controller_counted() {
     ));
     assert_eq!(code, 6, "{errors}");
     for line in [
-        "PodDisruptionBudget checked-shop/db: allows no disruption (1 healthy of 1 desired); here: checked-shop/db-0",
-        "warns    pod checked-shop/db-0: what is in its emptyDir scratch is lost",
+        "PodDisruptionBudget checked-shop/db: allows no disruption (1 healthy of 1 desired); pods on this node: checked-shop/db-0",
+        "warns    pod checked-shop/db-0: the data in its emptyDir scratch is lost",
         // Blocks, or warns when other tests' coordinators have written on their nodes.
         "coordinator: no DaemonSet dogwatch-coordinator",
     ] {

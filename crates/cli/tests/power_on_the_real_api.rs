@@ -160,7 +160,7 @@ async fn what_a_person_asks_of_a_host_is_done_by_the_controller_and_followed_to_
     let (code, text, _) = dogwatch(&ann, &["explain", "host/metal/h1"]);
     assert_eq!(code, 0, "{text}");
     assert!(
-        text.contains("no power controller has looked at it"),
+        text.contains("no power controller has checked it"),
         "{text}"
     );
 
@@ -176,10 +176,10 @@ async fn what_a_person_asks_of_a_host_is_done_by_the_controller_and_followed_to_
     let cuts = || machine.transition_log().count_power_offs();
     asked(&["on"], "host/metal/h1 is on");
     assert_eq!(cuts(), 0);
-    asked(&["cycle"], "host/metal/h1 was off, and is on again");
+    asked(&["cycle"], "host/metal/h1 was off and is on again");
     assert_eq!(cuts(), 1);
     let hold = ["hold", "--hard", "--key=repair"];
-    asked(&hold, "host/metal/h1 is held off, and that is confirmed");
+    asked(&hold, "host/metal/h1 is kept off and confirmed off");
     assert_eq!((cuts(), machine.power_state()), (2, MachineState::Off));
 
     let (_, json, _) = dogwatch(&ann, &["status", "hosts", "-o", "json"]);
@@ -198,7 +198,7 @@ async fn what_a_person_asks_of_a_host_is_done_by_the_controller_and_followed_to_
     assert_eq!(code, 1, "{errors}");
 
     asked(&["release", "--key=repair"], "host/metal/h1 is on");
-    asked(&["off"], "host/metal/h1 is off, and that is confirmed");
+    asked(&["off"], "host/metal/h1 is confirmed off");
     assert_eq!((cuts(), machine.power_state()), (3, MachineState::Off));
     asked(&["on"], "host/metal/h1 is on");
     let (code, text, errors) = dogwatch(&ann, &["check", "hosts", "--from-status"]);

@@ -321,7 +321,7 @@ async fn what_would_not_roll_is_refused_and_nothing_is_written() {
             3,
             "there is no deployment/nobody in namespace refused",
         ),
-        ("frobs/x", 3, "knows no kind"),
+        ("frobs/x", 3, "does not know kind"),
         ("lease.coordination.k8s.io/x", 3, "there is no lease/x"),
     ];
     for (target, code, says) in table {

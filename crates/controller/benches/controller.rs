@@ -225,7 +225,7 @@ async fn addresses(log: ChildStderr) -> (String, String) {
         let line: Value = serde_json::from_str(&line).unwrap();
         let address = line["address"].as_str().map(str::to_owned);
         match line["message"].as_str() {
-            Some("the lock is served") => lock = address,
+            Some("serves the lock API") => lock = address,
             Some(said) if said.starts_with("serves /metrics") => metrics = address,
             Some(_) | None => {}
         }

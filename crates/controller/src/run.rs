@@ -110,7 +110,7 @@ pub enum RunError {
     /// The lock's sockets and certificates.
     #[error(transparent)]
     Lock(#[from] http::LockApiStartError),
-    #[error("cannot start a thread for the lock")]
+    #[error("failed to start a thread for the lock API")]
     Thread(#[source] std::io::Error),
     /// A component ended by itself: a defect, which a retry would not cure.
     #[error("{0} ended unexpectedly")]
@@ -197,7 +197,7 @@ async fn warn_weak_admission(context: ControllerContext, parts: BTreeSet<Control
                 let error = error.error_chain();
                 info!(
                     error,
-                    "cannot look whether the admission policies are in force"
+                    "failed to check whether the admission policies are installed"
                 );
                 return;
             }
@@ -295,11 +295,11 @@ async fn stop_components(
     election_stop: StopTrigger,
     mut election: JoinSet<()>,
 ) {
-    info!("told to stop");
+    info!("stopping after a signal");
     components_stop.signal_stop();
     let all = async { while components.join_next().await.is_some() {} };
     if tokio::time::timeout(FINISH_TIMEOUT, all).await.is_err() {
-        warn!("some parts did not finish in time; what they left is healed by whoever leads next");
+        warn!("some parts did not finish in time; the next leader completes their work");
         components.shutdown().await;
     }
     election_stop.signal_stop();
@@ -312,7 +312,7 @@ async fn run_named(name: &'static str, part: impl Future<Output = ()>) -> &'stat
 }
 
 fn unexpected_end(part: Result<&'static str, tokio::task::JoinError>) -> RunError {
-    RunError::Ended(part.unwrap_or("a part of it"))
+    RunError::Ended(part.unwrap_or("a part of the controller"))
 }
 
 fn build_election(

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Ok(CoordinatorExit::Stopped) => ExitCode::SUCCESS,
         Ok(CoordinatorExit::Superseded { by }) => {
             eprintln!(
-                "dogwatch-coordinator: run {by} of this node's coordinator has taken over: run only one per node"
+                "dogwatch-coordinator: another coordinator of this node (run {by}) has taken over: run only one coordinator per node"
             );
             ExitCode::FAILURE
         }
@@ -77,7 +77,7 @@ async fn run(args: Args) -> anyhow::Result<CoordinatorExit> {
             _ = terminated.recv() => {}
             _ = interrupted.recv() => {}
         }
-        info!("told to stop");
+        info!("stopping after a signal");
     };
     let mut stop = std::pin::pin!(stop);
     let agent = tokio::select! {
@@ -139,14 +139,14 @@ async fn connect_node_client(client: &Client, args: &Args) -> anyhow::Result<Cli
     match admission::read_own_user(&kubelet).await {
         Ok(user) if user.as_ref().is_none_or(|user| *user == expected) => Ok(kubelet),
         Ok(user) => bail!(
-            "the certificate at {} is of user {:?}, not of {expected:?}: set --kubelet-certificate to this node's own",
+            "the certificate at {} belongs to user {:?}, not to {expected:?}: set --kubelet-certificate to the certificate of this node's kubelet",
             args.kubelet_certificate.display(),
             user.unwrap_or_default(),
         ),
         Err(error) => {
             warn!(
                 error = error.error_chain(),
-                "cannot tell yet whose the kubelet's certificate is"
+                "cannot yet read which user the kubelet's certificate belongs to"
             );
             Ok(kubelet)
         }
@@ -169,7 +169,7 @@ async fn check_node_exists(client: &Client, args: &Args) -> anyhow::Result<()> {
         Err(error) => {
             warn!(
                 error = error.error_chain(),
-                "the API server does not answer; trying for ever"
+                "the API server does not answer; retrying"
             );
             Ok(())
         }
@@ -187,7 +187,7 @@ async fn report_unknown_account(client: Client, args: Args) {
             Err(error) => {
                 warn!(
                     error = error.error_chain(),
-                    "the API server does not say who we are"
+                    "the API server does not report the coordinator's user name"
                 );
                 return;
             }
@@ -203,7 +203,10 @@ async fn report_unknown_account(client: Client, args: Args) {
         message: why,
     };
     if let Err(error) = write_node_event(&client, &args, &event).await {
-        warn!(error = error.error_chain(), "could not say it on the Node");
+        warn!(
+            error = error.error_chain(),
+            "failed to write an Event about it on the Node"
+        );
     }
 }
 

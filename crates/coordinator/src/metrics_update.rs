@@ -28,8 +28,8 @@ impl DecisionSink for CoordinatorHttpState {
         self.update_metrics(|view| update_metrics_view(view, seen, decision));
         self.set_ready(match &seen.node {
             OwnNodeState::There(_) => Ok(()),
-            OwnNodeState::NotYet => Err("our Node was not seen yet".into()),
-            OwnNodeState::Gone => Err("our Node does not exist".into()),
+            OwnNodeState::NotYet => Err("this coordinator's Node has not been read yet".into()),
+            OwnNodeState::Gone => Err("the coordinator's Node does not exist".into()),
         });
     }
 

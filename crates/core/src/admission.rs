@@ -47,8 +47,8 @@ pub fn list_unenforced_policies(seen: &ObservedAdmissionPolicies) -> Vec<String>
     };
     if !seen.policies.iter().any(is_ours) {
         return vec![
-            "the admission policies are not installed: root on one node can drain the cluster with its coordinator's \
-             token"
+            "the admission policies are not installed: a root user on one node can drain every \
+             node with that node's coordinator token"
                 .to_owned(),
         ];
     }
@@ -74,9 +74,9 @@ fn describe_policy_problem(policy: &str, seen: &ObservedAdmissionPolicies) -> Op
     Some(
         match bindings.find(|(name, named)| is_it(name) || is_it(named)) {
             Some((name, named)) => format!(
-                "admission policy {policy} limits nobody: binding {name} names {named}, and there is no such policy"
+                "admission policy {policy} has no effect: binding {name} names policy {named}, which does not exist"
             ),
-            None => format!("admission policy {policy} limits nobody: no binding names it"),
+            None => format!("admission policy {policy} has no effect: no binding names it"),
         },
     )
 }
@@ -89,20 +89,20 @@ pub fn describe_unknown_account(user: &str, program: &str, namespace: &str) -> O
     // The policies admit this account by its exact name: a part of the name is not enough.
     if program == LOCK_API_ACCOUNT && name != program {
         return Some(format!(
-            "ServiceAccount {home}/{name} is unknown to the admission policies: they let the lock API hold locks as \
-             {LOCK_API_ACCOUNT} alone. Give the account that name, without a prefix"
+            "the admission policies do not know ServiceAccount {home}/{name}: they let the lock API hold locks only as \
+             {LOCK_API_ACCOUNT}. Rename the account to that, without a prefix"
         ));
     }
     if !name.contains(program) {
         return Some(format!(
-            "ServiceAccount {home}/{name} is unknown to the admission policies: they know {program} by an account whose \
-             name contains {program}. They do not limit this token, and refuse it the locks"
+            "the admission policies do not know ServiceAccount {home}/{name}: they recognize {program} by an account \
+             whose name contains {program}. They do not limit the token of this account, and they refuse it the locks"
         ));
     }
     if home != namespace {
         return Some(format!(
-            "ServiceAccount {home}/{name} is not in namespace {namespace}, where the locks are: the admission policies \
-             refuse it the locks"
+            "ServiceAccount {home}/{name} is not in namespace {namespace}, which holds the locks: \
+             the admission policies refuse it the locks"
         ));
     }
     None
@@ -176,7 +176,7 @@ mod tests {
             told,
             [
                 "admission policy leases.dogwatch.dev is not installed",
-                "admission policy locks.dogwatch.dev limits nobody: no binding names it",
+                "admission policy locks.dogwatch.dev has no effect: no binding names it",
             ]
         );
     }
@@ -203,7 +203,7 @@ mod tests {
             ),
             (
                 "system:serviceaccount:dogwatch:reboots",
-                Some("do not limit this token"),
+                Some("do not limit the token"),
             ),
             (
                 "system:serviceaccount:dogwatch:dogwatch-controller",

@@ -40,7 +40,7 @@ pub enum DurationError {
         unit: String,
     },
     /// Another character stands where a number should.
-    #[error("{0:?} is no duration: write it like 90s, 10m or 1h30m")]
+    #[error("{0:?} is not a duration: write it like 90s, 10m or 1h30m")]
     NoNumber(String),
     /// Longer than Go's longest duration.
     #[error("the duration {0:?} is too long: at most 2562047h")]
@@ -202,10 +202,10 @@ mod tests {
             ("1h5", "lacks a unit"),
             ("3d", "a day is 24h"),
             ("5 s", "use h, m, s"),
-            ("s", "no duration"),
-            (".s", "no duration"),
-            ("+", "no duration"),
-            ("ten minutes", "no duration"),
+            ("s", "not a duration"),
+            (".s", "not a duration"),
+            ("+", "not a duration"),
+            ("ten minutes", "not a duration"),
             ("9223372036854775808ns", "too long"),
             ("99999999999999999999999999999999999999999h", "too long"),
         ] {

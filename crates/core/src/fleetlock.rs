@@ -28,11 +28,12 @@ pub struct FleetlockGroups {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GroupRefusal {
     /// No flag names the group.
-    #[error("group {0:?} is not served here: --fleetlock-groups names the groups that are")]
+    #[error("this lock API does not serve group {0:?}: add it to --fleetlock-groups")]
     Unknown(String),
     /// The holder of this group's lock keeps Nodes from rebooting.
     #[error(
-        "group {0:?} is one of Nodes: it is served only where --fleetlock-groups names it, which * does not"
+        "group {0:?} is a group of Nodes, and --fleetlock-groups=* does not include groups of \
+         Nodes: name the group in --fleetlock-groups"
     )]
     OfNodes(String),
 }

@@ -21,10 +21,12 @@ pub enum LimitError {
     /// Neither a whole number nor one with a per cent sign.
     #[error("{0:?} is neither a number of nodes nor a percentage: write it like 1 or 10%")]
     NotANumber(String),
-    #[error("{0:?} would let no node reboot: at least 1 or 1%; to stop all reboots, pause them")]
+    #[error(
+        "{0:?} would never let a node reboot: write at least 1 or 1%; to stop all reboots, pause them"
+    )]
     Zero(String),
     /// More than the whole group.
-    #[error("{0:?} is more than the whole group: at most 100%")]
+    #[error("{0:?} is more than the whole group: write at most 100%")]
     OverHundred(String),
 }
 

@@ -44,14 +44,14 @@ pub enum ConnectError {
         source: KubeconfigError,
     },
     /// A context was requested, which needs a kubeconfig, and there is none.
-    #[error("context {0:?} is asked for, but there is no kubeconfig: set KUBECONFIG")]
+    #[error("context {0:?} was requested, but there is no kubeconfig: set KUBECONFIG")]
     NoContext(String),
     /// We run in a pod, and its service account cannot be used.
     #[error("the pod's service account cannot be used (is automountServiceAccountToken off?)")]
     ServiceAccount(#[source] kube::config::InClusterError),
     /// The configuration was read, but no client can be built from it (a bad certificate, a bad
     /// address).
-    #[error("no connection can be made to {server}")]
+    #[error("cannot connect to {server}")]
     Settings {
         server: String,
         #[source]

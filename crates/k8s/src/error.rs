@@ -115,7 +115,7 @@ impl From<kube::Error> for Error {
         match error {
             kube::Error::Api(status) => Error::Answer(status),
             kube::Error::SerdeError(error) => Error::Unreadable(describe_json_error(&error)),
-            kube::Error::FromUtf8(_) => Error::Unreadable("it is no UTF-8".into()),
+            kube::Error::FromUtf8(_) => Error::Unreadable("it is not UTF-8".into()),
             kube::Error::BuildRequest(_)
             | kube::Error::HttpError(_)
             | kube::Error::Auth(_)
@@ -128,9 +128,9 @@ impl From<kube::Error> for Error {
 
 fn describe_json_error(error: &serde_json::Error) -> String {
     let what = match error.classify() {
-        Category::Io | Category::Eof => "it breaks off",
-        Category::Syntax => "it is no JSON",
-        Category::Data => "it is no such object",
+        Category::Io | Category::Eof => "it is incomplete",
+        Category::Syntax => "it is not JSON",
+        Category::Data => "it is not such an object",
     };
     let (line, column) = (error.line(), error.column());
     format!("{what} (line {line}, column {column})")

@@ -31,7 +31,7 @@ enum LoopActivity {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StuckLoop {
     /// The work does not end.
-    #[error("the loop is stuck: it has been at {on} for {}", duration::format_duration(*.since))]
+    #[error("the main loop hangs: it has been {on} for {}", duration::format_duration(*.since))]
     Working {
         /// Names the work.
         on: &'static str,
@@ -39,7 +39,7 @@ pub enum StuckLoop {
         since: Duration,
     },
     /// The loop did not wake in time.
-    #[error("the loop is stuck: it should have woken {} ago", duration::format_duration(*.0))]
+    #[error("the main loop hangs: it should have continued {} ago", duration::format_duration(*.0))]
     Overslept(Duration),
 }
 

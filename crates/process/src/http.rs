@@ -43,14 +43,14 @@ const ACCEPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     #[error(
-        "cannot serve on {listen}, the port is in use: set {flag} to another one, :0 for any, or off"
+        "cannot listen on {listen}: the port is in use: set {flag} to another port, :0 for any free port, or off"
     )]
     InUse {
         flag: &'static str,
         listen: ListenAddress,
     },
     /// Another reason: no such address, no right to the port.
-    #[error("cannot serve on {listen}: set {flag} to an address of this host, or off")]
+    #[error("cannot listen on {listen}: set {flag} to an address of this host, or off")]
     Bind {
         flag: &'static str,
         listen: ListenAddress,
@@ -156,7 +156,7 @@ impl HealthServer {
                     tokio::task::yield_now().await;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
                 }
             }
@@ -198,7 +198,7 @@ async fn serve_connection(
         served = served => if let Err(error) = served {
             tracing::debug!(%error, "a client's connection broke");
         },
-        () = place.wait_for_close() => tracing::debug!("an idle connection is closed for a newcomer"),
+        () = place.wait_for_close() => tracing::debug!("too many connections: closes an idle one to accept a new one"),
     }
 }
 
@@ -226,10 +226,8 @@ fn respond_to(
 
 fn not_found_text(pages: ServedPages) -> &'static str {
     match pages {
-        ServedPages::All => "not found: there are /metrics, /healthz and /readyz\n",
-        ServedPages::Probes => {
-            "not found: there are /healthz and /readyz; --listen serves /metrics\n"
-        }
+        ServedPages::All => "not found: use /metrics, /healthz or /readyz\n",
+        ServedPages::Probes => "not found: use /healthz or /readyz; --listen serves /metrics\n",
     }
 }
 

@@ -29,10 +29,12 @@ pub enum LogFormat {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// The variable's value is no level.
-    #[error("{LEVEL_VARIABLE}={0} is no level: write off, error, warn, info, debug or trace")]
+    #[error(
+        "{LEVEL_VARIABLE}={0} is not a log level: write off, error, warn, info, debug or trace"
+    )]
     Level(String),
     /// The log was already started.
-    #[error("the log was begun twice")]
+    #[error("the log was initialized twice")]
     Twice,
 }
 

@@ -106,7 +106,7 @@ impl PrometheusAddress {
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let uri: Uri = text
             .parse()
-            .map_err(|_| "is none: write it like https://prometheus.monitoring.svc:9090")?;
+            .map_err(|_| "is not valid: write it like https://prometheus.monitoring.svc:9090")?;
         let scheme = match uri.scheme_str() {
             Some("http") => UrlScheme::Http,
             Some("https") => UrlScheme::Https,
@@ -127,7 +127,7 @@ impl PrometheusAddress {
         if authority.as_str().len()
             != host.len() + authority.port().map_or(0, |port| port.as_str().len() + 1)
         {
-            return Err("has a port that is none");
+            return Err("has an invalid port");
         }
         Ok(Self {
             origin: PrometheusOrigin {

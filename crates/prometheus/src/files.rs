@@ -43,12 +43,12 @@ fn roots_from_file(path: &Path) -> Result<RootCertStore, QueryError> {
     let pem = read_file(CA_FILE_FLAG, path)?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|_| bad("is not in PEM"))?;
+        let certificate = certificate.map_err(|_| bad("is not in PEM format"))?;
         let added = roots.add(certificate);
-        added.map_err(|_| bad("holds a certificate that cannot be used"))?;
+        added.map_err(|_| bad("contains an invalid certificate"))?;
     }
     if roots.is_empty() {
-        return Err(bad("holds no certificate"));
+        return Err(bad("contains no certificate"));
     }
     Ok(roots)
 }
@@ -77,7 +77,7 @@ pub(crate) fn read_bearer_header(path: &Path) -> Result<HeaderValue, QueryError>
         return Err(bad("is empty"));
     }
     if !token.iter().all(u8::is_ascii_graphic) {
-        return Err(bad("holds no token: there is more than one word in it"));
+        return Err(bad("contains no valid token: it has more than one word"));
     }
     let header = HeaderValue::from_bytes(&[b"Bearer ", token].concat());
     let mut header = header.expect("made of visible ASCII");

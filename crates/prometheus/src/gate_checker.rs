@@ -23,7 +23,7 @@ pub struct NoGateChecker;
 
 impl GateChecker for NoGateChecker {
     fn list_shut_reasons<'a>(&'a self, gate: &'a PrometheusGate) -> BoxFuture<'a, Vec<String>> {
-        let why = format!("there is nobody here who could ask {}", gate.url);
+        let why = format!("this program has no Prometheus client to ask {}", gate.url);
         Box::pin(std::future::ready(vec![why]))
     }
 }

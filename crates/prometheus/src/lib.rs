@@ -91,7 +91,7 @@ impl PrometheusClient {
     /// when asked from another place than the node): then the error is in words.
     pub async fn check_gate(&self, gate: &PrometheusGate) -> Result<Vec<String>, String> {
         let address = PrometheusAddress::parse(&gate.url).map_err(|why| {
-            format!("Prometheus cannot be asked: the address in the policy {why}")
+            format!("Prometheus cannot be queried: the address in the policy {why}")
         })?;
         let asked = tokio::time::timeout(
             self.settings.time_limit,
@@ -103,7 +103,7 @@ impl PrometheusClient {
         match answer {
             Ok(reason) => Ok(reason.into_iter().collect()),
             Err(trouble) => Err(format!(
-                "Prometheus at {address} cannot be asked: {}",
+                "Prometheus at {address} cannot be queried: {}",
                 trouble.error_chain()
             )),
         }

@@ -9,7 +9,7 @@ use crate::answer::TokenSent;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Each text continues "cannot be asked: …". Of an answer's body the texts contain only what
+/// Each text continues "cannot be queried: …". Of an answer's body the texts contain only what
 /// Prometheus itself calls an error: whoever edits a policy chooses the address, and must not be
 /// able to read what another server at it says.
 #[derive(Debug, thiserror::Error)]
@@ -18,15 +18,15 @@ pub(crate) enum QueryError {
     Slow(Duration),
     #[error("no connection")]
     Connect(#[source] BoxError),
-    #[error("no TLS connection; is --prometheus-ca-file the CA of this server?")]
+    #[error("no TLS connection; check that --prometheus-ca-file is the CA of this server")]
     Tls(#[source] std::io::Error),
-    #[error("the host in the address can have no certificate")]
+    #[error("the host in the address is not valid for a certificate")]
     ServerName,
-    #[error("the connection broke before the answer was whole")]
+    #[error("the connection broke before the answer was complete")]
     Broken(#[source] hyper::Error),
-    #[error("the answer is larger than {} MiB; ask for less, with count() for instance", .0 >> 20)]
+    #[error("the answer is larger than {} MiB; make the result smaller, for instance with count()", .0 >> 20)]
     TooLarge(usize),
-    #[error("it redirects{}, which is not followed; write into the policy where it is", redirect_suffix(.0.as_deref()))]
+    #[error("it redirects{}, and Dogwatch does not follow redirects; write the right address into the policy", redirect_suffix(.0.as_deref()))]
     Redirect(Option<String>),
     #[error("it answers {status}; {}", token.token_advice())]
     NotAllowed {
@@ -35,21 +35,21 @@ pub(crate) enum QueryError {
     },
     #[error("it answers {status}{}", status_advice(*status))]
     Status { status: StatusCode },
-    #[error("it answers with {} and not as a Prometheus does; is the address right, without /api/v1?", .0.as_deref().unwrap_or("something"))]
+    #[error("it answers with {}, not like a Prometheus; check the address, and write it without /api/v1", .0.as_deref().unwrap_or("something"))]
     NotPrometheus(Option<String>),
     #[error("it does not understand the query: {0}")]
     BadQuery(String),
     #[error("it says {kind}: {text}")]
     Refused { kind: String, text: String },
-    #[error("the answer may not be whole, it warns: {0}")]
+    #[error("the answer may be incomplete; Prometheus warns: {0}")]
     Warned(String),
-    #[error("the answer is not whole: some of its storage did not answer")]
+    #[error("the answer is incomplete: some of the storage did not answer")]
     Partial,
-    #[error("it calls the query a success and gives no result")]
+    #[error("it reports success but returns no result")]
     NoData,
-    #[error("the query gives {0}, which is never empty; write a comparison, like vector(…) > 0")]
+    #[error("the query returns {0}, which is never empty; write a comparison, like vector(…) > 0")]
     NeverEmpty(&'static str),
-    #[error("`alerts.{field}` is no regular expression: {why}")]
+    #[error("`alerts.{field}` is not a regular expression: {why}")]
     Regex { field: &'static str, why: String },
     #[error("{flag} {} cannot be read", path.display())]
     File {
@@ -64,7 +64,7 @@ pub(crate) enum QueryError {
         path: PathBuf,
         what: &'static str,
     },
-    #[error("no CA is known to check it against: set --prometheus-ca-file")]
+    #[error("the coordinator has no CA to check its certificate: set --prometheus-ca-file")]
     NoRoots,
 }
 
@@ -89,13 +89,13 @@ impl TokenSent {
     fn token_advice(self) -> &'static str {
         match self {
             TokenSent::Yes => {
-                "the token of --prometheus-token-file was sent: has it run out, may it query?"
+                "the token of --prometheus-token-file was sent: check whether it has expired and may query"
             }
             TokenSent::NoneThere => {
-                "if it wants a token, set --prometheus-token-file and --prometheus-token-origin"
+                "if it needs a token, set --prometheus-token-file and --prometheus-token-origin"
             }
             TokenSent::OtherOrigin => {
-                "no token was sent: --prometheus-token-origin names another server"
+                "no token was sent, because --prometheus-token-origin is another server"
             }
         }
     }
@@ -107,8 +107,8 @@ fn redirect_suffix(place: Option<&str>) -> String {
 
 fn status_advice(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::NOT_FOUND => "; is the address right, without /api/v1?",
-        StatusCode::URI_TOO_LONG => "; make the query shorter, with a recording rule for instance",
+        StatusCode::NOT_FOUND => "; check the address, and write it without /api/v1",
+        StatusCode::URI_TOO_LONG => "; make the query shorter, for instance with a recording rule",
         _ => "",
     }
 }

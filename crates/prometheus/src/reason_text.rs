@@ -30,7 +30,7 @@ pub(crate) fn format_results(
         .collect();
     series.sort_unstable();
     let hint = if results.all_zero {
-        " (the values are 0: a comparison without `bool` has no result where it is not so)"
+        " (the values are 0: write the comparison without `bool`, so that it has no result when it is false)"
     } else {
         ""
     };

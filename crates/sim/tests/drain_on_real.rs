@@ -124,7 +124,7 @@ async fn an_eviction_that_a_webhook_refuses_with_any_code_or_by_failing_is_waite
             "evacuation triggered",
         ),
         (Verdict::Denied(403, "forbidden here"), "forbidden here"),
-        (Verdict::NoAnswer, "it cannot be called"),
+        (Verdict::NoAnswer, "the webhook cannot be called"),
     ] {
         webhook.answers(verdict);
         let says_so = |progress: &DrainProgress| {

@@ -424,7 +424,7 @@ async fn a_name_that_cannot_be_a_group_is_refused() {
     let client = client().await;
     let long = "a".repeat(51);
     for (name, says) in [
-        ("a.b", "name of the nodes' group"),
+        ("a.b", "name of its group"),
         ("remedy", "not `remedy`"),
         ("remedy-n1", "not `remedy`"),
         (long.as_str(), "50"),

@@ -32,7 +32,12 @@ pub(crate) fn contract_labels() -> Value {
 
 /// Columns of `kubectl get powerremediations`: heading, type, path, meaning.
 const PRINTER_COLUMNS: &[PrinterColumn] = &[
-    ("Phase", "string", ".status.phase", "Where it stands"),
+    (
+        "Phase",
+        "string",
+        ".status.phase",
+        "The step that it has reached",
+    ),
     (
         "Node",
         "string",
@@ -43,19 +48,19 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
         "Host",
         "string",
         ".status.host.name",
-        "The host that is held off",
+        "The host that is kept off",
     ),
     (
         "Attempt",
         "integer",
         ".status.attempt.number",
-        "Which attempt",
+        "The number of the attempt",
     ),
     (
         "Reason",
         "string",
         ".status.conditions[?(@.type==\"Remediation\")].reason",
-        "Why it stands there",
+        "Why it is in this step",
     ),
     AGE_COLUMN,
 ];

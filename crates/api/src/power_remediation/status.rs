@@ -25,7 +25,7 @@ pub struct PowerRemediationStatus {
     /// The present attempt, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<AttemptStatus>,
-    /// The host that is held off. Another host is refused later.
+    /// The host that is kept off. Another host is refused later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostReference>,
     /// The Node whose workloads are released.

@@ -47,7 +47,7 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
 
 fn root_schema() -> Value {
     crd_definition::resource_schema(
-        "What a health check makes PowerRemediations of. https://dogwatch.dev/remediation",
+        "A template from which a health check creates PowerRemediations. https://dogwatch.dev/remediation",
         (API_VERSION, KIND),
         &["spec"],
         template_spec_schema(),
@@ -66,7 +66,7 @@ fn template_spec_schema() -> Value {
         ],
     );
     object_schema(
-        "What a person wrote. A change holds for requests that are made after it.",
+        "The desired requests. A change applies to requests that are created after it.",
         &["template"],
         [("template", template)],
     )
@@ -74,7 +74,7 @@ fn template_spec_schema() -> Value {
 
 fn metadata_schema() -> Value {
     object_schema(
-        "What Cluster API puts onto each request.",
+        "What Cluster API adds to each request.",
         &[],
         [
             ("labels", string_map_schema("Labels.")),
@@ -93,11 +93,11 @@ fn string_map_schema(description: &str) -> Value {
 
 fn status_schema() -> Value {
     object_schema(
-        "What the controller says of it.",
+        "What the controller reports about the template.",
         &[],
         [(
             "conditions",
-            conditions_schema("What is said of it.", "What it is about."),
+            conditions_schema("The conditions of the template.", "What it is about."),
         )],
     )
 }

@@ -3,8 +3,8 @@
 use dogwatch_core::name::GroupName;
 
 /// What a policy may be called, for error messages.
-pub const POLICY_NAME_RULE: &str = "the name is the name of the nodes' group: use 1 to 50 lower-case letters, digits and '-', \
-     starting and ending with a letter or digit; not `remedy`, nor anything that begins with `remedy-`";
+pub const POLICY_NAME_RULE: &str = "a policy's name is also the name of its group: use 1 to 50 lower-case letters, \
+     digits and '-', starting and ending with a letter or digit; not `remedy`, and no name that begins with `remedy-`";
 
 /// Longest name in bytes: a Lease is called `dogwatch-NAME-SLOT`, and a label's value has at most
 /// 63.

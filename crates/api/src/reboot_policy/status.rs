@@ -43,7 +43,7 @@ pub struct RebootPolicyStatus {
     /// How many nodes the policy rules.
     #[serde(default)]
     pub nodes: u32,
-    /// How many of them are Ready and schedulable.
+    /// How many of these nodes are Ready and schedulable.
     #[serde(default)]
     pub ready: u32,
     /// How many of them wait because of this policy (its windows, gates, interval or pause) and not
@@ -62,7 +62,7 @@ pub struct RebootPolicyStatus {
     /// The nodes that have waited longest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingNode>,
-    /// Policies that rule nodes which this one matches too.
+    /// Policies that apply, in place of this one, to nodes that this one matches too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<PolicyConflictStatus>,
     /// Conditions of the types in [`condition`].

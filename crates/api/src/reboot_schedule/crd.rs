@@ -26,19 +26,19 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
         "Next",
         "string",
         ".status.nextOccurrence",
-        "When it issues next",
+        "The time of the next occurrence",
     ),
     (
         "Last",
         "date",
         ".status.lastOccurrence",
-        "How long ago the newest occurrence was begun or missed",
+        "How long ago the newest occurrence began or was missed",
     ),
     (
         "Outcome",
         "string",
         ".status.history[0].outcome",
-        "How the last one ended",
+        "How the last occurrence ended",
     ),
     (
         "Suspended",
@@ -50,13 +50,13 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
         "State",
         "string",
         ".status.conditions[?(@.type==\"Active\")].reason",
-        "What it does now",
+        "What the schedule does now",
     ),
     (
         "Reason",
         "string",
         ".spec.reason",
-        "Why the reboots are wanted",
+        "Why the reboots are requested",
     ),
     AGE_COLUMN,
 ];

@@ -25,7 +25,7 @@ pub struct RebootScheduleSpec {
     /// While true, no request is issued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// Why the reboots are wanted.
+    /// Why the reboots are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// How hosts that carry no Node are switched off.

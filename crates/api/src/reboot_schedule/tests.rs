@@ -60,9 +60,9 @@ fn status() -> RebootScheduleStatus {
                 kind: "Node".into(),
                 name: "n1".into(),
                 result: "Failed".into(),
-                message: "there is no Node of that name".into(),
+                message: "no Node has this name".into(),
             }],
-            message: "1 of 3 were asked".into(),
+            message: "1 of 3 were requested".into(),
         }],
         conditions: vec![Condition {
             type_: "Active".into(),

@@ -11,7 +11,7 @@ const IPMI_REFUSAL: &str =
     "it puts the password on ipmitool's command line: write ipmi://HOST, which does not";
 const SNMP_REFUSAL: &str = "it puts community and password on snmpset's command line: use the device's agent for ssh or HTTPS";
 const VMWARE_REFUSAL: &str = "it puts the password on a command line: use fence_vmware_rest";
-const NO_POWER_REFUSAL: &str = "it does not switch the power, so that its \"off\" proves nothing: name a BMC, a PDU or a hypervisor";
+const NO_POWER_REFUSAL: &str = "it does not switch the power, so its \"off\" proves nothing: use the agent of a BMC, a PDU or a hypervisor";
 
 /// Agents that are refused, each with the better way.
 const REFUSED_AGENTS: [(&str, &str); 32] = [
@@ -59,18 +59,30 @@ const REFUSED_METADATA_OPTIONS: [(&str, &str); 2] = [
 /// Options that no address may set; the address grammar in core refuses more. Whoever may write a
 /// host may switch its power, and no more.
 const REFUSED_OPTIONS: [(&str, &str); 12] = [
-    ("missing_as_off", "what is not there would read as off"),
-    ("quiet", "it would hide what the agent says"),
-    ("plug_separator", "one host is one plug"),
-    ("ssl_insecure", "set disableCertificateVerification instead"),
+    (
+        "missing_as_off",
+        "with it, a missing plug would be reported as off",
+    ),
+    ("quiet", "it would hide the output of the agent"),
+    ("plug_separator", "one host may have only one plug"),
+    (
+        "ssl_insecure",
+        "set disableCertificateVerification on the host instead",
+    ),
     ("runonwarn", "it names a program"),
     ("runonfail", "it names a program"),
     ("exec", "it names a program"),
-    ("openrc", "it names a script that is run"),
-    ("version", "it would be carried out instead of the command"),
-    ("help", "it would be carried out instead of the command"),
+    ("openrc", "it names a script that the agent would run"),
+    (
+        "version",
+        "the agent would run it instead of Dogwatch's command",
+    ),
+    (
+        "help",
+        "the agent would run it instead of Dogwatch's command",
+    ),
     ("boto3_debug", "it writes the password to a log"),
-    ("apikey", "secrets belong in the Secret"),
+    ("apikey", "put secrets into the Secret of the BMC"),
 ];
 
 /// Characters that end a word or begin a command in a shell. fence_virsh, fence_vbox and others put
@@ -81,7 +93,7 @@ const SHELL_METACHARACTERS: [char; 10] = ['\'', '"', '`', '$', ';', '&', '|', '<
 const REQUIRED_OPTIONS: [(&str, &str, &str); 1] = [(
     "fence_redfish",
     "systems_uri",
-    "it takes any system of the BMC: write redfish://HOST, or name systems_uri",
+    "without systems_uri it chooses any system of the BMC: write redfish://HOST, or set systems_uri",
 )];
 
 /// Options whose default no longer works: `-1 -c blowfish`, while no ssh speaks protocol 1 any
@@ -107,7 +119,7 @@ pub(super) fn check_agent(name: &str) -> Result<(), BmcFault> {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     if rest.is_empty() || !rest.bytes().all(is_word) {
         return refuse_unsupported(
-            "a fence agent is named fence_ and lower-case letters, digits and '_'".to_owned(),
+            "write a fence agent's name as fence_ and lower-case letters, digits or '_'".to_owned(),
         );
     }
     match REFUSED_AGENTS.iter().find(|(agent, _)| *agent == name) {
@@ -155,8 +167,7 @@ pub(super) fn check_options(
         }
         if value.starts_with('-') || value.contains(SHELL_METACHARACTERS) {
             return refuse_unsupported(format!(
-                "the option {name} begins with '-', or has one of the signs that a shell goes by: agents make \
-                 command lines of such values; name the device by another name, as its UUID"
+                "the value of option {name} begins with '-' or has a character with a meaning in a shell, and agents put such values on command lines: use another name of the device, for example its UUID"
             ));
         }
     }

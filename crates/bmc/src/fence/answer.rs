@@ -28,19 +28,19 @@ const FAILURE_TEXTS: [(&str, FaultClass, FailureStage, &str); 18] = [
         "CERTIFICATE_VERIFY_FAILED",
         FaultClass::Tls,
         FailureStage::Any,
-        "the certificate is not from a CA that is known",
+        "the certificate is not signed by a known CA",
     ),
     (
         "SSL certificate problem",
         FaultClass::Tls,
         FailureStage::Any,
-        "the certificate is not from a CA that is known",
+        "the certificate is not signed by a known CA",
     ),
     (
         "Connection refused",
         FaultClass::Unreachable,
         FailureStage::Any,
-        "nothing listens at the address",
+        "no program listens at the address",
     ),
     (
         "No route to host",
@@ -58,13 +58,13 @@ const FAILURE_TEXTS: [(&str, FaultClass, FailureStage, &str); 18] = [
         "Name or service not known",
         FaultClass::Unreachable,
         FailureStage::Any,
-        "the name is not known to any name server",
+        "no name server knows the name",
     ),
     (
         "Could not resolve",
         FaultClass::Unreachable,
         FailureStage::Any,
-        "the name is not known to any name server",
+        "no name server knows the name",
     ),
     (
         "Unable to connect/login",
@@ -72,13 +72,13 @@ const FAILURE_TEXTS: [(&str, FaultClass, FailureStage, &str); 18] = [
         // lock the account.
         FaultClass::WrongCredentials,
         FailureStage::Before,
-        "it could not connect or not log in: the address, the network, or user and password",
+        "it could not connect or log in: check the address, the network, the user and the password",
     ),
     (
         "Unable to get PowerState",
         FaultClass::WrongCredentials,
         FailureStage::Any,
-        "the answer holds no power state: user and password, or systems_uri, are wrong",
+        "the answer contains no power state: check the user, the password and systems_uri",
     ),
     (
         "login password",
@@ -108,31 +108,31 @@ const FAILURE_TEXTS: [(&str, FaultClass, FailureStage, &str); 18] = [
         "plug is not available",
         FaultClass::NoSuchSystem,
         FailureStage::Any,
-        "the plug is not there, or its state cannot be read",
+        "the plug does not exist, or its state cannot be read",
     ),
     (
         "You have to enter plug",
         FaultClass::NoSuchSystem,
         FailureStage::Before,
-        "name the plug: ?plug=NUMBER",
+        "add the plug to the address: ?plug=NUMBER",
     ),
     (
         "Timed out waiting to power",
         FaultClass::TimedOut,
         FailureStage::Any,
-        "the command was taken and the state did not follow",
+        "the device accepted the command, but the power state did not change",
     ),
     (
         "timed out",
         FaultClass::TimedOut,
         FailureStage::Any,
-        "the device fell silent",
+        "the device stopped answering",
     ),
     (
         "not executable",
         FaultClass::Unsupported,
         FailureStage::Before,
-        "a program that it needs is not installed where the controller runs",
+        "a program that the agent needs is not installed where the controller runs",
     ),
 ];
 
@@ -148,7 +148,7 @@ pub(super) fn parse_power_status(
         (Some(EXIT_CODE_OFF), false, true) => Ok(PowerReading::Off),
         (Some(EXIT_CODE_ON), ..) | (_, true, _) | (_, _, true) => {
             let message = format!(
-                "{agent} contradicts itself: exit code {}, and it said: {}",
+                "{agent} contradicts itself: exit code {}, but it printed: {}",
                 exit_code_text(ended),
                 redacted_last_line(ended.stdout.lines(), password)
             );
@@ -190,7 +190,7 @@ pub(super) fn parse_failure(agent: &str, ended: &ChildExit, password: &str) -> B
     let lines = ended.stderr.lines().chain(ended.stdout.lines());
     let lines: Vec<_> = lines.map(strip_log_prefix).collect();
     let message = format!(
-        "{agent} failed with exit code {}; it said: {}",
+        "{agent} failed with exit code {}; it printed: {}",
         exit_code_text(ended),
         redacted_last_line(lines.into_iter(), password)
     );

@@ -149,7 +149,7 @@ impl FenceDriver {
         until: Instant,
     ) -> Result<CommandAnswer, BmcFault> {
         let action = agent_action(command).ok_or_else(|| {
-            let message = "fence agents know no soft power-off";
+            let message = "fence agents do not support a soft power-off";
             BmcFault::without_effect(FaultClass::Unsupported, message)
         })?;
         let turn = tokio::time::timeout_at(until, self.command_lock.lock()).await;
@@ -172,7 +172,10 @@ impl FenceDriver {
         let commands = vec![PowerCommand::On, PowerCommand::Off];
         let commands: Vec<_> = commands.into_iter().filter(can).collect();
         if commands.is_empty() {
-            let message = format!("{} switches nothing", self.target.agent);
+            let message = format!(
+                "{} has no actions on and off, so it cannot switch the power",
+                self.target.agent
+            );
             return Err(BmcFault::without_effect(FaultClass::Unsupported, message));
         }
         Ok(BmcInfo {

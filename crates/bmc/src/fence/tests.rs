@@ -169,7 +169,7 @@ fn an_agents_own_words_are_told_without_the_password_and_the_time() {
         ("", "nothing"),
     ] {
         let fault = answer::parse_failure("fence_plug", &ended(1, "", words), "sekret16");
-        let message = format!("fence_plug failed with exit code 1; it said: {told}");
+        let message = format!("fence_plug failed with exit code 1; it printed: {told}");
         assert_eq!(fault.message, message);
     }
 }

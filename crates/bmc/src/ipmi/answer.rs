@@ -41,19 +41,17 @@ enum FailureMeaning {
 }
 
 const SUITE_NOT_OFFERED: &str = "the BMC refuses this cipher suite: write ?ciphersuite=NUMBER into the address, or enable another one on the BMC";
-const PRIVILEGE_REFUSED: &str = "the user may not have the privilege level that is asked for: raise it on the BMC, or write ?privilegelevel=OPERATOR into the address";
-const NO_FREE_SESSION: &str =
-    "the BMC has no room for another session; it frees old ones within minutes";
+const PRIVILEGE_REFUSED: &str = "the user may not use the requested privilege level: raise the user's level on the BMC, or write ?privilegelevel=OPERATOR into the address";
+const NO_FREE_SESSION: &str = "the BMC has too many sessions; it closes old ones within minutes";
 
-const NO_SESSION_ANSWER: &str =
-    "no session: the BMC refuses this cipher suite without a word, or it hangs";
+const NO_SESSION_ANSWER: &str = "no session: the BMC ignores this cipher suite, or it hangs";
 
 /// Ordered from specific to general: the first text that occurs counts.
 const FAILURE_TEXTS: [(&str, FailureMeaning, &str); 20] = [
     (
         "Address lookup for",
         FailureMeaning::NoSession(FaultClass::Unreachable),
-        "the BMC's name is not known to any name server",
+        "no name server knows the BMC's name",
     ),
     (
         "Could not open socket",
@@ -63,7 +61,7 @@ const FAILURE_TEXTS: [(&str, FailureMeaning, &str); 20] = [
     (
         "Get Auth Capabilities error: ",
         FailureMeaning::NoSession(FaultClass::Refused),
-        "the BMC does not say how to log in to it",
+        "the BMC does not report its login methods",
     ),
     (
         "Error issuing Get Channel Authentication Capabilities",
@@ -73,27 +71,27 @@ const FAILURE_TEXTS: [(&str, FailureMeaning, &str); 20] = [
     (
         "does not support IPMI v2",
         FailureMeaning::NoSession(FaultClass::Unsupported),
-        "the BMC speaks no IPMI 2.0 over LAN: enable it on the BMC",
+        "the BMC does not answer IPMI 2.0 over LAN: enable it on the BMC",
     ),
     (
         ": unauthorized name",
         FailureMeaning::NoSession(FaultClass::WrongCredentials),
-        "the BMC knows no such user, or not on this channel",
+        "the BMC does not know this user, or does not allow it on this channel",
     ),
     (
         ": invalid name length",
         FailureMeaning::NoSession(FaultClass::WrongCredentials),
-        "the BMC knows no such user",
+        "the BMC does not know this user",
     ),
     (
         "RAKP 2 HMAC is invalid",
         FailureMeaning::NoSession(FaultClass::WrongCredentials),
-        "the password is wrong, or the BMC asks for a key (K_g) as well",
+        "the password is wrong, or the BMC also needs a key (K_g)",
     ),
     (
         "RAKP 4 message indicates an error : invalid integrity check value",
         FailureMeaning::NoSession(FaultClass::WrongCredentials),
-        "the password is wrong, or the BMC asks for a key (K_g) as well",
+        "the password is wrong, or the BMC also needs a key (K_g)",
     ),
     (
         ": unauthorized role requested",
@@ -138,12 +136,12 @@ const FAILURE_TEXTS: [(&str, FailureMeaning, &str); 20] = [
     (
         "RAKP 4 message has invalid integrity check value",
         FailureMeaning::Suite,
-        "the BMC computes this cipher suite wrongly: write ?ciphersuite=3 into the address, or update the BMC",
+        "the BMC implements this cipher suite incorrectly: write ?ciphersuite=3 into the address, or update the BMC",
     ),
     (
         "no response from RAKP",
         FailureMeaning::NoSession(FaultClass::TimedOut),
-        "the BMC fell silent while a session was made",
+        "the BMC stopped answering while a session was set up",
     ),
     (
         "Unable to establish IPMI v2",
@@ -180,7 +178,7 @@ pub(super) fn parse_ipmitool_output(ended: ChildExit, password: &str) -> Result<
         )),
         None => {
             let said = redacted_last_line(ended.stderr.lines(), password);
-            let message = format!("ipmitool failed in a way that is not known; it said: {said}");
+            let message = format!("ipmitool failed with an unknown error; it printed: {said}");
             IpmiError::Fault(BmcFault::with_unknown_effect(FaultClass::Refused, message))
         }
     })
@@ -235,21 +233,33 @@ pub(super) fn parse_raw_bytes(printed: &str) -> Result<Vec<u8>, BmcFault> {
 /// command; one code means that it ran an earlier copy of the same request.
 pub(super) fn completion_code_fault(code: u8) -> BmcFault {
     let (class, text) = match code {
-        0xc0 => (FaultClass::Refused, "it is busy"),
-        0xc1 | 0xc2 => (FaultClass::Unsupported, "it does not know the command"),
-        0xc3 => (FaultClass::TimedOut, "it timed out inside"),
+        0xc0 => (FaultClass::Refused, "the BMC is busy"),
+        0xc1 | 0xc2 => (
+            FaultClass::Unsupported,
+            "the BMC does not support the command",
+        ),
+        0xc3 => (FaultClass::TimedOut, "the BMC reports an internal timeout"),
         0xc7 | 0xc9 | 0xcc => (
             FaultClass::Unsupported,
-            "it does not know this way to switch",
+            "the BMC does not support this power command",
         ),
-        0xce => (FaultClass::Refused, "it cannot tell what came of it"),
-        0xcf => (FaultClass::Refused, "it ran the request already"),
-        0xd0..=0xd2 => (FaultClass::Refused, "it is being updated or starts"),
-        0xd3 => (FaultClass::Refused, "a part of it cannot be reached"),
+        0xce => (
+            FaultClass::Refused,
+            "the BMC cannot report the result of the command",
+        ),
+        0xcf => (FaultClass::Refused, "the BMC has already run the request"),
+        0xd0..=0xd2 => (FaultClass::Refused, "the BMC is starting or being updated"),
+        0xd3 => (FaultClass::Refused, "a part of the BMC cannot be reached"),
         0xd4 => (FaultClass::Refused, PRIVILEGE_REFUSED),
-        0xd5 => (FaultClass::Refused, "not in its present state"),
-        0xd6 => (FaultClass::Unsupported, "the command is disabled on it"),
-        _ => (FaultClass::Refused, "it does not say why"),
+        0xd5 => (
+            FaultClass::Refused,
+            "the command is not possible in the present state",
+        ),
+        0xd6 => (
+            FaultClass::Unsupported,
+            "the command is disabled on the BMC",
+        ),
+        _ => (FaultClass::Refused, "the BMC gives no reason"),
     };
     let message = format!("the BMC refuses with completion code {code:#04x}: {text}");
     let may_have_run = matches!(code, 0xc3 | 0xce | 0xcf | 0xff);

@@ -267,7 +267,7 @@ fn fault_from_error(trouble: IpmiError) -> BmcFault {
         IpmiError::Suite(fault) | IpmiError::Fault(fault) => fault,
         IpmiError::Completion(code) => completion_code_fault(code),
         IpmiError::Silent => {
-            let message = "the BMC made a session and did not answer in it";
+            let message = "the BMC set up a session, but did not answer in it";
             BmcFault::with_unknown_effect(FaultClass::TimedOut, message)
         }
     }

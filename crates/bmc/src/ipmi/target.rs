@@ -55,10 +55,10 @@ pub(super) fn check_credentials(credentials: &Credentials) -> Result<(), BmcFaul
         ))
     };
     if credentials.username.len() > LONGEST_USERNAME {
-        return wrong("IPMI knows no user name of more than 16 bytes");
+        return wrong("an IPMI user name has at most 16 bytes");
     }
     if password.len() > LONGEST_PASSWORD {
-        return wrong("IPMI knows no password of more than 20 bytes");
+        return wrong("an IPMI password has at most 20 bytes");
     }
     if password.is_empty() || password.chars().any(char::is_control) {
         return wrong("the password is empty or has a control character");

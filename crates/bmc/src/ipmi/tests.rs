@@ -64,7 +64,7 @@ const FAILURES: [(&str, FaultClass, &str); 12] = [
     (
         "RAKP 2 message indicates an error : unauthorized name\n",
         FaultClass::WrongCredentials,
-        "no such user",
+        "does not know this user",
     ),
     (
         "RAKP 2 message indicates an error : unauthorized role requested\n",
@@ -164,7 +164,7 @@ fn what_nobody_knows_is_told_without_the_password() {
     );
     assert_eq!(
         fault.message,
-        "ipmitool failed in a way that is not known; it said: odd: ***"
+        "ipmitool failed with an unknown error; it printed: odd: ***"
     );
     assert!(fault.may_have_run);
 }

@@ -128,7 +128,7 @@ impl RedfishClient {
             None => Ok(reply),
             Some(_) => Err(BmcFault::without_effect(
                 FaultClass::Contradiction,
-                "it redirects in a circle",
+                "the BMC redirects in a circle",
             )),
         }
     }

@@ -56,7 +56,7 @@ impl RedfishDriver {
         let known = self.known_reset(deadline).await?;
         let unsupported = || {
             let message = format!(
-                "its reset types have none for {command}: {}",
+                "the system has no reset type for {command}; it has: {}",
                 known.abilities.allowed.join(", ")
             );
             BmcFault::without_effect(FaultClass::Unsupported, message)
@@ -84,7 +84,8 @@ impl RedfishDriver {
             | PowerReading::PoweringOn
             | PowerReading::PoweringOff
             | PowerReading::Off => {
-                let message = "its power button is not pressed while the power changes";
+                let message =
+                    "Dogwatch does not press the power button while the power state changes";
                 Err(BmcFault::without_effect(FaultClass::Refused, message))
             }
         }

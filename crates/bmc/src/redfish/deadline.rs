@@ -48,7 +48,7 @@ impl Deadline {
 
     /// The fault of a request that had not begun by the deadline.
     pub(super) fn exceeded_fault() -> BmcFault {
-        BmcFault::without_effect(FaultClass::TimedOut, "no answer within our deadline")
+        BmcFault::without_effect(FaultClass::TimedOut, "no answer before the deadline")
     }
 }
 

@@ -145,7 +145,7 @@ impl ComputerSystem {
             Some("PoweringOff") => Ok(PowerReading::PoweringOff),
             Some(_) | None => Err(BmcFault::without_effect(
                 FaultClass::Contradiction,
-                format!("its PowerState is {}", self.power_state),
+                format!("the system's PowerState is {}", self.power_state),
             )),
         }
     }

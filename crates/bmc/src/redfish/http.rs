@@ -41,8 +41,12 @@ impl HttpTransport {
         ca: Option<&[u8]>,
         verify: bool,
     ) -> Result<Self, BmcFault> {
-        let none =
-            || BmcFault::without_effect(FaultClass::Unsupported, "the address is not Redfish's");
+        let none = || {
+            BmcFault::without_effect(
+                FaultClass::Unsupported,
+                "the address is not a Redfish address",
+            )
+        };
         let origin = BmcOrigin::from_address(address).ok_or_else(none)?;
         if origin.is_encrypted() && !cfg!(feature = "tls") {
             let message = "this build has no TLS for BMCs: build it with the feature `bmc-tls`";

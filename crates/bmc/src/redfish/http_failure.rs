@@ -13,13 +13,13 @@ pub(super) fn fault_from_error(error: &reqwest::Error) -> BmcFault {
         return connect_fault(error, &cause);
     }
     if error.is_timeout() {
-        return BmcFault::with_unknown_effect(FaultClass::TimedOut, "no whole answer in time");
+        return BmcFault::with_unknown_effect(FaultClass::TimedOut, "no complete answer in time");
     }
     let half = error.is_body() || error.is_decode();
     match (half, is_connection_lost(error)) {
         (true, _) => BmcFault::with_unknown_effect(
             FaultClass::Contradiction,
-            format!("half an answer: {cause}"),
+            format!("incomplete answer: {cause}"),
         ),
         (false, true) => BmcFault::with_unknown_effect(
             FaultClass::Unreachable,
@@ -27,7 +27,7 @@ pub(super) fn fault_from_error(error: &reqwest::Error) -> BmcFault {
         ),
         (false, false) => BmcFault::with_unknown_effect(
             FaultClass::Contradiction,
-            format!("it does not speak HTTP as it should: {cause}"),
+            format!("the BMC's answer is not valid HTTP: {cause}"),
         ),
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn fault_from_error(error: &reqwest::Error) -> BmcFault {
 /// Nothing was sent. Every failure after TCP has connected is a TLS failure.
 fn connect_fault(error: &reqwest::Error, cause: &str) -> BmcFault {
     if error.is_timeout() {
-        let message = "no connection in time: nothing there, or a BMC that hangs";
+        let message = "no connection in time: no BMC at this address, or it hangs";
         return BmcFault::without_effect(FaultClass::Unreachable, message);
     }
     tls_fault(error).unwrap_or_else(|| {

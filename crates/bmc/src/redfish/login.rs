@@ -203,7 +203,6 @@ impl LoginState {
 fn refused_fault() -> BmcFault {
     BmcFault::without_effect(
         FaultClass::WrongCredentials,
-        "the BMC refused user and password; so that it locks no account, it is then left alone for 30 s, \
-         and longer after each further refusal, up to 5 min",
+        "the BMC refused user and password; to avoid a locked account, Dogwatch waits 30 s before the next login, and longer after each further refusal, up to 5 min",
     )
 }

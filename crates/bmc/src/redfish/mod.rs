@@ -80,8 +80,12 @@ impl RedfishDriver {
         address: &BmcAddress,
         credentials: Credentials,
     ) -> Result<Self, BmcFault> {
-        let none =
-            || BmcFault::without_effect(FaultClass::Unsupported, "the address is not Redfish's");
+        let none = || {
+            BmcFault::without_effect(
+                FaultClass::Unsupported,
+                "the address is not a Redfish address",
+            )
+        };
         let origin = BmcOrigin::from_address(address).ok_or_else(none)?;
         let (vendor, given) = match address {
             BmcAddress::Redfish { vendor, system, .. } => (*vendor, system.clone()),

@@ -95,7 +95,10 @@ fn parse_link(link: &str) -> Result<Uri, BmcFault> {
     let uri = link.parse::<Uri>().ok();
     let uri = uri.filter(|uri| is_path || uri.scheme().is_some());
     uri.ok_or_else(|| {
-        BmcFault::without_effect(FaultClass::Contradiction, "it names a link that is none")
+        BmcFault::without_effect(
+            FaultClass::Contradiction,
+            "the BMC's answer contains an invalid link",
+        )
     })
 }
 
@@ -107,7 +110,9 @@ fn path_and_query(uri: &Uri) -> String {
 fn foreign_origin_fault(uri: &Uri) -> BmcFault {
     let host = uri.host().unwrap_or_default();
     let scheme = uri.scheme_str().unwrap_or_default();
-    let message = format!("it links to another origin ({scheme}://{host}), which is not followed");
+    let message = format!(
+        "the BMC links to another origin ({scheme}://{host}); Dogwatch does not follow such links"
+    );
     BmcFault::without_effect(FaultClass::Contradiction, message)
 }
 

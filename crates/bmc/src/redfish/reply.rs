@@ -169,9 +169,9 @@ impl RedfishReply {
 /// time.
 fn json_error_text(error: &serde_json::Error) -> &'static str {
     match error.classify() {
-        Category::Eof | Category::Io => "half a document",
-        Category::Syntax => "no JSON",
-        Category::Data => "a document of another shape, or with two values for one property",
+        Category::Eof | Category::Io => "incomplete JSON",
+        Category::Syntax => "not JSON",
+        Category::Data => "JSON with unexpected types, or with two values for one property",
     }
 }
 

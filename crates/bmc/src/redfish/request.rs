@@ -122,6 +122,6 @@ fn sensitive_header(value: &str) -> Result<HeaderValue, BmcFault> {
 fn unsendable_fault() -> BmcFault {
     BmcFault::without_effect(
         FaultClass::Contradiction,
-        "a path, version or token of the BMC's cannot stand in a request",
+        "a path, version or token from the BMC is not valid in an HTTP request",
     )
 }

@@ -42,7 +42,7 @@ impl RedfishDriver {
             }
         })?;
         if !system.is_system() {
-            let message = format!("{path} is no ComputerSystem");
+            let message = format!("{path} is not a ComputerSystem");
             return Err(BmcFault::without_effect(FaultClass::NoSuchSystem, message));
         }
         self.remember_system(path, &system);
@@ -95,9 +95,8 @@ impl RedfishDriver {
         if self.lock_known().reset.is_none() {
             self.read_system(deadline).await?;
         }
-        let none = || {
-            BmcFault::without_effect(FaultClass::Unsupported, "the system names no Reset action")
-        };
+        let none =
+            || BmcFault::without_effect(FaultClass::Unsupported, "the system has no Reset action");
         let reset = self.lock_known().reset.clone();
         let mut reset = reset.ok_or_else(none)?;
         if let Some(link) = reset.info.take() {
@@ -158,7 +157,7 @@ fn not_one_system_fault(members: &[String], count: usize) -> BmcFault {
     let names = members.join(", ");
     let message = match count {
         0 => "the BMC has no system".to_owned(),
-        _ => format!("the BMC has {count} systems; name one in the address: {names}"),
+        _ => format!("the BMC has {count} systems; write one of them into the address: {names}"),
     };
     BmcFault::without_effect(FaultClass::NoSuchSystem, message)
 }

@@ -44,7 +44,7 @@ pub(super) async fn wait_for_task(
             TaskProgress::Done => return Ok(CommandAnswer::Accepted),
             TaskProgress::Forgotten => return Ok(CommandAnswer::AcceptedWithoutTask),
             TaskProgress::Failed(how) => {
-                let message = format!("the BMC's task for it ended as {how}");
+                let message = format!("the BMC's task for the command ended as {how}");
                 return Err(BmcFault::without_effect(FaultClass::Refused, message));
             }
             TaskProgress::Under => {}
@@ -69,7 +69,10 @@ async fn wait_before_poll(wait: Duration, deadline: Deadline) -> Result<(), BmcF
     let slept = deadline.bound_by_deadline(tokio::time::sleep(wait)).await;
     slept.map_err(|fault| {
         mark_unknown_end(BmcFault {
-            message: format!("the BMC's task for it did not end: {}", fault.message),
+            message: format!(
+                "the BMC's task for the command did not end: {}",
+                fault.message
+            ),
             ..fault
         })
     })

@@ -146,7 +146,7 @@ async fn a_fault_before_the_command_has_run_nothing() {
             status(500),
             Step::Fails(BmcFault::with_unknown_effect(
                 FaultClass::Refused,
-                "half an answer",
+                "incomplete answer",
             )),
         ] {
             let bmc = Stub::plain();

@@ -28,16 +28,16 @@ async fn only_the_only_system_is_taken_without_a_name() {
         (members(&[]), "the BMC has no system"),
         (
             members(&["/a", "/b"]),
-            "the BMC has 2 systems; name one in the address: /a, /b",
+            "the BMC has 2 systems; write one of them into the address: /a, /b",
         ),
         (
             members(&many),
-            "the BMC has 8 systems; name one in the address: /redfish/v1/Systems/1, /redfish/v1/Systems/2, \
+            "the BMC has 8 systems; write one of them into the address: /redfish/v1/Systems/1, /redfish/v1/Systems/2, \
              /redfish/v1/Systems/3, /redfish/v1/Systems/4, /redfish/v1/Systems/5",
         ),
         (
             paged,
-            "the BMC has 3 systems; name one in the address: /redfish/v1/Systems/System.Embedded.1",
+            "the BMC has 3 systems; write one of them into the address: /redfish/v1/Systems/System.Embedded.1",
         ),
     ] {
         let bmc = Stub::plain();

@@ -80,7 +80,7 @@ async fn a_task_that_failed_is_over() {
             .send_command(PowerCommand::Off, WITHIN)
             .await
             .expect_err(state);
-        let message = format!("the BMC's task for it ended as {state}");
+        let message = format!("the BMC's task for the command ended as {state}");
         assert_eq!(
             fault,
             BmcFault::without_effect(FaultClass::Refused, message)

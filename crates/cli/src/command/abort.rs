@@ -51,8 +51,7 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
     if let AbortOutcome::Rebooting(_) = asked {
         person::ask_confirmation(
             &format!(
-                "{node} is rebooting: the command may have been started, and a shutdown that was ordered still comes. \
-                 Stop waiting for it, uncordon the node and free its lock?"
+                "{node} is rebooting. The reboot command may have started already, and an abort cannot stop it. Stop waiting for the reboot, uncordon the node and release its lock?"
             ),
             args.yes,
         )?;
@@ -61,25 +60,26 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
     let before = match asked {
         AbortOutcome::Written(before) => before,
         AbortOutcome::Already(before) => {
-            print_line(&format!("node/{node} is asked to stop already"))?;
+            print_line(&format!("node/{node}: an abort was requested already"))?;
             before
         }
         AbortOutcome::TakenBack(request) => {
             return print_line(&format!(
-                "node/{node}: the request by {} is taken back; nothing had begun",
+                "node/{node}: the request by {} was removed before the reboot began",
                 to_printable(&request.requester)
             ));
         }
         AbortOutcome::Rebooting(_) => {
-            let text = format!("node {node} is not asked to stop");
-            return Err(CommandFailure::new(CliExitCode::Failed, text).with_next_step("say --yes"));
+            let text = format!("the reboot of node {node} was not aborted");
+            return Err(CommandFailure::new(CliExitCode::Failed, text)
+                .with_next_step("to abort it without this question, add --yes"));
         }
         AbortOutcome::Unreadable(why) => return Err(unreadable_record_failure(node, &why)),
         AbortOutcome::NothingUnderWay(seen) => return Err(nothing_to_abort_failure(&seen)),
         AbortOutcome::NoSuchNode => return Err(connected.no_such_node(node).await),
     };
     if args.no_wait {
-        return print_line(&format!("node/{node} is asked to stop its reboot"));
+        return print_line(&format!("node/{node}: the abort was requested"));
     }
     follow::wait_for_abort(&connected, node, &before, args.timeout).await
 }
@@ -98,19 +98,18 @@ async fn request_node_abort(
         .request_abort(&args.node, &abort, although_rebooting)
         .await
         .map_err(|error| {
-            connected.api_failure(&format!("stop the reboot of node {}", args.node), &error)
+            connected.api_failure(&format!("abort the reboot of node {}", args.node), &error)
         })
 }
 
 /// An abort must not undo work that an unreadable record describes.
 fn unreadable_record_failure(node: &NodeName, why: &str) -> CommandFailure {
     let text = format!(
-        "annotation dogwatch.dev/reboot on node {node} cannot be read, so nobody can undo it: {}",
+        "the reboot of node {node} cannot be aborted, because its annotation dogwatch.dev/reboot is invalid: {}",
         to_printable(why)
     );
     CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
-        "mend it; or remove it (kubectl annotate node {node} dogwatch.dev/reboot-), then look at the cordon and \
-         at the lock: dogwatch unlock {node}"
+        "correct the annotation; or remove it (kubectl annotate node {node} dogwatch.dev/reboot-), then check whether the node is cordoned and holds a lock: dogwatch unlock {node}"
     ))
 }
 
@@ -122,12 +121,12 @@ fn nothing_to_abort_failure(seen: &ObservedNode) -> CommandFailure {
     );
     if seen.api_lock {
         return failure.with_next_step(format!(
-            "the lock API has taken it out of service: whoever locked it unlocks it, or dogwatch unlock {name}"
+            "the lock API has taken the node out of service: its client has to unlock it, or run dogwatch unlock {name}"
         ));
     }
     if matches!(seen.request, ParsedAnnotation::Bad { .. }) {
         return failure.with_next_step(format!(
-            "its request cannot be read; remove it: kubectl annotate node {name} dogwatch.dev/reboot-requested-"
+            "the node's reboot request is invalid; remove it: kubectl annotate node {name} dogwatch.dev/reboot-requested-"
         ));
     }
     failure.with_next_step(format!("dogwatch explain {name}"))

@@ -104,9 +104,12 @@ fn restore_verdict(report: &CheckReport) -> Result<(), CommandFailure> {
     if report.findings.is_empty() {
         return Ok(());
     }
-    let text = format!("{} records are contradicted", report.findings.len());
+    let text = format!(
+        "{} records contradict other records or their Nodes",
+        report.findings.len()
+    );
     Err(CommandFailure::new(CliExitCode::Blocked, text).with_next_step(
-        "nothing was changed; settle them before anything moves: dogwatch pause --all --reason restored",
+        "nothing was changed; pause all reboots until you have corrected them: dogwatch pause --all --reason restored",
     ))
 }
 
@@ -125,9 +128,10 @@ fn check_verdict(reports: &[CheckReport]) -> Result<(), CommandFailure> {
         findings.any(|found| found.severity == FindingSeverity::Unknown)
     };
     if reports.iter().any(|report| unknown(&report)) {
-        let text = "nothing that could be looked at is in the way; not everything could";
+        let text =
+            "nothing that could be checked blocks a reboot, but some checks were not possible";
         return Err(CommandFailure::new(CliExitCode::Failed, text)
-            .with_next_step("see what is marked unknown"));
+            .with_next_step("see the lines marked unknown"));
     }
     Ok(())
 }
@@ -179,13 +183,16 @@ fn report_heading(report: &CheckReport) -> String {
         .filter(|found| found.severity == FindingSeverity::Blocks)
         .count();
     match (&report.node, blocks) {
-        (Some(node), 0) => format!("{node}: nothing found that blocks a reboot now"),
+        (Some(node), 0) => format!("{node}: nothing blocks a reboot now"),
         (Some(node), 1) => format!("{node}: 1 thing blocks a reboot now"),
         (Some(node), many) => format!("{node}: {many} things block a reboot now"),
         (None, _) if report.findings.is_empty() => {
-            "no record is contradicted by another one or by a Node".into()
+            "no record contradicts another record or a Node".into()
         }
-        (None, _) => format!("{} records are contradicted", report.findings.len()),
+        (None, _) => format!(
+            "{} records contradict other records or their Nodes",
+            report.findings.len()
+        ),
     }
 }
 

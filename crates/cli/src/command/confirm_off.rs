@@ -46,7 +46,7 @@ pub struct ConfirmOffArgs {
 fn parse_reason(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.is_empty() {
-        return Err("say how you have made sure that it is off".into());
+        return Err("state how you made sure that the host is off".into());
     }
     Ok(text.to_owned())
 }
@@ -60,7 +60,7 @@ pub async fn run(cluster: &ClusterArgs, args: &ConfirmOffArgs) -> Result<(), Com
     let (key, shown) = match find_missing_key(&host, &cases) {
         Ok(keyed) => keyed,
         Err(text) => {
-            let text = format!("carries no key of a remediation, and {text}");
+            let text = format!("has no key of a remediation, and {text}");
             let next = "dogwatch status remediations".to_owned();
             return Err(refusal_failure(&name, &text, next));
         }
@@ -145,15 +145,15 @@ async fn confirm_host_off(
     let lost =
         host_summary::print_host_summary(&wish.shown, &wish.remediations, wish.key.as_ref())?;
     let question = format!(
-        "If host {name} still runs, two writers will have the volumes of {lost}. Have you made sure that it is off?"
+        "If host {name} is still running, the volumes of {lost} will be written from two hosts at once. Have you made sure that the host is off?"
     );
     person::ask_confirmation(&question, args.yes)?;
     let word = |there: &HostSnapshot| wish.build_host_change(there, &by, &args.reason);
     let written = connected.fleet.change_host(name, word).await;
-    let what = format!("say that host {name} is off");
+    let what = format!("confirm that host {name} is off");
     match written.map_err(|error| connected.api_failure(&what, &error))? {
         HostChangeOutcome::Written { after, .. } => {
-            print_line(&format!("host/{name} is off, on the word of {by}"))?;
+            print_line(&format!("host/{name}: {by} has confirmed that it is off"))?;
             record_confirmation_event(connected, &after, &by, &args.reason).await;
             Ok(())
         }
@@ -174,23 +174,24 @@ async fn require_confirming_user(
     host: &HostName,
     has_key: bool,
 ) -> Result<String, CommandFailure> {
-    let what = format!("look whether you may say that host {host} is off");
+    let what = format!("check whether you may confirm that host {host} is off");
     let fleet = &connected.fleet;
     let may = fleet.can_confirm_off(host).await;
     if !may.map_err(|error| connected.api_failure(&what, &error))? {
         let text = format!(
-            "not allowed to say that host {host} is off: that needs verb update on baremetalhosts/confirm-off of metal3.io"
+            "not allowed to confirm that host {host} is off: you need verb update on baremetalhosts/confirm-off of metal3.io"
         );
         return Err(CommandFailure::new(CliExitCode::Forbidden, text)
-            .with_next_step("have somebody bind ClusterRole dogwatch-confirm-off to you, or take another user with --context"));
+            .with_next_step("ask an administrator to bind ClusterRole dogwatch-confirm-off to you, or use another user with --context"));
     }
     if has_key {
         require_key_permission(connected, host).await?;
     }
     let user = fleet.read_caller().await;
-    let user = user.map_err(|error| connected.api_failure("ask who you are", &error))?;
+    let user = user
+        .map_err(|error| connected.api_failure("ask the API server for your user name", &error))?;
     user.ok_or_else(|| {
-        let text = "the API server does not say who you are: nobody's word releases anything";
+        let text = "the API server does not report your user name, and a confirmation needs one: log in to the cluster as a user";
         CommandFailure::new(CliExitCode::Forbidden, text)
     })
 }
@@ -200,16 +201,16 @@ async fn require_key_permission(
     connected: &ConnectedCluster,
     host: &HostName,
 ) -> Result<(), CommandFailure> {
-    let what = format!("look whether you may have host {host} held off");
+    let what = format!("check whether you may keep host {host} off");
     let may = connected.fleet.can_reboot_host(host).await;
     if may.map_err(|error| connected.api_failure(&what, &error))? {
         return Ok(());
     }
     let text = format!(
-        "not allowed to have host {host} held off, which nothing does yet: that needs verb update on baremetalhosts/reboot of metal3.io"
+        "not allowed to keep host {host} off: no remediation keeps it off yet, so you need verb update on baremetalhosts/reboot of metal3.io"
     );
     Err(CommandFailure::new(CliExitCode::Forbidden, text)
-        .with_next_step("have somebody bind ClusterRole dogwatch-operator to you as well, or take another user with --context"))
+        .with_next_step("ask an administrator to bind ClusterRole dogwatch-operator to you as well, or use another user with --context"))
 }
 
 /// Records the confirmation as an Event on the host.
@@ -219,13 +220,13 @@ async fn record_confirmation_event(
     by: &str,
     reason: &str,
 ) {
-    let message = format!("{by} says that the host is off: {reason}");
+    let message = format!("{by} confirmed that the host is off: {reason}");
     let said = connected
         .fleet
         .write_host_event(host, "ConfirmedOff", &message, current_time());
     if let Err(error) = said.await {
         eprintln!(
-            "dogwatch: it stands on the host, and could not be said in an Event: {}",
+            "dogwatch: the confirmation is stored on the host, but its Event could not be written: {}",
             error.error_chain()
         );
     }

@@ -37,7 +37,7 @@ pub struct DemoArgs {
 fn parse_speed(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(speed) if (0.1..=20.0).contains(&speed) => Ok(speed),
-        Ok(_) => Err("from 0.1 to 20".into()),
+        Ok(_) => Err("write a number from 0.1 to 20".into()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -52,7 +52,7 @@ fn parse_loopback_address(text: &str) -> Result<SocketAddr, String> {
         Ok(address)
     } else {
         Err(format!(
-            "{} is not loopback: the demo's API has no passwords",
+            "{} is not loopback: the demo's API accepts everybody, so write an address like 127.0.0.1:8001",
             address.ip()
         ))
     }
@@ -103,7 +103,7 @@ pub async fn run(args: &DemoArgs) -> Result<(), CommandFailure> {
     }
     Err(
         CommandFailure::new(CliExitCode::Failed, "a promise did not hold").with_next_step(format!(
-            "run it again with --seed {}, and report what it shows",
+            "run it again with --seed {}, and report its output",
             args.seed
         )),
     )
@@ -111,12 +111,12 @@ pub async fn run(args: &DemoArgs) -> Result<(), CommandFailure> {
 
 fn intro_lines(nodes: u32) -> [String; 5] {
     [
-        "Three stories at once, on a simulated cluster with real coordinators and a real controller:".into(),
+        "Three things happen at once, on a simulated cluster with real coordinators and a real controller:".into(),
         format!(
-            "  cp1 and n1 to n{nodes} are nodes that want a reboot: each goes in its turn, and web and db stay available"
+            "  cp1 and n1 to n{nodes} are nodes that need a reboot: they reboot in turn, and web and db stay available"
         ),
-        "  h1 and h2 are bare-metal hosts without a Node: h1 is rebooted, h2 is held off for a disk swap".into(),
-        "  s1 and s2 are storage nodes: s1 fails, and is proved off before its database starts on s2".into(),
+        "  h1 and h2 are bare-metal hosts without a Node: h1 is rebooted, h2 is kept off for a disk swap".into(),
+        "  s1 and s2 are storage nodes: s1 fails, and Dogwatch proves it off before its database starts on s2".into(),
         String::new(),
     ]
 }
@@ -188,7 +188,7 @@ fn print_verdict(
         "\n{}",
         paint.paint_text(
             TerminalColour::Bold,
-            &format!("what was checked, at every change of {time:.1} seconds")
+            &format!("These promises were checked at every change, for {time:.1} seconds:")
         )
     )?;
     for check in &verdict.0 {

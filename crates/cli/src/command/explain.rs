@@ -174,7 +174,7 @@ async fn read_node_input(
 
 fn warn_left_out(what: &str, error: &dogwatch_k8s::Error) {
     eprintln!(
-        "dogwatch: explained without {what}: {}",
+        "dogwatch: the explanation leaves out {what}: {}",
         error.error_chain()
     );
 }

@@ -35,7 +35,7 @@ impl HostUnchanged {
     pub fn host_is_deleting() -> Self {
         Self::refuse_change(
             "is being deleted",
-            "what waits for its end is in its metadata.finalizers",
+            "its metadata.finalizers name the programs that delay the deletion",
         )
     }
 }

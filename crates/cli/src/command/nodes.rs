@@ -29,7 +29,7 @@ impl NodeSelectionArgs {
     /// Fails if nothing is selected: an empty selection never means all nodes.
     pub fn require_selection(&self) -> Result<(), CommandFailure> {
         if self.nodes.is_empty() && self.selector.is_none() && !self.all {
-            return Err(CommandFailure::new(CliExitCode::Usage, "no node is named")
+            return Err(CommandFailure::new(CliExitCode::Usage, "no node is given")
                 .with_next_step("name the nodes, or choose them by --selector LABELS or --all"));
         }
         Ok(())

@@ -165,7 +165,7 @@ async fn pause_policy(
         .await
         .map_err(|error| connected.api_failure(&format!("pause RebootPolicy {name}"), &error))?;
     let end = wanted.until.as_ref().map(|until| format!(" until {until}"));
-    let end = end.as_deref().unwrap_or(", until somebody resumes it");
+    let end = end.as_deref().unwrap_or(" until somebody resumes it");
     match changed {
         Some(PauseChange::Set(_)) => print_line(&format!("rebootpolicy/{name} is paused{end}")),
         Some(PauseChange::Keep | PauseChange::Clear | PauseChange::Delete) => {
@@ -175,27 +175,27 @@ async fn pause_policy(
                 .find(|object| object.metadata.name.as_deref() == Some(name));
             match there.and_then(|object| decide::pause_in_force(object, current_time().wall)) {
                 Some(pause) if decide::is_long_enough(&pause, wanted) => print_line(&format!(
-                    "rebootpolicy/{name} is paused already: {}",
+                    "rebootpolicy/{name} was paused already: {}",
                     to_printable(&pause.reason)
                 )),
                 Some(pause) => Err(CommandFailure::new(
                     CliExitCode::Failed,
                     format!(
-                        "RebootPolicy {name} is paused already, and that ends earlier: {}",
+                        "RebootPolicy {name} is paused already, and that pause ends earlier: {}",
                         to_printable(&pause.reason)
                     ),
                 )
-                .with_next_step("leave it, or make this one of it: --replace")),
+                .with_next_step("keep that pause, or replace it with --replace")),
                 None => Err(CommandFailure::new(
                     CliExitCode::Failed,
-                    format!("RebootPolicy {name} changed meanwhile"),
+                    format!("somebody else changed RebootPolicy {name} at the same time"),
                 )
-                .with_next_step("do it again")),
+                .with_next_step("run the command again")),
             }
         }
         None => Err(CommandFailure::new(
             CliExitCode::NotFound,
-            format!("RebootPolicy {name} was deleted meanwhile"),
+            format!("RebootPolicy {name} has been deleted"),
         )),
     }
 }
@@ -211,9 +211,9 @@ async fn pause_unruled_nodes(
     if taken {
         return Err(CommandFailure::new(
             CliExitCode::Failed,
-            format!("RebootPolicy {REST_POLICY_NAME} does not match every node, so those that no policy rules are not paused"),
+            format!("RebootPolicy {REST_POLICY_NAME} does not select every node, so nodes without a policy are not paused"),
         )
-        .with_next_step("make a policy of your own for them, or take its nodeSelector away"));
+        .with_next_step("create another policy for these nodes, or remove the nodeSelector of RebootPolicy default"));
     }
     let lowest = objects
         .iter()
@@ -224,9 +224,9 @@ async fn pause_unruled_nodes(
         .fleet
         .create_paused_policy(REST_POLICY_NAME, priority, wanted)
         .await
-        .map_err(|error| connected.api_failure("make RebootPolicy default", &error))?;
+        .map_err(|error| connected.api_failure("create RebootPolicy default", &error))?;
     print_line(&format!(
-        "rebootpolicy/{REST_POLICY_NAME} was made, for the nodes that no other rules, and is paused; `dogwatch resume {REST_POLICY_NAME}` takes it away again"
+        "rebootpolicy/{REST_POLICY_NAME} was created, paused, for the nodes without a policy; `dogwatch resume {REST_POLICY_NAME}` deletes it again"
     ))
 }
 

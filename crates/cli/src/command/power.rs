@@ -131,7 +131,7 @@ async fn record_reason_event(
         .write_host_event(host, "PowerRequested", &message, current_time());
     if let Err(error) = said.await {
         eprintln!(
-            "dogwatch: it was asked, and the reason could not be said in an Event: {}",
+            "dogwatch: the request was written, but the Event with its reason could not be: {}",
             error.error_chain()
         );
     }

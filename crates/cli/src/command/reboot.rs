@@ -63,7 +63,7 @@ pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), Command
     };
     let nodes = args.which.list_node_names(&connected).await?;
     if args.which.all {
-        let question = format!("Reboot all {} nodes, each in its turn?", nodes.len());
+        let question = format!("Reboot all {} nodes, one after the other?", nodes.len());
         person::ask_confirmation(&question, args.yes)?;
     }
     // Watch before the first request, to tell earlier reboots from the requested ones.
@@ -115,19 +115,21 @@ async fn request_node_reboot(
         .fleet
         .request_reboot(node, request, replace)
         .await
-        .map_err(|error| connected.api_failure(&format!("ask node {node} to reboot"), &error))?;
+        .map_err(|error| {
+            connected.api_failure(&format!("request a reboot of node {node}"), &error)
+        })?;
     match asked {
-        RebootRequestOutcome::Written => Ok("is asked to reboot"),
-        RebootRequestOutcome::Same => Ok("was asked to reboot already, in the same words"),
+        RebootRequestOutcome::Written => Ok("was requested to reboot"),
+        RebootRequestOutcome::Same => Ok("was already requested to reboot, with the same reason"),
         RebootRequestOutcome::Other { text } => Err(CommandFailure::new(
             CliExitCode::Failed,
             format!(
-                "node {node} carries another request already: {}",
+                "node {node} already has another reboot request: {}",
                 to_printable(&text)
             ),
         )
         .with_next_step(format!(
-            "leave it, or replace it: dogwatch reboot {node} --replace"
+            "keep that request, or replace it: dogwatch reboot {node} --replace"
         ))),
         RebootRequestOutcome::NoSuchNode => Err(connected.no_such_node(node).await),
     }

@@ -53,7 +53,7 @@ pub async fn run(cluster: &ClusterArgs, args: &RemediateArgs) -> Result<(), Comm
         confirm_remediation(&plan, args.yes)?;
         mark_target(&connected, &view, &target).await?;
         print_line(&format!(
-            "{target} is marked: it is powered off, its Node is deleted, and it is powered on again"
+            "{target} is marked: Dogwatch powers its host off, deletes its Node, and powers the host on again"
         ))?;
     }
     if args.wait {
@@ -100,8 +100,7 @@ fn mark_failure(
 ) -> CommandFailure {
     match error.kind() {
         ApiErrorKind::Conflict | ApiErrorKind::NotFound => {
-            let text =
-                format!("{target} was deleted, or made anew, a moment ago: nothing was done");
+            let text = format!("{target} has just been deleted or created again: nothing was done");
             CommandFailure::new(CliExitCode::Failed, text)
                 .with_next_step(format!("dogwatch explain {target}"))
         }

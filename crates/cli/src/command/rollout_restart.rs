@@ -119,7 +119,10 @@ async fn restart_targets(
                 failure
             } else {
                 let names: Vec<&str> = before.iter().map(|one| one.name.as_str()).collect();
-                failure.with_next_step(format!("{} were restarted before that", names.join(", ")))
+                failure.with_next_step(format!(
+                    "{} were restarted before this failure",
+                    names.join(", ")
+                ))
             });
         }
     }
@@ -144,7 +147,7 @@ fn print_results(ended: &[RestartResult], format: OutputFormat) -> Result<(), Co
         format!("{}: {}", first.name, first.message),
     )
     .with_next_step(format!(
-        "`kubectl describe {}` and its pods tell more; `kubectl rollout undo` goes back",
+        "for details see `kubectl describe {}` and its pods; `kubectl rollout undo` restores the previous version",
         first.name
     )))
 }
@@ -156,7 +159,7 @@ fn rollout_failure(what: &str, server: &str, error: &RestartError) -> CommandFai
             .with_next_step("`kubectl api-resources` lists the kinds"),
         RestartError::NotFound { .. } => {
             CommandFailure::new(CliExitCode::NotFound, error.error_chain())
-                .with_next_step("name its namespace with -n, its cluster with --context")
+                .with_next_step("give its namespace with -n, its cluster with --context")
         }
         RestartError::Refused(refusal) => {
             CommandFailure::new(CliExitCode::Failed, refusal.what.clone())

@@ -150,7 +150,7 @@ fn check_promises(plan: &RolloutPlan, outcome: &RolloutOutcome) -> Result<(), Co
     if let Some((group, why)) = held_up.find_map(|group| Some((group, group.held_up.as_ref()?))) {
         let left = group.nodes - group.rebooted;
         let text = format!(
-            "{left} of {} nodes of group {} never begin: {why}",
+            "{left} of {} nodes of group {} never begin a reboot: {why}",
             group.nodes, group.group
         );
         return Err(CommandFailure::new(CliExitCode::Failed, text));
@@ -159,7 +159,7 @@ fn check_promises(plan: &RolloutPlan, outcome: &RolloutOutcome) -> Result<(), Co
         let left = all - outcome.rebooted;
         return Err(CommandFailure::new(
             CliExitCode::Failed,
-            format!("{left} of {all} nodes never came back in service"),
+            format!("{left} of {all} nodes never came back into service"),
         ));
     }
     if outcome
@@ -169,7 +169,7 @@ fn check_promises(plan: &RolloutPlan, outcome: &RolloutOutcome) -> Result<(), Co
     {
         return Err(CommandFailure::new(
             CliExitCode::Failed,
-            "more nodes were out at once than the budget allows",
+            "more nodes were unavailable at once than the budget allows",
         ));
     }
     Ok(())

@@ -166,7 +166,9 @@ fn empty_reason(fleet: &FleetSnapshot, what: Option<StatusPart>) -> Option<Strin
         return Some(format!("the RebootPolicies cannot be read: {why}"));
     }
     if what == Some(StatusPart::Policies) && fleet.policies.known_policies().is_empty() {
-        return Some("there are no RebootPolicies: the coordinators' flags rule every node".into());
+        return Some(
+            "there are no RebootPolicies: the coordinators' flags apply to every node".into(),
+        );
     }
     fleet
         .nodes

@@ -47,7 +47,7 @@ pub async fn run(cluster: &ClusterArgs, args: &UnlockArgs) -> Result<(), Command
     let Some(row) = read_lease(&connected, &name).await? else {
         return Err(CommandFailure::new(
             CliExitCode::NotFound,
-            format!("Lease {name} was deleted meanwhile"),
+            format!("Lease {name} has been deleted"),
         ));
     };
     if row.lease.holder.is_none() {
@@ -58,7 +58,7 @@ pub async fn run(cluster: &ClusterArgs, args: &UnlockArgs) -> Result<(), Command
     let pair = reads.as_ref().map(|(first, second)| (first, second));
     let why = match check::judge_holder(&row.lease, pair) {
         HolderStatus::Nobody { evidence } => {
-            print_line(&format!("  nobody is behind it: {evidence}"))?;
+            print_line(&format!("  the holder no longer exists: {evidence}"))?;
             evidence
         }
         HolderStatus::Somebody { what, instead } => {
@@ -91,7 +91,7 @@ fn describe_holder(row: &LeaseRow) -> String {
         to_printable(holder)
     );
     let Some(record) = &lease.record else {
-        return format!("{text}; its record cannot be read");
+        return format!("{text}; its annotation dogwatch.dev/holder is invalid");
     };
     let since = format_time(record.since);
     let node = record.node_uid.as_ref();
@@ -131,22 +131,21 @@ fn require_force_reason(
     if !args.force {
         return Err(CommandFailure::new(
             CliExitCode::Failed,
-            format!("Lease {name} is not freed: somebody may be behind it"),
+            format!("Lease {name} was not released: its holder may still exist"),
         )
         .with_next_step(format!(
-            "{instead}; or, if you are sure that its holder is in service or off for good, and will not act on this lock: \
-             dogwatch unlock {name} --force --reason …"
+            "{instead}; or, if you are sure that the holder is in service again or off for good, and will not use this lock: dogwatch unlock {name} --force --reason …"
         )));
     }
     if reason.is_empty() {
         return Err(CommandFailure::new(
             CliExitCode::Usage,
-            "--force needs a --reason that says something",
+            "--force needs a --reason that is not empty",
         ));
     }
     person::ask_confirmation(
         &format!(
-            "If the holder of {name} is still out of service, one node more than allowed may be out. Break the lock?"
+            "If the holder of {name} is still out of service, one node more than the budget allows may be unavailable. Break the lock?"
         ),
         args.yes,
     )?;
@@ -174,7 +173,9 @@ async fn break_lease(
         .await
         .map_err(|error| {
             connected.api_failure(
-                &format!("tell by an Event that Lease {name} is broken, so it was not"),
+                &format!(
+                    "write the Event about the break of Lease {name}, so the lock was not broken"
+                ),
                 &error,
             )
         })?;
@@ -182,15 +183,15 @@ async fn break_lease(
         ReleaseOutcome::Freed(_) => print_line(&format!("lease/{name} is free")),
         ReleaseOutcome::Changed { .. } => Err(CommandFailure::new(
             CliExitCode::Failed,
-            format!("Lease {name} has changed meanwhile, and was left alone"),
+            format!("somebody else changed Lease {name} at the same time, so the lock was not broken"),
         )
-        .with_next_step(format!("look again: dogwatch unlock {}", args.target))),
+        .with_next_step(format!("run the command again: dogwatch unlock {}", args.target))),
         ReleaseOutcome::Refused(error) if error.kind() == ApiErrorKind::Forbidden => Err(connected
             .api_failure(&format!("break Lease {name}"), &error)
-            .with_next_step("it needs verb patch on leases; where Dogwatch's admission policies are installed, also verb break on rebootlocks.dogwatch.dev")),
+            .with_next_step("you need verb patch on leases and, where Dogwatch's admission policies are installed, verb break on rebootlocks.dogwatch.dev")),
         ReleaseOutcome::Refused(error) => Err(connected.api_failure(&format!("break Lease {name}"), &error)),
         ReleaseOutcome::Unknown(error) => Err(connected
             .api_failure(&format!("break Lease {name}"), &error)
-            .with_next_step(format!("it may be free or not: dogwatch unlock {}", args.target))),
+            .with_next_step(format!("check whether the lock is free: dogwatch unlock {}", args.target))),
     }
 }

@@ -47,7 +47,9 @@ fn unknown_kind_text(text: &str, kinds: &[ObjectKind]) -> String {
         .collect();
     let (last, others) = forms.split_last().expect("a command takes some kind");
     let others: String = others.iter().map(|form| format!(", {form}")).collect();
-    format!("{text:?} is not known here: write NODE, node/NODE{others} or {last}")
+    format!(
+        "{text:?} names no object that this command takes: write NODE, node/NODE{others} or {last}"
+    )
 }
 
 impl ObjectArg {
@@ -117,8 +119,8 @@ fn strip_kind<'a>(text: &'a str, words: &[&str]) -> Result<&'a str, String> {
         None => Ok(text),
         Some((word, name)) if words.contains(&word) => Ok(name),
         Some((word, _)) => Err(format!(
-            "{word:?} is not known here: write {}/NAME",
-            words[0]
+            "{word:?} is not a {}: write {}/NAME",
+            words[0], words[0]
         )),
     }
 }

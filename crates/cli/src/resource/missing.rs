@@ -57,10 +57,10 @@ pub async fn object_not_found(
         (ObjectKind::Host, _) => "`dogwatch status hosts` lists them",
         (ObjectKind::Schedule, _) => "`dogwatch status schedules` lists them",
         (ObjectKind::Machine, []) => {
-            "it has no Machines at all: mark the Node, and see `dogwatch explain node/NAME`"
+            "the cluster has no Machines: mark the Node, and see `dogwatch explain node/NAME`"
         }
         (ObjectKind::Remediation, []) => {
-            "it has none at all; `dogwatch status remediations` shows those by annotation too"
+            "the cluster has no PowerRemediation; `dogwatch status remediations` also shows remediations requested by annotation"
         }
         (ObjectKind::Machine | ObjectKind::Remediation, [_, ..]) => {
             "`dogwatch status remediations` lists those that are under way"
@@ -73,12 +73,12 @@ pub async fn object_not_found(
 pub fn kind_missing(kind: ObjectKind) -> CommandFailure {
     let (text, next_step) = match kind {
         ObjectKind::Host | ObjectKind::Machine | ObjectKind::Remediation => (
-            "the kind BareMetalHost is not installed in this cluster, so it has no hosts",
-            "with metal3 its own comes; without: dogwatch crds --hosts | kubectl apply --server-side -f -",
+            "the CRD BareMetalHost is not installed in this cluster, so the cluster has no hosts",
+            "metal3 installs this CRD; without metal3: dogwatch crds --hosts | kubectl apply --server-side -f -",
         ),
         ObjectKind::Schedule => (
-            "the kind RebootSchedule is not installed in this cluster, so it has no schedules",
-            "it comes with dogwatch crds | kubectl apply --server-side -f -",
+            "the CRD RebootSchedule is not installed in this cluster, so the cluster has no schedules",
+            "install it: dogwatch crds | kubectl apply --server-side -f -",
         ),
     };
     CommandFailure::new(CliExitCode::NotFound, text).with_next_step(next_step)

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::support::{Controller, USERS, eventually, get, plane};
 
-const LEADS: &str = "leads";
-const NO_MORE: &str = "leads no more";
+const LEADS: &str = "became the leader";
+const NO_MORE: &str = "lost the leadership";
 
 #[tokio::test]
 async fn another_replica_takes_over_after_a_kill_and_when_the_leader_ends() {

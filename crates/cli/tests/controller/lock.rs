@@ -32,7 +32,7 @@ async fn a_host_locks_and_unlocks_and_who_waits_is_told_when_the_controller_ends
         "--listen=127.0.0.1:0",
     ];
     let mut controller = Controller::with(plane.admin_kubeconfig(), &flags);
-    let address = controller.field("the lock is served", "address").await;
+    let address = controller.field("serves the lock API", "address").await;
     let first = text(&call("lock", &address, "a.example").await);
     assert!(first.ends_with("\n200"), "{first}");
     let lease = get(&plane, &["lease", "dogwatch-default-0", "-n", "dogwatch"]).await;
@@ -69,7 +69,7 @@ async fn a_host_locks_and_unlocks_and_who_waits_is_told_when_the_controller_ends
 
     // A second process serves the same lock.
     let other = Controller::with(plane.admin_kubeconfig(), &flags);
-    let address = other.field("the lock is served", "address").await;
+    let address = other.field("serves the lock API", "address").await;
     let freed = text(&call("unlock", &address, "a.example").await);
     assert!(freed.ends_with("\n200"), "{freed}");
     let next = text(&call("lock", &address, "b.example").await);
@@ -126,7 +126,7 @@ async fn a_call_that_a_pause_forbids_is_told_why_and_one_that_waits_is_in_status
         "--listen=off",
     ];
     let controller = Controller::with(plane.admin_kubeconfig(), &flags);
-    let address = controller.field("the lock is served", "address").await;
+    let address = controller.field("serves the lock API", "address").await;
     for form in ["hostname=frozen-1", "hostname=frozen-1&wait=false"] {
         let url = format!("http://{address}/api/v1/lock");
         let words = ["-sSi", "-d", form, &url];

@@ -16,7 +16,7 @@ use tokio::process::Command;
 use crate::metal::{PASSWORD, account, host, metal, put_host, served};
 use crate::support::{Controller, eventually, get};
 
-const LEADS: &str = "leads";
+const LEADS: &str = "became the leader";
 
 #[tokio::test]
 async fn every_leader_killed_at_the_next_step_of_a_reboot_it_is_one_power_off_and_the_host_on() {
@@ -30,7 +30,7 @@ async fn every_leader_killed_at_the_next_step_of_a_reboot_it_is_one_power_off_an
     let mut logs = Vec::new();
     for step in STEPS {
         let next = stage.controller();
-        next.until("hosts are in sync", 1).await;
+        next.until("all hosts have been read", 1).await;
         eventually(|| stage.has_come_to(step)).await;
         leader.signal(Signal::KILL);
         let (killed, requests) = (Instant::now(), stage.bmc.request_counters().requests);

@@ -38,7 +38,7 @@ async fn the_lock_api_uses_every_right_that_is_shipped_for_it_and_no_other() {
         "--listen=off",
     ];
     let mut lock = Controller::with(&kubeconfig, &flags);
-    let address = lock.field("the lock is served", "address").await;
+    let address = lock.field("serves the lock API", "address").await;
     let token = host_token(&plane).await;
     let locks = tokio::spawn({
         let (address, token) = (address.clone(), token.clone());
@@ -180,7 +180,7 @@ async fn asked(plane: &ControlPlane, account: &str) -> BTreeSet<String> {
     let refused: Vec<&AuditEntry> = entries.iter().filter(|entry| entry.code == 403).collect();
     assert!(
         refused.is_empty(),
-        "what is shipped does not let it work: {refused:#?}"
+        "the shipped rights do not cover these requests: {refused:#?}"
     );
     entries.iter().map(AuditEntry::used_right).collect()
 }

@@ -54,7 +54,7 @@ fn a_window_in_an_example_opens_when_its_policy_says() {
         let text = page(name);
         let policy = policies(&text).remove(0);
         let told = text
-            .split("the next one that is long enough opens at ")
+            .split("the next window that is long enough opens at ")
             .nth(1)
             .unwrap();
         let at: Timestamp = told.split_whitespace().next().unwrap().parse().unwrap();

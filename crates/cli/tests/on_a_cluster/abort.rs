@@ -61,13 +61,10 @@ fn a_reboot_is_stopped_and_what_was_undone_is_told() {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("node/n1 is stopped"), "{text}");
+    assert!(text.contains("node/n1: the reboot was aborted"), "{text}");
+    assert!(text.contains("uncordoned; evicted pods stay"), "{text}");
     assert!(
-        text.contains("uncordoned; pods that were evicted stay"),
-        "{text}"
-    );
-    assert!(
-        text.contains("sentinel:/run/reboot-needed counts as served; touch it anew"),
+        text.contains("sentinel:/run/reboot-needed was treated as done; touch it again"),
         "{text}"
     );
 }
@@ -88,7 +85,7 @@ fn who_asks_and_why_stands_on_the_node_and_a_wait_has_an_end() {
     let (code, text, errors) = ended(stage.dogwatch(&args));
     assert_eq!(code, 1, "{text}");
     assert!(
-        errors.contains("was not freed within 300ms")
+        errors.contains("was not aborted within 300ms")
             && errors.contains("the healer of `dogwatch controller`"),
         "{errors}"
     );
@@ -97,7 +94,7 @@ fn who_asks_and_why_stands_on_the_node_and_a_wait_has_an_end() {
         Some(json!({ "reason": "not now", "requester": "ann" }))
     );
     let (_, text, _) = ended(stage.dogwatch(&["abort", "n1", "--no-wait", "--requester", "bob"]));
-    assert!(text.contains("is asked to stop already"), "{text}");
+    assert!(text.contains("an abort was requested already"), "{text}");
     assert_eq!(abort(&stage, "n1").unwrap()["requester"], "ann");
 }
 
@@ -108,7 +105,7 @@ fn a_machine_that_may_be_going_down_is_given_up_only_on_a_clear_word() {
     let (code, _, errors) = ended(stage.dogwatch(&["abort", "n4"]).stdin(Stdio::null()));
     assert_eq!(code, 2, "{errors}");
     assert!(
-        errors.contains("a shutdown that was ordered still comes") && errors.contains("--yes"),
+        errors.contains("an abort cannot stop it") && errors.contains("--yes"),
         "{errors}"
     );
     assert_eq!(abort(&stage, "n4"), None);
@@ -125,7 +122,7 @@ fn a_request_that_nobody_took_up_is_taken_back() {
     assert_eq!(code, 0);
     assert_eq!(
         text,
-        "node/n3: the request by ann is taken back; nothing had begun\n"
+        "node/n3: the request by ann was removed before the reboot began\n"
     );
     let annotations = stage.get(&node("n3"))["metadata"]["annotations"].clone();
     assert!(

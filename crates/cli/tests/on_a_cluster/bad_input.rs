@@ -62,7 +62,10 @@ fn a_cluster_that_is_away_ends_every_command_with_4() {
     ] {
         let (code, _, errors) = ended(stage.dogwatch(args));
         assert_eq!(code, 4, "{args:?}: {errors}");
-        assert!(errors.contains("is the cluster up?"), "{args:?}: {errors}");
+        assert!(
+            errors.contains("check that the cluster is running"),
+            "{args:?}: {errors}"
+        );
     }
 }
 
@@ -71,9 +74,12 @@ fn a_cluster_without_dogwatch_says_what_to_run() {
     let stage = Stage::new();
     stage.node("n1", None, 0);
     let (code, text, errors) = ended(stage.dogwatch(&["reboot", "n1"]));
-    assert_eq!((code, text.as_str()), (0, "node/n1 is asked to reboot\n"));
+    assert_eq!(
+        (code, text.as_str()),
+        (0, "node/n1 was requested to reboot\n")
+    );
     assert!(
-        errors.contains("nothing on node n1 has accepted the request within 5s")
+        errors.contains("no coordinator on node n1 has accepted the request within 5s")
             && errors.contains("no DaemonSet dogwatch-coordinator is in namespace dogwatch")
             && errors.contains("→ dogwatch check n1"),
         "{errors}"
@@ -81,13 +87,13 @@ fn a_cluster_without_dogwatch_says_what_to_run() {
     let later = ["reboot", "n1", "--replace", "--not-before", "2h"];
     let (_, _, errors_later) = ended(stage.dogwatch(&later));
     assert!(
-        errors_later.contains("no coordinator ever wrote on a Node"),
+        errors_later.contains("no Node carries annotations of a coordinator"),
         "{errors_later}"
     );
     let (code, text, _) = ended(stage.dogwatch(&["check", "n1"]));
     assert_eq!(code, 6);
     assert!(
-        text.contains("→ install the coordinators as docs/install.md says"),
+        text.contains("→ install the coordinators as docs/install.md describes"),
         "{text}"
     );
     for hint in [errors, text] {
@@ -103,7 +109,7 @@ fn manifests_that_would_replace_what_runs_are_not_printed() {
     let stage = Stage::new();
     let (code, text, errors) = ended(stage.dogwatch(&["manifests"]));
     assert_eq!((code, text.as_str()), (2, ""));
-    assert!(errors.contains("name it: --image "), "{errors}");
+    assert!(errors.contains("add --image "), "{errors}");
     let images = ["--image=here/c:1", "--controller-image=here/d:1"];
     let words = [&["manifests"][..], &images].concat();
     let (code, text, errors) = ended(stage.dogwatch(&words));

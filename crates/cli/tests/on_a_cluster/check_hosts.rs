@@ -97,7 +97,7 @@ fn a_host_whose_bmc_answers_is_well_and_nothing_of_it_is_changed() {
         "{text}"
     );
     assert!(
-        text.contains("Checked: it answers, and knows the commands"),
+        text.contains("Checked: the device answers and supports the commands"),
         "{text}"
     );
     let (_, json, _) = ended(stage.dogwatch(&["check", "hosts", "metal/h1", "-o", "json"]));
@@ -125,7 +125,7 @@ fn fails(stage: &Stage, name: &str, reason: &str, says: &str) {
         "{reason}: {text}"
     );
     assert!(
-        errors.contains("power control of 1 of 1 host would not work now"),
+        errors.contains("power control does not work now for 1 of 1 host"),
         "{errors}"
     );
     for secret in ["bm90LWl0", "not-it", PASSWORD] {
@@ -219,7 +219,7 @@ fn a_bmc_that_only_the_controller_reaches_is_not_called_broken() {
         text.contains("→ to use the controller's result: dogwatch check hosts --from-status"),
         "{text}"
     );
-    assert!(!errors.contains("would not work"), "{errors}");
+    assert!(!errors.contains("does not work now"), "{errors}");
     shown(stage.dogwatch(&["check", "hosts", "--from-status"]));
 }
 
@@ -232,7 +232,10 @@ fn of_two_hosts_with_one_bmc_the_newer_is_named_and_not_asked() {
     let (code, text, _) = ended(stage.dogwatch(&["check", "hosts", "metal/h1", "metal/h2"]));
     assert_eq!(code, 6, "{text}");
     assert_eq!(text.matches("SharedBMC").count(), 1, "{text}");
-    assert!(text.contains("which had it first and keeps it"), "{text}");
+    assert!(
+        text.contains("uses the same BMC; Dogwatch controls only the host that used it first"),
+        "{text}"
+    );
 }
 
 #[test]

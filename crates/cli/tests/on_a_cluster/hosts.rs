@@ -132,7 +132,7 @@ fn the_whole_status_has_the_hosts_below_the_nodes() {
     stage.deny(ApiVerb::List, "baremetalhosts");
     let (code, text, errors) = ended(stage.dogwatch(&["status"]));
     assert_eq!(code, 0, "{errors}");
-    assert!(errors.contains("shown without hosts"), "{errors}");
+    assert!(errors.contains("the hosts cannot be shown"), "{errors}");
     assert!(text.contains("n1"), "{text}");
 }
 
@@ -169,11 +169,11 @@ fn explain_names_who_holds_a_host_off_and_what_is_to_be_done() {
         for part in [
             "asked       spec.online is true",
             "reboot.metal3.io/repair: off until it is removed, soft",
-            "node        it carries Node n1",
+            "node        it runs Node n1",
             "off         confirmed since 2026-01-01 00:00:30Z",
             "says        HeldOff: held off by repair",
             "controller  no dogwatch controller leads",
-            "→ it comes back when whoever wrote key repair removes it",
+            "→ the host is powered on when the writer of key repair removes it",
             "→ start the controller: ",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
@@ -202,7 +202,7 @@ fn two_hosts_with_one_bmc_are_explained_before_any_controller_looked() {
         assert_eq!(code, 0, "{text}");
         text
     };
-    let refused = "its power is not controlled: SharedBMC";
+    let refused = "Dogwatch does not control its power: SharedBMC";
     let (h1, h2) = (explained("metal/h1"), explained("rack-2/h2"));
     let (newer, older) = if h1.contains(refused) {
         (&h1, "rack-2/h2")
@@ -210,7 +210,7 @@ fn two_hosts_with_one_bmc_are_explained_before_any_controller_looked() {
         (&h2, "metal/h1")
     };
     assert!(newer.contains(refused), "{h1}{h2}");
-    let says = format!("its BMC is that of {older}, which had it first");
+    let says = format!("its BMC already belongs to {older}, which keeps it");
     assert!(newer.contains(&says), "{newer}");
 }
 

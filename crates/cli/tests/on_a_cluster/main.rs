@@ -116,7 +116,7 @@ fn explain_follows_the_chain_to_the_holder_and_to_the_budget() {
     );
     let (_, text, _) = ended(stage.dogwatch(&["explain", "n1"]));
     assert!(
-        text.contains("PodDisruptionBudget shop/db allows no disruption (1 healthy of 1 desired) holds up shop/db-0"),
+        text.contains("PodDisruptionBudget shop/db allows no disruption (1 healthy of 1 desired) blocks shop/db-0"),
         "{text}"
     );
     assert!(text.contains("→ give budget shop/db room"), "{text}");
@@ -155,7 +155,7 @@ fn a_request_is_written_once_and_never_over_another_one() {
     };
     assert_eq!(
         ask("kernel", &[]),
-        (0, "node/n3 is asked to reboot\n".into(), String::new())
+        (0, "node/n3 was requested to reboot\n".into(), String::new())
     );
     assert_eq!(
         stage.request("n3"),
@@ -166,13 +166,13 @@ fn a_request_is_written_once_and_never_over_another_one() {
         (code, text.as_str()),
         (
             0,
-            "node/n3 was asked to reboot already, in the same words\n"
+            "node/n3 was already requested to reboot, with the same reason\n"
         )
     );
     let (code, _, errors) = ask("other", &[]);
     assert_eq!(code, 1);
     assert!(
-        errors.contains("carries another request already") && errors.contains("--replace"),
+        errors.contains("already has another reboot request") && errors.contains("--replace"),
         "{errors}"
     );
     assert_eq!(stage.request("n3")["reason"], "kernel");
@@ -192,7 +192,7 @@ fn of_several_nodes_those_that_exist_are_asked() {
     let stage = rebooting_cluster();
     let (code, text, errors) = ended(stage.dogwatch(&["reboot", "n9", "node/n3"]));
     assert_eq!(code, 3);
-    assert_eq!(text, "node/n3 is asked to reboot\n");
+    assert_eq!(text, "node/n3 was requested to reboot\n");
     assert!(
         errors.contains("there is no Node n9 in this cluster"),
         "{errors}"
@@ -230,7 +230,7 @@ fn without_a_cluster_it_ends_with_4_and_says_how_to_get_one() {
     let (code, _, errors) = ended(alone(home.path()).arg("status"));
     assert_eq!(code, 4, "{errors}");
     assert!(
-        errors.contains("no cluster is named") && errors.contains("dogwatch demo --serve"),
+        errors.contains("no cluster is configured") && errors.contains("dogwatch demo --serve"),
         "{errors}"
     );
     let missing = home.path().join("missing");
@@ -262,7 +262,8 @@ fn a_cluster_that_is_away_ends_with_4_and_names_its_address() {
     let (code, _, errors) = ended(stage.dogwatch(&["status"]));
     assert_eq!(code, 4, "{errors}");
     assert!(
-        errors.contains("http://127.0.0.1:") && errors.contains("is the cluster up?"),
+        errors.contains("http://127.0.0.1:")
+            && errors.contains("check that the cluster is running"),
         "{errors}"
     );
     let (code, ..) = ended(stage.dogwatch(&["status", "--watch"]));

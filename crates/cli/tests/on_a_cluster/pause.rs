@@ -31,10 +31,10 @@ fn a_pause_says_which_nodes_it_holds_and_who_is_undone() {
     );
     assert_eq!(stage.spec("workers")["maxUnavailable"], 2);
     for line in [
-        "rebootpolicy/workers is paused, until somebody resumes it",
+        "rebootpolicy/workers is paused until somebody resumes it",
         "workers: 3 nodes are paused",
-        "draining now, and undone: n1",
-        "waiting, and kept waiting: n2",
+        "draining; Dogwatch undoes the drain: n1",
+        "waiting; keeps waiting until the pause ends: n2",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -44,7 +44,7 @@ fn a_pause_says_which_nodes_it_holds_and_who_is_undone() {
     assert!(stage.spec("workers")["paused"].is_null());
     assert!(
         text.contains("rebootpolicy/workers is resumed")
-            && text.contains("going on in their turn: n2"),
+            && text.contains("waiting; reboots in turn: n2"),
         "{text}"
     );
 }
@@ -62,11 +62,11 @@ fn without_a_name_every_policy_is_paused_and_a_pause_may_end_by_itself() {
     let (code, text, _) =
         ended(stage.dogwatch(&["pause", "spare", "--reason", "x", "--until", "2h"]));
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("is paused already: r"), "{text}");
+    assert!(text.contains("was paused already: r"), "{text}");
     let (code, _, errors) = ended(stage.dogwatch(&["pause", "spare", "--reason", "x"]));
     assert_eq!(code, 1);
     assert!(
-        errors.contains("that ends earlier") && errors.contains("--replace"),
+        errors.contains("that pause ends earlier") && errors.contains("--replace"),
         "{errors}"
     );
     assert_eq!(stage.spec("spare")["paused"]["reason"], "r");
@@ -94,7 +94,7 @@ fn nodes_that_no_policy_rules_are_paused_with_all_and_freed_again() {
     let (code, text, _) = ended(stage.dogwatch(&["pause", "--reason", "r"]));
     assert_eq!(code, 0);
     assert!(
-        text.contains("no policy rules them; --all pauses them too): n1, n2, n3"),
+        text.contains("no policy selects them; --all pauses them too): n1, n2, n3"),
         "{text}"
     );
     assert!(stage.spec("default").is_null());
@@ -114,7 +114,7 @@ fn nodes_that_no_policy_rules_are_paused_with_all_and_freed_again() {
     let (code, text, _) = ended(stage.dogwatch(&["resume", "--all"]));
     assert_eq!(code, 0);
     assert!(
-        text.contains("rebootpolicy/default was only there for the pause, and is gone"),
+        text.contains("rebootpolicy/default existed only for the pause and was deleted"),
         "{text}"
     );
     assert!(stage.spec("default").is_null());

@@ -49,20 +49,23 @@ fn off_and_on_write_spec_online_and_nothing_else() {
     let stage = on();
     let (code, text, errors) = dogwatch(&stage, &["power", "off", "metal/h1"]);
     assert_eq!((code, errors.as_str()), (0, ""), "{text}");
-    assert_eq!(text, "host/metal/h1 is asked to be off\n");
+    assert_eq!(text, "host/metal/h1 was requested to be off\n");
     assert_eq!(h1(&stage)["spec"]["online"], false);
     assert_eq!(annotations(&stage), Value::Null);
     let before = version(&stage);
     let (code, text, _) = dogwatch(&stage, &["power", "off", "host/metal/h1"]);
     assert_eq!(
         (code, text.as_str()),
-        (0, "host/metal/h1 was asked to be off already; it is On\n")
+        (
+            0,
+            "host/metal/h1 was already requested to be off; it is On\n"
+        )
     );
     assert_eq!(version(&stage), before, "nothing was written");
     let (code, text, _) = dogwatch(&stage, &["power", "on", "h1", "-n", "metal"]);
     assert_eq!(
         (code, text.as_str()),
-        (0, "host/metal/h1 is asked to be on\n")
+        (0, "host/metal/h1 was requested to be on\n")
     );
     assert_eq!(h1(&stage)["spec"]["online"], true);
 }
@@ -98,7 +101,7 @@ fn a_cycle_is_the_annotation_of_metal3_written_once() {
     let (code, text, _) = ask(&["--reason", "new firmware"]);
     assert_eq!(
         (code, text.as_str()),
-        (0, "host/metal/h1 is asked to reboot\n")
+        (0, "host/metal/h1 was requested to reboot\n")
     );
     assert_eq!(
         asked(),
@@ -107,14 +110,14 @@ fn a_cycle_is_the_annotation_of_metal3_written_once() {
     let events = stage.get("/api/v1/namespaces/metal/events");
     let said = &events["items"][0];
     assert_eq!(said["reason"], "PowerRequested", "{events}");
-    assert_eq!(said["message"], "ann asked for a reboot: new firmware");
+    assert_eq!(said["message"], "ann requested a reboot: new firmware");
     assert_eq!(said["involvedObject"]["name"], "h1");
 
     let before = version(&stage);
     let (code, text, _) = ask(&[]);
     assert_eq!(
         (code, text.as_str()),
-        (0, "host/metal/h1 was asked to reboot already (soft)\n")
+        (0, "host/metal/h1 was already requested to reboot (soft)\n")
     );
     assert_eq!(version(&stage), before, "nothing was written");
     let (code, ..) = ask(&["--hard"]);
@@ -124,7 +127,10 @@ fn a_cycle_is_the_annotation_of_metal3_written_once() {
         "hard is more than soft"
     );
     let (_, text, _) = ask(&["--soft"]);
-    assert_eq!(text, "host/metal/h1 was asked to reboot already (hard)\n");
+    assert_eq!(
+        text,
+        "host/metal/h1 was already requested to reboot (hard)\n"
+    );
     assert_eq!(asked()["mode"], "hard");
 }
 
@@ -265,17 +271,17 @@ fn a_hold_and_its_release_touch_one_key_and_no_other() {
         "ann",
     ];
     let (code, text, _) = dogwatch(&stage, &hold);
-    let asked = "host/metal/h1 is asked to be off until key repair is released\n";
+    let asked = "host/metal/h1 was requested to be off until key repair is released\n";
     assert_eq!((code, text.as_str()), (0, asked));
     let (code, text, _) = dogwatch(&stage, &hold);
     assert_eq!(code, 0);
     assert!(
-        text.contains("by key repair already; it is Off, held off by machine-remediation, repair"),
+        text.contains("by key repair; it is Off, kept off by machine-remediation, repair"),
         "{text}"
     );
     let (code, _, errors) = dogwatch(&stage, &[&hold[..5], &["--requester", "bob"]].concat());
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("has key repair already"), "{errors}");
+    assert!(errors.contains("already has key repair"), "{errors}");
 
     let release = |key: &str| dogwatch(&stage, &["power", "release", "metal/h1", "--key", key]);
     let (code, _, errors) = release("machine-remediation");
@@ -287,7 +293,7 @@ fn a_hold_and_its_release_touch_one_key_and_no_other() {
     let (code, text, errors) = release("repair");
     assert_eq!(
         (code, text.as_str()),
-        (0, "host/metal/h1 is held off by key repair no more\n")
+        (0, "host/metal/h1 is no longer kept off by key repair\n")
     );
     assert!(
         errors.contains("until these keys are released: machine-remediation"),
@@ -299,7 +305,7 @@ fn a_hold_and_its_release_touch_one_key_and_no_other() {
         (code, text.as_str()),
         (
             0,
-            "host/metal/h1 is not held off by key repair, but by machine-remediation\n"
+            "host/metal/h1 is not kept off by key repair, but by machine-remediation\n"
         )
     );
 }
@@ -330,7 +336,7 @@ fn who_may_not_change_hosts_ends_with_5() {
     let (code, _, errors) = dogwatch(&stage, &["power", "off", "metal/h1"]);
     assert_eq!(code, 5, "{errors}");
     assert!(
-        errors.contains("not allowed to want off host metal/h1"),
+        errors.contains("not allowed to switch off host metal/h1"),
         "{errors}"
     );
 }
@@ -381,10 +387,7 @@ fn off_is_waited_for_until_it_is_confirmed_and_each_step_is_told() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     let last = text.lines().last().unwrap();
-    assert_eq!(
-        last, "host/metal/h1 is off, and that is confirmed",
-        "{text}"
-    );
+    assert_eq!(last, "host/metal/h1 is confirmed off", "{text}");
 }
 
 #[test]
@@ -398,7 +401,10 @@ fn what_does_not_come_about_in_time_ends_with_1_and_the_controllers_own_reason()
     let args = ["power", "off", "metal/h1", "--wait", "--timeout", "300ms"];
     let (code, text, errors) = dogwatch(&stage, &args);
     assert_eq!(code, 1, "{text}{errors}");
-    assert!(errors.contains("is not there within 300ms"), "{errors}");
+    assert!(
+        errors.contains("did not reach the requested state within 300ms"),
+        "{errors}"
+    );
     assert!(
         errors.contains("PowerUnknown: the BMC does not answer"),
         "{errors}"
@@ -407,7 +413,7 @@ fn what_does_not_come_about_in_time_ends_with_1_and_the_controllers_own_reason()
         errors.contains("dogwatch explain host/metal/h1"),
         "{errors}"
     );
-    assert_eq!(h1(&stage)["spec"]["online"], false, "what was asked stays");
+    assert_eq!(h1(&stage)["spec"]["online"], false, "the request stays");
 }
 
 #[test]

@@ -73,7 +73,10 @@ fn nodes_are_chosen_by_label_and_all_of_them_only_on_a_clear_word() {
         &json!({ "metadata": { "labels": { "zone": "a" } } }),
     );
     let (code, text, _) = ended(stage.dogwatch(&["reboot", "-l", "zone=a"]));
-    assert_eq!((code, text.as_str()), (0, "node/n2 is asked to reboot\n"));
+    assert_eq!(
+        (code, text.as_str()),
+        (0, "node/n2 was requested to reboot\n")
+    );
     let (code, _, errors) = ended(stage.dogwatch(&["reboot", "--all"]).stdin(Stdio::null()));
     assert_eq!(code, 2);
     assert!(
@@ -108,7 +111,7 @@ fn a_reboot_that_somebody_stopped_is_a_failure() {
     let (child, mut until) = followed(&stage, &["reboot", "n3", "--wait", "--timeout", "60s"]);
     until("node/n3 requested");
     finish(&stage, "n3", "Aborted");
-    until("somebody stopped it");
+    until("somebody aborted the reboot");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -122,8 +125,9 @@ fn a_wait_that_ends_says_why_and_leaves_the_request() {
     let (code, _, errors) = ended(stage.dogwatch(&["reboot", "n3", "--wait", "--timeout", "1s"]));
     assert_eq!(code, 1);
     assert!(
-        errors.contains("not all are back within 1s; the requests stay. n3: OutsideWindow")
-            && errors.contains("dogwatch explain n3"),
+        errors.contains(
+            "not all nodes were rebooted within 1s; the requests stay. n3: OutsideWindow"
+        ) && errors.contains("dogwatch explain n3"),
         "{errors}"
     );
     assert!(request(&stage, "n3").is_string());
@@ -143,7 +147,7 @@ fn ctrl_c_leaves_the_request_and_says_so() {
     assert_eq!(output.status.code(), Some(130));
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(
-        errors.contains("the requests stay: n3") && errors.contains("dogwatch abort"),
+        errors.contains("the reboot requests stay: n3") && errors.contains("dogwatch abort"),
         "{errors}"
     );
     assert!(request(&stage, "n3").is_string());
@@ -160,7 +164,10 @@ fn a_coordinator_without_a_daemonset_answers_and_nobody_says_that_nothing_happen
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "node/n1 is asked to reboot");
+    assert_eq!(
+        lines.next().unwrap().unwrap(),
+        "node/n1 was requested to reboot"
+    );
     begin(&stage, "n1");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));

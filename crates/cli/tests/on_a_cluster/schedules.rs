@@ -32,9 +32,9 @@ fn schedule(stage: &Stage, namespace: &str, name: &str, over: &Value) {
 
 fn partly(stage: &Stage, namespace: &str, name: &str) {
     let record = json!({ "at": "2026-01-01T03:00:00Z", "ended": "2026-01-01T03:00:09Z",
-        "outcome": "PartlyRequested", "requested": 1, "failed": 1, "message": "1 of 2 were asked",
+        "outcome": "PartlyRequested", "requested": 1, "failed": 1, "message": "1 of 2 were requested",
         "targets": [
-            { "kind": "Node", "name": "n9", "result": "Failed", "message": "there is no Node of that name" },
+            { "kind": "Node", "name": "n9", "result": "Failed", "message": "no Node has this name" },
             { "kind": "Node", "name": "n1", "result": "Requested" },
         ] });
     let status = json!({ "status": { "history": [record] } });
@@ -65,7 +65,7 @@ fn status_shows_when_each_schedule_issues_and_who_needs_somebody_first() {
     );
     assert_eq!(rows[4][..4], ["dogwatch", "b", "Suspended", "-"], "{text}");
     assert!(
-        text.contains("PartlyRequested: 1 of 2 were asked"),
+        text.contains("PartlyRequested: 1 of 2 were requested"),
         "{text}"
     );
     assert!(
@@ -93,7 +93,7 @@ fn the_whole_status_has_the_schedules_where_they_can_be_had() {
     stage.deny(ApiVerb::List, "rebootschedules");
     let (code, text, errors) = ended(stage.dogwatch(&["status"]));
     assert_eq!(code, 0, "{errors}");
-    assert!(errors.contains("shown without schedules"), "{errors}");
+    assert!(errors.contains("the schedules cannot be shown"), "{errors}");
     assert!(text.contains("n1"), "{text}");
     let (code, _, errors) = ended(stage.dogwatch(&["status", "schedules"]));
     assert_eq!(code, 5, "{errors}");
@@ -137,7 +137,7 @@ fn explain_tells_when_it_issues_whom_it_asks_and_what_each_got() {
         for part in [
             "whom        Node with pool=a",
             "when        at 2099-01-01 03:00:00Z (in ",
-            "target      Node n9: Failed: there is no Node of that name",
+            "target      Node n9: Failed: no Node has this name",
             "controller  no dogwatch controller leads",
             "→ start the controller: ",
         ] {

@@ -69,7 +69,7 @@ async fn a_persons_word_is_written_in_their_own_name_and_followed_to_the_release
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut lines = lines.map(Result::unwrap);
     let me = "system:serviceaccount:default:ann";
-    let written = format!("host/machines/confirmed is off, on the word of {me}");
+    let written = format!("host/machines/confirmed: {me} has confirmed that it is off");
     assert!(lines.any(|line| line == written));
     stands_on_the_host(plane, me).await;
 
@@ -99,7 +99,7 @@ fn is_asked_first(ann: &Path, word: &[&str]) {
     let (code, text, errors) = dogwatch(ann, word);
     assert_eq!(code, 2, "nobody can be asked: {text}");
     assert!(
-        errors.contains("two writers will have the volumes of Node confirmed"),
+        errors.contains("the volumes of Node confirmed will be written"),
         "{errors}"
     );
     for line in [
@@ -137,7 +137,7 @@ async fn is_told_in_an_event(plane: &ControlPlane, me: &str) {
     let message = event["message"].as_str().unwrap();
     assert_eq!(
         message,
-        format!("{me} says that the host is off: cords pulled")
+        format!("{me} confirmed that the host is off: cords pulled")
     );
 }
 
@@ -165,7 +165,7 @@ async fn a_host_that_died_with_its_bmc_gets_its_key_and_the_word_for_it_in_one_w
     let dan = somebody(plane, "dan", &roles).await;
     let (code, text, errors) = dogwatch(&dan, &word);
     assert_eq!(code, 0, "{errors}");
-    let shown = format!("key    {KEY}, of machine/machines/dark, which your word puts there");
+    let shown = format!("key    {KEY}, of machine/machines/dark, which your confirmation adds");
     assert!(text.contains(&shown), "{text}");
     let annotations = annotations(plane, "dark").await;
     let key = format!(r#"{{"mode":"hard","machineUID":"{uid}"}}"#);
@@ -187,7 +187,7 @@ async fn a_host_that_nobody_wants_off_gets_no_key_on_anybodys_word() {
     let word = ["confirm-off", "machines/well", "--reason", "r", "--yes"];
     let (code, _, errors) = dogwatch(plane.admin_kubeconfig(), &word);
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("wanted off by nobody"), "{errors}");
+    assert!(errors.contains("does not need to be off"), "{errors}");
 }
 
 #[tokio::test]

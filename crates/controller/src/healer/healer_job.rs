@@ -119,7 +119,7 @@ impl HealerJob {
             return;
         };
         if self.leadership.current_term().is_none() {
-            done.trouble = Some("this process does not lead any more".into());
+            done.trouble = Some("this process is no longer the leader".into());
             return;
         }
         let why = &self.case.decision.cause;
@@ -133,7 +133,7 @@ impl HealerJob {
                 HealerWriteResult::Done
             }
             Ok(None) => {
-                done.trouble = Some("it has changed since it was seen".into());
+                done.trouble = Some("the object has changed since it was read".into());
                 HealerWriteResult::Changed
             }
             Err(error) => {

@@ -36,12 +36,12 @@ const MAX_CONCURRENT_JOBS: usize = 16;
 
 static HEALER_ACTIONS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_healer_actions_total",
-    help: "What the healer did, by reason and by how it ended: done, changed or failed.",
+    help: "Actions of the healer, by reason and by result: done, changed or failed.",
     shape: MetricShape::Counter,
 };
 static HEALER_CASES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_healer_cases",
-    help: "Objects that the healer has in hand, by the reason of its last decision.",
+    help: "Objects that the healer is working on, by the reason of its last decision.",
     shape: MetricShape::Gauge,
 };
 
@@ -80,7 +80,7 @@ impl HealerLoop {
 
     async fn run_as_leader(mut self) {
         let mut cluster = self.context.cluster.clone();
-        info!("healing begins; every coordinator is watched anew");
+        info!("the healer starts and observes every coordinator again");
         loop {
             let view = cluster.current_view();
             self.heart.mark_working("healing");
@@ -204,7 +204,7 @@ impl HealerLoop {
         match done.trouble {
             None => pace.reset(),
             Some(trouble) => {
-                warn!(object = %observer::format_subject(&done.subject), reason = done.reason, error = trouble, "cannot heal");
+                warn!(object = %observer::format_subject(&done.subject), reason = done.reason, error = trouble, "the healer failed to write an object");
                 pace.record_failure(now.mono);
             }
         }
@@ -237,12 +237,16 @@ impl Drop for HealerLoop {
 /// The action in words, for the log.
 fn describe_action(action: &HealerAction) -> &'static str {
     match action {
-        HealerAction::PatchNode { .. } => "patches the Node in its coordinator's place",
-        HealerAction::Release { .. } => "takes runs off a Lease",
-        HealerAction::Break { .. } => "clears a Lease",
+        HealerAction::PatchNode { .. } => "patches the Node on behalf of its coordinator",
+        HealerAction::Release { .. } => "removes runs from a Lease",
+        HealerAction::Break { .. } => "breaks a lock: clears its Lease",
         HealerAction::PatchApiNode { .. } => "undoes what the lock API did to a Node",
-        HealerAction::DeletePresence { .. } => "deletes the presence of a process that is gone",
-        HealerAction::NoteEscalation { .. } => "notes that a reboot is handed over",
-        HealerAction::Escalate { .. } => "asks a BareMetalHost to reboot",
+        HealerAction::DeletePresence { .. } => {
+            "deletes the Lease of a lock API process that no longer exists"
+        }
+        HealerAction::NoteEscalation { .. } => {
+            "records that a reboot is handed over to the power controller"
+        }
+        HealerAction::Escalate { .. } => "requests a reboot of a BareMetalHost",
     }
 }

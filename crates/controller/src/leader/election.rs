@@ -18,17 +18,17 @@ use crate::metrics::{MetricFamily, MetricShape, MetricsRegistry};
 
 static LEADER_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_leader",
-    help: "1 while this process leads.",
+    help: "1 while this process is the leader.",
     shape: MetricShape::Gauge,
 };
 static LEADER_TERMS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_leader_terms_total",
-    help: "How often this process began to lead.",
+    help: "How often this process became the leader.",
     shape: MetricShape::Counter,
 };
 static LEADER_FAILURES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_leader_failures_total",
-    help: "Calls about the leader's Lease that failed.",
+    help: "Failed API calls for the leader's Lease.",
     shape: MetricShape::Counter,
 };
 
@@ -96,7 +96,7 @@ impl LeaderElection {
         self.publish_term();
         let given_back = tokio::time::timeout(LEASE_RELEASE_TIMEOUT, self.release_lease()).await;
         if given_back.is_err() {
-            warn!("the leader's Lease could not be given back; the next one takes it in 15 s");
+            warn!("failed to release the leader's Lease; another replica can take it after 15 s");
         }
     }
 
@@ -165,7 +165,7 @@ impl LeaderElection {
         if let Some(error) = error.filter(|_| !self.in_trouble) {
             warn!(
                 error = error.error_chain(),
-                "cannot see or write the leader's Lease; trying for ever"
+                "failed to read or write the leader's Lease; retrying"
             );
         }
         self.in_trouble = error.is_some();
@@ -186,9 +186,16 @@ impl LeaderElection {
             .set_gauge(&LEADER_METRIC, &[], if term.is_some() { 1.0 } else { 0.0 });
         if let Some(term) = term {
             self.metrics.add_to_counter(&LEADER_TERMS_METRIC, &[], 1);
-            info!(me = self.elector.identity(), term = term.number, "leads");
+            info!(
+                me = self.elector.identity(),
+                term = term.number,
+                "became the leader"
+            );
         } else {
-            info!(leader = self.elector.observed_leader(), "leads no more");
+            info!(
+                leader = self.elector.observed_leader(),
+                "lost the leadership"
+            );
         }
     }
 }

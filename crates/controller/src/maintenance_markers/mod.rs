@@ -30,12 +30,12 @@ const MIN_OBSERVE_INTERVAL: Duration = Duration::from_millis(500);
 
 static MARKED_NODES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_handshake_nodes",
-    help: "Nodes that are rebooted as planned, of which other health checkers are told.",
+    help: "Nodes with a planned reboot that carry markers for other health checks.",
     shape: MetricShape::Gauge,
 };
 static MARKER_ACTIONS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_handshake_marks_total",
-    help: "Marks that were put on or taken off, by mark and by how it ended: done, changed or failed.",
+    help: "Writes of markers, by marker and by result: done, changed or failed.",
     shape: MetricShape::Counter,
 };
 
@@ -134,7 +134,7 @@ impl MaintenanceMarkerLoop {
             Err(error) => {
                 warn!(
                     error = error.error_chain(),
-                    "cannot tell others of the nodes that are rebooted as planned; trying again"
+                    "failed to write the markers of planned reboots; retrying"
                 );
                 self.schedule_retry();
             }
@@ -199,7 +199,8 @@ impl MaintenanceMarkerLoop {
             if self.forbidden.insert(what, why.clone()).is_none() {
                 info!(
                     what,
-                    why, "others cannot be told here; see deploy/medik8s and deploy/cluster-api"
+                    why,
+                    "Dogwatch may not write the markers of planned reboots here; see deploy/medik8s and deploy/cluster-api"
                 );
             }
         }
@@ -217,9 +218,9 @@ impl Drop for MaintenanceMarkerLoop {
 fn describe_action(action: &MarkerAction) -> &'static str {
     match action {
         MarkerAction::MarkMachine(_) => "marks a Machine",
-        MarkerAction::UnmarkMachine(_) => "takes the mark off a Machine",
+        MarkerAction::UnmarkMachine(_) => "removes the mark from a Machine",
         MarkerAction::TakeLease { .. } => "takes a node's Lease",
-        MarkerAction::DeleteLease(_) => "gives a node's Lease back",
+        MarkerAction::DeleteLease(_) => "releases a node's Lease",
     }
 }
 

@@ -30,22 +30,22 @@ const MIN_OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
 
 static POLICY_NODES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_policy_nodes",
-    help: "Nodes of each policy: governed, ready, out on Dogwatch's account, waiting, and blocked by the policy.",
+    help: "Nodes of each policy: governed, ready, unavailable because of Dogwatch, waiting, and blocked by the policy.",
     shape: MetricShape::Gauge,
 };
 static POLICY_BLOCKED_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_policy_blocked",
-    help: "1 while nodes of the policy wait and none of them may go, by the reason of the one that has waited longest for it. A wait for a window, the end of a pause or minInterval does not count.",
+    help: "1 while nodes of the policy wait and none of them may begin a reboot, by the reason of the node that has waited longest. A wait for a window, the end of a pause or minInterval does not count.",
     shape: MetricShape::Gauge,
 };
 static POLICY_ACCEPTED_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_policy_accepted",
-    help: "0 for a policy that cannot be understood: nothing that it governs begins.",
+    help: "0 for an invalid policy: no reboot of its nodes begins.",
     shape: MetricShape::Gauge,
 };
 static POLICY_STATUS_WRITES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_policy_status_writes_total",
-    help: "Writes of a policy's status, by how they ended: written, changed or failed.",
+    help: "Writes of a policy's status, by result: written, changed or failed.",
     shape: MetricShape::Counter,
 };
 
@@ -144,7 +144,7 @@ async fn write_policy_status(
             warn!(
                 policy = name,
                 error = error.error_chain(),
-                "cannot write a policy's status"
+                "failed to write the status of a policy"
             );
             "failed"
         }

@@ -82,7 +82,7 @@ pub(super) async fn send_command(
 ) -> Result<CommandAnswer, BmcFault> {
     let within = until.saturating_sub(services.clock.now().mono);
     if within.is_zero() {
-        let text = "its time was over before it was sent";
+        let text = "the time limit of the call ended before it was sent";
         return Err(BmcFault::without_effect(FaultClass::TimedOut, text));
     }
     let answers = call_each_device(&level, within, |driver| {

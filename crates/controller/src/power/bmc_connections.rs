@@ -202,7 +202,7 @@ impl BmcConnection {
         let (bmc, way) = match &device.address {
             Err(bad) => (None, missing(reason::INVALID_ADDRESS, bad.to_string())),
             Ok(_) if device.credentials.is_empty() => {
-                let message = "credentialsName names no Secret".to_owned();
+                let message = "spec.bmc.credentialsName names no Secret".to_owned();
                 (None, missing(reason::NO_SECRET, message))
             }
             Ok(address) => (

@@ -25,7 +25,7 @@ pub(super) struct HostReconcilers {
 
 impl HostReconcilers {
     pub(super) fn new(services: Arc<PowerServices>, board: HostRegistry, stop: StopSignal) -> Self {
-        info!("power control begins; every BMC is read anew");
+        info!("power control starts and reads every BMC again");
         Self {
             services,
             board,
@@ -76,7 +76,9 @@ impl HostReconcilers {
         loop {
             match self.tasks.join_next().await {
                 Some(Ok(())) => {}
-                Some(Err(defect)) => error!(error = %defect, "a host's keeper ended: a defect"),
+                Some(Err(defect)) => {
+                    error!(error = %defect, "the task of a host ended unexpectedly; this is a defect of Dogwatch")
+                }
                 None => std::future::pending().await,
             }
         }

@@ -14,7 +14,7 @@ use super::bmc_connections::BmcSecretState;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HostStoreError {
     /// The host has changed since it was read.
-    #[error("it has changed since it was seen")]
+    #[error("the object has changed since it was read")]
     Changed,
     /// The write succeeded, but the written fields are missing: the CRD does not know them.
     #[error("{0}")]

@@ -70,7 +70,7 @@ fn allow_many_connections() {
         maximum: limit.maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, all) {
-        warn!(%error, "cannot have more files open");
+        warn!(%error, "failed to raise the limit of open files");
     }
 }
 
@@ -176,11 +176,11 @@ impl PowerController {
             self.apply_host_change(name, input);
         }
         if let Some(why) = &news.trouble {
-            warn!(why, "cannot see all of hosts; trying for ever");
+            warn!(why, "failed to read all objects of power control; retrying");
         }
         self.warn_untrusted_leases(news.not_believed);
         if news.is_in_sync && !self.is_in_sync {
-            info!(hosts = self.hosts.len(), "hosts are in sync");
+            info!(hosts = self.hosts.len(), "all hosts have been read");
         }
         self.is_in_sync |= news.is_in_sync;
         self.publish_sync();
@@ -195,7 +195,7 @@ impl PowerController {
                 warn!(
                     namespace,
                     holder,
-                    "a Lease baremetal-operator is not believed there: if metal3's controller runs there, name the namespace by --metal3-namespaces; else ask who made it"
+                    "ignores a Lease baremetal-operator in this namespace: if metal3's controller runs there, add the namespace to --metal3-namespaces; if not, find out who created the Lease"
                 );
             }
         }

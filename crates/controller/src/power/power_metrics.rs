@@ -15,54 +15,54 @@ use crate::metrics::{MetricFamily, MetricShape, MetricsRegistry};
 
 static POWER_HOSTS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_hosts",
-    help: "Hosts that this process keeps, by what is known of their power.",
+    help: "Hosts that this process controls, by power state.",
     shape: MetricShape::Gauge,
 };
 static POWER_DECISIONS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_decisions",
-    help: "Hosts that this process keeps, by the reason of the last decision.",
+    help: "Hosts that this process controls, by the reason of the last decision.",
     shape: MetricShape::Gauge,
 };
 static CONTROL_NOT_READY_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_control_not_ready",
-    help: "Hosts whose power could not be controlled now, by reason. Alert on it: it is found out before it is needed.",
+    help: "Hosts whose power control does not work now, by reason. Alert on it: it shows the fault before power control is needed.",
     shape: MetricShape::Gauge,
 };
 static OFF_PENDING_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_off_pending",
-    help: "Hosts that must be off and are not proved so yet.",
+    help: "Hosts that must be off and are not yet proved off.",
     shape: MetricShape::Gauge,
 };
 static OFF_PENDING_OLDEST_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_off_pending_oldest_timestamp_seconds",
-    help: "Unix time since when the one waits that waits longest to be proved off; 0 when none does.",
+    help: "Unix time since which the host that has waited longest waits for the proof that it is off; 0 if no host waits.",
     shape: MetricShape::Gauge,
 };
 static OFF_CONFIRM_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_off_confirm_seconds",
-    help: "From when a host had to be off until it was proved so.",
+    help: "Time from the request that a host be off to the proof that it is off.",
     shape: MetricShape::Seconds(&[
         1.0, 5.0, 6.0, 8.0, 10.0, 15.0, 30.0, 60.0, 180.0, 300.0, 900.0,
     ]),
 };
 static BMC_CALLS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_bmc_calls_total",
-    help: "Calls to the BMCs of one level, by what they were and by how they ended: answered, or the reason.",
+    help: "Calls to the BMCs of one level, by kind of call and by result: answered, or the reason of the failure.",
     shape: MetricShape::Counter,
 };
 static QUEUE_WAIT_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_queue_seconds",
-    help: "How long calls waited for their place: urgent ones (commands, and readings that a power-off waits for) and routine ones.",
+    help: "How long calls to BMCs waited in the queue: urgent ones (commands, and readings that a power-off waits for) and routine ones.",
     shape: MetricShape::Seconds(&[0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0]),
 };
 static UNTRUSTED_LEADERS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_leaders_not_believed",
-    help: "Leases called baremetal-operator outside of --metal3-namespaces: they are not obeyed.",
+    help: "Leases named baremetal-operator outside --metal3-namespaces, which Dogwatch ignores.",
     shape: MetricShape::Gauge,
 };
 static HOST_WRITES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_power_host_writes_total",
-    help: "Writes of a host's status or annotations that were answered.",
+    help: "Writes of a host's status or annotations that the API server answered.",
     shape: MetricShape::Counter,
 };
 

@@ -33,25 +33,33 @@ pub(super) fn describe_action(action: &RemediationAction) -> &'static str {
         RemediationAction::TakeLease { .. } => "takes the Lease of a node that is to be remediated",
         RemediationAction::FreeLease { .. } => "frees the Lease of a node",
         RemediationAction::MarkNode { .. } => "marks a Node as being fenced",
-        RemediationAction::UnmarkNode { .. } => "takes the mark of being fenced from a Node",
-        RemediationAction::AddKey { .. } => "adds a reboot key: the host goes off",
-        RemediationAction::RemoveKey { .. } => "removes a reboot key: the host comes back",
-        RemediationAction::WriteRecord { .. } => "writes down a step of a remediation",
-        RemediationAction::KeepBackup { .. } => "keeps what has to come back on a Node",
-        RemediationAction::Release(_) => "releases the workloads of a node that is proved off",
-        RemediationAction::RemoveMachineNeed { .. } => {
-            "removes the need of remediation from a Machine"
+        RemediationAction::UnmarkNode { .. } => "removes the mark of being fenced from a Node",
+        RemediationAction::AddKey { .. } => "adds a key: the host is powered off",
+        RemediationAction::RemoveKey { .. } => "removes a key: the host is powered on",
+        RemediationAction::WriteRecord { .. } => "records a step of a remediation",
+        RemediationAction::KeepBackup { .. } => {
+            "saves the labels and annotations to restore on a Node"
         }
-        RemediationAction::RemoveNodeNeed { .. } => "removes the need of remediation from a Node",
-        RemediationAction::Restore { .. } => "brings back what was on a Node",
-        RemediationAction::DropBackup { .. } => "drops what was kept of a Node",
+        RemediationAction::Release(_) => {
+            "releases the workloads of a node whose host is proved off"
+        }
+        RemediationAction::RemoveMachineNeed { .. } => {
+            "removes the request for remediation from a Machine"
+        }
+        RemediationAction::RemoveNodeNeed { .. } => {
+            "removes the request for remediation from a Node"
+        }
+        RemediationAction::Restore { .. } => "restores labels and annotations of a Node",
+        RemediationAction::DropBackup { .. } => {
+            "deletes the saved labels and annotations of a Node"
+        }
         RemediationAction::RemoveOldBackup { .. } => {
             "removes a backup that an older version kept on the host"
         }
-        RemediationAction::Untaint { .. } => "lifts the taint out-of-service",
+        RemediationAction::Untaint { .. } => "removes the taint out-of-service",
         RemediationAction::WriteStatus { .. } => "writes a request's status",
-        RemediationAction::AddFinalizer { .. } => "puts the finalizer on a request",
-        RemediationAction::RemoveFinalizer { .. } => "takes the finalizer from a request",
+        RemediationAction::AddFinalizer { .. } => "adds the finalizer to a request",
+        RemediationAction::RemoveFinalizer { .. } => "removes the finalizer from a request",
         RemediationAction::HandBack { .. } => "hands a Machine back to its owner",
     }
 }

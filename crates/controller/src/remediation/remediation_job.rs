@@ -142,7 +142,7 @@ impl RemediationJob {
     /// Checks that this process leads for long enough, and that a release still has its proof.
     fn check_permission(&self, action: &RemediationAction) -> Result<(), String> {
         if !self.means.leadership.is_leading_for(CALL_TIMEOUT) {
-            return Err("this process does not lead, or not for long enough".to_owned());
+            return Err("this process is not the leader, or not for long enough".to_owned());
         }
         let release = action.as_release();
         release.map_or(Ok(()), |release| self.means.check_still_off(release))
@@ -167,7 +167,7 @@ impl RemediationJob {
             // Conditions are for people: a failed write of them delays nothing.
             Err(trouble) => {
                 let (subject, why) = (&self.case.subject, trouble.message());
-                warn!(%subject, error = why, "cannot write conditions");
+                warn!(%subject, error = why, "failed to write conditions");
                 done.conditions_written = Some(false);
             }
         }
@@ -189,7 +189,7 @@ impl RemediationDeps {
         if now.as_ref().is_some_and(is_same) {
             return Ok(());
         }
-        Err("the host is not proved off any more".to_owned())
+        Err("the host is no longer proved off".to_owned())
     }
 }
 
@@ -206,7 +206,7 @@ pub(super) async fn report_events(
                 means.leadership.current_term().is_none() || pause > MAX_EVENT_RETRY_PAUSE;
             if is_over || !matches!(trouble, RemediationCallError::Failed(_)) {
                 let (subject, error) = (&case.subject, trouble.message());
-                warn!(%subject, event = event.reason, error, "cannot write an Event");
+                warn!(%subject, event = event.reason, error, "failed to write an Event");
                 break;
             }
             means
@@ -225,7 +225,7 @@ async fn report_event_once(
 ) -> Result<(), RemediationCallError> {
     if means.leadership.current_term().is_none() {
         return Err(RemediationCallError::Failed(
-            "this process does not lead".to_owned(),
+            "this process is not the leader".to_owned(),
         ));
     }
     with_timeout(means.ops.report_event(case, event, means.clock.now())).await

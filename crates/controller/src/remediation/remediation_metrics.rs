@@ -15,22 +15,22 @@ use crate::metrics::{MetricFamily, MetricLabels, MetricShape, MetricsRegistry};
 
 static REMEDIATIONS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_remediations",
-    help: "Machines, Nodes, requests and hosts that remediation has in hand, by the reason of its last decision.",
+    help: "Machines, Nodes, requests and hosts under remediation, by the reason of the last decision.",
     shape: MetricShape::Gauge,
 };
 static STUCK_REMEDIATIONS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_remediation_stuck",
-    help: "Those that have stood at the same reason for ten minutes. Alert on it.",
+    help: "Remediations whose reason has not changed for ten minutes. Alert on it.",
     shape: MetricShape::Gauge,
 };
 static REMEDIATION_ACTIONS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_remediation_actions_total",
-    help: "Writes of remediation, by how they ended: done, changed, refused or failed.",
+    help: "Writes of remediation, by result: done, changed, refused or failed.",
     shape: MetricShape::Counter,
 };
 static REMEDIATION_STEPS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_remediation_steps_seconds",
-    help: "How long each step of a remediation took, from the one before it.",
+    help: "How long each step of a remediation took, from the end of the step before it.",
     shape: MetricShape::Seconds(&[
         0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 15.0, 30.0, 60.0, 180.0, 600.0, 1800.0,
     ]),

@@ -99,7 +99,7 @@ impl RemediatorLoop {
     }
 
     pub(super) async fn run_as_leader(mut self) {
-        info!("remediation begins; everything is looked at anew");
+        info!("remediation starts and reads all objects again");
         loop {
             self.heart.mark_working("remediation");
             let began = self.current_time().mono;
@@ -369,7 +369,7 @@ impl RemediatorLoop {
         for (kind, error) in trouble {
             warn!(
                 kind,
-                error, "cannot see all that remediation needs; trying for ever"
+                error, "failed to read all objects that remediation needs; retrying"
             );
         }
         self.trouble.clone_from(trouble);
@@ -379,9 +379,11 @@ impl RemediatorLoop {
 fn log_job_error(done: &RemediationJobResult) {
     let subject = &done.case.subject;
     match &done.trouble {
-        Some(RemediationCallError::Changed(what)) => debug!(%subject, what, "decides anew"),
+        Some(RemediationCallError::Changed(what)) => {
+            debug!(%subject, what, "the reason of a remediation has changed")
+        }
         Some(RemediationCallError::Refused(error) | RemediationCallError::Failed(error)) => {
-            warn!(%subject, error, "cannot go on with a remediation for the moment");
+            warn!(%subject, error, "a remediation cannot continue now; retrying");
         }
         None => {}
     }

@@ -119,7 +119,7 @@ async fn serve_until_stopped(server: http::LockApiServer, engine: LockEngine, st
     let ((), is_clean) = tokio::join!(server.serve_until(stop.wait_for_stop()), end);
     if !is_clean {
         warn!(
-            "not all of the lock was given back; the healer does it, for this replica's Lease is gone"
+            "this replica did not release all its locks; the healer releases them, because the Lease of this replica is gone"
         );
     }
 }

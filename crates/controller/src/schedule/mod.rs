@@ -108,7 +108,7 @@ impl SchedulerLoop {
         let eye = self.states.get_mut(&done.name);
         if let Some(eye) = eye.filter(|eye| eye.uid() == done.uid) {
             if let Some(trouble) = done.error_message() {
-                warn!(schedule = %done.name, error = trouble, "cannot do what a schedule wants");
+                warn!(schedule = %done.name, error = trouble, "failed to carry out a schedule");
             }
             eye.apply_job_result(done, now);
         }
@@ -118,7 +118,7 @@ impl SchedulerLoop {
         let trouble = &self.watch.current_view().error;
         if *trouble != self.trouble {
             if let Some(error) = trouble {
-                warn!(error, "cannot see schedules");
+                warn!(error, "failed to read the schedules");
             }
             self.trouble.clone_from(trouble);
         }

@@ -165,7 +165,7 @@ impl ScheduleJob {
 
     async fn request_targets(&self, asks: Vec<RebootRequestPatch>, done: &mut ScheduleJobResult) {
         let name = &self.seen.schedule.name;
-        info!(schedule = %name, targets = asks.len(), "asks the targets of a schedule");
+        info!(schedule = %name, targets = asks.len(), "requests reboots from the targets of a schedule");
         let asked = stream::iter(asks).map(|ask| async move {
             let asked = self.request_target(&ask).await;
             (ask.target, asked)
@@ -188,7 +188,7 @@ impl ScheduleJob {
             // If another writer removes our annotation, a success here would repeat the request for
             // ever.
             Ok(object) if object.marks.get() != Some(&ask.marks) => TargetRequestResult::Failed(
-                "annotation dogwatch.dev/scheduled was not kept on it".into(),
+                "the API server did not keep annotation dogwatch.dev/scheduled".into(),
             ),
             Ok(object) => TargetRequestResult::Requested {
                 object: Box::new(object),
@@ -233,7 +233,7 @@ impl ScheduleJob {
                 // A retry would not help; the condition and the history say the same.
                 Err(error) => {
                     let error = error.error_chain();
-                    warn!(schedule = %schedule.name, event = event.reason, error, "cannot write an Event");
+                    warn!(schedule = %schedule.name, event = event.reason, error, "failed to write an Event");
                 }
             }
             done.said.push(event.clone());
@@ -241,7 +241,7 @@ impl ScheduleJob {
     }
 }
 
-const NOT_LEADING_MESSAGE: &str = "this process does not lead any more";
+const NOT_LEADING_MESSAGE: &str = "this process is no longer the leader";
 
 /// A status write goes first. Targets whose request failed before come after the others.
 fn choose_work(actions: Vec<ScheduleAction>, seen: &ScheduleSnapshot) -> Option<ScheduleWork> {

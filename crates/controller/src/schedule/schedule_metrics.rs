@@ -8,27 +8,27 @@ use crate::metrics::{MetricFamily, MetricLabels, MetricShape, MetricsRegistry};
 
 static SCHEDULE_OCCURRENCES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_schedule_occurrences_total",
-    help: "Past occurrences of schedules, by how they ended.",
+    help: "Past occurrences of schedules, by result.",
     shape: MetricShape::Counter,
 };
 static SCHEDULE_REQUESTS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_schedule_requests_total",
-    help: "What came of the targets of schedules: requested, already_requested, changed or failed.",
+    help: "Requests to the targets of schedules, by result: requested, already_requested, changed or failed.",
     shape: MetricShape::Counter,
 };
 static SCHEDULE_NEXT_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_schedule_next_timestamp_seconds",
-    help: "When each schedule issues next.",
+    help: "When each schedule issues its next requests.",
     shape: MetricShape::Gauge,
 };
 static SCHEDULE_LAST_ISSUED_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_schedule_last_occurrence_issued",
-    help: "0 while the last occurrence of a schedule did not reach everybody.",
+    help: "0 while the last occurrence of a schedule has not reached all its targets.",
     shape: MetricShape::Gauge,
 };
 static SCHEDULE_ACCEPTED_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_schedule_accepted",
-    help: "0 for a schedule that cannot be understood: nothing of it is issued.",
+    help: "0 for an invalid schedule: it issues no requests.",
     shape: MetricShape::Gauge,
 };
 

@@ -105,7 +105,7 @@ impl CoordinatorAgent {
         match node::observed_node(answer) {
             Ok(seen) => self.observe_fact(ObservedFact::Node(OwnNodeState::There(Box::new(seen)))),
             Err(error) => {
-                warn!(%error, "the API server's answer is no Node that can be read");
+                warn!(%error, "the API server's answer is not a valid Node");
                 ActionOutcome::Failed
             }
         }
@@ -205,7 +205,7 @@ impl CoordinatorAgent {
             Err(error) => {
                 warn!(
                     error = error.error_chain(),
-                    "cannot see who waits; releasing without calling anybody"
+                    "failed to read the waiting nodes; releases the lock without naming the nodes that are next in line"
                 );
                 Vec::new()
             }
@@ -225,7 +225,7 @@ impl CoordinatorAgent {
         if matches!(outcome, ReleaseOutcome::Freed(_)) {
             warn!(
                 lease = lease.name,
-                evidence, "cleared a lock whose holder is gone"
+                evidence, "broke a lock whose holder no longer exists"
             );
         }
         if let ReleaseOutcome::Refused(error) = &outcome
@@ -235,12 +235,12 @@ impl CoordinatorAgent {
             let error = error.error_chain();
             info!(
                 lease = lease.name,
-                error, "leaves a lock whose holder is gone to the controller"
+                error, "leaves a lock whose holder no longer exists to the controller"
             );
             self.seen.run.break_forbidden = true;
             return ActionOutcome::Changed;
         }
-        self.observe_release_outcome(outcome, "clear a lock whose holder is gone")
+        self.observe_release_outcome(outcome, "break a lock whose holder no longer exists")
             .await
     }
 
@@ -278,7 +278,7 @@ impl CoordinatorAgent {
             Err(RebootNotStarted::TooLate(why)) => {
                 warn!(
                     attempt,
-                    why, "the reboot was not begun in time; checking again"
+                    why, "the reboot command was not started in time; checks again"
                 );
                 self.seen.run.command = before;
             }

@@ -174,8 +174,8 @@ fn observe_error(seen: &mut RebootSnapshot, what: &'static str, trouble: Option<
     };
     match (before, trouble) {
         (Some(before), Some(why)) if before == why => {}
-        (_, Some(error)) => tracing::warn!(error, "trouble while {what}"),
-        (Some(_), None) => tracing::info!("no trouble any more while {what}"),
+        (_, Some(error)) => tracing::warn!(error, "{what} failed; retrying"),
+        (Some(_), None) => tracing::info!("{what} works again"),
         (None, None) => {}
     }
 }

@@ -329,7 +329,7 @@ async fn watch_node(
             WatchEvent::Failed(error) => {
                 tracing::warn!(
                     error = error.error_chain(),
-                    "cannot watch the Node; trying again"
+                    "failed to watch the Node; retrying"
                 );
                 None
             }
@@ -361,7 +361,7 @@ fn node_fact_of(node: &node::Node) -> Option<OwnNodeState> {
     match node::observed_node(node) {
         Ok(seen) => Some(OwnNodeState::There(Box::new(seen))),
         Err(error) => {
-            tracing::warn!(%error, "the API server shows a Node that cannot be read");
+            tracing::warn!(%error, "the API server returned a Node that is not valid");
             None
         }
     }

@@ -244,7 +244,7 @@ async fn observe_lock_leases(eyes: ObserverContext, group: GroupName, slots: u32
         // At the start, and whenever somebody has deleted a Lease.
         if (0..slots).any(|slot| leases.iter().all(|lease| lease.slot != slot)) {
             let make = || eyes.locks.ensure_leases(&group, slots, &leases);
-            eyes.read_with_retry("making the group's Leases", make)
+            eyes.read_with_retry("creating the group's Leases", make)
                 .await;
         }
     }
@@ -271,7 +271,9 @@ async fn observe_budget_count(eyes: ObserverContext, lease: ObservedLease) {
             .await?;
         Ok((policies, reads))
     };
-    let ((policies, reads), sent) = eyes.read_with_retry("counting who is out", read).await;
+    let ((policies, reads), sent) = eyes
+        .read_with_retry("counting the unavailable nodes", read)
+        .await;
     eyes.send_fact(ObservedFact::Policies(policies));
     let count = dogwatch_core::lock::count_unavailable(&reads, eyes.locks.holder_id());
     eyes.send_fact(ObservedFact::Count(ObservedBudgetCount {
@@ -380,7 +382,7 @@ async fn observe_return_gates(eyes: ObserverContext, gates: Vec<ReturnGate>, bud
     loop {
         let read = || node::list_shut_gates(&eyes.client, &eyes.node, &gates, &budgets);
         let (shut, _) = eyes
-            .read_with_retry("looking at the return gates", read)
+            .read_with_retry("checking the return gates", read)
             .await;
         eyes.send_fact(ObservedFact::Gates(shut));
         tokio::time::sleep(RETURN_GATES_INTERVAL).await;

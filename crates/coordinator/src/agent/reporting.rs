@@ -103,7 +103,10 @@ impl CoordinatorAgent {
         let decision = self.decide();
         self.queue_report(&decision);
         if let Err(error) = self.write_report(&decision).await {
-            warn!(error = error.error_chain(), "failed to report");
+            warn!(
+                error = error.error_chain(),
+                "failed to write conditions or Events"
+            );
         }
     }
 
@@ -112,8 +115,11 @@ impl CoordinatorAgent {
         let decision = self.decide();
         match tokio::time::timeout(REBOOT_REPORT_TIMEOUT, self.write_report(&decision)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(error = error.error_chain(), "could not announce the reboot"),
-            Err(_) => warn!("could not announce the reboot in time"),
+            Ok(Err(error)) => warn!(
+                error = error.error_chain(),
+                "failed to write the Event about the reboot"
+            ),
+            Err(_) => warn!("failed to write the Event about the reboot in time"),
         }
     }
 }

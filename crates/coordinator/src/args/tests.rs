@@ -143,7 +143,7 @@ fn what_is_wrong_names_the_flag_and_what_to_write() {
         (["--sentinel-command", "a 'b"], "quote"),
         (["--reboot-command", ""], "systemctl reboot"),
         (["--reboot-command", "  "], "systemctl reboot"),
-        (["--sentinel-interval", "0s"], "longer than nothing"),
+        (["--sentinel-interval", "0s"], "greater than 0"),
         (["--sentinel-timeout", "30"], "lacks a unit"),
         (["--drain-timeout", "1d"], "a day is 24h"),
         (["--reboot-attempts", "0"], "1.."),

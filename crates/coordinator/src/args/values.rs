@@ -32,7 +32,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 
 pub(super) fn parse_positive_duration(text: &str) -> Result<Duration, String> {
     match duration::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
+        Ok(Duration::ZERO) => Err("it must be greater than 0".to_owned()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     }
@@ -43,13 +43,13 @@ pub(super) fn parse_positive_duration(text: &str) -> Result<Duration, String> {
 pub(super) fn parse_absolute_path(text: &str) -> Result<PathBuf, String> {
     let path = Path::new(text);
     if !path.is_absolute() {
-        return Err("write an absolute path, one that begins with /".to_owned());
+        return Err("write an absolute path that begins with /".to_owned());
     }
     if path.components().any(|part| part == Component::ParentDir) {
-        return Err("write the path without ..".to_owned());
+        return Err("write a path without ..".to_owned());
     }
     if text.contains('\0') {
-        return Err("a path has no zero byte".to_owned());
+        return Err("write a path without a zero byte".to_owned());
     }
     Ok(path.to_owned())
 }
@@ -57,9 +57,9 @@ pub(super) fn parse_absolute_path(text: &str) -> Result<PathBuf, String> {
 /// Splits as a POSIX shell would: quotes and backslashes count, nothing is expanded.
 pub(super) fn parse_shell_words(text: &str) -> Result<ShellWords, String> {
     let words = shlex::split(text)
-        .ok_or("a quote is not closed, or a backslash stands at the end".to_owned())?;
+        .ok_or("a quote is not closed, or the command ends with a backslash".to_owned())?;
     match words.first() {
         Some(program) if !program.is_empty() => Ok(ShellWords(words)),
-        Some(_) | None => Err("name a program, for instance \"systemctl reboot\"".to_owned()),
+        Some(_) | None => Err("write a command, for instance \"systemctl reboot\"".to_owned()),
     }
 }

@@ -28,7 +28,7 @@ pub enum DbusError {
         source: std::io::Error,
     },
     /// The permit expired before the connection was up: no call was sent.
-    #[error("the system bus at {} did not answer while the reboot was permitted", path.display())]
+    #[error("the system bus at {} did not answer before the permission to reboot ended", path.display())]
     TooLate {
         /// The bus' socket.
         path: PathBuf,
@@ -95,7 +95,7 @@ async fn call_reboot_method(connection: &zbus::Connection) -> Result<(), DbusErr
     match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(classify_error(&error)),
-        Err(_) => Err(DbusError::NoAnswer("it took too long".to_owned())),
+        Err(_) => Err(DbusError::NoAnswer("it did not answer in time".to_owned())),
     }
 }
 

@@ -19,7 +19,7 @@ const NSENTER_EXEC_FAILED_CODES: [i32; 2] = [126, 127];
 /// The host's PID 1 is not visible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the coordinator is PID 1 of its own container and cannot reach the host's: set hostPID: true in the pod"
+    "the coordinator is PID 1 of its own container, so it cannot reach PID 1 of the host: set hostPID: true in the pod"
 )]
 pub struct NoHostPidError;
 

@@ -28,7 +28,7 @@ impl CoordinatorHttpState {
     /// Not ready yet.
     pub fn new() -> Self {
         let board = Self::default();
-        board.set_ready(Err("the coordinator has not seen its Node yet".to_owned()));
+        board.set_ready(Err("the coordinator has not read its Node yet".to_owned()));
         board
     }
 

@@ -63,7 +63,7 @@ async fn readyz_says_why_not() {
     let address = started(&board).await;
     let answer = ask(address, "GET /readyz").await;
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-    assert!(answer.ends_with("has not seen its Node yet\n"), "{answer}");
+    assert!(answer.ends_with("has not read its Node yet\n"), "{answer}");
     board.set_ready(Ok(()));
     assert!(ask(address, "GET /readyz").await.ends_with("\r\n\r\nok\n"));
 }

@@ -107,7 +107,7 @@ fn render_phase(text: &mut MetricsPage, view: &MetricsView) {
     let mut family = text.begin_family(
         "dogwatch_phase",
         MetricKind::Gauge,
-        "1 for the phase of the planned reboot that this node is in; in-service is none.",
+        "1 for the phase of this node's planned reboot; in-service means that no reboot is under way.",
     );
     family.write_sample(&[("phase", "in-service")], u64::from(view.phase.is_none()));
     for phase in ALL_PHASES {
@@ -117,7 +117,7 @@ fn render_phase(text: &mut MetricsPage, view: &MetricsView) {
     text.begin_family(
         "dogwatch_phase_since_seconds",
         MetricKind::Gauge,
-        "When that phase began, in Unix time.",
+        "Unix time when that phase began.",
     )
     .write_timestamp(&[], view.phase_since);
 }
@@ -126,13 +126,13 @@ fn render_waiting(text: &mut MetricsPage, view: &MetricsView) {
     text.begin_family(
         "dogwatch_waiting_since_seconds",
         MetricKind::Gauge,
-        "Since when this node waits for its turn, in Unix time, without the time for which windows, a pause or minInterval held it back. No sample while they do.",
+        "Unix time since which this node waits for its turn, not counting the time it waits for windows, a pause or minInterval. No sample while they do.",
     )
     .write_timestamp(&[], view.waiting_since);
     let mut family = text.begin_family(
         "dogwatch_blocked_by",
         MetricKind::Gauge,
-        "1 for each thing that holds this node back.",
+        "1 for each reason for which this node waits.",
     );
     for (kind, name) in &view.blocked_by {
         family.write_sample(&[("kind", kind), ("name", name)], 1_u64);
@@ -143,7 +143,7 @@ fn render_drain(text: &mut MetricsPage, drain: Option<&DrainView>) {
     let mut family = text.begin_family(
         "dogwatch_drain_pods",
         MetricKind::Gauge,
-        "Pods of the drain under way: left, of those evicted already, and blocked by a budget.",
+        "Pods of the current drain: left, evicted but still there, and blocked by a PodDisruptionBudget.",
     );
     let Some(drain) = drain else { return };
     for (state, pods) in [
@@ -159,7 +159,7 @@ fn render_triggers(text: &mut MetricsPage, view: &MetricsView) {
     let mut family = text.begin_family(
         "dogwatch_trigger",
         MetricKind::Gauge,
-        "1 for what each trigger says: present, absent or unknown.",
+        "1 for the state of each trigger: present, absent or unknown.",
     );
     for (source, shown) in &view.triggers {
         for (state, this) in [
@@ -177,20 +177,20 @@ fn render_last_reboot(text: &mut MetricsPage, last: Option<&LastRebootView>) {
     let mut family = text.begin_family(
         "dogwatch_last_reboot_outcome",
         MetricKind::Gauge,
-        "1 for how the last reboot of this node ended.",
+        "1 for the outcome of the last reboot of this node.",
     );
     let Some(last) = last else { return };
     family.write_sample(&[("outcome", &last.outcome)], 1_u64);
     text.begin_family(
         "dogwatch_last_reboot_end_seconds",
         MetricKind::Gauge,
-        "When it ended, in Unix time.",
+        "Unix time when the last reboot ended.",
     )
     .write_timestamp(&[], Some(last.ended));
     let mut family = text.begin_family(
         "dogwatch_last_reboot_duration_seconds",
         MetricKind::Gauge,
-        "How long each of its phases took.",
+        "How long each phase of the last reboot took.",
     );
     for (phase, took) in &last.took {
         family.write_sample(&[("phase", phase.as_str())], took.as_secs_f64());
@@ -201,7 +201,7 @@ fn render_alarms(text: &mut MetricsPage, view: &MetricsView) {
     let mut family = text.begin_family(
         "dogwatch_alarm",
         MetricKind::Gauge,
-        "1 for each thing that needs a person, by the reason of its condition.",
+        "1 for each condition that needs a person, by its reason.",
     );
     for reason in &view.alarms {
         family.write_sample(&[("reason", reason)], 1_u64);

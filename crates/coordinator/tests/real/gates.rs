@@ -77,7 +77,7 @@ async fn a_prometheus_that_cannot_be_reached_blocks_and_is_said() {
     machine.touch("new kernel");
     let message = shut(&machine).await;
     assert!(
-        message.contains("cannot be asked: no connection"),
+        message.contains("cannot be queried: no connection"),
         "{message}"
     );
     untouched(&cluster, &machine).await;
@@ -102,7 +102,10 @@ async fn a_gate_that_shuts_during_the_drain_stops_the_reboot_right_before_it() {
         .expect("it runs");
     until_alerts(&server, 1).await;
     cluster.unblock().await;
-    let words = ["TooFewReplicas", "right before the reboot; undoing"];
+    let words = [
+        "TooFewReplicas",
+        "right before the reboot; undoing the drain",
+    ];
     machine.until_event("GateShut", &words).await;
     let record = machine.until("it queues again later", waits).await;
     assert_eq!(record["failures"], 1, "{record}");
@@ -162,7 +165,7 @@ async fn the_token_goes_to_no_server_that_only_a_policy_names() {
     let machine = cluster.machine(Setting::flags([&file, origin])).await;
     machine.touch("new kernel");
     let message = shut(&machine).await;
-    let words = "401 Unauthorized; no token was sent: --prometheus-token-origin names another";
+    let words = "401 Unauthorized; no token was sent: --prometheus-token-origin is another";
     assert!(message.contains(words), "{message}");
     let asked = asked.lock().expect("nobody panics with it locked").clone();
     assert!(

@@ -24,7 +24,7 @@ async fn who_may_not_break_a_lock_leaves_it_to_the_controller_and_goes_on_biddin
     let machines = cluster.machines_whose_holder_is_gone().await;
     machines[1]
         .log()
-        .until(&["leaves a lock whose holder is gone to the controller"])
+        .until(&["leaves a lock whose holder no longer exists to the controller"])
         .await;
     // No controller runs here: a person deletes it.
     cluster.delete_lease("dogwatch-default-0").await;
@@ -46,7 +46,7 @@ async fn of_two_coordinators_of_one_node_the_older_stops() {
     assert_eq!(older.ended().await.code(), Some(1));
     machine
         .log()
-        .until(&["has taken over", "run only one per node"])
+        .until(&["has taken over", "run only one coordinator per node"])
         .await;
     cluster.unblock().await;
     machine.until_back().await;

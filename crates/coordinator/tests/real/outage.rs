@@ -15,7 +15,7 @@ async fn an_api_server_that_is_away_across_the_boot_delays_the_return_and_no_mor
     machine.reboot().await;
     machine
         .log()
-        .until_after(lines, &["does not answer; trying for ever"])
+        .until_after(lines, &["does not answer; retrying"])
         .await;
     cluster.plane.start_api().await.expect("it starts again");
     machine.until_back().await;
@@ -32,7 +32,7 @@ async fn an_api_server_that_goes_away_during_the_drain_stops_nothing_for_good() 
         .until_condition("DrainInProgress", "True", "DrainBlocked")
         .await;
     cluster.plane.stop_api();
-    machine.log().until(&["cannot watch the Node"]).await;
+    machine.log().until(&["failed to watch the Node"]).await;
     cluster.plane.start_api().await.expect("it starts again");
     cluster.unblock().await;
     machine.until_back().await;

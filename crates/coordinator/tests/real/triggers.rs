@@ -136,11 +136,11 @@ async fn a_sentinel_that_cannot_be_read_is_unknown_and_said() {
         .until_condition("RebootTriggerUnknown", "True", "TriggerUnknown")
         .await;
     assert!(
-        message.contains("etc is no folder") && message.contains("--sentinel"),
+        message.contains("etc is not a folder") && message.contains("--sentinel"),
         "{message}"
     );
     machine
-        .until_event("TriggerUnknown", &["etc is no folder"])
+        .until_event("TriggerUnknown", &["etc is not a folder"])
         .await;
     assert_eq!(machine.commands(), 0);
 

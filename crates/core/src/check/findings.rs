@@ -56,15 +56,16 @@ fn find_node_state(node: &ObservedNode) -> Vec<CheckFinding> {
         add(FindingSeverity::Blocks, text);
     }
     if node.abort != ParsedAnnotation::Absent {
-        let text = "annotation dogwatch.dev/abort-requested stands there: a reboot that begins is stopped at once";
+        let text = "the node has annotation dogwatch.dev/abort-requested: a reboot that begins is stopped at once";
         add(FindingSeverity::Blocks, text.into());
     }
     if node.api_lock {
-        let text = "the lock API has taken it out of service; its own coordinator waits for that, and unlock uncordons it";
+        let text = "the lock API has taken it out of service; its coordinator waits until the \
+            lock API unlocks and uncordons it";
         add(FindingSeverity::Blocks, text.into());
     }
     if !node.ready {
-        let text = "not Ready: what is evicted may never be seen to end";
+        let text = "not Ready: the drain may never see the evicted pods end";
         add(FindingSeverity::Warns, text.into());
     }
     let phase = node.record.get().map(|record| record.phase);
@@ -84,7 +85,7 @@ fn find_coordinator_state(view: &CheckView, now: Now) -> Option<CheckFinding> {
         Ok(ObservedCoordinator::Unknown | ObservedCoordinator::Pod { ready: true, .. }) => None,
         Ok(ObservedCoordinator::NoDaemonSet) => Some(find_without_daemonset(view, now)),
         Ok(ObservedCoordinator::NoPod) => Some(
-            blocks("none runs on this node, so nothing would happen".into()).with_fix(
+            blocks("no coordinator runs on this node, so nobody would reboot it".into()).with_fix(
                 "kubectl describe daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator",
             ),
         ),
@@ -122,21 +123,21 @@ fn find_without_daemonset(view: &CheckView, now: Now) -> CheckFinding {
         CoordinatorSigns::Here(at) => finding(
             FindingSeverity::Note,
             format!(
-                ", but a coordinator wrote on this Node {}: it runs in another way",
+                ", but a coordinator has written to this Node {}: it runs without that DaemonSet",
                 explain::format_ago(at, now)
             ),
         ),
         CoordinatorSigns::Elsewhere => finding(
             FindingSeverity::Warns,
-            ", but coordinators of other nodes run in another way; whether one runs on this node shows \
-             only when a reboot is requested"
+            ", but coordinators of other nodes run without that DaemonSet; only a reboot request \
+             shows whether one runs on this node"
                 .into(),
         ),
         CoordinatorSigns::Nowhere => finding(
             FindingSeverity::Blocks,
-            ", and no coordinator ever wrote on a Node: a request would not be served".into(),
+            ", and no coordinator has ever written to a Node: nobody would serve a request".into(),
         )
-        .with_fix("install the coordinators as docs/install.md says; or is --namespace wrong?"),
+        .with_fix("install the coordinators as docs/install.md describes, or correct --namespace"),
     }
 }
 
@@ -144,7 +145,7 @@ pub(super) fn unknown_finding(subject: &str, why: &str) -> CheckFinding {
     CheckFinding::new(
         FindingSeverity::Unknown,
         subject,
-        format!("could not be looked at: {why}"),
+        format!("could not be read: {why}"),
     )
 }
 
@@ -190,13 +191,13 @@ fn find_policy_blockers(
         .collect();
     if !lost.is_empty() {
         let text = format!(
-            "rules this node; {} match it too, and do not",
+            "applies to this node; {} match it too, and are overridden",
             lost.join(", ")
         );
         found.push(CheckFinding::new(FindingSeverity::Note, subject, text));
     }
     if rule.policy.is_none() && matches!(known, ClusterPolicies::Known(all) if !all.is_empty()) {
-        let text = "none of them rules this node: the coordinator's flags do";
+        let text = "no policy applies to this node: the coordinator's flags apply";
         found.push(CheckFinding::new(
             FindingSeverity::Note,
             "RebootPolicies",
@@ -235,8 +236,8 @@ fn find_budget_use(view: &CheckView, node: &ObservedNode) -> Option<CheckFinding
     }
     Some(
         CheckFinding::new(FindingSeverity::Blocks, subject, budget.to_sentence()).with_fix(
-            "wait for them or bring them back; one that is out for long can be left out of the count: \
-             kubectl label node NAME dogwatch.dev/ignore=true",
+            "wait for these nodes or bring them back into service; to leave a node out of the \
+             count for a long time: kubectl label node NAME dogwatch.dev/ignore=true",
         ),
     )
 }

@@ -70,8 +70,8 @@ pub fn judge_holder(
             judge_present_node(lease, first, second)
         }
         (Some(_) | None, _) => HolderStatus::Somebody {
-            what: "its Node has just come or gone".into(),
-            instead: "look again in a moment".into(),
+            what: "its Node has just been created or deleted".into(),
+            instead: "run this command again in a moment".into(),
         },
     }
 }
@@ -80,16 +80,18 @@ fn judge_without_node(lease: &ObservedLease) -> HolderStatus {
     let holder = lease.holder.as_ref().map_or("", |holder| holder.as_str());
     let instead = match holder.split_once('/') {
         Some(("api", host)) => {
-            format!("whoever locked {host} unlocks it: POST /api/v1/unlock with hostname={host}")
+            format!(
+                "the caller that locked {host} must unlock it: POST /api/v1/unlock with hostname={host}"
+            )
         }
         Some(("fleetlock", _)) => {
-            "its host unlocks it when it is up again: POST /v1/steady-state".into()
+            "its host unlocks it after its reboot: POST /v1/steady-state".into()
         }
-        Some(_) | None => "ask whoever took it".into(),
+        Some(_) | None => "ask the person or program that took it".into(),
     };
     HolderStatus::Somebody {
         what:
-            "its holder is no Node that could be looked at, so nothing here proves that it is done"
+            "its holder is not a Node that could be read, so nothing proves that the holder is done"
                 .into(),
         instead,
     }
@@ -115,20 +117,21 @@ fn judge_present_node(
     if unreadable {
         return HolderStatus::Somebody {
             what: format!("the record on Node {name} cannot be read"),
-            instead: "mend annotation dogwatch.dev/reboot, or remove it".into(),
+            instead: "repair annotation dogwatch.dev/reboot, or remove it".into(),
         };
     }
     if first.api_lock || second.api_lock {
         return HolderStatus::Somebody {
             what: format!("the lock API has taken Node {name} out of service"),
             instead: format!(
-                "whoever locked it unlocks it: POST /api/v1/unlock with hostname={name}"
+                "the caller that locked it must unlock it: POST /api/v1/unlock with hostname={name}"
             ),
         };
     }
     let Some(record) = &lease.record else {
         return HolderStatus::Somebody {
-            what: "its record cannot be read, so nobody knows for which incarnation of the Node it was taken".into(),
+            what: "its record cannot be read, so it is unknown for which Node object of that name the lock was taken"
+                .into(),
             instead: format!("look at the log of the coordinator on {name}"),
         };
     };
@@ -138,8 +141,8 @@ fn judge_present_node(
         .find(|run| !run.as_str().starts_with("coordinator/"))
     {
         return HolderStatus::Somebody {
-            what: format!("{run} relies on it"),
-            instead: "whoever locked it unlocks it".into(),
+            what: format!("{run} still uses it"),
+            instead: "the caller that locked it must unlock it".into(),
         };
     }
     HolderStatus::Nobody {

@@ -96,12 +96,12 @@ fn find_several_budgets(pod: &ObservedPod, budgets: &[&ObservedDisruptionBudget]
         .map(|budget| budget.numbers.full_name())
         .collect();
     let text = format!(
-        "covered by {} PodDisruptionBudgets ({}): the API server evicts no such pod",
+        "covered by {} PodDisruptionBudgets ({}): the API server does not evict such a pod",
         names.len(),
         names.join(", ")
     );
     CheckFinding::new(FindingSeverity::Blocks, pod_subject(pod), text)
-        .with_fix("change the budgets' selectors, so that one covers it")
+        .with_fix("change their selectors, so that only one PodDisruptionBudget covers the pod")
 }
 
 fn find_in_budget(budget: &ObservedDisruptionBudget, covered: &[String]) -> Option<CheckFinding> {
@@ -117,16 +117,19 @@ fn find_in_budget(budget: &ObservedDisruptionBudget, covered: &[String]) -> Opti
         return None;
     }
     if allowed > 0 {
-        let text = format!("allows {allowed} at a time ({healthy}); here are {pods}");
+        let text = format!(
+            "allows {allowed} disruptions at a time ({healthy}); pods on this node: {pods}"
+        );
         return Some(CheckFinding::new(FindingSeverity::Note, subject, text));
     }
-    let text = format!("allows no disruption ({healthy}); here: {pods}");
+    let text = format!("allows no disruption ({healthy}); pods on this node: {pods}");
     let found = CheckFinding::new(FindingSeverity::Blocks, subject, text);
     let never = numbers.desired_healthy >= numbers.expected_pods;
     Some(found.with_fix(if never {
-        "it wants every pod healthy, so it never lets one go: more replicas, or another minAvailable or maxUnavailable"
+        "it requires all pods to be healthy, so it never allows an eviction: add replicas, or \
+         change minAvailable or maxUnavailable"
     } else {
-        "make its other pods healthy, or give it more replicas"
+        "make its other pods healthy, or add replicas"
     }))
 }
 
@@ -134,7 +137,7 @@ fn find_orphan(pod: &PodFacts) -> Option<CheckFinding> {
     let owner = pod.observed.controller.as_ref()?;
     (owner.kind == "DaemonSet" && owner.api_version == "apps/v1").then(|| {
         let text = format!(
-            "its DaemonSet {} does not exist: it goes, and nobody makes it anew",
+            "its DaemonSet {} does not exist: the pod is evicted, and no controller creates it again",
             owner.name
         );
         CheckFinding::new(FindingSeverity::Warns, pod_subject(&pod.observed), text)
@@ -155,28 +158,26 @@ fn find_in_pod(pod: &PodFacts) -> Vec<CheckFinding> {
     let mut add =
         |severity, what: String| found.push(CheckFinding::new(severity, pod_subject(seen), what));
     if seen.controller.is_none() {
-        let text = "has no controller: it goes, and nobody makes it anew";
+        let text = "has no controller: the pod is evicted, and no controller creates it again";
         add(FindingSeverity::Warns, text.into());
     }
     if !pod.empty_dirs.is_empty() {
         let text = format!(
-            "what is in its emptyDir {} is lost",
+            "the data in its emptyDir {} is lost",
             pod.empty_dirs.join(", ")
         );
         add(FindingSeverity::Warns, text);
     }
     if seen.tolerates_cordon && seen.controller.is_some() {
-        let text = "tolerates the cordon: its controller may put it back on this node; the third time it is left there";
+        let text = "tolerates the cordon: its controller may put it back on this node; after the \
+            third time the drain leaves it there";
         add(FindingSeverity::Warns, text.into());
     }
     if seen.deleting {
-        add(FindingSeverity::Note, "is ending already".into());
+        add(FindingSeverity::Note, "is already terminating".into());
     }
     if !seen.claims.is_empty() {
-        let text = format!(
-            "its volumes have to be detached: {}",
-            seen.claims.join(", ")
-        );
+        let text = format!("its volumes must be detached: {}", seen.claims.join(", "));
         add(FindingSeverity::Note, text);
     }
     found

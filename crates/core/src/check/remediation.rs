@@ -20,7 +20,10 @@ pub(super) fn find_remediation_blockers(view: &CheckView) -> Vec<CheckFinding> {
 fn find_in_forecast(foreseen: &RemediationForecast) -> Vec<CheckFinding> {
     let add = |severity, what: String| CheckFinding::new(severity, SUBJECT, what);
     if foreseen.under_way {
-        let text = format!("{} is under way: nothing else is begun", foreseen.subject);
+        let text = format!(
+            "{} is under way: no other remediation begins",
+            foreseen.subject
+        );
         let fix = format!("dogwatch explain {}", foreseen.subject);
         return vec![add(FindingSeverity::Blocks, text).with_fix(fix)];
     }
@@ -32,11 +35,11 @@ fn find_in_forecast(foreseen: &RemediationForecast) -> Vec<CheckFinding> {
         } else {
             FindingSeverity::Warns
         };
-        let text = format!("if this node failed, none would begin: {reason}: {message}");
+        let text = format!("if this node failed, no remediation would begin: {reason}: {message}");
         found.push(add(severity, text));
     }
     if let (Some(host), Some(why)) = (&foreseen.host, &foreseen.not_ready) {
-        let text = format!("host {host} may not be proved off: {why}");
+        let text = format!("Dogwatch might be unable to prove host {host} off: {why}");
         found.push(
             add(FindingSeverity::Warns, text).with_fix(format!("dogwatch explain host/{host}")),
         );
@@ -47,7 +50,7 @@ fn find_in_forecast(foreseen: &RemediationForecast) -> Vec<CheckFinding> {
         found.push(add(FindingSeverity::Note, text));
     }
     if foreseen.host.is_some() && foreseen.no_identity {
-        let text = "the Node tells no system UUID that could be compared with its BMC's";
+        let text = "the Node reports no system UUID to compare with that of its BMC";
         found.push(add(FindingSeverity::Note, text.into()));
     }
     found

@@ -41,15 +41,17 @@ fn find_in_lease(fleet: &FleetSnapshot, row: &LeaseRow) -> Option<CheckFinding> 
     };
     let node = match fleet.holder_node(lease) {
         None => {
-            let text = format!("held by {holder}, which is no Node: does it know that it holds?");
+            let text = format!(
+                "held by {holder}, which is not a Node: check that the holder knows that it holds the lock"
+            );
             let found = CheckFinding::new(
                 FindingSeverity::Unknown,
                 format!("Lease {}", lease.name),
                 text,
             );
-            return Some(
-                found.with_fix("ask its host; dogwatch unlock --force --reason WHY if it does not"),
-            );
+            return Some(found.with_fix(
+                "ask its host; if the host does not hold it: dogwatch unlock --force --reason WHY",
+            ));
         }
         Some(Err(name)) => {
             return Some(contradicted(format!(
@@ -63,7 +65,7 @@ fn find_in_lease(fleet: &FleetSnapshot, row: &LeaseRow) -> Option<CheckFinding> 
         && *uid != node.uid
     {
         return Some(contradicted(format!(
-            "held for a Node {} of UID {uid}; the one that is there has {}",
+            "held for a Node {} with UID {uid}; the current one has UID {}",
             node.name, node.uid
         )));
     }
@@ -105,15 +107,12 @@ fn find_in_node(fleet: &FleetSnapshot, node: &ObservedNode) -> Vec<CheckFinding>
             explain.clone(),
         ),
         ParsedAnnotation::Absent if node.waiting_label => add(
-            "labelled as waiting, and no reboot is under way".into(),
+            "labelled as waiting, but no reboot is under way".into(),
             format!("kubectl label node {} dogwatch.dev/reboot-", node.name),
         ),
         ParsedAnnotation::Absent => {}
         ParsedAnnotation::Is(record) => {
-            let stop = format!(
-                "{explain}; if it is not to go on: dogwatch abort {}",
-                node.name
-            );
+            let stop = format!("{explain}; to stop it: dogwatch abort {}", node.name);
             for what in find_in_record(fleet, node, record) {
                 add(what, stop.clone());
             }
@@ -121,7 +120,7 @@ fn find_in_node(fleet: &FleetSnapshot, node: &ObservedNode) -> Vec<CheckFinding>
     }
     if has_served_request(node) {
         add(
-            "carries a reboot request that was served before".into(),
+            "has a reboot request that was already served".into(),
             format!(
                 "kubectl annotate node {} dogwatch.dev/reboot-requested-",
                 node.name
@@ -156,14 +155,14 @@ fn find_in_record(
         let booted = *boot != record.boot_id;
         match (record.phase, booted) {
             (RebootPhase::Waiting | RebootPhase::Draining, true) => wrong.push(format!(
-                "is {phase} to end boot {}, and runs boot {boot}: it was rebooted already",
+                "is {phase} to end boot {}, but runs boot {boot}: it has already been rebooted",
                 record.boot_id
             )),
             (RebootPhase::Rebooting, true) => wrong.push(format!(
-                "is rebooting, and runs boot {boot} already: it is on its way back"
+                "is rebooting, but already runs boot {boot}: it is returning"
             )),
             (RebootPhase::Returning, false) => wrong.push(format!(
-                "is returning, and the kubelet has posted no boot but {boot}, which was to be ended"
+                "is returning, but the kubelet reports no boot except {boot}, which the reboot was to end"
             )),
             (RebootPhase::Returning, true)
             | (RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Rebooting, false) => {}
@@ -171,7 +170,7 @@ fn find_in_record(
     }
     if record.cordoned_by_us && !node.unschedulable {
         wrong.push(format!(
-            "is {phase} with a cordon of ours that is not there"
+            "is {phase} and should have Dogwatch's cordon, but has none"
         ));
     }
     wrong
@@ -205,7 +204,7 @@ fn find_over_budget(fleet: &FleetSnapshot) -> Vec<CheckFinding> {
                 .count();
             (out > usize::try_from(least).unwrap_or(usize::MAX)).then(|| {
                 let text = format!(
-                    "{out} slots are held by nodes that are out, and a holder allows {least}"
+                    "{out} slots are held by unavailable nodes, and a holder allows {least}"
                 );
                 CheckFinding::new(FindingSeverity::Blocks, format!("group {group}"), text)
                     .with_fix("dogwatch pause --all, then look at each holder: dogwatch status")

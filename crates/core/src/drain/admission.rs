@@ -85,7 +85,7 @@ fn parse_webhook_failure(message: &str) -> Option<AdmissionRefusal> {
     let (name, said) = rest.split_once("\": ")?;
     Some(AdmissionRefusal {
         by: AdmissionRefuser::Webhook(name.to_owned()),
-        said: format!("it cannot be called: {said}"),
+        said: format!("the webhook cannot be called: {said}"),
     })
 }
 
@@ -135,7 +135,7 @@ mod tests {
                 r#"Internal error occurred: failed calling webhook "a.b": failed to call webhook: Post "https://a.b.svc:443/evict": dial tcp: connection refused"#,
                 webhook(
                     "a.b",
-                    r#"it cannot be called: failed to call webhook: Post "https://a.b.svc:443/evict": dial tcp: connection refused"#,
+                    r#"the webhook cannot be called: failed to call webhook: Post "https://a.b.svc:443/evict": dial tcp: connection refused"#,
                 ),
             ),
             (

@@ -133,7 +133,7 @@ impl NodeDrain {
             (self.budgets.next_list_at(), "the budgets are listed again"),
             (
                 self.pod_watch_error.as_ref().map(|trouble| trouble.until),
-                "the watch may be mended",
+                "the watch may work again",
             ),
         ];
         let wakes = wakes

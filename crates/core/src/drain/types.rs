@@ -245,8 +245,8 @@ impl fmt::Display for ToleratedPod {
         let namespace = &pod.namespace;
         write!(
             f,
-            "{kind} {namespace}/{controller} put a pod back on the cordoned node {replaced} times: {pod} stays, \
-             as a DaemonSet's would"
+            "{kind} {namespace}/{controller} put a pod back on the cordoned node {replaced} \
+             times: the drain leaves {pod} there, like a DaemonSet's pod"
         )
     }
 }

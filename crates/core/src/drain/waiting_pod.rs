@@ -113,7 +113,7 @@ impl WaitingPod {
                 // Not tried again: the namespace controller deletes it, and every eviction until
                 // then would get the same answer.
                 self.eviction_state = EvictionState::Ending;
-                let message = "its namespace is being deleted, and it with it".to_owned();
+                let message = "its namespace is being deleted, and the pod with it".to_owned();
                 self.record_block(message, now, EvictionBlocker::Server);
             }
             EvictionAnswer::NotAdmitted { refusal, .. } if refusal.is_by_own_pods_policy() => {

@@ -25,7 +25,7 @@ pub(super) fn node_advice(view: &NodeReportInput, node: &ObservedNode, now: Now)
         }
     }
     if find_true_condition(node, "SentinelSurvivedReboot").is_some() {
-        advice.push("remove the sentinel on the node; or touch it, for another reboot".into());
+        advice.push("remove the sentinel on the node; to request another reboot, touch it".into());
     }
     advice
 }
@@ -35,13 +35,13 @@ fn unreadable_annotation_advice(node: &ObservedNode) -> Vec<String> {
     let mut advice = Vec::new();
     if matches!(node.record, ParsedAnnotation::Bad { .. }) {
         advice.push(format!(
-            "mend annotation dogwatch.dev/reboot, or remove it ({}) and then look at the cordon and at the lock yourself",
+            "repair annotation dogwatch.dev/reboot, or remove it ({}) and then check the cordon and the lock yourself",
             remove("dogwatch.dev/reboot")
         ));
     }
     if matches!(node.request, ParsedAnnotation::Bad { .. }) {
         advice.push(format!(
-            "mend annotation dogwatch.dev/reboot-requested, or remove it: {}",
+            "repair annotation dogwatch.dev/reboot-requested, or remove it: {}",
             remove("dogwatch.dev/reboot-requested")
         ));
     }
@@ -53,7 +53,8 @@ fn unreadable_annotation_advice(node: &ObservedNode) -> Vec<String> {
 fn leftover_lease_advice(view: &NodeReportInput, node: &ObservedNode) -> Option<String> {
     let lease = &view.fleet.lease_held_by(&node.name)?.lease.name;
     Some(format!(
-        "Lease {lease} is held with no reboot under way; the healer frees it after a while, or you do: dogwatch unlock {lease}"
+        "Lease {lease} is held although no reboot is under way; the healer frees it later; to \
+         free it now: dogwatch unlock {lease}"
     ))
 }
 
@@ -61,7 +62,8 @@ fn idle_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<Str
     if let Some(row) = view.fleet.lease_locked_through_api(&node.name) {
         let lease = &row.lease.name;
         return vec![format!(
-            "its caller gives the lock up after the reboot (POST /api/v1/unlock); if it never will: dogwatch unlock {lease}"
+            "its caller releases the lock after the reboot (POST /api/v1/unlock); if it never \
+             will: dogwatch unlock {lease}"
         )];
     }
     let Some(request) = node.request.get() else {
@@ -74,7 +76,7 @@ fn idle_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<Str
     };
     if request.not_before.is_some_and(|at| at > now.wall) {
         return vec![format!(
-            "to take the request back: dogwatch abort {}",
+            "to withdraw the request: dogwatch abort {}",
             node.name
         )];
     }
@@ -86,7 +88,7 @@ fn idle_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<Str
     let is_installed =
         view.coordinator != ObservedCoordinator::NoDaemonSet || signs != CoordinatorSigns::Nowhere;
     let text = if is_installed {
-        "a coordinator accepts a request within a second: read the log of this node's coordinator"
+        "a coordinator normally accepts a request within a second: read the log of this node's coordinator"
     } else {
         "no DaemonSet dogwatch-coordinator is in Dogwatch's namespace: is it installed, and is --namespace right?"
     };
@@ -96,13 +98,21 @@ fn idle_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<Str
 fn coordinator_advice(view: &NodeReportInput) -> Vec<String> {
     match &view.coordinator {
         ObservedCoordinator::NoPod => vec![
-            "no coordinator runs on this node, so nothing happens: kubectl describe daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator".into(),
+            "no coordinator runs on this node, so nobody serves the request: kubectl describe \
+             daemonset -A -l app.kubernetes.io/name=dogwatch-coordinator"
+                .into(),
         ],
-        ObservedCoordinator::Pod { name, ready: false, .. } => {
+        ObservedCoordinator::Pod {
+            name, ready: false, ..
+        } => {
             let (namespace, pod) = name.split_once('/').unwrap_or(("", name));
-            vec![format!("the coordinator is not ready: kubectl logs -n {namespace} {pod}")]
+            vec![format!(
+                "the coordinator is not ready: kubectl logs -n {namespace} {pod}"
+            )]
         }
-        ObservedCoordinator::Unknown | ObservedCoordinator::NoDaemonSet | ObservedCoordinator::Pod { .. } => Vec::new(),
+        ObservedCoordinator::Unknown
+        | ObservedCoordinator::NoDaemonSet
+        | ObservedCoordinator::Pod { .. } => Vec::new(),
     }
 }
 
@@ -132,19 +142,23 @@ fn waiting_advice(
         .filter_map(|row| view.fleet.holder_node(&row.lease));
     for holder in holders.filter_map(Result::ok).take(3) {
         advice.push(format!(
-            "for what holds the holder up: dogwatch explain node/{}",
+            "to see what blocks the holder: dogwatch explain node/{}",
             holder.name
         ));
     }
     if leading_condition(node).is_some_and(|condition| condition.reason == reason::OVER_BUDGET) {
-        advice.push("bring the nodes back that are named above, or raise --max-unavailable; one that is out for long can be left out of the count: kubectl label node NAME dogwatch.dev/ignore=true".into());
+        advice.push(
+            "bring the nodes named above back into service, or raise --max-unavailable; to leave a node out of the \
+            count for a long time: kubectl label node NAME dogwatch.dev/ignore=true"
+                .into(),
+        );
     }
     advice.extend(foreign_holder_advice(&slots));
     advice.extend(policy_advice(view, node));
     let taken_back = if record.trigger.source == "request" {
-        "to take the request back"
+        "to withdraw the request"
     } else {
-        "to stop it (what asked for it then counts as served)"
+        "to stop it (its trigger is then treated as done)"
     };
     advice.push(format!("{taken_back}: dogwatch abort {}", node.name));
     advice
@@ -159,7 +173,7 @@ fn foreign_holder_advice(slots: &[&LeaseRow]) -> Vec<String> {
     held.take(3)
         .map(|row| {
             let name = &row.lease.name;
-            format!("for what is known of the holder of {name}: dogwatch unlock {name}")
+            format!("to see what is known about the holder of {name}: dogwatch unlock {name}")
         })
         .collect()
 }
@@ -169,14 +183,16 @@ fn policy_advice(view: &NodeReportInput, node: &ObservedNode) -> Option<String> 
     let policy = &view.fleet.rule_of_node(node).policy?.name;
     match leading_condition(node)?.reason.as_str() {
         reason::PAUSED => Some(format!("to end the pause: dogwatch resume {policy}")),
-        reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::REBOOTED_TOO_RECENTLY => Some(
-            format!("to let it go earlier, change the policy: kubectl edit rebootpolicy {policy}"),
-        ),
+        reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::REBOOTED_TOO_RECENTLY => {
+            Some(format!(
+                "to let the reboot begin earlier, change the policy: kubectl edit rebootpolicy {policy}"
+            ))
+        }
         reason::POLICY_INVALID => Some(format!(
-            "mend the policy: kubectl edit rebootpolicy {policy}"
+            "correct the policy: kubectl edit rebootpolicy {policy}"
         )),
         reason::GATE_SHUT => Some(format!(
-            "make what the gate names well, or change the policy's gates: kubectl edit rebootpolicy {policy}"
+            "repair what the closed gate names, or change the policy's gates: kubectl edit rebootpolicy {policy}"
         )),
         _ => None,
     }
@@ -189,15 +205,18 @@ fn draining_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec
         .iter()
         .flat_map(|on_node| on_node.blocking_budget_names(rule.config.exclude.as_ref(), now))
         .map(|(namespace, name)| {
-            format!("give budget {namespace}/{name} room (more replicas, or its pods made healthy): kubectl describe pdb -n {namespace} {name}")
+            format!(
+                "let PodDisruptionBudget {namespace}/{name} allow a disruption (add replicas, \
+                or make its pods healthy): kubectl describe pdb -n {namespace} {name}"
+            )
         })
         .collect();
     advice.push(format!(
-        "to stop it (everything is undone, and what asked for it counts as served): dogwatch abort {}",
+        "to stop it (Dogwatch undoes the drain and treats the trigger as done): dogwatch abort {}",
         node.name
     ));
     advice.push(format!(
-        "to have it queue again after a pause: kubectl uncordon {}",
+        "to undo the drain and queue again after a pause: kubectl uncordon {}",
         node.name
     ));
     advice
@@ -208,10 +227,11 @@ fn rebooting_advice(node: &ObservedNode) -> Vec<String> {
         leading_condition(node).is_some_and(|condition| condition.reason == reason::REBOOT_FAILED);
     if failed {
         return vec![
-            "reboot the machine by hand: cordon and lock go when it comes up with a new boot id"
+            "reboot the machine by hand: Dogwatch removes the cordon and releases the lock when \
+             the machine has a new boot id"
                 .into(),
             format!(
-                "or, when it is sure that it will not go down any more: dogwatch abort {}",
+                "or, if you are sure that the machine will not shut down any more: dogwatch abort {}",
                 node.name
             ),
         ];
@@ -225,7 +245,7 @@ fn returning_advice(node: &ObservedNode) -> Vec<String> {
         reason,
         Some(reason::RETURN_GATES_SHUT | reason::RETURN_GATES_TIMED_OUT)
     ) {
-        return vec!["make what is named above well; the lock stays held until then".into()];
+        return vec!["repair what is named above; the lock stays held until then".into()];
     }
     if !node.ready {
         return vec![format!(

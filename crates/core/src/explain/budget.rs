@@ -40,8 +40,11 @@ impl BudgetLine {
             .map(|node| format!("{} ({})", node.name, node.why))
             .collect();
         let out = match names.len() {
-            0 => "nobody else is out".to_owned(),
-            _ => format!("out now: {}", join_first_names(&names, MAX_NAMED_NODES)),
+            0 => "no other node is unavailable".to_owned(),
+            _ => format!(
+                "unavailable now: {}",
+                join_first_names(&names, MAX_NAMED_NODES)
+            ),
         };
         let ignored = match self.ignored.len() {
             0 => String::new(),
@@ -52,7 +55,7 @@ impl BudgetLine {
             ),
         };
         format!(
-            "at most {} of {} in group {} may be out ({}){ignored}; {out}",
+            "at most {} of {} in group {} may be unavailable ({}){ignored}; {out}",
             self.max, self.members, self.group, self.max_source
         )
     }

@@ -86,7 +86,9 @@ impl NodeExplainer<'_> {
             ParsedAnnotation::Absent => match &self.node.request {
                 ParsedAnnotation::Absent => self.lock_api_summary(),
                 ParsedAnnotation::Is(_) | ParsedAnnotation::Bad { .. } => {
-                    format!("{name}: a reboot is requested and not taken up")
+                    format!(
+                        "{name}: a reboot is requested, and its coordinator has not accepted the request"
+                    )
                 }
             },
             ParsedAnnotation::Bad { .. } => {
@@ -112,7 +114,7 @@ impl NodeExplainer<'_> {
         if let Some(host) = self.view.fleet.waiting_host_for(name) {
             let age = format_age(self.now.elapsed_since(host.since));
             return format!(
-                "{name}: a request for the lock over HTTP waits for {age}: {}",
+                "{name}: a lock call over HTTP has waited for {age}: {}",
                 host.reason
             );
         }
@@ -160,7 +162,7 @@ impl NodeExplainer<'_> {
             ParsedAnnotation::Absent if self.node.record == ParsedAnnotation::Absent => self
                 .add_line(
                     ExplanationTopic::Asked,
-                    "nothing that shows here (sentinels are seen by the node's coordinator only)",
+                    "nothing that this command can see (only the node's coordinator sees sentinels)",
                 ),
             ParsedAnnotation::Absent | ParsedAnnotation::Is(_) => {}
         }
@@ -171,14 +173,14 @@ impl NodeExplainer<'_> {
             ParsedAnnotation::Absent => {}
             ParsedAnnotation::Is(abort) => {
                 let text = format!(
-                    "to be stopped, by {}: {}",
+                    "abort requested by {}: {}",
                     abort.requester,
                     quote_reason(&abort.reason)
                 );
                 self.add_line(ExplanationTopic::Asked, text);
             }
             ParsedAnnotation::Bad { .. } => {
-                let text = "to be stopped (annotation dogwatch.dev/abort-requested cannot be read, and is obeyed)";
+                let text = "abort requested (annotation dogwatch.dev/abort-requested cannot be read, and is obeyed)";
                 self.add_line(ExplanationTopic::Asked, text);
             }
         }
@@ -265,7 +267,7 @@ impl NodeExplainer<'_> {
         let Some(record) = self.node.record.get() else {
             return self.add_line(
                 ExplanationTopic::Boot,
-                format!("{posted} (as the kubelet posted it)"),
+                format!("{posted} (reported by the kubelet)"),
             );
         };
         let ended = &record.boot_id;
@@ -276,15 +278,15 @@ impl NodeExplainer<'_> {
                 }
                 RebootPhase::Rebooting => {
                     format!(
-                        "{ended}, which the reboot ends; the kubelet has posted no newer one yet"
+                        "{ended}, which the reboot ends; the kubelet has not reported a newer boot yet"
                     )
                 }
                 RebootPhase::Returning => {
-                    format!("{ended} has ended; the kubelet has not posted the new one yet")
+                    format!("{ended} has ended; the kubelet has not reported the new boot yet")
                 }
             }
         } else {
-            format!("{ended}, which the reboot ends; the kubelet has posted {posted}")
+            format!("{ended}, which the reboot ends; the kubelet has reported {posted}")
         };
         self.add_line(ExplanationTopic::Boot, text);
     }
@@ -311,12 +313,12 @@ impl NodeExplainer<'_> {
         if self.node.unschedulable && self.node.api_lock {
             self.add_line(
                 ExplanationTopic::Cordon,
-                "the node is cordoned and locked through the lock API: unlock uncordons it, unless it was cordoned before",
+                "the lock API has cordoned and locked the node: unlock uncordons it, unless it was cordoned before",
             );
         } else if self.node.unschedulable && !ours {
             self.add_line(
                 ExplanationTopic::Cordon,
-                "the node is cordoned, and not by Dogwatch: nobody here will uncordon it",
+                "somebody else cordoned the node: Dogwatch will not uncordon it",
             );
         }
         if self.node.keep_cordoned {
@@ -340,7 +342,7 @@ impl NodeExplainer<'_> {
                 let took = last.finished.duration_since(last.planned);
                 let took = std::time::Duration::try_from(took).unwrap_or_default();
                 let text = format!(
-                    "{} at {}, {} after it was wanted ({}); boot {} → {}",
+                    "{} at {}, {} after it was requested ({}); boot {} → {}",
                     last.outcome.as_str(),
                     format_time(last.finished),
                     format_age(took),

@@ -53,6 +53,6 @@ impl ObservedController {
                 "start the controller: dogwatch manifests | kubectl apply --server-side -f -";
             return Some(text.to_owned());
         }
-        is_idle.then(|| format!("see that the controller runs with --components {components}"))
+        is_idle.then(|| format!("run the controller with --components {components}"))
     }
 }

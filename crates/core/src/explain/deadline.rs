@@ -33,14 +33,14 @@ pub(super) fn describe_deadline(
                     "attempts"
                 }
             ),
-            None => "none: nothing is touched while it waits for the lock".into(),
+            None => "none: Dogwatch changes nothing on the node while it waits for the lock".into(),
         },
         RebootPhase::Draining => describe_latest_end(
             record,
             policy.and_then(|policy| Some((policy, policy.drain.timeout?))),
             DEFAULT_DRAIN_TIMEOUT,
             "--drain-timeout",
-            "then --on-drain-timeout says what happens (abort: undo and queue again)",
+            "then --on-drain-timeout decides what happens (abort: undo and queue again)",
             now,
         ),
         RebootPhase::Rebooting => describe_latest_end(
@@ -48,7 +48,8 @@ pub(super) fn describe_deadline(
             policy.and_then(|policy| Some((policy, policy.reboot.timeout?))),
             DEFAULT_REBOOT_TIMEOUT,
             "--reboot-timeout",
-            "then the command is run again, --reboot-attempts (2) times in all; after that cordon and lock stay",
+            "then the command is run again, at most --reboot-attempts (2) times in all; after \
+             that the cordon and the lock stay",
             now,
         ),
         RebootPhase::Returning => describe_latest_end(
@@ -56,7 +57,7 @@ pub(super) fn describe_deadline(
             policy.and_then(|policy| Some((policy, policy.on_return.gate_timeout?))),
             DEFAULT_GATE_TIMEOUT,
             "the return",
-            "then the lock stays held, said by a Warning Event",
+            "then the lock stays held, and a Warning Event reports it",
             now,
         ),
     }
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn every_phase_has_a_deadline_or_says_why_not() {
         for (phase, text) in [
-            (RebootPhase::Waiting, "none: nothing is touched"),
+            (RebootPhase::Waiting, "none: Dogwatch changes nothing"),
             (RebootPhase::Draining, "at 1970-01-01 01:00:10Z (in 54m)"),
             (RebootPhase::Rebooting, "at 1970-01-01 00:30:10Z (in 24m)"),
             (RebootPhase::Returning, "at 1970-01-01 00:15:10Z (in 9m)"),

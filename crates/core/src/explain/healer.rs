@@ -65,7 +65,7 @@ impl NodeExplainer<'_> {
             .collect();
         if began.is_none() && !told.is_empty() {
             let text = format!(
-                "no dogwatch controller leads, so nobody heals; one that begins to lead watches for {} first",
+                "no dogwatch controller leads, so no healer runs; a new leader watches for {} first",
                 format_age(watch.config.heal_after)
             );
             self.add_line(ExplanationTopic::Healer, text);
@@ -237,9 +237,9 @@ mod tests {
         assert_eq!(
             told("n1", one_drains(), 500),
             [
-                "now: WatchingCoordinator: watches whether the coordinator gives a sign",
-                "at 1970-01-01 00:15:20Z (in 7m), if nothing changes: CoordinatorGaveNoSign: its coordinator gave no sign for 15m; the drain has until its deadline",
-                "at 1970-01-01 01:00:20Z (in 52m), if nothing changes: DrainTimedOut: not drained within 3600s, and its coordinator gave no sign for 15m; undoing",
+                "now: WatchingCoordinator: watches for a sign of the coordinator",
+                "at 1970-01-01 00:15:20Z (in 7m), if nothing changes: CoordinatorGaveNoSign: its coordinator has not updated anything for 15m; the drain may continue until its deadline",
+                "at 1970-01-01 01:00:20Z (in 52m), if nothing changes: DrainTimedOut: not drained within 1h, and its coordinator has not updated anything for 15m; undoing the drain",
             ]
         );
     }
@@ -268,7 +268,7 @@ mod tests {
         let fleet = fleet(vec![waiting("n2", 30)], vec![held(0, "gone", 5), free(1)]);
         let lines = told("n2", fleet, 60);
         assert_eq!(lines.len(), 2, "{lines:#?}");
-        let ends = "BreakingLock: Lease dogwatch-default-0 is cleared: Node gone";
+        let ends = "BreakingLock: Lease dogwatch-default-0 is freed: Node gone";
         assert!(lines[1].contains(ends), "{lines:#?}");
     }
 
@@ -280,7 +280,7 @@ mod tests {
         };
         for controller in [ObservedController::Nobody, ended] {
             let lines = by(controller, "n1", one_drains(), 500);
-            assert!(lines[0].starts_with("no dogwatch controller leads, so nobody heals"));
+            assert!(lines[0].starts_with("no dogwatch controller leads, so no healer runs"));
             assert!(
                 lines[2].starts_with("at 1970-01-01 00:23:20Z (in 15m)"),
                 "{lines:#?}"

@@ -29,7 +29,7 @@ impl NodeExplainer<'_> {
             Some(RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning) => {
                 self.add_line(
                     ExplanationTopic::Lock,
-                    "holds none, although its phase needs one",
+                    "holds no lock, although its phase needs one",
                 );
             }
             None => {}
@@ -40,7 +40,7 @@ impl NodeExplainer<'_> {
     fn add_lock_api(&mut self) {
         if let Some(host) = self.view.fleet.waiting_host_for(&self.node.name) {
             let text = format!(
-                "{} asked for the lock over HTTP {} and was not answered yet: {}: {}",
+                "{} requested the lock over HTTP {} and has no answer yet: {}: {}",
                 host.holder,
                 format_since(host.since, self.now),
                 host.reason,
@@ -54,7 +54,7 @@ impl NodeExplainer<'_> {
             let record = lease.record.as_ref();
             let held = record.map(|record| format!(" {}", format_since(record.since, self.now)));
             let text = format!(
-                "{} holds {}{} through the lock API; its unlock gives it up",
+                "{} holds {}{} through the lock API; an unlock call releases it",
                 holder.unwrap_or_default(),
                 lease.name,
                 held.unwrap_or_default()
@@ -64,7 +64,7 @@ impl NodeExplainer<'_> {
         if self.node.api_lock {
             self.add_line(
                 ExplanationTopic::Lock,
-                "the lock API has taken this node out of service; its own coordinator waits for that",
+                "the lock API has taken this node out of service; the node's coordinator waits until it is unlocked",
             );
         }
     }
@@ -94,7 +94,8 @@ impl NodeExplainer<'_> {
             return match lease.yield_count {
                 0 => format!("{} is free", lease.name),
                 times => format!(
-                    "{} is free; the last {times} to win it found too many nodes out and gave it back, so all bid again after a pause",
+                    "{} is free; the last {times} holders found too many nodes unavailable and \
+                     released it, so each waits for a pause before its next bid",
                     lease.name
                 ),
             };
@@ -114,9 +115,9 @@ impl NodeExplainer<'_> {
         match self.view.fleet.holder_node(lease) {
             Some(Ok(node)) => format!("{text}; {}", describe_holder_work(node)),
             Some(Err(name)) => {
-                format!("{text}; Node {name} does not exist: whoever waits clears it")
+                format!("{text}; Node {name} does not exist: the next waiting node frees the lock")
             }
-            None => format!("{text}, which is no node"),
+            None => format!("{text}, which is not a Node"),
         }
     }
 

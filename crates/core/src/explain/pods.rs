@@ -89,7 +89,7 @@ impl NodePods {
     ) -> Vec<String> {
         let pods = self.pods_to_drain(exclude, now);
         if pods.is_empty() {
-            return vec!["every pod that has to go is gone".into()];
+            return vec!["every pod that must leave is gone".into()];
         }
         let (ending, staying): (Vec<&ObservedPod>, Vec<&ObservedPod>) =
             pods.iter().partition(|pod| pod.deleting);
@@ -113,7 +113,7 @@ impl NodePods {
                 .into_iter()
                 .map(|(budget, held)| {
                     format!(
-                        "{} holds up {}",
+                        "{} blocks {}",
                         budget_numbers_text(budget),
                         join_first_names(&held, MAX_NAMED_PODS)
                     )
@@ -224,7 +224,7 @@ mod tests {
             on_node.describe_drain_waits(None, now(0)),
             [
                 "2 pods still to be evicted: shop/db, shop/web",
-                "PodDisruptionBudget shop/db allows no disruption (2 healthy of 2 desired) holds up shop/db",
+                "PodDisruptionBudget shop/db allows no disruption (2 healthy of 2 desired) blocks shop/db",
             ]
         );
         assert_eq!(
@@ -252,7 +252,7 @@ mod tests {
         };
         assert_eq!(
             kept.describe_drain_waits(None, now(0)),
-            ["every pod that has to go is gone"]
+            ["every pod that must leave is gone"]
         );
         let orphan = NodePods {
             daemonsets: BTreeSet::new(),

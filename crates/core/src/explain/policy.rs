@@ -21,7 +21,7 @@ impl NodeExplainer<'_> {
         match policies {
             ClusterPolicies::NotYetRead => return,
             ClusterPolicies::Unreadable { why } => {
-                let text = format!("they cannot be read from here: {why}");
+                let text = format!("the policies cannot be read from here: {why}");
                 return self.add_line(ExplanationTopic::Policy, text);
             }
             ClusterPolicies::Known(all) if all.is_empty() => return,
@@ -29,7 +29,7 @@ impl NodeExplainer<'_> {
         }
         let labels = &self.node.labels;
         let Some(ruling) = policy::ruling_policy(policies.known_policies(), labels) else {
-            let text = "no RebootPolicy rules this node: the coordinator's flags do";
+            let text = "no RebootPolicy applies to this node: the coordinator's flags apply";
             return self.add_line(ExplanationTopic::Policy, text);
         };
         let group = policy::group_of_labels(policies, labels);
@@ -38,16 +38,16 @@ impl NodeExplainer<'_> {
             .map(|policy| format!("{} (priority {})", policy.name, policy.priority))
             .collect();
         let mut text = format!(
-            "RebootPolicy {} rules it (priority {}), group {group}",
+            "RebootPolicy {} applies (priority {}), group {group}",
             ruling.name, ruling.priority
         );
         if !lost.is_empty() {
-            text.push_str("; it goes before ");
+            text.push_str("; it overrides ");
             text.push_str(&join_first_names(&lost, MAX_NAMED_WINDOWS));
         }
         self.add_line(ExplanationTopic::Policy, text);
         for problem in &ruling.problems {
-            let text = format!("it cannot be followed: {problem}");
+            let text = format!("the policy is invalid: {problem}");
             self.add_line(ExplanationTopic::Policy, text);
         }
         self.add_pause(ruling);
@@ -65,12 +65,12 @@ impl NodeExplainer<'_> {
                 format!("over, it ended {}", format_due(until, self.now))
             }
             Some(until) => format!(
-                "paused: {}; it ends {}",
+                "paused: {}; the pause ends {}",
                 quote_reason(&pause.reason),
                 format_due(until, self.now)
             ),
             None => format!(
-                "paused: {}; until somebody resumes it",
+                "paused: {}; the pause lasts until somebody resumes the policy",
                 quote_reason(&pause.reason)
             ),
         };
@@ -92,23 +92,23 @@ impl NodeExplainer<'_> {
             }
         };
         let opens = |opens: Option<jiff::Timestamp>| match opens {
-            Some(at) => format!("it opens {}", format_due(at, self.now)),
-            None => "none of them is ever long enough".into(),
+            Some(at) => format!("the window opens {}", format_due(at, self.now)),
+            None => "no window is ever long enough".into(),
         };
         let text = match window_opening(&policy.windows, self.now.wall, needs) {
             WindowOpening::Open { until } => {
                 format!(
-                    "open, closes {} at the earliest",
+                    "open; it closes {} at the earliest",
                     format_due(until, self.now)
                 )
             }
             WindowOpening::TooShort { ends, opens: next } => format!(
-                "open, but closes {}, and a drain may take {}; {}",
+                "open, but it closes {}, and a drain may take {}; {}",
                 format_due(ends, self.now),
                 crate::duration::format_duration(needs),
                 opens(next)
             ),
-            WindowOpening::Shut { opens: next } => format!("shut; {}", opens(next)),
+            WindowOpening::Shut { opens: next } => format!("closed; {}", opens(next)),
         };
         self.add_line(
             ExplanationTopic::Window,
@@ -126,7 +126,7 @@ impl NodeExplainer<'_> {
             .unwrap_or(jiff::Timestamp::MAX);
         if next > self.now.wall {
             let text = format!(
-                "the last reboot was too recently: {} between two, so not before that is over, {}",
+                "the last reboot was too recent: {} between two reboots, so the node waits until that time is over, {}",
                 crate::duration::format_duration(least),
                 format_due(next, self.now)
             );
@@ -147,7 +147,7 @@ impl NodeExplainer<'_> {
             .is_some_and(|condition| condition.reason == reason::GATE_SHUT);
         for gate in &policy.gates {
             let says = if shut {
-                ", one of those asked above"
+                ", one of the servers queried above"
             } else {
                 ""
             };
@@ -173,7 +173,10 @@ pub fn describe_gate(gate: &PolicyGate) -> String {
             format!("no pod of {which} on this node")
         }
         PolicyGate::Prometheus(gate) => {
-            format!("Prometheus {} has nothing to say against it", gate.url)
+            format!(
+                "Prometheus {} returns no result that closes the gate",
+                gate.url
+            )
         }
     }
 }

@@ -225,7 +225,7 @@ fn lock_api_reason(fleet: &FleetSnapshot, node: &ObservedNode) -> Option<(String
     }
     let row = fleet.lease_locked_through_api(&node.name)?;
     let holder = row.lease.holder.as_ref()?;
-    let message = format!("{holder} has it, until it unlocks");
+    let message = format!("{holder} holds it until it calls unlock");
     Some((reason::LOCKED_THROUGH_API.to_owned(), message))
 }
 

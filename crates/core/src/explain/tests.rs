@@ -24,7 +24,7 @@ fn explained(name: &str, nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> Nod
 pub(super) fn blocked_holder() -> ObservedNode {
     let said = (
         "DrainBlocked",
-        "1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
+        "1 pods gone, 1 to go; shop/db is blocked by PodDisruptionBudget shop/db",
     );
     in_phase("n1", RebootPhase::Draining, 20, said)
 }
@@ -40,18 +40,18 @@ fn a_waiting_node_is_explained_down_to_what_holds_its_holder_up() {
             "asked: sentinel:/run/reboot-needed: \"kernel 6.18\", since 1970-01-01 00:00:40Z (30s)",
             "phase: waiting since 1970-01-01 00:00:40Z (30s)",
             "says: LockHeldByOther: waits for the lock; held: dogwatch-default-0 by node/n1",
-            "lock: dogwatch-default-0 is held by node/n1 since 1970-01-01 00:00:20Z (50s) (at most 1 at once); n1 is draining: DrainBlocked: 1 pods gone, 1 to go; shop/db is held up by PodDisruptionBudget shop/db",
+            "lock: dogwatch-default-0 is held by node/n1 since 1970-01-01 00:00:20Z (50s) (at most 1 at once); n1 is draining: DrainBlocked: 1 pods gone, 1 to go; shop/db is blocked by PodDisruptionBudget shop/db",
             "order: 2nd of 2 that wait; before it: n2",
-            "budget: at most 1 of 3 in group default may be out (if --max-unavailable has its default); out now: n1 (unschedulable, holds dogwatch-default-0)",
+            "budget: at most 1 of 3 in group default may be unavailable (if --max-unavailable has its default); unavailable now: n1 (unschedulable, holds dogwatch-default-0)",
             "boot: old-boot, which the reboot ends",
-            "deadline: none: nothing is touched while it waits for the lock",
+            "deadline: none: Dogwatch changes nothing on the node while it waits for the lock",
         ]
     );
     assert_eq!(
         explanation.advice,
         [
-            "for what holds the holder up: dogwatch explain node/n1",
-            "to stop it (what asked for it then counts as served): dogwatch abort n3",
+            "to see what blocks the holder: dogwatch explain node/n1",
+            "to stop it (its trigger is then treated as done): dogwatch abort n3",
         ]
     );
 }
@@ -76,7 +76,7 @@ fn a_node_that_a_remediation_holds_is_out_in_the_words_as_in_the_count() {
     fleet.remediation_leases = vec![remedy];
     let budget = fleet.budget_of_node(&fleet.nodes[1]);
     assert!(!budget.has_room(), "{budget:?}");
-    let says = "at most 1 of 2 in group default may be out (if --max-unavailable has its default); out now: n1 (holds dogwatch-remedy-n1)";
+    let says = "at most 1 of 2 in group default may be unavailable (if --max-unavailable has its default); unavailable now: n1 (holds dogwatch-remedy-n1)";
     assert_eq!(budget.to_sentence(), says);
     // Its Node is deleted, and the machine boots.
     let mut deleted = fleet.clone();
@@ -100,8 +100,8 @@ fn a_drain_names_its_deadline_and_how_to_call_it_off() {
     assert_eq!(
         explanation.advice,
         [
-            "to stop it (everything is undone, and what asked for it counts as served): dogwatch abort n1",
-            "to have it queue again after a pause: kubectl uncordon n1",
+            "to stop it (Dogwatch undoes the drain and treats the trigger as done): dogwatch abort n1",
+            "to undo the drain and queue again after a pause: kubectl uncordon n1",
         ]
     );
 }
@@ -114,15 +114,15 @@ fn a_lock_without_a_node_behind_it_is_said_to_be_so() {
     let explanation = explained("n2", vec![waiting("n2", 10)], leases);
     assert_eq!(
         explanation.advice[0],
-        "for what is known of the holder of dogwatch-default-1: dogwatch unlock dogwatch-default-1"
+        "to see what is known about the holder of dogwatch-default-1: dogwatch unlock dogwatch-default-1"
     );
     let lines = text(&explanation);
     assert!(
-        lines[3].ends_with("Node gone does not exist: whoever waits clears it"),
+        lines[3].ends_with("Node gone does not exist: the next waiting node frees the lock"),
         "{lines:#?}"
     );
     assert!(
-        lines[4].ends_with("dogwatch-default-1 is held by api/host-7, which is no node"),
+        lines[4].ends_with("dogwatch-default-1 is held by api/host-7, which is not a Node"),
         "{lines:#?}"
     );
 }
@@ -142,7 +142,7 @@ fn a_reboot_that_failed_says_what_only_a_person_can_do() {
     let lines = text(&explanation);
     assert!(
         lines.contains(
-            &"boot: old-boot, which the reboot ends; the kubelet has posted no newer one yet"
+            &"boot: old-boot, which the reboot ends; the kubelet has not reported a newer boot yet"
                 .to_owned()
         ),
         "{lines:#?}"
@@ -173,10 +173,10 @@ fn an_idle_node_tells_what_is_known_and_how_to_ask() {
     assert_eq!(
         text(&explanation),
         [
-            "asked: nothing that shows here (sentinels are seen by the node's coordinator only)",
-            "boot: old-boot (as the kubelet posted it)",
-            "cordon: the node is cordoned, and not by Dogwatch: nobody here will uncordon it",
-            "last: Rebooted at 1970-01-01 00:00:40Z, 30s after it was wanted (\"new kernel\"); boot a → b",
+            "asked: nothing that this command can see (only the node's coordinator sees sentinels)",
+            "boot: old-boot (reported by the kubelet)",
+            "cordon: somebody else cordoned the node: Dogwatch will not uncordon it",
+            "last: Rebooted at 1970-01-01 00:00:40Z, 30s after it was requested (\"new kernel\"); boot a → b",
         ]
     );
     assert_eq!(
@@ -198,7 +198,7 @@ fn a_request_without_a_coordinator_points_at_the_coordinator() {
     let explanation = explain_node(&seen, now(70)).unwrap();
     assert_eq!(
         explanation.summary,
-        "n1: a reboot is requested and not taken up"
+        "n1: a reboot is requested, and its coordinator has not accepted the request"
     );
     assert!(
         explanation.advice[0].starts_with("no coordinator runs on this node"),
@@ -257,7 +257,7 @@ fn a_group_without_leases_and_a_lease_given_back_are_told_apart() {
     back.lease.yield_count = 3;
     let lines = text(&explained("n2", vec![waiting("n2", 10)], vec![back]));
     assert!(
-        lines[3].contains("the last 3 to win it found too many nodes out"),
+        lines[3].contains("the last 3 holders found too many nodes unavailable"),
         "{lines:#?}"
     );
 }
@@ -271,10 +271,10 @@ fn a_stop_that_nobody_served_yet_and_a_lock_by_the_api_are_told() {
         requester: "ann".into(),
     });
     let lines = text(&explained("n1", vec![node], vec![held(0, "n1", 20)]));
-    assert_eq!(lines[1], "asked: to be stopped, by ann: \"not now\"");
+    assert_eq!(lines[1], "asked: abort requested by ann: \"not now\"");
     assert!(
         lines.contains(
-            &"lock: the lock API has taken this node out of service; its own coordinator waits for that"
+            &"lock: the lock API has taken this node out of service; the node's coordinator waits until it is unlocked"
                 .to_owned()
         ),
         "{lines:#?}"
@@ -301,11 +301,11 @@ fn a_node_locked_through_the_lock_api_says_who_has_it_and_that_unlock_uncordons_
     let lines = text(&explanation).join("\n");
     assert!(
         lines.contains("api/n1 holds dogwatch-default-0")
-            && lines.contains("through the lock API; its unlock gives it up"),
+            && lines.contains("through the lock API; an unlock call releases it"),
         "{lines}"
     );
     assert!(
-        lines.contains("unlock uncordons it") && !lines.contains("nobody here"),
+        lines.contains("unlock uncordons it") && !lines.contains("somebody else"),
         "{lines}"
     );
     let advice = explanation.advice.join("\n");
@@ -360,11 +360,11 @@ fn a_caller_that_waits_at_the_lock_api_is_shown_with_its_reason() {
     let explanation = explain_node(&view("n1", fleet), now(100)).unwrap();
     assert_eq!(
         explanation.summary,
-        "n1: a request for the lock over HTTP waits for 90s: OutsideWindow"
+        "n1: a lock call over HTTP has waited for 90s: OutsideWindow"
     );
     let lines = text(&explanation).join("\n");
     assert!(
-        lines.contains("api/n1 asked for the lock over HTTP") && lines.contains(message),
+        lines.contains("api/n1 requested the lock over HTTP") && lines.contains(message),
         "{lines}"
     );
 }
@@ -411,7 +411,7 @@ fn a_lease_that_outlived_its_record_is_named_with_the_way_to_free_it() {
     let explanation = explained("n1", vec![node("n1")], vec![held(0, "n1", 5)]);
     let advice = &explanation.advice[0];
     assert!(
-        advice.starts_with("Lease dogwatch-default-0 is held with no reboot under way"),
+        advice.starts_with("Lease dogwatch-default-0 is held although no reboot is under way"),
         "{advice}"
     );
     assert!(
@@ -492,11 +492,12 @@ fn what_a_drain_says_of_itself_is_told_with_its_age() {
 fn what_stayed_although_it_should_go_is_told_while_the_node_reboots() {
     let mut holder = in_phase("n1", RebootPhase::Rebooting, 20, ("Rebooting", ""));
     if let ParsedAnnotation::Is(record) = &mut holder.record {
-        record.message = "drained; volumes still attached after 2m, going on: csi-1".into();
+        record.message =
+            "drained; volumes are still attached after 2m; the reboot continues: csi-1".into();
     }
     let lines = text(&explained("n1", vec![holder], vec![])).join("\n");
     assert!(
-        lines.contains("; volumes still attached after 2m"),
+        lines.contains("; volumes are still attached after 2m"),
         "{lines}"
     );
 }

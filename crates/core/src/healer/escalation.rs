@@ -18,6 +18,8 @@ use crate::reboot::{self, ObservedNode, ParsedAnnotation, RebootRecord, Takeover
 
 /// The oldest reads with which a host may be asked.
 const MAX_READ_AGE: Duration = Duration::from_secs(10);
+/// How long until a Node that changed around its read is read again.
+const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 /// How long until an obstacle is checked again.
 const OBSTACLE_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
 
@@ -75,7 +77,7 @@ fn has_stage_lasted(patient: &NodeCase<'_>, allowed: Duration) -> bool {
 
 fn wait_for_new_boot(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDecision {
     let after = remaining_attempts_duration(patient, record).max(patient.ctx.config.heal_after);
-    let text = "the reboot command may have been started; watches for a new boot";
+    let text = "the reboot command may have been started; waits for a new boot";
     let decision = decision_with_cause(reason::WATCHING_COORDINATOR, text);
     match patient.ctx.deadline_after(
         patient.memory.stage_since.max(patient.memory.silent_since),
@@ -89,8 +91,8 @@ fn wait_for_new_boot(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDec
 /// Cordon and lock stay, because a delayed shutdown may still come.
 fn report_failed_reboot(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDecision {
     let text = format!(
-        "no new boot after attempt {}, and {}; cordon and lock stay, because a delayed shutdown may still come: \
-         reboot the node by hand, or when it is sure that it will not go down, run `dogwatch abort {}`",
+        "no new boot after attempt {}, and {}; cordon and lock stay, because a delayed shutdown may still happen: \
+         reboot the node by hand, or if you are sure that it will not shut down, run `dogwatch abort {}`",
         record.attempts,
         patient.describe_silence(),
         patient.node.name
@@ -108,14 +110,6 @@ fn hand_over_to_power(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDe
     let newer_than = patient.ctx.now.mono.saturating_sub(MAX_READ_AGE);
     let looked = &patient.ctx.seen.observations;
     let name = &patient.node.name;
-    let read = looked
-        .nodes
-        .get(name)
-        .filter(|read| read.taken >= newer_than);
-    let Some(read) = read else {
-        let name = name.clone();
-        return observing_host().with_observe(HealerObserve::Node { name, newer_than });
-    };
     let hosts = looked
         .hosts
         .get(name)
@@ -124,12 +118,24 @@ fn hand_over_to_power(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDe
         let node = name.clone();
         return observing_host().with_observe(HealerObserve::Hosts { node, newer_than });
     };
+    let read = looked
+        .nodes
+        .get(name)
+        .filter(|read| read.taken >= newer_than);
+    let Some(read) = read else {
+        let name = name.clone();
+        return observing_host().with_observe(HealerObserve::Node { name, newer_than });
+    };
     let fresh = read.node.as_ref();
     let Some(fresh) = fresh.filter(|fresh| fresh.resource_version == patient.node.resource_version)
     else {
-        // The Node changed while it was read; wait for the watch to show the change.
-        let at = patient.ctx.now.mono + MAX_READ_AGE;
-        return observing_host().wake_at(at, "the Node to be read again");
+        // The Node changed around its read. Either the watch or a new read shows the change.
+        let again = read.taken + REREAD_INTERVAL;
+        if patient.ctx.now.mono < again {
+            return observing_host().wake_at(again, "the Node to be read again");
+        }
+        let (name, newer_than) = (name.clone(), again);
+        return observing_host().with_observe(HealerObserve::Node { name, newer_than });
     };
     match &hosts.host {
         Err(why) => report_blocked_escalation(patient, why),
@@ -140,7 +146,7 @@ fn hand_over_to_power(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDe
 fn observing_host() -> HealerDecision {
     decision_with_cause(
         reason::REBOOT_ESCALATED,
-        "looking at the node's host before it is asked to reboot",
+        "reading the node's host before asking it to reboot",
     )
 }
 
@@ -151,7 +157,9 @@ fn find_escalation_obstacle(patient: &NodeCase<'_>, record: &RebootRecord) -> Op
     }
     let boot = patient.node.boot_id.as_ref();
     if boot.is_some_and(|boot| *boot != record.boot_id) {
-        return Some("its kubelet shows another boot than the one that was to be ended".into());
+        return Some(
+            "its kubelet reports another boot than the one that the reboot was to end".into(),
+        );
     }
     if !matches!(
         patient.ctx.seen.policies,
@@ -173,7 +181,7 @@ fn find_escalation_obstacle(patient: &NodeCase<'_>, record: &RebootRecord) -> Op
         .as_ref()
         .and_then(|record| record.node_uid.as_ref());
     let other = uid.filter(|uid| **uid != patient.node.uid);
-    other.map(|uid| format!("the lock was taken for another Node (UID {uid})"))
+    other.map(|uid| format!("the lock was taken for another Node object (UID {uid})"))
 }
 
 fn record_or_send_escalation(
@@ -213,7 +221,7 @@ fn request_host_reboot(
 ) -> HealerDecision {
     if note.host != host.full_name() {
         let why = format!(
-            "it was handed over to BareMetalHost {}, and another one names it now",
+            "it was handed over to BareMetalHost {}, but now another host names this Node",
             note.host
         );
         return report_blocked_escalation(patient, &why);
@@ -224,19 +232,19 @@ fn request_host_reboot(
         .is_some_and(|mark| mark.is_same_reboot(note));
     if done {
         let text = format!(
-            "was handed over to BareMetalHost {}; waits for a new boot",
+            "the reboot was handed over to BareMetalHost {}; waits for a new boot",
             note.host
         );
         return decision_with_cause(reason::REBOOT_ESCALATED, text);
     }
     if host.asked {
         let why = format!(
-            "somebody has asked BareMetalHost {} for a reboot already",
+            "somebody has already requested a reboot of BareMetalHost {}",
             note.host
         );
         return report_blocked_escalation(patient, &why);
     }
-    let text = format!("asks BareMetalHost {} to reboot, hard", note.host);
+    let text = format!("requests a hard reboot of BareMetalHost {}", note.host);
     let (host, note) = (host.clone(), note.clone());
     decision_with_cause(reason::REBOOT_ESCALATED, text)
         .with_action(HealerAction::Escalate { host, note })
@@ -245,10 +253,10 @@ fn request_host_reboot(
 
 fn report_blocked_escalation(patient: &NodeCase<'_>, why: &str) -> HealerDecision {
     let text = format!(
-        "the reboot does not happen, and cannot be handed over to the power controller: {why}"
+        "the node does not reboot, and the healer cannot hand the reboot over to the power controller: {why}"
     );
     let at = patient.ctx.now.mono + OBSTACLE_RECHECK_INTERVAL;
     decision_with_cause(reason::ESCALATION_BLOCKED, text)
         .with_event(EventSeverity::Warning)
-        .wake_at(at, "another look at what is in the way")
+        .wake_at(at, "the next check of the obstacle")
 }

@@ -63,7 +63,7 @@ fn decide_missing_holder(
     let reads = reads.filter(|reads| reads.resource_version == lease.resource_version);
     let evidence = reads.and_then(|reads| lock::find_break_evidence(lease, &reads.reads));
     if let Some(evidence) = evidence {
-        let text = format!("Lease {} is cleared: {evidence}", lease.name);
+        let text = format!("Lease {} is freed: {evidence}", lease.name);
         let lease = Box::new(lease.clone());
         let evidence = evidence.to_string();
         return decision_with_cause(reboot::reason::BREAKING_LOCK, text)
@@ -71,7 +71,7 @@ fn decide_missing_holder(
             .with_event(EventSeverity::Warning);
     }
     let text = format!(
-        "Lease {} is held for Node {name}; looking whether that is there",
+        "Lease {} is held for Node {name}; checking whether that Node exists",
         lease.name
     );
     let decision = decision_with_cause(reason::LOOKING_AT_HOLDER, text);
@@ -148,8 +148,8 @@ pub(super) fn report_stale_lock(
         format!(" since {taken} by its own clock")
     });
     let text = format!(
-        "{holder} holds Lease {}{taken}, for more than {}; when it is sure that it does not need it any more, run \
-         `dogwatch unlock {} --force --reason WHY`",
+        "{holder} has held Lease {}{taken} for more than {}; if you are sure that it no longer \
+         needs the lock, run `dogwatch unlock {} --force --reason WHY`",
         lease.name,
         crate::duration::format_duration(allowed),
         lease.name

@@ -77,7 +77,7 @@ fn decide_request_departure(
     run: &RunId,
 ) -> HealerDecision {
     let text = format!(
-        "request {run} on Lease {} was never answered, and its process is gone",
+        "lock request {run} on Lease {} was never answered, and its process is gone",
         lease.name
     );
     let decision = decision_with_cause(reason::LOCK_REQUEST_GONE, text);
@@ -210,7 +210,8 @@ fn decide_api_lock_undo(
 
 fn report_unreadable_api_lock(node: &ObservedNode, why: &str) -> HealerDecision {
     let text = format!(
-        "annotation dogwatch.dev/api-lock of Node {} cannot be read ({why}); uncordon the node and remove it",
+        "annotation dogwatch.dev/api-lock of Node {} cannot be read ({why}); uncordon the node \
+         and remove the annotation",
         node.name
     );
     decision_with_cause(reason::API_LOCK_UNREADABLE, text).with_event(EventSeverity::Warning)
@@ -242,7 +243,7 @@ pub(super) fn decide_stale_presence(
         decision_with_cause(reason::WATCHING_COORDINATOR, text)
             .wake_at(at, "a sign of a lock API process")
     } else {
-        let text = format!("{text} has not renewed its presence and is gone");
+        let text = format!("{text} has not renewed its presence and counts as gone");
         decision_with_cause(reason::LOCK_API_PROCESS_GONE, text)
             .with_action(HealerAction::DeletePresence {
                 name: presence.name.clone(),

@@ -79,7 +79,7 @@ impl NodeCase<'_> {
             return Some(decision);
         }
         let idle = reboot::reason::NO_REBOOT_WANTED;
-        let text = "nothing is under way; the conditions are put right".to_owned();
+        let text = "nothing is under way; correcting the conditions".to_owned();
         self.take_over(&TakeoverStep::Report, idle, text)
     }
 
@@ -88,7 +88,8 @@ impl NodeCase<'_> {
             return self.watch_for_sign();
         }
         let text = format!(
-            "annotation dogwatch.dev/reboot of Node {} cannot be read ({why}); nothing is done until it is mended or removed",
+            "annotation dogwatch.dev/reboot of Node {} cannot be read ({why}); the healer does \
+             nothing until you repair or remove it",
             self.node.name
         );
         Some(
@@ -143,7 +144,10 @@ impl NodeCase<'_> {
             return self.decide_queued_node(record);
         };
         if self.is_last_write_ours() && record.retry_after.is_some() {
-            let text = format!("Lease {} goes to the next: it was not used", lease.name);
+            let text = format!(
+                "Lease {} is released for the next node: it was not used",
+                lease.name
+            );
             return self.take_over(&TakeoverStep::Release, reason::LOCK_UNUSED, text);
         }
         let held_since = self.ctx.seen.memory.leases.get(&lease.name)?.since;
@@ -156,8 +160,9 @@ impl NodeCase<'_> {
             );
         }
         let text = format!(
-            "Lease {} was held for {:?} without being used; queueing again",
-            lease.name, self.ctx.config.heal_after
+            "Lease {} was held for {} without being used; queueing again",
+            lease.name,
+            crate::duration::format_duration(self.ctx.config.heal_after)
         );
         self.take_over(&TakeoverStep::Undo, reason::LOCK_UNUSED, text)
     }
@@ -186,12 +191,13 @@ impl NodeCase<'_> {
         ) {
             (Some((why, text)), _) => (why, text),
             (None, None) => {
-                let text = format!("not drained within {allowed:?}");
+                let allowed = crate::duration::format_duration(allowed);
+                let text = format!("not drained within {allowed}");
                 (reboot::reason::DRAIN_TIMED_OUT, text)
             }
             (None, Some(at)) => {
                 let text = format!(
-                    "{}; the drain has until its deadline",
+                    "{}; the drain may continue until its deadline",
                     self.describe_silence()
                 );
                 let decision = decision_with_cause(reason::COORDINATOR_GAVE_NO_SIGN, text)
@@ -199,7 +205,7 @@ impl NodeCase<'_> {
                 return decision.with_event(EventSeverity::Warning);
             }
         };
-        let text = format!("{text}, and {}; undoing", self.describe_silence());
+        let text = format!("{text}, and {}; undoing the drain", self.describe_silence());
         self.take_over_or_watch(&TakeoverStep::Undo, why, text)
     }
 
@@ -236,7 +242,7 @@ impl NodeCase<'_> {
     fn decide_abort(&self, record: &RebootRecord) -> HealerDecision {
         let since = self.memory.abort_since.unwrap_or(self.ctx.now.mono);
         if let Some(at) = self.ctx.deadline_after(since, self.ctx.config.abort_after) {
-            let text = "a person wants this reboot stopped; its coordinator has the first word";
+            let text = "a person requested an abort of this reboot; its coordinator may serve the request first";
             return decision_with_cause(reason::WATCHING_COORDINATOR, text)
                 .wake_at(at, "the abort to be served");
         }
@@ -252,7 +258,8 @@ impl NodeCase<'_> {
             | RebootPhase::Returning => TakeoverStep::Abort,
         };
         let text =
-            "a person wants this reboot stopped, and its coordinator does not answer".to_owned();
+            "a person requested an abort of this reboot, and its coordinator does not answer"
+                .to_owned();
         self.take_over_or_watch(&way, reboot::reason::ABORTED, text)
     }
 
@@ -266,7 +273,7 @@ impl NodeCase<'_> {
         let at = self
             .ctx
             .deadline_after(self.memory.silent_since, self.ctx.config.heal_after)?;
-        let text = "watches whether the coordinator gives a sign";
+        let text = "watches for a sign of the coordinator";
         Some(
             decision_with_cause(reason::WATCHING_COORDINATOR, text)
                 .wake_at(at, "a sign of the coordinator"),
@@ -275,11 +282,11 @@ impl NodeCase<'_> {
 
     pub(super) fn describe_silence(&self) -> String {
         let after = crate::duration::format_duration(self.ctx.config.heal_after);
-        format!("its coordinator gave no sign for {after}")
+        format!("its coordinator has not updated anything for {after}")
     }
 }
 
 fn wait_for_fencing() -> HealerDecision {
-    let text = "the remediator has this machine in hand; goes on when that is over, or when it has booted anew";
+    let text = "the remediator is fencing this machine; the healer continues after that, or after a new boot";
     decision_with_cause(reboot::reason::BEING_FENCED, text)
 }

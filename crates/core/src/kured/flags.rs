@@ -90,13 +90,13 @@ pub const KURED_FLAGS: [KuredFlag; 43] = [
         "metrics-port",
         One,
         Same,
-        "--listen=HOST:PORT (default :9420); the metrics have other names, see docs/metrics.md",
+        "--listen=HOST:PORT (default :9420); the metrics have other names: see docs/metrics.md",
     ),
     plain_flag(
         "drain-grace-period",
         One,
         NoEqual,
-        "every pod has its own grace, which is kured's default too",
+        "each pod has its own grace period, which is kured's default too",
     ),
     plain_flag(
         "drain-pod-selector",
@@ -120,7 +120,8 @@ pub const KURED_FLAGS: [KuredFlag; 43] = [
         "drain-timeout",
         One,
         Differs,
-        "drain.timeout; kured's 0 is for ever with the lock held, here it is 1h, then undone, the lock released and tried again later",
+        "drain.timeout; kured's 0 means no limit, and kured keeps the lock; here the limit is 1h: \
+         then Dogwatch undoes the drain, releases the lock and tries again later",
     ),
     plain_flag(
         "reboot-delay",
@@ -162,13 +163,15 @@ pub const KURED_FLAGS: [KuredFlag; 43] = [
         "lock-ttl",
         One,
         NoEqual,
-        "a lock is never freed by a clock, or each expiry lets one more broken node through: it is broken when its Node is gone, or by `dogwatch unlock --force`",
+        "a lock never expires, because each expiry could let one more broken node begin; it is \
+         freed when its Node no longer exists, or by `dogwatch unlock --force`",
     ),
     plain_flag(
         "lock-release-delay",
         One,
         NoEqual,
-        "the lock goes when the node is really back (return.gates), not after a time; a prometheus gate can ask for more, like `time() - max(node_boot_time_seconds) < 1800` for half an hour between two boots",
+        "the lock is released when the node is back in service (return.gates), not after a time; a prometheus gate can \
+         require more, like `time() - max(node_boot_time_seconds) < 1800` for half an hour between two boots",
     ),
     plain_flag(
         "prometheus-url",
@@ -210,7 +213,9 @@ pub const KURED_FLAGS: [KuredFlag; 43] = [
         "reboot-sentinel-command",
         One,
         Differs,
-        "--sentinel-command, with a time limit; kured runs it each minute, and takes every exit code but 0 for no: here only 1 is no, the rest is unknown and reported. Needs a privileged container with hostPID",
+        "--sentinel-command, with a time limit; kured runs it each minute and takes every exit \
+         code but 0 for \"no\"; here only 1 means \"no\", and any other code is reported as unknown. \
+         It needs a privileged container with hostPID",
     ),
     plain_flag(
         "reboot-command",
@@ -271,19 +276,22 @@ pub const KURED_FLAGS: [KuredFlag; 43] = [
         "annotate-nodes",
         Bool,
         NoEqual,
-        "always: annotations dogwatch.dev/reboot and dogwatch.dev/last-reboot, and Node conditions; whoever reads weave.works/… has to read those",
+        "always: annotations dogwatch.dev/reboot and dogwatch.dev/last-reboot, and Node \
+         conditions; programs that read weave.works/… must read those",
     ),
     plain_flag("log-format", One, Same, "--log-format"),
     plain_flag(
         "pre-reboot-node-labels",
         Slice,
         NoEqual,
-        "Node conditions say where a reboot stands (DrainInProgress, MaintenanceInProgress); no labels of yours are set",
+        "Node conditions show the progress of a reboot (DrainInProgress, MaintenanceInProgress); \
+         Dogwatch sets none of your labels",
     ),
     plain_flag(
         "post-reboot-node-labels",
         Slice,
         NoEqual,
-        "condition MaintenanceInProgress turns False with the outcome as reason; no labels of yours are set",
+        "condition MaintenanceInProgress becomes False with the outcome as its reason; Dogwatch \
+         sets none of your labels",
     ),
 ];

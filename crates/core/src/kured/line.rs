@@ -53,7 +53,7 @@ impl KuredSettings {
 
     fn read_argument(&mut self, word: &str, rest: &mut Peekable<impl Iterator<Item = String>>) {
         let Some(text) = word.strip_prefix("--").filter(|text| !text.is_empty()) else {
-            self.record_not_understood(word, "kured takes no such argument");
+            self.record_not_understood(word, "kured does not know this argument");
             return;
         };
         let (name, value) = match text.split_once('=') {
@@ -65,7 +65,7 @@ impl KuredSettings {
             if value.is_none() {
                 rest.next_if(|next| !next.starts_with('-'));
             }
-            self.record_not_understood(&format!("--{name}"), "kured 1.23 has no such flag");
+            self.record_not_understood(&format!("--{name}"), "kured 1.23 does not know this flag");
             return;
         };
         match (value, flag.shape) {
@@ -85,13 +85,13 @@ impl KuredSettings {
             return;
         };
         let Some(flag) = find_flag(&rest.to_lowercase().replace('_', "-")) else {
-            self.record_not_understood(name, "kured 1.23 reads no such variable");
+            self.record_not_understood(name, "kured 1.23 does not read this variable");
             return;
         };
         match (value, flag.shape) {
             (_, KuredValueKind::Array) => self.record_not_understood(
                 name,
-                "kured does not read this one from its environment; it is without effect there too",
+                "kured does not read this setting from its environment; it has no effect in kured either",
             ),
             // The name of one node, which a policy cannot contain.
             (None, _) if flag.name == "node-id" => {}

@@ -72,7 +72,7 @@ fn parse_requirement(text: &str) -> Result<LabelRequirement, String> {
     let of = |key: &str, operator, values: Vec<String>| {
         let key = key.trim();
         if key.is_empty() || key.contains(char::is_whitespace) {
-            return Err(format!("{text:?} is no label requirement"));
+            return Err(format!("{text:?} is not a label requirement"));
         }
         Ok(LabelRequirement {
             key: key.to_owned(),
@@ -106,6 +106,6 @@ fn parse_requirement(text: &str) -> Result<LabelRequirement, String> {
     match (words.next(), words.next(), words.next()) {
         (Some(key), Some("in"), None) => of(key, LabelOperator::In, values),
         (Some(key), Some("notin"), None) => of(key, LabelOperator::NotIn, values),
-        (_, _, _) => Err(format!("{text:?} is no label requirement")),
+        (_, _, _) => Err(format!("{text:?} is not a label requirement")),
     }
 }

@@ -163,8 +163,8 @@ fn translate_window(plan: &mut KuredTranslation, settings: &KuredSettings) {
         plan.record_setting(
             "the window over midnight",
             SettingOutcome::Same,
-            "two windows: kured's days are those of the moment, not of the window's start, so a Friday has \
-             its early and its late hours and Saturday's early hours are not among them",
+            "two windows: kured checks the weekday at the moment itself, not at the window's start; so Friday has its \
+             early and its late hours, and the early hours of Saturday are excluded",
         );
     }
     plan.windows = made.list;
@@ -246,8 +246,8 @@ fn translate_drain(plan: &mut KuredTranslation, settings: &KuredSettings) {
                 plan.record_setting(
                     "--drain-timeout=0 (default)",
                     SettingOutcome::Differs,
-                    "kured drains for ever and holds the lock; here 1h, then undone, the lock released and tried \
-                     again later",
+                    "kured drains without a limit and holds the lock; here the limit is 1h: then \
+                     Dogwatch undoes the drain, releases the lock and tries again later",
                 );
             }
             if forced {
@@ -302,7 +302,7 @@ fn translate_prometheus(plan: &mut KuredTranslation, settings: &KuredSettings) {
             plan.record_setting(
                 "--alert-filter-regexp",
                 SettingOutcome::Differs,
-                "without --prometheus-url kured asks nobody, and so does this policy",
+                "without --prometheus-url kured does not query Prometheus, and neither does this policy",
             );
         }
         return;
@@ -310,7 +310,10 @@ fn translate_prometheus(plan: &mut KuredTranslation, settings: &KuredSettings) {
     let url = without_password(told);
     let plain = url.starts_with("http://") || url.starts_with("https://");
     if !plain || url.contains(['?', '#']) || url.contains(char::is_whitespace) {
-        return plan.pause_for("--prometheus-url", "it is no plain http or https address");
+        return plan.pause_for(
+            "--prometheus-url",
+            "it is not a plain http or https address",
+        );
     }
     if filter.is_some_and(|text| text.len() > MAX_REGEX_BYTES) {
         return plan.pause_for("--alert-filter-regexp", "it is longer than 512 bytes");
@@ -325,8 +328,8 @@ fn translate_prometheus(plan: &mut KuredTranslation, settings: &KuredSettings) {
         plan.record_setting(
             "the password in --prometheus-url",
             SettingOutcome::NoEqual,
-            "policies hold none: give the coordinator --prometheus-token-file and --prometheus-token-origin, else \
-             the gate stays shut",
+            "policies hold no passwords: give the coordinator --prometheus-token-file and \
+             --prometheus-token-origin, else the gate stays closed",
         );
     }
     plan.gates.push(PolicyGate::Prometheus(PrometheusGate {
@@ -400,8 +403,8 @@ fn translate_reboot_method(plan: &mut KuredTranslation, settings: &KuredSettings
                 plan.record_setting(
                     "--reboot-signal",
                     SettingOutcome::NoEqual,
-                    "another signal is another thing than a reboot to systemd: use --reboot-method=command with a \
-                     command that does what it did",
+                    "systemd does not take another signal for a reboot: use \
+                     --reboot-method=command with a command that does what the signal did",
                 );
             }
         }
@@ -415,7 +418,7 @@ fn translate_reboot_method(plan: &mut KuredTranslation, settings: &KuredSettings
             }
         }
         Some(other) => {
-            let why = format!("kured knows no method {other:?} either: command or signal");
+            let why = format!("kured does not know method {other:?} either: use command or signal");
             plan.record_setting("--reboot-method", SettingOutcome::NotUnderstood, why);
         }
     }

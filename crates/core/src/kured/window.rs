@@ -116,7 +116,8 @@ const DAY_NAMES: [(&str, &str); 7] = [
 fn parse_days(told: Option<&[String]>) -> Result<Vec<String>, String> {
     let mut on = [told.is_none(); 7];
     for text in told.into_iter().flatten().filter(|text| !text.is_empty()) {
-        on[parse_day(text).ok_or_else(|| format!("--reboot-days: {text:?} is no day"))?] = true;
+        on[parse_day(text).ok_or_else(|| format!("--reboot-days: {text:?} is not a weekday"))?] =
+            true;
     }
     let order = [1, 2, 3, 4, 5, 6, 0].into_iter();
     let days: Vec<String> = order
@@ -142,7 +143,7 @@ fn parse_day(text: &str) -> Option<usize> {
 
 /// Seconds since midnight: `15:04`, `15:04:05`, `03:04pm`, `15`, `3pm`.
 fn parse_day_seconds(flag: &str, text: &str) -> Result<u32, String> {
-    let bad = || format!("--{flag}: {text:?} is no time of day");
+    let bad = || format!("--{flag}: {text:?} is not a time of day");
     let half = [("am", 0), ("pm", 12)];
     let half = half
         .into_iter()

@@ -266,7 +266,7 @@ fn describe_over_budget(unavailable: &[UnavailableMember], max: u32) -> String {
         names.push(format!("and {} more", unavailable.len() - MAX_LISTED_NAMES));
     }
     format!(
-        "{} of the group out already, at most {max} may be: {}",
+        "{} nodes of the group are unavailable and at most {max} may be: {}",
         unavailable.len(),
         names.join(", ")
     )

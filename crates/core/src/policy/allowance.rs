@@ -86,12 +86,12 @@ fn check_policy_state(
         ClusterPolicies::NotYetRead => {
             return refuse_reboot(
                 reason::LOOKING_AT_POLICIES,
-                "looking at the RebootPolicies".into(),
+                "reading the RebootPolicies".into(),
                 None,
             );
         }
         ClusterPolicies::Unreadable { why } => {
-            let text = format!("the RebootPolicies cannot be read, so nothing begins: {why}");
+            let text = format!("the RebootPolicies cannot be read, so no reboot begins: {why}");
             return refuse_reboot(reason::POLICIES_UNREADABLE, text, None);
         }
         ClusterPolicies::Known(_) => {}
@@ -101,7 +101,7 @@ fn check_policy_state(
     };
     if !policy.problems.is_empty() {
         let text = format!(
-            "RebootPolicy {} cannot be followed, so nothing begins: {}",
+            "RebootPolicy {} is invalid, so no reboot begins: {}",
             policy.name,
             policy.problems.join("; ")
         );
@@ -123,7 +123,7 @@ fn check_pause(policy: &Policy, now: Timestamp) -> Option<RebootAllowance> {
         reason => reason,
     };
     let text = format!(
-        "RebootPolicy {} is paused{until}: {why}; `dogwatch resume {}` ends it",
+        "RebootPolicy {} is paused{until}: {why}; to resume, run `dogwatch resume {}`",
         policy.name, policy.name
     );
     Some(refuse_reboot(reason::PAUSED, text, pause.until))
@@ -138,7 +138,8 @@ fn check_min_interval(
     let next = last.checked_add(least).unwrap_or(Timestamp::MAX);
     (next > now).then(|| {
         let text = format!(
-            "the last reboot was at {last}; RebootPolicy {} wants {} between two, so not before {next}",
+            "the last reboot was at {last}; RebootPolicy {} requires {} between two reboots, so \
+             the next may begin at {next}",
             policy.name,
             crate::duration::format_duration(least)
         );
@@ -174,8 +175,8 @@ fn check_window(policy: &Policy, now: Timestamp, needs: Duration) -> RebootAllow
 
 fn describe_next_opening(opens: Option<Timestamp>) -> String {
     match opens {
-        Some(at) => format!("the next one that is long enough opens at {at}"),
-        None => "no later one is long enough: change `windows` or `drain.timeout`".into(),
+        Some(at) => format!("the next window that is long enough opens at {at}"),
+        None => "no later window is long enough: change `windows` or `drain.timeout`".into(),
     }
 }
 

@@ -128,7 +128,10 @@ pub fn policy_statuses<'a>(
 
 fn policy_index(policies: &[Policy], policy: &Policy) -> usize {
     let same = |other: &Policy| std::ptr::eq(other, policy);
-    policies.iter().position(same).expect("it is one of them")
+    policies
+        .iter()
+        .position(same)
+        .expect("this node is one of them")
 }
 
 #[derive(Default)]
@@ -218,7 +221,7 @@ impl PolicyTally {
             "Progressing",
             status,
             reason,
-            format!("{out} of {} out", format_node_count(self.nodes)),
+            format!("{out} of {} unavailable", format_node_count(self.nodes)),
         )
     }
 
@@ -248,7 +251,7 @@ impl PolicyTally {
                 "Blocked",
                 ConditionStatus::False,
                 "Idle",
-                "nobody waits".into(),
+                "no node waits".into(),
             );
         };
         let waiting = self.waiting.len();
@@ -257,7 +260,7 @@ impl PolicyTally {
             return policy_observation("Blocked", ConditionStatus::False, "InTurn", text);
         }
         let text = format!(
-            "{waiting} waiting, none may go; {}: {}",
+            "{waiting} waiting, none may begin; {}: {}",
             longest.node, longest.message
         );
         policy_observation("Blocked", ConditionStatus::True, &longest.reason, text)
@@ -269,7 +272,7 @@ fn accepted_condition(policy: &Policy) -> DesiredCondition {
         return policy_observation("Accepted", ConditionStatus::True, "Valid", String::new());
     }
     let text = format!(
-        "nothing that it governs begins until this is mended: {}",
+        "no reboot under this policy begins until the policy is corrected: {}",
         policy.problems.join("; ")
     );
     policy_observation("Accepted", ConditionStatus::False, "Invalid", text)
@@ -311,7 +314,7 @@ fn out_by_api_lock(node: &ObservedNode) -> OutOfServiceNode {
         node: node.name.clone(),
         phase: "locked",
         since: None,
-        reason: "taken out of service through the lock API".to_owned(),
+        reason: "taken out of service by the lock API".to_owned(),
     }
 }
 
@@ -321,7 +324,7 @@ fn out_by_remediation(held: &HeldLockLease) -> Option<OutOfServiceNode> {
         phase: "remediation",
         since: held.remediation.as_ref()?.since,
         reason: format!(
-            "its machine is being remediated; Lease {} is held",
+            "its machine is being remediated; the remediation holds Lease {}",
             held.lease
         ),
     })

@@ -75,7 +75,7 @@ fn parse_mode_and_force(value: &str) -> Result<(bool, bool), String> {
     let Some(Value::Object(fields)) = parse_json(value) else {
         // The design invites people to write a value for tracing here, such as a UID.
         return if looks_like_an_attempt {
-            Err(r#"is no JSON object like {"mode":"hard"}"#.to_owned())
+            Err(r#"is not a JSON object like {"mode":"hard"}"#.to_owned())
         } else {
             Ok((false, false))
         };

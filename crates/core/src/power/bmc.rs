@@ -109,7 +109,7 @@ impl FaultClass {
             FaultClass::Unreachable => {
                 "check the address, the network and whether the BMC has power"
             }
-            FaultClass::Refused => "look at the BMC's own log; reset the BMC if it stays so",
+            FaultClass::Refused => "look at the BMC's own log; reset the BMC if the error stays",
             FaultClass::WrongCredentials => "correct username and password in the host's Secret",
             FaultClass::Tls => {
                 "put the BMC's CA into the Secret as ca.crt, or set disableCertificateVerification"
@@ -117,9 +117,11 @@ impl FaultClass {
             FaultClass::NoSuchSystem => "correct the system's path in spec.bmc.address",
             FaultClass::Unsupported => "use another driver, or add a level (a PDU) to the host",
             FaultClass::TimedOut => {
-                "reset the BMC if it stays so; a second level (a PDU) covers a hung BMC"
+                "reset the BMC if the error stays; a second level (a PDU) covers a BMC that hangs"
             }
-            FaultClass::Contradiction => "update or reset the BMC; its word is not taken meanwhile",
+            FaultClass::Contradiction => {
+                "update or reset the BMC; Dogwatch does not rely on its answers until then"
+            }
         }
     }
 }

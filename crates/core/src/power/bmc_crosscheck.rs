@@ -66,5 +66,5 @@ pub(super) fn request_crosscheck(ctx: &PowerContext<'_>, step: &mut PowerStep, l
         (BmcCrosscheck::Agrees, Some(_)) => next_poll_at(ctx, 0),
         (BmcCrosscheck::NotAsked, _) | (_, None) => since,
     };
-    step.read_level_at(ctx, 0, due, "whether the BMC agrees that it is off");
+    step.read_level_at(ctx, 0, due, "whether the BMC also reports off");
 }

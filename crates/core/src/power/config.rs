@@ -34,7 +34,8 @@ impl Default for PowerConfig {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--power-poll-interval must be at least twice --power-confirm-interval: two polls in a row would else be too close to each other to confirm that a host is off"
+    "--power-poll-interval must be at least twice --power-confirm-interval: otherwise two polls \
+     in a row are too close to each other to confirm that a host is off"
 )]
 pub struct PollsTooClose;
 

@@ -29,7 +29,7 @@ pub struct OffConfirmation {
 /// The annotation says less than a release needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadConfirmation {
-    #[error("is no JSON object with by, at, reason and for: {0}")]
+    #[error("is not a JSON object with by, at, reason and for: {0}")]
     Unreadable(String),
     /// A field is present and empty.
     #[error("has nothing in {0}")]

@@ -206,9 +206,9 @@ fn handle_removed_level(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &
             power_off::begin_power_off(ctx, step, why);
         }
         None if ctx.now.mono < settled => {
-            let text = format!("{} is no more", power_off::level_name(command.level));
+            let text = format!("{} no longer exists", power_off::level_name(command.level));
             step.set_busy(reason::SETTLING, text);
-            step.wake_at(settled, "the end of every command of unknown end");
+            step.wake_at(settled, "the end of every command whose result is unknown");
         }
         None if command.command == PowerCommand::On => {
             power_on::repeat_power_on(ctx, step, 0, reason::POWERING_ON);

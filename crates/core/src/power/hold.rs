@@ -21,14 +21,14 @@ pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
         step.set_cause(
             ConditionStatus::Unknown,
             reason::POWER_UNKNOWN,
-            "off by its status; being read",
+            "off according to its status; reading its power",
         );
         step.is_busy = true;
         return step.read_level_at(
             ctx,
             command.level,
             ctx.now.mono,
-            "the first reading of a held host",
+            "the first reading of a host that is kept off",
         );
     };
     match &read.result {
@@ -37,7 +37,7 @@ pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
         {
             let name = power_off::level_name(command.level);
             let text = format!(
-                "{name} is off, and the BMC says that the machine runs; it is powered off again"
+                "{name} is off, but the BMC reports that the machine runs; it is powered off again"
             );
             handle_found_on(ctx, step, reason::LEVEL_CONTRADICTED, &text);
         }
@@ -46,11 +46,11 @@ pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
             None => handle_read_off(ctx, step, command),
         },
         Ok(PowerReading::On | PowerReading::PoweringOn | PowerReading::PoweringOff) => {
-            let text = "found on while it is held off; it is powered off again";
+            let text = "found on although it is kept off; it is powered off again";
             handle_found_on(ctx, step, reason::FOUND_ON, text);
         }
         Err(fault) => {
-            let text = format!("off was confirmed; whether it is off now is not known: {fault}");
+            let text = format!("off was confirmed; the current power state is unknown: {fault}");
             step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
             step.is_busy = is_reading_awaited(ctx);
             let soon = next_read_at(ctx, command.level, read.asked, ReadPace::Slow);
@@ -59,7 +59,7 @@ pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
             } else {
                 next_poll_at(ctx, command.level)
             };
-            step.read_level_at(ctx, command.level, next, "whether it is still off");
+            step.read_level_at(ctx, command.level, next, "whether the host is still off");
         }
     }
 }
@@ -98,7 +98,7 @@ fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: &'static s
     step.status.power.confirmed_for.clear();
     if !must_be_off(ctx) {
         step.status.power.command = None;
-        let text = "on, as spec.online wants it, though not by our hand";
+        let text = "on, as spec.online requests, but Dogwatch did not power it on";
         step.set_cause(ConditionStatus::True, reason::AS_WANTED, text);
         return step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
     }
@@ -119,16 +119,16 @@ fn handle_read_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &Pendi
     if ctx.current_off_readings(level).is_none() {
         let next = second_reading_at(ctx, level);
         let text = format!(
-            "off was confirmed; read again at {}",
+            "off was confirmed; the power is read again at {}",
             ctx.format_time_of(next)
         );
         step.set_cause(ConditionStatus::False, reason::CONFIRMING, text);
         step.is_busy = true;
         bmc_crosscheck::request_crosscheck(ctx, step, level);
-        return step.read_level_at(ctx, level, next, "whether it is still off");
+        return step.read_level_at(ctx, level, next, "whether the host is still off");
     }
     if let Some(base) = ctx.keyless_annotation() {
-        let text = format!("{} has nothing left to stop and is removed", base.name);
+        let text = format!("{} is no longer needed and is removed", base.name);
         step.set_busy(reason::OFF_CONFIRMED, text);
         step.action = Some(PowerAction::RemoveAnnotations(vec![base.name.clone()]));
         return;
@@ -139,7 +139,7 @@ fn handle_read_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &Pendi
 /// Why the confirmed off is not a proof for every obeyed annotation. `None`: it is.
 fn describe_missing_proof(ctx: &PowerContext<'_>, command: &PendingCommand) -> Option<String> {
     if ctx.level_digest(command.level).as_ref() != Some(&command.target) {
-        return Some("its BMC's address was changed".to_owned());
+        return Some("the address of its BMC was changed".to_owned());
     }
     let proved: BTreeSet<&String> = ctx.host_status().power.confirmed_for.iter().collect();
     let keys = ctx
@@ -149,7 +149,7 @@ fn describe_missing_proof(ctx: &PowerContext<'_>, command: &PendingCommand) -> O
         .filter(|request| !proved.contains(&request.id()))
         .map(|request| request.name.as_str())
         .collect();
-    (!new.is_empty()).then(|| format!("{} came after the proof", format_names(&new)))
+    (!new.is_empty()).then(|| format!("{} was added after the proof", format_names(&new)))
 }
 
 /// The proof is void and nobody waits for one: the next readings decide.
@@ -157,7 +157,7 @@ fn forget_proof(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
     step.status.power.command = None;
-    let text = "off by what another BMC answered; being read";
+    let text = "off according to another BMC; reading its power";
     step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
     step.read_level_at(
         ctx,
@@ -169,11 +169,14 @@ fn forget_proof(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 
 /// The host is off, but a later annotation needs a proof made after it was set.
 fn prove_off_again(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize, text: &str) {
-    step.set_busy(reason::CONFIRMING, format!("off; proved anew, for {text}"));
+    step.set_busy(
+        reason::CONFIRMING,
+        format!("off; to be proved again, because {text}"),
+    );
     step.add_event(
         EventSeverity::Normal,
         reason::CONFIRMING,
-        format!("off is proved anew: {text}"),
+        format!("off is being proved again: {text}"),
     );
     let level = if ctx.is_level_usable(level) { level } else { 0 };
     let why = reason::HELD_OFF;
@@ -188,7 +191,7 @@ fn report_held_off(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
         let text = format!("off, as spec.online is false{since}");
         step.set_cause(ConditionStatus::True, reason::AS_WANTED, text);
     } else {
-        let text = format!("held off by {}{since}", format_names(&keys));
+        let text = format!("kept off by {}{since}", format_names(&keys));
         step.set_cause(ConditionStatus::True, reason::HELD_OFF, text);
     }
     bmc_crosscheck::request_crosscheck(ctx, step, level);
@@ -199,7 +202,12 @@ fn report_held_off(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
     // A new leader has one reading: whoever waits for the proof should not wait for a poll.
     step.is_busy = !keys.is_empty();
     let next = second_reading_at(ctx, level);
-    step.read_level_at(ctx, level, next, "the second reading of a held host");
+    step.read_level_at(
+        ctx,
+        level,
+        next,
+        "the second reading of a host that is kept off",
+    );
 }
 
 /// Records the power-on with its time and clears the confirmed off; the next decision sends it.
@@ -208,7 +216,7 @@ fn begin_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
         return;
     };
     let text = format!(
-        "nothing holds it off any more; powered on by {}",
+        "nothing keeps it off any more; powered on by {}",
         power_off::level_name(level)
     );
     step.add_event(EventSeverity::Normal, reason::POWERING_ON, text.clone());

@@ -25,7 +25,7 @@ pub(super) fn watch_idle_host(ctx: &PowerContext<'_>, step: &mut PowerStep) {
             step.set_cause(
                 ConditionStatus::True,
                 reason::AS_WANTED,
-                "on, as spec.online wants it",
+                "on, as spec.online requests",
             );
             step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
         }
@@ -39,21 +39,21 @@ fn request_first_reading(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     step.set_cause(
         ConditionStatus::Unknown,
         reason::POWER_UNKNOWN,
-        "not read yet",
+        "its power has not been read yet",
     );
     step.read_level_at(ctx, 0, ctx.now.mono, "the first reading");
 }
 
 fn watch_foreign_change(ctx: &PowerContext<'_>, step: &mut PowerStep) {
-    let text = "on its way, and not by our hand";
+    let text = "its power is changing, and Dogwatch did not command that";
     step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
     let next = next_read_at(ctx, 0, Duration::ZERO, ReadPace::Slow);
-    step.read_level_at(ctx, 0, next, "where the power goes");
+    step.read_level_at(ctx, 0, next, "the end of the power change");
 }
 
 fn report_unreadable(ctx: &PowerContext<'_>, step: &mut PowerStep, fault: &BmcFault) {
     let text = format!(
-        "the power cannot be read: {fault}; next: {}",
+        "the power cannot be read: {fault}; do this: {}",
         fault.class.next_step()
     );
     step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
@@ -77,7 +77,7 @@ fn handle_found_off(ctx: &PowerContext<'_>, step: &mut PowerStep) {
         return wait_for_node_silence(ctx, step);
     }
     if is_twice {
-        let text = "found off, and it should be on; it is powered on";
+        let text = "found off, but spec.online requests on; it is powered on";
         step.add_event(EventSeverity::Warning, reason::FOUND_OFF, text);
         step.set_busy(reason::FOUND_OFF, text);
         return step.set_command(
@@ -88,12 +88,12 @@ fn handle_found_off(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     let read = ctx.newest_reading_since(0, since);
     let next = read.map_or(since, |read| read.answered + ctx.config.settle);
     let text = format!(
-        "found off; powered on if it still is off at {}{}",
+        "found off; it is powered on if it is still off at {}{}",
         ctx.format_time_of(next),
         describe_unread_leases(ctx)
     );
     step.set_cause(ConditionStatus::False, reason::FOUND_OFF, text);
-    step.read_level_at(ctx, 0, next, "whether it is really off");
+    step.read_level_at(ctx, 0, next, "whether the host is really off");
 }
 
 /// Keeps reading the BMC: its answer may become true, or the Node may fall silent.
@@ -104,18 +104,18 @@ fn handle_living_node(ctx: &PowerContext<'_>, step: &mut PowerStep, node: &NodeN
 
 fn wait_for_node_silence(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     let text = match node_liveness::format_node_names(ctx) {
-        none if none.is_empty() => "found off; reading which Node it carries".to_owned(),
-        nodes => format!("found off; reading whether {nodes}, which it carries, lives"),
+        none if none.is_empty() => "found off; reading which Node runs on it".to_owned(),
+        nodes => format!("found off; checking {nodes}, which runs on it, for heartbeats"),
     };
     step.set_cause(ConditionStatus::False, reason::FOUND_OFF, text);
     let next = second_reading_at(ctx, 0).max(ctx.now.mono + ctx.config.confirm);
-    step.wake_at(next, "whether its Node lives");
+    step.wake_at(next, "whether its Node sends heartbeats");
 }
 
 fn describe_unread_leases(ctx: &PowerContext<'_>) -> String {
     let why = ctx.unread_leases_reason();
     why.map_or_else(String::new, |why| {
-        format!("; whether its Node lives cannot be read: {why}")
+        format!("; the heartbeats of its Node cannot be read: {why}")
     })
 }
 
@@ -155,7 +155,7 @@ fn confirm_off_as_wanted(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     }
     node_liveness::observe_liveness(ctx, step);
     if let (true, NodeLiveness::NotKnown { .. }) = (ctx.current_off_readings(0).is_some(), &life) {
-        let text = "off was read twice; reading whether the Node that it carries lives";
+        let text = "the BMC reported off twice; checking the Node that runs on it for heartbeats";
         step.set_cause(ConditionStatus::Unknown, reason::CONFIRMING, text);
         return step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
     }
@@ -166,7 +166,7 @@ fn confirm_off_as_wanted(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     }
     let next = second_reading_at(ctx, 0);
     let text = format!(
-        "off was read once; read again at {}",
+        "the BMC reported off once; read again at {}",
         ctx.format_time_of(next)
     );
     step.set_cause(ConditionStatus::Unknown, reason::CONFIRMING, text);
@@ -177,13 +177,18 @@ fn confirm_off_as_wanted(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 pub(super) fn wait_until_settled(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
     let settled = ctx.settled_at();
     let text = format!(
-        "{} says off; a command of unknown end could still be run until {}",
+        "{} reports off; a command whose result is unknown could still run until {}",
         power_off::level_name(level),
         ctx.format_time_of(settled)
     );
     step.set_cause(ConditionStatus::False, reason::SETTLING, text);
     let next = next_read_at(ctx, level, settled, ReadPace::Slow);
-    step.read_level_at(ctx, level, next, "the end of every command of unknown end");
+    step.read_level_at(
+        ctx,
+        level,
+        next,
+        "the end of every command whose result is unknown",
+    );
 }
 
 /// The power-off is not wanted any more, so it is not sent again. If the BMC answered it, readings
@@ -206,7 +211,7 @@ pub(super) fn withdraw_power_off(
         PowerCommandState::Unsent { .. } | PowerCommandState::Unknown { .. } => ctx.settled_at(),
     };
     let text = format!(
-        "{} is not wanted any more; what becomes of it is read",
+        "{} is no longer needed; its result is being read",
         command.command
     );
     step.set_cause(ConditionStatus::False, reason::WITHDRAWN, text);
@@ -283,10 +288,7 @@ pub(super) fn close_command(
     step.record_done(ctx, command, reason::WITHDRAWN);
     step.status.power.command = None;
     step.status.power.confirmed_for.clear();
-    let text = format!(
-        "{} is not wanted any more and did not come about",
-        command.command
-    );
+    let text = format!("{} is no longer needed and had no effect", command.command);
     step.add_event(EventSeverity::Normal, reason::WITHDRAWN, text.clone());
     step.set_cause(ConditionStatus::Unknown, reason::WITHDRAWN, text);
     step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");

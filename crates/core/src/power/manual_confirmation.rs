@@ -33,8 +33,9 @@ pub(super) fn manual_confirmation(ctx: &PowerContext<'_>) -> Option<ManualConfir
     let said = match OffConfirmation::read_from_host(&ctx.seen.host)? {
         Ok(said) => said,
         Err(bad) => {
-            let message =
-                format!("annotation {CONFIRMED_OFF_ANNOTATION} {bad}; nothing is released on it");
+            let message = format!(
+                "annotation {CONFIRMED_OFF_ANNOTATION} {bad}; the Node is not released because of it"
+            );
             return Some(void_confirmation(reason::INVALID_CONFIRMATION, message));
         }
     };
@@ -76,7 +77,7 @@ pub(super) fn confirmation_event(ctx: &PowerContext<'_>) -> Option<DecisionEvent
             severity: EventSeverity::Normal,
             reason: reason::CONFIRMED_BY_PERSON,
             message: format!(
-                "{} says that the host is off, at {}: {}",
+                "{} confirmed that the host is off, at {}: {}",
                 shorten_text(&said.by),
                 said.at,
                 shorten_text(&said.reason)
@@ -107,7 +108,7 @@ fn covered_keys(ctx: &PowerContext<'_>, said: &OffConfirmation, since: Duration)
 fn describe_missing_key(said: &OffConfirmation) -> String {
     let keys: Vec<String> = said.keys.iter().map(|key| shorten_text(key)).collect();
     format!(
-        "what {} confirmed was for {}, and no such key has stood there since; confirm again if it is still off",
+        "{} confirmed off for {}, and the host has had no such key since; if the host is still off, confirm again",
         shorten_text(&said.by),
         format_names(&keys)
     )
@@ -132,7 +133,7 @@ fn describe_contradiction(
     };
     let (level, asked) = (0..ctx.seen.host.levels.len()).find_map(life)?;
     Some(format!(
-        "{} says that the host is off, and {} said at {} that it is not; nothing is released",
+        "{} confirmed that the host is off, but {} reported at {} that it is not; the Node is not released",
         shorten_text(&said.by),
         power_off::level_name(level),
         ctx.format_time_of(asked)

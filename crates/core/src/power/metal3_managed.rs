@@ -34,7 +34,12 @@ pub(super) fn observe_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
         read.answered.saturating_add(ctx.config.confirm)
     });
     let soon = soon.max(next_read_at(ctx, 0, Duration::ZERO, ReadPace::Slow));
-    step.read_level_at(ctx, 0, soon, "whether their controller powered it off");
+    step.read_level_at(
+        ctx,
+        0,
+        soon,
+        "whether the other power controller has powered it off",
+    );
 }
 
 /// The keys that are proved: metal3's controller switched the host off for them and will not undo

@@ -77,8 +77,8 @@ pub use host::{
     PendingCommandEnd, PowerDevice, PowerHistoryEntry, PowerLevel, PowerState, PowerStatus,
 };
 pub use metal3_leader::{METAL3_NAMESPACES, Metal3LeaderLease, Metal3Leaders, OwnerRules};
-pub(crate) use node_liveness::required_silence;
 pub use node_liveness::{KubeletLease, KubeletLeaseHistory, KubeletLeases};
+pub(crate) use node_liveness::{missed_renewal, required_silence};
 pub use proof::{OffReadings, PowerOffProof, ProofSource, ReadingTimes, find_off_proof};
 pub use seniority::HostSeniority;
 pub use shared_bmcs::SharedBmcs;

@@ -26,6 +26,8 @@ const LEASE_READ_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SILENCE: Duration = Duration::from_secs(25);
 /// Two and a half quarters of the Lease's duration, in eighths: for Leases that last longer.
 const SILENCE_EIGHTHS_OF_LEASE: u32 = 5;
+/// A kubelet with the default Lease renews it every 10 s, with a jitter of 4 %.
+const MIN_MISSED_RENEWAL: Duration = Duration::from_secs(12);
 /// The kubelet writes its own Lease: whatever duration it writes delays Dogwatch no longer than
 /// this.
 const MAX_SILENCE: Duration = Duration::from_mins(5);
@@ -36,6 +38,13 @@ pub(crate) fn required_silence(lease_lasts: Option<Duration>) -> Duration {
     let lasts = lease_lasts.unwrap_or_default();
     let missed = lasts.saturating_mul(SILENCE_EIGHTHS_OF_LEASE) / 8;
     missed.clamp(MIN_SILENCE, MAX_SILENCE)
+}
+
+/// How long a kubelet whose Lease lasts `lease_lasts` must be silent to have missed one renewal:
+/// a quarter of the Lease's duration, and a fifth of that for its jitter and the API server.
+pub(crate) fn missed_renewal(lease_lasts: Option<Duration>) -> Duration {
+    let interval = lease_lasts.unwrap_or_default() / 4;
+    (interval * 6 / 5).clamp(MIN_MISSED_RENEWAL, MAX_SILENCE)
 }
 
 /// A Node's Lease in `kube-node-lease`.
@@ -180,7 +189,7 @@ pub(super) fn observe_liveness(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 
 fn request_lease_read(ctx: &PowerContext<'_>, step: &mut PowerStep, due: Duration) {
     if due > ctx.now.mono {
-        return step.wake_at(due, "the next look at the Node's signs of life");
+        return step.wake_at(due, "the next look at the Node's heartbeats");
     }
     if !step.observe.contains(&PowerObserve::KubeletLeases) {
         step.observe.push(PowerObserve::KubeletLeases);
@@ -216,7 +225,8 @@ pub(super) fn report_contradiction(ctx: &PowerContext<'_>, step: &mut PowerStep,
 /// The sentence tells a person what to do.
 pub(super) fn contradiction_message(node: &NodeName) -> String {
     format!(
-        "its BMC says off, and node {node}, which it carries, has renewed its Lease since; nothing is sent and nothing is released: correct the host's BMC address or its link to the Node, or reset the BMC"
+        "its BMC reports off, but node {node}, which runs on it, has renewed its Lease since then; Dogwatch sends no \
+         command and releases nothing: correct the host's BMC address or its link to the Node, or reset the BMC"
     )
 }
 

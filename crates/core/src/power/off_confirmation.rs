@@ -40,19 +40,24 @@ pub(super) fn confirm_off(
     }
     if ctx.now.mono < since {
         let text = format!(
-            "off, but an earlier command of unknown end could still be run until {}",
+            "off, but an earlier command whose result is unknown could still run until {}",
             ctx.format_time_of(since)
         );
         step.set_busy(reason::SETTLING, text);
         bmc_crosscheck::request_crosscheck(ctx, step, level);
-        return step.read_level_at(ctx, level, since, "the end of every command of unknown end");
+        return step.read_level_at(
+            ctx,
+            level,
+            since,
+            "the end of every command whose result is unknown",
+        );
     }
     let next = match ctx.newest_reading_since(level, since) {
         Some(read) => read.answered.saturating_add(ctx.config.confirm),
         None => since,
     };
     let text = format!(
-        "off was read once; read again at {}",
+        "the BMC reported off once; read again at {}",
         ctx.format_time_of(next)
     );
     step.set_busy(reason::CONFIRMING, text);
@@ -68,13 +73,13 @@ fn wait_for_crosscheck(
 ) {
     let level = command.level;
     let text = format!(
-        "{} was read off twice; the BMC is asked whether it says anything else",
+        "{} reported off twice; reading the BMC for a contradiction",
         power_off::level_name(level)
     );
     step.set_busy(reason::CONFIRMING, text);
     bmc_crosscheck::request_crosscheck(ctx, step, level);
     let next = next_read_at(ctx, level, at, ReadPace::Slow);
-    step.read_level_at(ctx, level, next, "whether it is still off");
+    step.read_level_at(ctx, level, next, "whether the host is still off");
 }
 
 /// Treats the power-off as ineffective: what is off does not feed this machine.
@@ -86,7 +91,7 @@ fn handle_contradicted_level(
 ) {
     let level = command.level;
     let text = format!(
-        "{} is off, and the BMC says that the machine runs; correct the outlet in spec.power.levels",
+        "{} is off, but the BMC reports that the machine runs; correct the outlet in spec.power.levels",
         power_off::level_name(level)
     );
     step.add_event(
@@ -100,9 +105,9 @@ fn handle_contradicted_level(
         retry::retry_or_change_level(ctx, step, command, patience, Some(&fault));
     } else {
         step.set_busy(reason::LEVEL_CONTRADICTED, text);
-        step.wake_at(patience, "a level that is contradicted");
+        step.wake_at(patience, "the limit for a level that the BMC contradicts");
         let next = next_read_at(ctx, level, at, ReadPace::Slow);
-        step.read_level_at(ctx, level, next, "whether it is still off");
+        step.read_level_at(ctx, level, next, "whether the host is still off");
     }
     bmc_crosscheck::request_crosscheck(ctx, step, level);
 }
@@ -128,7 +133,7 @@ fn wait_for_off(
             ctx,
             level,
             next_read_at(ctx, level, at, ReadPace::Steady),
-            "whether it shut down",
+            "whether the operating system has shut down",
         );
     }
     let patience = at.saturating_add(ctx.config.command_effect_timeout());
@@ -144,15 +149,15 @@ fn wait_for_off(
     }
     step.set_busy(
         reason::POWERING_OFF,
-        format!("{name} took a power-off; it is read until it is off"),
+        format!("{name} accepted a power-off; its power is read until it is off"),
     );
-    step.wake_at(patience, "a power-off that does not take");
+    step.wake_at(patience, "the limit for a power-off without effect");
     let pace = ReadPace::Fast { since: at };
     step.read_level_at(
         ctx,
         level,
         next_read_at(ctx, level, at, pace),
-        "whether it is off",
+        "whether the host is off",
     );
 }
 
@@ -169,10 +174,10 @@ fn record_off_confirmed(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &
     };
     step.record_done(ctx, command, outcome);
     let text = format!(
-        "off is confirmed by {}: {} was answered, and off read twice, {:?} apart",
+        "off is confirmed by {}: it accepted {} and then reported off twice, {} apart",
         power_off::level_name(command.level),
         command.command,
-        ctx.config.confirm
+        crate::duration::format_duration(ctx.config.confirm)
     );
     step.add_event(EventSeverity::Normal, reason::OFF_CONFIRMED, text.clone());
     step.set_cause(ConditionStatus::True, reason::OFF_CONFIRMED, text);

@@ -24,7 +24,7 @@ pub(super) fn record_pending_reboot(ctx: &PowerContext<'_>, step: &mut PowerStep
         return;
     };
     step.status.pending_reboot_since = Some(at);
-    let text = format!("asked for by {}", format_names(&names));
+    let text = format!("requested by {}", format_names(&names));
     step.add_event(EventSeverity::Normal, reason::REBOOT_REQUESTED, text);
 }
 

@@ -46,7 +46,7 @@ pub(super) fn begin_power_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why:
         ShutdownChoice::HardWanted => (PowerCommand::Off, "the power is cut: mode hard".to_owned()),
         ShutdownChoice::Unsupported => {
             let text = format!(
-                "{} knows no soft power-off; the power is cut",
+                "{} does not support a soft power-off; the power is cut",
                 level_name(level)
             );
             step.add_event(
@@ -98,8 +98,8 @@ pub(super) fn describe_cause(ctx: &PowerContext<'_>, why: &str) -> String {
         .map(|request| request.name.as_str())
         .collect();
     match why {
-        reason::FOUND_ON => "found on while it is held off".to_owned(),
-        _ if !names.is_empty() => format!("asked for by {}", format_names(&names)),
+        reason::FOUND_ON => "found on although it is kept off".to_owned(),
+        _ if !names.is_empty() => format!("requested by {}", format_names(&names)),
         reason::NOT_ONLINE => "spec.online is false".to_owned(),
         _ => "a reboot is pending".to_owned(),
     }
@@ -169,7 +169,7 @@ fn is_command_unneeded(ctx: &PowerContext<'_>, command: &PendingCommand) -> bool
 
 pub(super) fn send_command(step: &mut PowerStep, command: &PendingCommand) {
     let text = format!(
-        "{} goes to {}, try {}",
+        "{} is sent to {}, try {}",
         command.command,
         level_name(command.level),
         command.attempt
@@ -223,11 +223,11 @@ fn switch_to_hard_off(
     let said = fault.map_or(String::new(), |fault| format!(" ({fault})"));
     let text = match why {
         reason::SOFT_UNSUPPORTED => format!("no soft power-off{said}; the power is cut"),
-        reason::HARD_REQUESTED => "mode hard is asked for by now; the power is cut".to_owned(),
+        reason::HARD_REQUESTED => "mode hard is requested now; the power is cut".to_owned(),
         reason::SOFT_FAILED => format!("a soft power-off failed twice{said}; the power is cut"),
         _ => format!(
-            "not shut down by a soft power-off within {:?}{said}; the power is cut",
-            ctx.config.soft
+            "a soft power-off did not shut the host down within {}{said}; the power is cut",
+            crate::duration::format_duration(ctx.config.soft)
         ),
     };
     let is_trouble = [reason::SOFT_TIMED_OUT, reason::SOFT_FAILED].contains(&why);

@@ -53,7 +53,7 @@ fn handle_living_node(
     node_liveness::report_contradiction(ctx, step, node);
     let settled = ctx.settled_at();
     if ctx.now.mono < settled {
-        return step.wake_at(settled, "the end of every command of unknown end");
+        return step.wake_at(settled, "the end of every command whose result is unknown");
     }
     step.record_done(ctx, command, reason::POWER_CONTRADICTED);
     step.status.power.command = None;
@@ -71,7 +71,7 @@ fn finish_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &Pendi
     if ctx.now.mono < settled {
         // If it were cleared now, the next leader would not know that the BMC may still run a
         // power-on.
-        return step.wake_at(settled, "the end of every command of unknown end");
+        return step.wake_at(settled, "the end of every command whose result is unknown");
     }
     step.record_done(ctx, command, reason::POWERED_ON);
     step.status.power.command = None;
@@ -91,7 +91,7 @@ pub(super) fn repeat_power_on(
 ) {
     step.set_busy(
         why,
-        format!("PowerOn goes to {}", power_off::level_name(level)),
+        format!("PowerOn is sent to {}", power_off::level_name(level)),
     );
     let command = PowerCommand::On;
     step.set_command(ctx, &NextCommand::continue_need(command, level, why));
@@ -119,11 +119,11 @@ fn handle_answered(
         return handle_failed(ctx, step, command, patience, None);
     }
     let text = format!(
-        "{} took a power-on; it is read until it is on",
+        "{} accepted a power-on; its power is read until it is on",
         power_off::level_name(level)
     );
     step.set_busy(reason::POWERING_ON, text);
-    step.wake_at(patience, "a power-on that does not take");
+    step.wake_at(patience, "the limit for a power-on without effect");
     step.read_level_at(
         ctx,
         level,
@@ -144,11 +144,11 @@ fn wait_for_first_level(
         step.add_event(
             EventSeverity::Normal,
             reason::POWERING_ON,
-            format!("{gave} gives power again; the BMC says off: it is powered on"),
+            format!("{gave} supplies power again; the BMC reports off: the host is powered on"),
         );
         return repeat_power_on(ctx, step, 0, reason::POWERING_ON);
     }
-    let text = format!("{gave} gives power again; waiting for the BMC's word");
+    let text = format!("{gave} supplies power again; waiting for the BMC's answer");
     step.set_busy(reason::POWERING_ON, text);
     step.read_level_at(
         ctx,
@@ -174,7 +174,7 @@ fn handle_failed(
     let name = power_off::level_name(level);
     if ctx.now.mono < pause || ctx.newest_reading_since(level, at).is_none() {
         let text = format!(
-            "PowerOn to {name} came to nothing ({said}), try {}; the next one at {}",
+            "PowerOn to {name} had no effect ({said}), try {}; the next one at {}",
             command.attempt,
             ctx.format_time_of(pause)
         );
@@ -219,7 +219,7 @@ fn handle_unknown_end(
         reason::SETTLING
     };
     let text = format!(
-        "nobody knows whether {} received PowerOn; it is read first",
+        "it is unknown whether {} received PowerOn; its power is read first",
         power_off::level_name(level)
     );
     step.set_busy(reason, text);

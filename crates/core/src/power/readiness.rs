@@ -109,7 +109,8 @@ fn describe_same_system(ctx: &PowerContext<'_>) -> String {
         .collect();
     let others = format_names(&others);
     format!(
-        "its BMC tells the system UUID that the BMC of {others} told first: off is not proved of this host; correct the address that is wrong, or the UUID"
+        "its BMC reports the same system UUID as the BMC of {others}, which reported it first: \
+         Dogwatch cannot prove this host off; correct the wrong address, or the UUID"
     )
 }
 
@@ -142,11 +143,11 @@ fn readiness_of_level(
         None => (
             ConditionStatus::Unknown,
             reason::NOT_CHECKED,
-            format!("{name} was not checked yet"),
+            format!("{name} has not been checked yet"),
         ),
         Some((_, None)) => (ConditionStatus::True, reason::CHECKED, String::new()),
         Some((_, Some(fault))) => {
-            let text = format!("{name}: {fault}; next: {}", fault.class.next_step());
+            let text = format!("{name}: {fault}; do this: {}", fault.class.next_step());
             (ConditionStatus::False, fault.class.reason(), text)
         }
     }

@@ -67,13 +67,14 @@ fn refuse_by_owner(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
             },
             reason::OTHER_CONTROLLER,
             format!(
-                "the baremetal-operator that leads as {leader} controls this host; to hand it over, pause the host for it (baremetalhost.metal3.io/paused) or name its namespace by --host-namespaces"
+                "the baremetal-operator with leader {leader} controls this host; to let Dogwatch control it, pause the \
+                 host for the operator (baremetalhost.metal3.io/paused) or name its namespace in --host-namespaces"
             ),
         )),
         HostOwner::NotYetKnown => Some(build_refusal(
             PowerReporting::Nothing,
             reason::OWNER_UNKNOWN,
-            "finding out whether a baremetal-operator controls this host",
+            "checking whether a baremetal-operator controls this host",
         )),
     }
 }
@@ -82,7 +83,7 @@ fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
     let host = &ctx.seen.host;
     if host.annotations.contains_key(DETACHED_ANNOTATION) {
         let text = format!(
-            "the host is detached: nothing is done until annotation {DETACHED_ANNOTATION} is removed"
+            "the host is detached: Dogwatch does nothing until annotation {DETACHED_ANNOTATION} is removed"
         );
         return Some(build_refusal(
             PowerReporting::Unknown,
@@ -122,7 +123,8 @@ fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
         .map(ToString::to_string)
         .collect();
     let text = format!(
-        "its BMC is that of {}, which had it first and keeps it; nothing is done for this host: correct its address, or delete the one that is wrong",
+        "its BMC already belongs to {}, which keeps it; Dogwatch does nothing for this host: \
+         correct its address, or delete the wrong host",
         format_names(&others)
     );
     Some(build_refusal(
@@ -152,7 +154,8 @@ fn refuse_by_status_times(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
     if status_times::next_status_time(ctx.host_status(), ctx.now).is_some() {
         return None;
     }
-    let text = "a time in status.provisioning or status.power.offConfirmedAt is the last one there is, so that no later one can be written; remove it";
+    let text = "a time in status.provisioning or status.power.offConfirmedAt is the latest \
+        possible one, so Dogwatch cannot write a later one; remove it";
     Some(build_refusal(
         PowerReporting::Power,
         reason::INVALID_TIMES,
@@ -164,7 +167,8 @@ fn refuse_by_power_off_disabled(ctx: &PowerContext<'_>) -> Option<PowerRefusal> 
     if !ctx.seen.host.disable_power_off {
         return None;
     }
-    let text = "spec.disablePowerOff is set: the host can neither be held off nor be proved off; fence it by other means, or unset it";
+    let text = "spec.disablePowerOff is set: Dogwatch can neither keep the host off nor prove it \
+        off; fence it by other means, or unset the field";
     Some(build_refusal(
         PowerReporting::Power,
         reason::POWER_OFF_DISABLED,

@@ -55,7 +55,7 @@ fn held_off_condition(ctx: &PowerContext<'_>) -> DesiredCondition {
         (ConditionStatus::False, reason::NOT_HELD, String::new())
     } else {
         let text = format!(
-            "held off by {}; each is removed by its writer",
+            "kept off by {}; the writer of each must remove it",
             annotations::format_names(&keys)
         );
         (ConditionStatus::True, reason::HELD_OFF, text)
@@ -76,17 +76,14 @@ fn annotation_events(ctx: &PowerContext<'_>) -> Vec<DecisionEvent> {
         Some(DecisionEvent {
             severity: EventSeverity::Warning,
             reason: reason::INVALID_ANNOTATION,
-            message: format!(
-                "annotation {} {problem}; it is kept, and means soft",
-                request.name
-            ),
+            message: format!("annotation {} {problem}; it counts as soft", request.name),
         })
     });
     let disobeyed = ctx.ignored_annotations().map(|request| DecisionEvent {
         severity: EventSeverity::Warning,
         reason: reason::NOT_PROVISIONED,
         message: format!(
-            r#"annotation {} is not obeyed, as the host is not provisioned; {{"force":true}} in its value overrides that"#,
+            r#"annotation {} is not obeyed, because the host is not provisioned; {{"force":true}} in its value overrides that"#,
             request.name
         ),
     });

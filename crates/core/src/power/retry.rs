@@ -33,14 +33,14 @@ pub(super) fn retry_or_change_level(
     let (tries, name) = (command.attempt, level_name(command.level));
     if ctx.now.mono < due {
         let text = format!(
-            "{} to {name} came to nothing ({said}), try {tries}; the next one at {}",
+            "{} to {name} had no effect ({said}), try {tries}; the next one at {}",
             command.command,
             ctx.format_time_of(due)
         );
         step.set_busy(reason::BACKING_OFF, text);
         step.wake_at(due, "the next try of a power-off");
         let next = super::readings::next_read_at(ctx, command.level, at, ReadPace::Slow);
-        return step.read_level_at(ctx, command.level, next, "whether it is off");
+        return step.read_level_at(ctx, command.level, next, "whether the host is off");
     }
     let text = format!(
         "{} to {name} is sent again: {said}, try {tries}",
@@ -67,7 +67,7 @@ pub(super) fn change_level(
 ) {
     let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
     let text = format!(
-        "{} does not power the host off after {} tries ({said}); {} is used",
+        "{} did not power the host off in {} tries ({said}); now {} is used",
         level_name(command.level),
         command.attempt,
         level_name(level)

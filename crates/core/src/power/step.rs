@@ -61,7 +61,10 @@ impl PowerStep {
             observe: Vec::new(),
             wake: None,
             events: Vec::new(),
-            cause: DecisionCause::new(super::reason::POWER_UNKNOWN, "not read yet"),
+            cause: DecisionCause::new(
+                super::reason::POWER_UNKNOWN,
+                "its power has not been read yet",
+            ),
             as_wanted: ConditionStatus::Unknown,
             is_busy: false,
         }

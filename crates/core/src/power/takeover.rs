@@ -29,7 +29,7 @@ pub(super) fn handle_unknown_off(
         reason::SETTLING
     };
     let text = format!(
-        "nobody knows whether {} received {}; it is read first",
+        "it is unknown whether {} received {}; its power is read first",
         level_name(level),
         command.command
     );
@@ -39,7 +39,7 @@ pub(super) fn handle_unknown_off(
             ctx,
             level,
             next_read_at(ctx, level, at, ReadPace::Steady),
-            "the power after a command of unknown end",
+            "the power after a command whose result is unknown",
         );
     };
     match &read.result {
@@ -59,7 +59,7 @@ pub(super) fn handle_unknown_off(
                 ctx,
                 level,
                 next_read_at(ctx, level, at, ReadPace::Slow),
-                "whether it is off",
+                "whether the host is off",
             );
         }
     }
@@ -80,7 +80,7 @@ fn prove_by_new_command(
     if !is_foreign && command.command == PowerCommand::Off {
         return retry_or_change_level(ctx, step, command, at, None);
     }
-    let text = "off already; it is proved by a power-off that is answered".to_owned();
+    let text = "already off; Dogwatch sends a power-off to prove it".to_owned();
     step.set_busy(reason::CONFIRMING, text);
     let (level, why) = (command.level, reason::CONFIRMING);
     step.set_command(
@@ -117,7 +117,7 @@ fn handle_unknown_soft_off(
         ctx,
         level,
         next_read_at(ctx, level, since, ReadPace::Steady),
-        "whether it shut down",
+        "whether the operating system has shut down",
     );
 }
 
@@ -133,7 +133,7 @@ fn handle_unreadable(
         return change_level(ctx, step, command, level, Some(fault));
     }
     let text = format!(
-        "{} may have received {} from an earlier leader and cannot be read ({fault}); next: {}",
+        "{} may have received {} from an earlier leader and cannot be read ({fault}); do this: {}",
         level_name(command.level),
         command.command,
         fault.class.next_step()
@@ -144,6 +144,6 @@ fn handle_unreadable(
         ctx,
         command.level,
         next_read_at(ctx, command.level, Duration::ZERO, ReadPace::Slow),
-        "whether it is off",
+        "whether the host is off",
     );
 }

@@ -57,7 +57,7 @@ pub(super) fn find_drain_obstacle(
 ) -> Option<RebootStep> {
     let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
-        let text = "somebody uncordoned the node: that is a veto; undoing".to_owned();
+        let text = "somebody uncordoned the node: that is a veto; undoing the drain".to_owned();
         return Some(undo::undo_and_back_off(
             ctx,
             record,
@@ -74,11 +74,11 @@ pub(super) fn find_drain_obstacle(
     match undo::own_lock_state(ctx) {
         None => Some(RebootStep::new(
             reason::LOOKING_AT_LOCK,
-            "looking whether the lock is still ours",
+            "checking whether this node still holds the lock",
         )),
         Some(OwnLockState::OlderRun(lease)) => Some(undo::adopt_lease(ctx, &lease)),
         Some(OwnLockState::Lost) => {
-            let text = "the lock is not ours any more; undoing".to_owned();
+            let text = "this node no longer holds the lock; undoing the drain".to_owned();
             Some(undo::undo_and_back_off(
                 ctx,
                 record,
@@ -110,7 +110,8 @@ fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> Rebo
             ctx.config.drain_timeout,
             describe_remaining_drain(&drain.progress),
         );
-        let text = format!("not drained within {allowed:?}: {left}");
+        let allowed = crate::duration::format_duration(allowed);
+        let text = format!("not drained within {allowed}: {left}");
         return handle_failed_drain(ctx, record, reason::DRAIN_TIMED_OUT, text);
     };
     let step = report_drain_under_way(drain, record.deleting, ctx.now.mono);
@@ -270,7 +271,7 @@ fn proceed_with_attached_volumes(
 ) -> RebootStep {
     let names = left.map_or_else(|| "unknown".into(), |left| left.join(", "));
     let within = crate::duration::format_duration(ctx.config.volume_detach_timeout);
-    let text = format!("volumes still attached after {within}, going on: {names}");
+    let text = format!("volumes are still attached after {within}; the reboot continues: {names}");
     proceed_to_reboot(ctx, record, drain, format!("drained; {text}")).with_event(
         EventSeverity::Warning,
         reason::DETACHING_VOLUMES,
@@ -364,7 +365,7 @@ fn delete_remaining_pods(
     why: &'static str,
     text: &str,
 ) -> RebootStep {
-    let text = format!("{text}; deletes the rest, as configured");
+    let text = format!("{text}; deletes the remaining pods, as configured");
     let record = RebootRecord {
         deleting: true,
         message: text.clone(),
@@ -408,7 +409,7 @@ fn describe_remaining_pods(progress: &DrainProgress) -> String {
     let waiting = progress.waiting.len();
     if let Some((set, why)) = progress.lookups_failed.first() {
         return format!(
-            "DaemonSet {}/{} could not be looked up: {why}",
+            "DaemonSet {}/{} could not be read: {why}",
             set.namespace, set.name
         );
     }
@@ -416,7 +417,7 @@ fn describe_remaining_pods(progress: &DrainProgress) -> String {
         None => format!("{} pods gone, {waiting} to go", progress.gone),
         Some(blocked) => {
             format!(
-                "{} pods gone, {waiting} to go; {} is held up by {}",
+                "{} pods gone, {waiting} to go; {} is blocked by {}",
                 progress.gone,
                 blocked.pod,
                 describe_blocker(blocked)

@@ -12,7 +12,7 @@ use super::{RebootContext, reason, undo};
 
 /// Why the node does not bid for the lock.
 pub(super) fn refuse_if_fenced(ctx: &RebootContext<'_>) -> Option<RebootStep> {
-    let text = "the remediator has this machine in hand; asks for the lock when that is over";
+    let text = "the remediator is fencing this machine; asks for the lock after that";
     ctx.node
         .being_fenced
         .then(|| RebootStep::new(reason::BEING_FENCED, text))
@@ -27,12 +27,12 @@ pub(super) fn hold_while_fenced(
         // A waiting node does not bid: see `refuse_if_fenced`. A lock that it won is given back.
         RebootPhase::Waiting | RebootPhase::Returning => return None,
         RebootPhase::Draining => {
-            "the remediator has this machine in hand: nothing more is evicted; cordon and lock stay, \
-             and the drain goes on when that is over"
+            "the remediator is fencing this machine: no more pods are evicted; cordon and lock \
+             stay, and the drain continues after that"
         }
         RebootPhase::Rebooting => {
-            "the remediator has this machine in hand: no reboot command is started; cordon and lock \
-             stay, and a new boot is waited for"
+            "the remediator is fencing this machine: no reboot command is started; cordon and \
+             lock stay until the machine has a new boot"
         }
     };
     let step = || RebootStep::new(reason::BEING_FENCED, text).with_warning_event();

@@ -104,13 +104,13 @@ fn find_shut_gate_within(ctx: &RebootContext<'_>, age: Duration) -> Option<Reboo
     let Some(seen) = seen else {
         return Some(observe_start_gates(
             ctx,
-            RebootStep::new(reason::LOOKING_AT_GATES, "asking the gates of the policy"),
+            RebootStep::new(reason::LOOKING_AT_GATES, "checking the gates of the policy"),
         ));
     };
     if seen.shut.is_empty() {
         return None;
     }
-    let text = format!("a gate is shut: {}", seen.shut.join("; "));
+    let text = format!("a gate is closed: {}", seen.shut.join("; "));
     Some(observe_start_gates(
         ctx,
         RebootStep::new(reason::GATE_SHUT, text),
@@ -141,6 +141,6 @@ pub(super) fn undo_for_refusal(
     record: &RebootRecord,
     no: &RebootStep,
 ) -> RebootStep {
-    let text = format!("{}; undoing", no.because.message);
+    let text = format!("{}; undoing the drain", no.because.message);
     undo::undo_without_backoff(ctx, record, no.because.reason, text)
 }

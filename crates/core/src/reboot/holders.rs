@@ -23,7 +23,7 @@ pub(super) fn wait_for_held_lock(ctx: &RebootContext<'_>, leases: &[ObservedLeas
     if names.is_empty() {
         return RebootStep::new(
             reason::LOOKING_AT_LOCK,
-            "waits for the group's Leases to be made",
+            "waits until the group's Leases are created",
         );
     }
     let text = format!("waits for the lock; held: {}", names.join(", "));
@@ -51,7 +51,7 @@ pub(super) fn check_or_break_holders(
         return step;
     }
     if let Some((lease, evidence)) = find_breakable_lease(ctx, leases) {
-        let text = format!("Lease {} is cleared: {evidence}", lease.name);
+        let text = format!("Lease {} is freed: {evidence}", lease.name);
         let lease = Box::new(lease.clone());
         return RebootStep::new(reason::BREAKING_LOCK, text)
             .with_warning_event()

@@ -42,7 +42,7 @@ pub(super) fn decide_idle_node(ctx: &RebootContext<'_>) -> RebootStep {
         began: BTreeMap::new(),
     };
     let text = format!(
-        "{} wants a reboot: {}",
+        "{} requests a reboot: {}",
         trigger.source,
         first_line(&trigger.reason)
     );
@@ -66,7 +66,7 @@ fn release_leftover_lock(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     if (ctx.seen.run.leftover_lock_released && !in_sight) || !known {
         return None;
     }
-    undo::release_lock_first(ctx, reason::NO_REBOOT_WANTED, "nothing wants a reboot")
+    undo::release_lock_first(ctx, reason::NO_REBOOT_WANTED, "nothing requests a reboot")
 }
 
 /// `notBefore` of a request is a wall-clock time, and the wall clock may be set meanwhile.
@@ -111,7 +111,7 @@ fn nothing_to_abort(ctx: &RebootContext<'_>) -> RebootStep {
         remove_request: ctx.node.request.get().is_some(),
         ..empty_patch(ctx)
     };
-    let text = "asked to stop a reboot, but none is under way";
+    let text = "an abort was requested, but no reboot is under way";
     RebootStep::new(reason::ABORTED, text)
         .with_normal_event()
         .with_action(RebootAction::PatchNode(Box::new(patch)))
@@ -126,7 +126,7 @@ fn remove_waiting_label(ctx: &RebootContext<'_>) -> RebootStep {
     };
     RebootStep::new(
         reason::NO_REBOOT_WANTED,
-        "nothing wants a reboot; removing the label of one that waits",
+        "nothing requests a reboot; removing the label of a node that waits",
     )
     .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
@@ -155,7 +155,7 @@ fn idle_text(ctx: &RebootContext<'_>) -> String {
         .and_then(|request| request.not_before)
     {
         Some(at) if at > ctx.now.wall => format!("a reboot is requested for {at}"),
-        _ => "nothing wants a reboot".into(),
+        _ => "nothing requests a reboot".into(),
     }
 }
 

@@ -60,12 +60,15 @@ pub type RebootDecision = crate::Decision<RebootAction, RebootObserve>;
 pub fn decide(seen: &RebootSnapshot, flags: &RebootConfig, now: Now) -> RebootDecision {
     let node = match &seen.node {
         OwnNodeState::NotYet => {
-            return RebootStep::new(reason::NODE_NOT_SEEN, "our Node was not seen yet")
-                .into_unreported_decision();
+            return RebootStep::new(
+                reason::NODE_NOT_SEEN,
+                "this coordinator's Node has not been read yet",
+            )
+            .into_unreported_decision();
         }
         OwnNodeState::Gone => {
             let text = format!(
-                "Node of {} does not exist; was it deleted?",
+                "the Node of {} does not exist: check whether it was deleted",
                 seen.run.holder
             );
             return RebootStep::new(reason::NODE_GONE, text).into_unreported_decision();
@@ -122,7 +125,8 @@ fn decide_step(ctx: &RebootContext<'_>) -> RebootStep {
         ParsedAnnotation::Absent => return idle::decide_idle_node(ctx),
         ParsedAnnotation::Bad { why } => {
             let text = format!(
-                "annotation dogwatch.dev/reboot cannot be read ({why}); nothing is done until it is mended or removed"
+                "annotation dogwatch.dev/reboot cannot be read ({why}); the coordinator does \
+                 nothing until you repair or remove it"
             );
             return RebootStep::new(reason::RECORD_UNREADABLE, text).with_warning_event();
         }
@@ -136,7 +140,7 @@ fn decide_step(ctx: &RebootContext<'_>) -> RebootStep {
     }
     if matches!(ctx.seen.policies, ClusterPolicies::NotYetRead) {
         // The policies decide which group's lock it is, and how long each phase may take.
-        return RebootStep::new(reason::LOOKING_AT_POLICIES, "looking at the RebootPolicies");
+        return RebootStep::new(reason::LOOKING_AT_POLICIES, "reading the RebootPolicies");
     }
     if ctx.node.abort != ParsedAnnotation::Absent {
         return abort::decide_abort(ctx, record);

@@ -60,7 +60,7 @@ fn decide_unstarted_command(ctx: &RebootContext<'_>, record: &RebootRecord) -> R
         return wait_for_new_boot(
             ctx,
             record,
-            "a run before this one may have started the reboot command",
+            "an earlier run may have started the reboot command",
         );
     }
     if let Some(step) = check_before_command(ctx, record) {
@@ -75,7 +75,7 @@ fn decide_unstarted_command(ctx: &RebootContext<'_>, record: &RebootRecord) -> R
     // A patch that undoes the drain, sent since then, would put a node back into service that is
     // about to go down.
     if expired || undo::is_patch_under_way(ctx) {
-        let text = "the intention was not answered just now; writing it again";
+        let text = "the write of the reboot's intention was not answered; writing it again";
         let again = RebootRecord {
             since: ctx.now.wall,
             // The time makes the text differ: a write without a change would let an older patch
@@ -126,7 +126,10 @@ fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<Reboo
     if step.because.reason != reason::GATE_SHUT {
         return Some(step);
     }
-    let text = format!("{}, right before the reboot; undoing", step.because.message);
+    let text = format!(
+        "{}, right before the reboot; undoing the drain",
+        step.because.message
+    );
     Some(undo::undo_and_back_off(
         ctx,
         record,
@@ -150,7 +153,7 @@ fn check_before_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> 
         return Some(report_failed_reboot(
             ctx,
             record,
-            "nothing asks for it any more, so the command is not run again",
+            "nothing requests the reboot any more, so the command is not run again",
         ));
     }
     if let Some(no) = gates::find_continue_refusal(ctx) {
@@ -164,13 +167,13 @@ fn check_before_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> 
     }
     match undo::own_lock_state(ctx) {
         None => Some(awaiting_reboot_step(
-            "looking whether the lock is still ours",
+            "checking whether this node still holds the lock",
         )),
         Some(OwnLockState::OlderRun(lease)) => Some(undo::adopt_lease(ctx, &lease)),
         Some(OwnLockState::Lost) => Some(report_failed_reboot(
             ctx,
             record,
-            "the lock is not ours any more, so the command is not run again",
+            "this node no longer holds the lock, so the command is not run again",
         )),
         Some(OwnLockState::Ours) if record.forced => None,
         Some(OwnLockState::Ours) => wait_for_redrain(ctx, record),
@@ -202,7 +205,7 @@ fn check_still_drained(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option
     let Some(drain) = drain else {
         return Some(RebootStep::new(
             reason::DRAINING,
-            "looking whether the node is still drained",
+            "checking whether the node is still drained",
         ));
     };
     if drain.progress.is_drained() {
@@ -287,8 +290,8 @@ fn start_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootS
         ..ObservedDrain::default()
     };
     let text = format!(
-        "no new boot within {:?}; running the command again",
-        ctx.config.reboot_timeout
+        "no new boot within {}; running the command again",
+        crate::duration::format_duration(ctx.config.reboot_timeout)
     );
     let step = draining::begin_reboot_attempt(ctx, record, &drain, text).with_warning_event();
     draining::observe_drain(ctx, record, step)
@@ -297,8 +300,8 @@ fn start_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootS
 /// Cordon and lock stay, because a delayed shutdown may still come.
 fn report_failed_reboot(ctx: &RebootContext<'_>, record: &RebootRecord, why: &str) -> RebootStep {
     let text = format!(
-        "no new boot after {} attempts, and {why}; cordon and lock stay, because a delayed shutdown may still come: \
-         reboot the node by hand, or when it is sure that it will not go down, run `dogwatch abort {}`",
+        "no new boot after {} attempts, and {why}; cordon and lock stay, because a delayed shutdown may still happen: \
+         reboot the node by hand, or if you are sure that it will not shut down, run `dogwatch abort {}`",
         record.attempts, ctx.node.name
     );
     RebootStep::new(reason::REBOOT_FAILED, text).with_warning_event()

@@ -119,14 +119,14 @@ fn stable_reason(ctx: &RebootContext<'_>, step: &RebootStep) -> &'static str {
 /// Does not name the holder: it changes with each handover, and each waiting node would have to
 /// write its condition.
 pub const WAITS_FOR_LOCK_MESSAGE: &str =
-    "waits for the lock; `dogwatch explain` tells who holds it";
+    "waits for the lock; `dogwatch explain` shows who holds it";
 
 /// The message that belongs to the reason from `stable_reason`.
 fn stable_message(step: &RebootStep) -> String {
     let message = &step.because.message;
     match step.because.reason {
         reason::LOCK_HELD_BY_OTHER => WAITS_FOR_LOCK_MESSAGE.to_owned(),
-        reason::SETTLING => format!("booted anew; {message}"),
+        reason::SETTLING => format!("booted again; {message}"),
         _ => message.clone(),
     }
 }
@@ -157,7 +157,7 @@ fn secondary_condition(
 
 /// Keeps what the record says about volumes and pods that stayed.
 fn drained_message(message: &str) -> String {
-    let gone = "every pod that has to go is gone";
+    let gone = "every pod that must leave is gone";
     match message.strip_prefix("drained; ") {
         None => gone.to_owned(),
         Some(but) => format!("{gone}; {but}"),
@@ -193,7 +193,7 @@ fn observe_survived_sentinels(ctx: &RebootContext<'_>) -> DesiredCondition {
     }
     let (reason, why) = served_sentinel_reason(ctx);
     let message = format!(
-        "{} {why}: remove it, or touch it anew for another reboot",
+        "{} {why}: remove it, or touch it to request another reboot",
         survivors.join(", ")
     );
     build_observation(SENTINEL_SURVIVED_REBOOT, true, reason, &message)
@@ -203,7 +203,8 @@ fn observe_survived_sentinels(ctx: &RebootContext<'_>) -> DesiredCondition {
 fn served_sentinel_reason(ctx: &RebootContext<'_>) -> (&'static str, &'static str) {
     let last = ctx.node.last_reboot.get();
     if last.is_some_and(|last| last.outcome == RebootOutcome::Aborted) {
-        let why = "is still there, unchanged, but a person stopped the reboot that it asked for";
+        let why =
+            "is still there, unchanged, although a person stopped the reboot that it requested";
         return (reason::ABORTED, why);
     }
     let why = "is still there, unchanged, after the boot it caused";
@@ -236,7 +237,8 @@ fn describe_unreadable_last_reboot(ctx: &RebootContext<'_>) -> Option<String> {
         return None;
     };
     Some(format!(
-        "annotation dogwatch.dev/last-reboot cannot be read, so no sentinel is believed: mend or remove it ({why})"
+        "annotation dogwatch.dev/last-reboot cannot be read, so the coordinator obeys no \
+         sentinel: repair or remove it ({why})"
     ))
 }
 
@@ -250,7 +252,7 @@ fn build_phase_event(ctx: &RebootContext<'_>) -> Option<DecisionEvent> {
         RebootPhase::Waiting => (
             reason::REBOOT_PLANNED,
             format!(
-                "{} wants a reboot ({}); waits for the lock",
+                "{} requests a reboot ({}); waits for the lock",
                 trigger.source,
                 super::idle::first_line(&trigger.reason)
             ),
@@ -262,7 +264,7 @@ fn build_phase_event(ctx: &RebootContext<'_>) -> Option<DecisionEvent> {
         ),
         RebootPhase::Returning => (
             reason::NEW_BOOT,
-            format!("booted anew: {} → {}", record.boot_id, ctx.boot),
+            format!("booted again: {} → {}", record.boot_id, ctx.boot),
         ),
     };
     Some(DecisionEvent {
@@ -285,7 +287,7 @@ fn build_problem_events(ctx: &RebootContext<'_>) -> Vec<DecisionEvent> {
     if let ParsedAnnotation::Bad { why } = &ctx.node.request {
         events.push(warning(
             reason::REQUEST_UNREADABLE,
-            format!("annotation dogwatch.dev/reboot-requested is left alone: {why}"),
+            format!("annotation dogwatch.dev/reboot-requested is not removed: {why}"),
         ));
     }
     events.extend(

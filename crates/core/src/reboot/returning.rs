@@ -13,7 +13,7 @@ use crate::decision::EventSeverity;
 
 /// A new boot id is the only proof of a reboot. Source: S4.
 pub(super) fn begin_return(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
-    let text = format!("booted anew: {} → {}", record.boot_id, ctx.boot);
+    let text = format!("booted again: {} → {}", record.boot_id, ctx.boot);
     let record = RebootRecord {
         phase: RebootPhase::Returning,
         since: ctx.now.wall,
@@ -46,7 +46,10 @@ fn restore_service(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep
     };
     let settled = since + ctx.config.settle;
     if settled > ctx.now.mono {
-        let text = format!("Ready; has to stay so for {:?}", ctx.config.settle);
+        let text = format!(
+            "the Node is Ready; it must stay Ready for {}",
+            crate::duration::format_duration(ctx.config.settle)
+        );
         return RebootStep::new(reason::SETTLING, text).with_wake(settled, "the node to settle");
     }
     if record.cordoned_by_us && !ctx.node.keep_cordoned {
@@ -57,7 +60,7 @@ fn restore_service(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep
 
 /// Removes our cordon; if somebody else has removed it already, only writes that down.
 fn uncordon_node(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
-    let text = "back and Ready; undoing our cordon";
+    let text = "back and Ready; removing Dogwatch's cordon";
     let record = RebootRecord {
         cordoned_by_us: false,
         message: text.into(),
@@ -82,7 +85,7 @@ fn check_return_gates(
         return step;
     }
     let text = format!(
-        "{ignored} budgets of the record are ignored: no names of PodDisruptionBudgets, or more than 500"
+        "{ignored} PodDisruptionBudgets of the record are ignored: their names are invalid, or there are more than 500"
     );
     step.with_event(EventSeverity::Warning, reason::BUDGETS_IGNORED, text)
 }
@@ -97,7 +100,7 @@ fn decide_return_gates(
         budgets: record.budgets_to_check(),
     };
     let shut = match &ctx.seen.gates {
-        None => "looking at the return gates".to_owned(),
+        None => "checking the return gates".to_owned(),
         Some(shut) if shut.is_empty() => {
             return release_and_finish(ctx, record, false).with_observe(look);
         }
@@ -106,7 +109,7 @@ fn decide_return_gates(
     let deadline = opened + ctx.config.gate_timeout;
     if ctx.config.on_gate_timeout == GateTimeoutAction::Release {
         if ctx.now.mono >= deadline {
-            let text = format!("released all the same: {shut}");
+            let text = format!("released although return gates are closed: {shut}");
             return release_and_finish(ctx, record, true)
                 .with_observe(look)
                 .with_event(EventSeverity::Warning, reason::RETURN_GATES_TIMED_OUT, text);
@@ -137,8 +140,9 @@ fn report_late_return(
     }
     step.because.reason = reason::RETURN_GATES_TIMED_OUT;
     step.because.message = format!(
-        "not back within {:?}: {}",
-        ctx.config.gate_timeout, step.because.message
+        "not back within {}: {}",
+        crate::duration::format_duration(ctx.config.gate_timeout),
+        step.because.message
     );
     step.with_warning_event()
 }

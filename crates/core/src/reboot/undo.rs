@@ -35,7 +35,7 @@ pub(super) fn undo_and_back_off(
 
 /// Undoes a reboot whose triggers are gone, without counting a failure.
 pub(super) fn withdraw_reboot(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
-    let text = "what asked for the reboot is gone; undoing".to_owned();
+    let text = "the trigger of the reboot is gone; undoing the drain".to_owned();
     undo_without_backoff(ctx, record, reason::TRIGGER_GONE, text)
 }
 
@@ -100,7 +100,7 @@ pub(super) fn finish_withdrawn_reboot(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
 ) -> RebootStep {
-    let text = "what asked for the reboot is gone; nothing was touched";
+    let text = "the trigger of the reboot is gone; nothing was changed";
     if let Some(release) = release_lock_first(ctx, reason::TRIGGER_GONE, text) {
         return release;
     }
@@ -192,7 +192,7 @@ pub(super) fn settle_unknown_bid(ctx: &RebootContext<'_>, step: RebootStep) -> O
     let name = &lease.name;
     step.because = crate::DecisionCause::new(
         reason::SETTLING_BID,
-        format!("the end of a bid for Lease {name} is unknown; settling it before leaving"),
+        format!("the result of a bid for Lease {name} is unknown; reading it before leaving"),
     );
     Some(step)
 }

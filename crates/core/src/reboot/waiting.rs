@@ -27,7 +27,7 @@ pub(super) fn decide_waiting_phase(ctx: &RebootContext<'_>, record: &RebootRecor
     let Some(leases) = &ctx.seen.lock.leases else {
         return step(RebootStep::new(
             reason::LOOKING_AT_LOCK,
-            "looking at the group's Leases",
+            "reading the group's Leases",
         ));
     };
     step(match find_own_lease(ctx, leases) {
@@ -50,7 +50,7 @@ pub(super) fn decide_waiting_phase(ctx: &RebootContext<'_>, record: &RebootRecor
 /// Why this node must not even bid for the lock.
 fn find_start_refusal(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     if ctx.node.api_lock {
-        let text = "the lock API has taken this node out of service; begins when it is unlocked";
+        let text = "the lock API has taken this node out of service; the reboot begins after it is unlocked";
         return Some(RebootStep::new(reason::LOCKED_THROUGH_API, text));
     }
     fencing::refuse_if_fenced(ctx).or_else(|| gates::find_begin_refusal(ctx))
@@ -88,11 +88,13 @@ fn find_wrong_lock_cause(
         .as_ref()
         .and_then(|record| record.node_uid.as_ref());
     if let Some(uid) = taken_for.filter(|uid| **uid != ctx.node.uid) {
-        return Some(format!("it was taken for a Node that is gone (UID {uid})"));
+        return Some(format!(
+            "it was taken for a Node that no longer exists (UID {uid})"
+        ));
     }
     let own = &ctx.rule.group;
     let elsewhere = group::group_of_lease(&lease.name).filter(|group| group != own);
-    elsewhere.map(|_| format!("this node belongs to group {own} now"))
+    elsewhere.map(|_| format!("this node now belongs to group {own}"))
 }
 
 fn release_lease(lease: &ObservedLease, reason: &'static str, why: &str) -> RebootStep {
@@ -136,7 +138,7 @@ fn warn_of_long_wait(
     if let Some(at) = ctx.deadline_after(record, LONG_WAIT_THRESHOLD) {
         return step.with_wake(at, "the wait to be long");
     }
-    let text = "waits for the lock for more than an hour; condition MaintenancePlanned says who is in the way";
+    let text = "has waited for the lock for more than an hour; condition MaintenancePlanned names the holders";
     let why = step.because.reason;
     step.with_event(EventSeverity::Warning, why, text)
 }
@@ -195,7 +197,7 @@ pub(super) fn find_own_lease<'a>(
 fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
     if let Some(lease) = undo::find_unsettled_lease(ctx) {
         let text = format!(
-            "the end of a bid for Lease {} is unknown; asking again",
+            "the result of a bid for Lease {} is unknown; bidding again",
             lease.name
         );
         return RebootStep::new(reason::SETTLING_BID, text).with_action(build_bid(ctx, lease));
@@ -203,15 +205,17 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
     if leases.iter().any(|lease| is_other_group_lease(ctx, lease)) {
         // The node was moved to another group while it waited: a bid for a Lease of the old group
         // would win and be given up again and again.
-        let text = "looking at the Leases of another group";
+        let text = "reading the Leases of another group";
         return RebootStep::new(reason::LOOKING_AT_LOCK, text);
     }
     if let Some(at) = delayed_bid_time(ctx) {
-        let text = "the policy allows it now; not all nodes ask at the same moment";
-        return RebootStep::new(reason::NOT_OUR_TURN, text).with_wake(at, "our turn to bid");
+        let text = "the policy allows it now; waits a random time, so that not all nodes bid at the same moment";
+        return RebootStep::new(reason::NOT_OUR_TURN, text)
+            .with_wake(at, "this node's turn to bid");
     }
     if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
-        let text = "gave the lock back because too many nodes are out; bids again after a pause";
+        let text =
+            "released the lock because too many nodes are unavailable; bids again after a pause";
         let step =
             RebootStep::new(reason::OVER_BUDGET, text).with_wake(at, "the pause after giving back");
         // One of the unavailable nodes may be deleted while it still holds a Lease. No other node
@@ -242,7 +246,7 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
                 "Lease {} is free; it is another node's turn first",
                 lease.name
             );
-            RebootStep::new(reason::NOT_OUR_TURN, text).with_wake(at, "our turn to bid")
+            RebootStep::new(reason::NOT_OUR_TURN, text).with_wake(at, "this node's turn to bid")
         }
         BidDecision::AllHeld => return holders::wait_for_held_lock(ctx, leases),
     };
@@ -300,7 +304,7 @@ fn decide_by_count(
         lease: Box::new(lease.clone()),
         newer_than,
     };
-    let text = format!("holds Lease {}; counting who is out", lease.name);
+    let text = format!("holds Lease {}; counting unavailable nodes", lease.name);
     let counting = RebootStep::new(reason::COUNTING_BUDGET, text);
     let Some(seen) = &ctx.seen.lock.count else {
         return counting.with_observe(look(Duration::ZERO));

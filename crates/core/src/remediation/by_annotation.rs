@@ -95,7 +95,7 @@ fn remove_key(ctx: &RemediationContext<'_>, host: &Arc<HostSnapshot>) -> Remedia
         return ctx.problem_decision().expect("it is there");
     }
     let text = format!(
-        "{} is removed from host {}: it comes back, unless something else holds it off",
+        "{} is removed from host {}: the host is powered on, unless something else keeps it off",
         ctx.case.key.annotation_name(),
         host.name
     );
@@ -154,15 +154,17 @@ pub(super) fn wait_for_off(
     }
     let says = ctx.describe_power();
     let decision = match (power, ctx.off_since()) {
-        (CurrentPower::On | CurrentPower::Off, _) => {
-            decision_with_cause(reason::POWERING_OFF, format!("the host goes off: {says}"))
-        }
-        (CurrentPower::Unknown, Some(_)) => {
-            decision_with_cause(reason::PROVING_OFF, format!("off was read once: {says}"))
-        }
+        (CurrentPower::On | CurrentPower::Off, _) => decision_with_cause(
+            reason::POWERING_OFF,
+            format!("the host is being powered off: {says}"),
+        ),
+        (CurrentPower::Unknown, Some(_)) => decision_with_cause(
+            reason::PROVING_OFF,
+            format!("the BMC reported off once: {says}"),
+        ),
         (CurrentPower::Unknown, None) => {
             let next = ctx.confirm_off_hint();
-            let text = format!("whether the host is off is not known: {says}{next}");
+            let text = format!("the host's power state is unknown: {says}{next}");
             decision_with_cause(reason::POWER_UNKNOWN, text)
         }
     };
@@ -183,7 +185,8 @@ fn wait_for_off_when_withdrawn(
         CurrentPower::Unknown => reason::POWER_UNKNOWN,
     };
     let text = format!(
-        "nothing asks for it any more; the host goes off all the same, and then the key goes: {says}"
+        "the remediation is no longer requested; the host is still powered off first, and then \
+         the key is removed: {says}"
     );
     decision_with_cause(reason, text)
 }
@@ -197,13 +200,15 @@ fn decide_off_by_others(ctx: &RemediationContext<'_>, power: CurrentPower) -> Re
     match power {
         CurrentPower::Unknown => {
             let next = ctx.confirm_off_hint();
-            let text =
-                format!("whether the host is on is not known, so nothing is done: {says}{next}");
+            let text = format!(
+                "Dogwatch does nothing, because the host's power state is unknown: {says}{next}"
+            );
             decision_with_cause(reason::POWER_UNKNOWN, text)
         }
         CurrentPower::On | CurrentPower::Off => {
             let text = format!(
-                "the host is off, and not by us: power it on, or make a PowerRemediation, which handles that as well ({says})"
+                "the host is off, and Dogwatch did not power it off: power it on, or create a \
+                 PowerRemediation, which handles this case too ({says})"
             );
             decision_with_cause(reason::NOTHING_TO_DO, text)
         }

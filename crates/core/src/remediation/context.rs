@@ -58,7 +58,7 @@ impl<'a> RemediationContext<'a> {
             .as_ref()
             .and_then(|power| power.because.as_ref());
         because.map_or_else(
-            || "its power was not read yet".to_owned(),
+            || "its power has not been read yet".to_owned(),
             |(reason, text)| format!("{reason}: {text}"),
         )
     }
@@ -68,7 +68,7 @@ impl<'a> RemediationContext<'a> {
         let host = self.case.host.as_ref().ok();
         host.map_or_else(String::new, |host| {
             format!(
-                "; once you have made sure that it is off, say so: dogwatch confirm-off {}",
+                "; after you have made sure that the host is off, confirm it: dogwatch confirm-off {}",
                 host.name
             )
         })

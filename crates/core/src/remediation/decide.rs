@@ -10,7 +10,7 @@ use super::types::{Remediation, RemediationDecision, RemediationSubject};
 use super::{by_annotation, legacy_backup, reason, recovery, request, restore};
 use crate::Now;
 use crate::condition::{ConditionStatus, DesiredCondition};
-use crate::decision::{DecisionEvent, EventSeverity, decision_with_cause};
+use crate::decision::{DecisionCause, DecisionEvent, EventSeverity, decision_with_cause};
 
 /// Decides what to do about one remediation. Pure: the same input gives the same answer.
 ///
@@ -139,8 +139,18 @@ fn warn_when_slow(
         message: format!(
             "for more than {}: {}",
             crate::duration::format_duration(RemediationConfig::WARN_AFTER),
-            decision.cause.message
+            lasting_part(ctx, &decision.cause)
         ),
     });
     decision
+}
+
+/// The message without what the power controller is trying at this moment, which changes several
+/// times a minute: each change would be one more Event.
+fn lasting_part(ctx: &RemediationContext<'_>, cause: &DecisionCause) -> String {
+    if cause.reason != reason::POWER_UNKNOWN {
+        return cause.message.clone();
+    }
+    let attempt = format!(": {}", ctx.describe_power());
+    cause.message.replacen(&attempt, "", 1)
 }

@@ -156,14 +156,11 @@ impl RemediationDiscovery<'_> {
             return (KeyOwner::Foreign, None);
         }
         let problem = if self.index.is_key_owner_present(standing, host) {
-            let text = format!(
-                "host {} carries the key of another Machine or Node",
-                host.name
-            );
+            let text = format!("host {} has the key of another Machine or Node", host.name);
             (reason::HOST_OF_ANOTHER, text)
         } else {
             let text = format!(
-                "host {} carries the key of a Machine or Node that is gone; that one goes first",
+                "host {} has the key of a Machine or Node that is gone; that key is removed first",
                 host.name
             );
             (reason::ORPHANED_KEY, text)
@@ -242,7 +239,7 @@ impl RemediationDiscovery<'_> {
         let host = self.index.host_of_node(name.as_str());
         if let Some(machine) = self.index.machines_of_node(name.as_str()).first() {
             let text = format!(
-                "node {name} is that of machine {}: mark the Machine instead",
+                "node {name} belongs to machine {}: mark the Machine instead",
                 machine.name
             );
             let problem = (reason::NODE_OF_A_MACHINE, text);
@@ -256,7 +253,7 @@ impl RemediationDiscovery<'_> {
         let trouble = host.as_ref().ok().and_then(|host| {
             let machine = self.index.machines_linked_to(&host.name).first()?;
             let text = format!(
-                "host {} is that of machine {}, which is not node {name}",
+                "host {} belongs to machine {}, which is not node {name}",
                 host.name, machine.name
             );
             Some((reason::HOST_OF_ANOTHER, text))
@@ -282,7 +279,7 @@ impl RemediationDiscovery<'_> {
             }
             Some(KeyOwner::Foreign) => {
                 let text = format!(
-                    "annotation {} on host {} is not ours; whoever wrote it removes it",
+                    "Dogwatch did not write annotation {} on host {}; its writer must remove it",
                     owner.annotation_name(),
                     host.name
                 );
@@ -302,7 +299,7 @@ impl RemediationDiscovery<'_> {
                     Ok(host) => Some((
                         reason::BAD_REQUEST,
                         format!(
-                            "its target is on host {} now, and its key on host {}",
+                            "its target is now on host {}, and its key is on host {}",
                             host.name, carrier.name
                         ),
                     )),

@@ -70,7 +70,7 @@ fn refuse_unprovisioned(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Op
     }
     let state = host.status.provisioning.as_deref().unwrap_or("unknown");
     let text = format!(
-        "host {} is not provisioned (it is {state:?}): reboot annotations are not obeyed there",
+        "host {} is not provisioned (it is {state:?}): Dogwatch does not obey reboot annotations in this state",
         host.name
     );
     Some(GuardRefusal::new(reason::HOST_NOT_PROVISIONED, text))
@@ -104,7 +104,7 @@ fn refuse_planned_reboot(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
             )
         })?;
     let text = format!(
-        "node {} reboots as planned, and is given until its rebootTimeout",
+        "node {} is in a planned reboot, and has time until its rebootTimeout",
         node.name
     );
     (ctx.now.mono < until)
@@ -124,14 +124,14 @@ fn refuse_cooldown(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<
         (Some(ended), _) => (ended, ctx.config.cooldown, "was remediated at"),
         (None, Some(on)) => {
             let long = ctx.config.cooldown.max(RemediationConfig::WARN_AFTER);
-            (on, long, "is on its way back since")
+            (on, long, "has been returning since")
         }
         // The host was never held off, or somebody else removed the key: the table decides.
         (None, None) => return None,
     };
     let until = cooldown_end(ctx, reason::COOLING_DOWN, at, long)?;
     let text = format!(
-        "host {} {what} {at}, and is left alone for {}",
+        "host {} {what} {at}; no new remediation of it begins for {}",
         host.name,
         crate::duration::format_duration(long)
     );
@@ -179,7 +179,8 @@ fn refuse_second_control_plane(
     let mut others = fenced_before_this(ctx, &host.name);
     let other = others.find(|other| other.control_plane)?;
     refuse(format!(
-        "host {} of the control plane is being remediated ({}); when it cannot come back, end that by removing annotation {} from it",
+        "host {} of the control plane is being remediated ({}); if it cannot come back, end its \
+         remediation by removing annotation {} from it",
         other.host,
         other.subject,
         super::host_link::RECORD_ANNOTATION
@@ -208,7 +209,7 @@ fn refuse_over_max_fenced(
         return None;
     }
     let text = format!(
-        "{} hosts are held off already, and --max-fenced is {most}",
+        "{} hosts are kept off already, and --max-fenced is {most}",
         off.len()
     );
     Some(GuardRefusal::new(reason::TOO_MANY_FENCED, text))

@@ -23,6 +23,11 @@ impl NodeHeartbeat {
     pub fn required_silence(&self) -> Duration {
         crate::power::required_silence(self.lease_duration)
     }
+
+    /// How long a kubelet must be silent to have missed one renewal of its Lease.
+    pub fn missed_renewal(&self) -> Duration {
+        crate::power::missed_renewal(self.lease_duration)
+    }
 }
 
 /// The heartbeats that this process has read from one Node.

@@ -110,7 +110,10 @@ impl<'a> LinkIndex<'a> {
         match self.links.get(machine) {
             Some(Ok(host)) => Ok(Arc::clone(host)),
             Some(Err(problem)) => Err(problem.clone()),
-            None => Err((reason::NO_HOST, format!("machine {machine} is gone"))),
+            None => Err((
+                reason::NO_HOST,
+                format!("machine {machine} no longer exists"),
+            )),
         }
     }
 
@@ -165,7 +168,8 @@ impl<'a> LinkIndex<'a> {
             [] => Err((
                 reason::NO_HOST,
                 format!(
-                    "no BareMetalHost has annotation {NODE_ANNOTATION}: {node}; write it on the one that carries this Node"
+                    "no BareMetalHost has annotation {NODE_ANNOTATION}: {node}; write it on the \
+                     host that runs this Node"
                 ),
             )),
             // Otherwise anybody who may create hosts could stop the fencing of any Node by naming
@@ -208,7 +212,8 @@ impl<'a> LinkIndex<'a> {
             return self.host_claim_problem(machine, node, host);
         };
         let text = format!(
-            "the status.nodeRef of machines {} and {other} both name node {node}; delete the one that is not it",
+            "the status.nodeRef of machines {} and {other} both name node {node}; delete the \
+             machine that is not this node",
             machine.name
         );
         Some((reason::NODE_SHARED, text))
@@ -242,7 +247,8 @@ impl<'a> LinkIndex<'a> {
             (None, Some(_) | None) => return None,
         };
         let text = format!(
-            "machine {} is node {node} on host {host}, and host {at} has annotation {NODE_ANNOTATION}: {says}; correct the one that is wrong",
+            "machine {} is node {node} on host {host}, and host {at} has annotation \
+             {NODE_ANNOTATION}: {says}; correct the wrong one",
             machine.name
         );
         Some((reason::BAD_HOST_LINK, text))
@@ -276,7 +282,8 @@ impl<'a> LinkIndex<'a> {
         let mut contradictions = pairs.filter(|(one, other)| ids_contradict(one.1, other.1));
         let ((one, its), (other, others)) = contradictions.next()?;
         let text = format!(
-            "{one} has spec.providerID {its}, and {other} has {others}: they are not one machine; correct the status.nodeRef, the infrastructureRef or the spec.providerID that is wrong"
+            "{one} has spec.providerID {its}, and {other} has {others}: they are different \
+             machines; correct the wrong status.nodeRef, infrastructureRef or spec.providerID"
         );
         Some((reason::BAD_HOST_LINK, text))
     }
@@ -408,7 +415,7 @@ fn resolve_host_link<'a>(
     })?;
     let host = world.hosts.get(&name).ok_or_else(|| {
         let text = format!(
-            "machine {} is linked to BareMetalHost {name}, which is not there; correct annotation {HOST_ANNOTATION}",
+            "machine {} is linked to BareMetalHost {name}, which does not exist; correct annotation {HOST_ANNOTATION}",
             machine.name
         );
         (reason::HOST_NOT_FOUND, text)
@@ -437,20 +444,21 @@ fn host_through_infra<'a>(
     };
     if !infra.is_metal3() {
         return Err(none(format!(
-            "machine {name} has no annotation {HOST_ANNOTATION}, and its infrastructureRef is a {}, which leads to no host; write the annotation: NAMESPACE/NAME of its host",
+            "machine {name} has no annotation {HOST_ANNOTATION}, and its infrastructureRef names a {}, from which no \
+             host can be found; write the annotation: NAMESPACE/NAME of its host",
             infra.kind
         )));
     }
     if infra.object.namespace != name.object.namespace {
         let text = format!(
-            "the infrastructureRef of machine {name} leads into another namespace, {}; correct it",
+            "the infrastructureRef of machine {name} names another namespace, {}; correct it",
             infra.object.namespace
         );
         return Err((reason::BAD_HOST_LINK, text));
     }
     let Some(found) = world.infra.get(&infra.object) else {
         return Err(none(format!(
-            "{METAL3_MACHINE} {} of machine {name} is not there",
+            "{METAL3_MACHINE} {} of machine {name} does not exist",
             infra.object
         )));
     };
@@ -480,7 +488,7 @@ fn confirm_consumer(
         Some(consumer) => Err((
             reason::HOST_OF_ANOTHER,
             format!(
-                "machine {} is linked to host {}, whose spec.consumerRef names {} {}/{}; correct the one that is wrong",
+                "machine {} is linked to host {}, whose spec.consumerRef names {} {}/{}; correct the wrong one",
                 machine.name, host.name, consumer.kind, consumer.namespace, consumer.name
             ),
         )),

@@ -61,7 +61,8 @@ impl RemediationDiscovery<'_> {
             .and_then(|record| self.requester_gone(affairs, record));
         let foreign = (orphan == Some(KeyOwner::Foreign)).then(|| {
             let text = format!(
-                "annotation {} on host {name} is not ours, and no Machine is linked to this host; whoever wrote it removes it",
+                "Dogwatch did not write annotation {} on host {name}, and no Machine is linked to \
+                 this host; its writer must remove it",
                 KeyOwner::Foreign.annotation_name()
             );
             (reason::FOREIGN_KEY, text)
@@ -96,7 +97,7 @@ impl RemediationDiscovery<'_> {
         if self.cases.iter().any(|case| case.subject == subject) {
             return;
         }
-        let gone = format!("host {name} is gone");
+        let gone = format!("host {name} no longer exists");
         let kept = HostBackup {
             stored: Arc::clone(stored),
             disposition: BackupDisposition::Stale(gone.clone()),
@@ -137,7 +138,12 @@ impl RemediationDiscovery<'_> {
             "node" => affairs.annotated_node().map(String::as_str) != Some(name),
             _ => false,
         };
-        let text = || format!("{} is gone, and nobody waits for its Node", record.subject);
+        let text = || {
+            format!(
+                "{} no longer exists, and no remediation waits for its Node",
+                record.subject
+            )
+        };
         is_gone.then(|| (reason::WITHDRAWN, text()))
     }
 
@@ -155,7 +161,7 @@ impl RemediationDiscovery<'_> {
                 subject: RemediationSubject::Node(name.clone()),
                 key: KeyOwner::Node(String::new()),
                 needs_remediation: false,
-                host: Err((reason::NOT_NEEDED, "nothing is asked of it".to_owned())),
+                host: Err((reason::NOT_NEEDED, "nothing is requested".to_owned())),
                 problem: None,
                 node: world.nodes.get(&name).cloned(),
                 node_name: Some(name),

@@ -84,11 +84,12 @@ pub(super) fn take_over_legacy_backup(
             let backup = backup.clone();
             decision.with_action(RemediationAction::KeepBackup { host, backup, over })
         }
-        Some(_) => remove_legacy_backup(host, decision, "was taken over into Dogwatch's namespace"),
+        Some(_) => remove_legacy_backup(host, decision, "was moved into Dogwatch's namespace"),
         None => remove_legacy_backup(
             host,
             decision,
-            "was removed, and nothing of it goes on a Node: no remediation that is under way shows that Dogwatch wrote it, or that it is needed",
+            "was removed, and its contents are not restored on a Node: no current remediation \
+             shows that Dogwatch wrote it, or that it is needed",
         ),
     }
 }

@@ -24,14 +24,14 @@ pub fn remediation_to_confirm<'a>(
         (Some(case), None) => case,
         (None, _) => {
             return Err(
-                "is wanted off by nobody: no Machine, Node or request of it needs remediation"
+                "does not need to be off: no Machine, Node or request of it needs remediation"
                     .to_owned(),
             );
         }
         (Some(one), Some(other)) => {
             let (one, other) = (&one.subject, &other.subject);
             return Err(format!(
-                "is wanted off by {one} and by {other}: take one of them back"
+                "must be off for {one} and for {other}: withdraw one of the two"
             ));
         }
     };
@@ -43,7 +43,7 @@ fn check_may_begin(case: &Remediation, host: &HostSnapshot) -> Result<(), String
     let subject = &case.subject;
     if let Some((_, text)) = &case.problem {
         return Err(format!(
-            "is wanted off by {subject}, and nothing is released for it: {text}"
+            "must be off for {subject}, and no Node is released for that: {text}"
         ));
     }
     let name = case.key.annotation_name();
@@ -51,12 +51,12 @@ fn check_may_begin(case: &Remediation, host: &HostSnapshot) -> Result<(), String
         || RemediationKey::keys_on_host(host).any(|key| key.name == name);
     if is_foreign {
         return Err(format!(
-            "carries annotation {name} with another value than {subject} would have"
+            "has annotation {name} with another value than {subject} would write"
         ));
     }
     if case.machine.as_ref().is_some_and(|machine| machine.paused) {
         return Err(format!(
-            "is that of {subject}, which is paused (annotation cluster.x-k8s.io/paused)"
+            "belongs to {subject}, which is paused (annotation cluster.x-k8s.io/paused)"
         ));
     }
     let keyed = case.key.with_key_on(host);
@@ -64,5 +64,5 @@ fn check_may_begin(case: &Remediation, host: &HostSnapshot) -> Result<(), String
     if keys.any(|key| key.name == name && is_annotation_obeyed(&keyed, &key)) {
         return Ok(());
     }
-    Err("is not provisioned: reboot annotations are not obeyed there".to_owned())
+    Err("is not provisioned: Dogwatch does not obey reboot annotations in this state".to_owned())
 }

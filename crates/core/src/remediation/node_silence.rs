@@ -14,6 +14,7 @@ use super::snapshot::FreshReads;
 use super::types::RemediationDecision;
 use crate::decision::decision_with_cause;
 use crate::power::{PowerOffProof, SystemMatch, compare_system_uuids};
+use crate::reboot::ObservedNode;
 
 /// Checks that no heartbeat arrived after the first reading of the proof. A heartbeat before it
 /// came while the machine was still on. A refusal ends by itself, because the readings of the proof
@@ -35,49 +36,50 @@ pub(super) fn require_unbroken_silence(
 
 fn refuse_alive_node(ctx: &RemediationContext<'_>, proof: &PowerOffProof) -> RemediationDecision {
     let text = format!(
-        "node {} gave a sign of life after host {} was read off: the BMC errs, or is that of another machine; look at both",
+        "node {} sent a heartbeat after the BMC reported host {} off: the BMC is wrong, or \
+         belongs to another machine; check both",
         ctx.case.node_name.as_ref().map_or("", |name| name.as_str()),
         proof.host()
     );
     RemediationContext::refuse_with_warning((reason::NODE_IS_ALIVE, text))
 }
 
-/// Where the system UUIDs cannot be compared, only the Node's silence shows that the host is its
-/// machine: checks that the silence has lasted long enough. Runs before the fresh reads, which are
-/// not needed until then.
+/// Checks that the Node has been silent for long enough. Runs before the fresh reads, which are not
+/// needed until then.
 pub(super) fn require_lasting_silence(
     ctx: &RemediationContext<'_>,
     proof: &PowerOffProof,
 ) -> Result<(), RemediationDecision> {
-    let node = ctx.case.node.as_ref();
-    let own = node.and_then(|node| node.system_uuid.as_deref());
-    let is_asked = match compare_system_ids(proof.system_uuid(), own) {
-        SystemMatch::NotComparable => !ctx.config.require_identity,
-        SystemMatch::Same | SystemMatch::Different => false,
-    };
-    let of_it = |beats: &&HeartbeatHistory| {
-        beats.newest_heartbeat().node_uid.as_ref() == node.map(|node| &node.uid)
-    };
-    let beats = ctx.memory.heartbeats.as_ref().filter(of_it);
-    let Some(beats) = beats.filter(|_| is_asked) else {
+    let Some(node) = ctx.case.node.as_ref() else {
         return Ok(());
     };
-    let until = silence_ends_at(ctx, proof, beats);
-    if ctx.now.mono < until {
-        return Err(wait_for_silence(ctx, proof, beats, until));
+    let same = compare_system_ids(proof.system_uuid(), node.system_uuid.as_deref());
+    let is_refused_later = match same {
+        SystemMatch::Different => true,
+        SystemMatch::NotComparable => ctx.config.require_identity,
+        SystemMatch::Same => false,
+    };
+    let of_it =
+        |beats: &&HeartbeatHistory| beats.newest_heartbeat().node_uid.as_ref() == Some(&node.uid);
+    let beats = ctx.memory.heartbeats.as_ref().filter(of_it);
+    let Some(beats) = beats.filter(|_| !is_refused_later) else {
+        return Ok(());
+    };
+    match RequiredSilence::of(ctx, proof, beats, same) {
+        Some(silence) if ctx.now.mono < silence.until => Err(silence.wait(ctx, proof)),
+        Some(_) | None => Ok(()),
     }
-    Ok(())
 }
 
-/// Checks that the heartbeat did not change between an earlier read and these fresh reads and,
-/// where the system UUIDs do not match, that the silence has lasted long enough.
+/// Checks that the heartbeat did not change between an earlier read and these fresh reads, and
+/// that the silence has lasted long enough.
 pub(super) fn require_silence_in_reads(
     ctx: &RemediationContext<'_>,
     fresh: &FreshReads,
     proof: &PowerOffProof,
     same: SystemMatch,
 ) -> Result<(), RemediationDecision> {
-    let text = "looking at the Node's signs of life";
+    let text = "reading the Node's heartbeats";
     let looking = || decision_with_cause(reason::PROVING_OFF, text);
     let beats = ctx.memory.heartbeats.as_ref();
     let beats = beats.filter(|beats| beats.newest_heartbeat().node_uid == fresh.heartbeat.node_uid);
@@ -90,51 +92,76 @@ pub(super) fn require_silence_in_reads(
     if *beats.newest_heartbeat() != fresh.heartbeat {
         return Err(refuse_alive_node(ctx, proof).wake_at(
             RemediationContext::reads_valid_until(fresh),
-            "the Node's signs of life",
+            "the Node's heartbeats",
         ));
     }
-    let until = silence_ends_at(ctx, proof, beats);
-    match same {
-        SystemMatch::Same => Ok(()),
-        SystemMatch::NotComparable | SystemMatch::Different if fresh.asked_at >= until => Ok(()),
-        SystemMatch::NotComparable | SystemMatch::Different if ctx.now.mono < until => {
-            Err(wait_for_silence(ctx, proof, beats, until))
-        }
-        SystemMatch::NotComparable | SystemMatch::Different => {
-            Err(wait_for_silence(ctx, proof, beats, until).with_observe(ctx.observe_fresh()))
-        }
+    match RequiredSilence::of(ctx, proof, beats, same) {
+        Some(silence) if fresh.asked_at >= silence.until => Ok(()),
+        Some(silence) if ctx.now.mono < silence.until => Err(silence.wait(ctx, proof)),
+        Some(silence) => Err(silence.wait(ctx, proof).with_observe(ctx.observe_fresh())),
+        None => Ok(()),
     }
 }
 
-/// When the Node will have been silent for long enough since the host went off. A kubelet sends a
-/// heartbeat every 10 s, so the 5 s that a proof takes are no silence.
-fn silence_ends_at(
-    ctx: &RemediationContext<'_>,
-    proof: &PowerOffProof,
-    beats: &HeartbeatHistory,
-) -> Duration {
-    let off = ctx.off_since().unwrap_or(proof.valid_since());
-    off.max(beats.silent_since()) + beats.newest_heartbeat().required_silence()
-}
-
-fn wait_for_silence(
-    ctx: &RemediationContext<'_>,
-    proof: &PowerOffProof,
-    beats: &HeartbeatHistory,
+/// The silence that a Node must keep before its release, in addition to the proof.
+struct RequiredSilence {
+    lasts: Duration,
     until: Duration,
-) -> RemediationDecision {
-    let text = format!(
-        "host {} is proved off; its BMC tells no system UUID to compare with the Node's, so that the Node has to be silent for {}: waits until {}",
-        proof.host(),
-        crate::duration::format_duration(beats.newest_heartbeat().required_silence()),
-        ctx.format_clock_at(until),
-    );
-    let waiting = decision_with_cause(reason::WAITING_FOR_SILENCE, text);
-    if ctx.now.mono < until {
-        waiting.wake_at(until, "the Node to be silent for long enough")
-    } else {
-        waiting
+    why: &'static str,
+}
+
+impl RequiredSilence {
+    /// A kubelet sends a heartbeat every 10 s, so that the 5 s that a proof takes are no silence.
+    /// Two cases need one: the BMC may be that of another machine, or the kubelet was alive when
+    /// the power-off was requested and the BMC may be wrong.
+    fn of(
+        ctx: &RemediationContext<'_>,
+        proof: &PowerOffProof,
+        beats: &HeartbeatHistory,
+        same: SystemMatch,
+    ) -> Option<Self> {
+        let newest = beats.newest_heartbeat();
+        if same != SystemMatch::Same {
+            let off = ctx.off_since().unwrap_or(proof.valid_since());
+            let lasts = newest.required_silence();
+            return Some(Self {
+                lasts,
+                until: off.max(beats.silent_since()) + lasts,
+                why: "its BMC reports no system UUID to compare with the Node's",
+            });
+        }
+        let node = ctx.case.node.as_ref()?;
+        let lasts = newest.missed_renewal();
+        kubelet_was_alive(node).then(|| Self {
+            lasts,
+            until: beats.silent_since() + lasts,
+            why: "its kubelet was alive a moment ago",
+        })
     }
+
+    fn wait(&self, ctx: &RemediationContext<'_>, proof: &PowerOffProof) -> RemediationDecision {
+        let text = format!(
+            "host {} is proved off; {}, so the Node must send no heartbeat for {}: waits until {}",
+            proof.host(),
+            self.why,
+            crate::duration::format_duration(self.lasts),
+            ctx.format_clock_at(self.until),
+        );
+        let waiting = decision_with_cause(reason::WAITING_FOR_SILENCE, text);
+        if ctx.now.mono < self.until {
+            waiting.wake_at(self.until, "the Node to be silent for long enough")
+        } else {
+            waiting
+        }
+    }
+}
+
+/// Whether Kubernetes has heard of this kubelet within its grace period: the node controller sets
+/// Ready to Unknown after 40 s without a heartbeat, and only a kubelet sets True or False.
+fn kubelet_was_alive(node: &ObservedNode) -> bool {
+    let mut conditions = node.conditions.iter();
+    let ready = conditions.find(|condition| condition.kind == "Ready");
+    ready.is_some_and(|ready| ready.status == "True" || ready.status == "False")
 }
 
 /// Whether a BMC and a Node report the same machine.

@@ -40,7 +40,7 @@ pub(super) fn prepare_key<'a>(
     }
     require_node_claims(ctx)?;
     let Some(fresh) = ctx.recent_reads() else {
-        let text = "looking once more before the host is switched off";
+        let text = "reading everything again before the host is powered off";
         return Err(decision_with_cause(reason::PREPARING, text).with_observe(ctx.observe_fresh()));
     };
     match check_fresh_reads(ctx, host, fresh) {
@@ -73,7 +73,7 @@ fn require_backup_written(
         }
         (StrategyType::DeleteNode, None) | (StrategyType::OutOfServiceTaint, _) => None,
     };
-    let text = "what is on the Node is written down, before the host is switched off";
+    let text = "saving the Node's labels, annotations and taints before the host is powered off";
     keep.map_or(Ok(()), |keep| {
         Err(decision_with_cause(reason::PREPARING, text).with_action(keep))
     })
@@ -148,7 +148,7 @@ pub(super) fn take_over_key(
     record: RemediationRecord,
 ) -> RemediationDecision {
     let text = format!(
-        "{} was put on host {} by somebody else: the node's Lease and mark, and the record, come first",
+        "somebody else put {} on host {}: the node's Lease, its mark and the record are written first",
         ctx.case.key.annotation_name(),
         host.name
     );
@@ -174,13 +174,13 @@ fn check_fresh_reads<'a>(
     let case = ctx.case;
     let later = |text: &str| Err(StaleReads::Later(text.to_owned()));
     if !fresh.needs_remediation {
-        return later("the need was taken away a moment ago");
+        return later("the remediation was withdrawn a moment ago");
     }
     let Some(read) = fresh.host.as_ref().filter(|read| read.uid == host.uid) else {
         return later("the host was replaced a moment ago");
     };
     if read.annotations.contains_key(&case.key.annotation_name()) {
-        return later("the key is on the host; waits to see it");
+        return later("the key was put on the host; waits until it is visible");
     }
     let uid = |node: Option<&Arc<crate::reboot::ObservedNode>>| node.map(|node| node.uid.clone());
     if uid(fresh.node.as_ref()) != uid(case.node.as_ref()) {
@@ -188,7 +188,7 @@ fn check_fresh_reads<'a>(
     }
     if fresh.node.as_ref().is_some_and(|node| !node.being_fenced) {
         return Err(StaleReads::Again(
-            "looking whether the mark stands".to_owned(),
+            "checking whether the mark is still there".to_owned(),
         ));
     }
     Ok(read)
@@ -201,7 +201,7 @@ pub(super) fn add_key(
     record: RemediationRecord,
 ) -> RemediationDecision {
     let text = format!(
-        "{} is put on host {}: it is switched off, and held off",
+        "{} is put on host {}: the host is powered off and kept off",
         ctx.case.key.annotation_name(),
         host.name
     );

@@ -23,7 +23,7 @@ pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecisi
         return decide_at_rest(ctx);
     };
     if record.time_of_step(RemediationStep::KeyRemoved).is_none() {
-        let text = "the key was taken away before the host was off";
+        let text = "the key was removed before the host was off";
         return decision_with_cause(reason::WITHDRAWN, text);
     }
     if let Some(why) = no_longer_awaited(ctx) {
@@ -31,16 +31,16 @@ pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecisi
     }
     if is_back(ctx.case.node.as_deref(), record) {
         if restore::is_restore_due(ctx) {
-            let text = "the Node is Ready, with another boot; what was on the old one comes back";
+            let text = "the Node is Ready with a new boot; labels, annotations and taints of the old Node are restored";
             return decision_with_cause(reason::RESTORING, text);
         }
-        return decision_with_cause(reason::REMEDIATED, "the Node is Ready, with another boot");
+        return decision_with_cause(reason::REMEDIATED, "the Node is Ready with a new boot");
     }
     if ctx.effective_power() == CurrentPower::On {
-        let text = "the host is on; waits for its Node to be Ready with another boot";
+        let text = "the host is on; waits for its Node to be Ready with a new boot";
         return decision_with_cause(reason::WAITING_FOR_NODE, text);
     }
-    let text = format!("the host is to come back: {}", ctx.describe_power());
+    let text = format!("the host is being powered on: {}", ctx.describe_power());
     decision_with_cause(reason::POWERING_ON, text)
 }
 
@@ -56,20 +56,21 @@ fn decide_at_rest(ctx: &RemediationContext<'_>) -> RemediationDecision {
     let is_done =
         |record: &RemediationRecord| record.time_of_step(RemediationStep::NodeReady).is_some();
     if ctx.case.record.as_ref().is_some_and(is_done) {
-        return decision_with_cause(reason::REMEDIATED, "the Node is Ready, with another boot");
+        return decision_with_cause(reason::REMEDIATED, "the Node is Ready with a new boot");
     }
-    RemediationContext::not_needed("nothing is asked of it")
+    RemediationContext::not_needed("nothing is requested")
 }
 
 /// Why a backup is not restored yet.
 fn describe_waiting_backup(kept: &HostBackup) -> Option<String> {
     let name = &kept.node_backup().node;
     match &kept.disposition {
-        BackupDisposition::WaitsForNode => {
-            Some(format!("what was on node {name} waits for it to come back"))
-        }
+        BackupDisposition::WaitsForNode => Some(format!(
+            "the saved labels, annotations and taints of node {name} are restored when it registers again"
+        )),
         BackupDisposition::NotSameMachine(why) => Some(format!(
-            "what was on node {name} goes on no Node: {why}; it waits for its own machine"
+            "the saved labels, annotations and taints of node {name} are not restored: {why}; \
+             they are kept for the node's own machine"
         )),
         BackupDisposition::NotDeleted
         | BackupDisposition::Due { .. }
@@ -98,7 +99,7 @@ fn no_longer_awaited(ctx: &RemediationContext<'_>) -> Option<String> {
     let host = ctx.case.host.as_ref().ok()?;
     is_deprovisioned(host).then(|| {
         format!(
-            "host {} is provisioned no more: its Node is gone",
+            "host {} is no longer provisioned: its Node is gone",
             host.name
         )
     })

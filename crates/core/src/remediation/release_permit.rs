@@ -103,7 +103,7 @@ pub(super) fn issue_release_permit(
         .recent_reads()
         .filter(|fresh| fresh.asked_at >= proof.valid_since())
     else {
-        let text = "off is proved; looking once more before the Node is released";
+        let text = "the host is proved off; reading everything again before the Node is released";
         return Err(
             decision_with_cause(reason::PROVING_OFF, text).with_observe(ctx.observe_fresh())
         );
@@ -130,7 +130,8 @@ pub(super) fn issue_release_permit(
 /// is a key, but nobody knows whom this one is for.
 fn refuse_foreign_key(ctx: &RemediationContext<'_>) -> RemediationDecision {
     let text = format!(
-        "annotation {} of the host has a value that is not ours, so that nothing is released on it; remove it, and ours is put there",
+        "Dogwatch did not write the value of annotation {} on the host, so the Node is not \
+         released; remove the annotation, and Dogwatch writes its own",
         ctx.case.key.annotation_name()
     );
     RemediationContext::refuse_with_warning((reason::FOREIGN_KEY, text))
@@ -139,7 +140,7 @@ fn refuse_foreign_key(ctx: &RemediationContext<'_>) -> RemediationDecision {
 /// The host is off, and nothing proves yet that our power-off did it.
 fn wait_for_proof(ctx: &RemediationContext<'_>) -> RemediationDecision {
     let text = format!(
-        "the host is read off; not proved yet: {}",
+        "the BMC reports off; the proof is not complete: {}",
         ctx.describe_power()
     );
     ctx.observe_heartbeat(decision_with_cause(reason::PROVING_OFF, text))
@@ -164,13 +165,13 @@ fn check_fresh_host<'a>(
         return changed("the host is gone");
     };
     if !ctx.case.key.is_on_host(host) {
-        return changed("our key is not on the host any more");
+        return changed("Dogwatch's key is no longer on the host");
     }
     if !ctx.proves_off(proof, host) {
-        return changed("the key on the host is another one than the one that was proved");
+        return changed("the key on the host is not the one for which off was proved");
     }
     if !fresh.needs_remediation {
-        return changed("the need was taken away a moment ago");
+        return changed("the remediation was withdrawn a moment ago");
     }
     Ok(host)
 }
@@ -188,7 +189,7 @@ fn check_fresh_node<'a>(
         }
         Some(node) if Some(&node.uid) == watched => Ok(node),
         Some(node) => {
-            let text = format!("another Node is called {} now", node.name);
+            let text = format!("the name {} now belongs to another Node", node.name);
             Err(wait_for_watch(fresh, reason::NODE_REPLACED, text))
         }
     }
@@ -233,14 +234,16 @@ fn identity_problem(
     match same {
         SystemMatch::Different => {
             let text = format!(
-                "the BMC of host {host} says that it is system {bmc}, and node {} that it is {own}: it would switch off another machine; correct spec.bmc.address, or the link to the host",
+                "the BMC of host {host} reports system UUID {bmc}, and node {} reports {own}: the BMC would power off \
+                 another machine; correct spec.bmc.address, or the link to the host",
                 node.name
             );
             Some((reason::WRONG_HOST, text))
         }
         SystemMatch::NotComparable if ctx.config.require_identity => {
             let text = format!(
-                "the BMC of host {host} tells {bmc} as its system UUID, and node {} {own}: they cannot be compared, and --require-host-identity is set",
+                "the BMC of host {host} reports system UUID {bmc}, and node {} reports {own}: \
+                 they cannot be compared, and --require-host-identity is set",
                 node.name
             );
             Some((reason::IDENTITY_UNKNOWN, text))
@@ -261,7 +264,7 @@ pub(super) fn describe_release(ctx: &RemediationContext<'_>, cleared: &ReleasePe
     match same {
         SystemMatch::Same => text,
         SystemMatch::NotComparable | SystemMatch::Different => format!(
-            "{text}; that it is the Node's machine could not be checked by system UUIDs, and the Node was silent for {} of it",
+            "{text}; system UUIDs could not be compared, but the Node sent no heartbeat for {} of that time",
             crate::duration::format_duration(cleared.beat.required_silence())
         ),
     }
@@ -276,13 +279,13 @@ fn require_stored_backup(
 ) -> Result<(), RemediationDecision> {
     let wanted = fresh.backup.as_ref();
     let Some(wanted) = wanted.filter(|wanted| wanted.uid == node.uid) else {
-        let text = "what is on the Node was not read".to_owned();
+        let text = "the Node's labels, annotations and taints have not been read".to_owned();
         return Err(wait_for_watch(fresh, reason::PROVING_OFF, text));
     };
     match keep_backup_action(ctx, host, wanted) {
         None => Ok(()),
         Some(keep) => {
-            let text = "what is on the Node is written down first";
+            let text = "the Node's labels, annotations and taints are saved first";
             Err(decision_with_cause(reason::PROVING_OFF, text).with_action(keep))
         }
     }

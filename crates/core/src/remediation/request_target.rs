@@ -47,7 +47,7 @@ impl PowerRequestTarget {
                     && owner != found
                 {
                     let text = format!(
-                        "it names node {node}, which is machine {found}, and is owned by machine {owner}"
+                        "it names node {node}, which is machine {found}, but machine {owner} owns it"
                     );
                     target.problem = Some((reason::BAD_REQUEST, text));
                 }
@@ -59,7 +59,7 @@ impl PowerRequestTarget {
                 }
                 Some(_) | None => Self::without_host(
                     reason::NO_HOST,
-                    format!("machine {owner}, which owns it, is gone"),
+                    format!("its owner, machine {owner}, no longer exists"),
                     request.status.node.as_deref(),
                 ),
             },
@@ -82,7 +82,7 @@ impl PowerRequestTarget {
                 let linked = host.as_ref().ok().and_then(|host| {
                     let machine = index.machines_linked_to(&host.name).first()?;
                     let text = format!(
-                        "host {} is that of machine {}, which is not node {name}",
+                        "host {} belongs to machine {}, which is not node {name}",
                         host.name, machine.name
                     );
                     Some((reason::HOST_OF_ANOTHER, text))

@@ -218,7 +218,7 @@ fn drop_stale_backup(
 ) -> RemediationDecision {
     let mut decision = decision;
     let text = format!(
-        "what was kept of node {} is dropped: {why}",
+        "the saved data of node {} is deleted: {why}",
         kept.node_backup().node
     );
     decision.report.events.push(restore_event(text));
@@ -276,19 +276,19 @@ fn restore_on_node(
 
 fn describe_restore(backup: &NodeBackup, withheld: &[String]) -> String {
     let mut text = format!(
-        "what was on node {} before it was deleted comes back on the new one",
+        "labels, annotations and taints that node {} had before its deletion are restored on the new Node",
         backup.node
     );
     if backup.left_out > 0 {
         let more = format!(
-            ", but for {} annotations that were too long to be kept",
+            ", except {} annotations that were too long to be saved",
             backup.left_out
         );
         text.push_str(&more);
     }
     if !withheld.is_empty() {
         let more = format!(
-            "; but for the labels {}: no system UUIDs show that it is the same machine; set them by hand if it is",
+            "; except the labels {}: no system UUIDs show that it is the same machine; set the labels by hand if it is",
             withheld.join(", ")
         );
         text.push_str(&more);

@@ -129,7 +129,8 @@ fn match_node(
         return BackupDisposition::Due { node, is_proved };
     }
     BackupDisposition::NotSameMachine(format!(
-        "nothing shows whether node {name} is the machine of host {}: no system UUIDs that can be compared, and no link; set annotation dogwatch.dev/node of the host, or its Machine's status.nodeRef",
+        "Dogwatch cannot tell whether node {name} is the machine of host {}: there are no system UUIDs to compare, and \
+         no link; set annotation dogwatch.dev/node of the host, or its Machine's status.nodeRef",
         host.name
     ))
 }

@@ -14,7 +14,7 @@ pub fn decide(seen: &RolloutSnapshot, clock: RolloutClock) -> RolloutVerdict {
         return failed_verdict(
             RolloutProgress::default(),
             reason::GONE,
-            "it was deleted meanwhile".into(),
+            "it was deleted in the meantime".into(),
         );
     };
     let progress = measure_progress(object, &seen.pods);
@@ -32,7 +32,7 @@ pub fn decide(seen: &RolloutSnapshot, clock: RolloutClock) -> RolloutVerdict {
             progress,
             reason::TIMED_OUT,
             format!(
-                "not there after {}: {step}",
+                "incomplete after {}: {step}",
                 crate::duration::format_duration(clock.limit)
             ),
         ),
@@ -47,20 +47,19 @@ pub fn decide(seen: &RolloutSnapshot, clock: RolloutClock) -> RolloutVerdict {
 /// Fails the restart when further waiting cannot help.
 fn decide_given_up(object: &ObservedWorkload, progress: RolloutProgress) -> Option<RolloutVerdict> {
     if object.deleting {
-        let message = "somebody deletes it".to_owned();
+        let message = "somebody is deleting it".to_owned();
         return Some(failed_verdict(progress, reason::GONE, message));
     }
     if object.restarted_at.is_none() {
         let who = match &object.owner {
             Some(owner) => format!("its owner {} {}", owner.kind, owner.name),
-            None => "whoever applies it (a GitOps tool, say)".to_owned(),
+            None => "the tool that applies it (for example a GitOps tool)".to_owned(),
         };
-        let message = format!(
-            "the restart was taken back from its pod template: {who} has to restart it instead"
-        );
+        let message =
+            format!("the restart was removed from its pod template: {who} must restart it instead");
         return Some(failed_verdict(progress, reason::UNDONE, message));
     }
-    let message = || "it was paused meanwhile".to_owned();
+    let message = || "it was paused in the meantime".to_owned();
     object
         .paused
         .then(|| failed_verdict(progress, reason::PAUSED, message()))
@@ -250,7 +249,7 @@ fn describe_problem(object: &ObservedWorkload, seen: &RolloutSnapshot) -> Option
 
 fn describe_step(step: &'static str) -> &'static str {
     match step {
-        reason::NOT_OBSERVED => "its controller has not taken up the change yet",
+        reason::NOT_OBSERVED => "its controller has not observed the change yet",
         reason::OLD_PODS_LEFT => "old pods are still there",
         reason::NOT_READY => "waiting for pods to be ready",
         _ => "waiting for new pods",

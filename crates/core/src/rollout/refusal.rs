@@ -29,7 +29,7 @@ pub fn find_refusal(object: &ObservedWorkload) -> Option<RolloutRefusal> {
             "delete the Job and create it again",
         )),
         RestartTargetKind::CronJob => Some(build_refusal(
-            format!("{name} is a CronJob: each run makes its pods anew, and none keeps running"),
+            format!("{name} is a CronJob: each run creates new pods, and no pod keeps running"),
             format!("start a run now with `kubectl create job --from={name} NAME`"),
         )),
         RestartTargetKind::Deployment
@@ -44,7 +44,8 @@ fn refuse_rolling_workload(object: &ObservedWorkload) -> Option<RolloutRefusal> 
     if !object.template {
         return Some(build_refusal(
             format!("{name} has no pod template in spec.template, so there is nothing to restart"),
-            "name the object that controls the pods: `kubectl get pod NAME -o jsonpath={.metadata.ownerReferences}` tells",
+            "name the object that controls the pods: `kubectl get pod NAME -o \
+             jsonpath={.metadata.ownerReferences}` shows it",
         ));
     }
     if object.paused {
@@ -56,7 +57,7 @@ fn refuse_rolling_workload(object: &ObservedWorkload) -> Option<RolloutRefusal> 
     if object.on_delete {
         return Some(build_refusal(
             format!(
-                "{name} has the update strategy OnDelete: nobody replaces its pods but who deletes them"
+                "{name} has the update strategy OnDelete: a pod is replaced only when somebody deletes it"
             ),
             "delete its pods one by one, or set spec.updateStrategy.type to RollingUpdate",
         ));
@@ -72,7 +73,7 @@ fn refuse_pod(object: &ObservedWorkload) -> RolloutRefusal {
             next: format!("restart its owner: {}", format_owner(owner)),
         },
         None => RolloutRefusal {
-            what: format!("{name} is a pod that nothing controls: nobody would make it again"),
+            what: format!("{name} is a pod without a controller: no program would create it again"),
             next: "delete it and create it again".to_owned(),
         },
     }
@@ -86,7 +87,9 @@ fn refuse_replica_set(object: &ObservedWorkload) -> RolloutRefusal {
             next: format!("restart its owner: {}", format_owner(owner)),
         },
         None => RolloutRefusal {
-            what: format!("{name} never replaces pods: its template is for pods to come only"),
+            what: format!(
+                "{name} never replaces running pods: its template applies to new pods only"
+            ),
             next: "delete its pods one by one, or make it a Deployment".to_owned(),
         },
     }

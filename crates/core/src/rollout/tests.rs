@@ -189,7 +189,7 @@ fn what_does_not_get_there_says_the_last_reason() {
     );
     assert_eq!(
         verdict.because.message,
-        "not there after 10m: 1 of 3 updated, 0 ready; pod p0: ImagePullBackOff: no such image"
+        "incomplete after 10m: 1 of 3 updated, 0 ready; pod p0: ImagePullBackOff: no such image"
     );
 
     stuck.object.as_mut().unwrap().conditions = vec![WorkloadCondition {
@@ -275,7 +275,7 @@ fn what_would_not_roll_is_refused_with_what_to_do_instead() {
         ),
         (RestartTargetKind::Job, |_| (), "cannot change"),
         (RestartTargetKind::CronJob, |_| (), "create job --from"),
-        (RestartTargetKind::Pod, |_| (), "nothing controls"),
+        (RestartTargetKind::Pod, |_| (), "without a controller"),
         (RestartTargetKind::ReplicaSet, |_| (), "never replaces"),
         (
             RestartTargetKind::Deployment,

@@ -207,8 +207,8 @@ impl RolloutVerdict {
     pub fn timed_out_unseen(limit: Duration, troubled: Option<&str>) -> Self {
         let limit = crate::duration::format_duration(limit);
         let message = match troubled {
-            Some(why) => format!("it was restarted, and cannot be seen for {limit}: {why}"),
-            None => format!("it was restarted, and not seen within {limit}"),
+            Some(why) => format!("it was restarted, but could not be read for {limit}: {why}"),
+            None => format!("it was restarted, but the restart was not observed within {limit}"),
         };
         Self {
             state: RolloutState::Failed,

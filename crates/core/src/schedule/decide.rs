@@ -124,8 +124,8 @@ fn decide_without_plan(seen: &ScheduleSnapshot, now: Now) -> ScheduleStep {
         None => ScheduleStep::Rest,
         Some(current) => ScheduleStep::Finish(OccurrenceRecord {
             message:
-                "the schedule was changed meanwhile, and cannot be understood any more; targets \
-                      that were asked before have annotation dogwatch.dev/scheduled"
+                "the schedule was changed in the meantime and is invalid now; targets that were \
+                      requested before have annotation dogwatch.dev/scheduled"
                     .into(),
             ..empty_record(current.at, OccurrenceOutcome::Cancelled, now)
         }),
@@ -147,11 +147,11 @@ fn find_end_cause(
     if plan.suspend {
         return Some((
             OccurrenceOutcome::Cancelled,
-            "the schedule was suspended meanwhile",
+            "the schedule was suspended in the meantime",
         ));
     }
     if !plan.when.includes_time(current.at) {
-        let why = "the schedule was changed meanwhile, and has no such time any more";
+        let why = "the schedule was changed in the meantime and no longer has this occurrence";
         return Some((OccurrenceOutcome::Cancelled, why));
     }
     if is_late(current.at, plan, now.wall) {
@@ -234,7 +234,7 @@ fn next_wake(seen: &ScheduleSnapshot, status: &ScheduleStatus, now: Now) -> Opti
     });
     let current = seen.schedule.status.current.map(|_| WakeTime {
         at: now.mono + MAX_TARGETS_AGE,
-        why: "targets that could not be asked",
+        why: "targets that could not be requested",
     });
     let soonest = WakeTime::earlier_of(next, current);
     // Without a next time, setting the clock cannot bring one.

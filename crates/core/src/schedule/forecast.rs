@@ -47,7 +47,7 @@ pub fn forecast_schedule(schedule: &Schedule, most: usize, now: Now) -> Schedule
         Some(at) => DecisionCause::new(
             reason::WAITING_FOR_TIME,
             format!(
-                "its time came at {}, and no controller has begun it",
+                "its time came at {}, and no controller has started it",
                 report::format_in_zone(at, &plan.zone)
             ),
         ),

@@ -38,11 +38,11 @@ impl PowerRebootRefusal {
     pub(super) fn describe_refusal(&self) -> String {
         match self {
             Self::NotProvisioned { state } => format!(
-                "it is not provisioned (provisioning state {state}), and would be rebooted when it is"
+                "it is not provisioned (provisioning state {state}): Dogwatch would reboot it only when it is"
             ),
             Self::InUse { by } => format!(
-                "spec.consumerRef says that {by} uses it, so that its power is not cut without a drain: \
-                 choose the node, or name the node in annotation dogwatch.dev/node of the host"
+                "{by} uses it (spec.consumerRef), so Dogwatch does not cut its power without a drain: choose the node, \
+                 or name the node in annotation dogwatch.dev/node of the host"
             ),
         }
     }

@@ -17,7 +17,7 @@ pub const WAITING_FOR_TIME: &str = "WaitingForTime";
 pub const ISSUING: &str = "Issuing";
 /// Reason: `spec.suspend` is set.
 pub const SUSPENDED: &str = "Suspended";
-/// Reason: no occurrence lies ahead.
+/// Reason: no occurrence is left.
 pub const COMPLETED: &str = "Completed";
 /// Reason: the schedule is being deleted.
 pub const DELETING: &str = "Deleting";

@@ -28,13 +28,13 @@ pub(super) fn schedule_cause(schedule: &Schedule, status: &ScheduleStatus) -> De
         let at = format_in_zone(current.at, &plan.zone);
         return DecisionCause::new(
             reason::ISSUING,
-            format!("the requests of {at} go out; those that cannot are tried again"),
+            format!("the requests of {at} are being issued; those that fail are tried again"),
         );
     }
     if plan.suspend {
         return DecisionCause::new(
             reason::SUSPENDED,
-            "spec.suspend is true: nothing is issued until it is taken out",
+            "spec.suspend is true: no request is issued until you unset it",
         );
     }
     match status.next {
@@ -45,7 +45,7 @@ pub(super) fn schedule_cause(schedule: &Schedule, status: &ScheduleStatus) -> De
                 format!("the next occurrence is at {next}"),
             )
         }
-        None => DecisionCause::new(reason::COMPLETED, "no occurrence lies ahead"),
+        None => DecisionCause::new(reason::COMPLETED, "no occurrence is left"),
     }
 }
 
@@ -154,16 +154,20 @@ pub(super) fn describe_occurrence(
 ) -> String {
     let mut parts: Vec<String> = why.map(str::to_owned).into_iter().collect();
     if targets.is_empty() {
-        parts.push("no node and no host was chosen".into());
+        parts.push("no node or host was selected".into());
     } else {
-        parts.push(format!("{} of {} were asked", record.asked, targets.len()));
+        parts.push(format!(
+            "{} of {} were requested",
+            record.asked,
+            targets.len()
+        ));
     }
     if record.noted > 0 {
         parts.push(format!("{} had a request already", record.noted));
     }
     if record.failed > 0 {
         parts.push(format!(
-            "{} were not: {}",
+            "{} could not be requested: {}",
             record.failed,
             describe_failed_targets(targets)
         ));
@@ -184,11 +188,11 @@ fn describe_failed_targets(targets: &[TargetOutcome]) -> String {
 
 /// The message of the record of missed occurrences.
 pub(super) fn describe_missed(missed: MissedOccurrences) -> String {
-    let rule = "nobody was there to issue it before the starting deadline; it is not made up for";
+    let rule = "no controller issued it before the starting deadline; it is not repeated";
     match missed.count {
         0 | 1 => rule.to_owned(),
         count => format!(
-            "{rule}; neither are {} before it, from {} on",
+            "{rule}; the same holds for {} before it, from {} on",
             count - 1,
             missed.oldest
         ),

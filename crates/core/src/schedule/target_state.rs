@@ -81,7 +81,7 @@ impl TargetResolver<'_> {
             }
         };
         for (name, by) in chosen_names(chosen, all) {
-            self.resolve_node(name, by, "there is no Node of that name");
+            self.resolve_node(name, by, "no Node has this name");
         }
     }
 
@@ -111,12 +111,12 @@ impl TargetResolver<'_> {
     fn resolve_carrier_host(&mut self, host: &TargetObject, carried: &CarriedNode, by: ChosenBy) {
         let (name, node) = (&host.name, &carried.node);
         let Some(older) = &carried.older_claim else {
-            let gone = format!("BareMetalHost {name} carries this Node, which is not there");
+            let gone = format!("BareMetalHost {name} names this Node, which does not exist");
             return self.resolve_node(node, by, &gone);
         };
         let why = format!(
-            "it says that it carries node {node}, and so does host {older}, which is older: correct \
-             annotation dogwatch.dev/node of the one that does not"
+            "its annotation names node {node}, and so does that of host {older}, which is older: \
+             correct annotation dogwatch.dev/node of the wrong one"
         );
         let stand = TargetState::Settled(TargetResult::Failed, why);
         self.add_target(ScheduleTargetKind::Host, name, Some(stand));
@@ -135,7 +135,7 @@ impl TargetResolver<'_> {
     }
 
     fn add_missing_host(&mut self, name: &str) {
-        let why = "there is no BareMetalHost of that name in the schedule's namespace".to_owned();
+        let why = "no BareMetalHost in the schedule's namespace has this name".to_owned();
         self.add_target(
             ScheduleTargetKind::Host,
             name,
@@ -178,8 +178,8 @@ impl TargetResolver<'_> {
             // The unreadable annotation may say that the target was asked.
             ParsedAnnotation::Bad { why } => {
                 let why = format!(
-                    "its annotation dogwatch.dev/scheduled cannot be read, so that it may have been asked \
-                     already: take it off ({why})"
+                    "its annotation dogwatch.dev/scheduled cannot be read, so a reboot may have \
+                     been requested already: remove the annotation ({why})"
                 );
                 return Some(TargetState::Blocked(why));
             }
@@ -188,7 +188,7 @@ impl TargetResolver<'_> {
         match own.filter(|mark| mark.at == self.current.at) {
             Some(mark) if mark.noted => Some(TargetState::Settled(
                 TargetResult::Noted,
-                "a request stood there already, and was left as it is".into(),
+                "it already had a request, which was left as it is".into(),
             )),
             Some(_) => Some(TargetState::Settled(TargetResult::Requested, String::new())),
             None => self.unasked_target_state(kind, object, marks, by),
@@ -224,7 +224,7 @@ impl TargetResolver<'_> {
             // The marks were on the object that this one replaces, which may have been asked and
             // rebooted.
             return Some(format!(
-                "it was created at {}, after its time had come: it has booted since",
+                "it was created at {}, after the appointed time: it has booted since",
                 object.created
             ));
         }
@@ -238,12 +238,12 @@ impl TargetResolver<'_> {
     fn find_unserved_cause(&self, request: &StandingRequest) -> Option<String> {
         match request {
             StandingRequest::NotBefore(at) if *at > self.now => Some(format!(
-                "a request to reboot it at {at} stands there, and a node has room for one: \
-                 `dogwatch abort` takes it back"
+                "it already has a request for a reboot at {at}, and a node can have only one: to \
+                 withdraw that, run `dogwatch abort`"
             )),
             StandingRequest::Unreadable { why } => Some(format!(
-                "its annotation dogwatch.dev/reboot-requested cannot be read, so that nobody serves it: \
-                 take it off ({why})"
+                "its annotation dogwatch.dev/reboot-requested cannot be read, so no coordinator \
+                 serves it: remove the annotation ({why})"
             )),
             StandingRequest::Absent | StandingRequest::Now | StandingRequest::NotBefore(_) => None,
         }

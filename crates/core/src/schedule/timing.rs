@@ -30,14 +30,14 @@ pub struct ScheduleRecurrence {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimingError {
     /// Neither `at` nor `recurrence` is set.
-    #[error("spec: says no time; write either at or recurrence")]
+    #[error("spec: has no time; write either at or recurrence")]
     Neither,
     /// Both `at` and `recurrence` are set.
     #[error("spec: has both at and recurrence; keep one")]
     Both,
     #[error(
-        "spec.at: {value:?} is no time; write one like 2026-12-24T03:00:00Z, or 2026-12-24T03:00 on the \
-         clock of timeZone"
+        "spec.at: {value:?} is not a time; write one like 2026-12-24T03:00:00Z, or \
+         2026-12-24T03:00 in the time zone timeZone"
     )]
     At { value: String },
     /// `at` has an offset, and `timeZone` is set too.

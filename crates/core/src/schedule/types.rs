@@ -61,7 +61,7 @@ pub struct SchedulePlan {
     pub starting_deadline: Duration,
     /// While set, nothing is issued.
     pub suspend: bool,
-    /// Why the reboots are wanted; written into the requests.
+    /// Why the reboots are requested; written into the requests.
     pub reason: String,
     /// How hosts that carry no Node are switched off.
     pub mode: HostRebootMode,
@@ -128,7 +128,7 @@ pub struct OccurrenceRecord {
     /// When the occurrence was finished or given up.
     pub ended: Timestamp,
     pub outcome: OccurrenceOutcome,
-    /// How many targets were asked.
+    /// How many targets were requested.
     pub asked: u32,
     /// How many targets had a request already.
     pub noted: u32,

@@ -206,7 +206,7 @@ impl HealerClient {
                 let error = error.error_chain();
                 tracing::warn!(
                     error,
-                    "cannot see who waits; releasing without calling anybody"
+                    "cannot read which nodes wait; releasing the lock without naming who is next in line"
                 );
                 Vec::new()
             }

@@ -65,7 +65,7 @@ impl ParsedHostSpec {
             Value::Bool(flag) => Some(*flag),
             Value::Null => None,
             Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-                problems.push(format!("spec.{name} is neither true nor false"));
+                problems.push(format!("spec.{name} is not true or false"));
                 None
             }
         };
@@ -111,7 +111,7 @@ fn parse_levels(spec: &Value) -> Vec<PowerLevel> {
     let others = if power.is_null() || power.is_object() {
         parse_further_levels(&power["levels"])
     } else {
-        vec![unusable_level("spec.power is no object")]
+        vec![unusable_level("spec.power is not an object")]
     };
     first.into_iter().chain(others).collect()
 }
@@ -126,7 +126,7 @@ fn parse_bmc_level(bmc: &Value) -> Option<PowerLevel> {
             devices: vec![parse_device(bmc, "spec.bmc")],
         }),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Some(unusable_level("spec.bmc is no object"))
+            Some(unusable_level("spec.bmc is not an object"))
         }
     }
 }
@@ -140,7 +140,7 @@ fn parse_further_levels(levels: &Value) -> Vec<PowerLevel> {
             .map(|(at, it)| parse_level(it, at))
             .collect(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            vec![unusable_level("spec.power.levels is no list")]
+            vec![unusable_level("spec.power.levels is not a list")]
         }
     }
 }
@@ -161,14 +161,16 @@ fn parse_level(level: &Value, at: usize) -> PowerLevel {
         | Value::Bool(_)
         | Value::Number(_)
         | Value::String(_)
-        | Value::Object(_) => unusable_level(&format!("{place} is no list with a device in it")),
+        | Value::Object(_) => {
+            unusable_level(&format!("{place} is not a list with at least one device"))
+        }
     }
 }
 
 fn parse_device(device: &Value, place: &str) -> PowerDevice {
     let address = match device["address"].as_str() {
         Some(text) => BmcAddress::parse(text),
-        None => Err(BadBmcAddress("it is no text".to_owned())),
+        None => Err(BadBmcAddress("it is not text".to_owned())),
     };
     let address = address.map_err(|why| BadBmcAddress(format!("{place}.address: {why}")));
     let (address, verify) = match &device["disableCertificateVerification"] {

@@ -50,7 +50,7 @@ pub(super) async fn read_bmc_secret(
 ) -> Result<BmcSecret, BmcSecretError> {
     // The name becomes part of a URL path. Secret names follow the same rule as Node names.
     if NodeName::new(name).is_err() {
-        let message = "what credentialsName says is no name of a Secret: correct it".to_owned();
+        let message = "credentialsName is not a valid name of a Secret: correct it".to_owned();
         return Err(missing_secret(reason::NO_SECRET, message));
     }
     let secrets: Api<SecretObject> = Api::namespaced(client.clone(), namespace);
@@ -64,7 +64,7 @@ fn secret_error(error: Error, namespace: &str, name: &str) -> BmcSecretError {
     match (error.kind(), &error) {
         (ApiErrorKind::NotFound, _) => missing_secret(
             reason::NO_SECRET,
-            format!("there is no Secret {namespace}/{name}: make it, with username and password"),
+            format!("there is no Secret {namespace}/{name}: create it, with username and password"),
         ),
         // 401 is a temporary problem of our own token.
         (ApiErrorKind::Forbidden, Error::Answer(status)) if status.code == 403 => missing_secret(
@@ -92,7 +92,7 @@ fn parse_secret(object: &SecretObject) -> Result<BmcSecret, BmcSecretError> {
     let (Some(username), Some(password)) = (username, password) else {
         let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
         let message = format!(
-            "Secret {namespace}/{name} has no {}, or it is empty or no text: correct it",
+            "Secret {namespace}/{name} has no {}, or the value is empty or not text: correct it",
             lacks.join(" and no ")
         );
         return Err(missing_secret(reason::BAD_SECRET, message));

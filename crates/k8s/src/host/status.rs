@@ -141,7 +141,7 @@ fn parse_command(command: &Value) -> Option<PendingCommand> {
         why: parse_text(&command["why"]),
         end: end.unwrap_or_else(|| PendingCommandEnd::Unknown {
             at,
-            message: "what stands in status.power.command cannot be read".to_owned(),
+            message: "status.power.command cannot be read".to_owned(),
         }),
     })
 }

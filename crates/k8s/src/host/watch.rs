@@ -343,7 +343,8 @@ impl<W: WatchSource> WatchSource for ListIfServed<W> {
         if kinds.resources.iter().any(|it| it.name == PLURAL) {
             return self.hosts.list_objects(params).await;
         }
-        let status = Status::failure("there is no kind BareMetalHost", "NotFound").with_code(404);
+        let status =
+            Status::failure("this cluster has no kind BareMetalHost", "NotFound").with_code(404);
         Err(kube::Error::Api(status.boxed()))
     }
 

@@ -17,7 +17,7 @@ use crate::node::format_seconds;
 #[derive(Debug, thiserror::Error)]
 pub enum HostWriteError {
     /// The host has changed since it was read. Nothing was written; read it again.
-    #[error("the host has changed since it was seen")]
+    #[error("the host has changed since it was read")]
     Changed,
     /// The write succeeded, but the answer lacks these fields: the CustomResourceDefinition drops
     /// them.

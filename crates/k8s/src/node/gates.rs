@@ -53,7 +53,7 @@ pub async fn list_blocking_pods(
         .filter(|pod| is_running(pod))
         .map(|pod| {
             let namespace = pod.namespace().unwrap_or_default();
-            format!("pod {namespace}/{} is on this node", pod.name_any())
+            format!("pod {namespace}/{} runs on this node", pod.name_any())
         })
         .collect();
     names.sort();
@@ -124,7 +124,7 @@ async fn list_short_budgets(client: &Client, budgets: &[String]) -> Result<Vec<S
         );
         if healthy < desired {
             short.push(format!(
-                "PodDisruptionBudget {namespace}/{name} is short: {healthy} healthy of {desired} desired"
+                "PodDisruptionBudget {namespace}/{name} lacks healthy pods: {healthy} healthy of {desired} desired"
             ));
         }
     }

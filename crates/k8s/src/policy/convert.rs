@@ -141,7 +141,7 @@ fn parse_pause(fields: &mut SpecFields) -> Option<PolicyPause> {
     let paused: api::PausedSpec = fields.take_field("paused")?;
     let until = paused.until.and_then(|until| {
         let bad = |_| {
-            let text = format!("{until:?} is no time: write it like 2026-12-24T18:00:00Z");
+            let text = format!("{until:?} is not a time: write it like 2026-12-24T18:00:00Z");
             fields.add_problem("paused.until", text);
         };
         until.parse().map_err(bad).ok()

@@ -28,7 +28,7 @@ impl SpecFields {
             Value::Object(parts) => fields.left.clone_from(parts),
             Value::Null => {}
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                fields.problems.push("spec: it is no object".to_owned());
+                fields.problems.push("spec: it is not an object".to_owned());
             }
         }
         fields

@@ -87,7 +87,7 @@ fn regex_problem(text: &str) -> Option<String> {
     // line.
     let reason = error.lines().last().unwrap_or_default();
     Some(format!(
-        "{text:?} is no regular expression: {}",
+        "{text:?} is not a regular expression: {}",
         reason.trim_start_matches("error: ")
     ))
 }
@@ -95,7 +95,7 @@ fn regex_problem(text: &str) -> Option<String> {
 /// The message never contains the address: it may contain a password.
 fn url_problem(url: &str) -> Option<&'static str> {
     let Ok(uri) = url.parse::<Uri>() else {
-        return Some("it is no address: write it like https://prometheus.monitoring.svc:9090");
+        return Some("it is not an address: write it like https://prometheus.monitoring.svc:9090");
     };
     let scheme = uri.scheme_str().unwrap_or_default();
     let Some(authority) = uri
@@ -110,7 +110,7 @@ fn url_problem(url: &str) -> Option<&'static str> {
         );
     }
     if uri.query().is_some() || url.contains('#') {
-        return Some("leave out what follows '?' or '#'");
+        return Some("leave out '?' and '#', and the text after them");
     }
     None
 }

@@ -55,15 +55,15 @@ pub(super) fn key_problem(key: &str) -> Option<String> {
         None => (None, key),
     };
     let fits = is_label_name(name) && prefix.is_none_or(|prefix| NodeName::new(prefix).is_ok());
-    (!fits).then(|| format!("{key:?} is no label key: write it like app or example.com/app"))
+    (!fits).then(|| format!("{key:?} is not a label key: write it like app or example.com/app"))
 }
 
 fn value_problem(value: &str) -> Option<String> {
     let fits = value.is_empty() || is_label_name(value);
     (!fits).then(|| {
         format!(
-            "{value:?} is no label value: at most 63 letters, digits, '-', '_' and '.', starting \
-             and ending with a letter or digit"
+            "{value:?} is not a label value: at most 63 letters, digits, '-', '_' and '.', \
+             starting and ending with a letter or digit"
         )
     })
 }

@@ -266,7 +266,7 @@ const BAD: &[(&str, &str, &str)] = &[
         "spec.windows: unknown field `dayz`",
         "did you mean days?",
     ),
-    (r#""nothing""#, "spec: ", "no object"),
+    (r#""nothing""#, "spec: ", "not an object"),
 ];
 
 #[test]

@@ -12,7 +12,7 @@ use crate::error::with_timeout;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSuchKind {
     /// The API server serves no kind of that name.
-    #[error("the API server knows no kind {0:?}")]
+    #[error("the API server does not know kind {0:?}")]
     Unknown(String),
     /// Several groups have this kind.
     #[error("{text:?} is more than one kind: write one of {}", .candidates.join(", "))]

@@ -53,7 +53,7 @@ pub enum RestartError {
     #[error("{}", .0.what)]
     Refused(RolloutRefusal),
     /// The API server refused, or did not answer.
-    #[error("the API server did not do it")]
+    #[error("the API server did not restart it")]
     Api(#[source] Error),
 }
 

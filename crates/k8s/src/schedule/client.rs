@@ -109,8 +109,7 @@ impl ScheduleClient {
         let claims = pages::list_metadata_pages(&hosts, claim_of_host).await;
         let claims = claims.map_err(|error| {
             format!(
-                "the BareMetalHosts of all namespaces cannot be listed, so that it is not known which one \
-                 carries a Node: {}",
+                "the BareMetalHosts of all namespaces cannot be listed, so it is unknown which one runs a Node: {}",
                 error.error_chain()
             )
         })?;

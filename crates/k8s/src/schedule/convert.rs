@@ -89,12 +89,13 @@ fn parse_plan(spec: &Value, name: &ScheduleName, home: &str) -> Result<ScheduleP
 fn target_problems(spec: &RebootScheduleSpec, name: &ScheduleName, home: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if spec.nodes.is_none() && spec.hosts.is_none() {
-        problems.push("spec: chooses nobody; write nodes or hosts, or both".to_owned());
+        problems
+            .push("spec: selects no node and no host; write nodes or hosts, or both".to_owned());
     }
     if spec.nodes.is_some() && name.namespace != home {
         problems.push(format!(
-            "spec.nodes: only a schedule in namespace {home} may have nodes rebooted; choose the hosts \
-             of this namespace, or make the schedule there"
+            "spec.nodes: only a schedule in namespace {home} may reboot nodes; choose the hosts \
+             of this namespace, or create the schedule there"
         ));
     }
     for (field, chosen) in [("nodes", &spec.nodes), ("hosts", &spec.hosts)] {

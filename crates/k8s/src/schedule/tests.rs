@@ -56,7 +56,10 @@ fn everything_that_is_wrong_is_said_at_once_with_its_field() {
         );
     }
     let nobody = problems(&json!({ "at": "2026-12-24T03:00:00Z" }));
-    assert!(nobody[0].contains("chooses nobody"), "{nobody:?}");
+    assert!(
+        nobody[0].contains("selects no node and no host"),
+        "{nobody:?}"
+    );
     let no_start = problems(&json!({ "recurrence": {}, "nodes": {} }));
     assert!(
         no_start[0].starts_with("spec.recurrence.start:"),

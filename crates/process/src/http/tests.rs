@@ -166,9 +166,9 @@ async fn a_port_in_use_names_the_flag_of_its_listener() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("set --probe-listen to another one"),
+        error.contains("set --probe-listen to another port"),
         "{error}"
     );
     let error = HealthServer::bind(&taken).await.unwrap_err().to_string();
-    assert!(error.contains("set --listen to another one"), "{error}");
+    assert!(error.contains("set --listen to another port"), "{error}");
 }

@@ -91,27 +91,30 @@ fn a_success_that_is_no_whole_list_is_no_answer() {
         (body("string", &json!([1, ""])), "a string"),
         (
             body("streams", &json!([])),
-            "application/json and not as a Prometheus",
+            "application/json, not like a Prometheus",
         ),
         (
             with("warnings", json!(["a store\nis away"])),
-            "may not be whole, it warns: a store is away",
+            "may be incomplete; Prometheus warns: a store is away",
         ),
-        (with("isPartial", json!(true)), "not whole"),
+        (with("isPartial", json!(true)), "incomplete"),
         (json!({ "status": "success" }).to_string(), "no result"),
-        (of(json!({ "resultType": "vector" })), "not as a Prometheus"),
-        (of(json!([])), "not as a Prometheus"),
+        (
+            of(json!({ "resultType": "vector" })),
+            "not like a Prometheus",
+        ),
+        (of(json!([])), "not like a Prometheus"),
         (
             json!({ "data": { "resultType": "vector", "result": [] } }).to_string(),
-            "not as a Prometheus",
+            "not like a Prometheus",
         ),
-        (empty[..empty.len() - 1].to_owned(), "not as a Prometheus"),
-        (format!("{empty}x"), "not as a Prometheus"),
-        (String::new(), "not as a Prometheus"),
+        (empty[..empty.len() - 1].to_owned(), "not like a Prometheus"),
+        (format!("{empty}x"), "not like a Prometheus"),
+        (String::new(), "not like a Prometheus"),
     ] {
         refused(200, "application/json", &body, says);
     }
-    let advice = "answers with text/html and not as a Prometheus does; is the address right";
+    let advice = "answers with text/html, not like a Prometheus; check the address";
     refused(200, "text/html; charset=utf-8", "<html>secret", advice);
 }
 
@@ -147,10 +150,10 @@ fn any_other_status_is_no_answer_whatever_the_body_says() {
     let empty = body("vector", &json!([]));
     for (status, says) in [
         (204, "204 No Content"),
-        (302, "redirects, which is not followed"),
-        (401, "401 Unauthorized; if it wants a token"),
-        (403, "403 Forbidden; if it wants a token"),
-        (404, "404 Not Found; is the address right"),
+        (302, "redirects, and Dogwatch does not follow redirects"),
+        (401, "401 Unauthorized; if it needs a token"),
+        (403, "403 Forbidden; if it needs a token"),
+        (404, "404 Not Found; check the address"),
         (414, "make the query shorter"),
         (500, "500 Internal Server Error"),
         (503, "503 Service Unavailable"),
@@ -177,7 +180,7 @@ fn a_redirect_is_shown_without_its_query() {
     let trouble = parse_answer(StatusCode::FOUND, &headers, b"", TokenSent::Yes).unwrap_err();
     let words = trouble.error_chain();
     assert!(
-        words.contains("to https://login.example:8443, which"),
+        words.contains("to https://login.example:8443, and Dogwatch"),
         "{words}"
     );
     assert!(!words.contains("secret"), "{words}");
@@ -188,7 +191,7 @@ fn who_has_to_mend_a_401_is_told_whether_the_token_was_sent() {
     for (token, says) in [
         (TokenSent::Yes, "was sent"),
         (TokenSent::NoneThere, "set --prometheus-token-file"),
-        (TokenSent::OtherOrigin, "names another server"),
+        (TokenSent::OtherOrigin, "is another server"),
     ] {
         let answer = parse_answer(StatusCode::UNAUTHORIZED, &HeaderMap::new(), b"", token);
         let words = answer.unwrap_err().error_chain();

@@ -56,11 +56,11 @@ fn a_ca_file_must_hold_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
     for (content, says) in [
-        ("", "holds no certificate"),
-        ("hello", "holds no certificate"),
+        ("", "contains no certificate"),
+        ("hello", "contains no certificate"),
         (
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-            "cannot be used",
+            "contains an invalid certificate",
         ),
         (
             "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",

@@ -84,7 +84,7 @@ async fn half_an_answer_is_none() {
     ] {
         let why = answered(text.clone()).await;
         assert!(
-            why.contains("broke before the answer was whole"),
+            why.contains("broke before the answer was complete"),
             "{text}: {why}"
         );
     }
@@ -111,7 +111,7 @@ async fn a_redirect_is_said_and_not_followed() {
         let why = answered(whole(status, &location, EMPTY)).await;
         assert!(
             why.contains(&format!(
-                "redirects to {}, which is not followed",
+                "redirects to {}, and Dogwatch does not follow redirects",
                 elsewhere.url
             )),
             "{why}"
@@ -127,12 +127,12 @@ async fn what_another_kind_of_server_says_is_in_no_sentence() {
         (
             "200 OK",
             "text/html",
-            "answers with text/html and not as a Prometheus",
+            "answers with text/html, not like a Prometheus",
         ),
         (
             "200 OK",
             "application/json",
-            "answers with application/json and not as a Prometheus",
+            "answers with application/json, not like a Prometheus",
         ),
         (
             "500 Internal Server Error",
@@ -142,7 +142,7 @@ async fn what_another_kind_of_server_says_is_in_no_sentence() {
         (
             "401 Unauthorized",
             "text/plain",
-            "401 Unauthorized; if it wants a token",
+            "401 Unauthorized; if it needs a token",
         ),
     ] {
         let kind = format!("content-type: {kind}\r\n");

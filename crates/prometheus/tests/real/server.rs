@@ -78,7 +78,7 @@ async fn a_query_is_open_only_while_it_has_no_result() {
         ),
         (
             "vector(1) == bool 2",
-            Some("the values are 0: a comparison without `bool`".to_owned()),
+            Some("the values are 0: write the comparison without `bool`".to_owned()),
         ),
         (
             "1 == bool 2",
@@ -107,7 +107,7 @@ async fn an_address_without_the_path_of_the_server_is_said() {
     let server = Server::start(&[]).await.unwrap();
     let origin = server.base_url().strip_suffix("/prometheus").unwrap();
     let why = why(PrometheusSettings::default(), origin).await;
-    assert!(why.contains("404 Not Found; is the address right"), "{why}");
+    assert!(why.contains("404 Not Found; check the address"), "{why}");
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn tls_takes_the_ca_that_is_given_and_no_other() {
 
     let other = Server::start_with_tls(&[]).await.unwrap();
     let why = why(trusting(other.ca_file()), url).await;
-    assert!(why.contains("no TLS connection; is --prometheus-ca-file the CA of this server?: invalid peer certificate"), "{why}");
+    assert!(why.contains("no TLS connection; check that --prometheus-ca-file is the CA of this server: invalid peer certificate"), "{why}");
     let plain = url.replace("https", "http");
     let why = crate::why(PrometheusSettings::default(), &plain).await;
     assert!(why.contains("400 Bad Request"), "{why}");
@@ -159,7 +159,7 @@ async fn a_server_that_is_gone_is_said() {
     let why = why(PrometheusSettings::default(), &url).await;
     assert!(
         why.contains(&format!(
-            "Prometheus at {url} cannot be asked: no connection"
+            "Prometheus at {url} cannot be queried: no connection"
         )),
         "{why}"
     );

@@ -188,7 +188,7 @@ async fn listen(log: ChildStderr, said: watch::Sender<Said>) {
         let message = line["message"].as_str().unwrap_or_default();
         said.send_modify(|said| match message {
             "leads" => said.leads = true,
-            "hosts are in sync" => said.is_in_sync = true,
+            "all hosts have been read" => said.is_in_sync = true,
             _ if message.starts_with("serves /metrics") => {
                 said.metrics = line["address"].as_str().map(str::to_owned);
             }

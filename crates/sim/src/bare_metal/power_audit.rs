@@ -85,7 +85,7 @@ pub(super) fn find_false_proof(
     let at = proved(after).filter(|at| before.and_then(proved) != Some(*at))?;
     let text = || {
         format!(
-            "{} was said to be proved off at {at}; its processes lived",
+            "{} was reported as proved off at {at}, but its processes were running",
             after.name
         )
     };
@@ -104,6 +104,11 @@ pub(super) fn find_stale_proof(
     let mut causes = log.transitions.iter().rev().map(|change| &change.cause);
     let cause = causes.find(|cause| **cause != TransitionCause::Done);
     let is_known = matches!(cause, Some(TransitionCause::Device(_)) | None);
-    let text = || format!("{} is said to be proved off; its processes live", host.name);
+    let text = || {
+        format!(
+            "{} is reported as proved off, but its processes are running",
+            host.name
+        )
+    };
     is_known.then(|| PromiseViolation(text()))
 }

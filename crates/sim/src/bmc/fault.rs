@@ -107,14 +107,6 @@ pub enum BmcFaultKind {
 }
 
 impl BmcFaultKind {
-    /// Returns whether the BMC may report a false power state that no driver can detect. A proof
-    /// that rests on readings is only as good as those readings.
-    pub fn is_false_reading(&self) -> bool {
-        use BmcFaultKind::{Contradicts, OffReportedEarly, PowerState, Stale};
-        matches!(self, OffReportedEarly(_) | Contradicts | Stale(_))
-            || matches!(self, PowerState(word) if word == "Off")
-    }
-
     /// Returns whether the fault affects requests of any kind, so that a [`FaultScope`] makes
     /// sense.
     pub fn hits_requests(&self) -> bool {

@@ -12,7 +12,7 @@ use super::reset::ResetType;
 /// A text that is not a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no fault of a BMC: {why}; write NAME [VALUE] [of reads|commands|logins] [once|N times]"
+    "{text:?} is not a fault of a BMC: {why}; write NAME [VALUE] [of reads|commands|logins] [once|N times]"
 )]
 pub struct BmcFaultParseError {
     pub text: String,
@@ -79,7 +79,7 @@ fn parse_fault_words(words: &[&str]) -> Result<SimBmcFault, String> {
         rest => (rest, None),
     };
     if times == Some(0) {
-        return Err("0 times is never".into());
+        return Err("write a number of times of at least 1".into());
     }
     let (rest, of) = match rest {
         [rest @ .., "of", "reads"] => (rest, FaultScope::Reads),
@@ -91,10 +91,10 @@ fn parse_fault_words(words: &[&str]) -> Result<SimBmcFault, String> {
         [] => return Err("it is empty".into()),
         [name] => parse_plain_fault(name)?,
         [name, value] => parse_valued_fault(name, value)?,
-        [_, _, what, ..] => return Err(format!("nothing is known of {what:?} there")),
+        [_, _, what, ..] => return Err(format!("{what:?} is not known here")),
     };
     if of != FaultScope::Anything && !what.hits_requests() {
-        return Err("it hits no requests that could be chosen".into());
+        return Err("it does not act on requests, so it takes no \"of …\"".into());
     }
     Ok(SimBmcFault {
         kind: what,
@@ -109,7 +109,7 @@ fn parse_plain_fault(name: &str) -> Result<BmcFaultKind, String> {
         if VALUED_FAULT_NAMES.contains(&name) {
             format!("a value is missing after {name}")
         } else {
-            format!("its name {name:?} is unknown")
+            format!("the name {name:?} is not known")
         }
     })
 }
@@ -158,7 +158,7 @@ fn parse_valued_fault(name: &str, value: &str) -> Result<BmcFaultKind, String> {
         "clock-ahead" => BmcFaultKind::ClockAhead(parse_duration(value)?),
         "clock-behind" => BmcFaultKind::ClockBehind(parse_duration(value)?),
         "lacks" => BmcFaultKind::Lacks(
-            ResetType::parse(value).ok_or(format!("{value:?} is no kind of reset"))?,
+            ResetType::parse(value).ok_or(format!("{value:?} is not a kind of reset"))?,
         ),
         "already" => BmcFaultKind::Already(parse_status_code(value)?),
         "off-reported-early" => BmcFaultKind::OffReportedEarly(parse_duration(value)?),
@@ -167,7 +167,7 @@ fn parse_valued_fault(name: &str, value: &str) -> Result<BmcFaultKind, String> {
         "power-state" => BmcFaultKind::PowerState(value.to_owned()),
         "stale" => BmcFaultKind::Stale(parse_duration(value)?),
         _ if parse_plain_fault(name).is_ok() => return Err(format!("{name} has no value")),
-        _ => return Err(format!("its name {name:?} is unknown")),
+        _ => return Err(format!("the name {name:?} is not known")),
     })
 }
 
@@ -176,12 +176,13 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 fn parse_count(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("{text:?} is no number"))
+    text.parse()
+        .map_err(|_| format!("{text:?} is not a number"))
 }
 
 fn parse_status_code(text: &str) -> Result<u16, String> {
     let code = text.parse().ok().filter(|code| (200..600).contains(code));
-    code.ok_or_else(|| format!("{text:?} is no HTTP status"))
+    code.ok_or_else(|| format!("{text:?} is not an HTTP status"))
 }
 
 impl fmt::Display for SimBmcFault {
@@ -268,16 +269,16 @@ mod tests {
     fn what_is_no_fault_is_refused_with_a_reason() {
         for (text, why) in [
             ("", "it is empty"),
-            ("hangs", "its name \"hangs\" is unknown"),
+            ("hangs", "the name \"hangs\" is not known"),
             ("slow", "a value is missing after slow"),
-            ("slow soon", "\"soon\" is no duration"),
+            ("slow soon", "\"soon\" is not a duration"),
             ("hang 5s", "hang has no value"),
-            ("refuses 99", "\"99\" is no HTTP status"),
-            ("lacks Nothing", "\"Nothing\" is no kind of reset"),
-            ("hang 0 times", "0 times is never"),
-            ("hang some times", "\"some\" is no number"),
-            ("off-ignored of reads", "it hits no requests"),
-            ("slow 5s of coffee", "nothing is known of \"of\" there"),
+            ("refuses 99", "\"99\" is not an HTTP status"),
+            ("lacks Nothing", "\"Nothing\" is not a kind of reset"),
+            ("hang 0 times", "write a number of times of at least 1"),
+            ("hang some times", "\"some\" is not a number"),
+            ("off-ignored of reads", "it does not act on requests"),
+            ("slow 5s of coffee", "\"of\" is not known here"),
         ] {
             let error = SimBmcFault::parse(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

@@ -102,7 +102,7 @@ impl FailedNodeDemo {
                 self.act = FailedNodeStage::Marked;
                 yard.patch_node(FAILED_NODE, &annotation_patch(EXTERNAL_REMEDIATION))?;
                 let text = format!(
-                    "a health check has heard nothing of {FAILED_NODE} for a while: it marks the Node with {EXTERNAL_REMEDIATION}"
+                    "a health check has seen no heartbeat of {FAILED_NODE} for a while: it marks the Node with {EXTERNAL_REMEDIATION}"
                 );
                 Ok(vec![text])
             }
@@ -114,7 +114,7 @@ impl FailedNodeDemo {
                     .expect("it was added at the start");
                 self.volume.mount_on_machine(SECOND_NODE, &machine);
                 let text = format!(
-                    "Node {FAILED_NODE} is gone: its database starts on {SECOND_NODE}, and writes to the same volume"
+                    "Node {FAILED_NODE} was deleted: its database starts on {SECOND_NODE} and writes to the same volume"
                 );
                 Ok(vec![text])
             }
@@ -142,7 +142,7 @@ impl FailedNodeDemo {
         self.volume.mount_on_machine(FAILED_NODE, &machine);
         self.kubelets[0].kill_kubelet();
         Ok(vec![format!(
-            "the kubelet of {FAILED_NODE} dies; its database runs on, and keeps writing to its volume"
+            "the kubelet of {FAILED_NODE} dies; the database on {FAILED_NODE} keeps running and writing to its volume"
         )])
     }
 

@@ -19,7 +19,7 @@ fn check_writes(metal: &DemoHosts) -> DemoCheck {
     let of = |name: &str| writes.by.get(name).copied().unwrap_or_default();
     let (first, second) = (of(FAILED_NODE), of(SECOND_NODE));
     let seen = format!(
-        "{FAILED_NODE}: {first} writes, {SECOND_NODE}: {second}, both at once: {}",
+        "{FAILED_NODE}: {first} writes, {SECOND_NODE}: {second} writes, at the same time: {}",
         writes.doubles
     );
     let held = first > 0 && second > 0 && writes.doubles == 0;
@@ -32,7 +32,7 @@ fn check_writes(metal: &DemoHosts) -> DemoCheck {
 
 /// Checks the order: the machine was off, then that was proved, then the second writer started.
 fn check_order(metal: &DemoHosts) -> DemoCheck {
-    let what = "the second writer started after the first was proved off";
+    let what = "the second writer started only after the first host was proved off";
     let log = metal.machine_of_host(FAILED_NODE).transition_log();
     let mut changes = log.transitions.iter();
     let off = changes.find(|change| change.to == MachineState::Off);
@@ -41,7 +41,11 @@ fn check_order(metal: &DemoHosts) -> DemoCheck {
         metal.failed_node.proved_at,
         metal.failed_node.second_since,
     ) else {
-        return build_check(false, what, format!("{FAILED_NODE} was never released"));
+        return build_check(
+            false,
+            what,
+            format!("the workloads of {FAILED_NODE} were never released"),
+        );
     };
     let seen = format!(
         "off; proved {:.2} s later; {:.2} s after that {SECOND_NODE} wrote",
@@ -57,7 +61,7 @@ fn check_recovery(metal: &DemoHosts) -> DemoCheck {
     let seen = format!("{FAILED_NODE}: {offs} power-off, {ons} power-on");
     build_check(
         (offs, ons) == (1, 1) && metal.is_recovered,
-        "the failed node is back, as it was, after exactly one power-off",
+        "the failed node is back, with its labels, after exactly one power-off",
         seen,
     )
 }

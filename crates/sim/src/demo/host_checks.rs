@@ -23,8 +23,7 @@ fn check_requests_served(metal: &DemoHosts, observer: &ClusterObserver) -> DemoC
         [] => format!("{REBOOTED_HOST}, {HELD_HOST} and {FAILED_NODE}"),
         left => format!("not {}", left.join(", ")),
     };
-    let what =
-        "every host that was annotated is served, every failed one is back, and they run again";
+    let what = "every annotated host was rebooted or kept off, every failed host is back, and all hosts are on again";
     build_check(left.is_empty(), what, seen)
 }
 
@@ -49,7 +48,7 @@ fn check_power_off_counts(metal: &DemoHosts) -> DemoCheck {
 
 /// Checks that the host stayed off from its power-off until the key was removed.
 fn check_hold(metal: &DemoHosts) -> DemoCheck {
-    let what = "the host with the key was off for as long as the key was there";
+    let what = "the host with the key stayed off until the key was removed";
     let log = metal.machine_of_host(HELD_HOST).transition_log();
     let off = log
         .transitions
@@ -62,7 +61,7 @@ fn check_hold(metal: &DemoHosts) -> DemoCheck {
     };
     let (held, after) = (freed.duration_since(off.at), on.at.duration_since(freed));
     let seen = format!(
-        "{HELD_HOST}: off for {:.1} s, on {:.2} s after the key went",
+        "{HELD_HOST}: off for {:.1} s, on {:.2} s after the key was removed",
         held.as_secs_f64(),
         after.as_secs_f64()
     );

@@ -93,12 +93,14 @@ impl DemoHosts {
         let confirm = self.lab.config.confirm.as_secs_f64();
         Ok(vec![
             format!(
-                "somebody annotates host {REBOOTED_HOST}, which is no node, with {REBOOT_ANNOTATION}"
+                "somebody annotates host {REBOOTED_HOST}, which is not a node, with {REBOOT_ANNOTATION}"
             ),
             format!(
-                "and host {HELD_HOST} with {HOLD_KEY}, hard: until that goes, {HELD_HOST} stays off"
+                "and host {HELD_HOST} with {HOLD_KEY}, hard: {HELD_HOST} stays off until this key is removed"
             ),
-            format!("(off is read twice, {confirm:.2} s apart here; 5 s on a cluster)"),
+            format!(
+                "(Dogwatch reads \"off\" twice, {confirm:.2} s apart here and 5 s apart on a cluster)"
+            ),
         ])
     }
 
@@ -126,7 +128,7 @@ impl DemoHosts {
         self.key_removed_at = Some(self.lab.now());
         self.lab.annotate_host(HELD_HOST, HOLD_KEY, None)?;
         Ok(Some(format!(
-            "the disk is swapped: {HOLD_KEY} is taken off {HELD_HOST}"
+            "the disk is swapped: {HOLD_KEY} is removed from {HELD_HOST}"
         )))
     }
 

@@ -250,7 +250,7 @@ impl Demo {
         if !self.freed && self.is_drain_blocked_long_enough() {
             self.freed = true;
             self.add_line(
-                "an admin lets one pod of the database go: its budget wants 1 from now on",
+                "an admin allows one pod of the database to be evicted: its PodDisruptionBudget now needs 1 healthy pod",
             );
             let path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/db";
             self.patch_object(path, &json!({ "spec": { "minAvailable": 1 } }))?;
@@ -268,7 +268,7 @@ impl Demo {
         for (node, files) in self.files.clone() {
             if Some(&node) == requested.as_ref() {
                 self.add_line(&format!(
-                    "an admin asks for a reboot of {node}, by annotation"
+                    "an admin requests a reboot of {node} by annotation"
                 ));
                 let request = json!({ "reason": "new firmware", "requester": "demo" }).to_string();
                 let name = dogwatch_api::annotation::REBOOT_REQUESTED;
@@ -290,7 +290,7 @@ impl Demo {
             return Ok(());
         };
         self.add_line(&format!(
-            "an admin cordons {node}, whose disk is to be replaced; it is not counted meanwhile"
+            "an admin cordons {node} to replace its disk, and labels it so that Dogwatch does not count it"
         ));
         let labels = json!({ dogwatch_api::label::IGNORE: "true" });
         let patch = json!({ "spec": { "unschedulable": true }, "metadata": { "labels": labels } });

@@ -63,7 +63,7 @@ fn check_all_rebooted(demo: &Demo) -> DemoCheck {
     };
     build_check(
         left.is_empty(),
-        "every node that wanted a reboot had it",
+        "every node that needed a reboot was rebooted",
         seen,
     )
 }
@@ -80,7 +80,7 @@ fn check_out_at_once(demo: &Demo) -> DemoCheck {
         .all(|(_, most)| most <= 1);
     build_check(
         held,
-        "at most one node of a group was out at a time",
+        "at most one node of each group was out of service at a time",
         groups.join(", "),
     )
 }
@@ -116,7 +116,7 @@ fn check_disruption_budgets(demo: &Demo) -> DemoCheck {
     };
     build_check(
         short.is_empty(),
-        "no budget was ever short of healthy pods",
+        "every PodDisruptionBudget always had enough healthy pods",
         seen,
     )
 }
@@ -140,7 +140,7 @@ fn check_pods(demo: &Demo) -> DemoCheck {
     let seen = wanted.map(|(app, wanted)| format!("{app}: {} of {wanted}", ready(app)));
     build_check(
         wanted.iter().all(|(app, wanted)| ready(app) == *wanted),
-        "every pod that should live lives",
+        "all pods are running again",
         seen.join(", "),
     )
 }
@@ -153,7 +153,11 @@ fn check_cordon(demo: &Demo) -> Option<DemoCheck> {
         .map(NodeView::from_object);
     let held = node.is_some_and(|node| node.cordoned);
     let seen = format!("{name} is {}cordoned", if held { "still " } else { "un" });
-    Some(build_check(held, "the admin's cordon was left alone", seen))
+    Some(build_check(
+        held,
+        "Dogwatch did not remove the admin's cordon",
+        seen,
+    ))
 }
 
 fn check_no_leftovers(demo: &Demo) -> DemoCheck {
@@ -174,5 +178,5 @@ fn check_no_leftovers(demo: &Demo) -> DemoCheck {
     } else {
         left.join(", ")
     };
-    build_check(left.is_empty(), "nothing of it is left behind", seen)
+    build_check(left.is_empty(), "Dogwatch left nothing behind", seen)
 }

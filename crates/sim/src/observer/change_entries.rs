@@ -200,7 +200,7 @@ fn lease_entries(change: &ObservedChange) -> Vec<ObserverEntry> {
 fn replica_entries(process: &str, change: &ObservedChange) -> Vec<ObserverEntry> {
     let what = match (&change.before, &change.after) {
         (None, Some(_)) => "serves the lock API",
-        (_, None) => "serves the lock API no more",
+        (_, None) => "no longer serves the lock API",
         (Some(_), Some(_)) => return Vec::new(),
     };
     vec![ObserverEntry::from_line(process, what)]

@@ -53,7 +53,7 @@ fn describe_off_proof(before: &HostSnapshot, after: &HostSnapshot) -> Option<Str
     match (of(before), of(after)) {
         (None, Some(_)) => Some("off is proved".to_owned()),
         (Some(old), Some(new)) if old != new => Some("off is proved anew".to_owned()),
-        (Some(_), None) => Some("off holds no more".to_owned()),
+        (Some(_), None) => Some("no longer proved off".to_owned()),
         (Some(_), Some(_)) | (None, None) => None,
     }
 }

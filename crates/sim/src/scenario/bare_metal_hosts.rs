@@ -87,7 +87,7 @@ impl ScenarioCluster {
             return Vec::new();
         };
         let doubles = metal.volume.count_writes().doubles;
-        let text = || format!("{doubles} times two machines wrote to the volume at once");
+        let text = || format!("two machines wrote to the volume at the same time {doubles} times");
         let double = (doubles > 0).then(|| PromiseViolation(text()));
         let hosts = self.observer.list_objects(ObservedKind::Host);
         let hosts = hosts.filter_map(|(_, host)| parse_host(host));
@@ -214,7 +214,7 @@ pub(super) fn apply_bare_metal_command(
                 .volume
                 .mount_on_machine(host, &metal.machine_of_host(host)?)
             {
-                return Err(format!("{host} does not run"));
+                return Err(format!("host {host} is not running"));
             }
         }
     }

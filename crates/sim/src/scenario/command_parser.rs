@@ -190,7 +190,7 @@ fn parse_labels(word: &str) -> Result<BTreeMap<String, String>, String> {
     let pairs = pairs.map(|pair| pair.map(|(key, value)| (key.to_owned(), value.to_owned())));
     pairs
         .collect::<Option<_>>()
-        .ok_or_else(|| format!("{word:?} are no labels"))
+        .ok_or_else(|| format!("{word:?} are not labels"))
 }
 
 fn parse_prometheus_change(name: &str, words: &mut LineWords) -> Result<PrometheusChange, String> {
@@ -200,7 +200,11 @@ fn parse_prometheus_change(name: &str, words: &mut LineWords) -> Result<Promethe
             "fires" => Some(AlertState::Firing),
             "pends" => Some(AlertState::Pending),
             "ends" => None,
-            other => return Err(format!("{other:?} is none of fires, pends, ends")),
+            other => {
+                return Err(format!(
+                    "{other:?} is not known: write fires, pends or ends"
+                ));
+            }
         };
         return Ok(PrometheusChange::Alert(alert, state));
     }
@@ -212,7 +216,7 @@ fn parse_prometheus_change(name: &str, words: &mut LineWords) -> Result<Promethe
             let what = Some(what).filter(|what| what != "nothing");
             Ok(PrometheusChange::Found(query, what))
         }
-        other => Err(format!("{other:?} is none of away, back, finds")),
+        other => Err(format!("{other:?} is not known: write away, back or finds")),
     }
 }
 
@@ -276,7 +280,7 @@ fn parse_kill(words: &mut LineWords) -> Result<ScriptCommand, String> {
     let call = words.next_word("the call's number")?;
     let call = call
         .parse()
-        .map_err(|_| format!("{call:?} is no call's number"))?;
+        .map_err(|_| format!("{call:?} is not the number of a call"))?;
     let after = words.take_if_next("after");
     if !after {
         words.expect_word("before")?;
@@ -291,7 +295,7 @@ fn parse_clock_skew(words: &mut LineWords) -> Result<i64, String> {
     let (sign, time) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
         (Some(time), _) => (1, time),
         (None, Some(time)) => (-1, time),
-        (None, None) => return Err(format!("{text:?} is neither +TIME nor -TIME")),
+        (None, None) => return Err(format!("{text:?} is not a time: write +TIME or -TIME")),
     };
     let time = dogwatch_core::duration::parse_duration(time).map_err(|error| error.to_string())?;
     let seconds = i64::try_from(time.as_secs()).map_err(|error| error.to_string())?;
@@ -310,7 +314,7 @@ fn parse_reboot_command(words: &mut LineWords) -> Result<RebootCommand, String> 
         "fails" => Ok(RebootCommand::Fails),
         "nothing" => Ok(RebootCommand::DoesNothing),
         "hangs" => Ok(RebootCommand::Hangs),
-        other => Err(format!("{other:?} is nothing that a reboot command does")),
+        other => Err(format!("{other:?} is not a behaviour of a reboot command")),
     }
 }
 
@@ -318,6 +322,6 @@ fn parse_budget_options(words: &mut LineWords) -> Result<WorkloadBudget, String>
     match (words.take_option("min"), words.take_option("max")) {
         (Some(min), None) => Ok(WorkloadBudget::MinAvailable(min)),
         (None, Some(max)) => Ok(WorkloadBudget::MaxUnavailable(max)),
-        (Some(_), Some(_)) | (None, None) => Err("either min=N or max=N".into()),
+        (Some(_), Some(_)) | (None, None) => Err("min=N or max=N (only one of them)".into()),
     }
 }

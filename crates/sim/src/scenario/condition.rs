@@ -117,7 +117,10 @@ impl ScenarioCondition {
     pub fn actual_state(&self, stage: &ScenarioCluster) -> String {
         match self {
             ScenarioCondition::Clean => {
-                format!("there is still: {}", find_leftovers(stage).join("; "))
+                format!(
+                    "the cluster is not clean: {}",
+                    find_leftovers(stage).join("; ")
+                )
             }
             ScenarioCondition::Boots(name, _) => {
                 format!("there were {} boots", stage.checks.count_boots(name))
@@ -132,7 +135,9 @@ impl ScenarioCondition {
             ScenarioCondition::Remediation(name, _) => {
                 format!("Succeeded is {:?}", stage.remediation_outcome(name))
             }
-            ScenarioCondition::Pods(app, _) => format!("{} are ready", stage.count_ready_pods(app)),
+            ScenarioCondition::Pods(app, _) => {
+                format!("{} pods are ready", stage.count_ready_pods(app))
+            }
             ScenarioCondition::PodsOn(name, _) => {
                 format!("{} are there", count_pods_on_node(stage, name))
             }
@@ -142,12 +147,15 @@ impl ScenarioCondition {
             ScenarioCondition::Leads(_) => format!("{:?} leads", leading_controller(stage)),
             ScenarioCondition::Answered(client, _) => {
                 format!(
-                    "it was told {:?}",
+                    "the answer was {:?}",
                     stage.lock_answers.answer_of_client(client)
                 )
             }
             ScenarioCondition::Made(name, _) => {
-                format!("{} were made", stage.count_nodes_made(name))
+                format!(
+                    "the Node was created {} times",
+                    stage.count_nodes_made(name)
+                )
             }
             ScenarioCondition::Powered(host, _)
             | ScenarioCondition::ProvedOff(host, _)
@@ -185,7 +193,7 @@ fn describe_node(stage: &ScenarioCluster, name: &str) -> String {
         return "there is no such Node".into();
     };
     format!(
-        "phase {:?}, cordoned {}, ready {}, its coordinator says {said}, conditions {:?}",
+        "phase {:?}, cordoned {}, ready {}, reason of its coordinator {said}, conditions {:?}",
         node.record.map(|record| record.phase),
         node.cordoned,
         node.ready,

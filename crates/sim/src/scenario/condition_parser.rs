@@ -38,7 +38,7 @@ pub fn parse_condition(words: &[String]) -> Result<ScenarioCondition, String> {
     };
     condition.ok_or_else(|| {
         format!(
-            "no condition: {:?} is none of {CONDITION_FORMS}",
+            "{:?} is not a condition: write one of {CONDITION_FORMS}",
             words.join(" ")
         )
     })

@@ -92,7 +92,7 @@ fn parse_components(text: &str) -> Result<BTreeSet<ControllerComponent>, String>
         "lock" => Ok(ControllerComponent::Lock),
         "power" => Ok(ControllerComponent::Power),
         "remediation" => Ok(ControllerComponent::Remediation),
-        other => Err(format!("{other:?} is no component")),
+        other => Err(format!("{other:?} is not a component")),
     };
     text.split(',').map(one).collect()
 }
@@ -105,7 +105,7 @@ impl ScenarioCluster {
         components: BTreeSet<ControllerComponent>,
     ) -> Result<(), String> {
         if self.check_name_exists(name).is_ok() {
-            return Err(format!("there is {name:?} already"));
+            return Err(format!("a controller {name:?} already exists"));
         }
         let process = ControllerProcess::start_process(ControllerProcessConfig {
             server: self.server.clone(),
@@ -167,7 +167,7 @@ pub(super) fn apply_controller_command(
         ControllerCommand::HangUp { client } => {
             let mut all = stage.controllers.values();
             if !all.any(|controller| controller.hang_up(client)) {
-                return Err(format!("{client} waits for no answer"));
+                return Err(format!("{client} is not waiting for an answer"));
             }
         }
     }

@@ -93,7 +93,7 @@ pub fn parse_fault_rule(name: &str, words: &mut LineWords) -> Result<ScriptedFau
         "refuse" => FaultEffect::Refuse(
             u16::try_from(code.unwrap_or(500)).map_err(|error| error.to_string())?,
         ),
-        other => return Err(format!("{other:?} is no command")),
+        other => return Err(format!("{other:?} is not a command")),
     };
     words.expect_word("next")?;
     let first = words.next_word("the verb")?;

@@ -89,7 +89,9 @@ pub fn apply_host_command(
             | HostCommand::PowerOff
             | HostCommand::PowerOn
             | HostCommand::Clock(_)
-            | HostCommand::RebootCommand(_) => return Err(format!("{node} is a controller")),
+            | HostCommand::RebootCommand(_) => {
+                return Err(format!("{node} is a controller, not a node"));
+            }
         }
         return Ok(());
     }

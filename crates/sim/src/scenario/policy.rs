@@ -85,7 +85,9 @@ fn parse_number(word: &str) -> Result<Value, String> {
     if word == "none" {
         return Ok(Value::Null);
     }
-    let number: i32 = word.parse().map_err(|_| format!("{word:?} is no number"))?;
+    let number: i32 = word
+        .parse()
+        .map_err(|_| format!("{word:?} is not a number"))?;
     Ok(number.into())
 }
 
@@ -108,7 +110,7 @@ pub(super) fn parse_selector(word: &str) -> Result<Value, String> {
             Some((key, value)) => {
                 labels.insert(key.to_owned(), value.into());
             }
-            None if part.is_empty() => return Err(format!("{word:?} is no selector")),
+            None if part.is_empty() => return Err(format!("{word:?} is not a selector")),
             None => there.push(json!({ "key": part, "operator": "Exists" })),
         }
     }
@@ -193,7 +195,7 @@ fn parse_gates(words: &mut LineWords) -> Result<Option<Value>, String> {
             Some(("ignore", names)) => json!({ "ignore": names }),
             None if alerts == "all" => json!({}),
             None if alerts == "firing" => json!({ "firingOnly": true }),
-            Some(_) | None => return Err(format!("gate-alerts={alerts} is no alert filter")),
+            Some(_) | None => return Err(format!("gate-alerts={alerts} is not an alert filter")),
         };
         gates.push(json!({ "prometheus": { "url": url, "alerts": alerts } }));
     }
@@ -205,7 +207,8 @@ pub(super) fn parse_moment(text: &str) -> Result<Zoned, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.to_zoned(jiff::tz::TimeZone::UTC));
     }
-    let bad = || format!("{text:?} is no moment: write it like \"2026-03-29 01:30 Europe/Berlin\"");
+    let bad =
+        || format!("{text:?} is not a time: write it like \"2026-03-29 01:30 Europe/Berlin\"");
     let (time, zone) = text.rsplit_once(' ').ok_or_else(bad)?;
     let time: DateTime = time.parse().map_err(|_| bad())?;
     let zone = TimeZoneDatabase::bundled().get(zone).map_err(|_| bad())?;

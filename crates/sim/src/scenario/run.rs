@@ -184,7 +184,7 @@ impl ScenarioRun {
             | ScriptCommand::RunUntil(_)
             | ScriptCommand::Explain(_)
             | ScriptCommand::ExpectExplanation { .. } => {
-                Err("this takes time and cannot be planned".to_owned())
+                Err("this command takes time, so it cannot follow `when` or `after`".to_owned())
             }
         };
         if let Err(why) = done {

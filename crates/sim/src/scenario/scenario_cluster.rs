@@ -93,9 +93,9 @@ pub struct UserRequestError {
 pub enum ScenarioBuildError {
     #[error("failed to build the cluster")]
     Cluster(#[from] ClusterBuildError),
-    #[error("failed to set the stage")]
+    #[error("failed to create the objects of the scenario")]
     Refused(#[from] UserRequestError),
-    #[error("failed to put up the hosts")]
+    #[error("failed to create the hosts")]
     Hosts(#[from] crate::bare_metal::AdminRequestError),
     /// A host names a node that the cluster does not have.
     #[error("there is no node {0:?}")]

@@ -9,7 +9,7 @@ use super::setup;
 
 /// A line that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {number}: {what} in {text:?}\nwhat can be written:\n{forms}")]
+#[error("line {number}: {what} in {text:?}\nthe commands are:\n{forms}")]
 pub struct ScriptError {
     /// Line number, from 1.
     pub number: usize,
@@ -40,14 +40,14 @@ pub fn parse_script(text: &str) -> Result<ParsedScript, ScriptError> {
             "cluster" | "workload" | "config" | "node" | "host" | "machine" | "remediations"
                 if started =>
             {
-                return Err(bad(format!("{name:?} stands before start")));
+                return Err(bad(format!("{name:?} must come before start")));
             }
             name if !started && setup::SETUP_COMMANDS.contains(&name) => {
                 setup::parse_setup_line(&mut script.setup, words).map_err(bad)?;
             }
             _ if !started => {
                 return Err(bad(format!(
-                    "{name:?} stands after start, or is no command"
+                    "{name:?} is not a command, or must come after start"
                 )));
             }
             _ => script.lines.push(parse_line(number, text).map_err(bad)?),
@@ -152,7 +152,7 @@ fn parse_command(number: usize, text: &str) -> Result<ScriptCommand, String> {
 
 fn parse_expected_explanation(words: &[String]) -> Result<ScriptCommand, String> {
     let [_, node, contains, text] = words else {
-        return Err("expect explain NODE contains TEXT is the form".into());
+        return Err("write: expect explain NODE contains TEXT".into());
     };
     if contains != "contains" {
         return Err("\"contains\" is missing".into());
@@ -175,7 +175,7 @@ fn parse_policy_json(text: &str) -> Result<ScriptCommand, String> {
 }
 
 fn parse_wait(words: &[String]) -> Result<ScriptCommand, String> {
-    let form = "wait until CONDITION at most TIME is the form";
+    let form = "write: wait until CONDITION at most TIME";
     let [until, condition @ .., at, most, time] = words else {
         return Err(form.into());
     };
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(error.number, 5);
         assert_eq!(
             error.to_string(),
-            "line 5: \"for\" is missing in \"partition n1 during 3s\"\nwhat can be written:\npartition NODE|CONTROLLER for TIME [coordinator]"
+            "line 5: \"for\" is missing in \"partition n1 during 3s\"\nthe commands are:\npartition NODE|CONTROLLER for TIME [coordinator]"
         );
     }
 

@@ -94,7 +94,7 @@ fn parse_workload(words: &mut LineWords) -> Result<SimulatedWorkload, String> {
         Some("daemonset") => WorkloadKind::DaemonSet,
         Some("deployment") => WorkloadKind::Deployment { replicas },
         None | Some("replicaset") => WorkloadKind::ReplicaSet { replicas },
-        Some(other) => return Err(format!("{other:?} is no kind of workload here")),
+        Some(other) => return Err(format!("{other:?} is not a kind of workload")),
     };
     let mut workload = SimulatedWorkload::new(kind, &name);
     workload.tolerates_all = kind == WorkloadKind::DaemonSet;
@@ -108,7 +108,7 @@ fn parse_workload(words: &mut LineWords) -> Result<SimulatedWorkload, String> {
         None => None,
         Some((rule, value)) if rule == "min" => Some(WorkloadBudget::MinAvailable(value)),
         Some((rule, value)) if rule == "max" => Some(WorkloadBudget::MaxUnavailable(value)),
-        Some((rule, _)) => return Err(format!("pdb={rule}:… is neither min nor max")),
+        Some((rule, _)) => return Err(format!("pdb={rule}:… is not known: write min or max")),
     };
     workload.volume = words.take_if_next("volume");
     workload.anti_affinity = words.take_if_next("apart");
@@ -139,7 +139,7 @@ fn parse_config(setup: &mut ScenarioSetup, words: &mut LineWords) -> Result<(), 
         Some("force") => DrainTimeoutAction::Force,
         Some(other) => {
             return Err(format!(
-                "on-drain-timeout={other} is none of abort, delete, force"
+                "on-drain-timeout={other} is not known: write abort, delete or force"
             ));
         }
     };
@@ -149,7 +149,7 @@ fn parse_config(setup: &mut ScenarioSetup, words: &mut LineWords) -> Result<(), 
         Some("release") => GateTimeoutAction::Release,
         Some(other) => {
             return Err(format!(
-                "on-gate-timeout={other} is neither keep nor release"
+                "on-gate-timeout={other} is not known: write keep or release"
             ));
         }
     };

@@ -23,13 +23,17 @@ fn scripts() -> Vec<PathBuf> {
     scripts
 }
 
-/// `DOGWATCH_SCENARIO=name` runs one script alone.
+/// `DOGWATCH_SCENARIO=name` runs one script alone, `DOGWATCH_SCENARIO='remedy-*'` those whose names
+/// begin so.
 fn wanted(path: &Path) -> bool {
-    let only = std::env::var("DOGWATCH_SCENARIO").ok();
-    only.is_none_or(|name| {
-        path.file_stem()
-            .is_some_and(|stem| stem.to_string_lossy() == name)
-    })
+    let Ok(wanted) = std::env::var("DOGWATCH_SCENARIO") else {
+        return true;
+    };
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    match wanted.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == wanted,
+    }
 }
 
 fn run(text: &str) -> scenario::ScenarioOutcome {

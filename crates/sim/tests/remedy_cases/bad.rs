@@ -46,7 +46,7 @@ const ROWS: [Row; 15] = [
         Kind::Machine,
         "dangling",
         reason::HOST_NOT_FOUND,
-        "which is not there; correct annotation metal3.io/BareMetalHost",
+        "which does not exist; correct annotation metal3.io/BareMetalHost",
     ),
     (
         Kind::Machine,
@@ -58,7 +58,7 @@ const ROWS: [Row; 15] = [
         Kind::Machine,
         "denied",
         reason::HOST_OF_ANOTHER,
-        "correct the one that is wrong",
+        "correct the wrong one",
     ),
     (
         Kind::Machine,
@@ -76,13 +76,13 @@ const ROWS: [Row; 15] = [
         Kind::Machine,
         "same-a",
         reason::NODE_SHARED,
-        "delete the one that is not it",
+        "delete the machine that is not this node",
     ),
     (
         Kind::Machine,
         "same-b",
         reason::NODE_SHARED,
-        "delete the one that is not it",
+        "delete the machine that is not this node",
     ),
     (
         Kind::Machine,
@@ -94,7 +94,7 @@ const ROWS: [Row; 15] = [
         Kind::Node,
         "alone",
         reason::NO_HOST,
-        "write it on the one that carries this Node",
+        "write it on the host that runs this Node",
     ),
     (
         Kind::Node,
@@ -106,7 +106,7 @@ const ROWS: [Row; 15] = [
         Kind::Request,
         "nowhere",
         reason::NO_NODE,
-        "write it on the one that carries this Node",
+        "write it on the host that runs this Node",
     ),
     (
         Kind::Request,
@@ -118,7 +118,7 @@ const ROWS: [Row; 15] = [
         Kind::Host,
         "foreign",
         reason::FOREIGN_KEY,
-        "whoever wrote it removes it",
+        "its writer must remove it",
     ),
 ];
 

@@ -344,7 +344,7 @@ pub async fn of_two_hosts_that_claim_one_node_only_the_older_has_it_rebooted(wor
     let leader = world.leader();
     let records = world.records(racks, "newer", 1).await;
     assert_eq!(records[0].outcome, "Failed");
-    let why = format!("so does host {home}/older, which is older");
+    let why = format!("so does that of host {home}/older, which is older");
     let message = &records[0].message;
     assert!(message.contains(&why), "{message}");
     assert_eq!(world.request_on("n1").await, None);

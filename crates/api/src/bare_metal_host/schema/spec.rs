@@ -17,24 +17,26 @@ pub(super) fn spec_schema() -> Value {
         [
             (
                 "online",
-                flag_schema("Whether it should be on. Reboot annotations overrule it to off."),
+                flag_schema(
+                    "Whether the host should be on. Reboot annotations override it to off.",
+                ),
             ),
             ("bmc", bmc_schema()),
             ("power", power_schema()),
             ("consumerRef", consumer_schema()),
             (
                 "externallyProvisioned",
-                flag_schema(
-                    "Something else has put the image on it: only its power is looked after.",
-                ),
+                flag_schema("Another program installed the image: only the power is controlled."),
             ),
             (
                 "disablePowerOff",
-                flag_schema("It is never powered off: its BMC loses power with it, say."),
+                flag_schema(
+                    "The host is never powered off, for example because its BMC loses power with it.",
+                ),
             ),
             (
                 "description",
-                json!({ "type": "string", "description": "What people know it by." }),
+                json!({ "type": "string", "description": "A description for people." }),
             ),
         ],
     );
@@ -54,20 +56,20 @@ pub(super) fn spec_schema() -> Value {
 fn bmc_schema() -> Value {
     preserve_unknown_fields(with_rules(
         object_schema(
-            "How its BMC is reached.",
+            "How to reach the host's BMC.",
             &["address", "credentialsName"],
             [
                 (
                     "address",
                     address_schema(
-                        "As metal3 writes it, like redfish://192.0.2.1/redfish/v1/Systems/1.",
+                        "An address as metal3 writes it, like redfish://192.0.2.1/redfish/v1/Systems/1.",
                     ),
                 ),
                 (
                     "credentialsName",
                     text_schema(
-                        "The Secret in the host's namespace with username and password, and ca.crt if its \
-                         certificate is from a CA of your own.",
+                        "The Secret in the host's namespace with username and password, and with \
+                         ca.crt if a CA of your own signed the BMC's certificate.",
                         253,
                     ),
                 ),
@@ -90,7 +92,7 @@ fn power_schema() -> Value {
                 "address",
                 with_keyword(
                     address_schema(
-                        "As in spec.bmc, or a fence agent: fence+fence_apc://pdu?plug=3.",
+                        "An address as in spec.bmc, or a fence agent: fence+fence_apc://pdu?plug=3.",
                     ),
                     "minLength",
                     json!(1),
@@ -116,7 +118,7 @@ fn power_schema() -> Value {
         [(
             "devices",
             list_schema(
-                "All outlets of a host with two power supplies, say.",
+                "For example, all outlets of a host with two power supplies.",
                 1,
                 MAX_DEVICES,
                 &device,
@@ -124,7 +126,7 @@ fn power_schema() -> Value {
         )],
     );
     object_schema(
-        "What cuts its power where the BMC does not.",
+        "What cuts the host's power when the BMC cannot.",
         &["levels"],
         [(
             "levels",
@@ -147,7 +149,9 @@ fn address_schema(description: &str) -> Value {
 }
 
 fn skip_verification_schema() -> Value {
-    flag_schema("Takes any certificate: whoever is between us and the BMC can have the password.")
+    flag_schema(
+        "Accepts any certificate: anybody on the network path to the BMC can read the password.",
+    )
 }
 
 fn flag_schema(description: &str) -> Value {
@@ -158,7 +162,7 @@ fn consumer_schema() -> Value {
     let part =
         |name: &str| json!({ "type": "string", "description": format!("The {name} of it.") });
     let reference = object_schema(
-        "What uses the host: a Machine, say.",
+        "The object that uses the host, for example a Machine.",
         &[],
         [
             ("apiVersion", part("version")),

@@ -17,14 +17,14 @@ const MAX_HOLDING_KEYS: usize = 16_384;
 
 pub(super) fn status_schema() -> Value {
     preserve_unknown_fields(object_schema(
-        "What is known of the host.",
+        "What is known about the host.",
         &[],
         [
             (
                 "poweredOn",
                 json!({
                     "type": "boolean",
-                    "description": "False only while its BMC says off; true also where that is not known.",
+                    "description": "False only while the BMC reports off; true also while the power is unknown.",
                 }),
             ),
             ("power", power_schema()),
@@ -32,7 +32,7 @@ pub(super) fn status_schema() -> Value {
             (
                 "operationalStatus",
                 enum_schema(
-                    "metal3's word for its health.",
+                    "metal3's name for the health of the host.",
                     &[
                         "",
                         "OK",
@@ -46,10 +46,13 @@ pub(super) fn status_schema() -> Value {
             ),
             (
                 "errorType",
-                status_text_schema("metal3's word for the most recent error."),
+                status_text_schema("metal3's name for the most recent error."),
             ),
             ("errorMessage", status_text_schema("The most recent error.")),
-            ("errorCount", status_count_schema("How often in a row.")),
+            (
+                "errorCount",
+                status_count_schema("How often that error occurred in a row."),
+            ),
             (
                 "conditions",
                 conditions_schema(
@@ -64,7 +67,7 @@ pub(super) fn status_schema() -> Value {
 
 fn provisioning_schema() -> Value {
     preserve_unknown_fields(object_schema(
-        "Where it stands in metal3's life of a host.",
+        "The host's state in metal3's life cycle.",
         &[],
         [
             (
@@ -75,12 +78,15 @@ fn provisioning_schema() -> Value {
             (
                 "lastPoweredOn",
                 status_time_schema(
-                    "When it was last powered on by us, written before that: what ran before is dead.",
+                    "When Dogwatch last powered the host on. Written before the command is sent: \
+                     whatever ran before this time has stopped.",
                 ),
             ),
             (
                 "pendingRebootSince",
-                status_time_schema("Since when a reboot is due; done once lastPoweredOn is later."),
+                status_time_schema(
+                    "Since when a reboot is pending; it is done when lastPoweredOn is later.",
+                ),
             ),
         ],
     ))
@@ -88,27 +94,27 @@ fn provisioning_schema() -> Value {
 
 fn power_schema() -> Value {
     object_schema(
-        "Its power, as Dogwatch sees and commands it.",
+        "The host's power, as Dogwatch reads and commands it.",
         &[],
         [
             (
                 "state",
                 enum_schema(
-                    "What was last said of it.",
+                    "The last power state that was read.",
                     &["On", "Off", "PoweringOn", "PoweringOff", "Unknown"],
                 ),
             ),
-            ("observedAt", status_time_schema("When that was.")),
+            ("observedAt", status_time_schema("When it was read.")),
             (
                 "offConfirmedAt",
                 status_time_schema(
-                    "When off was confirmed, after our own command; absent once that may no longer hold.",
+                    "When off was confirmed after Dogwatch's own command; absent when that may no longer hold.",
                 ),
             ),
             (
                 "confirmedFor",
                 list_schema(
-                    "The reboot annotations that stood there then, KEY=DIGEST.",
+                    "The reboot annotations that the host had then, as KEY=DIGEST.",
                     0,
                     MAX_HOLDING_KEYS,
                     &status_text_schema("One of them."),
@@ -123,7 +129,7 @@ fn power_schema() -> Value {
                 "externallyProvisioned",
                 json!({
                     "type": "boolean",
-                    "description": "What spec.externallyProvisioned last said.",
+                    "description": "The last value of spec.externallyProvisioned.",
                 }),
             ),
             ("history", history_schema()),
@@ -133,7 +139,7 @@ fn power_schema() -> Value {
 
 fn command_schema() -> Value {
     object_schema(
-        "The newest command: it stands here before it is sent.",
+        "The newest command, written here before it is sent.",
         &[],
         [
             (
@@ -145,21 +151,21 @@ fn command_schema() -> Value {
             (
                 "target",
                 status_text_schema(
-                    "A digest of that level's devices: another BMC's answer proves nothing.",
+                    "A digest of that level's devices: an answer of another BMC proves nothing.",
                 ),
             ),
             (
                 "since",
-                status_time_schema("When the first command of this need was decided."),
+                status_time_schema("When the first command for this purpose was decided."),
             ),
             ("at", status_time_schema("When it was decided.")),
             (
                 "attempt",
-                status_count_schema("The how-manieth of its kind on its level, from 1."),
+                status_count_schema("The number of this try on its level, from 1."),
             ),
             (
                 "before",
-                status_count_schema("How many commands of this need went before."),
+                status_count_schema("How many commands for this purpose were sent before it."),
             ),
             (
                 "afterUnknown",
@@ -168,11 +174,11 @@ fn command_schema() -> Value {
                     "description": "Whether the BMC could still run an earlier command then.",
                 }),
             ),
-            ("why", status_text_schema("Why, in one word.")),
+            ("why", status_text_schema("The reason, in one word.")),
             (
                 "end",
                 enum_schema(
-                    "How it ended: not written down yet, answered, failed, or nobody knows.",
+                    "The result: not recorded yet, answered, failed, or unknown.",
                     &["Open", "Answered", "Failed", "Unknown"],
                 ),
             ),
@@ -188,9 +194,9 @@ fn history_schema() -> Value {
         &[],
         [
             ("what", command_kind_schema()),
-            ("why", status_text_schema("Why, in one word.")),
+            ("why", status_text_schema("The reason, in one word.")),
             ("at", status_time_schema("When it was decided.")),
-            ("outcome", status_text_schema("How it ended, in one word.")),
+            ("outcome", status_text_schema("The result, in one word.")),
             ("took", status_text_schema("How long that took, like 4.2s.")),
             (
                 "attempts",
@@ -199,7 +205,7 @@ fn history_schema() -> Value {
         ],
     );
     list_schema(
-        "What was done, the newest first.",
+        "What Dogwatch did, the newest first.",
         0,
         MAX_HISTORY_ENTRIES,
         &done,

@@ -10,9 +10,9 @@ use crate::crd_definition;
 
 pub(super) fn root_schema() -> Value {
     crd_definition::resource_schema(
-        "A machine has failed: its host is held off until that is proved, its Node released, and it comes \
-         back. Made by a health check, of a PowerRemediationTemplate; deleting it calls it off. \
-         https://dogwatch.dev/remediation",
+        "A request to remediate a failed machine: its host is kept off until that is proved, its Node is released, and \
+         the host is powered on again. A health check creates it from a PowerRemediationTemplate; deleting it cancels \
+         the remediation. https://dogwatch.dev/remediation",
         (API_VERSION, KIND),
         &[],
         spec::spec_schema(spec::SpecOwner::Request),

@@ -31,7 +31,7 @@ pub(crate) fn spec_schema(of: SpecOwner) -> Value {
         ],
     );
     let spec = object_schema(
-        "What a person, or a health check, wrote.",
+        "What a person or a health check requested.",
         &[],
         [("strategy", with_keyword(strategy, "default", json!({})))],
     );
@@ -41,9 +41,9 @@ pub(crate) fn spec_schema(of: SpecOwner) -> Value {
 fn strategy_type_schema(of: SpecOwner) -> Value {
     let kind = with_keyword(
         enum_schema(
-            "How workloads are released once the host is proved off. DeleteNode: the Node is deleted, and \
-             registers again. OutOfServiceTaint: it stays, with the taint \
-             node.kubernetes.io/out-of-service until a new boot is Ready.",
+            "How workloads are released when the host is proved off. DeleteNode: the Node is \
+             deleted, and registers again. OutOfServiceTaint: the Node stays, with the taint \
+             node.kubernetes.io/out-of-service until it is Ready with a new boot.",
             &[
                 StrategyType::DeleteNode.as_str(),
                 StrategyType::OutOfServiceTaint.as_str(),
@@ -57,7 +57,8 @@ fn strategy_type_schema(of: SpecOwner) -> Value {
             kind,
             [cel_rule(
                 "self == oldSelf",
-                "cannot be changed: half of the first may be done; delete this one and make another",
+                "this field cannot be changed, because the remediation may be half done; delete \
+                 this request and create another one",
             )],
         ),
         SpecOwner::Template => kind,
@@ -71,14 +72,15 @@ fn retry_limit_schema() -> Value {
         "minimum": 0,
         "maximum": MAX_RETRY_LIMIT,
         "default": DEFAULT_RETRY_LIMIT,
-        "description": "How often it is tried again: attempts are one more. May be changed while it runs.",
+        "description": "How often the remediation is tried again: the number of attempts is one \
+            more. It may be changed while the remediation runs.",
     })
 }
 
 fn timeout_schema() -> Value {
     let timeout = min_time_limit_schema(
-        "How long one attempt may take, from off to a new boot that is Ready; a Go duration. May be \
-         changed while it runs.",
+        "How long one attempt may take, from the start until the Node is Ready with a new boot; a \
+         Go duration. It may be changed while the remediation runs.",
         "1m",
         "write at least 1m: off is confirmed by two readings, and a machine has to boot",
     );

@@ -17,15 +17,18 @@ pub(super) fn status_schema() -> Value {
             ("observedGeneration", observed_generation_schema()),
             ("phase", phase_schema()),
             ("startedAt", status_time_schema("When it was first seen.")),
-            ("endedAt", status_time_schema("When it ended, well or not.")),
+            (
+                "endedAt",
+                status_time_schema("When it ended, with success or not."),
+            ),
             ("attempt", attempt_schema()),
             ("host", host_schema()),
             ("node", node_schema()),
             (
                 "taintedAt",
                 status_time_schema(
-                    "timeAdded of the taint node.kubernetes.io/out-of-service that this request set, until it \
-                     is lifted. A taint with another time is somebody else's.",
+                    "timeAdded of the taint node.kubernetes.io/out-of-service that this request set, until the taint \
+                     is removed. Somebody else set a taint with another time.",
                 ),
             ),
             ("offProof", off_proof_schema()),
@@ -41,9 +44,9 @@ pub(super) fn status_schema() -> Value {
             (
                 "conditions",
                 conditions_schema(
-                    "Processing: whether it is being worked on. Succeeded: True when a new boot is Ready, \
-                     False when it was given up. PermanentNodeDeletionExpected: False, the Node comes back. \
-                     Remediation: whether it is under way, and why it stands where it stands.",
+                    "Processing: whether the controller works on it. Succeeded: True when the Node is Ready with a new \
+                     boot, False when the remediation was given up. PermanentNodeDeletionExpected: False, because the \
+                     Node comes back. Remediation: whether it is under way, and the reason for its current step.",
                     "Processing, Succeeded, PermanentNodeDeletionExpected or Remediation.",
                 ),
             ),
@@ -55,7 +58,7 @@ fn phase_schema() -> Value {
     let words = PowerRemediationPhase::ALL
         .map(PowerRemediationPhase::as_str)
         .join(", ");
-    status_text_schema(&format!("Where it stands, for people: one of {words}."))
+    status_text_schema(&format!("The current step, for people: one of {words}."))
 }
 
 fn attempt_schema() -> Value {
@@ -85,12 +88,12 @@ fn attempt_schema() -> Value {
             (
                 "releasedAt",
                 status_time_schema(
-                    "When the Node was seen gone, or its taint seen and nothing left on it.",
+                    "When the Node was seen deleted, or when its taint was seen and no workload was left on it.",
                 ),
             ),
             (
                 "keyRemovedAt",
-                status_time_schema("When the reboot key was seen gone."),
+                status_time_schema("When the reboot key was seen removed."),
             ),
         ],
     )
@@ -98,7 +101,7 @@ fn attempt_schema() -> Value {
 
 fn host_schema() -> Value {
     object_schema(
-        "The BareMetalHost that is held off. Another one later is refused.",
+        "The BareMetalHost that is kept off. If a later attempt finds another host, it is refused.",
         &["namespace", "name", "uid"],
         [
             ("namespace", status_text_schema("Its namespace.")),
@@ -116,11 +119,11 @@ fn node_schema() -> Value {
             ("name", status_text_schema("Its name.")),
             (
                 "uid",
-                status_text_schema("Its UID, as it was when this began."),
+                status_text_schema("Its UID when this remediation began."),
             ),
             (
                 "bootID",
-                status_text_schema("The boot that is to be ended."),
+                status_text_schema("The boot that the remediation must end."),
             ),
         ],
     )
@@ -134,18 +137,24 @@ fn off_proof_schema() -> Value {
             (
                 "source",
                 status_text_schema(
-                    "OurCommand: our own power-off was answered, and the BMC read off twice. \
-                     TheirController: another power controller switches it, and the BMC read off twice. \
-                     Person: somebody said so.",
+                    "OurCommand: the BMC accepted Dogwatch's power-off, and reported off twice. \
+                     TheirController: another power controller switches the host, and the BMC \
+                     reported off twice. Person: a person confirmed it.",
                 ),
             ),
             (
                 "command",
-                status_text_schema("The power command that was answered, where it was ours."),
+                status_text_schema("Dogwatch's power command that was answered, if there was one."),
             ),
             ("confirmedAt", status_time_schema("When it was proved.")),
-            ("by", status_text_schema("Who said so, for a person.")),
-            ("reason", status_text_schema("Why, for a person.")),
+            (
+                "by",
+                status_text_schema("The person who confirmed it, for Person."),
+            ),
+            (
+                "reason",
+                status_text_schema("The reason that the person gave, for Person."),
+            ),
         ],
     )
 }
@@ -164,7 +173,7 @@ fn timeline_entry_schema() -> Value {
             ),
             (
                 "at",
-                status_time_schema("When, by the clock of whoever led then."),
+                status_time_schema("When, by the clock of the leader at that time."),
             ),
         ],
     )

@@ -16,7 +16,7 @@ pub(super) fn gate_schema() -> Value {
     );
     with_rules(
         object_schema(
-            "One thing that must be so.",
+            "One check that must be open.",
             &[],
             [("pods", pods), ("prometheus", prometheus_schema())],
         ),
@@ -56,8 +56,8 @@ fn prometheus_schema() -> Value {
 fn url_schema() -> Value {
     with_rules(
         text_schema(
-            "The server's address, like https://prometheus.monitoring.svc:9090. What proves who asks \
-             is given to the coordinator: --prometheus-token-file.",
+            "The server's address, like https://prometheus.monitoring.svc:9090. Credentials are \
+             given to the coordinator: --prometheus-token-file.",
             1024,
         ),
         [
@@ -72,7 +72,7 @@ fn url_schema() -> Value {
             ),
             cel_rule(
                 r"!self.matches(r'[?#\s]')",
-                "leave out of the address what follows '?' or '#', and blanks",
+                "leave '?' and '#', the text after them, and blanks out of the address",
             ),
         ],
     )
@@ -81,24 +81,24 @@ fn url_schema() -> Value {
 fn alerts_schema() -> Value {
     let firing_only = json!({
         "type": "boolean",
-        "description": "Whether pending alerts do not count (kured's --alert-firing-only). Default: false.",
+        "description": "Whether pending alerts are ignored (kured's --alert-firing-only). Default: false.",
     });
     object_schema(
-        "Open while no alert is active but those that do not count; {} counts every alert.",
+        "Open while no alert is active, except ignored ones; {} counts every alert.",
         &[],
         [
             (
                 "ignore",
                 regex_schema(
-                    "Alerts whose names match, anywhere in them, do not count: a regular expression (kured's \
-                     --alert-filter-regexp).",
+                    "A regular expression. Alerts are ignored if any part of their name matches \
+                     (kured's --alert-filter-regexp).",
                 ),
             ),
             (
                 "only",
                 regex_schema(
-                    "Only alerts whose names match, anywhere in them, count: a regular expression (kured's \
-                     --alert-filter-match-only).",
+                    "A regular expression. Only alerts count of which any part of the name \
+                     matches (kured's --alert-filter-match-only).",
                 ),
             ),
             ("firingOnly", firing_only),

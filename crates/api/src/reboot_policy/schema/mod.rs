@@ -20,9 +20,9 @@ use words::with_rules;
 
 pub(super) fn root_schema() -> Value {
     let mut whole = crd_definition::resource_schema(
-        "What rules the planned reboots of the nodes that it selects. Its name is the name of their \
-         group: of the lock they share, and of their budget. Where it is silent, the coordinator's \
-         flags rule. https://dogwatch.dev/reboot-policy",
+        "The rules for the planned reboots of the nodes that it selects. The policy's name is \
+         also the name of their group, which shares a lock and a budget. The coordinator's flags \
+         apply to each field that is not set. https://dogwatch.dev/reboot-policy",
         (API_VERSION, KIND),
         &["spec"],
         spec::spec_schema(),
@@ -46,8 +46,8 @@ pub(super) fn root_schema() -> Value {
                          (has(self.spec.nodeSelector.matchExpressions) && \
                          self.spec.nodeSelector.matchExpressions.exists(e, \
                          e.key == 'node-role.kubernetes.io/control-plane' && e.operator in ['In', 'Exists']))))",
-                "message": "a policy called control-plane must select by the label \
-                            node-role.kubernetes.io/control-plane: its group is that of the control plane",
+                "message": "a policy with the name control-plane must select the label \
+                            node-role.kubernetes.io/control-plane: its group is the control plane",
                 "fieldPath": ".spec.nodeSelector",
             }),
         ],

@@ -59,7 +59,7 @@ fn match_labels_schema() -> Value {
     );
     let labels = json!({
         "type": "object",
-        "description": "Labels with these very values.",
+        "description": "Labels with exactly these values.",
         "minProperties": 1,
         "maxProperties": MAX_SELECTOR_ENTRIES,
         "additionalProperties": value,
@@ -85,7 +85,7 @@ fn requirement_schema() -> Value {
         &["In", "NotIn", "Exists", "DoesNotExist"],
     );
     let requirement = object_schema(
-        "What is asked of one label.",
+        "A requirement for one label.",
         &["key", "operator"],
         [
             ("key", label_key_schema("The label's key.")),

@@ -14,14 +14,14 @@ const MAX_WINDOWS_OR_GATES: usize = 16;
 
 pub(super) fn spec_schema() -> Value {
     object_schema(
-        "What a person wrote. Changes hold at once, also for reboots under way.",
+        "The desired rules. Changes apply at once, also to reboots under way.",
         &[],
         [
             (
                 "nodeSelector",
                 selector_schema(
-                    "Which nodes it rules. Default: every node. A control-plane node keeps its group \
-                     of one unless this names its role label.",
+                    "The nodes to which the policy applies. Default: every node. A control-plane \
+                     node keeps its own group of one unless this selector names its role label.",
                 ),
             ),
             ("priority", priority_schema()),
@@ -29,9 +29,9 @@ pub(super) fn spec_schema() -> Value {
             (
                 "topologyKey",
                 label_key_schema(
-                    "A node label, like topology.kubernetes.io/zone: a node that is done calls nodes with \
-                     its own value first. An order, not a barrier: a node that comes while a lock is free takes \
-                     it, whatever its value. Default: none.",
+                    "A node label, like topology.kubernetes.io/zone. A node that is done lets \
+                     nodes with the same value go first. This is an order, not a barrier: if a \
+                     lock is free, a new node takes it, whatever its value. Default: none.",
                 ),
             ),
             ("paused", paused_schema()),
@@ -48,7 +48,7 @@ pub(super) fn spec_schema() -> Value {
             (
                 "minInterval",
                 duration_schema(
-                    "How long after the end of one reboot of a node its next may begin. Default: 0s.",
+                    "How long after the end of one reboot of a node its next reboot may begin. Default: 0s.",
                 ),
             ),
             ("drain", drain_schema()),
@@ -57,8 +57,8 @@ pub(super) fn spec_schema() -> Value {
             (
                 "gates",
                 list_schema(
-                    "What must be so before a node's reboot begins, and again right before the \
-                     command. What cannot be asked is shut.",
+                    "Gates that must be open before a node's reboot begins, and again right \
+                     before the command. A gate that cannot be checked is closed.",
                     1,
                     MAX_WINDOWS_OR_GATES,
                     &gate_schema(),
@@ -74,8 +74,8 @@ fn priority_schema() -> Value {
         "format": "int32",
         "minimum": -1_000_000_000,
         "maximum": 1_000_000_000,
-        "description": "Of several policies that match a node the one with the highest priority \
-                        rules it; of equals the first by name. Default: 0.",
+        "description": "If several policies match a node, the one with the highest priority \
+                        applies; of equal ones, the first by name. Default: 0.",
     })
 }
 
@@ -84,10 +84,9 @@ fn max_unavailable_schema() -> Value {
         json!({
             "x-kubernetes-int-or-string": true,
             "maxLength": 16,
-            "description": "How many nodes of the group may be out of service at once, those that \
-                            are not Ready or cordoned by others included: a number, or a percentage \
-                            of the group (rounded down, but at least one node). Default: the \
-                            coordinator's --max-unavailable.",
+            "description": "How many nodes of the group may be unavailable at once, including nodes that are not Ready \
+                            or were cordoned by others: a number, or a percentage of the group (rounded down, but at \
+                            least one node). Default: the coordinator's --max-unavailable.",
         }),
         [cel_rule(
             "type(self) == int ? (self >= 1 && self <= 10000) : self.matches(r'^([1-9][0-9]?|100)%$')",
@@ -99,20 +98,24 @@ fn max_unavailable_schema() -> Value {
 
 fn paused_schema() -> Value {
     let until = pattern_schema(
-        "When the pause ends by itself, like 2026-12-24T18:00:00Z. Default: when it is taken out.",
+        "When the pause ends by itself, like 2026-12-24T18:00:00Z. Default: never; the pause ends \
+         when this field is removed.",
         40,
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
         "write a time and its offset like 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00",
     );
     object_schema(
-        "While it is there nothing begins, and a drain under way is undone; a node that reboots \
-         comes back.",
+        "While it is set, no reboot begins and a drain under way is undone; a node that is \
+         already rebooting comes back into service.",
         &[],
         [
             (
                 "reason",
                 with_keyword(
-                    text_schema("Why; shown wherever the pause holds something up.", 512),
+                    text_schema(
+                        "The reason; shown wherever the pause delays something.",
+                        512,
+                    ),
                     "default",
                     json!("no reason given"),
                 ),
@@ -130,29 +133,29 @@ fn drain_schema() -> Value {
             (
                 "timeout",
                 time_limit_schema(
-                    "How long it may take. Default: the coordinator's --drain-timeout.",
+                    "How long the drain may take. Default: the coordinator's --drain-timeout.",
                 ),
             ),
             (
                 "onTimeout",
                 enum_schema(
-                    "What then. abort: undo it, give the lock back, queue again. delete: delete what \
-                     is left, with its grace. force: reboot all the same. Default: the coordinator's \
-                     --on-drain-timeout.",
+                    "What happens after the timeout. abort: undo the drain, release the lock, \
+                     queue again. delete: delete the remaining pods with their grace periods. \
+                     force: reboot anyway. Default: the coordinator's --on-drain-timeout.",
                     &["abort", "delete", "force"],
                 ),
             ),
             (
                 "volumeDetachTimeout",
                 duration_schema(
-                    "How long the volumes of the drained pods may take to detach; then the reboot goes on, \
-                     and it is said. Default: the coordinator's --volume-detach-timeout.",
+                    "How long the volumes of the drained pods may take to detach; after that the reboot continues, and \
+                     an Event reports it. Default: the coordinator's --volume-detach-timeout.",
                 ),
             ),
             (
                 "exclude",
                 nonempty_selector_schema(
-                    "Pods that stay, and are stopped by the reboot. Default: none.",
+                    "Pods that are not evicted; the reboot stops them. Default: none.",
                 ),
             ),
         ],
@@ -165,23 +168,20 @@ fn reboot_schema() -> Value {
         "format": "int32",
         "minimum": 1,
         "maximum": 10,
-        "description": "How often the command may be run in all. Default: the coordinator's \
-                        --reboot-attempts.",
+        "description": "How often the command may be run in total. Default: the coordinator's --reboot-attempts.",
     });
     let escalate = json!({
         "type": "boolean",
-        "description": "Whether a reboot that does not happen is handed over to the power \
-                        controller. Default: false.",
+        "description": "Whether the power controller takes over a reboot that does not happen. Default: false.",
     });
     object_schema(
-        "The reboot itself. The command is the coordinator's flag and never a policy's.",
+        "The reboot itself. The command is set by the coordinator's flag, never by a policy.",
         &[],
         [
             (
                 "timeout",
                 time_limit_schema(
-                    "How long after the command a new boot is waited for. Default: the \
-                     coordinator's --reboot-timeout.",
+                    "How long to wait for a new boot after the command. Default: the coordinator's --reboot-timeout.",
                 ),
             ),
             ("attempts", attempts),
@@ -205,27 +205,26 @@ fn return_schema() -> Value {
             (
                 "gates",
                 set_schema(
-                    "What must be so before the lock goes to the next one; an empty list is nothing. \
-                     Default: all of them.",
+                    "Return gates that must be open before the lock is released; an empty list \
+                     means none. Default: all of them.",
                     0,
                     3,
                     &enum_schema(
-                        "DaemonSetPods: the node's DaemonSet pods are ready. DisruptionBudgets: no \
-                         budget that covered a drained pod is short. Volumes: the node's volumes are \
-                         attached.",
+                        "DaemonSetPods: the node's DaemonSet pods are ready. DisruptionBudgets: no PodDisruptionBudget \
+                         that covered a drained pod lacks healthy pods. Volumes: the node's volumes are attached.",
                         &["DaemonSetPods", "DisruptionBudgets", "Volumes"],
                     ),
                 ),
             ),
             (
                 "gateTimeout",
-                time_limit_schema("How long that may take. Default: 15m."),
+                time_limit_schema("How long the return may take. Default: 15m."),
             ),
             (
                 "onGateTimeout",
                 enum_schema(
-                    "What then. keep: the lock stays, and it is said loudly. release: it goes. \
-                     Default: keep.",
+                    "What happens after the timeout. keep: the lock stays held, and a Warning \
+                     Event reports it. release: the lock is released. Default: keep.",
                     &["keep", "release"],
                 ),
             ),

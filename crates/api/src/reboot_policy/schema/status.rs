@@ -10,37 +10,40 @@ use super::words::{
 
 pub(super) fn status_schema() -> Value {
     object_schema(
-        "What the controller saw. Each list has at most 10 entries beside its true length.",
+        "What the controller observed. Each list has at most 10 entries; its true length is given beside it.",
         &[],
         [
             ("observedGeneration", observed_generation_schema()),
-            ("nodes", status_count_schema("How many nodes it rules.")),
+            (
+                "nodes",
+                status_count_schema("How many nodes the policy applies to."),
+            ),
             (
                 "ready",
-                status_count_schema("How many of them are Ready and schedulable."),
+                status_count_schema("How many of these nodes are Ready and schedulable."),
             ),
             (
                 "blocked",
                 status_count_schema(
-                    "How many of them wait, held back by this policy and not only by the lock.",
+                    "How many nodes wait because of this policy and not only for the lock.",
                 ),
             ),
             (
                 "outTotal",
-                status_count_schema("How many of them are out of service on Dogwatch's account."),
+                status_count_schema("How many nodes are unavailable because of Dogwatch."),
             ),
             ("out", out_nodes_schema()),
             (
                 "waitingTotal",
-                status_count_schema("How many of them wait to be rebooted."),
+                status_count_schema("How many nodes wait to be rebooted."),
             ),
             ("waiting", waiting_nodes_schema()),
             ("conflicts", conflicts_schema()),
             (
                 "conditions",
                 conditions_schema(
-                    "Accepted: whether it is understood. Progressing: whether a node is out. \
-                 Blocked: whether nodes wait and none may go.",
+                    "Accepted: whether the policy is valid. Progressing: whether a node is \
+                 unavailable because of Dogwatch. Blocked: whether nodes wait and none may begin.",
                     "Accepted, Progressing or Blocked.",
                 ),
             ),
@@ -50,23 +53,27 @@ pub(super) fn status_schema() -> Value {
 
 fn out_nodes_schema() -> Value {
     status_list_schema(
-        "Those that have been out longest.",
+        "The nodes that have been unavailable longest.",
         &object_schema(
-            "A node that is out of service on Dogwatch's account.",
+            "A node that is unavailable because of Dogwatch.",
             &["node", "phase"],
             [
                 ("node", status_text_schema("The Node's name.")),
                 (
                     "phase",
                     status_text_schema(
-                        "draining, rebooting or returning; locked through the lock API; remediation while its machine is being remediated.",
+                        "draining, rebooting or returning; locked while the lock API holds it; \
+                         remediation while its machine is being remediated.",
                     ),
                 ),
                 (
                     "since",
                     status_time_schema("Since when it is in that phase."),
                 ),
-                ("reason", status_text_schema("Why it was to be rebooted.")),
+                (
+                    "reason",
+                    status_text_schema("Why the reboot was requested."),
+                ),
             ],
         ),
     )
@@ -74,15 +81,21 @@ fn out_nodes_schema() -> Value {
 
 fn waiting_nodes_schema() -> Value {
     status_list_schema(
-        "Those that wait longest.",
+        "The nodes that have waited longest.",
         &object_schema(
             "A node that waits to be rebooted.",
             &["node", "reason"],
             [
                 ("node", status_text_schema("The Node's name.")),
                 ("since", status_time_schema("Since when it waits.")),
-                ("reason", status_text_schema("For what, in one word.")),
-                ("message", status_text_schema("For what, in a sentence.")),
+                (
+                    "reason",
+                    status_text_schema("What it waits for, in one word."),
+                ),
+                (
+                    "message",
+                    status_text_schema("What it waits for, in a sentence."),
+                ),
             ],
         ),
     )
@@ -90,12 +103,15 @@ fn waiting_nodes_schema() -> Value {
 
 fn conflicts_schema() -> Value {
     status_list_schema(
-        "Policies that rule nodes which this one matches too.",
+        "Policies that apply, in place of this one, to nodes that this one matches too.",
         &object_schema(
-            "A policy that this one lost nodes to.",
+            "A policy that overrides this one on some nodes.",
             &["policy", "nodes", "example"],
             [
-                ("policy", status_text_schema("The one that rules them.")),
+                (
+                    "policy",
+                    status_text_schema("The policy that applies to them."),
+                ),
                 ("nodes", status_count_schema("How many nodes.")),
                 ("example", status_text_schema("One of them.")),
             ],

@@ -9,7 +9,7 @@ use super::words::{
 
 pub(super) fn window_schema() -> Value {
     let window = object_schema(
-        "A part of some days. The day is that of the start.",
+        "A part of some days. A window belongs to the day on which it starts.",
         &[],
         [
             ("days", days_schema()),
@@ -20,8 +20,8 @@ pub(super) fn window_schema() -> Value {
             (
                 "end",
                 pattern_schema(
-                    "When it ends, like 04:00, or 24:00. One that is not later than the start is on the \
-                     day after.",
+                    "When it ends, like 04:00, or 24:00. If the end is not later than the start, \
+                     it is on the next day.",
                     5,
                     "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
                     "write a time of day like 04:00",
@@ -50,7 +50,7 @@ pub(super) fn window_schema() -> Value {
 pub(crate) fn days_schema() -> Value {
     let day = enum_schema("A day.", &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]);
     set_schema(
-        "The days on which it starts. Default: every day.",
+        "The days on which the window starts. Default: every day.",
         1,
         7,
         &day,
@@ -73,12 +73,12 @@ pub(crate) fn excluded_dates_schema() -> Value {
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
         "write a date like 2026-12-24",
     );
-    set_schema("Dates on which it does not start.", 1, 128, &date)
+    set_schema("Dates on which the window does not start.", 1, 128, &date)
 }
 
 pub(crate) fn time_zone_schema() -> Value {
     pattern_schema(
-        "Whose clock, as an IANA name like Europe/Berlin. Default: UTC.",
+        "The time zone, as an IANA name like Europe/Berlin. Default: UTC.",
         64,
         "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
         "write a time zone's IANA name like Europe/Berlin, or UTC",
@@ -90,9 +90,9 @@ pub(crate) fn rrule_schema() -> Value {
     let days = r"self.matches(r'(?i)^\s*(DTSTART[^\n]*\n\s*)?(RRULE:)?([^\n]*;)?FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[^\n]*)?\s*$')";
     with_rules(
         text_schema(
-            "The days on which it starts, as a rule of RFC 5545 like FREQ=MONTHLY;BYDAY=2TU. A first \
-             line DTSTART:YYYYMMDD says from when on INTERVAL and COUNT count; without one INTERVAL \
-             counts from Monday, 2024-01-01.",
+            "The days on which the window starts, as a rule of RFC 5545 like \
+             FREQ=MONTHLY;BYDAY=2TU. A first line DTSTART:YYYYMMDD gives the day from which \
+             INTERVAL and COUNT count; without it INTERVAL counts from Monday, 2024-01-01.",
             512,
         ),
         [

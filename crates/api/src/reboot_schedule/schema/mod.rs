@@ -10,8 +10,8 @@ use crate::crd_definition;
 
 pub(super) fn root_schema() -> Value {
     crd_definition::resource_schema(
-        "Reboots at an appointed time, once or again and again: of nodes (only in Dogwatch's own \
-         namespace), and of hosts in its namespace. https://dogwatch.dev/schedules",
+        "Requests reboots at an appointed time, once or repeatedly: of nodes (only in Dogwatch's \
+         own namespace), and of hosts in the schedule's namespace. https://dogwatch.dev/schedules",
         (API_VERSION, KIND),
         &["spec"],
         spec::spec_schema(),

@@ -25,11 +25,11 @@ pub(super) fn spec_schema() -> Value {
 fn spec_fields_schema() -> Value {
     let suspend = json!({
         "type": "boolean",
-        "description": "Whether nothing is issued. What falls into it is not made up for, but for a \
-                        time given by at. Default: false.",
+        "description": "Whether the schedule is suspended. Occurrences in that time are not \
+                        repeated later, except a time given by at. Default: false.",
     });
     object_schema(
-        "What a person wrote. A change holds at once; times before it do not come by it.",
+        "The desired schedule. A change applies at once; it does not create occurrences in the past.",
         &[],
         [
             ("at", at_schema()),
@@ -41,23 +41,22 @@ fn spec_fields_schema() -> Value {
             (
                 "mode",
                 enum_schema(
-                    "How hosts that carry no Node are switched off. soft: they are asked first. hard: at \
-                     once. Default: soft.",
+                    "How hosts without a Node are switched off. soft: the operating system is \
+                     asked to shut down first. hard: the power is cut at once. Default: soft.",
                     &["soft", "hard"],
                 ),
             ),
             (
                 "nodes",
                 targets_schema(
-                    "Nodes: a planned reboot each, with lock, drain and policy. Only in Dogwatch's own \
-                     namespace.",
+                    "Nodes to reboot as planned, with lock, drain and policy. Only in Dogwatch's own namespace.",
                 ),
             ),
             (
                 "hosts",
                 targets_schema(
-                    "BareMetalHosts in this namespace. One that carries a Node (annotation \
-                     dogwatch.dev/node) is rebooted as that Node, one that nobody uses by its power.",
+                    "BareMetalHosts in this namespace. A host that runs a Node (annotation dogwatch.dev/node) is \
+                     rebooted as that Node; a host that nothing uses is rebooted by its power.",
                 ),
             ),
         ],
@@ -80,7 +79,7 @@ fn spec_rules() -> [Value; 4] {
         ),
         cel_rule(
             "!has(self.mode) || has(self.hosts)",
-            "leave out mode: nodes are shut down by themselves",
+            "leave out mode: it is for hosts only; nodes shut themselves down",
         ),
     ]
 }
@@ -97,7 +96,7 @@ fn at_schema() -> Value {
 
 fn recurrence_schema() -> Value {
     let recurrence = object_schema(
-        "Again and again, from the moment of its creation on.",
+        "Repeatedly, from the creation of the schedule on.",
         &["start"],
         [
             ("days", days_schema()),
@@ -120,7 +119,7 @@ fn recurrence_schema() -> Value {
 
 fn starting_deadline_schema() -> Value {
     min_time_limit_schema(
-        "How late is still on time; what is later is recorded as missed and not made up for. Default: 1h.",
+        "How late an occurrence may begin; a later one is recorded as missed and is not repeated. Default: 1h.",
         "1m",
         "write at least 1m: another replica may have to take over first",
     )
@@ -129,7 +128,7 @@ fn starting_deadline_schema() -> Value {
 fn reason_schema() -> Value {
     with_keyword(
         text_schema(
-            "Why; goes into each request, and is shown wherever it waits.",
+            "The reason; it is written into each request and shown wherever the request waits.",
             512,
         ),
         "default",
@@ -151,7 +150,9 @@ fn targets_schema(description: &str) -> Value {
             ("names", set_schema("By name.", 1, MAX_TARGET_NAMES, &name)),
             (
                 "selector",
-                selector_schema("By labels, looked at when the time has come; {} is all of them."),
+                selector_schema(
+                    "By labels, read at the time of the occurrence; {} selects all of them.",
+                ),
             ),
         ],
     );

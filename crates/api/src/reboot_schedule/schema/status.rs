@@ -32,8 +32,8 @@ pub(super) fn status_schema() -> Value {
             (
                 "conditions",
                 conditions_schema(
-                    "Accepted: whether it is understood. Active: whether an occurrence lies ahead or \
-                 is being issued. LastOccurrenceIssued: whether the last one reached everybody.",
+                    "Accepted: whether the schedule is valid. Active: whether an occurrence is left or is being \
+                 issued. LastOccurrenceIssued: whether the last one reached all its targets.",
                     "Accepted, Active or LastOccurrenceIssued.",
                 ),
             ),
@@ -43,11 +43,11 @@ pub(super) fn status_schema() -> Value {
 
 fn current_occurrence_schema() -> Value {
     object_schema(
-        "The occurrence that is being issued: it stands here before the first request goes out.",
+        "The occurrence that is being issued, written here before the first request.",
         &["at", "begun"],
         [
             ("at", status_time_schema("The appointed time.")),
-            ("begun", status_time_schema("When that was written down.")),
+            ("begun", status_time_schema("When this was written.")),
         ],
     )
 }
@@ -58,7 +58,7 @@ fn occurrence_schema() -> Value {
         &["at", "ended", "outcome"],
         [
             ("at", status_time_schema("The appointed time.")),
-            ("ended", status_time_schema("When it was done with.")),
+            ("ended", status_time_schema("When it ended.")),
             (
                 "outcome",
                 status_text_schema(
@@ -67,20 +67,22 @@ fn occurrence_schema() -> Value {
             ),
             (
                 "requested",
-                status_count_schema("How many targets were asked."),
+                status_count_schema("How many targets were requested."),
             ),
             (
                 "alreadyRequested",
-                status_count_schema("How many had a request already, which was left as it is."),
+                status_count_schema(
+                    "How many targets already had a request, which was left as it is.",
+                ),
             ),
             (
                 "failed",
-                status_count_schema("How many could not be asked."),
+                status_count_schema("How many targets could not be requested."),
             ),
             (
                 "targets",
                 list_schema(
-                    "Some of them, those that failed first.",
+                    "Some of the targets, failed ones first.",
                     0,
                     MAX_LISTED_TARGETS,
                     &target_schema(),

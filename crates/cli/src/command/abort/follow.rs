@@ -55,7 +55,7 @@ impl FollowedRequest for FollowedAbort<'_> {
         match &self.newest {
             None => Ok(ControlFlow::Continue(())),
             Some(None) => {
-                let text = format!("Node {} was deleted meanwhile", self.node);
+                let text = format!("Node {} has been deleted", self.node);
                 Err(CommandFailure::new(CliExitCode::NotFound, text))
             }
             Some(Some(seen)) if is_abort_served(self.before, seen) => {
@@ -72,16 +72,15 @@ impl FollowedRequest for FollowedAbort<'_> {
 
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
         let (node, length) = (self.node, duration::format_duration(timeout));
-        let text = format!("node {node} was not freed within {length}");
+        let text = format!("the reboot of node {node} was not aborted within {length}");
         CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
-            "the wish to stop stays on the Node: its coordinator serves it at once, the healer of \
-             `dogwatch controller` after half a minute; is either running? dogwatch explain {node}"
+            "the abort request stays on the Node: its coordinator acts on it at once, the healer of `dogwatch controller` after 30s; check that one of them is running: dogwatch explain {node}"
         ))
     }
 
     fn interrupt_failure(&self) -> CommandFailure {
         let node = self.node;
-        let text = format!("not waiting any more; the wish to stop stays on node {node}");
+        let text = format!("stopped waiting; the abort request stays on node {node}");
         CommandFailure::new(CliExitCode::Interrupted, text)
     }
 }
@@ -106,10 +105,10 @@ fn report_aborted(before: &ObservedNode, after: &ObservedNode) -> Result<(), Com
         after.last_reboot.get().map(|last| last.outcome) == Some(RebootOutcome::Rebooted);
     if rebooted && before.record.get().map(|record| record.phase) == Some(RebootPhase::Returning) {
         print_line(&format!(
-            "node/{name} had rebooted already; its return was cut short"
+            "node/{name} had rebooted already; Dogwatch no longer waits for its return gates"
         ))?;
     } else {
-        print_line(&format!("node/{name} is stopped"))?;
+        print_line(&format!("node/{name}: the reboot was aborted"))?;
     }
     for line in describe_undone_work(before, after) {
         print_line(&format!("  {line}"))?;
@@ -124,14 +123,16 @@ fn describe_undone_work(before: &ObservedNode, after: &ObservedNode) -> Vec<Stri
     let mut lines = Vec::new();
     match (record.cordoned_by_us, after.unschedulable) {
         (true, false) => {
-            lines.push("uncordoned; pods that were evicted stay where they went".into());
+            lines.push("uncordoned; evicted pods stay on their new nodes".into());
         }
-        (true, true) => lines.push("still cordoned: somebody else wants it so".into()),
-        (false, true) => lines.push("cordoned by somebody else, and left so".into()),
+        (true, true) => {
+            lines.push("still cordoned, because somebody else has cordoned it too".into());
+        }
+        (false, true) => lines.push("still cordoned, because somebody else had cordoned it".into()),
         (false, false) => {}
     }
     if let Some(lease) = &record.lease {
-        lines.push(format!("Lease {lease} was given back"));
+        lines.push(format!("Lease {lease} was released"));
     }
     lines.push(match record.trigger.source.as_str() {
         "request" => format!(
@@ -139,7 +140,7 @@ fn describe_undone_work(before: &ObservedNode, after: &ObservedNode) -> Vec<Stri
             after.name
         ),
         source => format!(
-            "{} counts as served; touch it anew for another reboot",
+            "{} was treated as done; touch it again to request another reboot",
             to_printable(source)
         ),
     });

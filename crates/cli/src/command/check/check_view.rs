@@ -71,7 +71,7 @@ pub async fn read_admission_gaps(connected: &ConnectedCluster) -> AdmissionGapsR
 fn error_text(error: Error) -> String {
     let words = error.error_chain();
     if error.kind() == ApiErrorKind::Forbidden {
-        return format!("not allowed to: {words}");
+        return format!("not allowed: {words}");
     }
     words
 }
@@ -107,7 +107,9 @@ async fn query_gate(connected: &ConnectedCluster, node: &NodeName, gate: &Policy
         PolicyGate::Prometheus(gate) => PrometheusClient::new(PrometheusSettings::default())
             .check_gate(gate)
             .await
-            .map_err(|why| format!("{why} (from here; a coordinator may reach it)")),
+            .map_err(|why| {
+                format!("{why} (the check ran on this machine; a coordinator may reach it)")
+            }),
     };
     match answer {
         Ok(shut) if shut.is_empty() => GateState::Open,

@@ -137,7 +137,7 @@ async fn probe_all_hosts(
 fn shared_bmc_check(host: &HostSnapshot, others: &[HostName]) -> DeviceCheck {
     let others: Vec<String> = others.iter().map(ToString::to_string).collect();
     let message = format!(
-        "its BMC is that of {}, which had it first and keeps it",
+        "host {} uses the same BMC; Dogwatch controls only the host that used it first",
         others.join(", ")
     );
     DeviceCheck::not_working(host, None, reason::SHARED_BMC, message)
@@ -146,7 +146,7 @@ fn shared_bmc_check(host: &HostSnapshot, others: &[HostName]) -> DeviceCheck {
 /// Takes the result from the host's condition PowerControlReady.
 fn check_from_status(host: &HostSnapshot) -> DeviceCheck {
     let Some(ready) = host_condition(host, POWER_CONTROL_READY) else {
-        let message = "no power controller has checked it yet";
+        let message = "no power controller has checked this host yet";
         return DeviceCheck {
             works: PowerControlWorks::Unknown,
             next: Some(format!("dogwatch explain host/{}", host.name)),

@@ -12,17 +12,17 @@ use crate::command::hosts::HostUnchanged;
 pub fn check_confirmable(host: &HostSnapshot, shown: &HostSnapshot) -> Result<(), HostUnchanged> {
     let name = &host.name;
     if host.uid != shown.uid || remediation_key_ids(host) != remediation_key_ids(shown) {
-        let text = "is held off by other keys than a moment ago";
+        let text = "has other keys now than a moment ago";
         return Err(HostUnchanged::refuse_change(
             text,
-            format!("look again: dogwatch explain host/{name}"),
+            format!("check the host again: dogwatch explain host/{name}"),
         ));
     }
     if host.deleting {
         return Err(HostUnchanged::host_is_deleting());
     }
     if !is_held_off(host) {
-        let text = "carries no key of a remediation: there is nothing that your word would release";
+        let text = "has no key of a remediation, so a confirmation would release nothing";
         return Err(HostUnchanged::refuse_change(
             text,
             "dogwatch status remediations",
@@ -47,12 +47,12 @@ fn refuse_powered_on(host: &HostSnapshot) -> Result<(), HostUnchanged> {
                 .map(|at| format_age(current_time().elapsed_since(at)));
             let seen = seen.map(|age| format!(", read {age} ago"));
             let text = format!(
-                "is {} by its BMC{}: that is not off",
+                "is {} as its BMC reports{}, so it is not off",
                 state.as_str(),
                 seen.unwrap_or_default()
             );
             let next = format!(
-                "the power controller switches it off by itself: dogwatch explain host/{}",
+                "the power controller switches the host off without your confirmation: dogwatch explain host/{}",
                 host.name
             );
             Err(HostUnchanged::refuse_change(text, next))
@@ -121,15 +121,15 @@ mod tests {
     fn a_word_is_taken_of_a_host_that_we_hold_off_and_that_does_not_say_that_it_is_on() {
         assert_eq!(why(&keyed("Unknown")), "");
         assert_eq!(why(&keyed("PoweringOff")), "");
-        assert!(why(&keyed("On")).starts_with("is On by its BMC"));
-        assert!(why(&keyed("PoweringOn")).starts_with("is PoweringOn by its BMC"));
+        assert!(why(&keyed("On")).starts_with("is On as its BMC reports"));
+        assert!(why(&keyed("PoweringOn")).starts_with("is PoweringOn as its BMC reports"));
         for annotations in [
             json!({}),
             json!({ "reboot.metal3.io/repair": "" }),
             json!({ KEY: "somebody's" }),
         ] {
             let text = why(&host(&annotations, "Unknown"));
-            assert!(text.starts_with("carries no key"), "{annotations}: {text}");
+            assert!(text.starts_with("has no key"), "{annotations}: {text}");
         }
     }
 

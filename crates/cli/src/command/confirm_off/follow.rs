@@ -54,7 +54,7 @@ impl FollowedRequest for FollowedRelease<'_> {
         match rows.iter().find(|row| row.host.as_ref() == Some(&host)) {
             Some(row) => self.report_row(row),
             None => {
-                let text = format!("no remediation holds host {host} off any more");
+                let text = format!("no remediation keeps host {host} off now");
                 Err(CommandFailure::new(CliExitCode::Failed, text)
                     .with_next_step(format!("dogwatch explain host/{host}")))
             }
@@ -65,7 +65,7 @@ impl FollowedRequest for FollowedRelease<'_> {
         let (name, why) = (self.name, self.progress.last_state());
         let length = dogwatch_core::duration::format_duration(timeout);
         let text = format!(
-            "nothing was released within {length}; what was said of host {name} stays. {why}"
+            "nothing was released within {length}; the confirmation of host {name} stays. {why}"
         );
         CommandFailure::new(CliExitCode::Failed, to_printable(&text))
             .with_next_step(format!("dogwatch explain host/{name}"))
@@ -73,7 +73,7 @@ impl FollowedRequest for FollowedRelease<'_> {
 
     fn interrupt_failure(&self) -> CommandFailure {
         let name = self.name;
-        let text = format!("not following any more; what was said of host {name} stays");
+        let text = format!("stopped following; the confirmation of host {name} stays");
         CommandFailure::new(CliExitCode::Interrupted, text)
     }
 }
@@ -93,7 +93,10 @@ impl FollowedRelease<'_> {
             return Ok(ControlFlow::Break(()));
         }
         if has("KeyRemoved") || has("Withdrawn") {
-            let text = format!("{} was called off: nothing was released", row.subject);
+            let text = format!(
+                "the remediation of {} was cancelled: nothing was released",
+                row.subject
+            );
             return Err(CommandFailure::new(CliExitCode::Failed, text));
         }
         Ok(ControlFlow::Continue(()))

@@ -23,10 +23,10 @@ pub async fn linked_remediations(
         Ok(RemediationsFound::NoKind) => Ok(Vec::new()),
         Err(error) if is_held_off(host) => {
             let why = error.error_chain();
-            eprintln!("dogwatch: shown without what the host is linked to: {why}");
+            eprintln!("dogwatch: the Node and Machine of the host cannot be shown: {why}");
             Ok(Vec::new())
         }
-        Err(error) => Err(connected.api_failure("look what the host is linked to", &error)),
+        Err(error) => Err(connected.api_failure("find the Node and Machine of the host", &error)),
     }
 }
 
@@ -45,7 +45,7 @@ pub fn print_host_summary(
         let whose = case.map(|case| format!(", of {}", case.subject));
         let is_new = new == Some(&key.owner);
         let when = if is_new {
-            ", which your word puts there"
+            ", which your confirmation adds"
         } else {
             ""
         };
@@ -67,7 +67,7 @@ fn is_linked_to_host(case: &Remediation, host: &HostSnapshot, new: Option<&KeyOw
 
 fn power_text(host: &HostSnapshot) -> String {
     let power = &host.status.power;
-    let state = power.state.map_or("never looked at", PowerState::as_str);
+    let state = power.state.map_or("never read", PowerState::as_str);
     let seen = power
         .observed_at
         .map(|at| format_age(current_time().elapsed_since(at)));
@@ -78,9 +78,9 @@ fn power_text(host: &HostSnapshot) -> String {
 fn node_text(case: &Remediation) -> String {
     match (&case.node_name, &case.node) {
         (None, _) => "none".to_owned(),
-        (Some(name), None) => format!("{name}, which is gone: nothing is left to release"),
+        (Some(name), None) => format!("{name}, which no longer exists: nothing is left to release"),
         (Some(name), Some(node)) if node.ready => {
-            format!("{name}, which is READY: its kubelet was heard a moment ago")
+            format!("{name}, which is READY: its kubelet has just sent a heartbeat")
         }
         (Some(name), Some(_)) => format!("{name}, not Ready"),
     }

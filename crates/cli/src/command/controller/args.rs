@@ -183,7 +183,7 @@ impl From<LockAuthArg> for http::LockAuthMode {
     }
 }
 
-const COMPONENT_NAMES_HINT: &str = "there are power, remediation, healer and lock";
+const COMPONENT_NAMES_HINT: &str = "the components are power, remediation, healer and lock";
 
 fn parse_component(text: &str) -> Result<ComponentArg, String> {
     match text {
@@ -191,7 +191,9 @@ fn parse_component(text: &str) -> Result<ComponentArg, String> {
         "lock" => Ok(ComponentArg::Lock),
         "power" => Ok(ComponentArg::Power),
         "remediation" => Ok(ComponentArg::Remediation),
-        "web" => Err(format!("{text} is not built yet: {COMPONENT_NAMES_HINT}")),
+        "web" => Err(format!(
+            "{text} is not implemented yet: {COMPONENT_NAMES_HINT}"
+        )),
         _ => Err(COMPONENT_NAMES_HINT.to_owned()),
     }
 }
@@ -201,12 +203,12 @@ fn parse_fleetlock_group(text: &str) -> Result<String, String> {
     if text == "*" || (!text.is_empty() && text.chars().all(allowed)) {
         return Ok(text.to_owned());
     }
-    Err("a group has letters, digits, '.' and '-'; or * for any".to_owned())
+    Err("write a group with letters, digits, '.' and '-' only, or * for any group".to_owned())
 }
 
 fn parse_positive_duration(text: &str) -> Result<Duration, String> {
     match duration::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("it must be longer than nothing".to_owned()),
+        Ok(Duration::ZERO) => Err("it must be greater than 0".to_owned()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     }
@@ -235,7 +237,7 @@ mod tests {
     fn what_is_not_built_yet_is_refused_by_name() {
         let error = parsed(&["--components", "healer,web"]).unwrap_err();
         assert!(
-            error.contains("--components") && error.contains("not built yet"),
+            error.contains("--components") && error.contains("not implemented yet"),
             "{error}"
         );
         let error = parsed(&["--components", "watchdog"]).unwrap_err();

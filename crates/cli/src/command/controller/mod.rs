@@ -115,7 +115,8 @@ async fn build_setup(
 fn require_power_component(parts: &[args::ComponentArg]) -> Result<(), CommandFailure> {
     let has = |part| parts.contains(&part);
     if has(args::ComponentArg::Remediation) && !has(args::ComponentArg::Power) {
-        let text = "--components: remediation needs power, which proves that a host is off";
+        let text =
+            "--components: remediation needs power, which proves that a host is off: add power";
         return Err(CommandFailure::new(CliExitCode::Usage, text));
     }
     Ok(())
@@ -143,7 +144,7 @@ fn lock_config(args: &ControllerArgs) -> Result<http::LockApiConfig, CommandFail
         config.check_exposure().map_err(usage)?;
     } else if let Some(flag) = unserved_lock_flag(args) {
         let text = format!(
-            "{flag}: the lock is not served by these components; run it by itself (dogwatch manifests --with-lock), or name lock in --components"
+            "{flag} is for the lock API, and --components does not name it: add lock to --components, or run the lock API on its own (dogwatch manifests --with-lock)"
         );
         return Err(CommandFailure::new(CliExitCode::Usage, text));
     }

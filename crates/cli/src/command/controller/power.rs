@@ -111,7 +111,7 @@ impl PowerArgs {
 fn parse_bmc_timeout(text: &str) -> Result<Duration, String> {
     let duration = parse_at_least_one_second(text)?;
     if duration > MAX_BMC_TIMEOUT {
-        return Err("a BMC gets at most 1m".to_owned());
+        return Err("it must be 1m or less".to_owned());
     }
     Ok(duration)
 }

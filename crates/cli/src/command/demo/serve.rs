@@ -13,17 +13,17 @@ use crate::exit::{CliExitCode, CommandFailure};
 pub fn after_demo_lines() -> [String; 2] {
     [
         String::new(),
-        "the cluster goes on: touch a sentinel to reboot a node once more, or end it with Ctrl-C"
+        "the cluster keeps running: touch a sentinel to reboot a node again, or press Ctrl-C to end it"
             .to_owned(),
     ]
 }
 
 /// What works on a real cluster and not in the demo.
 const SIMULATED_API_LIMITS: [&str; 4] = [
-    "this API is simulated, and simpler than a cluster's:",
+    "this API is simulated and simpler than a real cluster's:",
     "  it validates nothing: use kubectl apply --validate=false; dogwatch simulate --policy FILE checks a policy",
-    "  nothing writes the status of policies; there are no access rights, and tokens are not reviewed",
-    "  its BMCs are reached from inside the demo only: use dogwatch check hosts --from-status",
+    "  it does not fill the status of policies, it has no access rights, and it does not check tokens",
+    "  only the demo itself can reach its BMCs: use dogwatch check hosts --from-status",
 ];
 
 /// Serves the API until it is dropped.

@@ -162,7 +162,7 @@ const MAX_READ_TRIES: u32 = 10;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 const IGNORE_CLUSTER_HINT: &str =
-    "to print by the flags alone, whatever is installed: --ignore-cluster";
+    "to ignore the installation and use the flags only, add --ignore-cluster";
 
 /// Renders all documents with their comments, which tell reviewers why each right is needed.
 fn render_manifests(namespace: &str, plan: &ManifestPlan) -> String {

@@ -82,7 +82,7 @@ fn refuse_other_namespace(
         return Ok(());
     };
     let text = format!(
-        "Dogwatch is installed in namespace {}, not in {namespace}; two in one cluster get in each other's way",
+        "Dogwatch is installed in namespace {}, not in {namespace}; two installations in one cluster disturb each other",
         there.namespace
     );
     let next = format!("dogwatch manifests --namespace {}", there.namespace);
@@ -106,11 +106,11 @@ fn refuse_renamed_workload(
         return Ok(());
     };
     let text = format!(
-        "{} is installed as {} in namespace {namespace}, and these manifests would put a second one beside it",
+        "{} is installed as {} in namespace {namespace}, and these manifests would install a second one",
         workload.program, workload.name
     );
     Err(CommandFailure::new(CliExitCode::Failed, text)
-        .with_next_step("update it was installed: with kustomize, by its overlay"))
+        .with_next_step("update it with the kustomize overlay that installed it"))
 }
 
 /// Refuses policies that the API server does not support, or with which it would refuse every
@@ -128,15 +128,14 @@ fn check_policies_supported(
     let version = format!("the API server is Kubernetes {major}.{minor}");
     if has_all && (major, minor) < MIN_VERSION_ALL_POLICIES {
         let text = format!(
-            "{version}, and the admission policies need 1.32 or later: an older one does not put the node's name into \
-             a token, so that they would refuse every coordinator"
+            "{version}, and the admission policies need 1.32 or later: before 1.32 a token does not contain the node's name, so the policies would refuse every coordinator"
         );
         let next = "update Kubernetes, or leave them out with --without-policies";
         return Err(CommandFailure::new(CliExitCode::Failed, text).with_next_step(next));
     }
     if has_guards && (major, minor) < MIN_VERSION_ANY_POLICY {
         let text = format!(
-            "{version}, and remediation needs 1.30 or later, for the policies that guard who says that a host is off"
+            "{version}, and remediation needs 1.30 or later, for the admission policies that limit who may confirm that a host is off"
         );
         return Err(
             CommandFailure::new(CliExitCode::Failed, text).with_next_step("update Kubernetes")
@@ -157,7 +156,7 @@ fn describe_overlay(workload: &DogwatchWorkload, part: ManifestPart) -> Option<S
     let coordinator = part == ManifestPart::Coordinator;
     let container = workload.containers.first()?;
     if coordinator && has_setting(container, "--identity", "DOGWATCH_IDENTITY", "kubelet") {
-        return Some("goes by the kubelet's identity".to_owned());
+        return Some("uses the kubelet's identity".to_owned());
     }
     if coordinator && workload.unprivileged {
         return Some("runs without privileges".to_owned());
@@ -193,10 +192,10 @@ impl InstalledNamespace<'_> {
                 continue;
             };
             let text = format!(
-                "{} in namespace {} {overlay}: an overlay made it so, and these manifests would undo that",
+                "{} in namespace {} {overlay}: an overlay has changed it, and these manifests would undo that change",
                 workload.name, self.namespace
             );
-            let next = "update it by its overlay, or print other parts: --only";
+            let next = "update it with that overlay, or print other parts with --only";
             return Err(CommandFailure::new(CliExitCode::Failed, text).with_next_step(next));
         }
         Ok(())
@@ -307,15 +306,15 @@ impl InstalledNamespace<'_> {
         let (flag, workload) = (program.image_flag(), program.workload_name());
         let text = match self.cluster {
             Some(_) => format!(
-                "which image is {workload} to run? It is not installed in namespace {}, so that there is none to keep",
+                "no image is given for {workload}, and it is not installed in namespace {}, so there is no image to keep",
                 self.namespace
             ),
             None => format!(
-                "which image is {workload} to run? No cluster was asked which one it runs now"
+                "no image is given for {workload}, and --ignore-cluster keeps none from the cluster"
             ),
         };
         CommandFailure::new(CliExitCode::Usage, text).with_next_step(format!(
-            "name it: {flag} YOUR-REGISTRY/{}:{}; or say which parts you want that need none, as --only policies",
+            "add {flag} YOUR-REGISTRY/{}:{}; or print only parts that need no image, for example --only policies",
             match program {
                 ManifestProgram::Coordinator => "dogwatch-coordinator",
                 ManifestProgram::Controller | ManifestProgram::Lock => "dogwatch",
@@ -375,7 +374,7 @@ impl InstalledNamespace<'_> {
     /// Kubernetes version they need.
     fn new_policy_notes(&self, args: &ManifestsArgs, parts: &[ManifestPart]) -> Vec<String> {
         match self.cluster {
-            None => vec!["the admission policies need Kubernetes 1.32 or later; an older one: --without-policies".into()],
+            None => vec!["the admission policies need Kubernetes 1.32 or later; for an older version add --without-policies".into()],
             Some(installed) => {
                 let is_update = parts.contains(&ManifestPart::Coordinator)
                     && self.find_container(ManifestProgram::Coordinator).is_some()
@@ -389,11 +388,11 @@ impl InstalledNamespace<'_> {
 }
 
 pub(super) const WITHOUT_POLICIES_NOTE: &str = "\
-without the admission policies a coordinator's token, which root on any node can read, can cordon, label and drain
-  every node and take every lock, and whoever may annotate a Node has it rebooted (docs/security.md)";
+without the admission policies, a coordinator's token (root on any node can read it) can cordon, label and drain
+  every node and take every lock, and everybody who may annotate a Node can make it reboot (docs/security.md)";
 
 /// The same note for an installation with remediation, which keeps the guarding policies.
 pub(super) const GUARD_POLICIES_ONLY_NOTE: &str = "\
-without the admission policies a coordinator's token, which root on any node can read, can cordon, label and drain
-  every node and take every lock (docs/security.md). Those that guard remediation are printed all the same: who says
-  that a host is off, who asks for a remediation, and which BMC a host has";
+without the admission policies, a coordinator's token (root on any node can read it) can cordon, label and drain
+  every node and take every lock (docs/security.md). The policies of remediation are printed anyway: they limit who may confirm
+  that a host is off, who may request a remediation, and which BMC a host has";

@@ -352,7 +352,7 @@ fn without_an_image_to_run_nothing_is_printed() {
         for cluster in [None, Some(ClusterInstallation::default())] {
             let plan = plan::plan_manifests("dogwatch", &args, cluster.as_ref());
             let words = format!("{:?}", plan.unwrap_err());
-            assert!(words.contains(&format!("name it: {flag} ")), "{words}");
+            assert!(words.contains(&format!("add {flag} ")), "{words}");
         }
     }
     let only = ManifestsArgs {

@@ -60,12 +60,12 @@ pub async fn run(cluster: &ClusterArgs, args: &MigrateKuredArgs) -> Result<(), C
     if args.check {
         return check_no_kured(&daemons);
     }
-    let where_to = "name its manifests with -f FILE, or its namespace with -n";
+    let where_to = "give kured's manifests with -f FILE, or kured's namespace with -n";
     let daemon = match daemons.len() {
         0 => {
             return Err(CommandFailure::new(
                 CliExitCode::NotFound,
-                "there is no DaemonSet of kured",
+                "there is no DaemonSet of kured in the cluster",
             )
             .with_next_step(where_to));
         }
@@ -75,13 +75,16 @@ pub async fn run(cluster: &ClusterArgs, args: &MigrateKuredArgs) -> Result<(), C
                 .iter()
                 .map(KuredDaemonSet::namespaced_name)
                 .collect();
-            let what = format!("there is more than one kured: {}", names.join(", "));
+            let what = format!(
+                "there is more than one DaemonSet of kured: {}",
+                names.join(", ")
+            );
             return Err(CommandFailure::new(CliExitCode::Failed, what).with_next_step(where_to));
         }
     };
     if let Some(holder) = daemon.lock_holder() {
         eprintln!(
-            "dogwatch: kured's lock is held by {holder}: let it finish before you stop kured"
+            "dogwatch: {holder} holds kured's lock: wait until it has rebooted before you stop kured"
         );
     }
     let plan = translate_kured(&daemon.kured);
@@ -96,16 +99,16 @@ pub async fn run(cluster: &ClusterArgs, args: &MigrateKuredArgs) -> Result<(), C
 fn check_no_kured(daemons: &[KuredDaemonSet]) -> Result<(), CommandFailure> {
     let Some(daemon) = daemons.first() else {
         let mut out = output::buffered_stdout();
-        writeln!(out, "no kured is in this cluster")?;
+        writeln!(out, "kured is not in this cluster")?;
         return Ok(out.flush()?);
     };
     let what = format!(
-        "kured is in this cluster ({}): it and Dogwatch do not see each other's lock, so two nodes can be out at once",
+        "kured is in this cluster ({}): kured and Dogwatch use different locks, so two nodes can be out of service at once",
         daemon.namespaced_name()
     );
     Err(
         CommandFailure::new(CliExitCode::Failed, what).with_next_step(format!(
-            "when no node is in the middle of a reboot: `kubectl -n {} delete daemonset {}`",
+            "wait until no node is rebooting, then: `kubectl -n {} delete daemonset {}`",
             daemon.namespace, daemon.name
         )),
     )

@@ -30,8 +30,8 @@ pub fn build_policy(name: &str, plan: &KuredTranslation) -> RebootPolicy {
 /// Always paused: kured and Dogwatch do not see each other's lock, so only one of them may act.
 fn build_paused(plan: &KuredTranslation) -> api::PausedSpec {
     let reason = match &plan.paused {
-        Some(why) => format!("kured still runs; {why}"),
-        None => "kured still runs".to_owned(),
+        Some(why) => format!("kured is still running; {why}"),
+        None => "kured is still running".to_owned(),
     };
     api::PausedSpec {
         reason: Some(reason.chars().take(MAX_REASON_CHARS).collect()),

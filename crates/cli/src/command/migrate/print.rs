@@ -40,7 +40,7 @@ pub fn write_commented_yaml(
     for flag in &plan.flags {
         writeln!(out, "#   - {}", json!(flag))?;
     }
-    writeln!(out, "#\n# What became of each setting:")?;
+    writeln!(out, "#\n# How each setting was translated:")?;
     for row in &plan.rows {
         let setting = to_printable(&row.setting);
         writeln!(
@@ -58,7 +58,7 @@ pub fn write_commented_yaml(
     if plan.paused.is_some() {
         writeln!(
             out,
-            "# Its reason also names what was not taken over from kured: correct that first."
+            "# The reason of the pause also names the settings that have no equivalent: correct them first."
         )?;
     }
     output::write_yaml(out, &render_policy(policy))

@@ -31,19 +31,19 @@ pub fn write_pause_effect(out: &mut impl Write, fleet: &FleetSnapshot, now: Now)
             out,
             &nodes,
             &[RebootPhase::Draining],
-            "draining now, and undone",
+            "draining; Dogwatch undoes the drain",
         )?;
         write_nodes_in_phase(
             out,
             &nodes,
             &[RebootPhase::Rebooting, RebootPhase::Returning],
-            "rebooting or on their way back, and left to finish",
+            "rebooting or returning; the reboot finishes",
         )?;
         write_nodes_in_phase(
             out,
             &nodes,
             &[RebootPhase::Waiting],
-            "waiting, and kept waiting",
+            "waiting; keeps waiting until the pause ends",
         )?;
     }
     let others: Vec<&ObservedNode> = fleet
@@ -53,12 +53,12 @@ pub fn write_pause_effect(out: &mut impl Write, fleet: &FleetSnapshot, now: Now)
         .filter(|policy| !is_pause_active(policy, now))
         .flat_map(|policy| nodes_ruled_by(fleet, &policy.name))
         .collect();
-    write_node_names(out, &others, "not paused (their policies are not)")?;
+    write_node_names(out, &others, "not paused (their policies are not paused)")?;
     let rest = decide::nodes_without_policy(fleet);
     write_node_names(
         out,
         &rest,
-        "not paused (no policy rules them; --all pauses them too)",
+        "not paused (no policy selects them; --all pauses them too)",
     )
 }
 
@@ -76,8 +76,8 @@ pub fn write_resume_effect(
         let policy = fleet.rule_of_node(node).policy;
         policy.is_some_and(|policy| is_pause_active(policy, now))
     });
-    write_node_names(out, &free, "waiting, and going on in their turn")?;
-    write_node_names(out, &held, "waiting, and still paused")
+    write_node_names(out, &free, "waiting; reboots in turn")?;
+    write_node_names(out, &held, "waiting; still paused")
 }
 
 fn is_pause_active(policy: &Policy, now: Now) -> bool {

@@ -62,7 +62,7 @@ async fn resume_policy(
             print_line(&format!("rebootpolicy/{name} is resumed")).map(|()| true)
         }
         Some(PauseChange::Delete) => print_line(&format!(
-            "rebootpolicy/{name} was only there for the pause, and is gone"
+            "rebootpolicy/{name} existed only for the pause and was deleted"
         ))
         .map(|()| true),
         Some(PauseChange::Keep | PauseChange::Set(_)) if quiet => Ok(false),
@@ -71,7 +71,7 @@ async fn resume_policy(
         }
         None => Err(CommandFailure::new(
             CliExitCode::NotFound,
-            format!("RebootPolicy {name} was deleted meanwhile"),
+            format!("RebootPolicy {name} has been deleted"),
         )),
     }
 }

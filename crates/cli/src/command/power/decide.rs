@@ -19,7 +19,7 @@ pub fn parse_key(text: &str) -> Result<String, String> {
     if text.len() <= 63 && ends(first) && ends(last) && text.chars().all(inside) {
         return Ok(text.to_owned());
     }
-    Err("a key has letters, digits, - _ and . inside, and up to 63 of them".into())
+    Err("write a key of at most 63 letters and digits; - _ and . are allowed between them".into())
 }
 
 /// What to write to the host in its present state.
@@ -33,8 +33,8 @@ pub fn decide_host_change(
     }
     if wish.cuts_power() && host.disable_power_off {
         return Err(HostUnchanged::refuse_change(
-            "has spec.disablePowerOff: it can neither be switched off nor be proved off",
-            "unset it where its BMC keeps power while the host is off; else reboot it from inside",
+            "has spec.disablePowerOff: Dogwatch can neither switch it off nor prove that it is off",
+            "remove spec.disablePowerOff if the BMC keeps its power while the host is off; otherwise reboot the host from its operating system",
         ));
     }
     match wish {
@@ -50,7 +50,7 @@ fn decide_online(host: &HostSnapshot, wanted: bool) -> Result<HostChange, HostUn
     if host.online == wanted {
         let word = if wanted { "on" } else { "off" };
         return Err(HostUnchanged::AlreadySet(format!(
-            "was asked to be {word} already{}",
+            "was already requested to be {word}{}",
             state_text(host)
         )));
     }
@@ -65,7 +65,7 @@ fn decide_cycle(
 ) -> Result<HostChange, HostUnchanged> {
     let name = &host.name;
     if !host.online {
-        let text = "is wanted off (spec.online): a reboot would not bring it back";
+        let text = "has spec.online false: after a reboot it would stay off";
         return Err(HostUnchanged::refuse_change(
             text,
             format!("dogwatch power on {name}"),
@@ -93,7 +93,7 @@ fn decide_cycle(
                 "soft"
             };
             return Err(HostUnchanged::AlreadySet(format!(
-                "was asked to reboot already ({how})"
+                "was already requested to reboot ({how})"
             )));
         }
     }
@@ -117,12 +117,12 @@ fn decide_hold(
     match host.annotations.get(&name) {
         None => Ok(HostChange::Annotate { name, value }),
         Some(there) if *there == value => Err(HostUnchanged::AlreadySet(format!(
-            "was asked to be off by key {key} already{}",
+            "was already requested to be off by key {key}{}",
             state_text(host)
         ))),
         Some(there) => Err(HostUnchanged::refuse_change(
-            format!("has key {key} already, with another value: {there}"),
-            "take a key of your own, or leave it",
+            format!("already has key {key} with another value: {there}"),
+            "use another key, or keep this one",
         )),
     }
 }
@@ -134,9 +134,9 @@ fn decide_release(host: &HostSnapshot, key: &str) -> Result<HostChange, HostUnch
     }
     let keys = obeyed_keys(host);
     let text = if keys.is_empty() {
-        "is held off by no key".into()
+        "has no key that keeps it off".into()
     } else {
-        format!("is not held off by key {key}, but by {}", keys.join(", "))
+        format!("is not kept off by key {key}, but by {}", keys.join(", "))
     };
     Err(HostUnchanged::AlreadySet(text))
 }
@@ -155,9 +155,9 @@ fn check_annotation_obeyed(host: &HostSnapshot, force: bool) -> Result<(), HostU
     let state = host.status.provisioning.as_deref().unwrap_or("none");
     Err(HostUnchanged::refuse_change(
         format!(
-            "is in provisioning state {state}: reboot annotations are obeyed on provisioned hosts only"
+            "is in provisioning state {state}: Dogwatch obeys reboot annotations on provisioned hosts only"
         ),
-        "wait until it is provisioned, or say --force",
+        "wait until the host is provisioned, or add --force",
     ))
 }
 
@@ -201,7 +201,7 @@ pub fn held_by_text(keys: &[String]) -> String {
     if keys.is_empty() {
         String::new()
     } else {
-        format!(", held off by {}", keys.join(", "))
+        format!(", kept off by {}", keys.join(", "))
     }
 }
 

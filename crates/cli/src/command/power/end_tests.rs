@@ -109,7 +109,7 @@ fn off_is_reached_when_it_is_confirmed_and_not_when_it_is_read() {
     assert_eq!(
         ended(&PowerOperation::Off, &host(3, PowerState::On)),
         Some(false),
-        "wanted on again"
+        "on again"
     );
 }
 
@@ -147,7 +147,7 @@ fn a_cycle_is_over_only_with_a_power_on_later_than_the_request() {
     assert_eq!(
         ended(&CYCLE, &host(3, PowerState::On)),
         Some(false),
-        "taken back"
+        "the request was removed"
     );
 }
 

@@ -87,9 +87,12 @@ impl FollowedRequest for FollowedPowerRequest<'_> {
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
         let name = &self.asked.name;
         let length = dogwatch_core::duration::format_duration(timeout);
-        let why = self.why.as_deref().unwrap_or("nothing was seen of it");
+        let why = self
+            .why
+            .as_deref()
+            .unwrap_or("Dogwatch has not reported any progress");
         let text = format!(
-            "host {name} is not there within {length}; what was asked stays. {}",
+            "host {name} did not reach the requested state within {length}; the request stays. {}",
             to_printable(why)
         );
         CommandFailure::new(CliExitCode::Failed, text)
@@ -98,7 +101,7 @@ impl FollowedRequest for FollowedPowerRequest<'_> {
 
     fn interrupt_failure(&self) -> CommandFailure {
         let name = &self.asked.name;
-        let text = format!("not following any more; what was asked of host {name} stays");
+        let text = format!("stopped following; the request stays on host {name}");
         CommandFailure::new(CliExitCode::Interrupted, text)
     }
 }
@@ -110,7 +113,7 @@ impl FollowedPowerRequest<'_> {
             .status
             .power
             .state
-            .map_or("not looked at", PowerState::as_str);
+            .map_or("power not read yet", PowerState::as_str);
         let said = host_condition(host, POWER_AS_WANTED);
         let reason = said.map(|said| said.reason.as_str());
         let short = format!(

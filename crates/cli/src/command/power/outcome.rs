@@ -38,7 +38,7 @@ pub fn request_outcome(
 fn on_outcome(host: &HostSnapshot) -> Option<PowerRequestOutcome> {
     if !host.online {
         return Some(PowerRequestOutcome::NotReached(
-            "is wanted off again (spec.online)".into(),
+            "was requested to be off again (spec.online)".into(),
         ));
     }
     is_powered_on(host).then(|| PowerRequestOutcome::Reached("is on".into()))
@@ -57,11 +57,10 @@ fn is_powered_on(host: &HostSnapshot) -> bool {
 fn off_outcome(host: &HostSnapshot) -> Option<PowerRequestOutcome> {
     if host.online {
         return Some(PowerRequestOutcome::NotReached(
-            "is wanted on again (spec.online)".into(),
+            "was requested to be on again (spec.online)".into(),
         ));
     }
-    is_confirmed_off(host)
-        .then(|| PowerRequestOutcome::Reached("is off, and that is confirmed".into()))
+    is_confirmed_off(host).then(|| PowerRequestOutcome::Reached("is confirmed off".into()))
 }
 
 fn is_confirmed_off(host: &HostSnapshot) -> bool {
@@ -81,13 +80,13 @@ fn cycle_outcome(
     }
     if status.last_powered_on > before.status.last_powered_on {
         return is_powered_on(host)
-            .then(|| PowerRequestOutcome::Reached("was off, and is on again".into()));
+            .then(|| PowerRequestOutcome::Reached("was off and is on again".into()));
     }
     // No verdict while our own write is the last known version.
     let changed = host.resource_version != asked.resource_version;
     changed.then(|| {
         PowerRequestOutcome::NotReached(
-            "was not rebooted: the request is gone, and its power was not cut".into(),
+            "was not rebooted: the request was removed before the power was cut".into(),
         )
     })
 }
@@ -95,17 +94,17 @@ fn cycle_outcome(
 fn hold_outcome(key: &str, host: &HostSnapshot) -> Option<PowerRequestOutcome> {
     let Some(id) = find_request_id(host, Some(key)) else {
         return Some(PowerRequestOutcome::NotReached(format!(
-            "is held off by key {key} no more"
+            "is no longer kept off by key {key}"
         )));
     };
     let is_proved = is_confirmed_off(host) && host.status.power.confirmed_for.contains(&id);
-    is_proved.then(|| PowerRequestOutcome::Reached("is held off, and that is confirmed".into()))
+    is_proved.then(|| PowerRequestOutcome::Reached("is kept off and confirmed off".into()))
 }
 
 fn release_outcome(key: &str, host: &HostSnapshot) -> Option<PowerRequestOutcome> {
     if find_request_id(host, Some(key)).is_some() {
         return Some(PowerRequestOutcome::NotReached(format!(
-            "is held off by key {key} again"
+            "is kept off by key {key} again"
         )));
     }
     let keys = obeyed_keys(host);

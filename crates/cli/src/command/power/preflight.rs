@@ -42,7 +42,7 @@ fn foreign_key_question(host: &HostSnapshot, key: &str) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Key {key} was not written by `dogwatch power hold`: whatever wrote it may rely on {} being off. Remove it all the same?",
+        "Key {key} was not written by `dogwatch power hold`. The program that wrote it may need {} to stay off. Remove the key anyway?",
         host.name
     ))
 }
@@ -58,13 +58,13 @@ async fn undrained_node_question(
         Err(error) => {
             let why = error.error_chain();
             return Some(format!(
-                "Whether {name} carries a Node could not be looked at ({why}). Cut its power all the same?"
+                "Dogwatch could not find out whether {name} carries a Node ({why}). Cut its power anyway?"
             ));
         }
     };
     let state = node_state_text(connected, &node).await?;
     Some(format!(
-        "{name} carries Node {node}, {state}; `dogwatch reboot {node}` drains it first. Cut its power all the same?"
+        "{name} carries Node {node}, {state}; `dogwatch reboot {node}` drains it first. Cut its power anyway?"
     ))
 }
 
@@ -101,12 +101,12 @@ pub fn warn_of_blockers(host: &HostSnapshot, wish: &PowerOperation) {
     if matches!(wish, PowerOperation::On | PowerOperation::Release { .. }) && !keys.is_empty() {
         let names = join_first_names(&keys, MAX_NAMED_PODS);
         eprintln!(
-            "dogwatch: it stays off until these keys are released: {}",
+            "dogwatch: the host stays off until these keys are released: {}",
             to_printable(&names)
         );
     }
     if matches!(wish, PowerOperation::Release { .. }) && keys.is_empty() && !host.online {
-        eprintln!("dogwatch: it stays off: spec.online is false");
+        eprintln!("dogwatch: the host stays off, because spec.online is false");
     }
     if let Some(ready) = host_condition(host, POWER_CONTROL_READY)
         && ready.status == "False"
@@ -122,7 +122,7 @@ pub fn warn_of_blockers(host: &HostSnapshot, wish: &PowerOperation) {
     }
     if host.status.power.state.is_none() {
         eprintln!(
-            "dogwatch: no power controller has looked at this host yet\n  → dogwatch explain host/{}",
+            "dogwatch: no power controller has read this host yet\n  → dogwatch explain host/{}",
             host.name
         );
     }

@@ -42,8 +42,8 @@ impl PowerOperation {
     /// The operation on the host, for an error text.
     pub fn verb_phrase(&self) -> &'static str {
         match self {
-            PowerOperation::On => "want on",
-            PowerOperation::Off => "want off",
+            PowerOperation::On => "switch on",
+            PowerOperation::Off => "switch off",
             PowerOperation::Cycle { .. } => "reboot",
             PowerOperation::Hold { .. } => "hold off",
             PowerOperation::Release { .. } => "release",
@@ -53,23 +53,23 @@ impl PowerOperation {
     /// The result; the text follows the host's name.
     pub fn done_text(&self) -> String {
         match self {
-            PowerOperation::On => "is asked to be on".into(),
-            PowerOperation::Off => "is asked to be off".into(),
-            PowerOperation::Cycle { .. } => "is asked to reboot".into(),
+            PowerOperation::On => "was requested to be on".into(),
+            PowerOperation::Off => "was requested to be off".into(),
+            PowerOperation::Cycle { .. } => "was requested to reboot".into(),
             PowerOperation::Hold { key, .. } => {
-                format!("is asked to be off until key {key} is released")
+                format!("was requested to be off until key {key} is released")
             }
-            PowerOperation::Release { key } => format!("is held off by key {key} no more"),
+            PowerOperation::Release { key } => format!("is no longer kept off by key {key}"),
         }
     }
 
     /// The result for an Event; the text follows the requester's name.
     pub fn event_text(&self) -> String {
         match self {
-            PowerOperation::On => "asked for power on".into(),
-            PowerOperation::Off => "asked for power off".into(),
-            PowerOperation::Cycle { .. } => "asked for a reboot".into(),
-            PowerOperation::Hold { key, .. } => format!("holds the host off by key {key}"),
+            PowerOperation::On => "requested power on".into(),
+            PowerOperation::Off => "requested power off".into(),
+            PowerOperation::Cycle { .. } => "requested a reboot".into(),
+            PowerOperation::Hold { key, .. } => format!("keeps the host off with key {key}"),
             PowerOperation::Release { key } => format!("released key {key}"),
         }
     }

@@ -122,12 +122,12 @@ impl FollowedRequest for FollowedReboots {
                 let why = told
                     .why
                     .as_deref()
-                    .unwrap_or("nobody has taken the request up");
+                    .unwrap_or("no coordinator has accepted the request");
                 format!("{name}: {}", to_printable(why))
             })
             .collect();
         let text = format!(
-            "not all are back within {length}; the requests stay. {}",
+            "not all nodes were rebooted within {length}; the requests stay. {}",
             why.join("; ")
         );
         let first = self.open.keys().next().map(NodeName::as_str);
@@ -138,9 +138,9 @@ impl FollowedRequest for FollowedReboots {
     fn interrupt_failure(&self) -> CommandFailure {
         let names: Vec<String> = self.open.keys().map(ToString::to_string).collect();
         let names = explain::join_first_names(&names, MAX_NAMED_NODES);
-        let text = format!("not following any more; the requests stay: {names}");
+        let text = format!("stopped following; the reboot requests stay: {names}");
         CommandFailure::new(CliExitCode::Interrupted, text)
-            .with_next_step("to take one back: dogwatch abort NODE")
+            .with_next_step("to remove a request: dogwatch abort NODE")
     }
 }
 
@@ -188,16 +188,16 @@ fn reboot_end(
         Some(last) if Some(last) != before => Some(match last.outcome {
             RebootOutcome::Rebooted => NodeRebootEnd::Returned,
             RebootOutcome::TriggerGone => {
-                NodeRebootEnd::NotRebooted("was not rebooted: the request was taken back".into())
+                NodeRebootEnd::NotRebooted("was not rebooted: the request was removed".into())
             }
             RebootOutcome::Aborted => NodeRebootEnd::NotRebooted(
-                "was not rebooted: somebody stopped it (dogwatch abort)".into(),
+                "was not rebooted: somebody aborted the reboot (dogwatch abort)".into(),
             ),
         }),
         // The list may be older than our request. Once the request was observed, its absence means
         // something.
         Some(_) | None => begun.then(|| {
-            NodeRebootEnd::NotRebooted("was not rebooted: the request was taken back".into())
+            NodeRebootEnd::NotRebooted("was not rebooted: the request was removed".into())
         }),
     }
 }

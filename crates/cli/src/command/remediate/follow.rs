@@ -70,14 +70,16 @@ impl FollowedRequest for FollowedRemediation<'_> {
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
         let (subject, why) = (&self.subject, self.progress.last_state());
         let length = dogwatch_core::duration::format_duration(timeout);
-        let text = format!("{subject} is not back within {length}; its remediation goes on. {why}");
+        let text = format!(
+            "{subject} is not back in service within {length}; its remediation continues. {why}"
+        );
         CommandFailure::new(CliExitCode::Failed, to_printable(&text))
             .with_next_step(format!("dogwatch explain {subject}"))
     }
 
     fn interrupt_failure(&self) -> CommandFailure {
         let text = format!(
-            "not following any more; the remediation of {} goes on",
+            "stopped following; the remediation of {} continues",
             self.subject
         );
         CommandFailure::new(CliExitCode::Interrupted, text)
@@ -86,7 +88,7 @@ impl FollowedRequest for FollowedRemediation<'_> {
 
 impl FollowedRemediation<'_> {
     fn called_off_failure(&self) -> CommandFailure {
-        let text = format!("the remediation of {} was called off", self.subject);
+        let text = format!("the remediation of {} was cancelled", self.subject);
         CommandFailure::new(CliExitCode::Failed, text)
             .with_next_step(format!("dogwatch explain {}", self.subject))
     }

@@ -53,7 +53,7 @@ fn refuse_impossible(
             format!("dogwatch explain {target}"),
         ),
         (_, None) => (
-            "no host of it is known".to_owned(),
+            "Dogwatch knows no host for it".to_owned(),
             format!("dogwatch explain {target}"),
         ),
         (Some((_, _, true)) | None, Some(_)) => return Ok(()),
@@ -95,17 +95,17 @@ fn preview_lines(
     }];
     lines.push(match node {
         Some(node) if node.ready => format!(
-            "node {0} is Ready: nothing on it is drained, its pods are killed; `dogwatch reboot {0}` drains it first",
+            "node {0} is Ready: its pods are killed without a drain; `dogwatch reboot {0}` drains it first",
             node.name
         ),
-        Some(node) => format!("node {} is not Ready; its Node is deleted once the host is proved off", node.name),
-        None => "it has no Node".to_owned(),
+        Some(node) => format!("node {} is not Ready; its Node is deleted when the host is proved off", node.name),
+        None => "the machine has no Node".to_owned(),
     });
     if let Some((reason, message, _)) = &foreseen.refusal {
-        lines.push(format!("it begins later: {reason}: {message}"));
+        lines.push(format!("the remediation begins later: {reason}: {message}"));
     }
     if view.controller == ObservedController::Nobody {
-        lines.push("no dogwatch controller leads now: it begins when one does".to_owned());
+        lines.push("no dogwatch controller is the leader now: the remediation begins when there is a leader".to_owned());
     }
     lines
 }
@@ -118,7 +118,7 @@ fn confirm_question(
     let host = foreseen.host.as_deref().unwrap_or_default();
     match node {
         Some(node) if node.ready => format!(
-            "Node {0} is healthy. Cut the power of host {host} all the same, and delete Node {0}?",
+            "Node {0} is healthy. Cut the power of host {host} and delete Node {0} anyway?",
             node.name
         ),
         Some(node) => format!(

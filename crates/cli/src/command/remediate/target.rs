@@ -29,7 +29,7 @@ impl fmt::Display for MarkTarget {
 
 pub fn parse_target(text: &str) -> Result<ResourceArg, String> {
     if let Some((ObjectKind::Remediation, _)) = ObjectKind::split_prefix(text) {
-        let said = "a PowerRemediation asks by itself; write NODE or machine/NAMESPACE/NAME";
+        let said = "a PowerRemediation is itself a request; write NODE or machine/NAMESPACE/NAME";
         return Err(said.to_owned());
     }
     ResourceArg::parse(text, &[ObjectKind::Machine])
@@ -75,9 +75,10 @@ fn target_of_machine(
     match (found.next(), found.next()) {
         (Some(machine), None) => Ok(Some(MarkTarget::Machine(machine.clone()))),
         (Some(_), Some(_)) => {
-            let text = format!("there are two Machines {name}, of OpenShift and of Cluster API");
+            let text =
+                format!("there are two Machines {name}, one of OpenShift and one of Cluster API");
             Err(CommandFailure::new(CliExitCode::Failed, text)
-                .with_next_step("name its node instead"))
+                .with_next_step("give the name of the node instead"))
         }
         (None, _) => Ok(None),
     }

@@ -67,7 +67,7 @@ async fn follow_one(
                     format,
                     &found.name,
                     RolloutState::Going,
-                    &format!("cannot be seen: {words}"),
+                    &format!("its progress cannot be read: {words}"),
                 )?;
                 troubled = Some(words);
             }

@@ -27,11 +27,11 @@ pub(super) fn parse_node_group(text: &str) -> Result<NodeGroup, String> {
         .parse()
         .ok()
         .filter(|count| (1..=MAX_GROUP_NODES).contains(count))
-        .ok_or_else(|| format!("{count:?} is no number of nodes from 1 to {MAX_GROUP_NODES}"))?;
+        .ok_or_else(|| format!("{count:?} is not a number of nodes from 1 to {MAX_GROUP_NODES}"))?;
     let labels = parts.map(|label| {
         let (key, value) = label
             .split_once('=')
-            .ok_or_else(|| format!("{label:?} is no label: write it like team=ml"))?;
+            .ok_or_else(|| format!("{label:?} is not a label: write it like team=ml"))?;
         Ok((key.to_owned(), value.to_owned()))
     });
     let labels: BTreeMap<String, String> = labels.collect::<Result<_, String>>()?;
@@ -100,7 +100,7 @@ fn parse_policy(object: &Value) -> Result<Policy, String> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if object["kind"] != KIND {
         let kind = object["kind"].as_str().unwrap_or("nothing");
-        return Err(format!("{kind} {name:?} is no {KIND}"));
+        return Err(format!("{kind} {name:?} is not a {KIND}"));
     }
     let policy = convert_policy(name, &object["spec"]);
     if policy.problems.is_empty() {
@@ -148,7 +148,7 @@ mod tests {
         assert!(refused.contains("spec.windows[0]"), "{refused}");
         write("kind: Pod\nmetadata: {name: a}\n");
         let refused = format!("{:?}", read_policies(&[&file]).unwrap_err());
-        assert!(refused.contains("is no RebootPolicy"), "{refused}");
+        assert!(refused.contains("is not a RebootPolicy"), "{refused}");
         write(
             "kind: RebootPolicy\nmetadata: {name: a}\n---\nkind: RebootPolicy\nmetadata: {name: b}\n",
         );

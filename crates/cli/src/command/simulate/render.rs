@@ -23,7 +23,7 @@ pub(super) fn write_table(
         let budget = outcome.budget;
         writeln!(
             out,
-            "{nodes} nodes and {control_plane} control-plane nodes, {budget} out at once"
+            "{nodes} nodes and {control_plane} control-plane nodes, at most {budget} unavailable at once"
         )?;
     }
     writeln!(out)?;
@@ -48,13 +48,13 @@ pub(super) fn write_table(
     if !grouped {
         writeln!(
             out,
-            "most out at once         {} of {}, control plane {} of 1",
+            "most unavailable at once {} of {}, control plane {} of 1",
             outcome.most_out, outcome.budget, outcome.most_control_plane_out
         )?;
     }
     writeln!(
         out,
-        "largest overtaking       {} (a node went before one that had waited longer)",
+        "largest overtaking       {} (a node rebooted before one that had waited longer)",
         time(outcome.worst_inversion)
     )?;
     writeln!(

@@ -31,7 +31,10 @@ pub async fn read_host_rows(
             return Err(connected.api_failure("list BareMetalHosts", &error));
         }
         Err(error) => {
-            eprintln!("dogwatch: shown without hosts: {}", error.error_chain());
+            eprintln!(
+                "dogwatch: the hosts cannot be shown: {}",
+                error.error_chain()
+            );
             return Ok(Vec::new());
         }
     };
@@ -62,7 +65,7 @@ pub async fn read_nodes_of_hosts(connected: &ConnectedCluster) -> NodesByHost {
         .await
         .unwrap_or_else(|error| {
             eprintln!(
-                "dogwatch: shown without the hosts' Nodes: {}",
+                "dogwatch: the hosts' Nodes cannot be shown: {}",
                 error.error_chain()
             );
             NodesByHost::default()

@@ -32,7 +32,7 @@ pub async fn read_remediation_rows(
         Ok(RemediationsFound::NoKind) => Ok(Vec::new()),
         Err(error) => {
             eprintln!(
-                "dogwatch: shown without remediations: {}",
+                "dogwatch: the remediations cannot be shown: {}",
                 error.error_chain()
             );
             Ok(Vec::new())

@@ -34,7 +34,10 @@ pub async fn read_schedule_rows(
             Err(connected.api_failure("list RebootSchedules", &error))
         }
         Err(error) => {
-            eprintln!("dogwatch: shown without schedules: {}", error.error_chain());
+            eprintln!(
+                "dogwatch: the schedules cannot be shown: {}",
+                error.error_chain()
+            );
             Ok(Vec::new())
         }
     }

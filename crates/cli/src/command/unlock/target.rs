@@ -41,7 +41,7 @@ pub async fn resolve_lease(
                     names.join(", ")
                 ),
             )
-            .with_next_step("name the one that you mean"))
+            .with_next_step("give the name of one Lease"))
         }
     }
 }
@@ -67,7 +67,7 @@ fn is_held_by(lease: &ObservedLease, target: &str, kind: &str, name: &str) -> bo
 
 fn no_lease_held_failure(leases: &[LeaseRow], target: &str) -> CommandFailure {
     let text = format!(
-        "no Lease of Dogwatch's is called {target} or held by it",
+        "no Lease of Dogwatch has the name or the holder {target}",
         target = to_printable(target)
     );
     let names = leases.iter().flat_map(|row| {
@@ -76,6 +76,6 @@ fn no_lease_held_failure(leases: &[LeaseRow], target: &str) -> CommandFailure {
         [Some(row.lease.name.as_str()), host].into_iter().flatten()
     });
     let names: Vec<String> = names.map(str::to_owned).collect();
-    let list_hint = "`dogwatch status` lists who holds what; is --namespace right?";
+    let list_hint = "`dogwatch status` lists the Leases and their holders; check --namespace";
     not_found(text, target, &names, list_hint)
 }

@@ -24,7 +24,7 @@ pub struct Step {
 }
 
 /// The last step after a request was deleted.
-pub const LETS_GO: &str = "takes the finalizer from a request";
+pub const LETS_GO: &str = "removes the finalizer from a request";
 
 const REQUESTS: &[Form] = &[Delete, Taint];
 const DELETES: &[Form] = &[Machine, Node, Delete];
@@ -32,31 +32,37 @@ const ALL: &[Form] = &[Machine, Node, Delete, Taint];
 
 /// The steps in roughly this order, and the forms that have them.
 const STEPS: [(Step, &[Form]); 17] = [
-    (says("puts the finalizer on a request"), REQUESTS),
+    (says("adds the finalizer to a request"), REQUESTS),
     (says("writes a request's status"), REQUESTS),
     (
         says("takes the Lease of a node that is to be remediated"),
         ALL,
     ),
     (says("marks a Node as being fenced"), ALL),
-    (says("adds a reboot key: the host goes off"), ALL),
-    (says("writes what it is about to command"), ALL),
+    (says("adds a key: the host is powered off"), ALL),
+    (says("writes the pending command before it is sent"), ALL),
     (commands("PowerOff"), ALL),
-    (says("keeps what has to come back on a Node"), DELETES),
     (
-        says("releases the workloads of a node that is proved off"),
+        says("saves the labels and annotations to restore on a Node"),
+        DELETES,
+    ),
+    (
+        says("releases the workloads of a node whose host is proved off"),
         ALL,
     ),
     (
-        says("removes the need of remediation from a Machine"),
+        says("removes the request for remediation from a Machine"),
         &[Machine],
     ),
-    (says("removes a reboot key: the host comes back"), ALL),
+    (says("removes a key: the host is powered on"), ALL),
     (commands("PowerOn"), ALL),
-    (says("brings back what was on a Node"), DELETES),
-    (says("drops what was kept of a Node"), DELETES),
-    (says("lifts the taint out-of-service"), &[Taint]),
-    (says("writes down a step of a remediation"), ALL),
+    (says("restores labels and annotations of a Node"), DELETES),
+    (
+        says("deletes the saved labels and annotations of a Node"),
+        DELETES,
+    ),
+    (says("removes the taint out-of-service"), &[Taint]),
+    (says("records a step of a remediation"), ALL),
     (says("frees the Lease of a node"), ALL),
 ];
 
@@ -69,7 +75,7 @@ const fn says(says: &'static str) -> Step {
 
 const fn commands(command: &'static str) -> Step {
     Step {
-        says: "commands a BMC",
+        says: "sends a power command to a BMC",
         command: Some(command),
     }
 }

@@ -19,7 +19,7 @@ use super::hand::Hand;
 use crate::metal::{account, apply, metal, put, put_host, served};
 use crate::support::{Controller, eventually};
 
-pub const LEADS: &str = "leads";
+pub const LEADS: &str = "became the leader";
 pub const NODE: &str = "/api/v1/nodes/worker-0";
 const NEED: &str = "host.metal3.io/external-remediation";
 const ACCOUNT: &str = "system:serviceaccount:dogwatch:dogwatch-controller";

@@ -38,9 +38,9 @@ fn a_healthy_node_is_marked_only_after_it_was_said_what_happens_and_somebody_agr
     assert_eq!(code, 2, "nobody can be asked here: {errors}");
     for says in [
         "host metal/m1 will be powered off without a shutdown; its power control works",
-        "node n1 is Ready: nothing on it is drained, its pods are killed; `dogwatch reboot n1` drains it first",
-        "Node n1 is healthy. Cut the power of host metal/m1 all the same, and delete Node n1?",
-        "say --yes",
+        "node n1 is Ready: its pods are killed without a drain; `dogwatch reboot n1` drains it first",
+        "Node n1 is healthy. Cut the power of host metal/m1 and delete Node n1 anyway?",
+        "add --yes",
     ] {
         assert!(errors.contains(says), "{says}: {errors}");
     }
@@ -90,7 +90,11 @@ fn what_cannot_be_remediated_is_refused_with_what_to_do_and_nothing_is_marked() 
     for (named, code, says) in [
         ("n9", 3, "did you mean"),
         ("machine/machines/m9", 3, "there is no Machine machines/m9"),
-        ("remediation/a/b", 2, "a PowerRemediation asks by itself"),
+        (
+            "remediation/a/b",
+            2,
+            "a PowerRemediation is itself a request",
+        ),
         (
             "pod/a",
             2,
@@ -119,5 +123,5 @@ fn one_that_is_under_way_is_followed_to_its_end() {
     let (code, text, errors) = ended(stage.dogwatch(&follow));
     assert_eq!(code, 1, "{errors}");
     assert!(text.contains("machine/machines/m1: PoweringOff"), "{text}");
-    assert!(errors.contains("its remediation goes on"), "{errors}");
+    assert!(errors.contains("its remediation continues"), "{errors}");
 }

@@ -16,16 +16,16 @@ fn explain_follows_a_machine_to_its_host_its_key_its_power_and_its_steps() {
         "{text}"
     );
     for line in [
-        "asked       annotation host.metal3.io/external-remediation stands on it",
+        "asked       it has annotation host.metal3.io/external-remediation",
         "host        metal/m1, by annotation metal3.io/BareMetalHost on the Machine",
         "node        n1, Ready",
-        "key         reboot.metal3.io/machine-remediation stands on the host: it is held off",
+        "key         the host has reboot.metal3.io/machine-remediation: it is kept off",
         "power       PoweringOff, observed",
         "says        PoweringOff: the host goes off",
         "step        Requested at 1970-01-01 00:00:10Z",
         "KeyAdded at 1970-01-01 00:00:12Z, after 2.0s",
         "→ dogwatch explain host/metal/m1",
-        "→ to call it off: kubectl annotate -n machines machines.machine.openshift.io m1 host.metal3.io/external-remediation-",
+        "→ to cancel the remediation: kubectl annotate -n machines machines.machine.openshift.io m1 host.metal3.io/external-remediation-",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -63,7 +63,7 @@ fn in_the_middle_of_a_remediation_a_node_is_explained_by_that_first_and_while_it
     stage.delete("/api/v1/nodes/n1");
     let text = shown(stage.dogwatch(&["explain", "node/n1"]));
     assert!(text.starts_with("machine/machines/m1: "), "{text}");
-    assert!(text.contains("node        n1 is not there"), "{text}");
+    assert!(text.contains("node        n1 does not exist"), "{text}");
     let json = in_json(stage.dogwatch(&["explain", "node/n1", "-o", "json"]));
     assert_eq!(json["remediations"][0]["subject"], "machine/machines/m1");
     let (code, ..) = ended(stage.dogwatch(&["explain", "node/n2"]));
@@ -100,7 +100,7 @@ fn a_request_is_explained_with_its_attempts_and_its_own_timeline() {
             "host        metal/h1, by its annotation dogwatch.dev/node",
             "attempt 2 ends ",
             "KeyAdded at 1970-01-01 00:00:11Z, after 1.5s",
-            "→ to call it off: kubectl delete -n machines powerremediation n1",
+            "→ to cancel the remediation: kubectl delete -n machines powerremediation n1",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
@@ -119,7 +119,12 @@ fn a_link_that_leads_nowhere_is_said_although_no_controller_has_looked() {
         text.starts_with("machine/machines/m1: HostNotFound\n"),
         "{text}"
     );
-    assert!(text.contains("as it stands now: HostNotFound: machine machines/m1 is linked to BareMetalHost metal/h9"), "{text}");
+    assert!(
+        text.contains(
+            "current state: HostNotFound: machine machines/m1 is linked to BareMetalHost metal/h9"
+        ),
+        "{text}"
+    );
     assert!(text.contains("→ kubectl annotate -n machines machines.machine.openshift.io m1 metal3.io/BareMetalHost=NAMESPACE/NAME"), "{text}");
     assert!(
         text.contains("→ start the controller"),

@@ -61,7 +61,10 @@ fn the_whole_status_shows_remediations_right_below_the_nodes() {
     stage.deny(ApiVerb::List, "machines");
     let (code, text, errors) = ended(stage.dogwatch(&["status"]));
     assert_eq!(code, 0, "{errors}");
-    assert!(errors.contains("shown without remediations"), "{errors}");
+    assert!(
+        errors.contains("the remediations cannot be shown"),
+        "{errors}"
+    );
     assert!(text.contains("n1"), "{text}");
 }
 

@@ -135,10 +135,10 @@ fn a_check_says_beforehand_what_would_keep_a_node_from_being_fenced() {
     let (code, text, errors) = ended(stage.dogwatch(&["check", "--all"]));
     assert_eq!(code, 0, "{text} {errors}");
     for line in [
-        "warns    remediation: if this node failed, none would begin: Paused: machine machines/m1",
-        "warns    remediation: host metal/m2 may not be proved off: Unreachable: what the BMC said",
-        "note     remediation: if this node failed, none would begin: NoHost: no BareMetalHost has annotation",
-        "note     remediation: the Node tells no system UUID",
+        "warns    remediation: if this node failed, no remediation would begin: Paused: machine machines/m1",
+        "warns    remediation: Dogwatch might be unable to prove host metal/m2 off: Unreachable: what the BMC said",
+        "note     remediation: if this node failed, no remediation would begin: NoHost: no BareMetalHost has annotation",
+        "note     remediation: the Node reports no system UUID",
         "note     remediation: if this node failed: host metal/m3 would be powered off; power control works",
     ] {
         assert!(text.contains(line), "{line}: {text}");
@@ -179,16 +179,13 @@ fn a_word_without_a_reason_is_none_and_neither_is_one_on_a_host_that_we_do_not_h
     };
     let (code, _, errors) = refused("metal/h2");
     assert_eq!(code, 1, "{errors}");
-    assert!(
-        errors.contains("carries no key of a remediation"),
-        "{errors}"
-    );
+    assert!(errors.contains("has no key of a remediation"), "{errors}");
     let is_on = json!({ "status": { "power": { "state": "On" } } });
     stage.merge(&format!("{}/status", path("metal", "m1")), &is_on);
     let (code, _, errors) = refused("metal/m1");
     assert_eq!(code, 1, "{errors}");
     assert!(
-        errors.contains("host metal/m1 is On by its BMC"),
+        errors.contains("host metal/m1 is On as its BMC reports"),
         "{errors}"
     );
     let (code, _, errors) = refused("metal/m9");

@@ -33,7 +33,7 @@ impl PendingLockRequest {
         place: &QueuePlace,
     ) -> Result<ObservedLease, LockAttemptOutcome> {
         if !self.wait.may_wait() && !place.is_first() {
-            let why = format!("{} wait before", place.count_before());
+            let why = format!("{} requests are ahead in the queue", place.count_before());
             return Err(LockAttemptOutcome::Answer(LockAnswer::Busy { why }));
         }
         self.wait_until_first(place).await;
@@ -82,7 +82,7 @@ impl PendingLockRequest {
     async fn wait_until_first(&self, place: &QueuePlace) {
         if !place.is_first() {
             let why = format!(
-                "others wait before it for the lock of group {}",
+                "other requests are ahead in the queue for the lock of group {}",
                 place.queue.group
             );
             self.report_waiting_reason(reason::NOT_OUR_TURN, &why);
@@ -132,7 +132,7 @@ impl PendingLockRequest {
         match tokio::time::timeout(FIRST_LEASE_LIST_TIMEOUT, seen).await {
             Ok(_) => Ok(()),
             Err(_) => Err(LockAttemptOutcome::Answer(LockAnswer::Unavailable {
-                why: "the group's Leases cannot be listed; nothing is held, ask again".into(),
+                why: "failed to list the group's Leases; no lock is held, try again".into(),
             })),
         }
     }

@@ -72,7 +72,7 @@ impl Drop for CleanupGuard {
             return;
         };
         runtime.spawn(async move {
-            tracing::info!(holder = %left.holder, run = %left.run, "the client went away; giving its place up");
+            tracing::info!(holder = %left.holder, run = %left.run, "the client has disconnected; its request leaves the queue");
             leave::remove_leftovers(&shared, left, leave::LockLeaveReason::Done).await;
             shared.end_request(number);
         });

@@ -158,7 +158,11 @@ impl HostDrain {
                 Ok(until)
             }
             ApiDrainStep::DeleteRest { why } => {
-                tracing::warn!(node = self.name, why, "deletes the rest, as configured");
+                tracing::warn!(
+                    node = self.name,
+                    why,
+                    "the drain has timed out: deletes the remaining pods, as configured"
+                );
                 self.deleting = true;
                 self.handle.delete_rest();
                 Ok(now + Duration::from_millis(1))
@@ -208,7 +212,7 @@ fn has_node_changed(event: ObjectEvent<Node>) -> bool {
         ObjectEvent::Failed(error) => {
             tracing::warn!(
                 error = error.error_chain(),
-                "cannot watch the Node; trying again"
+                "failed to watch the Node; retrying"
             );
             false
         }

@@ -82,7 +82,7 @@ impl PendingLockRequest {
         self.clear_forbidden();
         let lease = match self.bid_for_lease(&target, lease).await {
             Ok(Some(lease)) => lease,
-            Ok(None) => return hold_denied("somebody else was first"),
+            Ok(None) => return hold_denied("another holder took the lock first"),
             Err(error) => return HoldOutcome::Trouble(error),
         };
         let mut hold = HoldAttempt {
@@ -104,7 +104,7 @@ impl PendingLockRequest {
                 Ok(HoldContinuation::Look) => pauses = LockRetryPauses::default(),
                 Ok(HoldContinuation::End(held)) => return held,
                 Err(error) if self.wait.may_wait() && error.kind() == ApiErrorKind::Transient => {
-                    tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "trouble while taking a lock");
+                    tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "failed to take a lock; retrying");
                     pauses.sleep_and_double().await;
                 }
                 Err(error) => return HoldOutcome::Trouble(error),
@@ -191,7 +191,7 @@ impl PendingLockRequest {
         };
         match rules::decide_hold(&seen, self.shared.now().wall) {
             HoldStep::Lost => Ok(HoldContinuation::End(hold_denied(
-                "the lock was taken away",
+                "another holder has taken the lock over, or a person has broken it",
             ))),
             HoldStep::Refuse { why } => Ok(HoldContinuation::End(HoldOutcome::Refused { why })),
             HoldStep::OverBudget { why } => {
@@ -205,7 +205,7 @@ impl PendingLockRequest {
             HoldStep::Drain => Ok(self.drain_node(hold).await),
             HoldStep::Fenced { why } => {
                 hold.drain = None;
-                tracing::warn!(holder = %self.cleanup.leftovers.holder, why, "nothing more is evicted");
+                tracing::warn!(holder = %self.cleanup.leftovers.holder, why, "the drain stops: no further pod is evicted");
                 if let Some(node) = hold.target.node_name().cloned() {
                     self.wait_until_not_fenced(&node).await;
                 }
@@ -252,7 +252,7 @@ impl PendingLockRequest {
         let group = hold.target.group.clone();
         if group_of_lease(&lease.name).as_ref() != Some(&group) {
             return Ok(HoldContinuation::End(hold_denied(&format!(
-                "the host belongs to group {group} now"
+                "the host now belongs to group {group}"
             ))));
         }
         let reads = self
@@ -346,7 +346,7 @@ impl PendingLockRequest {
         };
         self.report_waiting_reason(
             reason::DRAINING,
-            "it holds the lock; pods are moved away from its node",
+            "the host holds the lock; its node is being drained",
         );
         match drain.wait_for_outcome(ours).await {
             HostDrainOutcome::Done { note } => {

@@ -36,7 +36,7 @@ pub(super) async fn remove_leftovers(
             Ok(LeaveProgress::Done) => return,
             Ok(LeaveProgress::Again) => {}
             Err(error) => {
-                warn!(error = error.error_chain(), holder = %left.holder, run = %left.run, "cannot give a lock up yet");
+                warn!(error = error.error_chain(), holder = %left.holder, run = %left.run, "failed to release a lock; retrying");
                 pauses.sleep_and_double().await;
             }
         }
@@ -74,7 +74,7 @@ pub(super) async fn perform_leave_step(
     match rules::decide_leave(&seen, shared.now().wall) {
         LeaveStep::Done => return Ok(LeaveProgress::Done),
         LeaveStep::Unreadable { lease } => {
-            warn!(lease = lease.name, holder = %left.holder, "the record of a lock cannot be read; a person has to free it");
+            warn!(lease = lease.name, holder = %left.holder, "the annotation dogwatch.dev/holder of a Lease is invalid; a person has to release this lock: dogwatch unlock LEASE");
             return Ok(LeaveProgress::Done);
         }
         LeaveStep::Settle { lease } => {
@@ -165,7 +165,7 @@ async fn list_next_waiters(
         Err(error) => {
             warn!(
                 error = error.error_chain(),
-                "cannot see who waits elsewhere; calling only who waits here"
+                "failed to read the queues of other processes; only requests of this replica are next in line"
             );
             Vec::new()
         }

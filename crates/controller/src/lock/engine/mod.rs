@@ -85,7 +85,7 @@ impl LockEngine {
         if let Err(error) = self.shared.presence.delete_presence().await {
             tracing::warn!(
                 error = error.error_chain(),
-                "cannot take the lock API's own Lease away"
+                "failed to delete the lock API's own Lease"
             );
         }
         clean

@@ -73,7 +73,7 @@ async fn renew_presence(shared: &LockState) {
         Err(error) => {
             tracing::warn!(
                 error = error.error_chain(),
-                "cannot renew the lock API's own Lease"
+                "failed to renew the lock API's own Lease"
             );
         }
     }

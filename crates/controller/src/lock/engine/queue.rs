@@ -208,7 +208,7 @@ async fn watch_slots(queue: Weak<GroupQueue>, locks: LockClient, seed: String) {
         };
         let mut slots = lock_ignoring_poison(&queue.slots);
         if let Some(error) = slots.observe_event(event, queue.clock.now()) {
-            tracing::warn!(error = error.error_chain(), %group, "cannot watch the group's Leases; trying again");
+            tracing::warn!(error = error.error_chain(), %group, "failed to watch the group's Leases; retrying");
         }
         queue.publish_leases(&slots);
     }

@@ -34,7 +34,9 @@ pub(super) async fn serve_lock(shared: Arc<LockState>, asked: LockRequest) -> Lo
         return stopping_answer();
     }
     if shared.count_waiting() >= MAX_WAITING_REQUESTS {
-        let why = format!("{MAX_WAITING_REQUESTS} requests wait here already; ask again later");
+        let why = format!(
+            "{MAX_WAITING_REQUESTS} requests already wait in this replica; try again later"
+        );
         return LockAnswer::TooMany { why };
     }
     let mut request = PendingLockRequest::new(&shared, asked);
@@ -47,7 +49,7 @@ pub(super) async fn serve_lock(shared: Arc<LockState>, asked: LockRequest) -> Lo
 
 fn stopping_answer() -> LockAnswer {
     LockAnswer::Unavailable {
-        why: "this replica of the lock API ends; nothing is held, ask again".into(),
+        why: "this replica of the lock API is stopping; no lock is held, try again".into(),
     }
 }
 
@@ -63,7 +65,7 @@ pub(super) async fn wait_for_presence(shared: &LockState) -> Result<(), String> 
     match stands {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(_)) | Err(_) => {
-            Err("the API server does not let this replica write its own Lease; ask again".into())
+            Err("the API server refuses to let this replica write its own Lease; try again".into())
         }
     }
 }
@@ -148,10 +150,10 @@ impl PendingLockRequest {
                         ApiErrorKind::Forbidden | ApiErrorKind::Refused
                     );
                     if !self.wait.may_wait() || !seen || lasting {
-                        let why = format!("{}; nothing is held, ask again", error.error_chain());
+                        let why = format!("{}; no lock is held, try again", error.error_chain());
                         return LockAnswer::Unavailable { why };
                     }
-                    tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "cannot ask for a lock");
+                    tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "failed to request a lock");
                     self.report_waiting_reason(reason::CANNOT_LOOK, &error.error_chain());
                     pauses.sleep_and_double().await;
                 }
@@ -161,7 +163,7 @@ impl PendingLockRequest {
 
     async fn attempt_lock(&mut self) -> LockAttemptOutcome {
         let Some(policies) = self.wait_for_policies().await else {
-            let why = "the RebootPolicies were not seen yet";
+            let why = "the RebootPolicies have not been read yet";
             return self.answer_not_now(reason::LOOKING_AT_POLICIES, why).await;
         };
         if let Some(why) = self.group_refusal(&policies) {
@@ -181,7 +183,7 @@ impl PendingLockRequest {
             .find(|lease| lease.holder.as_ref() == Some(holder))
         {
             if self.bid_after.is_some_and(|at| at > self.shared.now().mono) {
-                let why = "too many are out";
+                let why = "too many nodes of the group are unavailable";
                 return self.answer_not_now(reason::OVER_BUDGET, why).await;
             }
             let held = Box::pin(self.acquire_lock(target, lease, None)).await;
@@ -272,7 +274,11 @@ impl PendingLockRequest {
             return Ok(None);
         };
         let is_held = self.shared.lock_client().is_remediated(&node).await?;
-        let why = || format!("node {node} is being remediated and not back yet; asks when it is");
+        let why = || {
+            format!(
+                "node {node} is being remediated; the request waits until the node is back in service"
+            )
+        };
         Ok(is_held.then(why))
     }
 
@@ -384,7 +390,7 @@ impl PendingLockRequest {
         let so_far = now.mono.saturating_sub(since);
         match denial_retry_delay(not, self.wait, so_far, now.wall) {
             Some(again) => LockAttemptOutcome::Answer(LockAnswer::NotAllowed {
-                why: format!("{}; nothing is held", not.message),
+                why: format!("{}; no lock is held", not.message),
                 again,
             }),
             None => LockAttemptOutcome::Again,

@@ -26,7 +26,7 @@ pub(super) async fn serve_unlock(shared: Arc<LockState>, client: LockRequester) 
     answered
         .await
         .unwrap_or_else(|_| UnlockAnswer::Unavailable {
-            why: "this process ends; ask again".into(),
+            why: "this replica is stopping; try again".into(),
         })
 }
 
@@ -56,7 +56,7 @@ async fn run_unlock(
             }
             Err(error) => error,
         };
-        tracing::warn!(error = error.error_chain(), holder = %trace.leftovers.holder, "cannot unlock yet");
+        tracing::warn!(error = error.error_chain(), holder = %trace.leftovers.holder, "failed to unlock; retrying");
         let late = shared.now().mono >= begun + UNLOCK_ANSWER_TIMEOUT || *shared.stop.borrow();
         if (is_permanent_error(&error) || late)
             && let Some(answer) = answer.take()
@@ -73,8 +73,8 @@ async fn run_unlock(
     if let Some(answer) = answer {
         let holder = &trace.leftovers.holder;
         let why = match steps {
-            0 => format!("{holder} held nothing"),
-            _ => format!("{holder} holds nothing any more"),
+            0 => format!("{holder} held no lock"),
+            _ => format!("{holder} has released its lock"),
         };
         let _ = answer.send(UnlockAnswer::Free { why });
     }
@@ -97,10 +97,11 @@ fn error_answer(trace: &CleanupGuard, error: &Error) -> UnlockAnswer {
     let (holder, error_text) = (&trace.leftovers.holder, error.error_chain());
     if is_permanent_error(error) {
         let why =
-            format!("the lock of {holder} cannot be given up, and is still held: {error_text}");
+            format!("the lock of {holder} could not be released and is still held: {error_text}");
         UnlockAnswer::Failed { why }
     } else {
-        let why = format!("whether {holder} still holds is not known: {error_text}; ask again");
+        let why =
+            format!("it is not known whether {holder} still holds a lock: {error_text}; try again");
         UnlockAnswer::Unavailable { why }
     }
 }

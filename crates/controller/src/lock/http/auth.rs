@@ -20,7 +20,7 @@ const MAX_CONCURRENT_CHECKS: usize = 32;
 const CHECK_PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Does not name the audience, because the caller is not authenticated.
-const UNKNOWN_TOKEN_MESSAGE: &str = "the API server does not know this token, or it was not made for the lock API: kubectl create token NAME --audience dogwatch (--lock-audience)";
+const UNKNOWN_TOKEN_MESSAGE: &str = "the API server rejects this token, or the token has another audience than the lock API: create one with kubectl create token NAME --audience dogwatch (--lock-audience)";
 
 /// Finds the owner of a token, and checks what a caller may do.
 pub trait LockAccess: Send + Sync + 'static {
@@ -125,7 +125,7 @@ impl LockAccessGuard {
             return Ok(caller.to_string());
         }
         let line = format!(
-            "{caller} may not lock {host}: this needs verb lock on rebootlocks.dogwatch.dev, named {host}"
+            "{caller} may not lock {host}: grant verb lock on rebootlocks.dogwatch.dev with resource name {host}"
         );
         Err(LockReply::new(RequestOutcome::Forbidden, line))
     }
@@ -151,7 +151,7 @@ impl LockAccessGuard {
 /// into the reader's network.
 pub(super) fn reject_browser_request(headers: &HeaderMap) -> Result<(), LockReply> {
     if headers.contains_key(ORIGIN) {
-        let line = "web pages may not ask for the lock (the request has an Origin header)";
+        let line = "web pages may not request the lock (the request has an Origin header)";
         return Err(LockReply::new(RequestOutcome::Forbidden, line));
     }
     Ok(())
@@ -179,14 +179,14 @@ fn bearer_token_of(headers: &HeaderMap) -> Result<Option<&str>, LockReply> {
         return Ok(Some(token));
     }
     Err(unauthenticated_reply(
-        "the Authorization header must be: Bearer TOKEN (no other scheme is taken)",
+        "the Authorization header must be: Bearer TOKEN (other schemes are not supported)",
     ))
 }
 
 fn unauthenticated_reply(why: &str) -> LockReply {
     LockReply::new(
         RequestOutcome::Unauthenticated,
-        format!("who you are is not known: {why}"),
+        format!("the lock API cannot identify you: {why}"),
     )
 }
 
@@ -194,7 +194,7 @@ fn unauthenticated_reply(why: &str) -> LockReply {
 fn access_error_reply(error: &Error) -> LockReply {
     tracing::warn!(
         error = error.error_chain(),
-        "cannot ask the API server who may use the lock API"
+        "failed to ask the API server who may use the lock API"
     );
     cannot_check_reply()
 }
@@ -202,6 +202,6 @@ fn access_error_reply(error: &Error) -> LockReply {
 fn cannot_check_reply() -> LockReply {
     LockReply::new(
         RequestOutcome::Unavailable,
-        "cannot check who you are or what you may do: the API server does not answer as it should; nothing was changed, try again",
+        "the lock API cannot check your identity or your rights: the API server gave no valid answer; nothing was changed, try again",
     )
 }

@@ -24,7 +24,7 @@ pub(super) async fn read_body(
         Ok(whole) => Ok((parts, whole?)),
         Err(_) => Err(LockReply::new(
             RequestOutcome::Slow,
-            format!("the body was not there within {} s", limits.body.as_secs()),
+            format!("the body did not arrive within {} s", limits.body.as_secs()),
         )),
     }
 }
@@ -33,7 +33,7 @@ async fn copy_body(mut body: Body, limits: &LockApiLimits) -> Result<Bytes, Lock
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| {
-            let line = "the body breaks off or its chunks are malformed";
+            let line = "the body is incomplete, or its chunks are malformed";
             LockReply::new(RequestOutcome::Malformed, line)
         })?;
         // Trailers are ignored.

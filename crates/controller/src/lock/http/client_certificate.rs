@@ -27,5 +27,5 @@ fn attribute_text(attribute: &AttributeTypeAndValue<'_>) -> Result<String, Strin
     attribute
         .as_str()
         .map(str::to_owned)
-        .map_err(|_| "a name in your client certificate is no text".to_owned())
+        .map_err(|_| "a name in your client certificate is not text".to_owned())
 }

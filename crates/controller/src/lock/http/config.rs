@@ -176,7 +176,7 @@ impl Default for LockApiLimits {
 pub enum LockApiStartError {
     /// `--lock-auth none` on an address that is not loopback.
     #[error(
-        "--lock-auth none is for loopback only, and --lock-listen {0} is not: use --lock-auth kubernetes"
+        "--lock-auth none is for loopback only, and --lock-listen {0} is not on loopback: use --lock-auth kubernetes"
     )]
     OpenToAll(SocketAddr),
     /// FleetLock without groups would serve nobody, or everybody by accident.

@@ -71,7 +71,7 @@ pub(super) async fn serve_connection(
     door: Arc<ListenerContext>,
 ) {
     if let Err(error) = set_tcp_options(&stream) {
-        tracing::debug!(%peer, %error, "cannot set a connection's options");
+        tracing::debug!(%peer, %error, "failed to set the options of a connection");
     }
     let place = Arc::new(place);
     let served = async {
@@ -86,7 +86,7 @@ pub(super) async fn serve_connection(
     let served = tokio::select! {
         served = served => served,
         () = place.wait_for_close() => {
-            tracing::debug!(%peer, "an idle connection is closed for a newcomer");
+            tracing::debug!(%peer, "too many connections: closes an idle one to accept a new one");
             None
         }
     };
@@ -174,7 +174,7 @@ async fn wait_for_header(
     let turn = strangers.acquire_permit(door.limits.header).await;
     turn.map(|turn| link.unknown.hold_permit(turn))
         .ok_or_else(|| {
-            let line = "too many requests wait until it is known who asks; try again";
+            let line = "too many requests wait for authentication; try again";
             Some(closing_response("503 Service Unavailable", line))
         })
 }
@@ -234,7 +234,7 @@ fn timeout_reply(link: &ConnectionContext, limits: &LockApiLimits) -> Option<Byt
     match link.wire.current_stage() {
         ConnectionStage::Header => {
             let seconds = limits.header.as_secs();
-            let line = format!("the header was not there within {seconds} s");
+            let line = format!("the header did not arrive within {seconds} s");
             Some(closing_response("408 Request Timeout", &line))
         }
         ConnectionStage::Idle | ConnectionStage::Serving => None,

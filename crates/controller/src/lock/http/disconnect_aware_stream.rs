@@ -254,7 +254,7 @@ fn explain_bare_refusal(head: &[u8]) -> Option<Bytes> {
     match status {
         "400" => Some(closing_response(
             "400 Bad Request",
-            "this is no HTTP/1.1 request: its first line or a header is malformed",
+            "this is not an HTTP/1.1 request: its first line or a header is malformed",
         )),
         "414" => Some(closing_response("414 URI Too Long", "the path is too long")),
         "431" => Some(closing_response(

@@ -89,7 +89,7 @@ async fn steady_state(
 }
 
 async fn no_such_path() -> Response {
-    let line = "no such path: there are POST /v1/pre-reboot and POST /v1/steady-state";
+    let line = "no such path: use POST /v1/pre-reboot or POST /v1/steady-state";
     LockReply::new(RequestOutcome::NoSuchPath, line).into_fleetlock_response()
 }
 
@@ -114,7 +114,7 @@ async fn read_client(app: &LockApiState, request: Request) -> Result<LockRequest
     let (_, body) = body::read_body(request, &app.limits).await?;
     let FleetlockBody { client_params } = serde_json::from_slice(&body).map_err(|error| {
         malformed_reply(format!(
-            "the body is no FleetLock request (client_params with id and group): {error}"
+            "the body is not a FleetLock request (client_params with id and group): {error}"
         ))
     })?;
     let FleetlockClientParams { id, group } = client_params;
@@ -139,7 +139,7 @@ fn speaks_fleetlock(headers: &HeaderMap) -> Result<(), LockReply> {
     if values.next().is_some_and(|value| value == "true") && values.next().is_none() {
         return Ok(());
     }
-    let line = "the header is missing: fleet-lock-protocol: true";
+    let line = "the request needs the header fleet-lock-protocol: true";
     Err(LockReply::new(RequestOutcome::NoHeader, line))
 }
 

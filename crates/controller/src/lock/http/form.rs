@@ -85,7 +85,7 @@ impl FormFields {
         }
         let line = format!(
             "send a form: application/x-www-form-urlencoded or multipart/form-data, not {}",
-            content_type.map_or("a body without a type".to_owned(), quote_shortened)
+            content_type.map_or("a body without a content type".to_owned(), quote_shortened)
         );
         Err(LockReply::new(RequestOutcome::UnknownType, line))
     }
@@ -95,7 +95,7 @@ impl FormFields {
         let value = values.next().map(|(_, value)| value);
         match values.next() {
             None => Ok(value),
-            Some(_) => Err(malformed_reply(format!("the field {name} is there twice"))),
+            Some(_) => Err(malformed_reply(format!("the field {name} appears twice"))),
         }
     }
 
@@ -105,7 +105,7 @@ impl FormFields {
         match self.0.first() {
             None => Ok(()),
             Some((name, _)) => Err(malformed_reply(format!(
-                "unknown field {}: there is {known}",
+                "unknown field {}: the fields are {known}",
                 quote_shortened(name)
             ))),
         }

@@ -44,7 +44,7 @@ async fn checked_lock(
     let asked = AuthenticatedRequest::read_authenticated(app, link, request).await?;
     let form = form::parse_lock_form(asked.content_type.as_deref(), asked.body).await?;
     let by = app.guard.authorize_host(asked.identity, &form.host).await?;
-    tracing::info!(host = form.host, wait = ?form.wait, by, peer = %link.peer, "the lock is asked for");
+    tracing::info!(host = form.host, wait = ?form.wait, by, peer = %link.peer, "a client requests the lock");
     let request = LockRequest {
         client: LockRequester::Api { host: form.host },
         wait: form.wait,
@@ -69,20 +69,20 @@ async fn checked_unlock(
     let asked = AuthenticatedRequest::read_authenticated(app, link, request).await?;
     let host = form::parse_unlock_form(asked.content_type.as_deref(), asked.body).await?;
     let by = app.guard.authorize_host(asked.identity, &host).await?;
-    tracing::info!(host, by, peer = %link.peer, "the lock is to be given up");
+    tracing::info!(host, by, peer = %link.peer, "a client unlocks");
     Ok(app.perform_unlock(link, LockRequester::Api { host }).await)
 }
 
 async fn no_such_path() -> Response {
     LockReply::new(
         RequestOutcome::NoSuchPath,
-        "no such path: there are POST /api/v1/lock, POST /api/v1/unlock and GET /api/openapi.json",
+        "no such path: use POST /api/v1/lock, POST /api/v1/unlock or GET /api/openapi.json",
     )
     .into_text_response()
 }
 
 async fn wrong_method() -> Response {
-    let line = "no such method here: the lock is asked for and given up with POST";
+    let line = "wrong method: lock and unlock with POST";
     LockReply::new(RequestOutcome::WrongMethod, line).into_text_response()
 }
 
@@ -102,11 +102,11 @@ impl AuthenticatedRequest {
     ) -> Result<Self, LockReply> {
         reject_browser_request(request.headers())?;
         if request.uri().query().is_some() {
-            let line = "hostname and wait go into the body, nothing after a ? in the path";
+            let line = "send hostname and wait in the body, not after a ? in the path";
             return Err(LockReply::new(RequestOutcome::Malformed, line));
         }
         if request.headers().contains_key(CONTENT_ENCODING) {
-            let line = "send the form as it is, without a content encoding";
+            let line = "send the form without a content encoding";
             return Err(LockReply::new(RequestOutcome::UnknownType, line));
         }
         let identity = app

@@ -43,14 +43,14 @@ impl RequestMetrics for NoRequestMetrics {
 
 static LOCK_REQUESTS_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_lock_requests_total",
-    help: "Requests of the lock API and of FleetLock that came to their end, by answer.",
+    help: "Finished requests of the lock API and of FleetLock, by answer.",
     shape: MetricShape::Counter,
 };
 
 /// From an immediate answer to a day in the queue.
 static LOCK_REQUEST_DURATION_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_lock_request_duration_seconds",
-    help: "How long requests of the lock API and of FleetLock took, waiting included.",
+    help: "Duration of the requests of the lock API and of FleetLock, including the time they wait for the lock.",
     shape: MetricShape::Seconds(&[
         0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 21_600.0, 86_400.0,
     ]),
@@ -58,7 +58,7 @@ static LOCK_REQUEST_DURATION_METRIC: MetricFamily = MetricFamily {
 
 static LOCK_REQUESTS_WAITING_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_lock_requests_waiting",
-    help: "Requests for the lock under way in this replica: waiting, or draining.",
+    help: "Lock requests in progress in this replica: waiting, or draining.",
     shape: MetricShape::Gauge,
 };
 

@@ -91,7 +91,7 @@ impl LockApiServer {
         if let Some(address) = config.fleetlock {
             if config.fleetlock_groups.allows_any_group() {
                 tracing::warn!(
-                    "--fleetlock-groups has *: whoever reaches FleetLock can make Leases for any group, and nobody deletes them"
+                    "--fleetlock-groups contains *: every client that reaches FleetLock can create Leases for any group, and Dogwatch never deletes them"
                 );
             }
             let door = door(
@@ -123,7 +123,7 @@ impl LockApiServer {
         let mut tasks = JoinSet::new();
         let mut rereaders = JoinSet::new();
         for (listener, address, door) in self.listeners {
-            tracing::info!(protocol = door.protocol.as_str(), %address, tls = door.tls.is_some(), "the lock is served");
+            tracing::info!(protocol = door.protocol.as_str(), %address, tls = door.tls.is_some(), "serves the lock API");
             rereaders.spawn(reload_certificates(Arc::clone(&door)));
             tasks.spawn(accept_connections(listener, door));
         }
@@ -135,7 +135,7 @@ impl LockApiServer {
             .await
             .is_err()
         {
-            tracing::warn!("some clients did not take their last answer in time");
+            tracing::warn!("some clients did not read their last answer in time");
         }
     }
 }
@@ -184,7 +184,7 @@ fn raise_file_limit(limits: &LockApiLimits, listeners: usize) {
             current,
             possible,
             wanted,
-            "few files may be open: that many clients cannot be served at once"
+            "the limit of open files is too low for the maximum number of clients"
         );
     }
 }
@@ -219,7 +219,7 @@ async fn accept_connections(listener: TcpListener, door: Arc<ListenerContext>) {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                tracing::warn!(%error, "failed to accept a connection");
                 tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             }
         }
@@ -241,7 +241,7 @@ async fn reload_certificates(door: Arc<ListenerContext>) {
         match read.await {
             Ok(Ok(true)) => {
                 told.clear();
-                tracing::info!("the certificates have changed and are in use");
+                tracing::info!("the certificates have changed; the new ones are in use");
             }
             Ok(Ok(false)) => told.clear(),
             Ok(Err(error)) => {
@@ -249,7 +249,7 @@ async fn reload_certificates(door: Arc<ListenerContext>) {
                 if error != told {
                     tracing::warn!(
                         error,
-                        "the changed certificates are of no use: the old ones stay"
+                        "the changed certificates are invalid; the old ones stay in use"
                     );
                     told = error;
                 }

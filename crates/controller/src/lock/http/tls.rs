@@ -17,7 +17,7 @@ use super::config::TlsFiles;
 pub enum TlsError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{} has no {what} in PEM form", path.display())]
+    #[error("{} contains no {what} in PEM format", path.display())]
     Pem {
         path: PathBuf,
         /// What the file should contain.

@@ -74,7 +74,7 @@ impl LockApiState {
         let Some(_place) = self.places.acquire_slot(most) else {
             return LockReply::new(
                 RequestOutcome::TooMany,
-                format!("{most} requests wait already; try again"),
+                format!("{most} requests already wait; try again"),
             );
         };
         let client = request.client.to_string();
@@ -82,15 +82,15 @@ impl LockApiState {
         let reply = tokio::select! {
             // A grant that no client is there to read does not count: the lock takes it back.
             biased;
-            () = link.wire.wait_for_disconnect() => LockReply::new(RequestOutcome::Gone, "the client went away, or said more than it may before its answer"),
+            () = link.wire.wait_for_disconnect() => LockReply::new(RequestOutcome::Gone, "the client has disconnected, or has sent more data before its answer"),
             answer = self.service.lock_host(request) => answer.into(),
             () = self.ending.wait_for_grace_end(self.limits.shutdown_grace) => stopping_reply(),
             () = wait_at_most(patience) => LockReply::new(
                 RequestOutcome::Busy,
-                "others hold the lock; this request has waited for as long as its client may",
+                "other holders have the lock, and this request has reached its time limit; try again",
             ),
         };
-        tracing::info!(client, peer = %link.peer, answer = reply.verdict.outcome_label(), "a request for the lock came to its end");
+        tracing::info!(client, peer = %link.peer, answer = reply.verdict.outcome_label(), "a lock request has ended");
         reply
     }
 
@@ -108,7 +108,7 @@ impl LockApiState {
             let _turn = turn;
             let name = client.to_string();
             let reply = LockReply::from(service.unlock_host(client).await);
-            tracing::info!(client = name, %peer, answer = reply.verdict.outcome_label(), "a request to unlock came to its end");
+            tracing::info!(client = name, %peer, answer = reply.verdict.outcome_label(), "an unlock request has ended");
             reply
         });
         work.await.unwrap_or_else(|_| stopping_reply())
@@ -118,7 +118,7 @@ impl LockApiState {
 fn stopping_reply() -> LockReply {
     LockReply::new(
         RequestOutcome::Unavailable,
-        "this replica ends: you do not hold the lock by this request; ask again, another replica answers",
+        "this replica is stopping, and this request did not get the lock; try again, another replica answers",
     )
 }
 

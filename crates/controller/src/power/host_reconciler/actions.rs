@@ -123,7 +123,7 @@ impl HostReconciler {
         };
         spot.seen.memory.record_command_sent(now.mono);
         let (host, why) = (&spot.seen.host.name, &intention.why);
-        info!(%host, command = %intention.command, level = intention.level, attempt = intention.attempt, why, "commands a BMC");
+        info!(%host, command = %intention.command, level = intention.level, attempt = intention.attempt, why, "sends a power command to a BMC");
         self.under_way.command = true;
         let services = self.services.clone();
         let (id, command) = (intention.id.clone(), intention.command);
@@ -205,7 +205,7 @@ impl HostReconciler {
         let conditions = conditions_to_write(&host.status.conditions, wanted, now);
         let because = &decision.cause;
         if intention.is_some() {
-            info!(host = %host.name, reason = because.reason, why = because.message, "writes what it is about to command");
+            info!(host = %host.name, reason = because.reason, why = because.message, "writes the pending command before it is sent");
         } else {
             debug!(host = %host.name, reason = because.reason, why = because.message, "writes a host's status");
         }

@@ -106,7 +106,7 @@ async fn acquire_write_permit(
         WritePermitSource::AfterFailure => services.write_limiter.acquire_after_failure().await,
     };
     let leads = services.leadership.current_term().is_some();
-    let lost = || HostStoreError::Failed("the lead was lost".to_owned());
+    let lost = || HostStoreError::Failed("this process is no longer the leader".to_owned());
     leads.then_some(turn).ok_or_else(lost)
 }
 
@@ -156,7 +156,7 @@ pub(super) async fn report_events(
     for event in &events {
         let now = services.clock.now();
         if let Err(error) = services.hosts.report_event(&host, event, now).await {
-            warn!(host = %host.name, reason = event.reason, error, "cannot say an Event");
+            warn!(host = %host.name, reason = event.reason, error, "failed to write an Event");
         }
     }
     HostJobResult::Said

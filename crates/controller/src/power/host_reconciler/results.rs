@@ -97,7 +97,7 @@ impl HostReconciler {
             }
             Err(error) => {
                 let host = self.entry.lock_state().seen.host.name.clone();
-                warn!(%host, error, "cannot read whether a host's Node lives");
+                warn!(%host, error, "failed to read the Node of a host");
                 let now = self.monotonic_now();
                 self.signs_of_life.record_failure(self.jitter, now);
             }
@@ -176,11 +176,11 @@ impl HostReconciler {
         match error {
             HostStoreError::Changed => {}
             HostStoreError::Failed(error) => {
-                warn!(%host, error, "cannot write a host");
+                warn!(%host, error, "failed to write a host");
                 self.writes.record_failure(self.jitter, now);
             }
             HostStoreError::Pruned(_) => {
-                error!(%host, error = %error, "no host can be kept in this cluster");
+                error!(%host, error = %error, "no host can be controlled in this cluster");
                 self.report_pruned(format!("{error}: install the CRD with Dogwatch's fields"));
                 self.writes.record_failure(self.jitter, now);
             }
@@ -221,7 +221,7 @@ impl HostReconciler {
             }
             Err(error) => {
                 let name = self.entry.lock_state().seen.host.name.clone();
-                warn!(host = %name, error, "cannot read a host");
+                warn!(host = %name, error, "failed to read a host");
                 self.writes.record_failure(self.jitter, now);
                 let pause = self.writes.blocked_until().unwrap_or(now);
                 let (services, clock) = (self.services.clone(), self.services.clock.clone());

@@ -64,9 +64,9 @@ pub enum RebootStartError {
     #[error(transparent)]
     Alone(#[from] NoHostPidError),
     /// The permit expired before the method began.
-    #[error("the reboot was not begun while it was permitted")]
+    #[error("the reboot was not started before its permission ended")]
     TooLate(#[source] DbusError),
-    #[error("cannot reboot by logind")]
+    #[error("cannot reboot through logind")]
     Logind(#[source] DbusError),
     /// The signal was not delivered.
     #[error(
@@ -127,9 +127,9 @@ impl StartedReboot {
                     output.log_lines();
                     classify_exit(status, &output.tail_line(), *elsewhere)
                 }
-                Err(error) => {
-                    StartedRebootEnd::Ran(CommandEnd::Failure(format!("was lost: {error}")))
-                }
+                Err(error) => StartedRebootEnd::Ran(CommandEnd::Failure(format!(
+                    "its result is unknown: {error}"
+                ))),
             },
         }
     }

@@ -38,7 +38,7 @@ impl RebootOutput {
         {
             let line = text::one_line_reason(line);
             if !line.is_empty() {
-                tracing::info!(line, "reboot command said");
+                tracing::info!(line, "output of the reboot command");
             }
         }
     }

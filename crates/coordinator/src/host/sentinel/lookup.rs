@@ -24,19 +24,19 @@ pub(super) enum SentinelLookup {
 /// Why a path cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LookupError {
-    #[error("the host root {} is not there", .0.display())]
+    #[error("the host root {} does not exist", .0.display())]
     NoRoot(PathBuf),
     #[error("cannot watch {}: {source}", folder.display())]
     NotWatched { folder: PathBuf, source: io::Error },
-    #[error("cannot look at {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     NotSeen { path: PathBuf, source: io::Error },
-    #[error("{} is no folder", .0.display())]
+    #[error("{} is not a folder", .0.display())]
     NoFolder(PathBuf),
     #[error("{} is {what}, not a file", path.display())]
     NoFile { path: PathBuf, what: &'static str },
-    #[error("{} is a link to nothing", .0.display())]
+    #[error("{} is a link whose target does not exist", .0.display())]
     Dangling(PathBuf),
-    #[error("{} goes through more than {MOST_LINKS} links", .0.display())]
+    #[error("{} contains more than {MOST_LINKS} links", .0.display())]
     TooManyLinks(PathBuf),
 }
 
@@ -56,7 +56,7 @@ impl LookupError {
             }
         };
         format!(
-            "cannot tell whether sentinel {} is there: {self}: {advice}",
+            "cannot find out whether sentinel {} exists: {self}: {advice}",
             sentinel.display()
         )
     }

@@ -54,7 +54,7 @@ pub enum SentinelError {
     NoFile(PathBuf),
     /// No inotify instance is available.
     #[error(
-        "cannot watch sentinel files: raise fs.inotify.max_user_instances, or give fewer programs a watch"
+        "cannot watch sentinel files: raise fs.inotify.max_user_instances, or let fewer programs on this host use inotify"
     )]
     NoInotify(#[source] io::Error),
 }
@@ -130,7 +130,7 @@ impl SentinelWatcher {
     ) {
         loop {
             let error = self.follow_until_broken(&mut eyes, sender).await;
-            tracing::warn!(%error, "watch of sentinel files broke");
+            tracing::warn!(%error, "the watch of the sentinel files failed");
             publish_triggers(sender, self.all_unknown(&error));
             eyes = loop {
                 match SentinelChanges::open() {
@@ -162,7 +162,7 @@ impl SentinelWatcher {
             .map(|sentinel| ObservedTrigger {
                 source: trigger_source(sentinel),
                 state: TriggerState::Unknown {
-                    why: format!("the watch of {} broke: {error}", sentinel.display()),
+                    why: format!("the watch of {} failed: {error}", sentinel.display()),
                 },
             })
             .collect()
@@ -181,7 +181,7 @@ impl SentinelChanges {
         let events = Inotify::init()?.into_event_stream([0; EVENT_BUFFER_BYTES])?;
         let watches = InotifyWatches::new(events.watches());
         let mounts = MountTable::open()
-            .inspect_err(|error| tracing::warn!(%error, "mounts are not watched: a file system mounted over a sentinel's folder is noticed with the next change only"))
+            .inspect_err(|error| tracing::warn!(%error, "mounts cannot be watched: if a file system is mounted over a sentinel's folder, the coordinator notices it only with the next change"))
             .ok();
         Ok(Self {
             events,

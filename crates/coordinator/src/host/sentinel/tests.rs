@@ -216,7 +216,7 @@ async fn what_is_no_file_is_unknown_until_it_is_gone() {
     fs::remove_file(&path).unwrap();
     symlink("/nowhere", &path).unwrap();
     until(&mut receiver, |state| {
-        unknown(state) && why(state).contains("a link to nothing")
+        unknown(state) && why(state).contains("a link whose target does not exist")
     })
     .await;
     fs::write(host.path().join("nowhere"), "").unwrap();
@@ -230,7 +230,7 @@ async fn a_loop_of_links_and_a_file_in_place_of_a_folder_are_unknown() {
     assert!(why(&read_sentinel_once(host.path(), Path::new("/loop")).state).contains("links"));
     fs::write(host.path().join("file"), "").unwrap();
     let text = why(&read_sentinel_once(host.path(), Path::new("/file/needed")).state);
-    assert!(text.contains("is no folder"), "{text}");
+    assert!(text.contains("is not a folder"), "{text}");
     let missing = host.path().join("not-mounted");
     assert!(matches!(
         watch_sentinels(&missing, &[PathBuf::from("/needed")])

@@ -94,7 +94,7 @@ impl SentinelCommand {
                 group.leave_running();
                 classify_exit(status, &output, &errors)
             }
-            Ok(Err(error)) => unknown_state(&format!("was lost: {error}")),
+            Ok(Err(error)) => unknown_state(&format!("its result is unknown: {error}")),
             Err(_) => unknown_state(&format!(
                 "took longer than {} and was killed: make it faster, or raise --sentinel-timeout",
                 duration::format_duration(self.timeout)
@@ -128,7 +128,7 @@ fn classify_exit(status: ExitStatus, output: &OutputDigest, errors: &OutputDiges
         Some(_) | None => {
             let said = text::one_line_reason(&errors.head);
             let said = if said.is_empty() {
-                "it said nothing"
+                "it printed nothing"
             } else {
                 &said
             };

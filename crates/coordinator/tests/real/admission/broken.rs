@@ -14,7 +14,7 @@ async fn one_who_waits_may_not_break_it_says_so_and_goes_on_once_the_controller_
     cluster.plane.expect_refusals();
     let machines = cluster.machines_whose_holder_is_gone().await;
     let refusal = [
-        "leaves a lock whose holder is gone to the controller",
+        "leaves a lock whose holder no longer exists to the controller",
         "needs verb break",
     ];
     machines[1].log().until(&refusal).await;

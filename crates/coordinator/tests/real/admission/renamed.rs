@@ -111,7 +111,7 @@ async fn a_coordinator_that_the_policies_do_not_know_says_so_at_its_start() {
     cluster.kubeconfig = kubeconfig.expect("a folder to write to");
     let machine = cluster.machine(Setting::default()).await;
     let words = [
-        "dogwatch/reboots is unknown to the admission policies",
+        "the admission policies do not know ServiceAccount dogwatch/reboots",
         "dogwatch-coordinator",
     ];
     machine.until_event("AccountUnknown", &words).await;

@@ -148,7 +148,7 @@ impl Drop for Plane {
             let excused = self.excused.load(Ordering::Relaxed);
             assert!(
                 excused || refused.is_empty(),
-                "what is shipped does not let it work: {refused:#?}"
+                "the shipped rights do not cover these requests: {refused:#?}"
             );
         }
     }

@@ -29,7 +29,7 @@ fn a_budget_that_allows_nothing_is_named_with_its_numbers_and_whether_it_ever_wi
     assert_eq!(
         lines(&found),
         [
-            "blocks PodDisruptionBudget shop/db: allows no disruption (2 healthy of 2 desired); here: shop/db"
+            "blocks PodDisruptionBudget shop/db: allows no disruption (2 healthy of 2 desired); pods on this node: shop/db"
         ]
     );
     assert!(
@@ -41,7 +41,13 @@ fn a_budget_that_allows_nothing_is_named_with_its_numbers_and_whether_it_ever_wi
     );
     let never = with(vec![pod("db")], vec![budget("db", "db", 0, 2, 2)]);
     let found = find_reboot_blockers(&never, now(0)).unwrap();
-    assert!(found[0].fix.as_ref().unwrap().contains("never lets one go"));
+    assert!(
+        found[0]
+            .fix
+            .as_ref()
+            .unwrap()
+            .contains("never allows an eviction")
+    );
 }
 
 #[test]
@@ -51,7 +57,7 @@ fn a_pod_under_two_budgets_is_found_before_its_eviction_is_refused() {
     assert_eq!(
         told(&view),
         [
-            "blocks pod shop/db: covered by 2 PodDisruptionBudgets (shop/a, shop/b): the API server evicts no such pod"
+            "blocks pod shop/db: covered by 2 PodDisruptionBudgets (shop/a, shop/b): the API server does not evict such a pod"
         ]
     );
 }
@@ -81,19 +87,20 @@ fn what_is_lost_is_said_of_each_pod() {
     let table: [(PodChange, &str); 4] = [
         (
             |pod| pod.observed.controller = None,
-            "has no controller: it goes, and nobody makes it anew",
+            "has no controller: the pod is evicted, and no controller creates it again",
         ),
         (
             |pod| pod.empty_dirs = vec!["scratch".into(), "cache".into()],
-            "what is in its emptyDir scratch, cache is lost",
+            "the data in its emptyDir scratch, cache is lost",
         ),
         (
             |pod| pod.observed.tolerates_cordon = true,
-            "tolerates the cordon: its controller may put it back on this node; the third time it is left there",
+            "tolerates the cordon: its controller may put it back on this node; after the third \
+             time the drain leaves it there",
         ),
         (
             |pod| pod.observed.controller = Some(owner("DaemonSet")),
-            "its DaemonSet owner does not exist: it goes, and nobody makes it anew",
+            "its DaemonSet owner does not exist: the pod is evicted, and no controller creates it again",
         ),
     ];
     for (change, expected) in table {
@@ -154,7 +161,7 @@ fn what_could_not_be_looked_at_is_never_clear() {
         "coordinator",
     ]
     .iter()
-    .map(|what| format!("unknown {what}: could not be looked at: not allowed"))
+    .map(|what| format!("unknown {what}: could not be read: not allowed"))
     .collect();
     assert_eq!(told(&view), unknown);
     let blind = CheckView {
@@ -163,7 +170,7 @@ fn what_could_not_be_looked_at_is_never_clear() {
     };
     assert_eq!(
         told(&blind),
-        ["unknown pods: could not be looked at: not allowed"]
+        ["unknown pods: could not be read: not allowed"]
     );
 }
 
@@ -181,8 +188,8 @@ fn what_a_drain_waits_for_without_blocking_is_a_note() {
         told(&view),
         [
             "note pod shop/a: its namespace is being deleted: the drain waits for that",
-            "note pod shop/a: its volumes have to be detached: data-a",
-            "note pod shop/b: is ending already",
+            "note pod shop/a: its volumes must be detached: data-a",
+            "note pod shop/b: is already terminating",
             "note pod shop/b: its namespace is being deleted: the drain waits for that",
         ]
     );

@@ -55,7 +55,7 @@ fn what_would_keep_a_node_from_being_fenced_is_told_before_it_fails() {
                 ..ready()
             },
             FindingSeverity::Warns,
-            "host metal/h1 may not be proved off: Unreachable: away",
+            "Dogwatch might be unable to prove host metal/h1 off: Unreachable: away",
         ),
         (
             RemediationForecast {

@@ -30,7 +30,7 @@ fn a_held_lease_that_its_node_knows_nothing_of_is_told() {
         (node("n9"), "held for Node n1, which does not exist"),
         (
             reborn,
-            "held for a Node n1 of UID uid-n1; the one that is there has another",
+            "held for a Node n1 with UID uid-n1; the current one has UID another",
         ),
     ] {
         let told = found(vec![node], vec![held(0, "n1", 5)]);
@@ -86,13 +86,13 @@ fn a_cordon_that_is_gone_a_label_left_behind_and_a_served_request_are_told() {
     let told = found(vec![open], vec![held(0, "n1", 5)]);
     assert_eq!(
         told,
-        ["warns Node n1: is draining with a cordon of ours that is not there"]
+        ["warns Node n1: is draining and should have Dogwatch's cordon, but has none"]
     );
     let mut labelled = node("n1");
     labelled.waiting_label = true;
     assert_eq!(
         found(vec![labelled], vec![]),
-        ["warns Node n1: labelled as waiting, and no reboot is under way"]
+        ["warns Node n1: labelled as waiting, but no reboot is under way"]
     );
     let print = TriggerFingerprint("{}".into());
     let mut served = node("n1");
@@ -114,7 +114,7 @@ fn a_cordon_that_is_gone_a_label_left_behind_and_a_served_request_are_told() {
     });
     assert_eq!(
         found(vec![served], vec![]),
-        ["warns Node n1: carries a reboot request that was served before"]
+        ["warns Node n1: has a reboot request that was already served"]
     );
 }
 
@@ -128,6 +128,6 @@ fn more_nodes_out_than_a_holder_agreed_to_is_the_first_thing_told() {
     let told = found(nodes, vec![held(0, "n1", 5), held(1, "n2", 5)]);
     assert_eq!(
         told,
-        ["blocks group default: 2 slots are held by nodes that are out, and a holder allows 1"]
+        ["blocks group default: 2 slots are held by unavailable nodes, and a holder allows 1"]
     );
 }

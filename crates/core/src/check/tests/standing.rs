@@ -46,14 +46,14 @@ fn a_pause_a_shut_gate_and_a_policy_that_cannot_be_followed_block() {
     };
     blocked(
         &shut(GateState::Shut(vec![
-            "pod shop/batch-1 is on this node".into(),
+            "pod shop/batch-1 runs on this node".into(),
         ])),
         "pod shop/batch-1",
     );
     assert_eq!(told(&shut(GateState::Open)), [""; 0]);
     assert_eq!(
         told(&shut(GateState::Unknown("no route".into()))),
-        ["unknown gate pods app=batch: could not be looked at: no route"]
+        ["unknown gate pods app=batch: could not be read: no route"]
     );
 }
 
@@ -65,7 +65,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
     assert_eq!(
         told(&full),
         [
-            "blocks group default: at most 1 of 3 in group default may be out (if --max-unavailable has its default); out now: n2 (unschedulable)"
+            "blocks group default: at most 1 of 3 in group default may be unavailable (if --max-unavailable has its default); unavailable now: n2 (unschedulable)"
         ]
     );
     let mut two = policy("p", 0);
@@ -74,7 +74,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
     assert_eq!(
         told(&roomy),
         [
-            "note group p: at most 2 of 3 in group p may be out (RebootPolicy p: 2); out now: n2 (unschedulable)"
+            "note group p: at most 2 of 3 in group p may be unavailable (RebootPolicy p: 2); unavailable now: n2 (unschedulable)"
         ]
     );
     // A holder that agreed to one only decides for both.
@@ -84,7 +84,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
         view(vec![node("n1"), node("n2"), node("n3")], vec![row]),
         vec![two],
     );
-    blocked(&strict, "at most 1 of 3 in group p may be out");
+    blocked(&strict, "at most 1 of 3 in group p may be unavailable");
     blocked(&strict, "n3 (holds dogwatch-default-0)");
     cordoned.labels = [("dogwatch.dev/ignore".to_owned(), "true".to_owned())].into();
     let mut broken = node("n3");
@@ -93,7 +93,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
     blocked(
         &beside,
         "at most 1 of 2 in group default may be out (if --max-unavailable has its default), \
-         1 more is ignored (dogwatch.dev/ignore): n2; out now: n3 (not ready)",
+         1 more is ignored (dogwatch.dev/ignore): n2; unavailable now: n3 (not ready)",
     );
     assert_eq!(told(&view(vec![node("n1"), cordoned], vec![])), [""; 0]);
 }
@@ -113,8 +113,7 @@ fn a_coordinator_that_wrote_on_its_node_is_believed_without_a_daemonset() {
     assert_eq!(
         told(&without(vec![signed.clone()])),
         [
-            "note coordinator: no DaemonSet dogwatch-coordinator is in Dogwatch's namespace, but a coordinator wrote \
-             on this Node 60s ago: it runs in another way"
+            "note coordinator: no DaemonSet dogwatch-coordinator is in Dogwatch's namespace, but a coordinator has written to this Node 60s ago: it runs without that DaemonSet"
         ]
     );
     signed.name = crate::name::NodeName::new("n2").unwrap();
@@ -125,7 +124,7 @@ fn a_coordinator_that_wrote_on_its_node_is_believed_without_a_daemonset() {
         "{elsewhere:?}"
     );
     let nowhere = without(vec![node("n1")]);
-    blocked(&nowhere, "no coordinator ever wrote on a Node");
+    blocked(&nowhere, "no coordinator has ever written to a Node");
     let found = find_reboot_blockers(&nowhere, now(1_000)).unwrap();
     let fix = found[0].fix.as_deref().unwrap();
     assert!(
@@ -141,7 +140,10 @@ fn without_a_ready_coordinator_nothing_would_happen() {
             ObservedCoordinator::NoDaemonSet,
             "no DaemonSet dogwatch-coordinator",
         ),
-        (ObservedCoordinator::NoPod, "none runs on this node"),
+        (
+            ObservedCoordinator::NoPod,
+            "no coordinator runs on this node",
+        ),
         (
             ObservedCoordinator::Pod {
                 name: "dogwatch/c".into(),
@@ -187,7 +189,7 @@ fn a_policy_that_lost_is_named() {
     ));
     assert_eq!(
         told,
-        ["note RebootPolicy strong: rules this node; weak match it too, and do not"]
+        ["note RebootPolicy strong: applies to this node; weak match it too, and are overridden"]
     );
 }
 
@@ -216,7 +218,7 @@ fn policies_that_limit_nobody_are_warned_of_and_block_nothing() {
     };
     assert_eq!(
         told(&blind),
-        ["unknown admission policies: could not be looked at: 403"]
+        ["unknown admission policies: could not be read: 403"]
     );
 }
 

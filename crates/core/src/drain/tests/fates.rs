@@ -218,7 +218,7 @@ fn the_third_replacement_by_one_controller_that_tolerates_the_cordon_stays_and_i
     assert_eq!(
         tolerated,
         [
-            "ReplicaSet shop/web put a pod back on the cordoned node 3 times: shop/p3 stays, as a DaemonSet's would"
+            "ReplicaSet shop/web put a pod back on the cordoned node 3 times: the drain leaves shop/p3 there, like a DaemonSet's pod"
         ]
     );
     // The pod changes and stays tolerated; once finished, it is evicted as any finished pod.

@@ -16,7 +16,9 @@ pub fn next_step(word: &str) -> Option<&'static str> {
         return Some(class.next_step());
     }
     Some(match word {
-        reason::NO_SECRET => "make the Secret that credentialsName names, in the host's namespace",
+        reason::NO_SECRET => {
+            "create the Secret that credentialsName names, in the host's namespace"
+        }
         reason::BAD_SECRET => "give the host's Secret a username and a password",
         reason::SECRET_FORBIDDEN => {
             "give the power controller the right to get Secrets in the host's namespace"
@@ -32,7 +34,8 @@ pub fn next_step(word: &str) -> Option<&'static str> {
             "unset spec.disablePowerOff, or fence the host by other means"
         }
         reason::OTHER_CONTROLLER => {
-            "leave it to the baremetal-operator; or pause the host for it, or name the namespace by --host-namespaces"
+            "leave this host to the baremetal-operator; or pause the host for it, or name the \
+             namespace in --host-namespaces"
         }
         reason::CRD_TOO_OLD => "dogwatch crds --hosts | kubectl apply --server-side -f -",
         _ => return None,
@@ -73,10 +76,11 @@ fn annotation_advice(view: &HostReportInput) -> Vec<String> {
         }
         match key {
             Some(key) if asked.is_obeyed => advice.push(format!(
-                "it comes back when whoever wrote key {key} removes it; in their place: dogwatch power release {name} --key {key}"
+                "the host is powered on when the writer of key {key} removes it; to remove it \
+                 yourself: dogwatch power release {name} --key {key}"
             )),
             _ if !asked.is_obeyed => advice.push(format!(
-                "to have {} obeyed in this state: dogwatch power {} {name} --force",
+                "to make Dogwatch obey {} in this state: dogwatch power {} {name} --force",
                 asked.request.name,
                 key.map_or_else(|| "cycle".to_owned(), |_| "hold".to_owned())
             )),

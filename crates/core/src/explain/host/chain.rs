@@ -76,10 +76,12 @@ impl HostExplainer<'_> {
             // A host of Dogwatch's own is the usual case.
             HostOwner::Ours => return,
             HostOwner::Metal3 { leader } => {
-                format!("a baremetal-operator's, which leads as {leader}: Dogwatch does nothing")
+                format!(
+                    "a baremetal-operator controls it, with leader {leader}: Dogwatch does nothing"
+                )
             }
             HostOwner::NotYetKnown => {
-                "whether a baremetal-operator controls it could not be looked at".into()
+                "Dogwatch could not check whether a baremetal-operator controls it".into()
             }
         };
         self.add_line(ExplanationTopic::Whose, text);
@@ -87,7 +89,7 @@ impl HostExplainer<'_> {
 
     fn add_node(&mut self) {
         if let Some(node) = &self.view.node {
-            self.add_line(ExplanationTopic::Node, format!("it carries Node {node}"));
+            self.add_line(ExplanationTopic::Node, format!("it runs Node {node}"));
         }
     }
 
@@ -96,7 +98,7 @@ impl HostExplainer<'_> {
         let Some(state) = power.state else {
             return self.add_line(
                 ExplanationTopic::Power,
-                "no power controller has looked at it",
+                "no power controller has checked it",
             );
         };
         let observed = power.observed_at;
@@ -106,7 +108,7 @@ impl HostExplainer<'_> {
         let kept = self.host.status.powered_on == Some(true)
             && matches!(state, PowerState::Off | PowerState::Unknown);
         let kept = if kept {
-            "; status.poweredOn is true, for whoever goes by it must not take this for off"
+            "; status.poweredOn is true, because a program that reads it must not take this for off"
         } else {
             ""
         };
@@ -120,7 +122,7 @@ impl HostExplainer<'_> {
             if power.state == Some(PowerState::Off) {
                 self.add_line(
                     ExplanationTopic::Off,
-                    "not confirmed: nothing may be released on it",
+                    "not confirmed: Dogwatch releases no Node of this host",
                 );
             }
             return;
@@ -148,7 +150,7 @@ impl HostExplainer<'_> {
         );
         if !names(false).is_empty() {
             let text = format!(
-                "to be confirmed anew for {}, which came later",
+                "to be confirmed again for {}, which was added later",
                 names(false)
             );
             self.add_line(ExplanationTopic::Off, text);
@@ -180,17 +182,15 @@ impl HostExplainer<'_> {
         );
         self.add_line(ExplanationTopic::Command, text);
         let end = match &command.end {
-            PendingCommandEnd::Open => {
-                "its end is not written down: it may be under way".to_owned()
-            }
+            PendingCommandEnd::Open => "no result is recorded: it may be under way".to_owned(),
             PendingCommandEnd::Answered { at } => {
-                format!("the BMC took it {}", format_ago(*at, self.now))
+                format!("the BMC accepted it {}", format_ago(*at, self.now))
             }
             PendingCommandEnd::Failed { at, message } => {
                 format!("it failed {}: {message}", format_ago(*at, self.now))
             }
             PendingCommandEnd::Unknown { at, message } => format!(
-                "given up {}, and the BMC may still run it: {message}",
+                "abandoned {}, and the BMC may still run it: {message}",
                 format_ago(*at, self.now)
             ),
         };
@@ -222,7 +222,7 @@ impl HostExplainer<'_> {
         if let Some(because) = forecast_without_reading(self.view, self.now)
             && said.is_none_or(|said| said.reason != because.reason)
         {
-            let text = format!("as it stands now: {}: {}", because.reason, because.message);
+            let text = format!("current state: {}: {}", because.reason, because.message);
             self.add_line(ExplanationTopic::Says, text);
         }
     }
@@ -249,13 +249,16 @@ impl HostExplainer<'_> {
                 let works = match ready.status.as_str() {
                     "True" => "works",
                     "False" => "does not work",
-                    _ => "is not known to work",
+                    _ => "was not seen working",
                 };
                 let text = format!("power control {works}: {}: {}", ready.reason, ready.message);
                 self.add_line(ExplanationTopic::Bmc, text);
             }
             None if !self.host.levels.is_empty() => {
-                self.add_line(ExplanationTopic::Bmc, "power control was never checked");
+                self.add_line(
+                    ExplanationTopic::Bmc,
+                    "power control has never been checked",
+                );
             }
             None => {}
         }

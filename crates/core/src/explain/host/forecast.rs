@@ -54,10 +54,13 @@ pub(super) fn is_condition_current(view: &HostReportInput, now: Now) -> bool {
 pub(super) fn host_summary(view: &HostReportInput, now: Now) -> String {
     let (host, name) = (&view.host, &view.host.name);
     if let Some(because) = forecast_without_reading(view, now) {
-        return format!("{name}: its power is not controlled: {}", because.reason);
+        return format!(
+            "{name}: Dogwatch does not control its power: {}",
+            because.reason
+        );
     }
     let Some(state) = host.status.power.state else {
-        return format!("{name}: no power controller has looked at it");
+        return format!("{name}: no power controller has checked it");
     };
     let Some(said) = host_condition(host, POWER_AS_WANTED) else {
         return format!("{name}: {}", state.as_str());
@@ -68,8 +71,8 @@ pub(super) fn host_summary(view: &HostReportInput, now: Now) -> String {
     let long = long.map_or_else(String::new, |age| format!(" for {age}"));
     let (state, reason) = (state.as_str(), &said.reason);
     match said.status.as_str() {
-        "True" => format!("{name}: {state}, as wanted{long}: {reason}"),
-        "False" => format!("{name}: {state}, not as wanted{long}: {reason}"),
+        "True" => format!("{name}: {state}, as requested{long}: {reason}"),
+        "False" => format!("{name}: {state}, not as requested{long}: {reason}"),
         _ => format!("{name}: {state}{long}: {reason}"),
     }
 }

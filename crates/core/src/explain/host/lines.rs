@@ -13,11 +13,11 @@ pub(super) fn annotation_line(host: &HostSnapshot, asked: &ExplainedAnnotation) 
     };
     let by = asked.by.as_ref().map(|by| format!(", {by}"));
     let problem = request.problem.as_ref();
-    let problem = problem.map(|problem| format!("; its value {problem}, and means soft"));
+    let problem = problem.map(|problem| format!("; its value {problem}, and counts as soft"));
     let state = host.status.provisioning.as_deref().unwrap_or("none");
     let disobeyed = (!asked.is_obeyed).then(|| {
         format!(
-            "; NOT obeyed: the host is in provisioning state {state}, and it has no \"force\":true"
+            "; NOT obeyed: the host is in provisioning state {state}, and the value has no \"force\":true"
         )
     });
     let tail = [by, problem, disobeyed];

@@ -28,7 +28,7 @@ fn told(view: &HostReportInput) -> String {
 fn a_host_that_is_well_is_told_in_a_few_lines_and_nothing_is_to_be_done() {
     assert_eq!(
         told(&view(host("h1"))),
-        "metal/h1: On, as wanted for 60s: AsWanted\n\
+        "metal/h1: On, as requested for 60s: AsWanted\n\
          asked: spec.online is true: on\n\
          power: On, observed 40s ago\n\
          says: AsWanted: on, as spec.online says\n\
@@ -49,11 +49,11 @@ fn a_reboot_under_way_names_who_asked_what_was_sent_and_what_comes_next() {
     );
     let told = told(&view(asked));
     for part in [
-        "metal/h1: PoweringOff, not as wanted for 60s: SoftPowerOff\n",
+        "metal/h1: PoweringOff, not as requested for 60s: SoftPowerOff\n",
         "asked: reboot.metal3.io: reboot, once, soft, by ann: \"new firmware\"\n",
         "phase: a reboot is pending since 1970-01-01 00:00:30Z (70s)\n",
         "command: SoftPowerOff decided since 1970-01-01 00:00:30Z (70s) (RebootRequested)\n",
-        "command: the BMC took it 69s ago\n",
+        "command: the BMC accepted it 69s ago\n",
         "says: SoftPowerOff: asked to shut down; the power is cut in 2m50s\n",
     ] {
         assert!(told.contains(part), "{part:?} is not in\n{told}");
@@ -81,11 +81,11 @@ fn a_host_that_is_held_off_names_each_key_and_whether_off_is_proved_for_it() {
     );
     let told = told(&view(held.clone()));
     for part in [
-        "metal/h1: Off, as wanted for 60s: HeldOff\n",
+        "metal/h1: Off, as requested for 60s: HeldOff\n",
         "asked: reboot.metal3.io/early: off until it is removed, soft\n",
         "asked: reboot.metal3.io/late: off until it is removed, hard\n",
         "off: confirmed since 1970-01-01 00:00:50Z (50s), after the request of early\n",
-        "off: to be confirmed anew for late, which came later\n",
+        "off: to be confirmed again for late, which was added later\n",
         "dogwatch power release metal/h1 --key early\n",
     ] {
         assert!(told.contains(part), "{part:?} is not in\n{told}");
@@ -103,7 +103,7 @@ fn off_that_was_only_read_is_not_told_as_confirmed() {
     off.status.power.state = Some(PowerState::Off);
     let told = told(&view(off));
     assert!(
-        told.contains("off: not confirmed: nothing may be released on it\n"),
+        told.contains("off: not confirmed: Dogwatch releases no Node of this host\n"),
         "{told}"
     );
     assert!(told.contains("status.poweredOn is true"), "{told}");
@@ -129,7 +129,7 @@ fn a_value_that_cannot_be_understood_is_told_with_what_to_write() {
         host("h1"),
         &[("reboot.metal3.io/k", "hard")],
     )));
-    assert!(told.contains("and means soft\n"), "{told}");
+    assert!(told.contains("and counts as soft\n"), "{told}");
     assert!(
         told.contains("→ write it as JSON: kubectl annotate -n metal bmh h1"),
         "{told}"
@@ -200,9 +200,9 @@ fn what_no_reading_can_change_is_told_by_the_decision_itself_before_the_controll
         (view(detached), reason::DETACHED),
     ] {
         let told = told(&view);
-        let summary = format!("metal/h1: its power is not controlled: {reason}\n");
+        let summary = format!("metal/h1: Dogwatch does not control its power: {reason}\n");
         assert!(told.starts_with(&summary), "{reason}: {told}");
-        let says = format!("says: as it stands now: {reason}: ");
+        let says = format!("says: current state: {reason}: ");
         assert!(told.contains(&says), "{reason}: {told}");
     }
 }
@@ -214,11 +214,11 @@ fn a_host_that_nobody_has_looked_at_says_so_and_how_to_have_it_looked_at() {
     unseen.status.power.state = None;
     let leads = told(&view(unseen.clone()));
     assert!(
-        leads.starts_with("metal/h1: no power controller has looked at it\n"),
+        leads.starts_with("metal/h1: no power controller has checked it\n"),
         "{leads}"
     );
     assert!(
-        leads.contains("→ see that the controller runs with --components power\n"),
+        leads.contains("→ run the controller with --components power\n"),
         "{leads}"
     );
     for controller in [

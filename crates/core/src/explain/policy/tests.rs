@@ -48,14 +48,14 @@ fn the_policy_that_rules_is_named_with_whom_it_has_beaten() {
     let lines = text(&under(policies, held_back("LockHeldByOther")));
     assert_eq!(
         lines[3],
-        "policy: RebootPolicy strong rules it (priority 5), group strong; it goes before weak (priority 1)"
+        "policy: RebootPolicy strong applies (priority 5), group strong; it overrides weak (priority 1)"
     );
     let mut elsewhere = policy("elsewhere", 0);
     elsewhere.selector.match_labels = [("pool".to_owned(), "b".to_owned())].into();
     let lines = text(&under(vec![elsewhere], held_back("LockHeldByOther")));
     assert_eq!(
         lines[3],
-        "policy: no RebootPolicy rules this node: the coordinator's flags do"
+        "policy: no RebootPolicy applies to this node: the coordinator's flags apply"
     );
 }
 
@@ -63,12 +63,11 @@ fn the_policy_that_rules_is_named_with_whom_it_has_beaten() {
 fn a_shut_window_says_when_it_opens_and_how_to_let_the_node_go_earlier() {
     let explanation = under(vec![noon("p", 0)], held_back("OutsideWindow"));
     let lines = text(&explanation);
-    let shut =
-        "window: shut; it opens at 1970-01-01 12:00:00Z (in 11h) (every day 12:00-13:00 UTC)";
+    let shut = "window: closed; the window opens at 1970-01-01 12:00:00Z (in 11h) (every day 12:00-13:00 UTC)";
     assert!(lines.contains(&shut.to_owned()), "{lines:#?}");
     assert_eq!(
         explanation.advice[0],
-        "to let it go earlier, change the policy: kubectl edit rebootpolicy p"
+        "to let the reboot begin earlier, change the policy: kubectl edit rebootpolicy p"
     );
 }
 
@@ -81,7 +80,7 @@ fn a_pause_says_why_until_when_and_how_to_end_it() {
     });
     let explanation = under(vec![paused.clone()], held_back("Paused"));
     let lines = text(&explanation);
-    let expected = "pause: paused: \"holidays\"; it ends at 1970-01-01 00:02:10Z (in 60s)";
+    let expected = "pause: paused: \"holidays\"; the pause ends at 1970-01-01 00:02:10Z (in 60s)";
     assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
     assert_eq!(explanation.advice[0], "to end the pause: dogwatch resume p");
     paused.paused = Some(PolicyPause {
@@ -89,7 +88,8 @@ fn a_pause_says_why_until_when_and_how_to_end_it() {
         until: None,
     });
     let lines = text(&under(vec![paused], held_back("Paused")));
-    let expected = "pause: paused: no reason given; until somebody resumes it";
+    let expected =
+        "pause: paused: no reason given; the pause lasts until somebody resumes the policy";
     assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
 }
 
@@ -104,7 +104,7 @@ fn gates_are_told_and_what_they_said_is_the_nodes_own_word() {
     }];
     let lines = text(&under(vec![gated], held_back("GateShut")));
     let says = "says: GateShut: as the node itself says";
-    let gate = "gate: no pod of app=batch on this node, one of those asked above";
+    let gate = "gate: no pod of app=batch on this node, one of the servers queried above";
     for line in [says, gate] {
         assert!(lines.contains(&line.to_owned()), "{lines:#?}");
     }
@@ -122,7 +122,6 @@ fn the_policys_own_numbers_are_the_deadline_and_the_budget() {
         "{lines:#?}"
     );
     let lines = text(&under(vec![own], held_back("OverBudget")));
-    let budget =
-        "budget: at most 1 of 1 in group p may be out (RebootPolicy p: 50%); nobody else is out";
+    let budget = "budget: at most 1 of 1 in group p may be unavailable (RebootPolicy p: 50%); no other node is unavailable";
     assert!(lines.contains(&budget.to_owned()), "{lines:#?}");
 }

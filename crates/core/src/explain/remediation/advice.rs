@@ -44,23 +44,25 @@ fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
             explain_host().into_iter().collect()
         }
         reason::WAITING_FOR_NODE => {
-            let look = "look at the machine's console: its kubelet has not registered yet";
+            let look = "look at the machine's console: its kubelet has not registered the Node yet";
             let mut advice = one(look);
             advice.extend(explain_host());
             advice
         }
-        reason::RELEASING => one("look at what is named: a finalizer, or a CSI driver"),
+        reason::RELEASING => {
+            one("look at the obstacle that is named: a finalizer, or a CSI driver")
+        }
         reason::NO_HOST | reason::HOST_NOT_FOUND | reason::BAD_HOST_LINK | reason::NO_NODE => {
             vec![host_link_advice(&judged.remediation.subject)]
         }
         reason::WRONG_HOST => {
-            one("correct the link, or the address of the BMC: it is another machine's")
+            one("correct the link or the BMC address: it belongs to another machine")
         }
-        reason::IDENTITY_UNKNOWN => {
-            one("run the controller without --require-host-identity, or link a BMC that tells it")
-        }
+        reason::IDENTITY_UNKNOWN => one(
+            "run the controller without --require-host-identity, or link a BMC that reports its system UUID",
+        ),
         reason::NODE_IS_ALIVE => {
-            one("look at the machine: the BMC errs, or the link leads to another one")
+            one("look at the machine: the BMC is wrong, or the link names another machine")
         }
         reason::HOST_NOT_PROVISIONED => {
             one("set spec.externallyProvisioned on the host, or have metal3 provision it")
@@ -68,8 +70,9 @@ fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
         reason::PAUSED => one("remove annotation cluster.x-k8s.io/paused"),
         reason::TOO_MANY_FENCED => one("wait for the others, or raise --max-fenced"),
         reason::ATTEMPTS_USED_UP => {
-            let mut advice =
-                one("look at the machine; a health check that still wants it asks anew");
+            let mut advice = one(
+                "look at the machine; if a health check still finds it failed, it makes a new request",
+            );
             advice.extend(explain_host());
             advice
         }
@@ -79,7 +82,8 @@ fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
 
 fn confirm_off_advice(host: &HostName) -> String {
     format!(
-        "if you have made sure that it is off: dogwatch confirm-off {host} --reason TEXT. If it still runs, two writers will have your volumes"
+        "if you have made sure that the host is off: dogwatch confirm-off {host} --reason TEXT. \
+         If it still runs, two machines will write to the same volumes"
     )
 }
 
@@ -129,5 +133,5 @@ fn call_off_advice(judged: &AssessedRemediation) -> Option<String> {
         ),
         RemediationSubject::Host(_) => return None,
     };
-    Some(format!("to call it off: {what}"))
+    Some(format!("to cancel the remediation: {what}"))
 }

@@ -142,7 +142,7 @@ impl<'a> RemediationExplainer<'a> {
     fn summary_line(&self) -> String {
         let whom = subject_text(self.remediation);
         if !self.assessed.is_under_way() {
-            return format!("{whom}: nothing is asked of it");
+            return format!("{whom}: no remediation is requested");
         }
         let (reason, _) = self.assessed.reason_and_message();
         let standing = self
@@ -159,9 +159,11 @@ impl<'a> RemediationExplainer<'a> {
             (RemediationSubject::Machine(_) | RemediationSubject::Node(_), None)
                 if self.is_marked() =>
             {
-                "annotation host.metal3.io/external-remediation stands on it".to_owned()
+                "it has annotation host.metal3.io/external-remediation".to_owned()
             }
-            (RemediationSubject::Host(_), None) => "nobody: it is brought to an end".to_owned(),
+            (RemediationSubject::Host(_), None) => {
+                "no request any more: the remediation is being ended".to_owned()
+            }
             (
                 RemediationSubject::Machine(_)
                 | RemediationSubject::Node(_)
@@ -188,7 +190,7 @@ impl<'a> RemediationExplainer<'a> {
                 strategy.retry_limit.saturating_add(1),
                 crate::duration::format_duration(strategy.timeout)
             ),
-            Err(wrong) => format!("its specification cannot be served: {wrong}"),
+            Err(wrong) => format!("its specification is invalid: {wrong}"),
         };
         let attempt = request
             .status
@@ -224,7 +226,7 @@ impl<'a> RemediationExplainer<'a> {
         if let Some((reason, text)) = &self.remediation.problem {
             self.add_line(
                 ExplanationTopic::Host,
-                format!("in the way: {reason}: {text}"),
+                format!("blocked by: {reason}: {text}"),
             );
         }
     }
@@ -232,7 +234,7 @@ impl<'a> RemediationExplainer<'a> {
     fn add_node(&mut self) {
         let text = match (&self.remediation.node_name, &self.remediation.node) {
             (Some(name), Some(node)) => format!("{name}, {}", describe_node_state(node)),
-            (Some(name), None) => format!("{name} is not there"),
+            (Some(name), None) => format!("{name} does not exist"),
             (None, _) => return self.add_line(ExplanationTopic::Node, "it has no Node"),
         };
         self.add_line(ExplanationTopic::Node, text);

@@ -135,6 +135,6 @@ fn power_not_ready_reason(host: &HostSnapshot) -> Option<String> {
     match host_condition(host, POWER_CONTROL_READY) {
         Some(ready) if ready.status == "True" => None,
         Some(ready) => Some(format!("{}: {}", ready.reason, ready.message)),
-        None => Some("power control was never checked".to_owned()),
+        None => Some("power control has never been checked".to_owned()),
     }
 }

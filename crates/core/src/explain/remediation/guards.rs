@@ -32,7 +32,8 @@ impl RemediationExplainer<'_> {
             format!(": {}", join_first_names(&off, MAX_NAMED_HOSTS))
         };
         let text = format!(
-            "{} hosts are held off for remediation, and --max-fenced is {} where the controller is not told otherwise{names}",
+            "{} hosts are kept off for remediation, and --max-fenced is {} unless the controller \
+             has another value{names}",
             off.len(),
             RemediationConfig::default().max_fenced
         );
@@ -50,7 +51,7 @@ impl RemediationExplainer<'_> {
             return;
         };
         let held = if self.remediation.lease_held {
-            "is held: planned reboots count this node as out"
+            "is held: planned reboots count this node as unavailable"
         } else {
             "is not held"
         };
@@ -70,11 +71,13 @@ impl RemediationExplainer<'_> {
     pub(super) fn add_key(&mut self) {
         let key = self.remediation.key.annotation_name();
         let text = match (self.remediation.is_keyed(), &self.remediation.key) {
-            (true, KeyOwner::Foreign) => format!("{key} stands on the host, and is not ours"),
-            (true, KeyOwner::Machine(_) | KeyOwner::Node(_) | KeyOwner::Request(_)) => {
-                format!("{key} stands on the host: it is held off")
+            (true, KeyOwner::Foreign) => {
+                format!("the host has {key}, and Dogwatch did not write it")
             }
-            (false, _) => format!("{key} is not on the host"),
+            (true, KeyOwner::Machine(_) | KeyOwner::Node(_) | KeyOwner::Request(_)) => {
+                format!("the host has {key}: it is kept off")
+            }
+            (false, _) => format!("the host does not have {key}"),
         };
         self.add_line(ExplanationTopic::Key, text);
     }
@@ -97,7 +100,7 @@ impl RemediationExplainer<'_> {
         if let Some(proof) = request.and_then(|request| request.status.proof.as_ref()) {
             let by = proof.by.as_ref().map(|by| format!(" ({by})"));
             let text = format!(
-                "proved at {} by {}{}",
+                "proved off at {} by {}{}",
                 format_time(proof.confirmed_at),
                 proof.source,
                 by.unwrap_or_default()
@@ -111,7 +114,7 @@ impl RemediationExplainer<'_> {
         let text = match OffConfirmation::read_from_host(host) {
             None => return,
             Some(Ok(said)) => format!(
-                "{} says that the host is off, at {}: {}",
+                "{} confirmed that the host is off, at {}: {}",
                 said.by,
                 format_time(said.at),
                 said.reason
@@ -127,7 +130,7 @@ impl RemediationExplainer<'_> {
         };
         let backup = kept.node_backup();
         let text = format!(
-            "{} labels, {} annotations and {} taints of node {} are kept in Dogwatch's namespace",
+            "{} labels, {} annotations and {} taints of node {} are saved in Dogwatch's namespace",
             backup.labels.len(),
             backup.annotations.len(),
             backup.taints.len(),

@@ -164,7 +164,11 @@ fn lines(told: &RemediationExplanation, topic: ExplanationTopic) -> Vec<&str> {
 #[test]
 fn a_machine_is_explained_from_the_need_to_what_is_waited_for() {
     let machine = ObservedMachine {
-        conditions: vec![condition("True", "PoweringOff", "the host goes off")],
+        conditions: vec![condition(
+            "True",
+            "PoweringOff",
+            "the host is being powered off",
+        )],
         ..marked()
     };
     let told = told(machine, keyed(), vec![failed()]);
@@ -186,10 +190,13 @@ fn a_machine_is_explained_from_the_need_to_what_is_waited_for() {
         (ExplanationTopic::Lock, "dogwatch-remedy-n1 is not held"),
         (
             ExplanationTopic::Key,
-            "reboot.metal3.io/machine-remediation stands on the host",
+            "the host has reboot.metal3.io/machine-remediation",
         ),
         (ExplanationTopic::Power, "PoweringOff, observed 40s ago"),
-        (ExplanationTopic::Says, "PoweringOff: the host goes off"),
+        (
+            ExplanationTopic::Says,
+            "PoweringOff: the host is being powered off",
+        ),
         (ExplanationTopic::Step, "Requested at 1970-01-01 00:01:10Z"),
         (ExplanationTopic::Controller, "c-1 leads"),
     ] {
@@ -251,7 +258,7 @@ fn where_no_controller_has_spoken_the_same_decision_says_why_it_would_wait() {
     assert_eq!(told.summary, "machine/machines/m1: HostNotFound");
     let says = lines(&told, ExplanationTopic::Says);
     assert!(
-        says[0].starts_with("as it stands now: HostNotFound"),
+        says[0].starts_with("current state: HostNotFound"),
         "{says:?}"
     );
     let advice = told.advice.join("\n");
@@ -263,7 +270,7 @@ fn where_no_controller_has_spoken_the_same_decision_says_why_it_would_wait() {
         advice.contains("--components power,remediation"),
         "{advice}"
     );
-    assert!(advice.contains("to call it off: "), "{advice}");
+    assert!(advice.contains("to cancel the remediation: "), "{advice}");
 }
 
 #[test]
@@ -280,16 +287,16 @@ fn a_condition_from_before_does_not_speak_for_a_new_mark() {
 #[test]
 fn what_needs_no_reading_is_told_beside_an_older_word_of_the_controller() {
     let machine = ObservedMachine {
-        conditions: vec![condition("True", "Preparing", "looking once more")],
+        conditions: vec![condition("True", "Preparing", "reading everything again")],
         paused: true,
         ..marked()
     };
     let told = told(machine, its_host(), vec![failed()]);
     let says = lines(&told, ExplanationTopic::Says);
     assert_eq!(says.len(), 2, "{says:?}");
-    assert!(says[1].starts_with("as it stands now: Paused"), "{says:?}");
+    assert!(says[1].starts_with("current state: Paused"), "{says:?}");
     let guard = lines(&told, ExplanationTopic::Guard);
-    assert!(guard[0].starts_with("0 hosts are held off for remediation, and --max-fenced is 5"));
+    assert!(guard[0].starts_with("0 hosts are kept off for remediation, and --max-fenced is 5"));
 }
 
 #[test]
@@ -314,7 +321,7 @@ fn a_dead_bmc_is_answered_with_the_command_that_confirms() {
     let told = text(&host);
     let off = lines(&told, ExplanationTopic::Off);
     assert!(
-        off[0].starts_with("ann says that the host is off"),
+        off[0].starts_with("ann confirmed that the host is off"),
         "{off:?}"
     );
 }
@@ -326,7 +333,10 @@ fn a_machine_of_which_nothing_is_asked_is_followed_to_its_host_all_the_same() {
         ..marked()
     };
     let told = told(quiet, its_host(), vec![node("n1")]);
-    assert_eq!(told.summary, "machine/machines/m1: nothing is asked of it");
+    assert_eq!(
+        told.summary,
+        "machine/machines/m1: no remediation is requested"
+    );
     assert_eq!(
         (told.under_way, told.host.as_deref()),
         (false, Some("metal/h1"))
@@ -343,7 +353,10 @@ fn a_node_that_was_deleted_is_explained_by_its_remediation() {
     };
     let told = about("n1");
     assert_eq!(told.len(), 1);
-    assert_eq!(lines(&told[0], ExplanationTopic::Node), ["n1 is not there"]);
+    assert_eq!(
+        lines(&told[0], ExplanationTopic::Node),
+        ["n1 does not exist"]
+    );
     assert_eq!(about("n2"), []);
 }
 

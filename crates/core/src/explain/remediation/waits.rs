@@ -23,7 +23,7 @@ impl RemediationExplainer<'_> {
         let is_another = said.is_none_or(|said| said.reason != because.reason);
         let is_known = said.is_none() || needs_no_reading(because.reason);
         if self.assessed.is_under_way() && is_another && is_known {
-            let text = format!("as it stands now: {}: {}", because.reason, because.message);
+            let text = format!("current state: {}: {}", because.reason, because.message);
             self.add_line(ExplanationTopic::Says, text);
         }
     }

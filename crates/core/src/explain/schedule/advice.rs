@@ -35,8 +35,8 @@ fn state_advice(schedule: &Schedule, state: &str) -> Option<String> {
             "correct it: kubectl edit -n {namespace} rebootschedule {name}"
         )),
         reason::SUSPENDED => Some(format!(
-            "to have it issue again: kubectl patch -n {namespace} rebootschedule {name} --type=merge \
-             -p '{{\"spec\":{{\"suspend\":false}}}}'"
+            "to resume the schedule: kubectl patch -n {namespace} rebootschedule {name} \
+             --type=merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
         )),
         _ => None,
     }
@@ -55,20 +55,25 @@ fn last_occurrence_advice(schedule: &Schedule, last: &OccurrenceRecord) -> Vec<S
     };
     match last.outcome {
         OccurrenceOutcome::Missed => vec![
-            "what was missed is not made up for: ask with dogwatch reboot or dogwatch power cycle, or \
-             give spec.startingDeadline more time"
+            "missed occurrences are not repeated: request the reboot with dogwatch reboot or \
+             dogwatch power cycle, or give spec.startingDeadline more time"
                 .into(),
         ],
-        OccurrenceOutcome::NoTargets => vec!["see that its names and selectors match somebody".into()],
+        OccurrenceOutcome::NoTargets => {
+            vec!["check that its names and selectors match a node or a host".into()]
+        }
         OccurrenceOutcome::Requested
         | OccurrenceOutcome::PartlyRequested
         | OccurrenceOutcome::Failed
         | OccurrenceOutcome::Cancelled => {
             let asked = by_result(false).next();
-            let asked = asked.map(|one| format!("what became of one that was asked: dogwatch explain {one}"));
+            let asked = asked
+                .map(|one| format!("to see the result for one target: dogwatch explain {one}"));
             let failed = by_result(true).next().filter(|_| fell_short(last));
             let failed = failed.map(|one| {
-                format!("why one could not be asked: dogwatch explain {one}; then ask it yourself")
+                format!(
+                    "to see why a target could not be requested: dogwatch explain {one}; then request it yourself"
+                )
             });
             failed.into_iter().chain(asked).collect()
         }

@@ -27,10 +27,7 @@ pub fn explain_schedule(view: &ScheduleReportInput, now: Now) -> ScheduleExplana
         Ok(plan) => chain.add_plan(plan, &outlook),
         Err(problems) => {
             for problem in problems {
-                chain.add_line(
-                    ExplanationTopic::Asked,
-                    format!("not understood: {problem}"),
-                );
+                chain.add_line(ExplanationTopic::Asked, format!("invalid: {problem}"));
             }
         }
     }
@@ -75,7 +72,7 @@ impl ScheduleExplainer<'_> {
         }
         if plan.hosts.is_some() {
             let mode = plan.mode.as_str();
-            let text = format!("hosts that carry no Node are switched off {mode}");
+            let text = format!("hosts without a Node are switched off {mode}");
             self.add_line(ExplanationTopic::Whom, text);
         }
         for at in &outlook.ahead {
@@ -87,19 +84,19 @@ impl ScheduleExplainer<'_> {
             self.add_line(ExplanationTopic::When, text);
         }
         if outlook.ahead.is_empty() && !plan.suspend {
-            self.add_line(ExplanationTopic::When, "no time lies ahead");
+            self.add_line(ExplanationTopic::When, "no occurrence is left");
         }
         let late = format_age(plan.starting_deadline);
         self.add_line(
             ExplanationTopic::Deadline,
-            format!("up to {late} late is on time"),
+            format!("an occurrence may begin up to {late} late"),
         );
     }
 
     /// The controller's condition, and what it would say now if the schedule has changed since.
     fn add_decision(&mut self, outlook: &ScheduleForecast) {
         if is_unobserved(self.schedule) {
-            let text = "no controller has looked at this version of the schedule";
+            let text = "no controller has read this version of the schedule";
             self.add_line(ExplanationTopic::Says, text);
         }
         let said = find_condition(self.schedule, reason::ACTIVE);
@@ -111,14 +108,14 @@ impl ScheduleExplainer<'_> {
         }
         let because = &outlook.because;
         if said.is_none_or(|said| said.message != because.message) {
-            let text = format!("as it stands now: {}: {}", because.reason, because.message);
+            let text = format!("current state: {}: {}", because.reason, because.message);
             self.add_line(ExplanationTopic::Says, text);
         }
     }
 
     fn add_current(&mut self, current: CurrentOccurrence) {
         let text = format!(
-            "the requests of {} go out {}",
+            "the requests of {} are issued {}",
             format_time(current.at),
             format_since(current.begun, self.now)
         );

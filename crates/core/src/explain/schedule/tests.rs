@@ -86,10 +86,10 @@ fn record(outcome: OccurrenceOutcome) -> OccurrenceRecord {
         noted: 0,
         failed: 3,
         targets: vec![
-            target("n2", TargetResult::Failed, "there is no Node of that name"),
+            target("n2", TargetResult::Failed, "no Node has this name"),
             target("n1", TargetResult::Requested, ""),
         ],
-        message: "1 of 4 were asked".into(),
+        message: "1 of 4 were requested".into(),
     }
 }
 
@@ -123,7 +123,7 @@ fn the_next_times_are_told_on_the_schedules_own_clock() {
         "when: at 2026-11-24 02:00:00Z",
         "whom: Node n1",
         "whom: every Node",
-        "deadline: up to 60m late is on time",
+        "deadline: an occurrence may begin up to 60m late",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -137,7 +137,7 @@ fn the_next_times_are_told_on_the_schedules_own_clock() {
 fn a_time_that_has_come_and_that_nobody_begins_is_said_with_what_to_do() {
     let come = once("2026-11-21T23:30:00Z");
     let explanation = explained(&come);
-    let words = "its time came at 2026-11-21T23:30:00Z, and no controller has begun it";
+    let words = "its time came at 2026-11-21T23:30:00Z, and no controller has started it";
     assert!(explanation.summary.contains(words), "{explanation:?}");
     assert!(explanation.advice[0].contains("--components power or healer"));
     let row = only_row(&come);
@@ -152,7 +152,7 @@ fn a_time_that_has_come_and_that_nobody_begins_is_said_with_what_to_do() {
     let row = only_row(&begun);
     assert_eq!((row.state, row.not_begun), ("Issuing", None));
     let text = text(&explained(&begun));
-    assert!(text.contains("phase: the requests of 2026-11-21 23:30:00Z go out since"));
+    assert!(text.contains("phase: the requests of 2026-11-21 23:30:00Z are issued since"));
 
     let view = ScheduleReportInput {
         schedule: come,
@@ -189,8 +189,8 @@ fn what_is_wrong_with_it_is_said_problem_by_problem() {
     schedule.plan = Err(vec!["spec.at: no time".into(), "spec: nobody".into()]);
     let explanation = explained(&schedule);
     let text = text(&explanation);
-    assert!(text.contains("asked: not understood: spec.at: no time"));
-    assert!(text.contains("asked: not understood: spec: nobody"));
+    assert!(text.contains("asked: invalid: spec.at: no time"));
+    assert!(text.contains("asked: invalid: spec: nobody"));
     assert!(explanation.advice[0].contains("kubectl edit -n dogwatch rebootschedule daily"));
     assert!(only_row(&schedule).needs_somebody);
 }
@@ -202,8 +202,8 @@ fn what_each_target_got_is_told_and_how_many_are_not_listed() {
     let explanation = explained(&schedule);
     let text = text(&explanation);
     for line in [
-        "last: 2026-11-21 02:00:00Z: PartlyRequested: 1 of 4 were asked",
-        "target: Node n2: Failed: there is no Node of that name",
+        "last: 2026-11-21 02:00:00Z: PartlyRequested: 1 of 4 were requested",
+        "target: Node n2: Failed: no Node has this name",
         "target: Node n1: Requested",
         "target: and 2 more, which are not listed",
     ] {
@@ -252,7 +252,7 @@ fn what_the_controller_said_of_another_version_is_said_to_be_so() {
     }];
     schedule.generation = Some(2);
     let text = text(&explained(&schedule));
-    assert!(text.contains("no controller has looked at this version"));
+    assert!(text.contains("no controller has read this version"));
     assert!(text.contains("says: Suspended: spec.suspend is true"));
-    assert!(text.contains("as it stands now: WaitingForTime: the next occurrence is at"));
+    assert!(text.contains("current state: WaitingForTime: the next occurrence is at"));
 }

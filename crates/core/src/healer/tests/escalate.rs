@@ -80,7 +80,7 @@ fn the_intention_stands_on_the_node_before_the_host_is_asked_and_the_host_is_ask
     watch.leaves_alone(DUE - 1);
     let looking = watch.of_node(DUE).unwrap();
     assert!(
-        matches!(looking.observe.as_slice(), [HealerObserve::Node { .. }]),
+        matches!(looking.observe.as_slice(), [HealerObserve::Hosts { .. }]),
         "{looking:?}"
     );
     looks(&mut watch, DUE, ParsedAnnotation::Absent, Ok(host("h1")));
@@ -198,7 +198,13 @@ fn a_node_that_changed_since_it_was_read_is_read_again_first() {
     let mut watch = stuck();
     looks(&mut watch, DUE, ParsedAnnotation::Absent, Ok(host("h1")));
     watch.change(DUE, |node| node.conditions[0] = kubelet(DUE));
-    watch.leaves_alone(DUE + 1);
+    watch.leaves_alone(DUE);
+    let decision = watch.of_node(DUE + 1).unwrap();
+    assert!(
+        matches!(decision.observe.as_slice(), [HealerObserve::Node { .. }]),
+        "{decision:?}"
+    );
+    assert!(decision.actions.is_empty());
 }
 
 #[test]
@@ -212,8 +218,8 @@ fn only_the_host_that_carries_the_node_is_asked_and_nobody_is_overruled() {
             Err("no BareMetalHost has it".to_owned()),
             "no BareMetalHost has it",
         ),
-        (Ok(asked), "somebody has asked"),
-        (Ok(host("h2")), "another one names it now"),
+        (Ok(asked), "somebody has already requested"),
+        (Ok(host("h2")), "now another host names this Node"),
     ];
     for (found, expected) in table {
         let mut watch = stuck();

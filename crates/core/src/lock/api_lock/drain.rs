@@ -81,7 +81,9 @@ fn step_after_timeout(
         DrainTimeoutAction::Delete if !seen.deleting => ApiDrainStep::DeleteRest { why },
         DrainTimeoutAction::Abort | DrainTimeoutAction::Delete => ApiDrainStep::Failed { why },
         DrainTimeoutAction::Force => ApiDrainStep::Done {
-            note: Some(format!("{why}; goes on all the same, as the policy says")),
+            note: Some(format!(
+                "{why}; the drain is treated as done, as the policy says"
+            )),
         },
     }
 }

@@ -137,10 +137,10 @@ fn describe_node_gone(seen: &HoldSnapshot<'_>, record: &LockRecord) -> Option<St
     match seen.node {
         Some(node) if node.seen.uid == *uid => None,
         Some(_) => Some(format!(
-            "node {name} was deleted and made anew before it was drained; ask again"
+            "node {name} was deleted and created again before it was drained; send the request again"
         )),
         None => Some(format!(
-            "node {name} was deleted before it was drained; ask again when it is back"
+            "node {name} was deleted before it was drained; send the request again when the node is back"
         )),
     }
 }
@@ -171,7 +171,7 @@ fn describe_node_conflict(seen: &HoldSnapshot<'_>, node: &ApiNode) -> Option<Str
         same_node.then(|| {
             let name = &node.seen.name;
             format!(
-                "node {name} is locked by {holder} already (Lease {})",
+                "node {name} is already locked by {holder} (Lease {})",
                 lease.name
             )
         })
@@ -228,7 +228,9 @@ fn cordon_state(seen: &HoldSnapshot<'_>, node: &ApiNode, lease: &ObservedLease) 
 fn describe_veto(node: &ApiNode) -> String {
     let name = &node.seen.name;
     if node.seen.unschedulable {
-        format!("somebody took annotation dogwatch.dev/api-lock off node {name}: that is a veto")
+        format!(
+            "somebody removed annotation dogwatch.dev/api-lock from node {name}: that is a veto"
+        )
     } else {
         format!("somebody uncordoned node {name}: that is a veto")
     }

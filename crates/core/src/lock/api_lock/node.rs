@@ -89,8 +89,9 @@ impl ApiNode {
 /// Why nothing begins on this Node for now: the remediator is fencing its machine.
 pub fn describe_fencing(node: &ObservedNode) -> Option<String> {
     let name = &node.name;
-    node.being_fenced
-        .then(|| format!("node {name} is being fenced; `dogwatch explain node/{name}` says why"))
+    node.being_fenced.then(|| {
+        format!("node {name} is being fenced; for the reason, run `dogwatch explain node/{name}`")
+    })
 }
 
 /// Why the lock API must leave this Node alone: its own coordinator is working on it.
@@ -102,15 +103,15 @@ pub fn describe_refusal(node: &ObservedNode) -> Option<String> {
             RebootPhase::Waiting => None,
             RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning => {
                 Some(format!(
-                    "node {name} is being rebooted by its own coordinator (phase {}); `dogwatch explain node/{name}` \
-                 says where it stands",
+                    "the coordinator of node {name} is rebooting it (phase {}); for its progress, \
+                 run `dogwatch explain node/{name}`",
                     record.phase.as_str()
                 ))
             }
         },
         ParsedAnnotation::Bad { why } => Some(format!(
-            "annotation dogwatch.dev/reboot of node {name} cannot be read ({why}), so nobody can tell whether it is \
-             being rebooted; repair or remove it"
+            "annotation dogwatch.dev/reboot of node {name} cannot be read ({why}), so the lock \
+             API cannot know whether the node is being rebooted; repair or remove the annotation"
         )),
     }
 }

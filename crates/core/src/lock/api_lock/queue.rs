@@ -41,7 +41,9 @@ pub enum QueueStep {
 /// bidders follow ([`decide_bid`]).
 pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
     if let Some(at) = seen.bid_after.filter(|at| *at > now.mono) {
-        let why = "gave the lock back because too many are out; asks again after a pause".into();
+        let why =
+            "released the lock because too many nodes are unavailable; tries again after a pause"
+                .into();
         return QueueStep::At { at, why };
     }
     // Whatever the slot's number, and even if the maximum has changed since.
@@ -65,7 +67,7 @@ pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
         BidDecision::Later { at, lease } => QueueStep::At {
             at,
             why: format!(
-                "Lease {} is free; it is another one's turn first",
+                "Lease {} is free; another holder is first in the queue",
                 lease.name
             ),
         },
@@ -109,7 +111,7 @@ fn describe_holders(leases: &[ObservedLease]) -> String {
         |lease: &ObservedLease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?));
     let names: Vec<String> = leases.iter().filter_map(held).collect();
     if names.is_empty() {
-        "the group's Leases are not there yet".into()
+        "the group's Leases do not exist yet".into()
     } else {
         format!("held: {}", names.join(", "))
     }

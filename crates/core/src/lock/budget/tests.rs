@@ -229,7 +229,7 @@ fn over_budget_the_highest_slot_that_has_not_cordoned_gives_back() {
     assert_eq!(
         gives_back,
         BudgetVerdict::YieldOverBudget {
-            why: "1 of the group out already, at most 1 may be: a (unschedulable, holds dogwatch-default-1)".into()
+            why: "1 nodes of the group are unavailable and at most 1 may be: a (unschedulable, holds dogwatch-default-1)".into()
         }
     );
     let own = BudgetReads {
@@ -272,7 +272,9 @@ fn a_long_list_is_cut_in_the_message() {
     let BudgetVerdict::YieldOverBudget { why } = judged(3, &count, 0) else {
         panic!("nine are out")
     };
-    assert!(why.starts_with("9 of the group out already, at most 3 may be: n0 (not ready), "));
+    assert!(why.starts_with(
+        "9 nodes of the group are unavailable and at most 3 may be: n0 (not ready), "
+    ));
     assert!(why.ends_with("and 4 more"), "{why}");
 }
 

@@ -94,7 +94,7 @@ fn blocked_says_what_the_node_that_waits_longest_says() {
     assert_eq!(status.blocked, 2);
     let (is, reason, message) = condition(&status, "Blocked");
     assert_eq!((is, reason), (ConditionStatus::True, "OutsideWindow"));
-    assert_eq!(message, "2 waiting, none may go; a: because");
+    assert_eq!(message, "2 waiting, none may begin; a: because");
 }
 
 #[test]

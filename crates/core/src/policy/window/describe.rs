@@ -39,8 +39,8 @@ fn describe_excluded_dates(window: &MaintenanceWindow) -> String {
         return String::new();
     }
     if dates.len() > MAX_NAMED_DATES {
-        return format!(", but for {} dates", dates.len());
+        return format!(", except on {} dates", dates.len());
     }
     let named: Vec<String> = dates.iter().map(ToString::to_string).collect();
-    format!(", but for {}", named.join(", "))
+    format!(", except on {}", named.join(", "))
 }

@@ -50,7 +50,7 @@ impl RecurrenceRule {
             piece: Mutex::default(),
         };
         if rule.all_days().next().is_none() {
-            let why = format!("{} never gives a day; change it", rule.text);
+            let why = format!("{} never selects a day; change it", rule.text);
             return Err(WindowError::Rule { why });
         }
         Ok(rule)

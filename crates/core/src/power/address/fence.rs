@@ -45,15 +45,16 @@ const PLUG_OPTIONS: [&str; 2] = ["plug", "port"];
 const REFUSED_OPTIONS: [(&str, &str); 3] = [
     (
         "identity_file",
-        "identity_file becomes a part of ssh's command line: leave it out, and put the password into the Secret that credentialsName names",
+        "leave out identity_file, because it becomes a part of ssh's command line; put the \
+         password into the Secret that credentialsName names",
     ),
     (
         "notls",
-        "notls turns TLS off, so that anybody on the way could say that the host is off: leave it out",
+        "leave out notls: without TLS, anybody on the network path could report that the host is off",
     ),
     (
         "tls1.0",
-        "tls1.0 allows only a TLS that can be broken: leave it out, and update the device",
+        "leave out tls1.0, because that version of TLS can be broken; update the device",
     ),
 ];
 
@@ -63,12 +64,12 @@ pub(super) fn check_agent(name: &str) -> Result<String, BadBmcAddress> {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     if !(1..=57).contains(&rest.len()) || !rest.bytes().all(is_word) {
         return bad_address(
-            "a fence agent is named fence_ and lower-case letters, digits and '_', like fence+fence_apc://",
+            "the name of a fence agent is fence_ and lower-case letters, digits and '_', like fence+fence_apc://",
         );
     }
     if IPMILAN_AGENTS.contains(&name) {
         return Err(BadBmcAddress(format!(
-            "{name} puts the password on a command line: write ipmi://HOST, which does not"
+            "{name} puts the password on a command line: write ipmi://HOST instead"
         )));
     }
     Ok(name.to_owned())
@@ -86,7 +87,7 @@ pub(super) fn parse_options(query: &str) -> Result<BTreeMap<String, String>, Bad
         }
         if !PLUG_OPTIONS.contains(&&*name) && value.contains(char::is_whitespace) {
             return bad_address(
-                "only the plug may have blanks: agents make command lines of the other options' values",
+                "only the plug may have blanks: fence agents build command lines from the values of the other options",
             );
         }
         if options.insert(name, value).is_some() {
@@ -111,12 +112,12 @@ fn check_option_name(name: &str) -> Result<(), BadBmcAddress> {
     }
     if DRIVER_OPTIONS.contains(&name) {
         return bad_address(
-            "the driver itself sets action, delay, ip, ipport, login and method: leave them out of the options",
+            "leave out action, delay, ip, ipport, login and method: the driver sets these options itself",
         );
     }
     if LOGGING_OPTIONS.contains(&name) {
         return bad_address(
-            "debug, verbose and log would write the password somewhere: leave them out",
+            "leave out debug, verbose and log: they would write the password to a log",
         );
     }
     if let Some((_, why)) = REFUSED_OPTIONS.iter().find(|(refused, _)| *refused == name) {
@@ -124,7 +125,8 @@ fn check_option_name(name: &str) -> Result<(), BadBmcAddress> {
     }
     if name.ends_with("_path") || name == "ssh_options" {
         return bad_address(
-            "options that name a program or its arguments (…_path, ssh_options) are not the address' to give",
+            "an address must not have options that name a program or its arguments (…_path, \
+             ssh_options): leave them out",
         );
     }
     Ok(())

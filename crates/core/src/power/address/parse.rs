@@ -66,7 +66,9 @@ fn check_text(text: &str) -> Result<(), BadBmcAddress> {
         );
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return bad_address("leave out blanks and what is not ASCII, or percent-encode it");
+        return bad_address(
+            "leave out blanks and characters that are not ASCII, or percent-encode them",
+        );
     }
     // metal3 cuts off what follows '#', and so would address another system.
     if text.contains('#') {
@@ -83,7 +85,7 @@ fn split_scheme(text: &str) -> Result<(BmcScheme<'_>, &str), BadBmcAddress> {
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "+-._".contains(c));
         if !is_scheme {
-            return bad_address("what stands before :// is no scheme");
+            return bad_address("the text before :// is not a scheme");
         }
         return match find_known_scheme(name) {
             Some(scheme) => Ok((scheme?, rest)),
@@ -148,7 +150,7 @@ fn parse_host_and_port(authority: &str) -> Result<(String, Option<u16>), BadBmcA
             return bad_address("the bracket before the IPv6 address is never closed");
         };
         let Ok(address) = address.parse::<Ipv6Addr>() else {
-            return bad_address("what stands in brackets is no IPv6 address");
+            return bad_address("the text in brackets is not an IPv6 address");
         };
         let port = match port.strip_prefix(':') {
             Some(port) => parse_port(port)?,
@@ -180,7 +182,7 @@ fn parse_port(text: &str) -> Result<Option<u16>, BadBmcAddress> {
     match text.parse::<u16>() {
         Ok(port) if digits && port > 0 => Ok(Some(port)),
         Ok(_) | Err(_) => bad_address(
-            "what follows the host's ':' is no port (1 to 65535), or what stands before it no scheme",
+            "the text after the host's ':' is not a port (1 to 65535), or the text before it is not a scheme",
         ),
     }
 }
@@ -221,7 +223,9 @@ fn parse_system_path(path: &str) -> Result<Option<String>, BadBmcAddress> {
     }
     let is_plain = |byte: u8| !b"\"<>\\^`{|}".contains(&byte);
     if plain.chars().any(char::is_control) || !trimmed.bytes().all(is_plain) {
-        return bad_address("the system's path has a character that no URL has: percent-encode it");
+        return bad_address(
+            "the system's path has a character that is not allowed in a URL: percent-encode it",
+        );
     }
     Ok(Some(trimmed.to_owned()))
 }
@@ -245,7 +249,9 @@ fn parse_ipmi_address(rest: AddressParts<'_>) -> Result<BmcAddress, BadBmcAddres
     let privilege =
         option("privilegelevel").map_or(DEFAULT_PRIVILEGE.into(), str::to_ascii_uppercase);
     if !PRIVILEGE_LEVELS.contains(&privilege.as_str()) {
-        return bad_address("privilegelevel is none of CALLBACK, USER, OPERATOR, ADMINISTRATOR");
+        return bad_address(
+            "privilegelevel must be one of CALLBACK, USER, OPERATOR, ADMINISTRATOR",
+        );
     }
     let suite = option("ciphersuite").map(|text| text.parse::<u8>().ok());
     let cipher_suite = match suite {
@@ -253,12 +259,13 @@ fn parse_ipmi_address(rest: AddressParts<'_>) -> Result<BmcAddress, BadBmcAddres
         Some(Some(suite)) if SAFE_CIPHER_SUITES.contains(&suite) => Some(suite),
         Some(Some(suite)) if suite <= LAST_STANDARD_CIPHER_SUITE => {
             return Err(BadBmcAddress(format!(
-                "ciphersuite {suite} has no integrity: anybody between us and the BMC could say that the host is off; leave it out for 17, then 3"
+                "ciphersuite {suite} has no integrity: anybody between the controller and the BMC \
+                 could report that the host is off; leave it out to use 17, then 3"
             )));
         }
         Some(_) => {
             return bad_address(
-                "ciphersuite is no number from 0 to 17; leave it out for 17, then 3",
+                "ciphersuite must be a number from 0 to 17; leave it out to use 17, then 3",
             );
         }
     };

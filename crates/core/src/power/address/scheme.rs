@@ -49,9 +49,9 @@ const UNSUPPORTED_SCHEMES: [(&str, &str); 11] = [
     ("https", "write redfish://"),
     (
         "ipmitool",
-        "write ipmi:// (it is spoken by means of ipmitool)",
+        "write ipmi:// (Dogwatch speaks it through ipmitool)",
     ),
-    ("lanplus", "write ipmi:// (LAN+ is what it speaks)"),
+    ("lanplus", "write ipmi:// (it uses LAN+)"),
     ("fence", "write fence+AGENT://, like fence+fence_apc://"),
 ];
 

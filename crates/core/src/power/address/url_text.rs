@@ -44,7 +44,7 @@ pub(super) fn parse_query(query: &str) -> Result<Vec<(String, String)>, BadBmcAd
         })
         .collect::<Option<_>>()
         .map_or_else(
-            || bad_address("what follows '?' is not percent-encoded text"),
+            || bad_address("the text after '?' is not percent-encoded"),
             Ok,
         )
 }

@@ -263,9 +263,9 @@ fn a_word_that_lacks_something_is_worth_nothing_and_it_is_said() {
     world.tick();
     assert!(is_for(&world, KEY), "the format as it is written");
     for (text, says) in [
-        (String::new(), "is no JSON"),
-        ("pulled the plug".to_owned(), "is no JSON"),
-        ("[]".to_owned(), "is no JSON"),
+        (String::new(), "is not a JSON"),
+        ("pulled the plug".to_owned(), "is not a JSON"),
+        ("[]".to_owned(), "is not a JSON"),
         (whole.replace("eve", " "), "nothing in by"),
         (whole.replace("pulled the plug", ""), "nothing in reason"),
         (whole.replace(&format!("\"{id}\""), ""), "nothing in for"),
@@ -274,7 +274,7 @@ fn a_word_that_lacks_something_is_worth_nothing_and_it_is_said() {
             "missing field `reason`",
         ),
         (whole.replace("\"by\"", "\"who\""), "missing field `by`"),
-        (whole.replace("03:00:00Z", "noon"), "is no JSON"),
+        (whole.replace("03:00:00Z", "noon"), "is not a JSON"),
         (
             whole.replace(",\"for\"", ",\"keys\""),
             "missing field `for`",

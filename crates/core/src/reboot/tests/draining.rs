@@ -279,7 +279,7 @@ fn volumes_of_drained_pods_must_go_for_two_minutes_then_it_goes_on_and_says_so()
     );
     let on = decide(&seen, &config(), now(120));
     assert_eq!(written(&on).phase, RebootPhase::Rebooting);
-    let expected = "drained; volumes still attached after 2m, going on: csi-1";
+    let expected = "drained; volumes are still attached after 2m; the reboot continues: csi-1";
     assert_eq!(written(&on).message, expected);
     assert!(has_event(&on, reason::DETACHING_VOLUMES));
     let mut short = config();
@@ -409,7 +409,7 @@ fn a_webhook_that_refuses_an_eviction_is_named_in_condition_and_event_and_ends_n
     let decision = decide(&with(drain.clone()), &config(), now(15));
     assert_eq!(decision.cause.reason, reason::DRAIN_BLOCKED);
     let message = &decision.cause.message;
-    let expected = "a/p is held up by admission webhook w.example: rolled by its operator";
+    let expected = "a/p is blocked by admission webhook w.example: rolled by its operator";
     assert!(message.ends_with(expected), "{message}");
     assert!(has_event(&decision, reason::DRAIN_BLOCKED));
     // At the deadline the same happens as with a budget.

@@ -251,7 +251,7 @@ fn while_it_settles_the_condition_says_that_it_booted_anew() {
         .find(|it| it.kind == "MaintenanceInProgress")
         .unwrap();
     assert!(
-        condition.message.starts_with("booted anew; "),
+        condition.message.starts_with("booted again; "),
         "{condition:?}"
     );
 }

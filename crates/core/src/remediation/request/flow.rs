@@ -76,8 +76,8 @@ impl RequestFlow<'_> {
         }
         if !self.request.has_finalizer {
             let request = Arc::clone(self.request);
-            let text =
-                "a finalizer of ours is put on the request, so that nothing of it is left behind";
+            let text = "Dogwatch adds its finalizer to the request, so that it can clean up when the \
+                 request is deleted";
             return decision_with_cause(reason::TAKEN_UP, text)
                 .with_action(RemediationAction::AddFinalizer { request });
         }

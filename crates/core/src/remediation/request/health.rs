@@ -73,7 +73,7 @@ impl RequestFlow<'_> {
     }
 
     fn observe_next_heartbeat(&self, node: NodeName) -> RemediationDecision {
-        let text = "the Node is Ready: waits for its next sign of life";
+        let text = "the Node is Ready: waits for its next heartbeat";
         let decision = decision_with_cause(reason::TAKEN_UP, text);
         let asked = self
             .ctx
@@ -83,7 +83,7 @@ impl RequestFlow<'_> {
             .map(HeartbeatHistory::last_asked_at);
         let due = asked.map_or(Duration::ZERO, |asked| asked + HEARTBEAT_READ_INTERVAL);
         if self.ctx.now.mono < due {
-            return decision.wake_at(due, "the Node's next sign of life");
+            return decision.wake_at(due, "the Node's next heartbeat");
         }
         let newer_than = asked.map_or(Duration::ZERO, |asked| asked + Duration::from_nanos(1));
         decision.with_observe(RemediationObserve::Heartbeat { node, newer_than })
@@ -100,15 +100,15 @@ impl RequestFlow<'_> {
         } else {
             reason::TAKEN_UP
         };
-        let text = "the Node is Ready: its signs of life are read";
+        let text = "the Node is Ready: reading its heartbeats";
         decision_with_cause(reason, text).with_observe(self.ctx.observe_fresh())
     }
 
     /// Ends the request for good, also if the Node fails later.
     fn end_as_healthy(&mut self) -> RemediationDecision {
         self.end_with(RemediationStep::Withdrawn);
-        let text = "the Node is Ready and gives signs of life: nothing is done; a health check that finds it \
-                    failed later makes another request";
+        let text = "the Node is Ready and sends heartbeats: Dogwatch does nothing; if a health \
+                    check finds the Node failed later, it makes a new request";
         decision_with_cause(reason::NODE_HEALTHY, text).with_event(EventSeverity::Normal)
     }
 
@@ -132,12 +132,12 @@ impl RequestFlow<'_> {
                     return Some(self.end_as_healthy());
                 }
                 self.end_step = Some(RemediationStep::Withdrawn);
-                let text = "the Node is Ready, with a sign of life later than the request: nothing is done, \
-                            unless it fails again within 5 minutes";
+                let text = "the Node is Ready, with a heartbeat later than the request: Dogwatch \
+                            does nothing, unless the Node fails again within 5 minutes";
                 let decision = decision_with_cause(reason::NODE_HEALTHY, text);
                 let decision = decision.wake_at(for_good, "a Node that stays well");
                 Some(match until {
-                    Some(until) => decision.wake_at(until, "the Node's next sign of life"),
+                    Some(until) => decision.wake_at(until, "the Node's next heartbeat"),
                     None => decision,
                 })
             }

@@ -36,7 +36,7 @@ impl RequestFlow<'_> {
             return None;
         }
         if let Err(wrong) = &self.request.strategy {
-            let text = format!("{wrong}: delete this request and make another one");
+            let text = format!("{wrong}: delete this request and create a new one");
             return off(reason::BAD_REQUEST, text);
         }
         let text = self.describe_other_host()?;
@@ -50,13 +50,13 @@ impl RequestFlow<'_> {
         let what = if host.name != *name {
             format!("its target is on host {} now", host.name)
         } else if host.uid != *uid {
-            format!("host {name} was deleted and made anew")
+            format!("host {name} was deleted and created again")
         } else {
             return None;
         };
         Some(format!(
-            "it was begun for host {name}, and {what}: delete this request; a health check that still wants \
-             it makes another one"
+            "the remediation began for host {name}, and {what}: delete this request; a health \
+             check that still finds the node failed creates a new one"
         ))
     }
 
@@ -100,7 +100,7 @@ impl RequestFlow<'_> {
             return off.message.clone();
         }
         let why = self.held_off_elsewhere();
-        let why = why.unwrap_or_else(|| "it was not seen on in time".to_owned());
+        let why = why.unwrap_or_else(|| "the host was not seen on in time".to_owned());
         format!("{}; its host is off: {why}", off.message)
     }
 
@@ -146,7 +146,7 @@ impl RequestFlow<'_> {
         let left =
             RemediationConfig::WARN_AFTER.checked_sub(self.ctx.now.elapsed_since(removed))?;
         let text = format!(
-            "{}; host {} is not seen on yet: {}",
+            "{}; host {} has not been seen on yet: {}",
             off.message,
             host.name,
             self.ctx.describe_power()
@@ -173,7 +173,7 @@ impl RequestFlow<'_> {
         let others = power::reboot_annotations(host).into_iter();
         let mut others = others.filter(|it| it.key.is_some() && it.name != ours);
         let other = others.find(|it| power::is_annotation_obeyed(host, it))?;
-        Some(format!("{} holds host {} off", other.name, host.name))
+        Some(format!("{} keeps host {} off", other.name, host.name))
     }
 
     /// Removes our taint once the Node is Ready with a new boot, and not before. If the Node is
@@ -191,7 +191,7 @@ impl RequestFlow<'_> {
         if self.is_back() {
             self.status.tainted_at = None;
             let text = format!(
-                "node {} is Ready with a new boot: its taint is lifted",
+                "node {} is Ready with a new boot: its taint is removed",
                 node.name
             );
             self.actions_before_status
@@ -199,7 +199,7 @@ impl RequestFlow<'_> {
             return Some(decision_with_cause(reason::RESTORING, text));
         }
         let text = format!(
-            "the taint out-of-service stays on node {} until a new boot of it is Ready",
+            "the taint out-of-service stays on node {} until the Node is Ready with a new boot",
             node.name
         );
         Some(decision_with_cause(reason::WAITING_FOR_NODE, text))
@@ -244,7 +244,9 @@ impl RequestFlow<'_> {
         }
         // Each attempt adds its key only once, so that no attempt cuts the power twice.
         let is_spoiled = !self.case.is_keyed() && attempt.released_at.is_none();
-        is_spoiled.then(|| format!("the key of attempt {number} was removed before it was served"))
+        is_spoiled.then(|| {
+            format!("the key of attempt {number} was removed before the Node was released")
+        })
     }
 
     /// Removes the key, then begins the next attempt if the limit allows one.
@@ -268,7 +270,7 @@ impl RequestFlow<'_> {
     /// Ends the request as failed, and hands a Cluster API Machine back to its owner.
     pub(super) fn give_up(&mut self, why: &str) -> RemediationDecision {
         let number = self.status.attempt.map_or(0, |it| it.number);
-        let text = format!("{why}; that was the last of {number}");
+        let text = format!("{why}; attempt {number} was the last one");
         let machine = self.case.machine.as_ref();
         if let Some(machine) = machine.filter(|it| it.name.api == MachineApi::ClusterApi) {
             self.actions_before_status
@@ -289,7 +291,7 @@ impl RequestFlow<'_> {
             RemediationStep::NodeReady => (reason::REMEDIATED, "the Node is Ready with a new boot"),
             RemediationStep::Withdrawn => (
                 reason::NODE_HEALTHY,
-                "the Node was well before anything was switched: nothing is done for this request any more",
+                "the Node was healthy before its host was powered off: this request is done",
             ),
             RemediationStep::Failed
             | RemediationStep::Requested

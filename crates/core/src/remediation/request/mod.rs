@@ -93,7 +93,7 @@ pub struct RequestStatus {
     pub node: Option<String>,
     /// UID of the Node when the request began.
     pub node_uid: Option<String>,
-    /// The boot that is to be ended.
+    /// The boot that the remediation must end.
     pub boot_id: Option<String>,
     /// `timeAdded` of our taint, in whole seconds: written before the taint is set, and removed
     /// after the taint is. A taint with another time is somebody else's (S3).

@@ -53,7 +53,7 @@ impl RequestFlow<'_> {
             ),
             RemediationMove::Nothing => {
                 let text = format!(
-                    "whether host {} is on is not known, so nothing is asked of it: {}{}",
+                    "Dogwatch does nothing, because the power state of host {} is unknown: {}{}",
                     host.name,
                     self.ctx.describe_power(),
                     self.ctx.confirm_off_hint()
@@ -83,8 +83,8 @@ impl RequestFlow<'_> {
         }
         let node = self.case.node.as_ref()?;
         let text = format!(
-            "node {} was deleted and made anew since the request was taken up: delete the request; a health \
-             check that finds the new one failed makes another",
+            "node {} was deleted and created again after the request was accepted: delete the \
+             request; if a health check finds the new node failed, it creates a new request",
             node.name
         );
         Some((reason::NODE_REPLACED, text))
@@ -226,8 +226,13 @@ impl RequestFlow<'_> {
     fn wait_for_leftovers(&self) -> RemediationDecision {
         let left = self.ctx.memory.leftovers.as_ref();
         let text = left.map_or_else(
-            || "looking what is left on the Node".to_owned(),
-            |left| format!("the Node is tainted; left are {}", describe_leftovers(left)),
+            || "reading which workloads are left on the Node".to_owned(),
+            |left| {
+                format!(
+                    "the Node is tainted; still on it: {}",
+                    describe_leftovers(left)
+                )
+            },
         );
         let decision = self.wake_at_deadline(decision_with_cause(reason::RELEASING, text));
         let Some(node) = self.case.node_name.clone() else {
@@ -255,11 +260,14 @@ impl RequestFlow<'_> {
                 "the host is on; its Node is not Ready with a new boot yet",
             ),
             (CurrentPower::Off | CurrentPower::Unknown, Some(why)) => {
-                let text = format!("nothing of ours holds the host off any more, but {why}");
+                let text = format!("Dogwatch no longer keeps the host off, but {why}");
                 decision_with_cause(reason::POWERING_ON, text).with_event(EventSeverity::Warning)
             }
             (CurrentPower::Off | CurrentPower::Unknown, None) => {
-                let text = format!("the host is to come on: {}", self.ctx.describe_power());
+                let text = format!(
+                    "the host is being powered on: {}",
+                    self.ctx.describe_power()
+                );
                 decision_with_cause(reason::POWERING_ON, text)
             }
         };
@@ -293,7 +301,7 @@ fn describe_leftovers(left: &WorkloadLeftovers) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
-        "none, by an answer that is old".to_owned()
+        "none, according to an old answer".to_owned()
     } else {
         parts.join(" and ")
     }

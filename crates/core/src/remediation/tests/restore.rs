@@ -292,7 +292,7 @@ fn where_nothing_shows_whose_a_node_is_it_gets_nothing_and_that_is_said() {
     };
     let mut scene = Scene::new(kept("uid-old"), Some(silent));
     scene.machine = None;
-    gets_nothing(scene, "nothing shows whether");
+    gets_nothing(scene, "Dogwatch cannot tell whether");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::super::*;
 use super::clear::{Ready, S, ready};
 use super::kit::*;
 use super::town::Town;
+use crate::condition::CurrentCondition;
 
 /// Everything that a release needs except comparable system UUIDs; read afresh one second ago.
 fn unnamed() -> Ready {
@@ -81,6 +82,43 @@ fn with_the_nodes_own_uuid_no_silence_is_waited_for() {
     assert!(it.releases(), "{:?}", it.decision().cause);
 }
 
+fn ready_condition(status: &str) -> CurrentCondition {
+    CurrentCondition {
+        kind: "Ready".into(),
+        status: status.into(),
+        reason: String::new(),
+        message: String::new(),
+        last_transition: None,
+        last_heartbeat: None,
+    }
+}
+
+#[test]
+fn a_kubelet_that_was_alive_must_miss_a_renewal_although_the_uuids_match() {
+    for (status, silence, is_released) in [
+        ("True", S * 13, true),
+        ("True", less(13, MS), false),
+        ("False", less(13, MS), false),
+        // The node controller has heard nothing for 40 s.
+        ("Unknown", S * 5, true),
+    ] {
+        let mut it = ready();
+        let node = Arc::make_mut(it.case.node.as_mut().unwrap());
+        node.conditions.push(ready_condition(status));
+        it.silent(S * 6, silence, None);
+        let decision = it.decision();
+        assert_eq!(
+            it.releases(),
+            is_released,
+            "{status} {silence:?}: {:?}",
+            decision.cause
+        );
+        if !is_released {
+            assert_eq!(decision.cause.reason, reason::WAITING_FOR_SILENCE);
+        }
+    }
+}
+
 #[test]
 fn it_is_looked_at_again_when_the_silence_has_lasted_and_not_before_and_it_is_said_when() {
     let mut it = unnamed();
@@ -91,7 +129,7 @@ fn it_is_looked_at_again_when_the_silence_has_lasted_and_not_before_and_it_is_sa
     assert_eq!(decision.wake.as_ref().unwrap().at, due);
     assert_eq!((&decision.observe, &decision.actions), (&vec![], &vec![]));
     let clock = it.now.wall_after(S * 15).strftime("%H:%M:%SZ").to_string();
-    let says = format!("silent for 25s: waits until {clock}");
+    let says = format!("send no heartbeat for 25s: waits until {clock}");
     assert!(decision.cause.message.ends_with(&says), "{decision:?}");
     // The result does not depend on how often it is decided in between, nor on whether the reads
     // are old by then.
@@ -114,7 +152,7 @@ fn a_release_without_a_uuid_says_what_it_rests_on() {
     let mut it = unnamed();
     it.silent(S * 100, S * 100, None);
     let message = it.decision().cause.message;
-    assert!(message.contains("could not be checked"), "{message}");
+    assert!(message.contains("could not be compared"), "{message}");
     assert!(message.contains("silent for 25s"), "{message}");
     let message = ready().decision().cause.message;
     assert!(!message.contains("checked"), "{message}");

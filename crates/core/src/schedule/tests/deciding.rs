@@ -199,7 +199,10 @@ fn a_schedule_that_is_suspended_or_changed_meanwhile_asks_nobody_more() {
     let suspend: fn(&mut SchedulePlan) = |plan| plan.suspend = true;
     let postpone: fn(&mut SchedulePlan) =
         |plan| plan.when = ScheduleTiming::At(at("2026-03-05T10:00:00Z"));
-    for (change, why) in [(suspend, "suspended"), (postpone, "has no such time")] {
+    for (change, why) in [
+        (suspend, "suspended"),
+        (postpone, "no longer has this occurrence"),
+    ] {
         let (ended, decision) = begun(change);
         assert!(decision.actions.is_empty());
         let record = record_of(&ended);

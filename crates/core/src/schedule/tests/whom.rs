@@ -95,7 +95,7 @@ fn a_host_that_carries_a_node_is_rebooted_as_that_node_and_never_by_its_power() 
     let record = &seen.schedule.status.history[0];
     assert_eq!(record.outcome, OccurrenceOutcome::Failed);
     assert!(
-        record.message.contains("h1 carries this Node"),
+        record.message.contains("h1 names this Node"),
         "{}",
         record.message
     );
@@ -211,9 +211,7 @@ fn who_does_not_exist_is_named_and_holds_nobody_up() {
         (OccurrenceOutcome::PartlyRequested, 1, 2)
     );
     assert!(
-        record
-            .message
-            .contains("Node n9 (there is no Node of that name)"),
+        record.message.contains("Node n9 (no Node has this name)"),
         "{}",
         record.message
     );
@@ -300,8 +298,8 @@ fn a_request_that_brings_about_no_reboot_now_is_left_and_not_taken_for_one() {
         why: "no JSON".into(),
     });
     for (node, why) in [
-        (later, "a request to reboot it at 2026-03-09T10:00:00Z"),
-        (unreadable, "cannot be read, so that nobody serves it"),
+        (later, "a request for a reboot at 2026-03-09T10:00:00Z"),
+        (unreadable, "cannot be read, so no coordinator serves it"),
     ] {
         let (mut seen, decision) = asking(once(TEN), vec![node], vec![]);
         assert!(decision.actions.is_empty(), "it is somebody else's");
@@ -397,7 +395,7 @@ fn of_two_hosts_that_claim_one_node_the_older_ones_word_counts() {
     );
     let message = fate(&decision, &seen);
     assert!(
-        message.contains("so does host metal/h, which is older"),
+        message.contains("so does that of host metal/h, which is older"),
         "{message}"
     );
 }

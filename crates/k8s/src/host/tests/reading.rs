@@ -125,10 +125,13 @@ const UNREADABLE: [(&str, &str); 18] = [
         r#"{"online": true, "externallyProvisioned": "x", "bmc": BMC}"#,
         "spec.externallyProvisioned",
     ),
-    (r#"{"online": true, "bmc": []}"#, "spec.bmc is no object"),
+    (
+        r#"{"online": true, "bmc": []}"#,
+        "spec.bmc is not an object",
+    ),
     (
         r#"{"online": true, "bmc": {"address": 7}}"#,
-        "spec.bmc.address: it is no text",
+        "spec.bmc.address: it is not text",
     ),
     (
         r#"{"online": true, "bmc": {"credentialsName": "x"}}"#,
@@ -146,10 +149,13 @@ const UNREADABLE: [(&str, &str); 18] = [
         r#"{"online": true, "bmc": {"address": "ipmi://h", "disableCertificateVerification": "no"}}"#,
         "spec.bmc.disableCertificateVerification",
     ),
-    (r#"{"online": true, "power": 3}"#, "spec.power is no object"),
+    (
+        r#"{"online": true, "power": 3}"#,
+        "spec.power is not an object",
+    ),
     (
         r#"{"online": true, "power": {"levels": {}}}"#,
-        "spec.power.levels is no list",
+        "spec.power.levels is not a list",
     ),
     (
         r#"{"online": true, "power": {"levels": [{}]}}"#,

@@ -6,16 +6,16 @@ use crate::error::{ApiErrorKind, Error};
 #[derive(Debug, thiserror::Error)]
 pub enum RemediationWriteError {
     /// The object has changed since it was read, or is gone. Nothing was written; read it again.
-    #[error("{0} has changed since it was seen")]
+    #[error("{0} has changed since it was read")]
     Changed(String),
     /// The write would overwrite somebody else's value. Nothing was sent.
-    #[error("{0} was written by somebody else")]
+    #[error("somebody else has written {0}")]
     Foreign(String),
     /// The permit to release has expired. Nothing was sent.
     #[error("the proof that host {0} is off is too old to act on")]
     Expired(String),
     /// The Node is marked as deleted, and goes when others remove their finalizers.
-    #[error("node {node} is being deleted, and kept by its finalizers {}: their owners have to remove them", .finalizers.join(", "))]
+    #[error("node {node} is being deleted, but finalizers {} keep it: their owners must remove them", .finalizers.join(", "))]
     Kept {
         node: String,
         finalizers: Vec<String>,
@@ -23,7 +23,7 @@ pub enum RemediationWriteError {
     /// The write succeeded, but the answer lacks this: the CustomResourceDefinition drops it, or an
     /// admission webhook changed it.
     #[error(
-        "{0} was written and does not stand: is the newest CustomResourceDefinition installed?"
+        "the API server dropped what was written to {0}: install the newest CustomResourceDefinition"
     )]
     Dropped(String),
     #[error("the controller may not {right}: deploy/remediation gives it that right")]

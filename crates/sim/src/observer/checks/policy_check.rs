@@ -74,7 +74,7 @@ impl PolicyCheck {
         at: Timestamp,
     ) -> Option<String> {
         if node.api_lock {
-            return Some("the lock API has it".into());
+            return Some("the lock API has locked it".into());
         }
         let interval = MinInterval::since_last_reboot(node.last.as_ref());
         self.find_refusal(name, at, |policies, rule, at| {

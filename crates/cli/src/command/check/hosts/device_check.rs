@@ -82,18 +82,18 @@ pub fn power_control_verdict(checked: &[DeviceCheck], hosts: usize) -> Result<()
     };
     if count(PowerControlWorks::No) > 0 {
         let text = format!(
-            "power control of {} of {of} would not work now",
+            "power control does not work now for {} of {of}",
             count(PowerControlWorks::No)
         );
         return Err(CommandFailure::new(CliExitCode::Blocked, text));
     }
     if count(PowerControlWorks::Unknown) > 0 {
         let text = format!(
-            "whether power control of {} of {of} works is not known",
+            "it is not known whether power control works for {} of {of}",
             count(PowerControlWorks::Unknown)
         );
         return Err(CommandFailure::new(CliExitCode::Failed, text)
-            .with_next_step("see what is marked unknown"));
+            .with_next_step("see the lines marked unknown"));
     }
     Ok(())
 }
@@ -103,7 +103,7 @@ pub fn power_control_verdict(checked: &[DeviceCheck], hosts: usize) -> Result<()
 pub fn next_step_of_class(class: FaultClass) -> String {
     match class {
         FaultClass::Unreachable | FaultClass::TimedOut => format!(
-            "{}; from here: the controller may have another way (--from-status is its word)",
+            "{}; the check ran on this machine: the controller may reach the BMC another way (--from-status shows the controller's result)",
             class.next_step()
         ),
         FaultClass::Refused

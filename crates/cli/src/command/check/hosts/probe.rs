@@ -23,7 +23,7 @@ pub async fn probe_host(
             host,
             None,
             reason::NO_BMC,
-            "it has no BMC",
+            "the host has no BMC",
         )];
     }
     let mut checked = Vec::new();
@@ -134,7 +134,7 @@ fn answered_probe(checked: DeviceCheck, about: BmcInfo, reading: PowerReading) -
     if lacking.is_empty() {
         return DeviceCheck {
             works: PowerControlWorks::Yes,
-            message: "it answers, and knows the commands".into(),
+            message: "the device answers and supports the commands".into(),
             next: None,
             ..checked
         };
@@ -142,7 +142,10 @@ fn answered_probe(checked: DeviceCheck, about: BmcInfo, reading: PowerReading) -
     let class = FaultClass::Unsupported;
     DeviceCheck {
         reason: class.reason().into(),
-        message: format!("it answers, and does not know {}", lacking.join(" and ")),
+        message: format!(
+            "the device answers, but does not support {}",
+            lacking.join(" and ")
+        ),
         next: Some(next_step_of_class(class)),
         ..checked
     }
@@ -170,7 +173,7 @@ async fn read_credentials(
             Err(CredentialsError {
                 reason,
                 message: format!(
-                    "you may not read Secret {namespace}/{name}: ask for that right, or take the controller's word with --from-status"
+                    "you may not read Secret {namespace}/{name}: ask for that right, or show the controller's result with --from-status"
                 ),
                 works: PowerControlWorks::Unknown,
             })

@@ -38,7 +38,7 @@ const FORMS: &[(&str, u16, &str)] = &[
     ("hostname", 400, "it is empty"),
     ("hostname=", 400, "it is empty"),
     ("host=n1", 400, "hostname is missing"),
-    ("hostname=n1&hostname=n1", 400, "hostname is there twice"),
+    ("hostname=n1&hostname=n1", 400, "hostname appears twice"),
     ("hostname=n_1", 400, "a DNS name has"),
     ("hostname=n1.", 400, "a DNS name has"),
     ("hostname=-n1", 400, "a DNS name has"),
@@ -67,26 +67,34 @@ const HEADERS: &[(&[&str], u16, &str)] = &[
     (
         &["authorization: Basic Ym9iOmJvYg=="],
         401,
-        "no other scheme",
+        "other schemes are not supported",
     ),
-    (&["authorization: Bearer"], 401, "no other scheme"),
-    (&["authorization: Bearer two words"], 401, "no other scheme"),
+    (
+        &["authorization: Bearer"],
+        401,
+        "other schemes are not supported",
+    ),
+    (
+        &["authorization: Bearer two words"],
+        401,
+        "other schemes are not supported",
+    ),
     (&[TOKEN, TOKEN], 401, "more than one"),
     (
         &["authorization: Bearer nobodys"],
         401,
-        "does not know this token",
+        "rejects this token",
     ),
     (
         &["authorization: Bearer while-away"],
         503,
-        "does not answer",
+        "gave no valid answer",
     ),
 ];
 
 /// Content types, and the body.
 const TYPES: &[(&str, &str, u16, &str)] = &[
-    ("", "hostname=n1", 415, "a body without a type"),
+    ("", "hostname=n1", 415, "a body without a content type"),
     (
         "content-type: application/json\r\n",
         "{}",
@@ -116,7 +124,7 @@ fn of_both(path: &'static str) -> Vec<Case> {
         form(path, &long, 400, "longer than 253 bytes"),
         form(path, &label, 400, "longer than 63 bytes"),
         form(path, &huge, 413, "longer than 4 KiB"),
-        form(&format!("{path}?hostname=n1"), "", 400, "into the body"),
+        form(&format!("{path}?hostname=n1"), "", 400, "in the body"),
     ];
     all.extend(
         FORMS
@@ -155,7 +163,7 @@ fn cases() -> Vec<(&'static str, Case)> {
             LOCK,
             "hostname=n1&wait=true&wait=true",
             400,
-            "wait is there twice",
+            "wait appears twice",
         ),
         form(LOCK, "hostname=N1&wait=true", 200, "held"),
         form(LOCK, "hostname=n1", 200, "held already"),
@@ -219,7 +227,7 @@ async fn every_answer_is_a_line_and_is_described_and_each_described_one_is_given
     }
     for path in [LOCK, UNLOCK] {
         let answer = half(&rig, path).await;
-        check(path, &answer, 408, "the body was not there");
+        check(path, &answer, 408, "the body did not arrive");
         seen.entry(path).or_default().insert(408);
     }
     assert_eq!(seen, described());

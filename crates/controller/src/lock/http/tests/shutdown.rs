@@ -25,7 +25,7 @@ async fn those_who_wait_at_the_end_get_503_and_a_line_and_hold_nothing() {
     let answer = answer(&mut waiter).await;
     assert_eq!(answer.status, 503);
     assert!(
-        answer.is_one_line() && answer.body.contains("this replica ends"),
+        answer.is_one_line() && answer.body.contains("this replica is stopping"),
         "{answer:?}"
     );
     assert!(answer.header("retry-after").is_some());

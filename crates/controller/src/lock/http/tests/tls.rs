@@ -304,7 +304,7 @@ async fn files_that_are_no_certificates_are_named_at_the_start() {
     assert!(
         refused(config.clone())
             .await
-            .ends_with("server.crt has no certificate in PEM form")
+            .ends_with("server.crt contains no certificate in PEM format")
     );
     authority.server("server");
     authority.server("other");

@@ -27,7 +27,7 @@ pub(super) fn parse_rule(value: &str) -> Result<(String, Date, RRuleSet), Window
     // The library slices texts by bytes, and panics in the middle of a multi-byte character.
     if !value.is_ascii() {
         return rule_error(
-            "has a letter that no rule has; write one such as FREQ=MONTHLY;BYDAY=2TU",
+            "has a character that is not allowed in a rule; write one such as FREQ=MONTHLY;BYDAY=2TU",
         );
     }
     let value = value.to_ascii_uppercase();
@@ -72,7 +72,7 @@ fn parse_first_day(line: &str) -> Result<Date, WindowError> {
     match value.and_then(parse_plain_date) {
         Some(day) if (2000..=2100).contains(&day.year()) => Ok(day),
         Some(_) | None => rule_error(format!(
-            "{line:?} is no first day; write DTSTART:YYYYMMDD (2000 to 2100), the time is `start`"
+            "{line:?} is not a first day; write DTSTART:YYYYMMDD (2000 to 2100); the time of day is in `start`"
         )),
     }
 }
@@ -86,10 +86,12 @@ fn split_rule_parts(rule: &str) -> Result<Vec<(&str, &str)>, WindowError> {
     let mut parts: Vec<(&str, &str)> = Vec::new();
     for part in rule.split(';') {
         let Some((key, value)) = part.split_once('=') else {
-            return rule_error(format!("{part:?} is no part of a rule; write NAME=VALUE"));
+            return rule_error(format!(
+                "{part:?} is not a part of a rule; write NAME=VALUE"
+            ));
         };
         if parts.iter().any(|(other, _)| *other == key) {
-            return rule_error(format!("{key} stands there twice; keep one"));
+            return rule_error(format!("{key} is given twice; keep one"));
         }
         parts.push((key, value));
     }
@@ -121,7 +123,7 @@ fn check_rule_parts(parts: &[(&str, &str)], anchored: bool) -> Result<(), Window
     let lists = parts.iter().filter(|(key, _)| key.starts_with("BY"));
     if get("BYSETPOS").is_some() && lists.count() == 1 {
         return rule_error(
-            "BYSETPOS chooses among days; add which ones, such as BYDAY=MO,TU,WE,TH,FR",
+            "BYSETPOS needs a set of days to choose from; add one, such as BYDAY=MO,TU,WE,TH,FR",
         );
     }
     let numbered = get("BYDAY").is_some_and(|days| days.bytes().any(|byte| byte.is_ascii_digit()));
@@ -137,12 +139,12 @@ fn check_rule_part(key: &str, value: &str, freq: &str) -> Result<(), WindowError
     match key {
         "FREQ" if matches!(value, "DAILY" | "WEEKLY" | "MONTHLY" | "YEARLY") => Ok(()),
         "FREQ" => rule_error(format!(
-            "FREQ={value} gives no days; write FREQ=DAILY, WEEKLY, MONTHLY or YEARLY"
+            "FREQ={value} is not supported; write FREQ=DAILY, WEEKLY, MONTHLY or YEARLY"
         )),
         "INTERVAL" => check_number(key, value, MAX_RULE_INTERVAL),
         "COUNT" => check_number(key, value, MAX_RULE_COUNT),
         "UNTIL" if parse_plain_date(value).is_some() => Ok(()),
-        "UNTIL" => rule_error(format!("UNTIL={value} is no day; write UNTIL=YYYYMMDD")),
+        "UNTIL" => rule_error(format!("UNTIL={value} is not a date; write UNTIL=YYYYMMDD")),
         "BYYEARDAY" if freq != "YEARLY" => rule_error("BYYEARDAY needs FREQ=YEARLY"),
         "WKST" => Ok(()),
         "BYDAY" | "BYMONTHDAY" | "BYYEARDAY" | "BYWEEKNO" | "BYMONTH" | "BYSETPOS" => {

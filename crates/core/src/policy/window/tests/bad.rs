@@ -16,27 +16,27 @@ fn refused_rule(rrule: &str) -> String {
 const FIELDS: &[(&str, &str)] = &[
     (
         r#"{"days": ["Mon", "Friday"]}"#,
-        r#"days: "Friday" is no day; write Mon,"#,
+        r#"days: "Friday" is not a weekday; write Mon,"#,
     ),
-    (r#"{"days": ["mon"]}"#, r#"days: "mon" is no day"#),
+    (r#"{"days": ["mon"]}"#, r#"days: "mon" is not a weekday"#),
     (r#"{"days": []}"#, "days: the list is empty"),
     (
         r#"{"days": ["Mon"], "rrule": "FREQ=DAILY"}"#,
-        "rrule: `days` is there too",
+        "rrule: `days` is set as well",
     ),
     (r#"{"start": "22:00"}"#, "end: is missing; write both"),
     (r#"{"end": "04:00"}"#, "start: is missing; write both"),
     (
         r#"{"start": "24:00", "end": "04:00"}"#,
-        r#"start: "24:00" is no time of day; write HH:MM"#,
+        r#"start: "24:00" is not a time of day; write HH:MM"#,
     ),
     (
         r#"{"start": "22:00", "end": "4:00"}"#,
-        r#"end: "4:00" is no time of day"#,
+        r#"end: "4:00" is not a time of day"#,
     ),
     (
         r#"{"start": "22:00", "end": "04:60"}"#,
-        r#"end: "04:60" is no time of day"#,
+        r#"end: "04:60" is not a time of day"#,
     ),
     (
         r#"{"start": "22:00", "end": "04:00:00"}"#,
@@ -49,28 +49,31 @@ const FIELDS: &[(&str, &str)] = &[
     (r#"{"start": "", "end": "04:00"}"#, r#"start: "" is no"#),
     (
         r#"{"timeZone": "Europe/Atlantis"}"#,
-        r#"timeZone: "Europe/Atlantis" is not known; write"#,
+        r#"timeZone: "Europe/Atlantis" is not a known time zone; write"#,
     ),
     (
         r#"{"timeZone": "Etc/Unknown"}"#,
-        r#"timeZone: "Etc/Unknown" is not known"#,
+        r#"timeZone: "Etc/Unknown" is not a known time zone"#,
     ),
     (
         r#"{"timeZone": "CET-1CEST"}"#,
-        r#"timeZone: "CET-1CEST" is not known"#,
+        r#"timeZone: "CET-1CEST" is not a known time zone"#,
     ),
-    (r#"{"timeZone": ""}"#, r#"timeZone: "" is not known"#),
+    (
+        r#"{"timeZone": ""}"#,
+        r#"timeZone: "" is not a known time zone"#,
+    ),
     (
         r#"{"excludedDates": ["2026-02-29"]}"#,
-        r#"excludedDates: "2026-02-29" is no date; write"#,
+        r#"excludedDates: "2026-02-29" is not a date; write"#,
     ),
     (
         r#"{"excludedDates": ["24.12.2026"]}"#,
-        r#"excludedDates: "24.12.2026" is no date"#,
+        r#"excludedDates: "24.12.2026" is not a date"#,
     ),
     (
         r#"{"excludedDates": ["20261224"]}"#,
-        r#"excludedDates: "20261224" is no date"#,
+        r#"excludedDates: "20261224" is not a date"#,
     ),
 ];
 
@@ -90,19 +93,28 @@ fn a_field_that_is_not_known_is_refused() {
 
 const PARTS: &[(&str, &str)] = &[
     ("", "has no rule"),
-    ("FREQ=DAILY;BYDAY=\u{800}", "has a letter that no rule has"),
+    (
+        "FREQ=DAILY;BYDAY=\u{800}",
+        "has a character that is not allowed in a rule",
+    ),
     ("RRULE:", "has no rule"),
-    ("hello", "\"HELLO\" is no part of a rule; write NAME=VALUE"),
-    ("FREQ=DAILY;", "\"\" is no part of a rule"),
+    (
+        "hello",
+        "\"HELLO\" is not a part of a rule; write NAME=VALUE",
+    ),
+    ("FREQ=DAILY;", "\"\" is not a part of a rule"),
     ("BYDAY=MO", "has no FREQ; write FREQ=DAILY"),
-    ("FREQ=HOURLY", "FREQ=HOURLY gives no days; write FREQ=DAILY"),
-    ("FREQ=SECONDLY", "FREQ=SECONDLY gives no days"),
-    ("FREQ=FORTNIGHTLY", "FREQ=FORTNIGHTLY gives no days"),
+    (
+        "FREQ=HOURLY",
+        "FREQ=HOURLY is not supported; write FREQ=DAILY",
+    ),
+    ("FREQ=SECONDLY", "FREQ=SECONDLY is not supported"),
+    ("FREQ=FORTNIGHTLY", "FREQ=FORTNIGHTLY is not supported"),
     (
         "FREQ=DAILY;BYHOUR=4",
         "BYHOUR is a time of day; write `start` and `end`",
     ),
-    ("FREQ=DAILY;FREQ=WEEKLY", "FREQ stands there twice"),
+    ("FREQ=DAILY;FREQ=WEEKLY", "FREQ is given twice"),
     ("FREQ=DAILY;BYEASTER=1", "BYEASTER is not known"),
     ("FREQ=DAILY;TZID=Europe/Berlin", "TZID is not known"),
     (
@@ -125,13 +137,16 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "FREQ=DAILY;UNTIL=20261231T235959Z",
-        "UNTIL=20261231T235959Z is no day; write UNTIL=YYYYMMDD",
+        "UNTIL=20261231T235959Z is not a date; write UNTIL=YYYYMMDD",
     ),
-    ("FREQ=DAILY;UNTIL=2026-12-31", "UNTIL=2026-12-31 is no day"),
-    ("FREQ=DAILY;UNTIL=20261301", "UNTIL=20261301 is no day"),
+    (
+        "FREQ=DAILY;UNTIL=2026-12-31",
+        "UNTIL=2026-12-31 is not a date",
+    ),
+    ("FREQ=DAILY;UNTIL=20261301", "UNTIL=20261301 is not a date"),
     (
         "DTSTART:20260101T220000\nFREQ=DAILY",
-        "\"DTSTART:20260101T220000\" is no first day; write",
+        "\"DTSTART:20260101T220000\" is not a first day; write",
     ),
     (
         "DTSTART;TZID=Europe/Berlin:20260101\nFREQ=DAILY",
@@ -139,7 +154,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "DTSTART:19991231\nFREQ=DAILY",
-        "\"DTSTART:19991231\" is no first day",
+        "\"DTSTART:19991231\" is not a first day",
     ),
     ("DTSTART:20260101", "has no rule"),
     ("FREQ=DAILY\nFREQ=WEEKLY", "has several rules"),
@@ -156,7 +171,7 @@ const PARTS: &[(&str, &str)] = &[
     ("FREQ=MONTHLY;BYYEARDAY=100", "BYYEARDAY needs FREQ=YEARLY"),
     (
         "FREQ=MONTHLY;BYMONTHDAY=30;BYMONTH=2",
-        "FREQ=MONTHLY;BYMONTHDAY=30;BYMONTH=2 never gives a day",
+        "FREQ=MONTHLY;BYMONTHDAY=30;BYMONTH=2 never selects a day",
     ),
     ("DTSTART:20260101\nFREQ=DAILY;UNTIL=20251231", ""),
     ("FREQ=MONTHLY;BYDAY=6TU", ""),
@@ -167,10 +182,7 @@ const PARTS: &[(&str, &str)] = &[
     ("FREQ=MONTHLY;BYDAY=XX", ""),
     ("FREQ=MONTHLY;BYMONTHDAY=32", ""),
     ("FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY=0 has a 0"),
-    (
-        "FREQ=MONTHLY;BYSETPOS=1",
-        "BYSETPOS chooses among days; add",
-    ),
+    ("FREQ=MONTHLY;BYSETPOS=1", "BYSETPOS needs a set of days"),
     ("FREQ=WEEKLY;BYMONTHDAY=3", ""),
     ("FREQ=YEARLY;BYMONTH=13", ""),
     ("FREQ=MONTHLY;BYWEEKNO=3", ""),

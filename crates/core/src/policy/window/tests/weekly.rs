@@ -143,7 +143,7 @@ fn a_window_is_described_as_people_say_it() {
         ),
         (
             without("Sat 01:00-05:30 UTC", &many),
-            "Sat 01:00-05:30 UTC, but for 4 dates",
+            "Sat 01:00-05:30 UTC, except on 4 dates",
         ),
         (
             rule("rrule:freq=monthly;byday=2tu", "01:00-05:00"),

@@ -31,7 +31,7 @@ fn a_host_that_was_made_anew_since_is_refused() {
         town.condition("a", "Succeeded"),
         Some(("False".into(), "BadRequest".into()))
     );
-    is_said(&town, ["made anew", "delete this request"]);
+    is_said(&town, ["created again", "delete this request"]);
     assert!(!town.is_keyed("a") && town.leases.is_empty());
     town.delete("a");
     town.until("gone", |town| town.request("a").is_none());
@@ -51,7 +51,7 @@ fn a_node_that_was_made_anew_and_is_not_healthy_is_refused_until_the_time_is_up(
         town.condition("a", "Remediation").unwrap().1,
         "NodeReplaced"
     );
-    is_said(&town, ["made anew", "delete the request"]);
+    is_said(&town, ["created again", "delete the request"]);
     assert!(!town.is_keyed("a"));
     town.until("failed", |town| town.status("a").ended_at.is_some());
     assert_eq!(town.cuts("a"), 0);

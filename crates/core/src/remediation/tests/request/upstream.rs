@@ -73,7 +73,7 @@ fn capm3_03_other_strategy_type() {
     assert!(
         town.events
             .iter()
-            .any(|it| it.contains("Reprovision") && it.contains("make another"))
+            .any(|it| it.contains("Reprovision") && it.contains("create a new one"))
     );
     assert!(!town.written.contains(&"AddKey".to_owned()));
 }
