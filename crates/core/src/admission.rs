@@ -207,7 +207,7 @@ mod tests {
             ),
             (
                 "system:serviceaccount:dogwatch:dogwatch-controller",
-                Some("unknown"),
+                Some("do not know"),
             ),
             (
                 "system:serviceaccount:other:dogwatch-coordinator",

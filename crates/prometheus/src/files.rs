@@ -77,7 +77,9 @@ pub(crate) fn read_bearer_header(path: &Path) -> Result<HeaderValue, QueryError>
         return Err(bad("is empty"));
     }
     if !token.iter().all(u8::is_ascii_graphic) {
-        return Err(bad("contains no valid token: it has more than one word"));
+        return Err(bad(
+            "contains no valid token: a token is one word of visible ASCII characters",
+        ));
     }
     let header = HeaderValue::from_bytes(&[b"Bearer ", token].concat());
     let mut header = header.expect("made of visible ASCII");

@@ -79,7 +79,7 @@ const FAILURES: [(&str, FaultClass, &str); 12] = [
     (
         "Error in open session response message : insufficient resources for session\n",
         FaultClass::Refused,
-        "room",
+        "too many sessions",
     ),
     (
         "Error in open session response message : invalid authentication algorithm\n",

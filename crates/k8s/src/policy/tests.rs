@@ -149,7 +149,7 @@ const BAD: &[(&str, &str, &str)] = &[
     (
         r#"{"paused": {"until": "2026-02-30T00:00:00Z"}}"#,
         "spec.paused.until: ",
-        "no time",
+        "is not a time",
     ),
     (
         r#"{"windows": [{}, {"timeZone": "Europe/Berlyn"}]}"#,

@@ -23,9 +23,9 @@ fn what_is_no_token_is_refused_and_not_quoted() {
     for (content, says) in [
         ("", "is empty"),
         (" \n", "is empty"),
-        ("secret two", "more than one word"),
-        ("sec\nret", "more than one word"),
-        ("sécret", "no token"),
+        ("secret two", "one word of visible ASCII"),
+        ("sec\nret", "one word of visible ASCII"),
+        ("sécret", "no valid token"),
     ] {
         let why = token(content).unwrap_err();
         assert!(

@@ -92,7 +92,7 @@ fn the_budget_counts_who_is_out_as_a_winner_would() {
     let beside = view(vec![node("n1"), cordoned.clone(), broken], vec![]);
     blocked(
         &beside,
-        "at most 1 of 2 in group default may be out (if --max-unavailable has its default), \
+        "at most 1 of 2 in group default may be unavailable (if --max-unavailable has its default), \
          1 more is ignored (dogwatch.dev/ignore): n2; unavailable now: n3 (not ready)",
     );
     assert_eq!(told(&view(vec![node("n1"), cordoned], vec![])), [""; 0]);
@@ -229,6 +229,6 @@ fn a_cordon_of_the_lock_api_is_nobody_elses() {
     assert!(told(&view(vec![locked.clone()], vec![]))[0].contains("cordoned by somebody else"));
     locked.api_lock = true;
     let told = told(&view(vec![locked], vec![])).join("\n");
-    assert!(told.contains("unlock uncordons it"), "{told}");
+    assert!(told.contains("unlocks and uncordons it"), "{told}");
     assert!(!told.contains("somebody else"), "{told}");
 }

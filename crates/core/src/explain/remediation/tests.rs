@@ -177,7 +177,7 @@ fn a_machine_is_explained_from_the_need_to_what_is_waited_for() {
     for (topic, text) in [
         (
             ExplanationTopic::Asked,
-            "annotation host.metal3.io/external-remediation",
+            "it has annotation host.metal3.io/external-remediation",
         ),
         (
             ExplanationTopic::Host,

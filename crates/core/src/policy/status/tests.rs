@@ -69,7 +69,11 @@ fn it_tells_whom_it_rules_who_is_out_and_who_waits_the_longest_first() {
     let progressing = condition(&status, "Progressing");
     assert_eq!(
         progressing,
-        (ConditionStatus::True, "NodesOut", "1 of 4 nodes out")
+        (
+            ConditionStatus::True,
+            "NodesOut",
+            "1 of 4 nodes unavailable"
+        )
     );
     assert_eq!(condition(&status, "Blocked").1, "InTurn");
 }

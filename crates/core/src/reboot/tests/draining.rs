@@ -305,7 +305,8 @@ fn a_controller_that_puts_its_pod_back_for_ever_is_named_with_how_often_it_did()
         controller: "p".into(),
         replaced: 3,
     };
-    let words = "ReplicaSet a/p put a pod back on the cordoned node 3 times: a/p-3 stays";
+    let words =
+        "ReplicaSet a/p put a pod back on the cordoned node 3 times: the drain leaves a/p-3 there";
     let mut drain = one_pod_left();
     drain.progress.tolerated = vec![back.clone()];
     let under_way = decide(&with(drain), &config(), now(10));

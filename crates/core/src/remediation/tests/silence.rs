@@ -153,9 +153,9 @@ fn a_release_without_a_uuid_says_what_it_rests_on() {
     it.silent(S * 100, S * 100, None);
     let message = it.decision().cause.message;
     assert!(message.contains("could not be compared"), "{message}");
-    assert!(message.contains("silent for 25s"), "{message}");
+    assert!(message.contains("sent no heartbeat for 25s"), "{message}");
     let message = ready().decision().cause.message;
-    assert!(!message.contains("checked"), "{message}");
+    assert!(!message.contains("compared"), "{message}");
 }
 
 #[test]

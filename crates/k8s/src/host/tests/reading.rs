@@ -116,10 +116,13 @@ const UNREADABLE: [(&str, &str); 18] = [
     ("null", "spec.online is missing"),
     (r#""text""#, "spec.online is missing"),
     (r#"{"bmc": BMC}"#, "spec.online is missing"),
-    (r#"{"online": "yes", "bmc": BMC}"#, "spec.online is neither"),
+    (
+        r#"{"online": "yes", "bmc": BMC}"#,
+        "spec.online is not true or false",
+    ),
     (
         r#"{"online": true, "disablePowerOff": 1, "bmc": BMC}"#,
-        "spec.disablePowerOff is neither",
+        "spec.disablePowerOff is not true or false",
     ),
     (
         r#"{"online": true, "externallyProvisioned": "x", "bmc": BMC}"#,

@@ -139,7 +139,7 @@ fn a_window_is_described_as_people_say_it() {
         ),
         (
             without("Sat 01:00-05:30 UTC", &dates),
-            "Sat 01:00-05:30 UTC, but for 2026-12-24, 2026-12-25",
+            "Sat 01:00-05:30 UTC, except on 2026-12-24, 2026-12-25",
         ),
         (
             without("Sat 01:00-05:30 UTC", &many),

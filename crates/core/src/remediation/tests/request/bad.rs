@@ -100,7 +100,7 @@ fn a_request_whose_machine_is_gone_ends_and_the_others_are_served() {
     });
     town.fails("b", DELETE);
     town.until("b released", |town| town.node("b").is_none());
-    is_said(&town, ["machines/c", "gone"]);
+    is_said(&town, ["machines/c", "no longer exists"]);
     town.until("failed", |town| town.status("a").ended_at.is_some());
     assert_eq!(town.cuts("a"), 0);
 }

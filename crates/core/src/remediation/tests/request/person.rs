@@ -241,7 +241,10 @@ fn a_persons_word_is_for_one_thing_that_may_begin_and_for_nothing_else() {
     };
     let marked_a = || world([marked("a")], [host("a")], [node("a")]);
     assert_eq!(says(&marked_a()).unwrap(), "machine/machines/a");
-    refused(&world([machine("a")], [host("a")], [node("a")]), "nobody");
+    refused(
+        &world([machine("a")], [host("a")], [node("a")]),
+        "no Machine, Node or request",
+    );
     let mut other = marked("b");
     other.host = Some("machines/h-a".into());
     refused(
