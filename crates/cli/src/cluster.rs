@@ -9,9 +9,9 @@ use dogwatch_core::{Now, duration};
 use dogwatch_k8s::fleet::FleetClient;
 use tokio::time::Instant;
 
-use crate::args::ClusterArgs;
-use crate::exit::{CliExitCode, CommandFailure};
-use dogwatch_core::name_suggestions::suggest_names;
+use crate::args::{ClusterArgs, NAMESPACE_VARIABLE};
+use crate::exit::CommandFailure;
+use crate::resource;
 
 /// A coordinator accepts a request within 1 s; the rest is a margin for a slow API server.
 const REQUEST_ACCEPT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,22 +35,28 @@ impl ConnectedCluster {
         })
     }
 
+    /// Connects for a command on objects, whose namespace `-n` is then: Dogwatch's own namespace
+    /// comes from the environment.
+    pub async fn connect_for_objects(cluster: &ClusterArgs) -> Result<Self, CommandFailure> {
+        if !cluster.namespace_given {
+            return Self::connect_to(cluster).await;
+        }
+        let own = std::env::var(NAMESPACE_VARIABLE).ok();
+        let own = own.filter(|name| !name.is_empty());
+        let cluster = ClusterArgs {
+            namespace: own.unwrap_or_else(|| dogwatch_api::DEFAULT_NAMESPACE.into()),
+            namespace_given: false,
+            context: cluster.context.clone(),
+        };
+        Self::connect_to(&cluster).await
+    }
+
     /// Says that the node does not exist and suggests similar names.
     pub async fn no_such_node(&self, node: &NodeName) -> CommandFailure {
-        let failure = CommandFailure::new(
-            CliExitCode::NotFound,
-            format!("there is no Node {node} in this cluster"),
-        );
+        let text = format!("there is no Node {node} in this cluster");
         let names = self.fleet.list_node_names(None).await.unwrap_or_default();
-        let near = suggest_names(node.as_str(), names.iter().map(NodeName::as_str));
-        if near.is_empty() {
-            failure.with_next_step("`dogwatch status` lists them")
-        } else {
-            failure.with_next_step(format!(
-                "did you mean {}? `dogwatch status` lists them",
-                near.join(" or ")
-            ))
-        }
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        resource::not_found(text, node.as_str(), &names, "`dogwatch status` lists them")
     }
 
     /// Warns when the node has no coordinator pod and the request stays unanswered. Coordinators

@@ -8,13 +8,18 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::command::{RemediationArgKind, remedy_names};
+use crate::args::ClusterArgs;
+use crate::cluster::ConnectedCluster;
+use crate::resource::{ObjectKind, list_object_names};
 
 /// The name under which kubectl looks for the completer.
 const PLUGIN_COMPLETER_NAME: &str = "kubectl_complete-dogwatch";
+/// How long a person who pressed Tab has to wait at most.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(2);
 /// `ShellCompDirectiveNoFileComp`.
 const NO_FILES_DIRECTIVE: &str = ":4";
 /// `ShellCompDirectiveDefault`: offers files where a value may be one.
@@ -30,11 +35,9 @@ pub fn complete_as_plugin(words: &[OsString]) -> Option<ExitCode> {
     let mut command = crate::args::build_clap_command(words);
     command.build();
     let answer = match find_name_prefix(&command, &typed) {
-        Some((prefix, names)) => {
-            let names = names.look_up_names(find_context(&typed));
-            let words = names
-                .into_iter()
-                .map(|name| (format!("{prefix}{name}"), None));
+        Some((prefix, kind)) => {
+            let names = look_up_names(kind, find_context(&typed)).into_iter();
+            let words = names.map(|name| (format!("{prefix}{name}"), None));
             format_completions(
                 words.collect(),
                 typed.last().unwrap_or(&""),
@@ -48,59 +51,64 @@ pub fn complete_as_plugin(words: &[OsString]) -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-/// The objects whose names are looked up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CompletionNames {
-    Hosts,
-    Machines,
-    Requests,
-}
-
-impl CompletionNames {
-    fn look_up_names(self, context: Option<&str>) -> Vec<String> {
-        match self {
-            CompletionNames::Hosts => crate::command::host_names(context),
-            CompletionNames::Machines => remedy_names(context, RemediationArgKind::Machine),
-            CompletionNames::Requests => remedy_names(context, RemediationArgKind::Request),
+/// The names of all objects of the kind; empty when they cannot be read within
+/// `COMPLETION_TIMEOUT`.
+fn look_up_names(kind: ObjectKind, context: Option<&str>) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        return Vec::new();
+    };
+    let cluster = ClusterArgs {
+        namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
+        namespace_given: false,
+        context: context.map(str::to_owned),
+    };
+    let look = async {
+        match ConnectedCluster::connect_to(&cluster).await {
+            Ok(connected) => list_object_names(&connected, kind).await,
+            Err(_) => Vec::new(),
         }
-    }
+    };
+    let found = runtime.block_on(async { tokio::time::timeout(COMPLETION_TIMEOUT, look).await });
+    found.unwrap_or_default()
 }
 
-/// The kinds that `explain` completes with names from the cluster.
-const EXPLAIN_PREFIXES: [(&str, CompletionNames); 4] = [
-    ("host/", CompletionNames::Hosts),
-    ("machine/", CompletionNames::Machines),
-    ("remediation/", CompletionNames::Requests),
-    ("powerremediation/", CompletionNames::Requests),
-];
-
-/// The prefix before the name that is being typed, and the kind of that name.
-fn find_name_prefix(root: &Command, typed: &[&str]) -> Option<(&'static str, CompletionNames)> {
+/// The prefix before the name that is being typed, and the kind of that name. The value name of a
+/// positional argument tells which kinds it takes.
+fn find_name_prefix<'a>(root: &Command, typed: &[&'a str]) -> Option<(&'a str, ObjectKind)> {
     let (last, before) = typed.split_last()?;
+    let (command, pending) = find_command(root, before);
+    if pending.is_some() || last.starts_with('-') {
+        return None;
+    }
+    let prefix = ObjectKind::split_prefix(last).map(|(kind, name)| {
+        let length = last.len() - name.len();
+        (&last[..length], kind)
+    });
+    let positional = command.get_positionals().next()?;
+    let forms = positional.get_value_names()?.first()?.split('|');
+    let mut kinds = forms.filter_map(|form| form.strip_suffix("NAMESPACE/NAME"));
+    kinds.find_map(|form| match form {
+        "" => Some(("", ObjectKind::Host)),
+        "KIND/" => prefix,
+        word => prefix.filter(|(typed, _)| *typed == word),
+    })
+}
+
+/// The command that these words name, and the flag that still waits for its value.
+fn find_command<'a>(root: &'a Command, words: &[&str]) -> (&'a Command, Option<&'a Arg>) {
     let mut command = root;
-    let mut path = Vec::new();
-    let mut pending = false;
-    for word in before {
-        if pending {
-            pending = false;
-        } else if word.starts_with('-') {
-            pending = flag_awaiting_value(command, word).is_some();
-        } else if let Some(found) = command.find_subcommand(word) {
-            command = found;
-            path.push(found.get_name());
+    let mut pending = None;
+    for word in words {
+        match pending.take() {
+            Some(_) => {}
+            None if word.starts_with('-') => pending = flag_awaiting_value(command, word),
+            None => command = command.find_subcommand(word).unwrap_or(command),
         }
     }
-    match path[..] {
-        _ if pending || last.starts_with('-') => None,
-        ["power", _] | ["check", "hosts"] | ["confirm-off"] => Some(("", CompletionNames::Hosts)),
-        ["explain"] => EXPLAIN_PREFIXES
-            .into_iter()
-            .find(|(kind, _)| last.starts_with(kind)),
-        ["remediate"] if last.starts_with("machine/") => {
-            Some(("machine/", CompletionNames::Machines))
-        }
-        _ => None,
-    }
+    (command, pending)
 }
 
 /// The value of `--context` on the typed command line.
@@ -111,15 +119,7 @@ fn find_context<'a>(typed: &[&'a str]) -> Option<&'a str> {
 
 fn complete_words(root: &Command, typed: &[&str]) -> String {
     let (last, before) = typed.split_last().unwrap_or((&"", &[]));
-    let mut command = root;
-    let mut pending = None;
-    for word in before {
-        match pending.take() {
-            Some(_) => {}
-            None if word.starts_with('-') => pending = flag_awaiting_value(command, word),
-            None => command = command.find_subcommand(word).unwrap_or(command),
-        }
-    }
+    let (command, pending) = find_command(root, before);
     if let Some(flag) = pending {
         return complete_values(flag, last);
     }
@@ -233,35 +233,33 @@ mod tests {
         let mut command = crate::args::Args::command();
         command.build();
         for (typed, prefix) in [
-            (
-                &["power", "off", ""][..],
-                Some(("", CompletionNames::Hosts)),
-            ),
+            (&["power", "off", ""][..], Some(("", ObjectKind::Host))),
             (
                 &["power", "hold", "--key", "k", "me"],
-                Some(("", CompletionNames::Hosts)),
+                Some(("", ObjectKind::Host)),
             ),
-            (
-                &["check", "hosts", "a/b", ""],
-                Some(("", CompletionNames::Hosts)),
-            ),
-            (&["confirm-off", "me"], Some(("", CompletionNames::Hosts))),
+            (&["check", "hosts", "a/b", ""], Some(("", ObjectKind::Host))),
+            (&["confirm-off", "me"], Some(("", ObjectKind::Host))),
             (&["confirm-off", "--reason", ""], None),
             (
+                &["explain", "schedule/m"],
+                Some(("schedule/", ObjectKind::Schedule)),
+            ),
+            (
                 &["--context", "x", "explain", "host/"],
-                Some(("host/", CompletionNames::Hosts)),
+                Some(("host/", ObjectKind::Host)),
             ),
             (
                 &["explain", "machine/a"],
-                Some(("machine/", CompletionNames::Machines)),
+                Some(("machine/", ObjectKind::Machine)),
             ),
             (
                 &["explain", "remediation/"],
-                Some(("remediation/", CompletionNames::Requests)),
+                Some(("remediation/", ObjectKind::Remediation)),
             ),
             (
                 &["remediate", "machine/"],
-                Some(("machine/", CompletionNames::Machines)),
+                Some(("machine/", ObjectKind::Machine)),
             ),
             (&["remediate", ""], None),
             (&["power", ""], None),

@@ -13,11 +13,12 @@ mod cluster;
 mod command;
 mod complete;
 mod exit;
+mod follow;
 mod output;
 mod paint;
 mod person;
+mod resource;
 mod table;
-mod wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::table::to_printable;
 
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct OutputArgs {
@@ -34,7 +35,7 @@ pub enum OutputFormat {
 }
 
 /// Writes one indented JSON document.
-pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> Result<(), CommandFailure> {
+fn write_json(out: &mut impl Write, value: &impl Serialize) -> Result<(), CommandFailure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| serialize_failure(&error))?;
     writeln!(out, "{text}")?;
     Ok(())
@@ -56,6 +57,21 @@ pub fn write_yaml(out: &mut impl Write, value: &impl Serialize) -> Result<(), Co
     Ok(())
 }
 
+/// Prints the document in a format for programs, or what `for_people` writes.
+pub fn print_document(
+    format: OutputFormat,
+    document: &impl Serialize,
+    for_people: impl FnOnce(&mut StdoutWriter) -> Result<(), CommandFailure>,
+) -> Result<(), CommandFailure> {
+    let mut out = buffered_stdout();
+    match format {
+        OutputFormat::Json => write_json(&mut out, document)?,
+        OutputFormat::Yaml => write_yaml(&mut out, document)?,
+        OutputFormat::Table | OutputFormat::Wide => for_people(&mut out)?,
+    }
+    Ok(out.flush()?)
+}
+
 fn serialize_failure(error: &dyn std::error::Error) -> CommandFailure {
     CommandFailure::new(
         CliExitCode::Failed,
@@ -63,14 +79,18 @@ fn serialize_failure(error: &dyn std::error::Error) -> CommandFailure {
     )
 }
 
-pub fn print_raw_line(text: &str) -> Result<(), CommandFailure> {
+/// Prints one line and flushes it, without the control characters that other writers may have put
+/// into it.
+pub fn print_line(text: &str) -> Result<(), CommandFailure> {
     let mut out = buffered_stdout();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", to_printable(text))?;
     Ok(out.flush()?)
 }
 
+pub type StdoutWriter = io::BufWriter<io::StdoutLock<'static>>;
+
 /// Standard output that is written at once and not line by line.
-pub fn buffered_stdout() -> io::BufWriter<io::StdoutLock<'static>> {
+pub fn buffered_stdout() -> StdoutWriter {
     io::BufWriter::new(io::stdout().lock())
 }
 

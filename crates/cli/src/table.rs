@@ -2,6 +2,11 @@
 
 use std::io::{self, Write};
 
+use dogwatch_core::Now;
+use dogwatch_core::explain::format_age;
+use jiff::Timestamp;
+use tabwriter::TabWriter;
+
 use crate::paint::{TerminalColour, TerminalPaint};
 
 const COLUMN_GAP: usize = 3;
@@ -18,6 +23,20 @@ impl TableCell {
             text: text.into(),
             colour,
         }
+    }
+}
+
+impl TableCell {
+    fn format(&self, paint: TerminalPaint) -> String {
+        let text = to_printable(&self.text);
+        match self.colour {
+            Some(colour) => paint.paint_text(colour, &text),
+            None => text,
+        }
+    }
+
+    pub fn age(since: Option<Timestamp>, now: Now) -> Self {
+        since.map(|at| format_age(now.elapsed_since(at))).into()
     }
 }
 
@@ -42,6 +61,31 @@ impl<T: Into<TableCell>> From<Option<T>> for TableCell {
     }
 }
 
+/// A column: its heading, and the cell of each row. Times are shown as of `Now`.
+pub struct TableColumn<R> {
+    heading: &'static str,
+    is_wide: bool,
+    cell: fn(&R, Now) -> TableCell,
+}
+
+impl<R> TableColumn<R> {
+    pub const fn new(heading: &'static str, cell: fn(&R, Now) -> TableCell) -> Self {
+        Self {
+            heading,
+            is_wide: false,
+            cell,
+        }
+    }
+
+    /// A column of `-o wide` only.
+    pub const fn wide(heading: &'static str, cell: fn(&R, Now) -> TableCell) -> Self {
+        Self {
+            is_wide: true,
+            ..Self::new(heading, cell)
+        }
+    }
+}
+
 /// Each row has as many cells as there are headings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextTable {
@@ -50,69 +94,51 @@ pub struct TextTable {
 }
 
 impl TextTable {
-    /// Does not pad the last column.
-    pub fn write_table(&self, out: &mut impl Write, paint: TerminalPaint) -> io::Result<()> {
-        let widths = self.column_widths();
-        let heads: Vec<TableCell> = self
-            .columns
-            .iter()
-            .map(|head| TableCell::coloured(*head, Some(TerminalColour::Bold)))
-            .collect();
-        write_row(out, &heads, &widths, paint)?;
-        self.rows
-            .iter()
-            .try_for_each(|row| write_row(out, row, &widths, paint))
+    pub fn of_rows<R>(rows: &[R], columns: &[TableColumn<R>], wide: bool, now: Now) -> Self {
+        let shown = || columns.iter().filter(|column| wide || !column.is_wide);
+        let cells = |row| shown().map(|column| (column.cell)(row, now)).collect();
+        Self {
+            columns: shown().map(|column| column.heading).collect(),
+            rows: rows.iter().map(cells).collect(),
+        }
     }
 
-    /// Writes these rows only, with the column widths of the whole table.
-    pub fn write_rows<'a>(
+    pub fn write_table(&self, out: &mut impl Write, paint: TerminalPaint) -> io::Result<()> {
+        let lines = self.format_lines(paint);
+        lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+
+    /// Writes the rows of these indices only, with the column widths of the whole table.
+    pub fn write_rows(
         &self,
         out: &mut impl Write,
-        rows: impl Iterator<Item = &'a Vec<TableCell>>,
+        indices: impl Iterator<Item = usize>,
         paint: TerminalPaint,
     ) -> io::Result<()> {
-        let widths = self.column_widths();
-        rows.into_iter()
-            .try_for_each(|row| write_row(out, row, &widths, paint))
+        let lines = self.format_lines(paint);
+        let (_head, rows) = lines.split_first().expect("a table has a heading");
+        let mut chosen = indices.map(|index| &rows[index]);
+        chosen.try_for_each(|line| writeln!(out, "{line}"))
     }
 
-    fn column_widths(&self) -> Vec<usize> {
-        let widest = |(index, head): (usize, &&str)| {
-            let cells = self.rows.iter().filter_map(|row| row.get(index));
-            let widest = cells.map(|cell| char_count(&cell.text)).max();
-            widest.unwrap_or(0).max(head.len())
-        };
-        self.columns.iter().enumerate().map(widest).collect()
+    /// The heading and the rows, one line each.
+    fn format_lines(&self, paint: TerminalPaint) -> Vec<String> {
+        let bold = |heading: &&str| paint.paint_text(TerminalColour::Bold, heading);
+        let head: Vec<String> = self.columns.iter().map(bold).collect();
+        let cells = |row: &Vec<TableCell>| row.iter().map(|cell| cell.format(paint)).collect();
+        let rows = self.rows.iter().map(cells);
+        let mut aligned = TabWriter::new(Vec::new())
+            .minwidth(0)
+            .padding(COLUMN_GAP)
+            .ansi(true);
+        for cells in std::iter::once(head).chain(rows) {
+            let cells: Vec<String> = cells;
+            writeln!(aligned, "{}", cells.join("\t")).expect("memory can be written");
+        }
+        let text = aligned.into_inner().expect("memory can be written");
+        let text = String::from_utf8(text).expect("cells are text");
+        text.lines().map(str::to_owned).collect()
     }
-}
-
-fn write_row(
-    out: &mut impl Write,
-    row: &[TableCell],
-    widths: &[usize],
-    paint: TerminalPaint,
-) -> io::Result<()> {
-    let last = row.len().saturating_sub(1);
-    for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
-        let text = to_printable(&cell.text);
-        let painted = match cell.colour {
-            Some(colour) => paint.paint_text(colour, &text),
-            None => text.clone(),
-        };
-        // Padding stays outside the colour: a terminal does not count escape sequences, a formatter
-        // does.
-        let padding = if index == last {
-            0
-        } else {
-            width + COLUMN_GAP - char_count(&text)
-        };
-        write!(out, "{painted}{:padding$}", "")?;
-    }
-    writeln!(out)
-}
-
-fn char_count(text: &str) -> usize {
-    text.chars().count()
 }
 
 /// One line without control characters: text from an object must not move the cursor.

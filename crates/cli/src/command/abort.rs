@@ -1,27 +1,26 @@
 //! Implements `dogwatch abort`.
 
+mod follow;
+
 use std::time::Duration;
 
 use dogwatch_core::duration;
-use dogwatch_core::explain;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::{
-    AbortRequest, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase,
-};
+use dogwatch_core::reboot::{AbortRequest, ObservedNode, ParsedAnnotation};
 use dogwatch_k8s::fleet::AbortOutcome;
-use tokio::time::Instant;
 
 use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::output::print_raw_line;
+use crate::output::print_line;
 use crate::person;
+use crate::resource::parse_node;
 use crate::table::to_printable;
 
 #[derive(Debug, clap::Args)]
 pub struct AbortArgs {
     /// Node to abort (NAME or node/NAME)
-    #[arg(value_name = "NODE", value_parser = super::explain::parse_node)]
+    #[arg(value_name = "NODE", value_parser = parse_node)]
     node: NodeName,
 
     /// Reason, shown wherever the reboot is shown
@@ -61,11 +60,11 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
     let before = match asked {
         AbortOutcome::Written(before) => before,
         AbortOutcome::Already(before) => {
-            print_raw_line(&format!("node/{node}: an abort was requested already"))?;
+            print_line(&format!("node/{node}: an abort was requested already"))?;
             before
         }
         AbortOutcome::TakenBack(request) => {
-            return print_raw_line(&format!(
+            return print_line(&format!(
                 "node/{node}: the request by {} was removed before the reboot began",
                 to_printable(&request.requester)
             ));
@@ -80,9 +79,9 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
         AbortOutcome::NoSuchNode => return Err(connected.no_such_node(node).await),
     };
     if args.no_wait {
-        return print_raw_line(&format!("node/{node}: the abort was requested"));
+        return print_line(&format!("node/{node}: the abort was requested"));
     }
-    wait_for_abort(&connected, node, &before, args.timeout).await
+    follow::wait_for_abort(&connected, node, &before, args.timeout).await
 }
 
 async fn request_node_abort(
@@ -131,110 +130,4 @@ fn nothing_to_abort_failure(seen: &ObservedNode) -> CommandFailure {
         ));
     }
     failure.with_next_step(format!("dogwatch explain {name}"))
-}
-
-/// Waits until the coordinator has aborted the reboot; if the coordinator is dead, the healer does
-/// it.
-async fn wait_for_abort(
-    connected: &ConnectedCluster,
-    node: &NodeName,
-    before: &ObservedNode,
-    timeout: Duration,
-) -> Result<(), CommandFailure> {
-    let mut watch = connected.fleet.watch_node(node);
-    let deadline = Instant::now() + timeout;
-    let mut told = String::new();
-    loop {
-        tokio::select! {
-            next = watch.next_state() => match next {
-                Ok(None) => {
-                    let text = format!("Node {node} has been deleted");
-                    return Err(CommandFailure::new(CliExitCode::NotFound, text));
-                }
-                Ok(Some(seen)) if is_abort_served(before, &seen) => return report_aborted(before, &seen),
-                Ok(Some(seen)) => report_progress(&seen, &mut told)?,
-                Err(error) if error.kind() == dogwatch_k8s::ApiErrorKind::Forbidden => {
-                    return Err(connected.api_failure(&format!("watch node {node}"), &error));
-                }
-                Err(error) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
-            },
-            () = tokio::time::sleep_until(deadline) => {
-                let text = format!("the reboot of node {node} was not aborted within {}", duration::format_duration(timeout));
-                return Err(CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
-                    "the abort request stays on the Node: its coordinator acts on it at once, the healer of `dogwatch controller` after 30s; check that one of them is running: dogwatch explain {node}"
-                )));
-            }
-            _ = tokio::signal::ctrl_c() => {
-                let text = format!("stopped waiting; the abort request stays on node {node}");
-                return Err(CommandFailure::new(CliExitCode::Interrupted, text));
-            }
-        }
-    }
-}
-
-/// Whether the reboot that was under way is gone. A list from before our write still shows it.
-fn is_abort_served(before: &ObservedNode, seen: &ObservedNode) -> bool {
-    let planned = |node: &ObservedNode| node.record.get().map(|record| record.planned);
-    let gone = seen.record == ParsedAnnotation::Absent
-        || (planned(before).is_some() && planned(seen) != planned(before));
-    gone && seen.abort == ParsedAnnotation::Absent
-}
-
-fn report_progress(seen: &ObservedNode, told: &mut String) -> Result<(), CommandFailure> {
-    let phase = seen.record.get().map_or("", |record| record.phase.as_str());
-    let said = explain::leading_condition(seen).map(|condition| format!(": {}", condition.reason));
-    let text = format!("node/{} {phase}{}", seen.name, said.unwrap_or_default());
-    if *told != text {
-        print_raw_line(&text)?;
-        *told = text;
-    }
-    Ok(())
-}
-
-fn report_aborted(before: &ObservedNode, after: &ObservedNode) -> Result<(), CommandFailure> {
-    let name = &after.name;
-    let rebooted =
-        after.last_reboot.get().map(|last| last.outcome) == Some(RebootOutcome::Rebooted);
-    if rebooted && before.record.get().map(|record| record.phase) == Some(RebootPhase::Returning) {
-        print_raw_line(&format!(
-            "node/{name} had rebooted already; Dogwatch no longer waits for its return gates"
-        ))?;
-    } else {
-        print_raw_line(&format!("node/{name}: the reboot was aborted"))?;
-    }
-    for line in describe_undone_work(before, after) {
-        print_raw_line(&format!("  {line}"))?;
-    }
-    Ok(())
-}
-
-fn describe_undone_work(before: &ObservedNode, after: &ObservedNode) -> Vec<String> {
-    let Some(record) = before.record.get() else {
-        return Vec::new();
-    };
-    let mut lines = Vec::new();
-    match (record.cordoned_by_us, after.unschedulable) {
-        (true, false) => {
-            lines.push("uncordoned; evicted pods stay on their new nodes".into());
-        }
-        (true, true) => {
-            lines.push("still cordoned, because somebody else has cordoned it too".into())
-        }
-        (false, true) => lines.push("still cordoned, because somebody else had cordoned it".into()),
-        (false, false) => {}
-    }
-    if let Some(lease) = &record.lease {
-        lines.push(format!("Lease {lease} was released"));
-    }
-    lines.push(match record.trigger.source.as_str() {
-        "request" => format!(
-            "the request was removed; to ask again: dogwatch reboot {}",
-            after.name
-        ),
-        source => format!(
-            "{} was treated as done; touch it again to request another reboot",
-            to_printable(source)
-        ),
-    });
-    lines
 }

@@ -144,18 +144,11 @@ fn format_node_count(count: usize) -> String {
 }
 
 fn print_reports(format: OutputFormat, reports: &[CheckReport]) -> Result<(), CommandFailure> {
-    let mut out = output::buffered_stdout();
-    match format {
-        OutputFormat::Json => output::write_json(&mut out, &reports)?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, &reports)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            let paint = TerminalPaint::of_stdout();
-            reports
-                .iter()
-                .try_for_each(|report| write_report(&mut out, report, paint))?;
-        }
-    }
-    Ok(out.flush()?)
+    output::print_document(format, &reports, |out| {
+        let paint = TerminalPaint::of_stdout();
+        let mut reports = reports.iter();
+        Ok(reports.try_for_each(|report| write_report(out, report, paint))?)
+    })
 }
 
 fn write_report(

@@ -10,19 +10,21 @@ use dogwatch_core::power::{CONFIRMED_OFF_ANNOTATION, HostName, HostSnapshot, Off
 use dogwatch_core::remediation::{KeyOwner, Remediation, record_on_host, remediation_to_confirm};
 use dogwatch_k8s::fleet::{HostChange, HostChangeOutcome};
 
-use super::hosts::{self, HostArg, HostUnchanged, print_line};
+use super::hosts::{self, HostUnchanged};
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_line;
 use crate::person;
+use crate::resource::{ObjectArg, ObjectKind, kind_missing, parse_host};
 use crate::table::to_printable;
 use eligibility::{check_confirmable, is_held_off};
 
 #[derive(Debug, clap::Args)]
 pub struct ConfirmOffArgs {
     /// Host to confirm: NAMESPACE/NAME, or NAME with -n NAMESPACE
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = hosts::parse_host_arg)]
-    host: HostArg,
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host)]
+    host: ObjectArg,
 
     /// How you made sure that the host is off; it is stored on the host with your name
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
@@ -51,8 +53,8 @@ fn parse_reason(text: &str) -> Result<String, String> {
 
 /// Prints the host's state, asks for confirmation and writes it.
 pub async fn run(cluster: &ClusterArgs, args: &ConfirmOffArgs) -> Result<(), CommandFailure> {
-    let connected = hosts::connect_for_hosts(cluster).await?;
-    let name = args.host.resolve_name(cluster, &connected);
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
+    let name = args.host.resolve_name(cluster, &connected, HostName::new);
     let host = hosts::read_host(&connected, &name).await?;
     let cases = host_summary::linked_remediations(&connected, &host).await?;
     let (key, shown) = match find_missing_key(&host, &cases) {
@@ -162,7 +164,7 @@ async fn confirm_host_off(
             Err(refusal_failure(name, &text, next))
         }
         HostChangeOutcome::NoHost => Err(hosts::no_such_host(connected, name).await),
-        HostChangeOutcome::NoKind => Err(hosts::host_kind_missing()),
+        HostChangeOutcome::NoKind => Err(kind_missing(ObjectKind::Host)),
     }
 }
 

@@ -7,20 +7,18 @@ mod schedule;
 use std::io::{self, Write};
 
 use dogwatch_core::explain::{
-    self, ExplanationLine, NodeExplanation, NodeReportInput, ObservedCoordinator,
-    RemediationExplanation,
+    self, ExplainRemediationTarget, ExplanationLine, NodeExplanation, NodeReportInput,
+    ObservedCoordinator, RemediationExplanation,
 };
 use dogwatch_core::name::NodeName;
 use serde::Serialize;
 
-use super::hosts::{HostArg, is_host_arg, parse_host_arg};
-use super::remediations::{self, is_remediation_arg};
-use super::schedules::{self, is_schedule_arg};
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::CommandFailure;
 use crate::output::{self, OutputArgs, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
+use crate::resource::{ObjectArg, ObjectKind, ResourceArg};
 use crate::table::to_printable;
 
 #[derive(Debug, clap::Args)]
@@ -31,59 +29,20 @@ pub struct ExplainArgs {
         value_name = "node/NAME|KIND/NAMESPACE/NAME",
         value_parser = parse_subject
     )]
-    subject: ExplainSubject,
+    subject: ResourceArg,
 
     #[command(flatten)]
     output: OutputArgs,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum ExplainSubject {
-    Node(NodeName),
-    Host(HostArg),
-    Remedy(remediations::RemediationArg),
-    Schedule(schedules::ScheduleArg),
-}
-
-/// A name without a kind is a node's.
-fn parse_subject(text: &str) -> Result<ExplainSubject, String> {
-    if is_host_arg(text) {
-        return parse_host_arg(text).map(ExplainSubject::Host);
-    }
-    if is_remediation_arg(text) {
-        return remediations::parse_remediation_arg(text).map(ExplainSubject::Remedy);
-    }
-    if is_schedule_arg(text) {
-        return schedules::parse_schedule_arg(text).map(ExplainSubject::Schedule);
-    }
-    match parse_node(text) {
-        Err(_) if text.contains('/') && !text.starts_with("no") => Err(format!(
-            "{text:?} names no object that `explain` knows: write node/NAME, or KIND/NAMESPACE/NAME of a host, machine, remediation or schedule"
-        )),
-        node => node.map(ExplainSubject::Node),
-    }
-}
-
-/// Accepts `node/NAME` or the bare name.
-pub fn parse_node(text: &str) -> Result<NodeName, String> {
-    let name = match text.split_once('/') {
-        None => text,
-        Some(("node" | "nodes" | "no", name)) => name,
-        Some((kind, _)) => return Err(format!("{kind:?} is not a node: write node/NAME")),
-    };
-    NodeName::new(name).map_err(|error| error.to_string())
+fn parse_subject(text: &str) -> Result<ResourceArg, String> {
+    ResourceArg::parse(text, &ObjectKind::ALL)
 }
 
 pub async fn run(cluster: &ClusterArgs, args: &ExplainArgs) -> Result<(), CommandFailure> {
     let node = match &args.subject {
-        ExplainSubject::Host(host) => return host::run(cluster, host, args.output.format).await,
-        ExplainSubject::Remedy(named) => {
-            return remediation::run(cluster, named, args.output.format).await;
-        }
-        ExplainSubject::Schedule(named) => {
-            return schedule::run(cluster, named, args.output.format).await;
-        }
-        ExplainSubject::Node(node) => node,
+        ResourceArg::Node(node) => node,
+        ResourceArg::Object(named) => return explain_object(cluster, named, args).await,
     };
     let connected = ConnectedCluster::connect_to(cluster).await?;
     let view = read_node_input(&connected, node).await?;
@@ -100,6 +59,24 @@ pub async fn run(cluster: &ClusterArgs, args: &ExplainArgs) -> Result<(), Comman
         },
         args.output.format,
     )
+}
+
+async fn explain_object(
+    cluster: &ClusterArgs,
+    named: &ObjectArg,
+    args: &ExplainArgs,
+) -> Result<(), CommandFailure> {
+    let format = args.output.format;
+    match named.kind {
+        ObjectKind::Host => host::run(cluster, named, format).await,
+        ObjectKind::Machine => {
+            remediation::run(cluster, named, ExplainRemediationTarget::Machine, format).await
+        }
+        ObjectKind::Remediation => {
+            remediation::run(cluster, named, ExplainRemediationTarget::Request, format).await
+        }
+        ObjectKind::Schedule => schedule::run(cluster, named, format).await,
+    }
 }
 
 /// The planned reboot and the remediations of a node. During a remediation the Node may not exist.
@@ -156,20 +133,15 @@ fn print_explanations(
     all: &[ExplanationText<'_>],
     format: OutputFormat,
 ) -> Result<(), CommandFailure> {
-    let mut out = output::buffered_stdout();
-    match format {
-        OutputFormat::Json => output::write_json(&mut out, whole)?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, whole)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            for (index, told) in all.iter().enumerate() {
-                if index > 0 {
-                    writeln!(out)?;
-                }
-                write_explanation(&mut out, told, TerminalPaint::of_stdout())?;
+    output::print_document(format, whole, |out| {
+        for (index, told) in all.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
             }
+            write_explanation(out, told, TerminalPaint::of_stdout())?;
         }
-    }
-    Ok(out.flush()?)
+        Ok(())
+    })
 }
 
 /// Nodes and Leases must be readable; anything else that cannot be read is left out with a warning.
@@ -253,37 +225,6 @@ fn write_explanation(
 mod tests {
     use super::*;
     use dogwatch_core::explain::ExplanationTopic;
-
-    #[test]
-    fn a_node_is_named_with_or_without_its_kind() {
-        for text in ["n1", "node/n1", "nodes/n1", "no/n1"] {
-            assert_eq!(parse_node(text).unwrap().as_str(), "n1", "{text}");
-        }
-        assert!(parse_node("node/").is_err());
-    }
-
-    #[test]
-    fn what_is_explained_is_a_node_unless_its_kind_says_host() {
-        let host = parse_host_arg("metal/h1").unwrap();
-        for text in ["host/metal/h1", "bmh/metal/h1", "baremetalhost/metal/h1"] {
-            assert_eq!(
-                parse_subject(text),
-                Ok(ExplainSubject::Host(host.clone())),
-                "{text}"
-            );
-        }
-        let alone = Ok(ExplainSubject::Host(parse_host_arg("h1").unwrap()));
-        assert_eq!(parse_subject("host/h1"), alone);
-        let node = Ok(ExplainSubject::Node(NodeName::new("h1").unwrap()));
-        assert_eq!(
-            (parse_subject("h1"), parse_subject("node/h1")),
-            (node.clone(), node)
-        );
-        for text in ["pod/a", "metal/h1", "host/a/b/c"] {
-            let said = parse_subject(text).unwrap_err();
-            assert!(said.contains("NAMESPACE/NAME"), "{said}");
-        }
-    }
 
     #[test]
     fn the_defaults_that_an_explanation_names_are_the_coordinators() {

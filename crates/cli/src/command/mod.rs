@@ -18,14 +18,11 @@ mod reboot;
 mod remediate;
 mod remediations;
 mod rollout_restart;
-mod schedules;
 mod simulate;
 mod status;
 mod unlock;
 
 use clap::Subcommand;
-pub use hosts::complete_host_names as host_names;
-pub use remediations::{RemediationArgKind, complete_names as remedy_names};
 
 use crate::args::Args;
 use crate::exit::CommandFailure;

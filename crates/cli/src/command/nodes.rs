@@ -6,13 +6,14 @@ use dogwatch_core::name::NodeName;
 
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::resource::parse_node;
 
 /// By name, by label, or all of them.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub struct NodeSelectionArgs {
     /// Nodes (NAME or node/NAME), handled one after the other
-    #[arg(value_name = "NODE", value_parser = super::explain::parse_node)]
+    #[arg(value_name = "NODE", value_parser = parse_node)]
     pub nodes: Vec<NodeName>,
 
     /// Nodes with these labels, in kubectl's syntax (zone=a,!gpu)

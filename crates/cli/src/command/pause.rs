@@ -19,9 +19,9 @@ use jiff::Timestamp;
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::output::{self, print_raw_line};
+use crate::output::{self, print_line};
+use crate::resource::{not_found, parse_policy};
 use crate::table::to_printable;
-use dogwatch_core::name_suggestions::suggest_names;
 
 /// The policy that `pause --all` creates for nodes without a policy. It has the name of their
 /// group, so that no node changes its group.
@@ -32,7 +32,7 @@ const MAX_REST_POLICY_PRIORITY: i32 = -1000;
 #[derive(Debug, clap::Args)]
 pub struct PauseArgs {
     /// Policies to pause; defaults to all of them
-    #[arg(value_name = "POLICY", value_parser = parse_policy_name)]
+    #[arg(value_name = "POLICY", value_parser = parse_policy)]
     policies: Vec<String>,
 
     /// Reason, shown wherever the pause delays something
@@ -50,22 +50,6 @@ pub struct PauseArgs {
     /// Replace a pause that ends earlier than this one
     #[arg(long)]
     replace: bool,
-}
-
-/// Accepts `rebootpolicy/NAME` or the bare name.
-fn parse_policy_name(text: &str) -> Result<String, String> {
-    let name = match text.split_once('/') {
-        None => text,
-        Some(("rebootpolicy" | "rebootpolicies" | "policy", name)) => name,
-        Some((kind, _)) => {
-            return Err(format!(
-                "{kind:?} is not a RebootPolicy: write rebootpolicy/NAME"
-            ));
-        }
-    };
-    GroupName::new(name)
-        .map(|name| name.to_string())
-        .map_err(|error| error.to_string())
 }
 
 /// The first failure gives the exit code.
@@ -152,31 +136,19 @@ fn select_policies(
     objects: &[PolicyObject],
     named: &[String],
 ) -> Result<Vec<String>, CommandFailure> {
-    let there = || {
-        objects
-            .iter()
-            .filter_map(|object| object.metadata.name.as_deref())
-    };
-    for name in named {
-        if there().all(|there| there != name) {
-            let failure = CommandFailure::new(
-                CliExitCode::NotFound,
-                format!("there is no RebootPolicy {name} in this cluster; nothing was changed"),
-            );
-            let near = suggest_names(name, there());
-            return Err(if near.is_empty() {
-                failure.with_next_step("kubectl get rebootpolicies")
-            } else {
-                failure.with_next_step(format!("did you mean {}?", near.join(" or ")))
-            });
-        }
+    let names = objects.iter().filter_map(|it| it.metadata.name.clone());
+    let existing: Vec<String> = names.collect();
+    if let Some(wrong) = named.iter().find(|name| !existing.contains(name)) {
+        let text = format!("there is no RebootPolicy {wrong} in this cluster; nothing was changed");
+        let list_hint = "`dogwatch status policies` lists them";
+        return Err(not_found(text, wrong, &existing, list_hint));
     }
-    let unique: BTreeSet<String> = if named.is_empty() {
-        there().map(str::to_owned).collect()
+    let chosen = if named.is_empty() {
+        existing
     } else {
-        named.iter().cloned().collect()
+        named.to_vec()
     };
-    Ok(unique.into_iter().collect())
+    Ok(BTreeSet::from_iter(chosen).into_iter().collect())
 }
 
 async fn pause_policy(
@@ -195,14 +167,14 @@ async fn pause_policy(
     let end = wanted.until.as_ref().map(|until| format!(" until {until}"));
     let end = end.as_deref().unwrap_or(" until somebody resumes it");
     match changed {
-        Some(PauseChange::Set(_)) => print_raw_line(&format!("rebootpolicy/{name} is paused{end}")),
+        Some(PauseChange::Set(_)) => print_line(&format!("rebootpolicy/{name} is paused{end}")),
         Some(PauseChange::Keep | PauseChange::Clear | PauseChange::Delete) => {
             let objects = list_policy_objects(connected).await?;
             let there = objects
                 .iter()
                 .find(|object| object.metadata.name.as_deref() == Some(name));
             match there.and_then(|object| decide::pause_in_force(object, current_time().wall)) {
-                Some(pause) if decide::is_long_enough(&pause, wanted) => print_raw_line(&format!(
+                Some(pause) if decide::is_long_enough(&pause, wanted) => print_line(&format!(
                     "rebootpolicy/{name} was paused already: {}",
                     to_printable(&pause.reason)
                 )),
@@ -253,7 +225,7 @@ async fn pause_unruled_nodes(
         .create_paused_policy(REST_POLICY_NAME, priority, wanted)
         .await
         .map_err(|error| connected.api_failure("create RebootPolicy default", &error))?;
-    print_raw_line(&format!(
+    print_line(&format!(
         "rebootpolicy/{REST_POLICY_NAME} was created, paused, for the nodes without a policy; `dogwatch resume {REST_POLICY_NAME}` deletes it again"
     ))
 }

@@ -13,11 +13,13 @@ pub use args::PowerSubcommand;
 use dogwatch_core::power::{HostName, HostSnapshot};
 use dogwatch_k8s::fleet::HostChangeOutcome;
 
-use super::hosts::{self, HostUnchanged, print_line};
+use super::hosts::{self, HostUnchanged};
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_line;
 use crate::person;
+use crate::resource::{ObjectKind, kind_missing};
 use args::PowerRequestArgs;
 use decide::decide_host_change;
 use request::{PowerOperation, RequestReason};
@@ -53,8 +55,8 @@ pub async fn run(cluster: &ClusterArgs, power: &PowerSubcommand) -> Result<(), C
             args.yes,
         ),
     };
-    let connected = hosts::connect_for_hosts(cluster).await?;
-    let name = asking.host.resolve_name(cluster, &connected);
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
+    let name = asking.host.resolve_name(cluster, &connected, HostName::new);
     request_power(&connected, &name, asking, &wish, yes).await
 }
 
@@ -99,7 +101,7 @@ async fn request_power(
             );
         }
         HostChangeOutcome::NoHost => return Err(hosts::no_such_host(connected, name).await),
-        HostChangeOutcome::NoKind => return Err(hosts::host_kind_missing()),
+        HostChangeOutcome::NoKind => return Err(kind_missing(ObjectKind::Host)),
     };
     preflight::warn_of_blockers(&after, wish);
     if asking.wait {

@@ -14,7 +14,7 @@ use super::nodes::NodeSelectionArgs;
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::output::print_raw_line;
+use crate::output::print_line;
 use crate::person;
 use crate::table::to_printable;
 
@@ -76,7 +76,7 @@ pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), Command
     for node in &nodes {
         match request_node_reboot(&connected, node, &request, args.replace).await {
             Ok(said) => {
-                print_raw_line(&format!("node/{node} {said}"))?;
+                print_line(&format!("node/{node} {said}"))?;
                 asked.push(node.clone());
             }
             Err(failure) => failures.push(failure),
@@ -86,7 +86,7 @@ pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), Command
         let is_for_later = args.not_before.is_some_and(|at| at > current_time().wall);
         connected.warn_if_unanswered(node, is_for_later).await;
     }
-    if let Some(following) = &mut following
+    if let Some(following) = following
         && !asked.is_empty()
     {
         let followed = following

@@ -10,22 +10,23 @@ use std::time::Duration;
 use dogwatch_core::explain::RemediationReportInput;
 use dogwatch_k8s::{ApiErrorKind, Error};
 
-use super::hosts::{self, print_line};
 use super::remediations;
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::output::print_line;
 use crate::person;
+use crate::resource::ResourceArg;
 use crate::table::to_printable;
 use preview::RemediatePreview;
-use target::{MarkTarget, RemediateTargetArg};
+use target::MarkTarget;
 
 #[derive(Debug, clap::Args)]
 pub struct RemediateArgs {
     /// Node (NAME or node/NAME), or its Machine: machine/NAMESPACE/NAME, or machine/NAME with -n
     /// NAMESPACE
-    #[arg(value_name = "NODE|machine/NAMESPACE/NAME", value_parser = target::parse_target_arg)]
-    named: RemediateTargetArg,
+    #[arg(value_name = "NODE|machine/NAMESPACE/NAME", value_parser = target::parse_target)]
+    named: ResourceArg,
 
     /// Do not ask for confirmation, even if the node is healthy
     #[arg(long, short)]
@@ -42,9 +43,9 @@ pub struct RemediateArgs {
 
 /// Prints the preview, asks for confirmation, sets the mark, and follows with `--wait`.
 pub async fn run(cluster: &ClusterArgs, args: &RemediateArgs) -> Result<(), CommandFailure> {
-    let connected = hosts::connect_for_hosts(cluster).await?;
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
     let view = remediations::read_remediations(&connected).await?;
-    let target = args.named.find_target(cluster, &connected, &view)?;
+    let target = target::find_target(cluster, &connected, &args.named, &view).await?;
     let plan = RemediatePreview::of_target(&view, &target, current_time())?;
     if plan.is_under_way {
         print_line(&format!("{target} is being remediated already"))?;

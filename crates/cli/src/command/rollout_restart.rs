@@ -3,7 +3,6 @@
 mod follow;
 mod report;
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use dogwatch_core::rollout::RolloutState;
@@ -131,14 +130,8 @@ async fn restart_targets(
 }
 
 fn print_results(ended: &[RestartResult], format: OutputFormat) -> Result<(), CommandFailure> {
-    let mut out = output::buffered_stdout();
-    match format {
-        OutputFormat::Json => output::write_json(&mut out, &ended)?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, &ended)?,
-        // The progress lines have printed the result.
-        OutputFormat::Table | OutputFormat::Wide => {}
-    }
-    out.flush()?;
+    // For people, the progress lines have printed the result.
+    output::print_document(format, &ended, |_| Ok(()))?;
     let failed: Vec<&RestartResult> = ended
         .iter()
         .filter(|one| one.state == RolloutState::Failed)

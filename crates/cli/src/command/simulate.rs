@@ -3,7 +3,7 @@
 mod input;
 mod render;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -101,20 +101,15 @@ pub fn run(args: &SimulateArgs) -> Result<(), CommandFailure> {
     if terminal {
         eprint!("\r\x1b[K");
     }
-    let mut out = output::buffered_stdout();
-    match args.output.format {
-        OutputFormat::Table | OutputFormat::Wide => {
-            write_table(
-                &mut out,
-                &plan,
-                &outcome,
-                args.output.format == OutputFormat::Wide,
-            )?;
-        }
-        OutputFormat::Json => output::write_json(&mut out, &outcome_document(&outcome))?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, &outcome_document(&outcome))?,
-    }
-    out.flush()?;
+    let format = args.output.format;
+    output::print_document(format, &outcome_document(&outcome), |out| {
+        Ok(write_table(
+            out,
+            &plan,
+            &outcome,
+            format == OutputFormat::Wide,
+        )?)
+    })?;
     check_promises(&plan, &outcome)
 }
 

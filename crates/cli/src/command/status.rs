@@ -9,15 +9,13 @@ mod watched_status;
 
 pub use watched_status::WatchedStatus;
 
-use std::io::Write as _;
-
 use dogwatch_core::explain::{self, FleetSnapshot, FleetStatus};
 use dogwatch_core::policy::ClusterPolicies;
 
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::CommandFailure;
-use crate::output::{self, OutputArgs, OutputFormat};
+use crate::output::{self, OutputArgs};
 use crate::paint::TerminalPaint;
 
 #[derive(Debug, clap::Args)]
@@ -102,7 +100,7 @@ pub async fn run(cluster: &ClusterArgs, args: &StatusArgs) -> Result<(), Command
     let connected = if scope.includes_fleet() {
         ConnectedCluster::connect_to(cluster).await?
     } else {
-        super::hosts::connect_for_hosts(cluster).await?
+        ConnectedCluster::connect_for_objects(cluster).await?
     };
     if args.watch {
         if scope.part == Some(StatusPart::Remediations) {
@@ -112,10 +110,11 @@ pub async fn run(cluster: &ClusterArgs, args: &StatusArgs) -> Result<(), Command
         return watch::run(&connected, args.output.format, scope).await;
     }
     let status = read_status(&connected, &scope).await?;
-    let mut out = output::buffered_stdout();
-    let (format, paint) = (args.output.format, TerminalPaint::of_stdout());
-    print_status(&mut out, &status, scope.part, format, paint)?;
-    Ok(out.flush()?)
+    let format = args.output.format;
+    output::print_document(format, &status, |out| {
+        let tables = rows::StatusTables::of_status(&status, format, current_time());
+        Ok(tables.write_tables(out, scope.part, TerminalPaint::of_stdout())?)
+    })
 }
 
 async fn read_status(
@@ -175,21 +174,4 @@ fn empty_reason(fleet: &FleetSnapshot, what: Option<StatusPart>) -> Option<Strin
         .nodes
         .is_empty()
         .then(|| "this cluster has no Nodes".into())
-}
-
-fn print_status(
-    out: &mut impl std::io::Write,
-    status: &FleetStatus,
-    what: Option<StatusPart>,
-    format: OutputFormat,
-    paint: TerminalPaint,
-) -> Result<(), CommandFailure> {
-    match format {
-        OutputFormat::Json => output::write_json(out, status),
-        OutputFormat::Yaml => output::write_yaml(out, status),
-        OutputFormat::Table | OutputFormat::Wide => {
-            let tables = rows::StatusTables::of_status(status, format, current_time());
-            Ok(tables.write_tables(out, what, paint)?)
-        }
-    }
 }

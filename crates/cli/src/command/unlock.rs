@@ -11,7 +11,7 @@ use dogwatch_k8s::lock::ReleaseOutcome;
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::output::print_raw_line;
+use crate::output::print_line;
 use crate::person;
 use crate::table::to_printable;
 
@@ -51,18 +51,18 @@ pub async fn run(cluster: &ClusterArgs, args: &UnlockArgs) -> Result<(), Command
         ));
     };
     if row.lease.holder.is_none() {
-        return print_raw_line(&format!("lease/{name} is free already"));
+        return print_line(&format!("lease/{name} is free already"));
     }
-    print_raw_line(&describe_holder(&row))?;
+    print_line(&describe_holder(&row))?;
     let reads = read_holder_twice(&connected, &row.lease).await?;
     let pair = reads.as_ref().map(|(first, second)| (first, second));
     let why = match check::judge_holder(&row.lease, pair) {
         HolderStatus::Nobody { evidence } => {
-            print_raw_line(&format!("  the holder no longer exists: {evidence}"))?;
+            print_line(&format!("  the holder no longer exists: {evidence}"))?;
             evidence
         }
         HolderStatus::Somebody { what, instead } => {
-            print_raw_line(&format!("  {what}"))?;
+            print_line(&format!("  {what}"))?;
             require_force_reason(args, &name, &instead)?
         }
     };
@@ -180,7 +180,7 @@ async fn break_lease(
             )
         })?;
     match connected.fleet.break_lock(lease).await {
-        ReleaseOutcome::Freed(_) => print_raw_line(&format!("lease/{name} is free")),
+        ReleaseOutcome::Freed(_) => print_line(&format!("lease/{name} is free")),
         ReleaseOutcome::Changed { .. } => Err(CommandFailure::new(
             CliExitCode::Failed,
             format!("somebody else changed Lease {name} at the same time, so the lock was not broken"),

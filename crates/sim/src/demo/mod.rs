@@ -16,9 +16,11 @@ mod files;
 mod host_checks;
 mod hosts;
 mod machine;
+mod rows;
 mod run;
 mod verdict;
 
 pub use cluster::{DemoConfig, DemoError};
-pub use run::{Demo, DemoRow};
+pub use rows::DemoRow;
+pub use run::Demo;
 pub use verdict::{DemoCheck, DemoVerdict};

@@ -20,7 +20,7 @@ use super::verdict::{self, DemoVerdict};
 use crate::names;
 use crate::observer::{
     ClusterObserver, NodeView, ObservedKind, ObserverEntry, PodView, PromiseChecks,
-    PromiseViolation, ShortNames, change_entries, lease_holder,
+    PromiseViolation, ShortNames, change_entries,
 };
 use crate::scenario::{DecisionLog, ScenarioTimeline, TimelineLine, coordinator_user};
 
@@ -44,7 +44,7 @@ pub struct Demo {
     /// Broken promises about hosts.
     pub(super) broken: Vec<PromiseViolation>,
     short_names: ShortNames,
-    decision_log: DecisionLog,
+    pub(super) decision_log: DecisionLog,
     timeline: ScenarioTimeline,
     files: BTreeMap<String, HostFiles>,
     /// The node that an admin has cordoned.
@@ -56,23 +56,6 @@ pub struct Demo {
     _machines: Vec<ActorTask>,
     clock: Arc<TokioClock>,
     _cluster: Arc<SimulatedCluster>,
-}
-
-/// A row of the table of nodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DemoRow {
-    pub node: String,
-    /// `Ready` or `NotReady`, perhaps with `,cordoned`.
-    pub status: String,
-    pub phase: String,
-    /// Pods on the node, without those of DaemonSets and mirror pods.
-    pub pods: usize,
-    /// The lock that the node holds.
-    pub lock: String,
-    /// The number of new boots.
-    pub boots: usize,
-    /// The coordinator's decision and its reason.
-    pub why: String,
 }
 
 impl Demo {
@@ -197,13 +180,6 @@ impl Demo {
         }
     }
 
-    pub fn node_rows(&self) -> Vec<DemoRow> {
-        self.observer
-            .list_objects(ObservedKind::Node)
-            .map(|(name, node)| self.node_row(name, &NodeView::from_object(node)))
-            .collect()
-    }
-
     pub(super) fn planned_nodes(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
@@ -229,47 +205,6 @@ impl Demo {
         let each = self.config.scaled_time(12.0) + Duration::from_secs(3);
         let nodes = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
         self.elapsed_time() > each * nodes + OVERTIME_LIMIT
-    }
-
-    fn node_row(&self, name: &str, node: &NodeView) -> DemoRow {
-        let ready = if node.ready { "Ready" } else { "NotReady" };
-        let cordoned = if node.cordoned { ",cordoned" } else { "" };
-        let pods = self
-            .observer
-            .list_objects(ObservedKind::Pod)
-            .map(|(_, pod)| PodView::from_object(pod));
-        let holder = format!("node/{name}");
-        let mut leases = self.observer.list_objects(ObservedKind::Lease);
-        let lock = leases
-            .find(|(_, lease)| lease_holder(lease) == Some(&holder))
-            .map_or("", |(lease, _)| lease);
-        DemoRow {
-            node: name.to_owned(),
-            status: format!("{ready}{cordoned}"),
-            phase: node
-                .record
-                .as_ref()
-                .map_or("", |record| record.phase.as_str())
-                .to_owned(),
-            pods: pods.filter(|pod| pod.node == name && !pod.stays).count(),
-            lock: lock.trim_start_matches("dogwatch-").to_owned(),
-            boots: self.checks.count_boots(name),
-            why: self.node_reason(name, node),
-        }
-    }
-
-    fn node_reason(&self, name: &str, node: &NodeView) -> String {
-        if node.record.is_some() {
-            return self
-                .decision_log
-                .newest_reason(name)
-                .unwrap_or_default()
-                .to_owned();
-        }
-        node.last
-            .as_ref()
-            .map_or("", |last| last.outcome.as_str())
-            .to_owned()
     }
 
     fn observe_changes(&mut self, tell: bool) {

@@ -69,7 +69,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::scenario::{condition, script_parser};
+    use crate::scenario::{condition_parser, script_parser};
 
     fn folder() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn every_condition_stands_in_the_readme_of_the_scenarios() {
         let readme = readme().replace("\\|", "|");
-        let all = condition::CONDITION_FORMS.split(", ");
+        let all = condition_parser::CONDITION_FORMS.split(", ");
         let missing: Vec<&str> = all
             .filter(|form| !readme.contains(&format!("`{form}`")))
             .collect();

@@ -18,6 +18,7 @@ mod combinations;
 mod command;
 mod command_parser;
 mod condition;
+mod condition_parser;
 mod controller_process;
 mod controllers;
 mod decision_log;

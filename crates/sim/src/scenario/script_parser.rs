@@ -2,7 +2,7 @@
 
 use super::command::{ScenarioSetup, ScriptCommand, ScriptLine, UserCommand};
 use super::command_parser::parse_cluster_command;
-use super::condition;
+use super::condition_parser;
 use super::line_forms::LINE_FORMS;
 use super::line_words::{LineWords, split_words};
 use super::setup;
@@ -121,7 +121,7 @@ fn parse_command(number: usize, text: &str) -> Result<ScriptCommand, String> {
         "when" => {
             let (first, then) = parse_prefixed(number, text)?;
             return Ok(ScriptCommand::When(
-                condition::parse_condition(&split_words(&first)?[1..])?,
+                condition_parser::parse_condition(&split_words(&first)?[1..])?,
                 then,
             ));
         }
@@ -135,7 +135,11 @@ fn parse_command(number: usize, text: &str) -> Result<ScriptCommand, String> {
         "expect" if all.first().is_some_and(|word| word == "explain") => {
             return parse_expected_explanation(&all);
         }
-        "expect" => return Ok(ScriptCommand::Expect(condition::parse_condition(&all)?)),
+        "expect" => {
+            return Ok(ScriptCommand::Expect(condition_parser::parse_condition(
+                &all,
+            )?));
+        }
         "policy-json" => return parse_policy_json(text),
         "wait" => return parse_wait(&all),
         _ => {}
@@ -181,7 +185,7 @@ fn parse_wait(words: &[String]) -> Result<ScriptCommand, String> {
     let at_most =
         dogwatch_core::duration::parse_duration(time).map_err(|error| error.to_string())?;
     Ok(ScriptCommand::WaitUntil {
-        condition: condition::parse_condition(condition)?,
+        condition: condition_parser::parse_condition(condition)?,
         at_most,
     })
 }

@@ -17,17 +17,18 @@ use futures::stream::{self, StreamExt as _};
 
 use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
-use crate::command::hosts::{self as which, HostArg, parse_host_arg};
+use crate::command::hosts as which;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::OutputArgs;
+use crate::resource::{ObjectArg, ObjectKind, kind_missing, parse_host};
 
 const MAX_CONCURRENT_BMCS: usize = 32;
 
 #[derive(Debug, clap::Args)]
 pub struct CheckHostsArgs {
     /// Hosts to check (NAMESPACE/NAME); defaults to all hosts of -n, or of all namespaces
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host_arg)]
-    hosts: Vec<HostArg>,
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host)]
+    hosts: Vec<ObjectArg>,
 
     /// Use the power controller's last result (condition PowerControlReady); needs no Secret and no
     /// network path to the BMCs
@@ -52,7 +53,7 @@ pub struct CheckHostsArgs {
 
 /// Prints the checks; the exit code says whether power control of every host would work.
 pub async fn run(cluster: &ClusterArgs, args: &CheckHostsArgs) -> Result<(), CommandFailure> {
-    let connected = which::connect_for_hosts(cluster).await?;
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
     let (hosts, missing) = find_chosen_hosts(cluster, &connected, &args.hosts).await?;
     let checked = if args.from_status {
         hosts.iter().map(check_from_status).collect()
@@ -70,11 +71,11 @@ pub async fn run(cluster: &ClusterArgs, args: &CheckHostsArgs) -> Result<(), Com
 async fn find_chosen_hosts(
     cluster: &ClusterArgs,
     connected: &ConnectedCluster,
-    named: &[HostArg],
+    named: &[ObjectArg],
 ) -> Result<(Vec<HostSnapshot>, Option<CommandFailure>), CommandFailure> {
     let (mut hosts, mut missing) = (Vec::new(), None);
     for named in named {
-        let name = named.resolve_name(cluster, connected);
+        let name = named.resolve_name(cluster, connected, HostName::new);
         match which::read_host(connected, &name).await {
             Ok(host) => hosts.push(host),
             Err(failure) => missing = missing.or(Some(failure)),
@@ -101,7 +102,7 @@ async fn list_all_hosts(
                 .with_next_step("`dogwatch status hosts` lists them"))
         }
         HostsFound::Hosts(hosts) => Ok(hosts),
-        HostsFound::NoKind => Err(which::host_kind_missing()),
+        HostsFound::NoKind => Err(kind_missing(ObjectKind::Host)),
     }
 }
 

@@ -8,9 +8,9 @@ use dogwatch_core::remediation::{
 use dogwatch_k8s::fleet::RemediationsFound;
 
 use super::eligibility::is_held_off;
-use super::print_line;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::CommandFailure;
+use crate::output::print_line;
 
 /// The remediations that are linked to the host. On an error the confirmation goes on if the host
 /// carries a key.

@@ -7,17 +7,18 @@ use dogwatch_k8s::fleet::HostsFound;
 use super::{ExplanationText, print_explanation, warn_left_out};
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
-use crate::command::hosts::{self, HostArg};
+use crate::command::hosts;
 use crate::exit::CommandFailure;
 use crate::output::OutputFormat;
+use crate::resource::ObjectArg;
 
 pub async fn run(
     cluster: &ClusterArgs,
-    named: &HostArg,
+    named: &ObjectArg,
     format: OutputFormat,
 ) -> Result<(), CommandFailure> {
-    let connected = hosts::connect_for_hosts(cluster).await?;
-    let name = named.resolve_name(cluster, &connected);
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
+    let name = named.resolve_name(cluster, &connected, HostName::new);
     let host = hosts::read_host(&connected, &name).await?;
     let explanation = explain_host(&read_host_input(&connected, host).await, current_time());
     let told = ExplanationText {

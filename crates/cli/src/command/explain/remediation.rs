@@ -5,32 +5,31 @@ use dogwatch_core::explain::{
     ExplainRemediationTarget, RemediationExplanation, explain_remediations,
 };
 use dogwatch_core::name::NodeName;
+use dogwatch_core::remediation::ObjectName;
 use dogwatch_k8s::fleet::RemediationsFound;
 
 use super::{ExplanationText, print_explanation, warn_left_out};
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
-use crate::command::hosts::connect_for_hosts;
-use crate::command::remediations::{self, RemediationArg, RemediationArgKind};
+use crate::command::remediations::read_remediations;
 use crate::exit::CommandFailure;
 use crate::output::OutputFormat;
+use crate::resource::{ObjectArg, object_not_found};
 
 pub async fn run(
     cluster: &ClusterArgs,
-    named: &RemediationArg,
+    named: &ObjectArg,
+    make_target: impl FnOnce(ObjectName) -> ExplainRemediationTarget,
     format: OutputFormat,
 ) -> Result<(), CommandFailure> {
-    let connected = connect_for_hosts(cluster).await?;
-    let name = named.resolve_name(cluster, &connected);
-    let view = remediations::read_remediations(&connected).await?;
-    let target = match named.kind {
-        RemediationArgKind::Machine => ExplainRemediationTarget::Machine(name.clone()),
-        RemediationArgKind::Request => ExplainRemediationTarget::Request(name.clone()),
-    };
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
+    let name = named.resolve_name(cluster, &connected, ObjectName::new);
+    let view = read_remediations(&connected).await?;
+    let target = make_target(name.clone());
     // Machines of both APIs can have this name; the one under remediation is explained.
     let mut found = explain_remediations(&view, &target, current_time()).into_iter();
     let Some(explanation) = found.next() else {
-        return Err(remediations::not_found_failure(&view, named.kind, &name));
+        return Err(object_not_found(&connected, named.kind, &name.to_string()).await);
     };
     print_explanation(
         &explanation,

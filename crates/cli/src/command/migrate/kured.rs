@@ -89,19 +89,10 @@ pub async fn run(cluster: &ClusterArgs, args: &MigrateKuredArgs) -> Result<(), C
     }
     let plan = translate_kured(&daemon.kured);
     let policy = policy::build_policy(&args.name, &plan);
-    let mut out = output::buffered_stdout();
-    match args.output {
-        OutputFormat::Json => {
-            output::write_json(&mut out, &print::render_document(&policy, &plan))?;
-        }
-        OutputFormat::Yaml => {
-            output::write_yaml(&mut out, &print::render_document(&policy, &plan))?;
-        }
-        OutputFormat::Table | OutputFormat::Wide => {
-            print::write_commented_yaml(&mut out, &daemon, &policy, &plan)?;
-        }
-    }
-    Ok(out.flush()?)
+    let document = print::render_document(&policy, &plan);
+    output::print_document(args.output, &document, |out| {
+        print::write_commented_yaml(out, &daemon, &policy, &plan)
+    })
 }
 
 /// kured and Dogwatch would reboot the same nodes without knowing each other's lock.

@@ -5,18 +5,19 @@ use std::io::Write as _;
 use dogwatch_k8s::fleet::PauseChange;
 
 use super::{
-    decide, effect, keep_first_failure, list_policy_objects, parse_policy_name, print_raw_line,
-    read_fleet, select_policies,
+    decide, effect, keep_first_failure, list_policy_objects, print_line, read_fleet,
+    select_policies,
 };
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
+use crate::resource::parse_policy;
 
 #[derive(Debug, clap::Args)]
 pub struct ResumeArgs {
     /// Policies to resume
-    #[arg(value_name = "POLICY", value_parser = parse_policy_name, required_unless_present = "all")]
+    #[arg(value_name = "POLICY", value_parser = parse_policy, required_unless_present = "all")]
     policies: Vec<String>,
 
     /// All paused policies
@@ -41,7 +42,7 @@ pub async fn run(cluster: &ClusterArgs, args: &ResumeArgs) -> Result<(), Command
         effect::write_resume_effect(&mut out, &fleet, current_time())?;
         out.flush()?;
     } else if args.all && trouble.is_none() {
-        print_raw_line("no RebootPolicy is paused")?;
+        print_line("no RebootPolicy is paused")?;
     }
     trouble.map_or(Ok(()), Err)
 }
@@ -58,15 +59,15 @@ async fn resume_policy(
         .map_err(|error| connected.api_failure(&format!("resume RebootPolicy {name}"), &error))?;
     match changed {
         Some(PauseChange::Clear) => {
-            print_raw_line(&format!("rebootpolicy/{name} is resumed")).map(|()| true)
+            print_line(&format!("rebootpolicy/{name} is resumed")).map(|()| true)
         }
-        Some(PauseChange::Delete) => print_raw_line(&format!(
+        Some(PauseChange::Delete) => print_line(&format!(
             "rebootpolicy/{name} existed only for the pause and was deleted"
         ))
         .map(|()| true),
         Some(PauseChange::Keep | PauseChange::Set(_)) if quiet => Ok(false),
         Some(PauseChange::Keep | PauseChange::Set(_)) => {
-            print_raw_line(&format!("rebootpolicy/{name} was not paused")).map(|()| false)
+            print_line(&format!("rebootpolicy/{name} was not paused")).map(|()| false)
         }
         None => Err(CommandFailure::new(
             CliExitCode::NotFound,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use dogwatch_core::duration;
 
 use super::request::PowerOffMode;
-use crate::command::hosts::{HostArg, parse_host_arg};
+use crate::resource::{ObjectArg, parse_host};
 
 #[derive(Debug, Subcommand)]
 pub enum PowerSubcommand {
@@ -27,8 +27,8 @@ pub enum PowerSubcommand {
 #[derive(Debug, Args)]
 pub struct PowerRequestArgs {
     /// Host: NAMESPACE/NAME, or NAME with -n NAMESPACE
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host_arg)]
-    pub host: HostArg,
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host)]
+    pub host: ObjectArg,
 
     /// Reason, written to an Event on the host, and into an annotation beside its mode
     #[arg(long, value_name = "TEXT", default_value = "")]

@@ -1,19 +1,21 @@
 //! Implements `dogwatch power … --wait`: follows the host until it has the requested power.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use dogwatch_core::explain::{POWER_AS_WANTED, host_condition};
 use dogwatch_core::power::{HostSnapshot, PowerState};
-use tokio::time::Instant;
+use dogwatch_k8s::Error;
+use dogwatch_k8s::fleet::FleetHostsWatch;
 
 use super::decide::{held_by_text, obeyed_keys};
 use super::outcome::{PowerRequestOutcome, is_older_version, request_outcome};
-use super::print_line;
 use super::request::PowerOperation;
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::follow::{FollowedRequest, Interrupts, ProgressLine, follow_until_done};
+use crate::output::print_line;
 use crate::table::to_printable;
-use crate::wait::sleep_until_deadline;
 
 /// Prints each step of the host, until the request is done or can no longer be.
 pub async fn follow_to_outcome(
@@ -24,87 +26,87 @@ pub async fn follow_to_outcome(
     timeout: Option<Duration>,
 ) -> Result<(), CommandFailure> {
     let name = &asked.name;
-    let deadline = timeout.map(|timeout| Instant::now() + timeout);
-    let mut watch = connected
-        .fleet
-        .watch_hosts(Some(&name.namespace), Some(&name.name));
-    let mut tale = PowerProgress::new(before, asked, wish);
-    loop {
-        tokio::select! {
-            changed = watch.wait_for_change() => match changed {
-                Ok(()) => {
-                    let seen = watch.current_hosts().map(|hosts| hosts.get(name));
-                    if let Some(host) = seen
-                        && let Some(ended) = tale.observe_host(host)?
-                    {
-                        return ended;
-                    }
-                }
-                Err(error) if error.kind() == dogwatch_k8s::ApiErrorKind::Forbidden => {
-                    return Err(connected.api_failure("watch BareMetalHosts", &error));
-                }
-                Err(error) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
-            },
-            () = sleep_until_deadline(deadline) => return Err(tale.timeout_failure(timeout.unwrap_or_default())),
-            _ = tokio::signal::ctrl_c() => {
-                let text = format!("stopped following; the request stays on host {name}");
-                return Err(CommandFailure::new(CliExitCode::Interrupted, text));
-            }
-        }
-    }
+    let mut request = FollowedPowerRequest {
+        watch: connected
+            .fleet
+            .watch_hosts(Some(&name.namespace), Some(&name.name)),
+        before,
+        asked,
+        wish,
+        progress: ProgressLine::default(),
+        why: None,
+    };
+    follow_until_done(connected, &mut request, timeout, Interrupts::listen()?).await
 }
 
-struct PowerProgress<'a> {
+struct FollowedPowerRequest<'a> {
+    watch: FleetHostsWatch,
     before: &'a HostSnapshot,
     asked: &'a HostSnapshot,
     wish: &'a PowerOperation,
-    last_reported: String,
+    progress: ProgressLine,
     why: Option<String>,
 }
 
-impl<'a> PowerProgress<'a> {
-    fn new(before: &'a HostSnapshot, asked: &'a HostSnapshot, wish: &'a PowerOperation) -> Self {
-        Self {
-            before,
-            asked,
-            wish,
-            last_reported: String::new(),
-            why: None,
-        }
+impl FollowedRequest for FollowedPowerRequest<'_> {
+    async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
+        let changed = self.watch.wait_for_change().await;
+        changed.map_err(|error| ("watch BareMetalHosts".to_owned(), error))
     }
 
-    /// Prints what is new; returns `Some` with the result when the request has ended.
-    fn observe_host(
-        &mut self,
-        host: Option<&HostSnapshot>,
-    ) -> Result<Option<Result<(), CommandFailure>>, CommandFailure> {
+    async fn report_change(&mut self) -> Result<ControlFlow<()>, CommandFailure> {
         let name = &self.asked.name;
-        let Some(host) = host.filter(|host| host.uid == self.asked.uid) else {
-            let text = format!("host {name} was deleted");
-            return Ok(Some(Err(CommandFailure::new(CliExitCode::NotFound, text))));
+        let Some(hosts) = self.watch.current_hosts() else {
+            return Ok(ControlFlow::Continue(()));
         };
-        if is_older_version(host, self.asked) {
-            return Ok(None);
+        let host = hosts.get(name).filter(|host| host.uid == self.asked.uid);
+        let Some(host) = host.cloned() else {
+            let text = format!("host {name} was deleted");
+            return Err(CommandFailure::new(CliExitCode::NotFound, text));
+        };
+        if is_older_version(&host, self.asked) {
+            return Ok(ControlFlow::Continue(()));
         }
-        match request_outcome(self.wish, self.before, self.asked, host) {
+        match request_outcome(self.wish, self.before, self.asked, &host) {
             Some(PowerRequestOutcome::Reached(text)) => {
                 print_line(&format!("host/{name} {text}"))?;
-                Ok(Some(Ok(())))
+                Ok(ControlFlow::Break(()))
             }
             Some(PowerRequestOutcome::NotReached(text)) => {
-                let failure =
-                    CommandFailure::new(CliExitCode::Failed, format!("host {name} {text}"));
-                Ok(Some(Err(
-                    failure.with_next_step(format!("dogwatch explain host/{name}"))
-                )))
+                let text = format!("host {name} {text}");
+                Err(CommandFailure::new(CliExitCode::Failed, text)
+                    .with_next_step(format!("dogwatch explain host/{name}")))
             }
             None => {
-                self.report_state(host)?;
-                Ok(None)
+                self.report_state(&host)?;
+                Ok(ControlFlow::Continue(()))
             }
         }
     }
 
+    fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
+        let name = &self.asked.name;
+        let length = dogwatch_core::duration::format_duration(timeout);
+        let why = self
+            .why
+            .as_deref()
+            .unwrap_or("Dogwatch has not reported any progress");
+        let text = format!(
+            "host {name} did not reach the requested state within {length}; the request stays. {}",
+            to_printable(why)
+        );
+        CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step(format!("dogwatch explain host/{name}"))
+    }
+
+    fn interrupt_failure(&self) -> CommandFailure {
+        let name = &self.asked.name;
+        let text = format!("stopped following; the request stays on host {name}");
+        CommandFailure::new(CliExitCode::Interrupted, text)
+    }
+}
+
+impl FollowedPowerRequest<'_> {
     /// Prints each state and each reason once: the message counts seconds.
     fn report_state(&mut self, host: &HostSnapshot) -> Result<(), CommandFailure> {
         let state = host
@@ -124,25 +126,7 @@ impl<'a> PowerProgress<'a> {
             None => format!("{state}{}", held_by_text(&obeyed_keys(host))),
         };
         self.why = Some(text.clone());
-        if self.last_reported != short {
-            print_line(&format!("host/{} {text}", host.name))?;
-            self.last_reported = short;
-        }
-        Ok(())
-    }
-
-    fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
-        let name = &self.asked.name;
-        let length = dogwatch_core::duration::format_duration(timeout);
-        let why = self
-            .why
-            .as_deref()
-            .unwrap_or("Dogwatch has not reported any progress");
-        let text = format!(
-            "host {name} did not reach the requested state within {length}; the request stays. {}",
-            to_printable(why)
-        );
-        CommandFailure::new(CliExitCode::Failed, text)
-            .with_next_step(format!("dogwatch explain host/{name}"))
+        let line = format!("host/{} {text}", host.name);
+        self.progress.print_new(short, &line)
     }
 }

@@ -1,30 +1,30 @@
 //! Implements `dogwatch power status`.
 
-use std::io::Write as _;
-
 use dogwatch_core::explain::host_row;
+use dogwatch_core::power::HostName;
 
 use crate::args::ClusterArgs;
-use crate::cluster::current_time;
-use crate::command::hosts::{self, HostArg, parse_host_arg};
+use crate::cluster::{ConnectedCluster, current_time};
+use crate::command::hosts;
 use crate::command::status::rows;
 use crate::exit::CommandFailure;
 use crate::output::{self, OutputArgs, OutputFormat};
 use crate::paint::TerminalPaint;
+use crate::resource::{ObjectArg, parse_host};
 
 #[derive(Debug, clap::Args)]
 pub struct PowerStatusArgs {
     /// Host: NAMESPACE/NAME, or NAME with -n NAMESPACE
-    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host_arg)]
-    host: HostArg,
+    #[arg(value_name = "NAMESPACE/NAME", value_parser = parse_host)]
+    host: ObjectArg,
 
     #[command(flatten)]
     output: OutputArgs,
 }
 
 pub async fn run(cluster: &ClusterArgs, args: &PowerStatusArgs) -> Result<(), CommandFailure> {
-    let connected = hosts::connect_for_hosts(cluster).await?;
-    let name = args.host.resolve_name(cluster, &connected);
+    let connected = ConnectedCluster::connect_for_objects(cluster).await?;
+    let name = args.host.resolve_name(cluster, &connected, HostName::new);
     let host = hosts::read_host(&connected, &name).await?;
     let carried = connected
         .fleet
@@ -32,15 +32,10 @@ pub async fn run(cluster: &ClusterArgs, args: &PowerStatusArgs) -> Result<(), Co
         .await
         .unwrap_or_default();
     let row = host_row(&host, carried.node_of_host(&host).as_ref());
-    let mut out = output::buffered_stdout();
-    match args.output.format {
-        OutputFormat::Json => output::write_json(&mut out, &row)?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, &row)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            let wide = args.output.format == OutputFormat::Wide;
-            let table = rows::hosts_table(std::slice::from_ref(&row), wide, current_time());
-            table.write_table(&mut out, TerminalPaint::of_stdout())?;
-        }
-    }
-    Ok(out.flush()?)
+    let format = args.output.format;
+    output::print_document(format, &row, |out| {
+        let wide = format == OutputFormat::Wide;
+        let table = rows::hosts_table(std::slice::from_ref(&row), wide, current_time());
+        Ok(table.write_table(out, TerminalPaint::of_stdout())?)
+    })
 }

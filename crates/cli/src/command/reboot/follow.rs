@@ -1,20 +1,22 @@
 //! Implements `dogwatch reboot --wait`: follows the nodes from the request until they are back.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use dogwatch_core::explain::{self, FleetSnapshot, NodeStatusRow};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::{LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome};
+use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetWatch;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::Instant;
 
-use super::print_raw_line;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::follow::{FollowedRequest, Interrupts, ProgressLine, follow_until_done};
+use crate::output::print_line;
 use crate::table::to_printable;
-use crate::wait::sleep_until_deadline;
+
+const MAX_NAMED_NODES: usize = 5;
 
 /// Watches the fleet and remembers how each node's last reboot ended before the request.
 pub struct RebootFollower {
@@ -22,7 +24,7 @@ pub struct RebootFollower {
     before: BTreeMap<NodeName, Option<LastReboot>>,
     /// Listened to before the first request: a Ctrl-C right after it would otherwise end the
     /// program without a message.
-    interrupts: Signal,
+    interrupts: Interrupts,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +37,7 @@ impl RebootFollower {
     /// Starts the watch and waits for its first list.
     pub async fn start_watching(connected: &ConnectedCluster) -> Result<Self, CommandFailure> {
         let mut watch = connected.fleet.watch_fleet();
-        let interrupts = signal(SignalKind::interrupt()).map_err(|error| {
-            CommandFailure::new(
-                CliExitCode::Failed,
-                format!("failed to listen for Ctrl-C: {error}"),
-            )
-        })?;
+        let interrupts = Interrupts::listen()?;
         loop {
             watch
                 .wait_for_change()
@@ -61,49 +58,27 @@ impl RebootFollower {
 
     /// Prints each step of these nodes until all reboots have ended.
     pub async fn follow_until_done(
-        &mut self,
+        self,
         connected: &ConnectedCluster,
         nodes: &[NodeName],
         timeout: Option<Duration>,
     ) -> Result<(), CommandFailure> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
-        let mut tale = RebootProgress::new(nodes);
-        self.observe_fleet(&mut tale)?;
-        loop {
-            tokio::select! {
-                changed = self.watch.wait_for_change() => match changed {
-                    Ok(()) => {
-                        self.observe_fleet(&mut tale)?;
-                        if tale.open.is_empty() {
-                            return tale.final_result();
-                        }
-                    }
-                    Err(error) if error.kind() == dogwatch_k8s::ApiErrorKind::Forbidden => {
-                        return Err(connected.api_failure("watch Nodes and Leases", &error));
-                    }
-                    Err(error) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
-                },
-                () = sleep_until_deadline(deadline) => return Err(tale.timeout_failure(timeout.unwrap_or_default())),
-                _ = self.interrupts.recv() => {
-                    let text = format!("stopped following; the reboot requests stay: {}", tale.pending_names());
-                    return Err(CommandFailure::new(CliExitCode::Interrupted, text)
-                        .with_next_step("to remove a request: dogwatch abort NODE"));
-                }
-            }
-        }
+        let mut reboots = FollowedReboots {
+            watch: self.watch,
+            before: self.before,
+            open: nodes
+                .iter()
+                .map(|node| (node.clone(), NodeProgress::default()))
+                .collect(),
+            failed: Vec::new(),
+        };
+        follow_until_done(connected, &mut reboots, timeout, self.interrupts).await
     }
 }
 
-impl RebootFollower {
-    fn observe_fleet(&self, tale: &mut RebootProgress) -> Result<(), CommandFailure> {
-        match self.watch.current_fleet() {
-            Some(fleet) => tale.observe_nodes(&fleet, &self.before),
-            None => Ok(()),
-        }
-    }
-}
-
-struct RebootProgress {
+struct FollowedReboots {
+    watch: FleetWatch,
+    before: BTreeMap<NodeName, Option<LastReboot>>,
     /// The nodes whose reboot has not ended.
     open: BTreeMap<NodeName, NodeProgress>,
     failed: Vec<String>,
@@ -112,62 +87,29 @@ struct RebootProgress {
 /// What was last printed about a node, and whether any part of its reboot was observed.
 #[derive(Debug, Default)]
 struct NodeProgress {
-    text: String,
+    line: ProgressLine,
     why: Option<String>,
     begun: bool,
 }
 
-impl RebootProgress {
-    fn new(nodes: &[NodeName]) -> Self {
-        Self {
-            open: nodes
-                .iter()
-                .map(|node| (node.clone(), NodeProgress::default()))
-                .collect(),
-            failed: Vec::new(),
-        }
+impl FollowedRequest for FollowedReboots {
+    async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
+        let changed = self.watch.wait_for_change().await;
+        changed.map_err(|error| ("watch Nodes and Leases".to_owned(), error))
     }
 
-    fn observe_nodes(
-        &mut self,
-        fleet: &FleetSnapshot,
-        before: &BTreeMap<NodeName, Option<LastReboot>>,
-    ) -> Result<(), CommandFailure> {
-        let status = explain::fleet_status(fleet, current_time());
-        let mut ended = Vec::new();
-        for (name, told) in &mut self.open {
-            let last = before.get(name).and_then(Option::as_ref);
-            match reboot_end(fleet.find_node(name), last, told.begun) {
-                Some(NodeRebootEnd::Returned) => {
-                    print_raw_line(&format!("node/{name} is back"))?;
-                    ended.push(name.clone());
-                }
-                Some(NodeRebootEnd::NotRebooted(why)) => {
-                    print_raw_line(&format!("node/{name} {why}"))?;
-                    self.failed.push(name.to_string());
-                    ended.push(name.clone());
-                }
-                None => {
-                    let row = status.nodes.iter().find(|row| row.name == name.as_str());
-                    report_node(name, row, told)?;
-                }
-            }
+    async fn report_change(&mut self) -> Result<ControlFlow<()>, CommandFailure> {
+        if let Some(fleet) = self.watch.current_fleet() {
+            self.observe_nodes(&fleet)?;
         }
-        self.open.retain(|name, _| !ended.contains(name));
-        Ok(())
-    }
-
-    fn final_result(self) -> Result<(), CommandFailure> {
+        if !self.open.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
         if self.failed.is_empty() {
-            return Ok(());
+            return Ok(ControlFlow::Break(()));
         }
         let text = format!("not rebooted: {}", self.failed.join(", "));
         Err(CommandFailure::new(CliExitCode::Failed, text))
-    }
-
-    fn pending_names(&self) -> String {
-        let names: Vec<String> = self.open.keys().map(ToString::to_string).collect();
-        explain::join_first_names(&names, 5)
     }
 
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
@@ -175,7 +117,7 @@ impl RebootProgress {
         let why: Vec<String> = self
             .open
             .iter()
-            .take(5)
+            .take(MAX_NAMED_NODES)
             .map(|(name, told)| {
                 let why = told
                     .why
@@ -191,6 +133,41 @@ impl RebootProgress {
         let first = self.open.keys().next().map(NodeName::as_str);
         CommandFailure::new(CliExitCode::Failed, text)
             .with_next_step(format!("dogwatch explain {}", first.unwrap_or("NODE")))
+    }
+
+    fn interrupt_failure(&self) -> CommandFailure {
+        let names: Vec<String> = self.open.keys().map(ToString::to_string).collect();
+        let names = explain::join_first_names(&names, MAX_NAMED_NODES);
+        let text = format!("stopped following; the reboot requests stay: {names}");
+        CommandFailure::new(CliExitCode::Interrupted, text)
+            .with_next_step("to remove a request: dogwatch abort NODE")
+    }
+}
+
+impl FollowedReboots {
+    fn observe_nodes(&mut self, fleet: &FleetSnapshot) -> Result<(), CommandFailure> {
+        let status = explain::fleet_status(fleet, current_time());
+        let mut ended = Vec::new();
+        for (name, told) in &mut self.open {
+            let last = self.before.get(name).and_then(Option::as_ref);
+            match reboot_end(fleet.find_node(name), last, told.begun) {
+                Some(NodeRebootEnd::Returned) => {
+                    print_line(&format!("node/{name} is back"))?;
+                    ended.push(name.clone());
+                }
+                Some(NodeRebootEnd::NotRebooted(why)) => {
+                    print_line(&format!("node/{name} {why}"))?;
+                    self.failed.push(name.to_string());
+                    ended.push(name.clone());
+                }
+                None => {
+                    let row = status.nodes.iter().find(|row| row.name == name.as_str());
+                    report_node(name, row, told)?;
+                }
+            }
+        }
+        self.open.retain(|name, _| !ended.contains(name));
+        Ok(())
     }
 }
 
@@ -248,10 +225,7 @@ fn report_node(
         row.phase.unwrap_or("requested"),
         place.unwrap_or_default()
     );
-    if told.text != text {
-        // The message counts pods, so it is printed with each new reason only.
-        print_raw_line(&format!("node/{name} {text}: {}", to_printable(message)))?;
-        told.text = text;
-    }
-    Ok(())
+    // The message counts pods, so it is printed with each new reason only.
+    let line = format!("node/{name} {text}: {message}");
+    told.line.print_new(text, &line)
 }

@@ -1,15 +1,18 @@
 //! Implements `dogwatch remediate --wait`: follows the remediation from the mark until the node is
 //! back.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use dogwatch_core::explain::RemediationRow;
+use dogwatch_k8s::Error;
 
 use super::target::MarkTarget;
 use crate::cluster::ConnectedCluster;
-use crate::command::hosts::print_line;
-use crate::command::remediations::{FollowEnd, follow_remediations};
+use crate::command::remediations::WatchedRemediations;
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::follow::{FollowedRequest, Interrupts, ProgressLine, follow_until_done};
+use crate::output::print_line;
+use crate::table::to_printable;
 
 /// Prints each step until the Node is Ready with a new boot.
 pub async fn follow_until_ready(
@@ -17,78 +20,76 @@ pub async fn follow_until_ready(
     target: &MarkTarget,
     timeout: Option<Duration>,
 ) -> Result<(), CommandFailure> {
-    let mut tale = RemediationProgress::new(target);
-    match follow_remediations(connected, timeout, |rows| tale.observe_rows(rows)).await? {
-        FollowEnd::Ended(ended) => ended,
-        FollowEnd::TimedOut => Err(tale.timeout_failure(timeout.unwrap_or_default())),
-        FollowEnd::Interrupted => {
-            let text = format!("stopped following; the remediation of {target} continues");
-            Err(CommandFailure::new(CliExitCode::Interrupted, text))
-        }
-    }
+    let mut remediation = FollowedRemediation {
+        remediations: WatchedRemediations::new(connected),
+        subject: target.to_string(),
+        progress: ProgressLine::default(),
+        has_begun: false,
+    };
+    follow_until_done(connected, &mut remediation, timeout, Interrupts::listen()?).await
 }
 
-struct RemediationProgress<'a> {
-    target: &'a MarkTarget,
-    last_reported: String,
+struct FollowedRemediation<'a> {
+    remediations: WatchedRemediations<'a>,
+    subject: String,
+    progress: ProgressLine,
     has_begun: bool,
 }
 
-impl<'a> RemediationProgress<'a> {
-    fn new(target: &'a MarkTarget) -> Self {
-        Self {
-            target,
-            last_reported: String::new(),
-            has_begun: false,
-        }
+impl FollowedRequest for FollowedRemediation<'_> {
+    async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
+        self.remediations.wait_for_change().await
     }
 
-    /// Prints what is new; returns `Some` with the result when the remediation has ended. A
-    /// remediation that ended before the mark is ignored.
-    fn observe_rows(
-        &mut self,
-        rows: &[RemediationRow],
-    ) -> Result<Option<Result<(), CommandFailure>>, CommandFailure> {
-        let subject = self.target.to_string();
-        let row = rows.iter().find(|row| row.subject == subject);
+    /// A remediation that ended before the mark is ignored.
+    async fn report_change(&mut self) -> Result<ControlFlow<()>, CommandFailure> {
+        let Some(rows) = self.remediations.current_rows().await else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let subject = &self.subject;
+        let row = rows.iter().find(|row| row.subject == *subject);
         let Some(row) = row.filter(|row| row.under_way || self.has_begun) else {
-            return Ok(self.has_begun.then(|| Err(self.called_off_failure())));
+            if self.has_begun {
+                return Err(self.called_off_failure());
+            }
+            return Ok(ControlFlow::Continue(()));
         };
         self.has_begun = true;
-        let newest = format!("{subject}: {}: {}", row.reason, row.message);
-        if self.last_reported != newest {
-            print_line(&newest)?;
-            self.last_reported = newest;
-        }
+        let state = format!("{subject}: {}: {}", row.reason, row.message);
+        self.progress.print_new(state.clone(), &state)?;
         if row.under_way {
-            return Ok(None);
+            return Ok(ControlFlow::Continue(()));
         }
-        let is_back = row.steps.iter().any(|step| step.step == "NodeReady");
-        if is_back {
+        if row.steps.iter().any(|step| step.step == "NodeReady") {
             print_line(&format!("{subject}: the Node is Ready with a new boot"))?;
-            return Ok(Some(Ok(())));
+            return Ok(ControlFlow::Break(()));
         }
-        Ok(Some(Err(self.called_off_failure())))
-    }
-
-    fn called_off_failure(&self) -> CommandFailure {
-        let text = format!("the remediation of {} was cancelled", self.target);
-        CommandFailure::new(CliExitCode::Failed, text)
-            .with_next_step(format!("dogwatch explain {}", self.target))
+        Err(self.called_off_failure())
     }
 
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
+        let (subject, why) = (&self.subject, self.progress.last_state());
         let length = dogwatch_core::duration::format_duration(timeout);
-        let why = if self.last_reported.is_empty() {
-            "Dogwatch has not reported any progress"
-        } else {
-            &self.last_reported
-        };
         let text = format!(
-            "{} is not back in service within {length}; its remediation continues. {why}",
-            self.target
+            "{subject} is not back in service within {length}; its remediation continues. {why}"
         );
-        CommandFailure::new(CliExitCode::Failed, crate::table::to_printable(&text))
-            .with_next_step(format!("dogwatch explain {}", self.target))
+        CommandFailure::new(CliExitCode::Failed, to_printable(&text))
+            .with_next_step(format!("dogwatch explain {subject}"))
+    }
+
+    fn interrupt_failure(&self) -> CommandFailure {
+        let text = format!(
+            "stopped following; the remediation of {} continues",
+            self.subject
+        );
+        CommandFailure::new(CliExitCode::Interrupted, text)
+    }
+}
+
+impl FollowedRemediation<'_> {
+    fn called_off_failure(&self) -> CommandFailure {
+        let text = format!("the remediation of {} was cancelled", self.subject);
+        CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step(format!("dogwatch explain {}", self.subject))
     }
 }

@@ -8,16 +8,8 @@ use dogwatch_core::remediation::{MachineName, ObjectName};
 
 use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
-use crate::command::explain;
-use crate::command::remediations::{self, RemediationArgKind};
 use crate::exit::{CliExitCode, CommandFailure};
-use dogwatch_core::name_suggestions::suggest_names;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RemediateTargetArg {
-    Node(NodeName),
-    Machine(remediations::RemediationArg),
-}
+use crate::resource::{ObjectKind, ResourceArg, object_not_found};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarkTarget {
@@ -35,82 +27,59 @@ impl fmt::Display for MarkTarget {
     }
 }
 
-pub fn parse_target_arg(text: &str) -> Result<RemediateTargetArg, String> {
-    if !remediations::is_remediation_arg(text) {
-        return explain::parse_node(text)
-            .map(RemediateTargetArg::Node)
-            .map_err(|error| format!("{error}; write NODE, node/NODE or machine/NAMESPACE/NAME"));
+pub fn parse_target(text: &str) -> Result<ResourceArg, String> {
+    if let Some((ObjectKind::Remediation, _)) = ObjectKind::split_prefix(text) {
+        let said = "a PowerRemediation is itself a request; write NODE or machine/NAMESPACE/NAME";
+        return Err(said.to_owned());
     }
-    let named = remediations::parse_remediation_arg(text)?;
-    match named.kind {
-        RemediationArgKind::Machine => Ok(RemediateTargetArg::Machine(named)),
-        RemediationArgKind::Request => Err(
-            "a PowerRemediation is itself a request; write NODE or machine/NAMESPACE/NAME"
-                .to_owned(),
-        ),
-    }
+    ResourceArg::parse(text, &[ObjectKind::Machine])
 }
 
-impl RemediateTargetArg {
-    /// The object to mark: for a Node with a Machine, it is the Machine.
-    pub fn find_target(
-        &self,
-        cluster: &ClusterArgs,
-        connected: &ConnectedCluster,
-        view: &RemediationReportInput,
-    ) -> Result<MarkTarget, CommandFailure> {
-        match self {
-            RemediateTargetArg::Node(node) => target_of_node(view, node),
-            RemediateTargetArg::Machine(named) => {
-                target_of_machine(view, &named.resolve_name(cluster, connected))
+/// The object to mark: for a Node with a Machine, it is the Machine.
+pub async fn find_target(
+    cluster: &ClusterArgs,
+    connected: &ConnectedCluster,
+    named: &ResourceArg,
+    view: &RemediationReportInput,
+) -> Result<MarkTarget, CommandFailure> {
+    match named {
+        ResourceArg::Node(node) if view.snapshot.nodes.contains_key(node) => {
+            Ok(target_of_node(view, node))
+        }
+        ResourceArg::Node(node) => Err(connected.no_such_node(node).await),
+        ResourceArg::Object(machine) => {
+            let name = machine.resolve_name(cluster, connected, ObjectName::new);
+            match target_of_machine(view, &name)? {
+                Some(target) => Ok(target),
+                None => Err(object_not_found(connected, machine.kind, &name.to_string()).await),
             }
         }
     }
 }
 
-fn target_of_node(
-    view: &RemediationReportInput,
-    node: &NodeName,
-) -> Result<MarkTarget, CommandFailure> {
-    if !view.snapshot.nodes.contains_key(node) {
-        let failure = CommandFailure::new(
-            CliExitCode::NotFound,
-            format!("there is no Node {node} in this cluster"),
-        );
-        let names = view.snapshot.nodes.keys().map(NodeName::as_str);
-        let near = suggest_names(node.as_str(), names);
-        return Err(if near.is_empty() {
-            failure.with_next_step("`dogwatch status` lists them")
-        } else {
-            failure.with_next_step(format!("did you mean {}?", near.join(" or ")))
-        });
-    }
+fn target_of_node(view: &RemediationReportInput, node: &NodeName) -> MarkTarget {
     let machines = view.snapshot.machines.values();
     let mut its = machines.filter(|it| it.node.as_deref() == Some(node.as_str()));
-    Ok(match its.next() {
+    match its.next() {
         Some(machine) => MarkTarget::Machine(machine.name.clone()),
         None => MarkTarget::Node(node.clone()),
-    })
+    }
 }
 
 fn target_of_machine(
     view: &RemediationReportInput,
     name: &ObjectName,
-) -> Result<MarkTarget, CommandFailure> {
+) -> Result<Option<MarkTarget>, CommandFailure> {
     let machines = view.snapshot.machines.keys();
     let mut found = machines.filter(|machine| machine.object == *name);
     match (found.next(), found.next()) {
-        (Some(machine), None) => Ok(MarkTarget::Machine(machine.clone())),
+        (Some(machine), None) => Ok(Some(MarkTarget::Machine(machine.clone()))),
         (Some(_), Some(_)) => {
             let text =
                 format!("there are two Machines {name}, one of OpenShift and one of Cluster API");
             Err(CommandFailure::new(CliExitCode::Failed, text)
                 .with_next_step("give the name of the node instead"))
         }
-        (None, _) => Err(remediations::not_found_failure(
-            view,
-            RemediationArgKind::Machine,
-            name,
-        )),
+        (None, _) => Ok(None),
     }
 }

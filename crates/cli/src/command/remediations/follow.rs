@@ -1,50 +1,35 @@
-//! Follows remediations from step to step.
-
-use std::time::Duration;
+//! Watches remediations for commands that follow one.
 
 use dogwatch_core::explain::RemediationRow;
-use tokio::time::Instant;
+use dogwatch_k8s::Error;
 
 use crate::cluster::ConnectedCluster;
 use crate::command::status::{StatusScope, WatchedStatus};
-use crate::exit::CommandFailure;
-use crate::wait::sleep_until_deadline;
 
-pub enum FollowEnd {
-    /// The last step was observed, with this result.
-    Ended(Result<(), CommandFailure>),
-    TimedOut,
-    Interrupted,
+/// All remediations of the cluster.
+pub struct WatchedRemediations<'a> {
+    connected: &'a ConnectedCluster,
+    status: WatchedStatus,
 }
 
-/// Passes all remediations to `take` at each change, until it returns the end of the followed one.
-pub async fn follow_remediations(
-    connected: &ConnectedCluster,
-    timeout: Option<Duration>,
-    mut take: impl FnMut(
-        &[RemediationRow],
-    ) -> Result<Option<Result<(), CommandFailure>>, CommandFailure>,
-) -> Result<FollowEnd, CommandFailure> {
-    let deadline = timeout.map(|timeout| Instant::now() + timeout);
-    let mut sight = WatchedStatus::new(connected, StatusScope::all_remediations());
-    loop {
-        tokio::select! {
-            changed = sight.wait_for_change() => match changed {
-                Ok(()) => {
-                    let Some(status) = sight.current_status(connected).await else {
-                        continue;
-                    };
-                    if let Some(ended) = take(&status.remediations)? {
-                        return Ok(FollowEnd::Ended(ended));
-                    }
-                }
-                Err((what, error)) if error.kind() == dogwatch_k8s::ApiErrorKind::Forbidden => {
-                    return Err(connected.api_failure(what, &error));
-                }
-                Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
-            },
-            () = sleep_until_deadline(deadline) => return Ok(FollowEnd::TimedOut),
-            _ = tokio::signal::ctrl_c() => return Ok(FollowEnd::Interrupted),
+impl<'a> WatchedRemediations<'a> {
+    /// Sends no request yet.
+    pub fn new(connected: &'a ConnectedCluster) -> Self {
+        Self {
+            connected,
+            status: WatchedStatus::new(connected, StatusScope::all_remediations()),
         }
+    }
+
+    /// Returns at a change, or with what could not be watched and the error.
+    pub async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
+        let changed = self.status.wait_for_change().await;
+        changed.map_err(|(what, error)| (what.to_owned(), error))
+    }
+
+    /// `None` until every watch has its first list.
+    pub async fn current_rows(&mut self) -> Option<Vec<RemediationRow>> {
+        let status = self.status.current_status(self.connected).await?;
+        Some(status.remediations)
     }
 }

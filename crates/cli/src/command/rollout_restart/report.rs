@@ -74,15 +74,8 @@ pub fn print_progress_line(
 
 pub fn print_dry_run(found: &[RolloutTarget], format: OutputFormat) -> Result<(), CommandFailure> {
     let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
-    let mut out = output::buffered_stdout();
-    match format {
-        OutputFormat::Json => output::write_json(&mut out, &names)?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, &names)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            for name in names {
-                writeln!(out, "{name}: would be restarted (dry run)")?;
-            }
-        }
-    }
-    Ok(out.flush()?)
+    output::print_document(format, &names, |out| {
+        let mut names = names.iter();
+        Ok(names.try_for_each(|name| writeln!(out, "{name}: would be restarted (dry run)"))?)
+    })
 }

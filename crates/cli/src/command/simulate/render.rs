@@ -19,10 +19,11 @@ pub(super) fn write_table(
     if grouped {
         write_groups(out, plan, outcome)?;
     } else {
+        let (nodes, control_plane) = (plan.nodes, plan.control_plane);
+        let budget = outcome.budget;
         writeln!(
             out,
-            "{} nodes and {} control-plane nodes, at most {} unavailable at once",
-            plan.nodes, plan.control_plane, outcome.budget
+            "{nodes} nodes and {control_plane} control-plane nodes, at most {budget} unavailable at once"
         )?;
     }
     writeln!(out)?;

@@ -8,8 +8,8 @@ use dogwatch_k8s::fleet::{HostsFound, NodesByHost};
 
 use super::{StatusPart, StatusScope};
 use crate::cluster::ConnectedCluster;
-use crate::command::hosts::host_kind_missing;
 use crate::exit::CommandFailure;
+use crate::resource::{ObjectKind, kind_missing};
 
 /// The rows of the hosts in scope. In a status of all parts, hosts that cannot be read are left
 /// out.
@@ -23,7 +23,9 @@ pub async fn read_host_rows(
     let is_all_that_is_wanted = scope.part == Some(StatusPart::Hosts);
     let hosts = match connected.fleet.list_hosts(scope.namespace.as_deref()).await {
         Ok(HostsFound::Hosts(hosts)) => hosts,
-        Ok(HostsFound::NoKind) if is_all_that_is_wanted => return Err(host_kind_missing()),
+        Ok(HostsFound::NoKind) if is_all_that_is_wanted => {
+            return Err(kind_missing(ObjectKind::Host));
+        }
         Ok(HostsFound::NoKind) => return Ok(Vec::new()),
         Err(error) if is_all_that_is_wanted => {
             return Err(connected.api_failure("list BareMetalHosts", &error));

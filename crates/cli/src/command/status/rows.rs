@@ -1,10 +1,12 @@
 //! Turns a status into tables.
 
 mod hosts;
+mod identities;
 mod policies;
 mod remediations;
 mod schedules;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use dogwatch_core::Now;
@@ -12,16 +14,16 @@ use dogwatch_core::explain::{
     FleetStatus, LockRow, NodeStatusRow, WaitingRow, format_age, format_ordinal, format_time,
 };
 
-pub use hosts::{host_identity, hosts_table};
+pub use hosts::hosts_table;
+pub use identities::RowIdentities;
 use policies::policies_table;
-pub use policies::policy_identity;
-pub use remediations::{remediation_identity, remediations_table};
-pub use schedules::{schedule_identity, schedules_table};
+use remediations::remediations_table;
+use schedules::schedules_table;
 
 use super::StatusPart;
 use crate::output::OutputFormat;
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::{TableCell, TextTable};
+use crate::table::{TableCell, TableColumn, TextTable};
 
 /// Reasons that last until a person acts.
 const REASONS_NEEDING_PERSON: [&str; 9] = [
@@ -37,13 +39,13 @@ const REASONS_NEEDING_PERSON: [&str; 9] = [
 ];
 
 pub struct StatusTables {
-    pub nodes: TextTable,
+    nodes: TextTable,
     locks: TextTable,
     waiting: TextTable,
-    pub policies: TextTable,
-    pub hosts: TextTable,
-    pub schedules: TextTable,
-    pub remediations: TextTable,
+    policies: TextTable,
+    hosts: TextTable,
+    schedules: TextTable,
+    remediations: TextTable,
 }
 
 impl StatusTables {
@@ -51,14 +53,36 @@ impl StatusTables {
     pub fn of_status(status: &FleetStatus, format: OutputFormat, now: Now) -> Self {
         let wide = format == OutputFormat::Wide;
         Self {
-            nodes: nodes_table(&status.nodes, wide, now),
-            locks: locks_table(&status.locks, now),
-            waiting: waiting_table(&status.waiting, now),
+            nodes: TextTable::of_rows(&status.nodes, &NODE_COLUMNS, wide, now),
+            locks: TextTable::of_rows(&status.locks, &LOCK_COLUMNS, wide, now),
+            waiting: TextTable::of_rows(&status.waiting, &WAITING_COLUMNS, wide, now),
             policies: policies_table(&status.policies, wide, now),
             hosts: hosts_table(&status.hosts, wide, now),
             schedules: schedules_table(&status.schedules, wide, now),
             remediations: remediations_table(&status.remediations, wide, now),
         }
+    }
+
+    /// Writes the rows that `before` did not have.
+    pub fn write_changes(
+        &self,
+        out: &mut impl Write,
+        rows: &RowIdentities,
+        before: &RowIdentities,
+        paint: TerminalPaint,
+    ) -> io::Result<()> {
+        for (table, rows, before) in [
+            (&self.nodes, &rows.nodes, &before.nodes),
+            (&self.policies, &rows.policies, &before.policies),
+            (&self.hosts, &rows.hosts, &before.hosts),
+            (&self.schedules, &rows.schedules, &before.schedules),
+            (&self.remediations, &rows.remediations, &before.remediations),
+        ] {
+            let before: BTreeSet<&String> = before.iter().collect();
+            let changed = (0..rows.len()).filter(|index| !before.contains(&rows[*index]));
+            table.write_rows(out, changed, paint)?;
+        }
+        Ok(())
     }
 
     /// Writes the nodes, then those of remediations, locks, policies, hosts and schedules that have
@@ -105,39 +129,27 @@ impl StatusTables {
     }
 }
 
-fn nodes_table(rows: &[NodeStatusRow], wide: bool, now: Now) -> TextTable {
-    let mut columns = vec!["NODE", "GROUP", "STATUS", "PHASE", "SINCE", "LOCK", "LAST"];
-    if wide {
-        columns.extend(["POLICY", "BOOT-ID", "TRIGGER"]);
-    }
-    columns.push("WAITS-FOR");
-    TextTable {
-        columns,
-        rows: rows.iter().map(|row| node_cells(row, wide, now)).collect(),
-    }
-}
-
-fn node_cells(row: &NodeStatusRow, wide: bool, now: Now) -> Vec<TableCell> {
-    let not_ready = row.status.starts_with("NotReady");
-    let mut cells = vec![
-        row.name.as_str().into(),
-        row.group.as_str().into(),
-        TableCell::coloured(status_text(row), not_ready.then_some(TerminalColour::Red)),
-        row.phase
-            .map(|phase| TableCell::coloured(phase, Some(phase_colour(phase))))
-            .into(),
-        row.since.map(|at| format_age(now.elapsed_since(at))).into(),
-        lock_cell(row).into(),
-        last_reboot_text(row, now).into(),
-    ];
-    if wide {
-        cells.push(row.policy.as_deref().into());
-        cells.push(row.boot_id.as_deref().into());
-        cells.push(row.trigger.as_deref().map(first_line).into());
-    }
-    cells.push(node_reason_cell(row).into());
-    cells
-}
+const NODE_COLUMNS: [TableColumn<NodeStatusRow>; 11] = [
+    TableColumn::new("NODE", |row, _| row.name.as_str().into()),
+    TableColumn::new("GROUP", |row, _| row.group.as_str().into()),
+    TableColumn::new("STATUS", |row, _| {
+        let not_ready = row.status.starts_with("NotReady");
+        TableCell::coloured(status_text(row), not_ready.then_some(TerminalColour::Red))
+    }),
+    TableColumn::new("PHASE", |row, _| {
+        let cell = |phase| TableCell::coloured(phase, Some(phase_colour(phase)));
+        row.phase.map(cell).into()
+    }),
+    TableColumn::new("SINCE", |row, now| TableCell::age(row.since, now)),
+    TableColumn::new("LOCK", |row, _| lock_cell(row).into()),
+    TableColumn::new("LAST", |row, now| last_reboot_text(row, now).into()),
+    TableColumn::wide("POLICY", |row, _| row.policy.as_deref().into()),
+    TableColumn::wide("BOOT-ID", |row, _| row.boot_id.as_deref().into()),
+    TableColumn::wide("TRIGGER", |row, _| {
+        row.trigger.as_deref().map(first_line).into()
+    }),
+    TableColumn::new("WAITS-FOR", |row, _| node_reason_cell(row).into()),
+];
 
 /// The node's status, and whether it is ignored by its group's budget.
 fn status_text(row: &NodeStatusRow) -> String {
@@ -194,42 +206,27 @@ fn reason_cell(reason: Option<&str>, message: Option<&str>) -> Option<TableCell>
     Some(TableCell::coloured(text, colour))
 }
 
-fn locks_table(rows: &[LockRow], now: Now) -> TextTable {
-    let cells = |row: &LockRow| -> Vec<TableCell> {
-        vec![
-            row.name.as_str().into(),
-            row.group.as_str().into(),
-            row.holder.as_deref().into(),
-            row.since.map(|at| format_age(now.elapsed_since(at))).into(),
-            row.max_unavailable.map(|max| max.to_string()).into(),
-            (!row.next.is_empty()).then(|| row.next.join(",")).into(),
-        ]
-    };
-    TextTable {
-        columns: vec!["LEASE", "GROUP", "HOLDER", "SINCE", "MAX", "CALLED-NEXT"],
-        rows: rows.iter().map(cells).collect(),
-    }
-}
+const LOCK_COLUMNS: [TableColumn<LockRow>; 6] = [
+    TableColumn::new("LEASE", |row, _| row.name.as_str().into()),
+    TableColumn::new("GROUP", |row, _| row.group.as_str().into()),
+    TableColumn::new("HOLDER", |row, _| row.holder.as_deref().into()),
+    TableColumn::new("SINCE", |row, now| TableCell::age(row.since, now)),
+    TableColumn::new("MAX", |row, _| {
+        row.max_unavailable.map(|max| max.to_string()).into()
+    }),
+    TableColumn::new("CALLED-NEXT", |row, _| {
+        (!row.next.is_empty()).then(|| row.next.join(",")).into()
+    }),
+];
 
-fn waiting_table(rows: &[WaitingRow], now: Now) -> TextTable {
-    let cells = |row: &WaitingRow| -> Vec<TableCell> {
-        vec![
-            row.caller.as_str().into(),
-            row.group.as_deref().into(),
-            Some(format_age(now.elapsed_since(row.since))).into(),
-            reason_cell(Some(&row.reason), Some(&row.message)).into(),
-        ]
-    };
-    TextTable {
-        columns: vec!["ASKS-OVER-HTTP", "GROUP", "SINCE", "WAITS-FOR"],
-        rows: rows.iter().map(cells).collect(),
-    }
-}
-
-/// A row as text without ages, to detect changes other than time.
-pub fn node_identity(row: &NodeStatusRow) -> String {
-    serde_json::to_string(row).expect("texts, numbers and times serialise")
-}
+const WAITING_COLUMNS: [TableColumn<WaitingRow>; 4] = [
+    TableColumn::new("ASKS-OVER-HTTP", |row, _| row.caller.as_str().into()),
+    TableColumn::new("GROUP", |row, _| row.group.as_deref().into()),
+    TableColumn::new("SINCE", |row, now| TableCell::age(Some(row.since), now)),
+    TableColumn::new("WAITS-FOR", |row, _| {
+        reason_cell(Some(&row.reason), Some(&row.message)).into()
+    }),
+];
 
 /// The time of drawing, shown below a redrawn table.
 pub fn redraw_footer(now: Now) -> String {

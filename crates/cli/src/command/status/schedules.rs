@@ -5,8 +5,8 @@ use dogwatch_k8s::fleet::SchedulesFound;
 
 use super::{StatusPart, StatusScope};
 use crate::cluster::{ConnectedCluster, current_time};
-use crate::command::schedules::schedule_kind_missing;
 use crate::exit::CommandFailure;
+use crate::resource::{ObjectKind, kind_missing};
 
 /// The rows of the schedules in scope. In a status of all parts, schedules that cannot be read are
 /// left out.
@@ -26,7 +26,9 @@ pub async fn read_schedule_rows(
             }
             Ok(schedule_rows(&schedules, current_time()))
         }
-        Ok(SchedulesFound::NoKind) if is_all_that_is_wanted => Err(schedule_kind_missing()),
+        Ok(SchedulesFound::NoKind) if is_all_that_is_wanted => {
+            Err(kind_missing(ObjectKind::Schedule))
+        }
         Ok(SchedulesFound::NoKind) => Ok(Vec::new()),
         Err(error) if is_all_that_is_wanted => {
             Err(connected.api_failure("list RebootSchedules", &error))

@@ -1,7 +1,6 @@
 //! Implements `dogwatch status --watch`: a redrawn table on a terminal, else a line for each
 //! change.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write};
 use std::time::Duration;
 
@@ -9,19 +8,15 @@ use dogwatch_core::explain::FleetStatus;
 use dogwatch_k8s::ApiErrorKind;
 use tokio::time::Instant;
 
-use super::rows::{
-    StatusTables, host_identity, node_identity, policy_identity, redraw_footer,
-    remediation_identity, schedule_identity,
-};
+use super::rows::{RowIdentities, StatusTables, redraw_footer};
 use super::watched_status::WatchedStatus;
 use super::{StatusPart, StatusScope};
 use crate::cluster::{ConnectedCluster, current_time};
-use crate::command::{hosts, schedules};
 use crate::exit::CommandFailure;
+use crate::follow::sleep_until_deadline;
 use crate::output::{self, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::TextTable;
-use crate::wait::sleep_until_deadline;
+use crate::resource::{ObjectKind, kind_missing};
 
 /// Changes within this interval are shown together.
 const COALESCE_INTERVAL: Duration = Duration::from_millis(100);
@@ -43,7 +38,7 @@ pub async fn run(
             changed = sight.wait_for_change() => match changed {
                 Ok(()) => due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL)),
                 Err((_, error)) if error.kind() == ApiErrorKind::NotFound && only.is_some() => {
-                    return Err(kind_missing(only));
+                    return Err(missing_kind_failure(only));
                 }
                 // A missing right will still be missing in a minute, so it ends the command. An
                 // unreachable API server may come back, so the watch goes on.
@@ -63,9 +58,9 @@ pub async fn run(
 }
 
 /// A kind that is not installed is answered 404 for ever, so the command fails.
-fn kind_missing(only: Option<StatusPart>) -> CommandFailure {
+fn missing_kind_failure(only: Option<StatusPart>) -> CommandFailure {
     match only {
-        Some(StatusPart::Schedules) => schedules::schedule_kind_missing(),
+        Some(StatusPart::Schedules) => kind_missing(ObjectKind::Schedule),
         Some(
             StatusPart::Nodes
             | StatusPart::Locks
@@ -73,7 +68,7 @@ fn kind_missing(only: Option<StatusPart>) -> CommandFailure {
             | StatusPart::Hosts
             | StatusPart::Remediations,
         )
-        | None => hosts::host_kind_missing(),
+        | None => kind_missing(ObjectKind::Host),
     }
 }
 
@@ -85,11 +80,7 @@ struct StatusScreen {
     redraws: bool,
     paint: TerminalPaint,
     last_status: Option<FleetStatus>,
-    rows: BTreeMap<String, String>,
-    policies: BTreeMap<String, String>,
-    hosts: BTreeMap<String, String>,
-    schedules: BTreeSet<String>,
-    remediations: BTreeSet<String>,
+    rows: Option<RowIdentities>,
 }
 
 impl StatusScreen {
@@ -101,11 +92,7 @@ impl StatusScreen {
             redraws: table && std::io::stdout().is_terminal(),
             paint: TerminalPaint::of_stdout(),
             last_status: None,
-            rows: BTreeMap::new(),
-            policies: BTreeMap::new(),
-            hosts: BTreeMap::new(),
-            schedules: BTreeSet::new(),
-            remediations: BTreeSet::new(),
+            rows: None,
         }
     }
 
@@ -168,89 +155,12 @@ impl StatusScreen {
         status: &FleetStatus,
     ) -> Result<(), CommandFailure> {
         let tables = StatusTables::of_status(status, self.format, current_time());
-        let table = &tables.nodes;
-        let rows: BTreeMap<String, String> = status
-            .nodes
-            .iter()
-            .map(|row| (row.name.clone(), node_identity(row)))
-            .collect();
-        let policies: BTreeMap<String, String> = status
-            .policies
-            .iter()
-            .map(|row| (row.name.clone(), policy_identity(row)))
-            .collect();
-        if self.last_status.is_none() {
-            tables.write_tables(out, self.what, self.paint)?;
-        } else {
-            let changed = |name: &String| self.rows.get(name) != rows.get(name);
-            let pairs = status.nodes.iter().zip(&table.rows);
-            let changed = pairs
-                .filter(|(row, _)| changed(&row.name))
-                .map(|(_, cells)| cells);
-            table.write_rows(out, changed, self.paint)?;
-            let changed = |name: &String| self.policies.get(name) != policies.get(name);
-            let pairs = status.policies.iter().zip(&tables.policies.rows);
-            let changed = pairs
-                .filter(|(row, _)| changed(&row.name))
-                .map(|(_, cells)| cells);
-            tables.policies.write_rows(out, changed, self.paint)?;
+        let rows = RowIdentities::of_status(status);
+        match &self.rows {
+            Some(before) => tables.write_changes(out, &rows, before, self.paint)?,
+            None => tables.write_tables(out, self.what, self.paint)?,
         }
-        let hosts = status.hosts.iter();
-        let hosts: BTreeMap<String, String> = hosts
-            .map(|row| {
-                (
-                    format!("{}/{}", row.namespace, row.name),
-                    host_identity(row),
-                )
-            })
-            .collect();
-        if self.last_status.is_some() {
-            let changed = |identity: &String| !self.hosts.values().any(|other| other == identity);
-            let pairs = status.hosts.iter().zip(&tables.hosts.rows);
-            let changed = pairs
-                .filter(|(row, _)| changed(&host_identity(row)))
-                .map(|(_, cells)| cells);
-            tables.hosts.write_rows(out, changed, self.paint)?;
-        }
-        self.rows = rows;
-        self.policies = policies;
-        self.hosts = hosts;
-        self.add_schedules(out, status, &tables.schedules)?;
-        self.add_remediations(out, status, &tables.remediations)
-    }
-}
-
-impl StatusScreen {
-    fn add_schedules(
-        &mut self,
-        out: &mut impl Write,
-        status: &FleetStatus,
-        table: &TextTable,
-    ) -> Result<(), CommandFailure> {
-        let known = &self.schedules;
-        if self.last_status.is_some() {
-            let pairs = status.schedules.iter().zip(&table.rows);
-            let changed = pairs.filter(|(row, _)| !known.contains(&schedule_identity(row)));
-            table.write_rows(out, changed.map(|(_, cells)| cells), self.paint)?;
-        }
-        self.schedules = status.schedules.iter().map(schedule_identity).collect();
-        Ok(())
-    }
-
-    fn add_remediations(
-        &mut self,
-        out: &mut impl Write,
-        status: &FleetStatus,
-        table: &TextTable,
-    ) -> Result<(), CommandFailure> {
-        let known = &self.remediations;
-        if self.last_status.is_some() {
-            let pairs = status.remediations.iter().zip(&table.rows);
-            let changed = pairs.filter(|(row, _)| !known.contains(&remediation_identity(row)));
-            table.write_rows(out, changed.map(|(_, cells)| cells), self.paint)?;
-        }
-        let rows = status.remediations.iter();
-        self.remediations = rows.map(remediation_identity).collect();
+        self.rows = Some(rows);
         Ok(())
     }
 }

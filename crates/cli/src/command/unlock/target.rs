@@ -5,8 +5,8 @@ use dogwatch_core::lock::{ObservedLease, holder_node_name};
 
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::resource::not_found;
 use crate::table::to_printable;
-use dogwatch_core::name_suggestions::suggest_names;
 
 /// Fails if the argument matches several Leases.
 pub async fn resolve_lease(
@@ -75,13 +75,7 @@ fn no_lease_held_failure(leases: &[LeaseRow], target: &str) -> CommandFailure {
         let host = holder.and_then(|holder| Some(holder.as_str().rsplit_once('/')?.1));
         [Some(row.lease.name.as_str()), host].into_iter().flatten()
     });
-    let near = suggest_names(target, names);
-    let failure = CommandFailure::new(CliExitCode::NotFound, text);
-    if near.is_empty() {
-        failure.with_next_step(
-            "`dogwatch status` lists the Leases and their holders; check --namespace",
-        )
-    } else {
-        failure.with_next_step(format!("did you mean {}?", near.join(" or ")))
-    }
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    let list_hint = "`dogwatch status` lists the Leases and their holders; check --namespace";
+    not_found(text, target, &names, list_hint)
 }

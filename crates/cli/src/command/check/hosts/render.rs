@@ -1,52 +1,31 @@
 //! Prints the checks as a table.
 
-use std::io::Write as _;
-
 use super::device_check::{DeviceCheck, PowerControlWorks};
+use crate::cluster::current_time;
 use crate::exit::CommandFailure;
 use crate::output::{self, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::{TableCell, TextTable};
+use crate::table::{TableCell, TableColumn, TextTable};
+
+const COLUMNS: [TableColumn<DeviceCheck>; 8] = [
+    TableColumn::new("HOST", |one, _| one.host.as_str().into()),
+    TableColumn::new("LEVEL", |one, _| {
+        one.level.map(|level| level.to_string()).into()
+    }),
+    TableColumn::new("BMC", |one, _| one.bmc.as_deref().into()),
+    TableColumn::new("WORKS", |one, _| works_cell(one.works)),
+    TableColumn::new("POWER", |one, _| one.power.into()),
+    TableColumn::wide("PRODUCT", |one, _| one.product.as_deref().into()),
+    TableColumn::wide("SYSTEM-UUID", |one, _| one.system_uuid.as_deref().into()),
+    TableColumn::new("WHY", |one, _| reason_text(one).into()),
+];
 
 pub fn print_checks(checked: &[DeviceCheck], format: OutputFormat) -> Result<(), CommandFailure> {
-    let mut out = output::buffered_stdout();
-    match format {
-        OutputFormat::Json => output::write_json(&mut out, &checked)?,
-        OutputFormat::Yaml => output::write_yaml(&mut out, &checked)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            render_table(checked, format == OutputFormat::Wide)
-                .write_table(&mut out, TerminalPaint::of_stdout())?;
-        }
-    }
-    Ok(out.flush()?)
-}
-
-fn render_table(checked: &[DeviceCheck], wide: bool) -> TextTable {
-    let mut columns = vec!["HOST", "LEVEL", "BMC", "WORKS", "POWER"];
-    if wide {
-        columns.extend(["PRODUCT", "SYSTEM-UUID"]);
-    }
-    columns.push("WHY");
-    TextTable {
-        columns,
-        rows: checked.iter().map(|one| render_row(one, wide)).collect(),
-    }
-}
-
-fn render_row(one: &DeviceCheck, wide: bool) -> Vec<TableCell> {
-    let mut cells = vec![
-        one.host.as_str().into(),
-        one.level.map(|level| level.to_string()).into(),
-        one.bmc.as_deref().into(),
-        works_cell(one.works),
-        one.power.into(),
-    ];
-    if wide {
-        cells.push(one.product.as_deref().into());
-        cells.push(one.system_uuid.as_deref().into());
-    }
-    cells.push(reason_text(one).into());
-    cells
+    output::print_document(format, &checked, |out| {
+        let wide = format == OutputFormat::Wide;
+        let table = TextTable::of_rows(checked, &COLUMNS, wide, current_time());
+        Ok(table.write_table(out, TerminalPaint::of_stdout())?)
+    })
 }
 
 fn works_cell(works: PowerControlWorks) -> TableCell {

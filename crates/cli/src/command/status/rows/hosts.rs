@@ -1,54 +1,37 @@
 //! The table of the hosts.
 
 use dogwatch_core::Now;
-use dogwatch_core::explain::{HostRow, format_age};
+use dogwatch_core::explain::HostRow;
 
 use crate::paint::TerminalColour;
-use crate::table::{TableCell, TextTable};
+use crate::table::{TableCell, TableColumn, TextTable};
+
+const COLUMNS: [TableColumn<HostRow>; 12] = [
+    TableColumn::new("NAMESPACE", |row, _| row.namespace.as_str().into()),
+    TableColumn::new("HOST", |row, _| row.name.as_str().into()),
+    TableColumn::new("POWER", |row, _| {
+        let cell = |power| TableCell::coloured(power, Some(power_colour(power)));
+        row.power.map(cell).into()
+    }),
+    TableColumn::new("WANTED", |row, _| row.wanted.into()),
+    TableColumn::new("HELD-BY", |row, _| {
+        let held = (!row.held_off_by.is_empty()).then(|| row.held_off_by.join(","));
+        held.map(|held| TableCell::coloured(held, Some(TerminalColour::Yellow)))
+            .into()
+    }),
+    TableColumn::new("PENDING", |row, now| TableCell::age(row.pending_since, now)),
+    TableColumn::new("CONTROL", |row, _| power_control_cell(row).into()),
+    TableColumn::wide("SEEN", |row, now| TableCell::age(row.observed_at, now)),
+    TableColumn::wide("OFF-CONFIRMED", |row, now| {
+        TableCell::age(row.off_confirmed_at, now)
+    }),
+    TableColumn::new("NODE", |row, _| row.node.as_deref().into()),
+    TableColumn::new("BMC", |row, _| row.bmc.as_deref().into()),
+    TableColumn::new("WHY", |row, _| host_reason_cell(row).into()),
+];
 
 pub fn hosts_table(rows: &[HostRow], wide: bool, now: Now) -> TextTable {
-    let mut columns = vec![
-        "NAMESPACE",
-        "HOST",
-        "POWER",
-        "WANTED",
-        "HELD-BY",
-        "PENDING",
-        "CONTROL",
-    ];
-    if wide {
-        columns.extend(["SEEN", "OFF-CONFIRMED"]);
-    }
-    columns.extend(["NODE", "BMC", "WHY"]);
-    TextTable {
-        columns,
-        rows: rows.iter().map(|row| host_cells(row, wide, now)).collect(),
-    }
-}
-
-fn host_cells(row: &HostRow, wide: bool, now: Now) -> Vec<TableCell> {
-    let ago = |at: Option<jiff::Timestamp>| at.map(|at| format_age(now.elapsed_since(at)));
-    let held = (!row.held_off_by.is_empty()).then(|| row.held_off_by.join(","));
-    let mut cells = vec![
-        row.namespace.as_str().into(),
-        row.name.as_str().into(),
-        row.power
-            .map(|power| TableCell::coloured(power, Some(power_colour(power))))
-            .into(),
-        row.wanted.into(),
-        held.map(|held| TableCell::coloured(held, Some(TerminalColour::Yellow)))
-            .into(),
-        ago(row.pending_since).into(),
-        power_control_cell(row).into(),
-    ];
-    if wide {
-        cells.push(ago(row.observed_at).into());
-        cells.push(ago(row.off_confirmed_at).into());
-    }
-    cells.push(row.node.as_deref().into());
-    cells.push(row.bmc.as_deref().into());
-    cells.push(host_reason_cell(row).into());
-    cells
+    TextTable::of_rows(rows, &COLUMNS, wide, now)
 }
 
 fn power_colour(power: &str) -> TerminalColour {
@@ -80,13 +63,4 @@ fn host_reason_cell(row: &HostRow) -> Option<TableCell> {
         Some(message) if !message.is_empty() => format!("{reason}: {message}").into(),
         Some(_) | None => reason.into(),
     })
-}
-
-/// A row as text without the time of its newest reading, to detect other changes.
-pub fn host_identity(row: &HostRow) -> String {
-    let row = HostRow {
-        observed_at: None,
-        ..row.clone()
-    };
-    serde_json::to_string(&row).expect("texts and times serialise")
 }

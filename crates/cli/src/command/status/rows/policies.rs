@@ -5,54 +5,45 @@ use dogwatch_core::explain::{PolicyRow, format_due};
 
 use super::reason_cell;
 use crate::paint::TerminalColour;
-use crate::table::{TableCell, TextTable};
+use crate::table::{TableCell, TableColumn, TextTable};
+
+const COLUMNS: [TableColumn<PolicyRow>; 12] = [
+    TableColumn::new("POLICY", |row, _| row.name.as_str().into()),
+    TableColumn::new("PRIORITY", |row, _| row.priority.to_string().into()),
+    TableColumn::new("NODES", |row, _| node_count_text(row).into()),
+    TableColumn::new("MAX", |row, _| row.max_unavailable.as_deref().into()),
+    TableColumn::new("OUT", |row, _| join_texts(&row.out).into()),
+    TableColumn::new("WAITING", |row, _| row.waiting.len().to_string().into()),
+    TableColumn::new("PAUSED", |row, now| {
+        let paused = paused_text(row, now);
+        paused
+            .map(|text| TableCell::coloured(text, Some(TerminalColour::Yellow)))
+            .into()
+    }),
+    TableColumn::new("WINDOW", |row, now| window_text(row, now).into()),
+    TableColumn::wide("WINDOWS", |row, _| {
+        let window = row.window.as_ref();
+        window.map(|window| window.windows.join("; ")).into()
+    }),
+    TableColumn::wide("GATES", |row, _| join_texts(&row.gates).into()),
+    TableColumn::wide("LOST-TO", |row, _| join_texts(&row.lost_to).into()),
+    TableColumn::new("WAITS-FOR", |row, _| {
+        reason_cell(row.reason.as_deref(), row.message.as_deref()).into()
+    }),
+];
 
 pub fn policies_table(rows: &[PolicyRow], wide: bool, now: Now) -> TextTable {
-    let mut columns = vec![
-        "POLICY", "PRIORITY", "NODES", "MAX", "OUT", "WAITING", "PAUSED", "WINDOW",
-    ];
-    if wide {
-        columns.extend(["WINDOWS", "GATES", "LOST-TO"]);
-    }
-    columns.push("WAITS-FOR");
-    TextTable {
-        columns,
-        rows: rows
-            .iter()
-            .map(|row| policy_cells(row, wide, now))
-            .collect(),
-    }
+    TextTable::of_rows(rows, &COLUMNS, wide, now)
 }
 
-fn policy_cells(row: &PolicyRow, wide: bool, now: Now) -> Vec<TableCell> {
-    let mut cells = vec![
-        row.name.as_str().into(),
-        row.priority.to_string().into(),
-        node_count_text(row).into(),
-        row.max_unavailable.as_deref().into(),
-        join_texts(&row.out).into(),
-        row.waiting.len().to_string().into(),
-        paused_text(row, now)
-            .map(|text| TableCell::coloured(text, Some(TerminalColour::Yellow)))
-            .into(),
-        row.window
-            .as_ref()
-            .map(|window| match (window.open, window.until) {
-                (true, Some(until)) => format!("open, closes {}", format_due(until, now)),
-                (true, None) => "open".into(),
-                (false, Some(at)) => format!("opens {}", format_due(at, now)),
-                (false, None) => "never opens".into(),
-            })
-            .into(),
-    ];
-    if wide {
-        let windows = row.window.as_ref().map(|window| window.windows.join("; "));
-        cells.push(windows.into());
-        cells.push(join_texts(&row.gates).into());
-        cells.push(join_texts(&row.lost_to).into());
-    }
-    cells.push(reason_cell(row.reason.as_deref(), row.message.as_deref()).into());
-    cells
+fn window_text(row: &PolicyRow, now: Now) -> Option<String> {
+    let window = row.window.as_ref()?;
+    Some(match (window.open, window.until) {
+        (true, Some(until)) => format!("open, closes {}", format_due(until, now)),
+        (true, None) => "open".into(),
+        (false, Some(at)) => format!("opens {}", format_due(at, now)),
+        (false, None) => "never opens".into(),
+    })
 }
 
 /// The number of nodes, and how many of them are ignored by the budget.
@@ -74,9 +65,4 @@ fn paused_text(row: &PolicyRow, now: Now) -> Option<String> {
         None if why.is_empty() => "yes".into(),
         None => why.to_owned(),
     })
-}
-
-/// A row as text without ages, to detect changes.
-pub fn policy_identity(row: &PolicyRow) -> String {
-    serde_json::to_string(row).expect("texts, numbers and times serialise")
 }

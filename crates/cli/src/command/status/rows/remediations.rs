@@ -1,44 +1,33 @@
 //! The table of the remediations.
 
 use dogwatch_core::Now;
-use dogwatch_core::explain::{RemediationRow, StepRow, format_age, format_millis};
+use dogwatch_core::explain::{RemediationRow, StepRow, format_millis};
 
 use crate::paint::TerminalColour;
-use crate::table::{TableCell, TextTable};
+use crate::table::{TableCell, TableColumn, TextTable};
+
+const COLUMNS: [TableColumn<RemediationRow>; 8] = [
+    TableColumn::new("REMEDIATION", |row, _| row.subject.as_str().into()),
+    TableColumn::new("NODE", |row, _| row.node.as_deref().into()),
+    TableColumn::new("HOST", |row, _| row.host.as_deref().into()),
+    TableColumn::new("STEP", |row, _| {
+        let cell = |step| TableCell::coloured(step, Some(step_colour(row)));
+        row.step.map(cell).into()
+    }),
+    TableColumn::new("SINCE", |row, now| TableCell::age(row.since, now)),
+    TableColumn::wide("ATTEMPT", |row, _| {
+        row.attempt.map(|number| number.to_string()).into()
+    }),
+    TableColumn::wide("STEPS", |row, _| step_durations(&row.steps).into()),
+    TableColumn::new("REASON", |row, _| {
+        let text = format!("{}: {}", row.reason, row.message);
+        let red = row.needs_somebody.then_some(TerminalColour::Red);
+        TableCell::coloured(text, red)
+    }),
+];
 
 pub fn remediations_table(rows: &[RemediationRow], wide: bool, now: Now) -> TextTable {
-    let mut columns = vec!["REMEDIATION", "NODE", "HOST", "STEP", "SINCE"];
-    if wide {
-        columns.extend(["ATTEMPT", "STEPS"]);
-    }
-    columns.push("REASON");
-    TextTable {
-        columns,
-        rows: rows
-            .iter()
-            .map(|row| remediation_cells(row, wide, now))
-            .collect(),
-    }
-}
-
-fn remediation_cells(row: &RemediationRow, wide: bool, now: Now) -> Vec<TableCell> {
-    let mut cells = vec![
-        row.subject.as_str().into(),
-        row.node.as_deref().into(),
-        row.host.as_deref().into(),
-        row.step
-            .map(|step| TableCell::coloured(step, Some(step_colour(row))))
-            .into(),
-        row.since.map(|at| format_age(now.elapsed_since(at))).into(),
-    ];
-    if wide {
-        cells.push(row.attempt.map(|number| number.to_string()).into());
-        cells.push(step_durations(&row.steps).into());
-    }
-    let text = format!("{}: {}", row.reason, row.message);
-    let red = row.needs_somebody.then_some(TerminalColour::Red);
-    cells.push(TableCell::coloured(text, red));
-    cells
+    TextTable::of_rows(rows, &COLUMNS, wide, now)
 }
 
 fn step_colour(row: &RemediationRow) -> TerminalColour {
@@ -57,9 +46,4 @@ fn step_durations(steps: &[StepRow]) -> Option<String> {
     });
     let timed: Vec<String> = timed.collect();
     (!timed.is_empty()).then(|| timed.join(", "))
-}
-
-/// A row as text, to detect changes.
-pub fn remediation_identity(row: &RemediationRow) -> String {
-    serde_json::to_string(row).expect("texts, numbers and times serialise")
 }

@@ -4,40 +4,30 @@ use dogwatch_core::Now;
 use dogwatch_core::explain::{ScheduleRow, format_age, format_time};
 
 use crate::paint::TerminalColour;
-use crate::table::{TableCell, TextTable};
+use crate::table::{TableCell, TableColumn, TextTable};
+
+const COLUMNS: [TableColumn<ScheduleRow>; 8] = [
+    TableColumn::new("NAMESPACE", |row, _| row.namespace.as_str().into()),
+    TableColumn::new("SCHEDULE", |row, _| row.name.as_str().into()),
+    TableColumn::new("STATE", |row, _| {
+        TableCell::coloured(row.state, state_colour(row.state))
+    }),
+    TableColumn::new("NEXT", |row, now| {
+        row.next.map(|next| time_ahead(next, now)).into()
+    }),
+    TableColumn::new("LAST", |row, _| row.last.map(format_time).into()),
+    TableColumn::new("OUTCOME", |row, _| {
+        let cell = |outcome| TableCell::coloured(outcome, Some(outcome_colour(outcome)));
+        row.outcome.map(cell).into()
+    }),
+    TableColumn::wide("WHOM", |row, _| {
+        (!row.whom.is_empty()).then(|| row.whom.join("; ")).into()
+    }),
+    TableColumn::new("WHY", |row, _| schedule_reason_cell(row)),
+];
 
 pub fn schedules_table(rows: &[ScheduleRow], wide: bool, now: Now) -> TextTable {
-    let mut columns = vec!["NAMESPACE", "SCHEDULE", "STATE", "NEXT", "LAST", "OUTCOME"];
-    if wide {
-        columns.push("WHOM");
-    }
-    columns.push("WHY");
-    TextTable {
-        columns,
-        rows: rows
-            .iter()
-            .map(|row| schedule_cells(row, wide, now))
-            .collect(),
-    }
-}
-
-fn schedule_cells(row: &ScheduleRow, wide: bool, now: Now) -> Vec<TableCell> {
-    let mut cells = vec![
-        row.namespace.as_str().into(),
-        row.name.as_str().into(),
-        TableCell::coloured(row.state, state_colour(row.state)),
-        row.next.map(|next| time_ahead(next, now)).into(),
-        row.last.map(format_time).into(),
-        row.outcome
-            .map(|outcome| TableCell::coloured(outcome, Some(outcome_colour(outcome))))
-            .into(),
-    ];
-    if wide {
-        let whom = (!row.whom.is_empty()).then(|| row.whom.join("; "));
-        cells.push(whom.into());
-    }
-    cells.push(schedule_reason_cell(row));
-    cells
+    TextTable::of_rows(rows, &COLUMNS, wide, now)
 }
 
 fn time_ahead(next: jiff::Timestamp, now: Now) -> String {
@@ -78,9 +68,4 @@ fn schedule_reason_cell(row: &ScheduleRow) -> TableCell {
         message.unwrap_or_default()
     );
     TableCell::coloured(text, Some(TerminalColour::Red))
-}
-
-/// A row as text, to detect changes.
-pub fn schedule_identity(row: &ScheduleRow) -> String {
-    serde_json::to_string(row).expect("texts and times serialise")
 }
