@@ -27,6 +27,7 @@ pub mod name;
 pub mod name_suggestions;
 pub mod policy;
 pub mod power;
+pub mod reason;
 pub mod reboot;
 pub mod remediation;
 pub mod rollout;

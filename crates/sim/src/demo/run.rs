@@ -1,6 +1,7 @@
 //! Runs the demo: all nodes want a reboot, a budget blocks one drain for a while, and an admin's
 //! cordon must stay. Two hosts without nodes are controlled through their annotations.
 
+use dogwatch_core::reboot::RebootReason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -260,11 +261,8 @@ impl Demo {
 
     fn node_reason(&self, name: &str, node: &NodeView) -> String {
         if node.record.is_some() {
-            return self
-                .decision_log
-                .newest_reason(name)
-                .unwrap_or_default()
-                .to_owned();
+            let newest = self.decision_log.newest_reason(name);
+            return newest.map_or("", RebootReason::as_str).to_owned();
         }
         node.last
             .as_ref()
