@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
+use super::RemediationReason;
 use super::action::RemediationAction;
 use super::context::RemediationContext;
 use super::host_link::{HostRemediationState, LEGACY_BACKUP_ANNOTATION, node_by_name};
-use super::reason;
 use super::record::NodeBackup;
 use super::snapshot::RemediationSnapshot;
 use super::types::{Remediation, RemediationDecision};
@@ -102,7 +102,7 @@ fn remove_legacy_backup(
     let mut decision = decision;
     decision.report.events.push(DecisionEvent {
         severity: EventSeverity::Normal,
-        reason: reason::RESTORING,
+        reason: RemediationReason::Restoring.as_str(),
         message: format!(
             "annotation {LEGACY_BACKUP_ANNOTATION} of host {}, of an older version, {what}",
             host.name
