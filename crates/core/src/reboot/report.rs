@@ -102,19 +102,29 @@ fn stable_reason(ctx: &RebootContext<'_>, step: &RebootStep) -> &'static str {
     if !ctx.seen.observation_errors.is_empty() && !step.looks.is_empty() {
         return RebootReason::CannotLook.as_str();
     }
-    match step.because.reason {
+    let reason = step.because.reason;
+    let is_planning = matches!(
+        reason,
         RebootReason::LookingAtLock
-        | RebootReason::LookingAtPolicies
-        | RebootReason::LookingAtGates
-        | RebootReason::Bidding
-        | RebootReason::NotOurTurn
-        | RebootReason::CountingBudget
-        | RebootReason::AdoptingOlderRun => RebootReason::RebootPlanned.as_str(),
-        RebootReason::Uncordoning | RebootReason::Settling | RebootReason::ReleasingLock => {
-            RebootReason::NewBoot.as_str()
-        }
-        RebootReason::NoRebootWanted => last_outcome_reason(ctx),
-        other => other.as_str(),
+            | RebootReason::LookingAtPolicies
+            | RebootReason::LookingAtGates
+            | RebootReason::Bidding
+            | RebootReason::NotOurTurn
+            | RebootReason::CountingBudget
+            | RebootReason::AdoptingOlderRun
+    );
+    let is_returning = matches!(
+        reason,
+        RebootReason::Uncordoning | RebootReason::Settling | RebootReason::ReleasingLock
+    );
+    if is_planning {
+        RebootReason::RebootPlanned.as_str()
+    } else if is_returning {
+        RebootReason::NewBoot.as_str()
+    } else if reason == RebootReason::NoRebootWanted {
+        last_outcome_reason(ctx)
+    } else {
+        reason.as_str()
     }
 }
 
@@ -126,11 +136,13 @@ pub const WAITS_FOR_LOCK_MESSAGE: &str =
 /// The message that belongs to the reason from `stable_reason`.
 fn stable_message(step: &RebootStep) -> String {
     let message = &step.because.message;
-    match step.because.reason {
-        RebootReason::LockHeldByOther => WAITS_FOR_LOCK_MESSAGE.to_owned(),
-        RebootReason::Settling => format!("booted again; {message}"),
-        _ => message.clone(),
+    if step.because.reason == RebootReason::LockHeldByOther {
+        return WAITS_FOR_LOCK_MESSAGE.to_owned();
     }
+    if step.because.reason == RebootReason::Settling {
+        return format!("booted again; {message}");
+    }
+    message.clone()
 }
 
 /// A condition other than the leading one: its reason and message stay the same throughout a phase.

@@ -234,16 +234,15 @@ impl World {
             assert_eq!(decision.actions, [], "at rest");
             let policies = self.policies.last().unwrap();
             let rules = ruling_policy(policies, &seen.labels);
-            let holds = match decision.cause.reason {
-                RebootReason::Paused => rules.is_some_and(|rules| rules.paused.is_some()),
-                RebootReason::PolicyInvalid => {
-                    rules.is_some_and(|rules| !rules.problems.is_empty())
-                }
-                RebootReason::GateShut => {
-                    rules.is_some_and(|rules| !rules.gates.is_empty()) && self.alert
-                }
-                RebootReason::LockedThroughApi => seen.api_lock,
-                _ => false,
+            let reason = decision.cause.reason;
+            let holds = if reason == RebootReason::Paused {
+                rules.is_some_and(|rules| rules.paused.is_some())
+            } else if reason == RebootReason::PolicyInvalid {
+                rules.is_some_and(|rules| !rules.problems.is_empty())
+            } else if reason == RebootReason::GateShut {
+                rules.is_some_and(|rules| !rules.gates.is_empty()) && self.alert
+            } else {
+                reason == RebootReason::LockedThroughApi && seen.api_lock
             };
             assert!(holds, "S6: {record:?} waits for {:?}", decision.cause);
             let ours = record.cordoned_by_us || seen.unschedulable;
