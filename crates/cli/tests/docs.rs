@@ -16,18 +16,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::CommandFactory as _;
+use dogwatch_core::reboot::RebootReason;
+use dogwatch_core::remediation::RemediationReason;
 
 const ANNOTATIONS: &str = include_str!("../../../docs/annotations-and-conditions.md");
 const FLAGS: &str = include_str!("../../../docs/coordinator-flags.md");
 const METRICS: &str = include_str!("../../../docs/metrics.md");
-const REASONS: &str = include_str!("../../core/src/reboot/reason.rs");
 const HEALER: &str = include_str!("../../../docs/healer.md");
-const HEALERS_REASONS: &str = include_str!("../../core/src/healer/reason.rs");
 
 const HOSTS: &str = include_str!("../../../docs/hosts.md");
 const REMEDIATION: &str = include_str!("../../../docs/remediation.md");
 const WITH_MEDIK8S: &str = include_str!("../../../docs/remediation-medik8s.md");
-const REMEDY_REASONS: &str = include_str!("../../core/src/remediation/reason.rs");
 const POWER_REASONS: &str = include_str!("../../core/src/power/reason.rs");
 
 /// The string values of lines like `pub const NAME: &str = "text";`.
@@ -44,25 +43,80 @@ fn missing<'a>(names: &[&'a str], page: &str) -> Vec<&'a str> {
     names.iter().filter(absent).copied().collect()
 }
 
-#[test]
-fn every_reason_is_in_the_book_and_the_book_knows_no_other() {
-    let reasons = constants(REASONS);
-    assert!(reasons.len() > 30, "{reasons:?}");
-    let section = ANNOTATIONS.split("## Reasons").nth(1).unwrap();
-    assert_eq!(missing(&reasons, section), [""; 0]);
+/// The rows of a table of reasons: the reason, and "What to do" without links.
+fn reason_rows<'a>(page: &'a str, heading: &str) -> Vec<(&'a str, String)> {
+    let section = page.split(heading).nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
-    let unknown: Vec<&str> = rows
-        .map(|row| row.split('`').next().unwrap())
-        .filter(|reason| !reasons.contains(reason))
+    let row = |row: &'a str| {
+        let (reason, cells) = row.split_once('`').unwrap();
+        let last = cells.trim_end_matches('|').rsplit('|').next().unwrap();
+        (reason, without_links(last.trim()))
+    };
+    rows.map(row).collect()
+}
+
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once('[') {
+        let (label, target) = link.split_once("](").unwrap();
+        plain += before;
+        plain += label;
+        rest = target.split_once(')').unwrap().1;
+    }
+    plain + rest
+}
+
+/// Compares the rows of the docs with the table of the code.
+fn assert_same_reasons(
+    mut on_page: Vec<(&str, String)>,
+    in_code: impl Iterator<Item = (&'static str, Option<&'static str>)>,
+) {
+    let mut in_code: Vec<(&str, String)> = in_code
+        .map(|(reason, step)| (reason, step.unwrap_or_default().to_owned()))
         .collect();
-    assert_eq!(unknown, [""; 0]);
+    assert!(in_code.len() > 30, "{in_code:?}");
+    on_page.sort_unstable();
+    in_code.sort_unstable();
+    for (page, code) in on_page.iter().zip(&in_code) {
+        assert_eq!(page, code, "left: the docs; right: the code");
+    }
+    assert_eq!(on_page.len(), in_code.len());
 }
 
 #[test]
-fn what_only_the_healer_says_is_on_its_page() {
-    let reasons = constants(HEALERS_REASONS);
-    assert!(reasons.len() > 10, "{reasons:?}");
-    assert_eq!(missing(&reasons, HEALER), [""; 0]);
+fn every_reason_of_a_reboot_is_in_the_book_with_its_next_step_and_the_book_knows_no_other() {
+    let mut rows = reason_rows(ANNOTATIONS, "## Reasons");
+    rows.extend(reason_rows(HEALER, "## What it says"));
+    let all = RebootReason::ALL.iter();
+    assert_same_reasons(rows, all.map(|one| (one.as_str(), one.next_step())));
+}
+
+#[test]
+fn every_reason_that_raises_the_alarm_is_named_on_the_page_of_metrics() {
+    let row = METRICS
+        .lines()
+        .find(|line| line.starts_with("| `dogwatch_alarm`"))
+        .unwrap();
+    for reason in RebootReason::ALL {
+        let is_named = row.contains(&format!("`{reason}`"));
+        let is_of_healer = reason_rows(HEALER, "## What it says")
+            .iter()
+            .any(|(name, _)| *name == reason.as_str());
+        let is_expected = reason.needs_person() && !is_of_healer;
+        assert_eq!(is_named, is_expected, "{reason}");
+    }
+}
+
+#[test]
+fn what_lasts_until_a_person_acts_says_what_to_do() {
+    let reboot = RebootReason::ALL.iter();
+    let mut silent = reboot.filter(|one| one.needs_person() && one.next_step().is_none());
+    assert_eq!(silent.next(), None);
+    let remediation = RemediationReason::ALL.iter();
+    let mut silent = remediation.filter(|one| one.needs_person() && one.next_step().is_none());
+    assert_eq!(silent.next(), None);
 }
 
 #[test]
@@ -84,17 +138,10 @@ fn every_reason_of_host_power_is_on_its_page_and_the_page_knows_no_other() {
 }
 
 #[test]
-fn every_reason_of_remediation_is_on_its_page_and_the_page_knows_no_other() {
-    let reasons = constants(REMEDY_REASONS);
-    assert!(reasons.len() > 30, "{reasons:?}");
-    let section = REMEDIATION.split("## Reasons").nth(1).unwrap();
-    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
-    let told: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
-    assert_eq!(missing(&reasons, section), [""; 0], "not on the page");
-    let unknown = told.iter().filter(|reason| !reasons.contains(reason));
-    let unknown: Vec<&&str> = unknown.collect();
-    assert_eq!(unknown, [&""; 0], "on the page only");
-    assert_eq!(told.len(), reasons.len(), "twice on the page: {told:?}");
+fn every_reason_of_remediation_is_on_its_page_with_its_next_step_and_the_page_knows_no_other() {
+    let rows = reason_rows(REMEDIATION, "## Reasons");
+    let all = RemediationReason::ALL.iter();
+    assert_same_reasons(rows, all.map(|one| (one.as_str(), one.next_step())));
 }
 
 #[test]

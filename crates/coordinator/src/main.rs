@@ -18,7 +18,7 @@ use dogwatch_coordinator::log;
 use dogwatch_core::admission::describe_unknown_account;
 use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::name::RunId;
-use dogwatch_core::reboot::{RebootConfig, reason};
+use dogwatch_core::reboot::{RebootConfig, RebootReason};
 use dogwatch_k8s::node::EventWriter;
 use dogwatch_k8s::{ApiErrorKind, Client, admission, node};
 use dogwatch_prometheus::PrometheusClient;
@@ -199,7 +199,7 @@ async fn report_unknown_account(client: Client, args: Args) {
     warn!(user, "{why}");
     let event = DecisionEvent {
         severity: EventSeverity::Warning,
-        reason: reason::ACCOUNT_UNKNOWN,
+        reason: RebootReason::AccountUnknown.as_str(),
         message: why,
     };
     if let Err(error) = write_node_event(&client, &args, &event).await {

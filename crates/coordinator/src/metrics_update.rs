@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use dogwatch_core::drain::BlockedPod;
 use dogwatch_core::reboot::{
-    LastReboot, ObservedNode, OwnNodeState, RebootDecision, RebootSnapshot, TriggerState, reason,
+    LastReboot, ObservedNode, OwnNodeState, RebootDecision, RebootReason, RebootSnapshot,
+    TriggerState,
 };
 
 use dogwatch_k8s::ApiErrorKind;
@@ -12,16 +13,6 @@ use dogwatch_k8s::ApiErrorKind;
 use crate::agent::DecisionSink;
 use crate::http::CoordinatorHttpState;
 use crate::metrics::{DrainView, LastRebootView, MetricsView, TriggerMetric};
-
-/// Reasons that need a person.
-const ALARM_REASONS: [&str; 6] = [
-    reason::REBOOT_FAILED,
-    reason::RETURN_GATES_TIMED_OUT,
-    reason::RECORD_UNREADABLE,
-    reason::BOOT_ID_UNREADABLE,
-    reason::NODE_GONE,
-    reason::REBOOT_COMMAND_FAILED,
-];
 
 impl DecisionSink for CoordinatorHttpState {
     fn on_decision(&self, seen: &RebootSnapshot, decision: &RebootDecision) {
@@ -61,11 +52,8 @@ fn update_metrics_view(view: &mut MetricsView, seen: &RebootSnapshot, decision: 
     });
     view.triggers = trigger_metrics(seen);
     view.last = node.and_then(last_reboot_view);
-    view.alarms = ALARM_REASONS
-        .iter()
-        .filter(|alarm| **alarm == decision.cause.reason)
-        .map(|alarm| (*alarm).to_owned())
-        .collect();
+    let alarm = Some(decision.cause.reason).filter(|reason| reason.needs_person());
+    view.alarms = alarm.iter().map(ToString::to_string).collect();
 }
 
 fn blocked_by(
@@ -73,7 +61,7 @@ fn blocked_by(
     decision: &RebootDecision,
 ) -> std::collections::BTreeSet<(String, String)> {
     let mut by = std::collections::BTreeSet::new();
-    if decision.cause.reason == reason::LOCK_HELD_BY_OTHER {
+    if decision.cause.reason == RebootReason::LockHeldByOther {
         let holders = seen
             .lock
             .leases
@@ -82,7 +70,7 @@ fn blocked_by(
             .filter_map(|lease| lease.holder.as_ref());
         by.extend(holders.map(|holder| ("lock".to_owned(), holder.to_string())));
     }
-    if decision.cause.reason == reason::OVER_BUDGET {
+    if decision.cause.reason == RebootReason::OverBudget {
         by.insert(("budget".to_owned(), "maxUnavailable".to_owned()));
     }
     let drain = seen.drain.iter();

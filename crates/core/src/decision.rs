@@ -10,7 +10,7 @@ use crate::condition::DesiredCondition;
 /// The live loop performs `actions` in order and stops at the first failure. Whatever the outcome,
 /// it observes and decides again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decision<Action, Look> {
+pub struct Decision<Action, Look, Reason = &'static str> {
     /// Writes, as data. Each is safe to repeat or carries a precondition.
     pub actions: Vec<Action>,
     /// Facts to keep fresh until the next decision. Other facts may be dropped.
@@ -20,14 +20,14 @@ pub struct Decision<Action, Look> {
     /// When to decide again even if nothing changes. `None`: only a change can matter.
     pub wake: Option<WakeTime>,
     /// Why this, and not something else.
-    pub cause: DecisionCause,
+    pub cause: DecisionCause<Reason>,
 }
 
 /// A decision with a cause and nothing else.
-pub(crate) fn decision_with_cause<Action, Look>(
-    reason: &'static str,
+pub(crate) fn decision_with_cause<Action, Look, Reason>(
+    reason: Reason,
     message: impl Into<String>,
-) -> Decision<Action, Look> {
+) -> Decision<Action, Look, Reason> {
     Decision {
         actions: Vec::new(),
         observe: Vec::new(),
@@ -37,7 +37,7 @@ pub(crate) fn decision_with_cause<Action, Look>(
     }
 }
 
-impl<Action, Look> Decision<Action, Look> {
+impl<Action, Look, Reason: Copy + Into<&'static str>> Decision<Action, Look, Reason> {
     pub(crate) fn with_action(mut self, action: Action) -> Self {
         self.actions.push(action);
         self
@@ -57,7 +57,7 @@ impl<Action, Look> Decision<Action, Look> {
     pub(crate) fn with_event(mut self, severity: EventSeverity) -> Self {
         self.report.events.push(DecisionEvent {
             severity,
-            reason: self.cause.reason,
+            reason: self.cause.reason.into(),
             message: self.cause.message.clone(),
         });
         self
@@ -82,17 +82,17 @@ impl WakeTime {
     }
 }
 
-/// Why a decision was made: one CamelCase word for machines, one sentence for people.
+/// Why a decision was made: a reason for machines, a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DecisionCause {
-    /// One CamelCase word of a fixed list; it becomes the reason of conditions, Events and metrics.
-    pub reason: &'static str,
+pub struct DecisionCause<Reason = &'static str> {
+    /// One of the domain's table; it becomes the reason of conditions, Events and metrics.
+    pub reason: Reason,
     /// A sentence with the names and numbers that matter.
     pub message: String,
 }
 
-impl DecisionCause {
-    pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
+impl<Reason> DecisionCause<Reason> {
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -113,7 +113,7 @@ pub struct DecisionReport {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DecisionEvent {
     pub severity: EventSeverity,
-    /// One CamelCase word.
+    /// The text of a reason: one CamelCase word.
     pub reason: &'static str,
     /// A sentence.
     pub message: String,

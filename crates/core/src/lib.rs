@@ -26,6 +26,7 @@ mod model_depth;
 pub mod name_suggestions;
 pub mod policy;
 pub mod power;
+pub mod reason;
 pub mod reboot;
 pub mod remediation;
 pub mod rollout;

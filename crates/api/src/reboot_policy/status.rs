@@ -16,26 +16,16 @@ use crate::schema;
 /// How many entries each list may have.
 pub const STATUS_LIST_LIMIT: usize = 10;
 
-/// Types and reasons of the policy's conditions.
+/// Types of the policy's conditions; `dogwatch_core::policy::PolicyReason` has their reasons.
 pub mod condition {
     /// True: the policy is valid and obeyed. False: part of it is invalid, and nothing that it
     /// rules begins.
     pub const ACCEPTED: &str = "Accepted";
-    /// Reason of [`ACCEPTED`] when it is True.
-    pub const VALID: &str = "Valid";
-    /// Reason of [`ACCEPTED`] when it is False; the message names the fields.
-    pub const INVALID: &str = "Invalid";
     /// True: Dogwatch has taken a node of the group out of service.
     pub const PROGRESSING: &str = "Progressing";
     /// True: nodes wait and none of them may begin; the reason is that of the node that waits
     /// longest, from its own conditions (`Paused`, `OutsideWindow`, …).
     pub const BLOCKED: &str = "Blocked";
-    /// Reason of [`PROGRESSING`] and [`BLOCKED`] when no node is unavailable or waits.
-    pub const IDLE: &str = "Idle";
-    /// Reason of [`PROGRESSING`] when it is True.
-    pub const NODES_OUT: &str = "NodesOut";
-    /// Reason of [`BLOCKED`] when nodes wait only for the node that is unavailable.
-    pub const IN_TURN: &str = "InTurn";
 }
 
 /// `status` of a policy.

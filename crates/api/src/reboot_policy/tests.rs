@@ -100,7 +100,7 @@ fn status() -> RebootPolicyStatus {
         conditions: vec![Condition {
             type_: condition::ACCEPTED.into(),
             status: "True".into(),
-            reason: condition::VALID.into(),
+            reason: "Valid".into(),
             message: String::new(),
             last_transition_time: Time("2026-01-01T00:00:00Z".parse().unwrap()),
             observed_generation: Some(1),

@@ -6,7 +6,7 @@ use dogwatch_core::Now;
 use dogwatch_core::policy::{
     ClusterPolicies, MinInterval, Policy, RebootAllowance, may_reboot_begin,
 };
-use dogwatch_core::reboot::{HeldBackTime, reason};
+use dogwatch_core::reboot::{HeldBackTime, RebootReason};
 use jiff::Timestamp;
 
 use super::METRICS;
@@ -28,12 +28,12 @@ fn policy() -> Policy {
 }
 
 /// The reason that a coordinator decides at `now` while the lock never becomes free.
-fn decided(policies: &ClusterPolicies, now: Timestamp) -> &'static str {
+fn decided(policies: &ClusterPolicies, now: Timestamp) -> RebootReason {
     let policy = &policies.known_policies()[0];
     let drain = policy.drain.timeout.unwrap();
     match may_reboot_begin(policies, Some(policy), drain, MinInterval::default(), now) {
         RebootAllowance::No { reason, .. } => reason,
-        RebootAllowance::Yes { .. } => reason::LOCK_HELD_BY_OTHER,
+        RebootAllowance::Yes { .. } => RebootReason::LockHeldByOther,
     }
 }
 

@@ -9,7 +9,7 @@ use dogwatch_core::healer::{
 use dogwatch_core::lock::{HolderId, ObservedLease};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
-use dogwatch_core::reboot::{ObservedHolderNode, ObservedNode};
+use dogwatch_core::reboot::{ObservedHolderNode, ObservedNode, RebootReason};
 use dogwatch_k8s::healer::{HealerClient, HealerEventSubject};
 use dogwatch_process::clock::ProcessClock;
 use tracing::info;
@@ -53,7 +53,7 @@ impl HealerWriteResult {
 
 pub(super) struct HealerJobResult {
     pub(super) subject: HealingSubject,
-    pub(super) reason: &'static str,
+    pub(super) reason: RebootReason,
     pub(super) facts: Vec<HealerCallResult>,
     pub(super) said: Vec<DecisionEvent>,
     /// `None` if the job wrote nothing.
@@ -123,7 +123,7 @@ impl HealerJob {
             return;
         }
         let why = &self.case.decision.cause;
-        info!(object = %observer::format_subject(&done.subject), reason = why.reason, why = why.message, "{}", describe_action(action));
+        info!(object = %observer::format_subject(&done.subject), reason = why.reason.as_str(), why = why.message, "{}", describe_action(action));
         let end = match self.perform_action(action).await {
             Ok(Some(fact)) => {
                 done.facts.push(fact);

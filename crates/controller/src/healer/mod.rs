@@ -17,6 +17,7 @@ use std::time::Duration;
 use dogwatch_core::condition;
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::healer::{self, HealerAction, HealerConfig, HealingCase, HealingSubject};
+use dogwatch_core::reboot::RebootReason;
 use dogwatch_k8s::healer::HealerClient;
 use dogwatch_process::health::LoopHeartbeat;
 use futures::future::BoxFuture;
@@ -195,7 +196,7 @@ impl HealerLoop {
             .or_default();
         said.extend(done.said);
         if let Some(end) = &done.end {
-            let labels = [("reason", done.reason), ("result", end.as_str())];
+            let labels = [("reason", done.reason.as_str()), ("result", end.as_str())];
             self.context
                 .metrics
                 .add_to_counter(&HEALER_ACTIONS_METRIC, &labels, 1);
@@ -204,20 +205,20 @@ impl HealerLoop {
         match done.trouble {
             None => pace.reset(),
             Some(trouble) => {
-                warn!(object = %observer::format_subject(&done.subject), reason = done.reason, error = trouble, "the healer failed to write an object");
+                warn!(object = %observer::format_subject(&done.subject), reason = done.reason.as_str(), error = trouble, "the healer failed to write an object");
                 pace.record_failure(now.mono);
             }
         }
     }
 
     fn record_case_metrics(&self, cases: &[HealingCase]) {
-        let mut by_reason: BTreeMap<&'static str, f64> = BTreeMap::new();
+        let mut by_reason: BTreeMap<RebootReason, f64> = BTreeMap::new();
         for case in cases {
             *by_reason.entry(case.decision.cause.reason).or_default() += 1.0;
         }
         let samples = by_reason.into_iter();
         let samples = samples.map(|(reason, count)| {
-            let labels: MetricLabels = vec![("reason", reason.to_owned())];
+            let labels: MetricLabels = vec![("reason", reason.to_string())];
             (labels, count)
         });
         self.context

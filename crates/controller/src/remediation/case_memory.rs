@@ -8,7 +8,7 @@ use dogwatch_api::condition::REMEDIATION;
 use dogwatch_core::Now;
 use dogwatch_core::condition::{self, ConditionWrite, CurrentCondition, DesiredCondition};
 use dogwatch_core::decision::{DecisionEvent, EventSeverity};
-use dogwatch_core::remediation::reason::{NOT_NEEDED, REFUSED, REMEDIATED};
+use dogwatch_core::remediation::RemediationReason;
 use dogwatch_core::remediation::{
     HeartbeatHistory, Remediation, RemediationDecision, RemediationMemory, RemediationObserve,
 };
@@ -107,7 +107,9 @@ impl CaseMemory {
             return;
         }
         self.refused = None;
-        if [NOT_NEEDED, REMEDIATED].contains(&decision.cause.reason) {
+        if [RemediationReason::NotNeeded, RemediationReason::Remediated]
+            .contains(&decision.cause.reason)
+        {
             self.born = now;
             self.known.first_decided_at = None;
             let events = &decision.report.events;
@@ -125,7 +127,7 @@ impl CaseMemory {
         if let Some(message) = self.refusal_message(decision) {
             let all = conditions.iter_mut();
             for condition in all.filter(|condition| condition.kind == REMEDIATION) {
-                REFUSED.clone_into(&mut condition.reason);
+                condition.reason = RemediationReason::Refused.to_string();
                 condition.message.clone_from(&message);
             }
         }
@@ -135,7 +137,7 @@ impl CaseMemory {
     pub(super) fn refusal_event(&self, decision: &RemediationDecision) -> Option<DecisionEvent> {
         Some(DecisionEvent {
             severity: EventSeverity::Warning,
-            reason: REFUSED,
+            reason: RemediationReason::Refused.as_str(),
             message: self.refusal_message(decision)?,
         })
     }

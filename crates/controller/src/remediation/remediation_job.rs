@@ -1,5 +1,6 @@
 //! One job for one remediation: observations, writes in their order, then conditions.
 
+use dogwatch_core::remediation::RemediationReason;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ pub(super) struct RemediationJob {
     pub(super) means: RemediationDeps,
     pub(super) case: Remediation,
     /// The reason, for the log.
-    pub(super) reason: &'static str,
+    pub(super) reason: RemediationReason,
     pub(super) looks: Vec<RemediationObserve>,
     pub(super) actions: Vec<RemediationAction>,
     pub(super) conditions: Vec<ConditionWrite>,
@@ -115,7 +116,7 @@ impl RemediationJob {
                 return;
             }
             let subject = &self.case.subject;
-            info!(%subject, reason = self.reason, "{}", action_names::describe_action(action));
+            info!(%subject, reason = self.reason.as_str(), "{}", action_names::describe_action(action));
             let now = self.means.clock.now();
             let hands = &self.means.ops;
             let act = hands.perform_action(action, &self.conditions, now);

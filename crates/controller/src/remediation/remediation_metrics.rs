@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::remediation::{
-    Remediation, RemediationAction, RemediationConfig, RemediationMemory, RemediationRecord,
-    RemediationStep, reason,
+    Remediation, RemediationAction, RemediationConfig, RemediationMemory, RemediationReason,
+    RemediationRecord, RemediationStep,
 };
 use jiff::Timestamp;
 
@@ -39,14 +39,14 @@ static REMEDIATION_STEPS_METRIC: MetricFamily = MetricFamily {
 /// The number of remediations at each reason.
 #[derive(Debug, Default)]
 pub(super) struct RemediationReasonCounts {
-    cases: BTreeMap<&'static str, f64>,
-    stuck: BTreeMap<&'static str, f64>,
+    cases: BTreeMap<RemediationReason, f64>,
+    stuck: BTreeMap<RemediationReason, f64>,
 }
 
 impl RemediationReasonCounts {
     pub(super) fn count_case(
         &mut self,
-        because: &'static str,
+        because: RemediationReason,
         known: &RemediationMemory,
         now: Now,
     ) {
@@ -55,7 +55,7 @@ impl RemediationReasonCounts {
             .reason_since
             .map(|(_, since)| now.mono.saturating_sub(since));
         let is_long = since.is_some_and(|since| since >= RemediationConfig::WARN_AFTER);
-        if is_long && because != reason::NOT_NEEDED {
+        if is_long && because != RemediationReason::NotNeeded {
             *self.stuck.entry(because).or_default() += 1.0;
         }
     }
@@ -67,9 +67,9 @@ impl RemediationReasonCounts {
 }
 
 fn samples_by_reason(
-    counts: BTreeMap<&'static str, f64>,
+    counts: BTreeMap<RemediationReason, f64>,
 ) -> impl Iterator<Item = (MetricLabels, f64)> {
-    let labels = |reason: &str| vec![("reason", reason.to_owned())];
+    let labels = |reason: RemediationReason| vec![("reason", reason.to_string())];
     counts
         .into_iter()
         .map(move |(reason, count)| (labels(reason), count))

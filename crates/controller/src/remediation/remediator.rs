@@ -9,8 +9,8 @@ use dogwatch_core::condition::CurrentCondition;
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::reboot::WatchedReboots;
 use dogwatch_core::remediation::{
-    ConcurrentRemediations, Remediation, RemediationDecision, RemediationSubject, decide,
-    discover_remediations, reason,
+    ConcurrentRemediations, Remediation, RemediationDecision, RemediationReason,
+    RemediationSubject, decide, discover_remediations,
 };
 use dogwatch_k8s::remediation::RemediationWatch;
 use dogwatch_process::health::LoopHeartbeat;
@@ -165,7 +165,7 @@ impl RemediatorLoop {
             let because = note
                 .refused
                 .as_ref()
-                .map_or(decision.cause.reason, |_| reason::REFUSED);
+                .map_or(decision.cause.reason, |_| RemediationReason::Refused);
             counts.count_case(because, &note.known, now);
             wakes.push(self.start_case(&case, &decision, now));
             let known = self.notes[&case.subject].known.clone();

@@ -20,7 +20,7 @@ use dogwatch_core::decision::{DecisionCause, DecisionEvent};
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_core::reboot::{
-    self, LastReboot, OwnNodeState, RebootCommandState, RebootConfig, RebootDecision,
+    self, LastReboot, OwnNodeState, RebootCommandState, RebootConfig, RebootDecision, RebootReason,
     RebootSnapshot,
 };
 use dogwatch_k8s::lock::LockClient;
@@ -99,7 +99,7 @@ pub struct CoordinatorAgent {
     facts: UnboundedSender<ObservedFact>,
     incoming: UnboundedReceiver<ObservedFact>,
     seen: RebootSnapshot,
-    last_cause: Option<DecisionCause>,
+    last_cause: Option<DecisionCause<RebootReason>>,
     pending_events: Vec<DecisionEvent>,
     report_at: Option<Duration>,
     report_pause: Duration,

@@ -24,7 +24,7 @@ impl CoordinatorAgent {
             .is_none_or(|said| said.reason != decision.cause.reason)
         {
             info!(
-                reason = decision.cause.reason,
+                reason = decision.cause.reason.as_str(),
                 message = decision.cause.message,
                 "decided"
             );

@@ -4,7 +4,7 @@ use super::finding::{CheckFinding, FindingSeverity};
 use super::findings::unknown_finding;
 use super::view::CheckView;
 use crate::explain::RemediationForecast;
-use crate::remediation::reason;
+use crate::remediation::RemediationReason;
 
 const SUBJECT: &str = "remediation";
 
@@ -29,7 +29,7 @@ fn find_in_forecast(foreseen: &RemediationForecast) -> Vec<CheckFinding> {
     }
     let mut found = Vec::new();
     if let Some((reason, message, passes)) = &foreseen.refusal {
-        let is_none = [reason::NO_HOST, reason::NO_NODE].contains(reason);
+        let is_none = [RemediationReason::NoHost, RemediationReason::NoNode].contains(reason);
         let severity = if *passes || is_none {
             FindingSeverity::Note
         } else {

@@ -2,10 +2,12 @@
 
 use super::coordinator::CoordinatorSigns;
 use super::fleet::{
-    LeaseRow, NodeReportInput, ObservedCoordinator, find_true_condition, leading_condition,
+    LeaseRow, NodeReportInput, ObservedCoordinator, find_true_condition, leading_reason,
 };
 use crate::Now;
-use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord, reason};
+use crate::reboot::{
+    HeldBackBy, ObservedNode, ParsedAnnotation, RebootPhase, RebootReason, RebootRecord,
+};
 
 /// How advice to reboot a node begins.
 pub(super) const REBOOT_ADVICE_PREFIX: &str = "to reboot it:";
@@ -146,7 +148,7 @@ fn waiting_advice(
             holder.name
         ));
     }
-    if leading_condition(node).is_some_and(|condition| condition.reason == reason::OVER_BUDGET) {
+    if leading_reason(node) == Some(RebootReason::OverBudget) {
         advice.push(
             "bring the nodes named above back into service, or raise --max-unavailable; to leave a node out of the \
             count for a long time: kubectl label node NAME dogwatch.dev/ignore=true"
@@ -181,20 +183,23 @@ fn foreign_holder_advice(slots: &[&LeaseRow]) -> Vec<String> {
 /// What a person can change in a policy that delays the reboot.
 fn policy_advice(view: &NodeReportInput, node: &ObservedNode) -> Option<String> {
     let policy = &view.fleet.rule_of_node(node).policy?.name;
-    match leading_condition(node)?.reason.as_str() {
-        reason::PAUSED => Some(format!("to end the pause: dogwatch resume {policy}")),
-        reason::OUTSIDE_WINDOW | reason::WINDOW_TOO_SHORT | reason::REBOOTED_TOO_RECENTLY => {
-            Some(format!(
-                "to let the reboot begin earlier, change the policy: kubectl edit rebootpolicy {policy}"
-            ))
+    let reason = leading_reason(node)?;
+    match reason.held_back_by() {
+        HeldBackBy::Calendar if reason == RebootReason::Paused => {
+            Some(format!("to end the pause: dogwatch resume {policy}"))
         }
-        reason::POLICY_INVALID => Some(format!(
+        HeldBackBy::Calendar | HeldBackBy::MinInterval => Some(format!(
+            "to let the reboot begin earlier, change the policy: kubectl edit rebootpolicy {policy}"
+        )),
+        HeldBackBy::BadPolicy if reason == RebootReason::PolicyInvalid => Some(format!(
             "correct the policy: kubectl edit rebootpolicy {policy}"
         )),
-        reason::GATE_SHUT => Some(format!(
+        HeldBackBy::Policy if reason == RebootReason::GateShut => Some(format!(
             "repair what the closed gate names, or change the policy's gates: kubectl edit rebootpolicy {policy}"
         )),
-        _ => None,
+        HeldBackBy::BadPolicy | HeldBackBy::Policy | HeldBackBy::Cluster | HeldBackBy::Nothing => {
+            None
+        }
     }
 }
 
@@ -223,9 +228,7 @@ fn draining_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec
 }
 
 fn rebooting_advice(node: &ObservedNode) -> Vec<String> {
-    let failed =
-        leading_condition(node).is_some_and(|condition| condition.reason == reason::REBOOT_FAILED);
-    if failed {
+    if leading_reason(node) == Some(RebootReason::RebootFailed) {
         return vec![
             "reboot the machine by hand: Dogwatch removes the cordon and releases the lock when \
              the machine has a new boot id"
@@ -240,10 +243,9 @@ fn rebooting_advice(node: &ObservedNode) -> Vec<String> {
 }
 
 fn returning_advice(node: &ObservedNode) -> Vec<String> {
-    let reason = leading_condition(node).map(|condition| condition.reason.as_str());
     if matches!(
-        reason,
-        Some(reason::RETURN_GATES_SHUT | reason::RETURN_GATES_TIMED_OUT)
+        leading_reason(node),
+        Some(RebootReason::ReturnGatesShut | RebootReason::ReturnGatesTimedOut)
     ) {
         return vec!["repair what is named above; the lock stays held until then".into()];
     }

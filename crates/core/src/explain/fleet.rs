@@ -9,7 +9,9 @@ use crate::lock::api_lock::WaitingHost;
 use crate::lock::{self, HeldLockLease, HolderId, LockWaiter, ObservedLease};
 use crate::name::{GroupName, NodeName};
 use crate::policy::{self, ClusterPolicies, EffectivePolicy};
-use crate::reboot::{ObservedNode, RebootConfig, RebootPhase, WAITS_FOR_LOCK_MESSAGE, reason};
+use crate::reboot::{
+    ObservedNode, RebootConfig, RebootPhase, RebootReason, WAITS_FOR_LOCK_MESSAGE,
+};
 
 use super::healer::ObservedHealer;
 use super::pods::NodePods;
@@ -149,7 +151,7 @@ impl FleetSnapshot {
     /// host that drains holds a Lease and still waits.
     fn is_unanswered(&self, host: &WaitingHost) -> bool {
         let mut leases = self.leases.iter();
-        host.reason == reason::DRAINING
+        RebootReason::parse(&host.reason) == Some(RebootReason::Draining)
             || !leases.any(|row| row.lease.holder.as_ref() == Some(&host.holder))
     }
 
@@ -242,6 +244,11 @@ pub fn leading_condition(node: &ObservedNode) -> Option<&CurrentCondition> {
         RebootPhase::Rebooting | RebootPhase::Returning => condition::MAINTENANCE_IN_PROGRESS,
     };
     find_true_condition(node, kind)
+}
+
+/// The reason of the leading condition. `None`: there is none, or this version does not know it.
+pub(super) fn leading_reason(node: &ObservedNode) -> Option<RebootReason> {
+    RebootReason::parse(&leading_condition(node)?.reason)
 }
 
 /// The condition's message, for a reader who sees the holder of the lock beside it.

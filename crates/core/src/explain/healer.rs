@@ -3,6 +3,7 @@
 //! The healer measures on its own clock what it has watched, which no other process can read. This
 //! module starts from the times on the objects instead, and uses the healer's decision.
 
+use crate::reboot::RebootReason;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -157,7 +158,7 @@ impl HealerForecast {
             HealingSubject::Lease(_) | HealingSubject::Presence(_) => false,
         };
         let first = steps.first().map(|step| step.reason);
-        if !is_worth_it && first.is_none_or(|first| first == healer::reason::WATCHING_COORDINATOR) {
+        if !is_worth_it && first.is_none_or(|first| first == RebootReason::WatchingCoordinator) {
             return Vec::new();
         }
         let of = of.map(|of| format!("of {of}, ")).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::condition::ConditionStatus as Truth;
 use crate::name::GroupName;
 use crate::policy::window::{WindowOpening, describe_window, window_opening};
 use crate::policy::{self, Policy, PolicyStatus};
-use crate::reboot::reason;
+use crate::reboot::RebootReason;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -96,7 +96,8 @@ pub(super) fn policy_rows(fleet: &FleetSnapshot, now: Now) -> Vec<PolicyRow> {
 fn waiting_at_lock_api(fleet: &FleetSnapshot, policy: &Policy) -> Vec<String> {
     let hosts = fleet.unanswered_hosts().filter(|host| {
         let group = host.group.as_ref().map(GroupName::as_str);
-        group == Some(policy.name.as_str()) && host.reason != reason::DRAINING
+        group == Some(policy.name.as_str())
+            && RebootReason::parse(&host.reason) != Some(RebootReason::Draining)
     });
     hosts.map(|host| host.holder.to_string()).collect()
 }

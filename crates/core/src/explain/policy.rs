@@ -2,11 +2,11 @@
 
 use super::chain::NodeExplainer;
 use super::explanation::ExplanationTopic;
-use super::fleet::leading_condition;
+use super::fleet::leading_reason;
 use super::human_format::{format_due, join_first_names, quote_reason};
 use crate::policy::window::{WindowOpening, describe_window, window_opening};
 use crate::policy::{self, ClusterPolicies, Policy, PolicyGate};
-use crate::reboot::{RebootPhase, reason};
+use crate::reboot::{RebootPhase, RebootReason};
 
 #[cfg(test)]
 mod tests;
@@ -143,8 +143,7 @@ impl NodeExplainer<'_> {
         if !waits {
             return;
         }
-        let shut = leading_condition(self.node)
-            .is_some_and(|condition| condition.reason == reason::GATE_SHUT);
+        let shut = leading_reason(self.node) == Some(RebootReason::GateShut);
         for gate in &policy.gates {
             let says = if shut {
                 ", one of the servers queried above"

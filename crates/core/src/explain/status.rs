@@ -11,7 +11,7 @@ use super::policies::{PolicyRow, policy_rows};
 use super::{HostRow, RemediationRow, ScheduleRow};
 use crate::Now;
 use crate::lock::api_lock::WaitingHost;
-use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, reason};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootReason};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -226,7 +226,7 @@ fn lock_api_reason(fleet: &FleetSnapshot, node: &ObservedNode) -> Option<(String
     let row = fleet.lease_locked_through_api(&node.name)?;
     let holder = row.lease.holder.as_ref()?;
     let message = format!("{holder} holds it until it calls unlock");
-    Some((reason::LOCKED_THROUGH_API.to_owned(), message))
+    Some((RebootReason::LockedThroughApi.to_string(), message))
 }
 
 fn kubectl_status(node: &ObservedNode) -> String {
@@ -245,10 +245,10 @@ fn node_reason(node: &ObservedNode) -> Option<(String, String)> {
         return own(&condition.reason, condition_message(condition).to_owned());
     }
     if let ParsedAnnotation::Bad { why } = &node.record {
-        return own(reason::RECORD_UNREADABLE, why.clone());
+        return own(RebootReason::RecordUnreadable.as_str(), why.clone());
     }
     if let ParsedAnnotation::Bad { why } = &node.request {
-        return own(reason::REQUEST_UNREADABLE, why.clone());
+        return own(RebootReason::RequestUnreadable.as_str(), why.clone());
     }
     ["RebootTriggerUnknown", "SentinelSurvivedReboot"]
         .iter()
@@ -266,7 +266,7 @@ fn request_reason(node: &ObservedNode) -> Option<(String, String)> {
     node.record
         .get()
         .is_none()
-        .then(|| ("RebootRequested".to_owned(), message))
+        .then(|| (RebootReason::RebootRequested.to_string(), message))
 }
 
 fn waiting_rows(fleet: &FleetSnapshot) -> Vec<WaitingRow> {

@@ -6,11 +6,11 @@
 //! reboot" on the host, so that after a crash between the two writes a missing request is not taken
 //! for one that was served.
 
+use crate::reboot::RebootReason;
 use std::time::Duration;
 
 use super::healing_case::{HealerAction, HealerDecision, HealerObserve};
 use super::node::NodeCase;
-use super::reason;
 use super::snapshot::{EscalationRecord, HostRef};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::lock::HolderId;
@@ -78,7 +78,7 @@ fn has_stage_lasted(patient: &NodeCase<'_>, allowed: Duration) -> bool {
 fn wait_for_new_boot(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDecision {
     let after = remaining_attempts_duration(patient, record).max(patient.ctx.config.heal_after);
     let text = "the reboot command may have been started; waits for a new boot";
-    let decision = decision_with_cause(reason::WATCHING_COORDINATOR, text);
+    let decision = decision_with_cause(RebootReason::WatchingCoordinator, text);
     match patient.ctx.deadline_after(
         patient.memory.stage_since.max(patient.memory.silent_since),
         after,
@@ -97,7 +97,7 @@ fn report_failed_reboot(patient: &NodeCase<'_>, record: &RebootRecord) -> Healer
         patient.describe_silence(),
         patient.node.name
     );
-    let why = reboot::reason::REBOOT_FAILED;
+    let why = RebootReason::RebootFailed;
     let told = patient.take_over(&TakeoverStep::Report, why, text.clone());
     told.unwrap_or_else(|| decision_with_cause(why, text))
         .with_event(EventSeverity::Warning)
@@ -145,7 +145,7 @@ fn hand_over_to_power(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDe
 
 fn observing_host() -> HealerDecision {
     decision_with_cause(
-        reason::REBOOT_ESCALATED,
+        RebootReason::RebootEscalated,
         "reading the node's host before asking it to reboot",
     )
 }
@@ -208,7 +208,7 @@ fn record_or_send_escalation(
     let Some(stands) = stands else {
         let text = format!("hands the reboot over to BareMetalHost {}", note.host);
         let node = Box::new(node.clone());
-        return decision_with_cause(reason::REBOOT_ESCALATED, text)
+        return decision_with_cause(RebootReason::RebootEscalated, text)
             .with_action(HealerAction::NoteEscalation { node, note });
     };
     request_host_reboot(patient, stands, host)
@@ -235,7 +235,7 @@ fn request_host_reboot(
             "the reboot was handed over to BareMetalHost {}; waits for a new boot",
             note.host
         );
-        return decision_with_cause(reason::REBOOT_ESCALATED, text);
+        return decision_with_cause(RebootReason::RebootEscalated, text);
     }
     if host.asked {
         let why = format!(
@@ -246,7 +246,7 @@ fn request_host_reboot(
     }
     let text = format!("requests a hard reboot of BareMetalHost {}", note.host);
     let (host, note) = (host.clone(), note.clone());
-    decision_with_cause(reason::REBOOT_ESCALATED, text)
+    decision_with_cause(RebootReason::RebootEscalated, text)
         .with_action(HealerAction::Escalate { host, note })
         .with_event(EventSeverity::Warning)
 }
@@ -256,7 +256,7 @@ fn report_blocked_escalation(patient: &NodeCase<'_>, why: &str) -> HealerDecisio
         "the node does not reboot, and the healer cannot hand the reboot over to the power controller: {why}"
     );
     let at = patient.ctx.now.mono + OBSTACLE_RECHECK_INTERVAL;
-    decision_with_cause(reason::ESCALATION_BLOCKED, text)
+    decision_with_cause(RebootReason::EscalationBlocked, text)
         .with_event(EventSeverity::Warning)
         .wake_at(at, "the next check of the obstacle")
 }

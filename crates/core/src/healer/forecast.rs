@@ -1,10 +1,11 @@
 //! What the healer will do if nothing changes: the same decisions, at the times at which they wake.
 
+use crate::reboot::RebootReason;
 use std::time::Duration;
 
 use super::{
     HealerAction, HealerConfig, HealerObserve, HealerSnapshot, HealingCase, HealingSubject,
-    NodeRead, decide, reason,
+    NodeRead, decide,
 };
 use crate::Now;
 use crate::lock::{HolderNode, HolderReads, MIN_HOLDER_READ_INTERVAL, holder_node_name};
@@ -18,7 +19,7 @@ const MAX_FORECAST_STEPS: usize = 8;
 pub struct ForecastStep {
     /// When, on the healer's monotonic clock.
     pub at: Duration,
-    pub reason: &'static str,
+    pub reason: RebootReason,
     pub message: String,
     /// Whether the healer writes something then.
     pub acts: bool,
@@ -84,9 +85,11 @@ fn advance_clock(mono: Duration, now: Now) -> Now {
 }
 
 /// The message already says what is written, except when a lock is only released.
-fn describe_decision(decision: &crate::Decision<HealerAction, HealerObserve>) -> String {
+fn describe_decision(
+    decision: &crate::Decision<HealerAction, HealerObserve, RebootReason>,
+) -> String {
     let why = &decision.cause;
-    let frees = why.reason == reason::LOCK_WITHOUT_REBOOT && !decision.actions.is_empty();
+    let frees = why.reason == RebootReason::LockWithoutReboot && !decision.actions.is_empty();
     let end = if frees { "; it is freed" } else { "" };
     format!("{}{end}", why.message)
 }

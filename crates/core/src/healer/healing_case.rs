@@ -1,5 +1,6 @@
 //! What the healer may do and observe, as data.
 
+use crate::reboot::RebootReason;
 use std::time::Duration;
 
 use super::snapshot::{EscalationRecord, HostRef};
@@ -13,7 +14,7 @@ use crate::reboot::{NodePatch, ObservedNode};
 #[derive(Debug, Clone, PartialEq)]
 pub struct HealingCase {
     pub subject: HealingSubject,
-    pub decision: crate::Decision<HealerAction, HealerObserve>,
+    pub decision: crate::Decision<HealerAction, HealerObserve, RebootReason>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,4 +117,4 @@ pub enum HealerObserve {
     },
 }
 
-pub(super) type HealerDecision = crate::Decision<HealerAction, HealerObserve>;
+pub(super) type HealerDecision = crate::Decision<HealerAction, HealerObserve, RebootReason>;

@@ -6,11 +6,11 @@ use super::healing_case::{
     HealerAction, HealerDecision, HealerObserve, HealingCase, HealingSubject,
 };
 use super::memory::LeaseMemory;
-use super::{HealerContext, lock_api, reason, takeover};
+use super::{HealerContext, lock_api, takeover};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::lock::{self, ObservedLease};
 use crate::name::NodeName;
-use crate::reboot::{self, ObservedNode, ParsedAnnotation};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootReason};
 
 /// How often a holder's Node is read again while the reads lead to no action.
 const HOLDER_REREAD_INTERVAL: Duration = Duration::from_mins(1);
@@ -66,7 +66,7 @@ fn decide_missing_holder(
         let text = format!("Lease {} is freed: {evidence}", lease.name);
         let lease = Box::new(lease.clone());
         let evidence = evidence.to_string();
-        return decision_with_cause(reboot::reason::BREAKING_LOCK, text)
+        return decision_with_cause(RebootReason::BreakingLock, text)
             .with_action(HealerAction::Break { lease, evidence })
             .with_event(EventSeverity::Warning);
     }
@@ -74,7 +74,7 @@ fn decide_missing_holder(
         "Lease {} is held for Node {name}; checking whether that Node exists",
         lease.name
     );
-    let decision = decision_with_cause(reason::LOOKING_AT_HOLDER, text);
+    let decision = decision_with_cause(RebootReason::LookingAtHolder, text);
     let again = reads.map_or(now, |reads| reads.taken + HOLDER_REREAD_INTERVAL);
     if again > now {
         return decision.wake_at(again, "the next look at the holder's Node");
@@ -102,7 +102,7 @@ fn decide_lock_without_reboot(
         "Lease {} is held for Node {}, which has no reboot under way",
         lease.name, node.name
     );
-    let decision = decision_with_cause(reason::LOCK_WITHOUT_REBOOT, text);
+    let decision = decision_with_cause(RebootReason::LockWithoutReboot, text);
     let read = |newer_than| HealerObserve::Node {
         name: node.name.clone(),
         newer_than,
@@ -139,7 +139,7 @@ pub(super) fn report_stale_lock(
     if let Some(at) = ctx.deadline_after(since, allowed) {
         let text = format!("{holder} holds Lease {}", lease.name);
         return Some(
-            decision_with_cause(reason::WATCHING_COORDINATOR, text)
+            decision_with_cause(RebootReason::WatchingCoordinator, text)
                 .wake_at(at, "the hold to be long"),
         );
     }
@@ -154,5 +154,7 @@ pub(super) fn report_stale_lock(
         crate::duration::format_duration(allowed),
         lease.name
     );
-    Some(decision_with_cause(reason::LOCK_HELD_FOR_LONG, text).with_event(EventSeverity::Warning))
+    Some(
+        decision_with_cause(RebootReason::LockHeldForLong, text).with_event(EventSeverity::Warning),
+    )
 }

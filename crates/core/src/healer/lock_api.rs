@@ -6,6 +6,7 @@
 //! removed (or one on its way made to fail) before the lock is released, and the last request that
 //! leaves frees the lock.
 
+use crate::reboot::RebootReason;
 use std::time::Duration;
 
 use super::healing_case::{
@@ -13,7 +14,7 @@ use super::healing_case::{
 };
 use super::memory::{LeaseMemory, NodeMemory, unanswered_process};
 use super::snapshot::{ApiLockRead, ObservedPresence};
-use super::{HealerContext, lease, reason};
+use super::{HealerContext, lease};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::lock::api_lock::{
     ApiLock, CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty, decide_leave, is_run_answered,
@@ -80,7 +81,7 @@ fn decide_request_departure(
         "lock request {run} on Lease {} was never answered, and its process is gone",
         lease.name
     );
-    let decision = decision_with_cause(reason::LOCK_REQUEST_GONE, text);
+    let decision = decision_with_cause(RebootReason::LockRequestGone, text);
     let Some(holder) = &lease.holder else {
         return decision;
     };
@@ -127,7 +128,7 @@ fn decide_leave_step(
         LeaveStep::Done | LeaveStep::Settle { .. } | LeaveStep::Claim { .. } => return decision,
         LeaveStep::Unreadable { lease } => {
             let text = format!("the record on Lease {} cannot be read", lease.name);
-            return decision_with_cause(reason::LOCK_HELD_FOR_LONG, text)
+            return decision_with_cause(RebootReason::LockHeldForLong, text)
                 .with_event(EventSeverity::Warning);
         }
         LeaveStep::Node { write } => match &read.node {
@@ -165,7 +166,7 @@ pub(super) fn decide_orphaned_api_lock(
         "Node {} is locked by the API, and no Lease is held for it",
         node.name
     );
-    let decision = decision_with_cause(reason::API_LOCK_WITHOUT_LEASE, text);
+    let decision = decision_with_cause(RebootReason::ApiLockWithoutLease, text);
     if let Some(at) = ctx.deadline_after(since, ctx.config.heal_after) {
         return Some(decision.wake_at(at, "the lock API to undo it"));
     }
@@ -214,7 +215,7 @@ fn report_unreadable_api_lock(node: &ObservedNode, why: &str) -> HealerDecision 
          and remove the annotation",
         node.name
     );
-    decision_with_cause(reason::API_LOCK_UNREADABLE, text).with_event(EventSeverity::Warning)
+    decision_with_cause(RebootReason::ApiLockUnreadable, text).with_event(EventSeverity::Warning)
 }
 
 /// Whether a holder that is not a Node holds a Lease for this Node.
@@ -240,11 +241,11 @@ pub(super) fn decide_stale_presence(
     let silent = ctx.seen.memory.process_silent_since(&presence.process)?;
     let text = format!("process {} of the lock API", presence.process);
     let decision = if let Some(at) = ctx.deadline_after(silent, ctx.config.heal_after) {
-        decision_with_cause(reason::WATCHING_COORDINATOR, text)
+        decision_with_cause(RebootReason::WatchingCoordinator, text)
             .wake_at(at, "a sign of a lock API process")
     } else {
         let text = format!("{text} has not renewed its presence and counts as gone");
-        decision_with_cause(reason::LOCK_API_PROCESS_GONE, text)
+        decision_with_cause(RebootReason::LockApiProcessGone, text)
             .with_action(HealerAction::DeletePresence {
                 name: presence.name.clone(),
                 uid: presence.uid.clone(),

@@ -26,7 +26,6 @@ mod lease;
 mod lock_api;
 mod memory;
 mod node;
-pub mod reason;
 mod snapshot;
 mod takeover;
 #[cfg(test)]

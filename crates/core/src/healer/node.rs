@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::healing_case::{HealerDecision, HealingCase, HealingSubject};
 use super::memory::NodeMemory;
-use super::{HealerContext, escalation, lock_api, reason, snapshot};
+use super::{HealerContext, escalation, lock_api, snapshot};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::policy::{self, ClusterPolicies, RebootAllowance};
 use crate::reboot::{
-    self, ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord, TakeoverStep,
+    ObservedNode, ParsedAnnotation, RebootPhase, RebootReason, RebootRecord, TakeoverStep,
 };
 
 pub(super) struct NodeCase<'a> {
@@ -78,7 +78,7 @@ impl NodeCase<'_> {
         {
             return Some(decision);
         }
-        let idle = reboot::reason::NO_REBOOT_WANTED;
+        let idle = RebootReason::NoRebootWanted;
         let text = "nothing is under way; correcting the conditions".to_owned();
         self.take_over(&TakeoverStep::Report, idle, text)
     }
@@ -93,7 +93,7 @@ impl NodeCase<'_> {
             self.node.name
         );
         Some(
-            decision_with_cause(reboot::reason::RECORD_UNREADABLE, text)
+            decision_with_cause(RebootReason::RecordUnreadable, text)
                 .with_event(EventSeverity::Warning),
         )
     }
@@ -123,7 +123,7 @@ impl NodeCase<'_> {
             "{}; it came back, but its kubelet has not reported the new boot",
             self.describe_silence()
         );
-        decision_with_cause(reason::AWAITING_KUBELET, text).with_event(EventSeverity::Warning)
+        decision_with_cause(RebootReason::AwaitingKubelet, text).with_event(EventSeverity::Warning)
     }
 
     fn decide_return(&self) -> HealerDecision {
@@ -132,7 +132,7 @@ impl NodeCase<'_> {
         }
         self.take_over_or_watch(
             &TakeoverStep::Return,
-            reason::COORDINATOR_GAVE_NO_SIGN,
+            RebootReason::CoordinatorGaveNoSign,
             self.describe_silence(),
         )
     }
@@ -148,14 +148,14 @@ impl NodeCase<'_> {
                 "Lease {} is released for the next node: it was not used",
                 lease.name
             );
-            return self.take_over(&TakeoverStep::Release, reason::LOCK_UNUSED, text);
+            return self.take_over(&TakeoverStep::Release, RebootReason::LockUnused, text);
         }
         let held_since = self.ctx.seen.memory.leases.get(&lease.name)?.since;
         let since = held_since.max(self.memory.silent_since);
         if let Some(at) = self.ctx.deadline_after(since, self.ctx.config.heal_after) {
             let text = format!("holds Lease {} and waits; watching it", lease.name);
             return Some(
-                decision_with_cause(reason::WATCHING_COORDINATOR, text)
+                decision_with_cause(RebootReason::WatchingCoordinator, text)
                     .wake_at(at, "the lock to be used"),
             );
         }
@@ -164,7 +164,7 @@ impl NodeCase<'_> {
             lease.name,
             crate::duration::format_duration(self.ctx.config.heal_after)
         );
-        self.take_over(&TakeoverStep::Undo, reason::LOCK_UNUSED, text)
+        self.take_over(&TakeoverStep::Undo, RebootReason::LockUnused, text)
     }
 
     /// The healer has queued the node again and released its lock: only its conditions are left to
@@ -174,7 +174,7 @@ impl NodeCase<'_> {
             return lock_api::decide_orphaned_api_lock(self.ctx, self.node, self.memory);
         }
         let text = record.message.clone();
-        self.take_over(&TakeoverStep::Report, reboot::reason::BACKING_OFF, text)
+        self.take_over(&TakeoverStep::Report, RebootReason::BackingOff, text)
     }
 
     /// A drain whose coordinator gave no sign is undone at its deadline, or when the policy no
@@ -193,14 +193,14 @@ impl NodeCase<'_> {
             (None, None) => {
                 let allowed = crate::duration::format_duration(allowed);
                 let text = format!("not drained within {allowed}");
-                (reboot::reason::DRAIN_TIMED_OUT, text)
+                (RebootReason::DrainTimedOut, text)
             }
             (None, Some(at)) => {
                 let text = format!(
                     "{}; the drain may continue until its deadline",
                     self.describe_silence()
                 );
-                let decision = decision_with_cause(reason::COORDINATOR_GAVE_NO_SIGN, text)
+                let decision = decision_with_cause(RebootReason::CoordinatorGaveNoSign, text)
                     .wake_at(at, "the drain's deadline");
                 return decision.with_event(EventSeverity::Warning);
             }
@@ -220,10 +220,10 @@ impl NodeCase<'_> {
 
     /// Why the coordinator would undo the drain: an uncordon is a veto, and the policy may no
     /// longer allow it. Policies that cannot be read are no cause.
-    pub(super) fn find_undo_cause(&self) -> Option<(&'static str, String)> {
+    pub(super) fn find_undo_cause(&self) -> Option<(RebootReason, String)> {
         if !self.node.unschedulable {
             let text = "somebody uncordoned the node: that is a veto".to_owned();
-            return Some((reboot::reason::UNCORDONED_BY_OTHER, text));
+            return Some((RebootReason::UncordonedByOther, text));
         }
         let policies = &self.ctx.seen.policies;
         if !matches!(policies, ClusterPolicies::Known(_)) {
@@ -243,7 +243,7 @@ impl NodeCase<'_> {
         let since = self.memory.abort_since.unwrap_or(self.ctx.now.mono);
         if let Some(at) = self.ctx.deadline_after(since, self.ctx.config.abort_after) {
             let text = "a person requested an abort of this reboot; its coordinator may serve the request first";
-            return decision_with_cause(reason::WATCHING_COORDINATOR, text)
+            return decision_with_cause(RebootReason::WatchingCoordinator, text)
                 .wake_at(at, "the abort to be served");
         }
         if record.phase == RebootPhase::Returning && !self.has_booted_anew(record) {
@@ -260,7 +260,7 @@ impl NodeCase<'_> {
         let text =
             "a person requested an abort of this reboot, and its coordinator does not answer"
                 .to_owned();
-        self.take_over_or_watch(&way, reboot::reason::ABORTED, text)
+        self.take_over_or_watch(&way, RebootReason::Aborted, text)
     }
 
     /// Whether the Node still shows our own last write, so that no coordinator has written since.
@@ -275,7 +275,7 @@ impl NodeCase<'_> {
             .deadline_after(self.memory.silent_since, self.ctx.config.heal_after)?;
         let text = "watches for a sign of the coordinator";
         Some(
-            decision_with_cause(reason::WATCHING_COORDINATOR, text)
+            decision_with_cause(RebootReason::WatchingCoordinator, text)
                 .wake_at(at, "a sign of the coordinator"),
         )
     }
@@ -288,5 +288,5 @@ impl NodeCase<'_> {
 
 fn wait_for_fencing() -> HealerDecision {
     let text = "the remediator is fencing this machine; the healer continues after that, or after a new boot";
-    decision_with_cause(reboot::reason::BEING_FENCED, text)
+    decision_with_cause(RebootReason::BeingFenced, text)
 }

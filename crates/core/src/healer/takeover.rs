@@ -2,11 +2,12 @@
 //! and converts its decision. Reasons and messages stay; actions and reads that only the
 //! coordinator itself can do are left out.
 
+use crate::reboot::RebootReason;
 use std::time::Duration;
 
 use super::healing_case::{HealerAction, HealerDecision, HealerObserve};
 use super::node::NodeCase;
-use super::{reason, snapshot};
+use super::snapshot;
 use crate::decision::{DecisionEvent, EventSeverity, decision_with_cause};
 use crate::lock::{HolderId, LockRecord, ObservedLease};
 use crate::name::{BootId, RunId};
@@ -23,19 +24,19 @@ impl NodeCase<'_> {
     pub(super) fn take_over_or_watch(
         &self,
         way: &TakeoverStep,
-        why: &'static str,
+        why: RebootReason,
         text: String,
     ) -> HealerDecision {
         let unknown = "its boot id is not known";
         self.take_over(way, why, text)
-            .unwrap_or_else(|| decision_with_cause(reason::AWAITING_KUBELET, unknown))
+            .unwrap_or_else(|| decision_with_cause(RebootReason::AwaitingKubelet, unknown))
     }
 
     /// The decision of a coordinator that had just come back.
     pub(super) fn take_over(
         &self,
         way: &TakeoverStep,
-        why: &'static str,
+        why: RebootReason,
         text: String,
     ) -> Option<HealerDecision> {
         let seen = self.build_coordinator_snapshot()?;
@@ -156,9 +157,9 @@ impl NodeCase<'_> {
         theirs: &[DecisionEvent],
     ) -> Option<DecisionEvent> {
         let why = &ours.cause;
-        let loud = theirs
-            .iter()
-            .any(|event| event.severity == EventSeverity::Warning && event.reason == why.reason);
+        let loud = theirs.iter().any(|event| {
+            event.severity == EventSeverity::Warning && event.reason == why.reason.as_str()
+        });
         let severity = if loud {
             EventSeverity::Warning
         } else {
@@ -166,7 +167,7 @@ impl NodeCase<'_> {
         };
         (loud || !ours.actions.is_empty()).then(|| DecisionEvent {
             severity,
-            reason: why.reason,
+            reason: why.reason.as_str(),
             message: format!("by the healer: {}", why.message),
         })
     }

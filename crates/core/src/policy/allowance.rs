@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::types::{ClusterPolicies, Policy};
 use super::window::{WindowOpening, window_opening};
-use crate::reboot::{LastReboot, reason};
+use crate::reboot::{LastReboot, RebootReason};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RebootAllowance {
@@ -15,8 +15,7 @@ pub enum RebootAllowance {
         until: Option<Timestamp>,
     },
     No {
-        /// One CamelCase word.
-        reason: &'static str,
+        reason: RebootReason,
         /// Names the policy, the times and what to do.
         message: String,
         /// When the refusal may end by itself.
@@ -85,14 +84,14 @@ fn check_policy_state(
     match policies {
         ClusterPolicies::NotYetRead => {
             return refuse_reboot(
-                reason::LOOKING_AT_POLICIES,
+                RebootReason::LookingAtPolicies,
                 "reading the RebootPolicies".into(),
                 None,
             );
         }
         ClusterPolicies::Unreadable { why } => {
             let text = format!("the RebootPolicies cannot be read, so no reboot begins: {why}");
-            return refuse_reboot(reason::POLICIES_UNREADABLE, text, None);
+            return refuse_reboot(RebootReason::PoliciesUnreadable, text, None);
         }
         ClusterPolicies::Known(_) => {}
     }
@@ -105,7 +104,7 @@ fn check_policy_state(
             policy.name,
             policy.problems.join("; ")
         );
-        return refuse_reboot(reason::POLICY_INVALID, text, None);
+        return refuse_reboot(RebootReason::PolicyInvalid, text, None);
     }
     check_pause(policy, now).unwrap_or(RebootAllowance::Yes { until: None })
 }
@@ -126,7 +125,7 @@ fn check_pause(policy: &Policy, now: Timestamp) -> Option<RebootAllowance> {
         "RebootPolicy {} is paused{until}: {why}; to resume, run `dogwatch resume {}`",
         policy.name, policy.name
     );
-    Some(refuse_reboot(reason::PAUSED, text, pause.until))
+    Some(refuse_reboot(RebootReason::Paused, text, pause.until))
 }
 
 fn check_min_interval(
@@ -143,7 +142,7 @@ fn check_min_interval(
             policy.name,
             crate::duration::format_duration(least)
         );
-        refuse_reboot(reason::REBOOTED_TOO_RECENTLY, text, Some(next))
+        refuse_reboot(RebootReason::RebootedTooRecently, text, Some(next))
     })
 }
 
@@ -160,7 +159,7 @@ fn check_window(policy: &Policy, now: Timestamp, needs: Duration) -> RebootAllow
                 crate::duration::format_duration(needs),
                 describe_next_opening(opens)
             );
-            refuse_reboot(reason::WINDOW_TOO_SHORT, text, opens)
+            refuse_reboot(RebootReason::WindowTooShort, text, opens)
         }
         WindowOpening::Shut { opens } => {
             let text = format!(
@@ -168,7 +167,7 @@ fn check_window(policy: &Policy, now: Timestamp, needs: Duration) -> RebootAllow
                 policy.name,
                 describe_next_opening(opens)
             );
-            refuse_reboot(reason::OUTSIDE_WINDOW, text, opens)
+            refuse_reboot(RebootReason::OutsideWindow, text, opens)
         }
     }
 }
@@ -181,7 +180,7 @@ fn describe_next_opening(opens: Option<Timestamp>) -> String {
 }
 
 fn refuse_reboot(
-    reason: &'static str,
+    reason: RebootReason,
     message: String,
     until: Option<Timestamp>,
 ) -> RebootAllowance {

@@ -13,6 +13,7 @@
 
 mod allowance;
 mod effective_policy;
+mod reason;
 mod status;
 mod types;
 pub mod window;
@@ -22,6 +23,7 @@ pub use effective_policy::{
     EffectivePolicy, group_of_labels, has_group, is_control_plane, losing_policies, resolve_policy,
     ruling_policy, zone_of_labels,
 };
+pub use reason::PolicyReason;
 pub use status::{OutOfServiceNode, PolicyConflict, PolicyStatus, QueuedNode, policy_statuses};
 pub use types::{
     BlockingAlerts, ClusterPolicies, DrainRules, Policy, PolicyGate, PolicyPause, PrometheusGate,

@@ -10,32 +10,13 @@ use dogwatch_api::condition::MAINTENANCE_PLANNED;
 use jiff::Timestamp;
 
 use super::effective_policy::{losing_policies, ruling_policy};
+use super::reason::PolicyReason;
 use super::types::Policy;
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::lock::{HeldLockLease, HolderId};
 use crate::name::NodeName;
-use crate::reboot::{ObservedNode, RebootPhase, RebootRecord, is_scheduled_wait, reason};
+use crate::reboot::{HeldBackBy, ObservedNode, RebootPhase, RebootReason, RebootRecord};
 
-/// Reasons of a waiting node that come from its policy.
-const HELD_BY_POLICY: [&str; 8] = [
-    reason::PAUSED,
-    reason::OUTSIDE_WINDOW,
-    reason::WINDOW_TOO_SHORT,
-    reason::REBOOTED_TOO_RECENTLY,
-    reason::GATE_SHUT,
-    reason::POLICY_INVALID,
-    reason::POLICIES_UNREADABLE,
-    reason::LOOKING_AT_POLICIES,
-];
-
-/// Reasons that hold a node back although no node of its group is unavailable because of Dogwatch.
-const HELD_OTHERWISE: [&str; 5] = [
-    reason::OVER_BUDGET,
-    reason::BACKING_OFF,
-    reason::CANNOT_LOOK,
-    reason::LOCKED_THROUGH_API,
-    reason::BEING_FENCED,
-];
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyStatus {
@@ -77,6 +58,12 @@ pub struct QueuedNode {
     /// One CamelCase word.
     pub reason: String,
     pub message: String,
+}
+
+impl QueuedNode {
+    fn held_back_by(&self) -> HeldBackBy {
+        RebootReason::parse(&self.reason).map_or(HeldBackBy::Nothing, RebootReason::held_back_by)
+    }
 }
 
 /// Nodes that this policy matches and another policy rules.
@@ -179,7 +166,7 @@ impl PolicyTally {
             .sort_by(|a, b| (a.since, &a.node).cmp(&(b.since, &b.node)));
         self.waiting
             .sort_by(|a, b| (a.since, &a.node).cmp(&(b.since, &b.node)));
-        let held = |waiting: &&QueuedNode| HELD_BY_POLICY.contains(&waiting.reason.as_str());
+        let held = |waiting: &&QueuedNode| waiting.held_back_by().is_by_policy();
         let blocked = self.waiting.iter().filter(held).count();
         let conditions = [
             accepted_condition(policy),
@@ -211,9 +198,9 @@ impl PolicyTally {
     fn progressing_condition(&self) -> DesiredCondition {
         let out = self.out.len();
         let (status, reason) = if out == 0 {
-            (ConditionStatus::False, "Idle")
+            (ConditionStatus::False, PolicyReason::Idle.as_str())
         } else {
-            (ConditionStatus::True, "NodesOut")
+            (ConditionStatus::True, PolicyReason::NodesOut.as_str())
         };
         policy_observation(
             "Progressing",
@@ -226,9 +213,9 @@ impl PolicyTally {
     /// Whether one of the waiting nodes may begin in its turn.
     fn may_any_begin(&self) -> bool {
         let is_held = |waiting: &QueuedNode| {
-            let reason = waiting.reason.as_str();
-            HELD_BY_POLICY.contains(&reason)
-                || (self.out.is_empty() && HELD_OTHERWISE.contains(&reason))
+            let by = waiting.held_back_by();
+            // While no node of the group is unavailable, no release of a lock will help.
+            by.is_by_policy() || (self.out.is_empty() && by == HeldBackBy::Cluster)
         };
         !self.waiting.iter().all(is_held)
     }
@@ -237,8 +224,9 @@ impl PolicyTally {
         if self.may_any_begin() {
             return None;
         }
-        let mut reasons = self.waiting.iter().map(|waiting| &waiting.reason);
-        reasons.find(|reason| !is_scheduled_wait(reason)).cloned()
+        let mut waiting = self.waiting.iter();
+        let stuck = waiting.find(|waiting| !waiting.held_back_by().is_scheduled());
+        stuck.map(|waiting| waiting.reason.clone())
     }
 
     /// Whether nodes wait and none of them may begin: because of the policy, or for another reason
@@ -248,14 +236,19 @@ impl PolicyTally {
             return policy_observation(
                 "Blocked",
                 ConditionStatus::False,
-                "Idle",
+                PolicyReason::Idle.as_str(),
                 "no node waits".into(),
             );
         };
         let waiting = self.waiting.len();
         if self.may_any_begin() {
             let text = format!("{waiting} waiting, each for its turn");
-            return policy_observation("Blocked", ConditionStatus::False, "InTurn", text);
+            return policy_observation(
+                "Blocked",
+                ConditionStatus::False,
+                PolicyReason::InTurn.as_str(),
+                text,
+            );
         }
         let text = format!(
             "{waiting} waiting, none may begin; {}: {}",
@@ -267,13 +260,23 @@ impl PolicyTally {
 
 fn accepted_condition(policy: &Policy) -> DesiredCondition {
     if policy.problems.is_empty() {
-        return policy_observation("Accepted", ConditionStatus::True, "Valid", String::new());
+        return policy_observation(
+            "Accepted",
+            ConditionStatus::True,
+            PolicyReason::Valid.as_str(),
+            String::new(),
+        );
     }
     let text = format!(
         "no reboot under this policy begins until the policy is corrected: {}",
         policy.problems.join("; ")
     );
-    policy_observation("Accepted", ConditionStatus::False, "Invalid", text)
+    policy_observation(
+        "Accepted",
+        ConditionStatus::False,
+        PolicyReason::Invalid.as_str(),
+        text,
+    )
 }
 
 fn policy_observation(
@@ -335,7 +338,10 @@ fn queued_node(node: &ObservedNode, record: &RebootRecord) -> QueuedNode {
         .find(|condition| condition.kind == MAINTENANCE_PLANNED && condition.status == "True");
     let (reason, message) = match planned {
         Some(condition) => (condition.reason.clone(), condition.message.clone()),
-        None => (reason::REBOOT_PLANNED.to_owned(), record.message.clone()),
+        None => (
+            RebootReason::RebootPlanned.to_string(),
+            record.message.clone(),
+        ),
     };
     QueuedNode {
         node: node.name.clone(),

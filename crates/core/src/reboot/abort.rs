@@ -5,7 +5,7 @@
 use super::action::{NodePatch, RebootAction};
 use super::record::{AbortRequest, ParsedAnnotation, RebootOutcome, RebootPhase, RebootRecord};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, reason, triggers, undo};
+use super::{RebootContext, RebootReason, triggers, undo};
 
 pub(super) fn decide_abort(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let text = describe_abort(&ctx.node.abort);
@@ -21,13 +21,13 @@ pub(super) fn decide_abort(ctx: &RebootContext<'_>, record: &RebootRecord) -> Re
             unschedulable: undo::uncordon_change(ctx),
             ..build_record_patch(ctx, record)
         };
-        let step = RebootStep::new(reason::ABORTED, text).with_warning_event();
+        let step = RebootStep::new(RebootReason::Aborted, text).with_warning_event();
         return undo::keep_lock_observed(
             ctx,
             step.with_action(RebootAction::PatchNode(Box::new(patch))),
         );
     }
-    if let Some(step) = undo::release_lock_first(ctx, reason::ABORTED, &text) {
+    if let Some(step) = undo::release_lock_first(ctx, RebootReason::Aborted, &text) {
         return step;
     }
     let outcome = match record.phase {
@@ -46,7 +46,7 @@ pub(super) fn decide_abort(ctx: &RebootContext<'_>, record: &RebootRecord) -> Re
         remove_request: is_request_due(ctx),
         ..undo::build_finish_patch(ctx, &record, outcome)
     };
-    let step = RebootStep::new(reason::ABORTED, text);
+    let step = RebootStep::new(RebootReason::Aborted, text);
     // Repeats the Event of the uncordon, if there was one, with the same severity: another severity
     // would make it another Event.
     let step = if was_said {

@@ -9,7 +9,7 @@ use super::record::{RebootPhase, RebootRecord};
 use super::snapshot::{DrainTimeoutAction, ObservedDrain};
 use super::step::{RebootStep, build_record_patch};
 use super::undo::{self, OwnLockState};
-use super::{RebootContext, gates, reason, triggers};
+use super::{RebootContext, RebootReason, gates, triggers};
 use crate::decision::EventSeverity;
 use crate::drain::{BlockedPod, DrainProgress};
 
@@ -61,7 +61,7 @@ pub(super) fn find_drain_obstacle(
         return Some(undo::undo_and_back_off(
             ctx,
             record,
-            reason::UNCORDONED_BY_OTHER,
+            RebootReason::UncordonedByOther,
             text,
         ));
     }
@@ -73,7 +73,7 @@ pub(super) fn find_drain_obstacle(
     }
     match undo::own_lock_state(ctx) {
         None => Some(RebootStep::new(
-            reason::LOOKING_AT_LOCK,
+            RebootReason::LookingAtLock,
             "checking whether this node still holds the lock",
         )),
         Some(OwnLockState::OlderRun(lease)) => Some(undo::adopt_lease(ctx, &lease)),
@@ -82,7 +82,7 @@ pub(super) fn find_drain_obstacle(
             Some(undo::undo_and_back_off(
                 ctx,
                 record,
-                reason::LOCK_LOST,
+                RebootReason::LockLost,
                 text,
             ))
         }
@@ -101,7 +101,7 @@ fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> Rebo
             "the drain is incomplete: {}",
             describe_dropped_pods(&drain.progress)
         );
-        return handle_failed_drain(ctx, record, reason::DRAIN_INCOMPLETE, text);
+        return handle_failed_drain(ctx, record, RebootReason::DrainIncomplete, text);
     }
     let Some(deadline) =
         ctx.deadline_after(record, drain_time_limit(record, ctx.config.drain_timeout))
@@ -112,7 +112,7 @@ fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> Rebo
         );
         let allowed = crate::duration::format_duration(allowed);
         let text = format!("not drained within {allowed}: {left}");
-        return handle_failed_drain(ctx, record, reason::DRAIN_TIMED_OUT, text);
+        return handle_failed_drain(ctx, record, RebootReason::DrainTimedOut, text);
     };
     let step = report_drain_under_way(drain, record.deleting, ctx.now.mono);
     let step = warn_of_tolerated_pods(step, describe_tolerated_pods(&drain.progress));
@@ -162,19 +162,19 @@ fn drain_time_limit(record: &RebootRecord, timeout: Duration) -> Duration {
 fn report_drain_under_way(drain: &ObservedDrain, delete: bool, now: Duration) -> RebootStep {
     let text = describe_remaining_drain(&drain.progress);
     if delete {
-        return RebootStep::new(reason::DELETING_REST, text);
+        return RebootStep::new(RebootReason::DeletingRest, text);
     }
     if drain.progress.blocked.is_empty() {
-        return RebootStep::new(reason::DRAINING, text);
+        return RebootStep::new(RebootReason::Draining, text);
     }
-    let step = RebootStep::new(reason::DRAIN_BLOCKED, text);
+    let step = RebootStep::new(RebootReason::DrainBlocked, text);
     let causes = list_block_causes(&drain.progress.blocked);
     causes.into_iter().fold(step, |step, (cause, since)| {
         let worth_saying = since + BLOCK_REPORT_DELAY;
         if now < worth_saying {
             return step.with_wake(worth_saying, "a blocked pod to be worth saying");
         }
-        step.with_event(EventSeverity::Warning, reason::DRAIN_BLOCKED, cause)
+        step.with_event(EventSeverity::Warning, RebootReason::DrainBlocked, cause)
     })
 }
 
@@ -255,7 +255,7 @@ fn decide_drained_node(
                 left.as_ref().map_or(claims.len(), Vec::len)
             );
             look(
-                RebootStep::new(reason::DETACHING_VOLUMES, text)
+                RebootStep::new(RebootReason::DetachingVolumes, text)
                     .with_wake(deadline, "the volumes' deadline"),
             )
         }
@@ -274,7 +274,7 @@ fn proceed_with_attached_volumes(
     let text = format!("volumes are still attached after {within}; the reboot continues: {names}");
     proceed_to_reboot(ctx, record, drain, format!("drained; {text}")).with_event(
         EventSeverity::Warning,
-        reason::DETACHING_VOLUMES,
+        RebootReason::DetachingVolumes,
         text,
     )
 }
@@ -315,7 +315,7 @@ fn describe_tolerated_pods(progress: &DrainProgress) -> Vec<String> {
 
 fn warn_of_tolerated_pods(step: RebootStep, tolerated: Vec<String>) -> RebootStep {
     let warn = |step: RebootStep, text| {
-        step.with_event(EventSeverity::Warning, reason::PODS_COME_BACK, text)
+        step.with_event(EventSeverity::Warning, RebootReason::PodsComeBack, text)
     };
     tolerated.into_iter().fold(step, warn)
 }
@@ -337,14 +337,15 @@ pub(super) fn begin_reboot_attempt(
         ..record.clone()
     };
     let patch: NodePatch = build_record_patch(ctx, record);
-    RebootStep::new(reason::REBOOTING, text).with_action(RebootAction::PatchNode(Box::new(patch)))
+    RebootStep::new(RebootReason::Rebooting, text)
+        .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
 /// The deadline has passed, or a pod cannot be evicted for good.
 fn handle_failed_drain(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
-    why: &'static str,
+    why: RebootReason,
     text: String,
 ) -> RebootStep {
     match ctx.config.on_drain_timeout {
@@ -362,7 +363,7 @@ fn handle_failed_drain(
 fn delete_remaining_pods(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
-    why: &'static str,
+    why: RebootReason,
     text: &str,
 ) -> RebootStep {
     let text = format!("{text}; deletes the remaining pods, as configured");

@@ -8,14 +8,14 @@
 
 use super::record::{RebootPhase, RebootRecord};
 use super::step::RebootStep;
-use super::{RebootContext, reason, undo};
+use super::{RebootContext, RebootReason, undo};
 
 /// Why the node does not bid for the lock.
 pub(super) fn refuse_if_fenced(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     let text = "the remediator is fencing this machine; asks for the lock after that";
     ctx.node
         .being_fenced
-        .then(|| RebootStep::new(reason::BEING_FENCED, text))
+        .then(|| RebootStep::new(RebootReason::BeingFenced, text))
 }
 
 /// Pauses a phase that began before the fencing.
@@ -35,7 +35,7 @@ pub(super) fn hold_while_fenced(
              lock stay until the machine has a new boot"
         }
     };
-    let step = || RebootStep::new(reason::BEING_FENCED, text).with_warning_event();
+    let step = || RebootStep::new(RebootReason::BeingFenced, text).with_warning_event();
     ctx.node
         .being_fenced
         .then(|| undo::keep_lock_observed(ctx, step()))

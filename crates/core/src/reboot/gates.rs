@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::action::RebootObserve;
 use super::record::RebootRecord;
 use super::step::RebootStep;
-use super::{RebootContext, reason, undo};
+use super::{RebootContext, RebootReason, undo};
 use crate::policy::{self, MinInterval, PolicyGate, RebootAllowance};
 
 /// The oldest gate answer with which a node may be cordoned.
@@ -104,7 +104,10 @@ fn find_shut_gate_within(ctx: &RebootContext<'_>, age: Duration) -> Option<Reboo
     let Some(seen) = seen else {
         return Some(observe_start_gates(
             ctx,
-            RebootStep::new(reason::LOOKING_AT_GATES, "checking the gates of the policy"),
+            RebootStep::new(
+                RebootReason::LookingAtGates,
+                "checking the gates of the policy",
+            ),
         ));
     };
     if seen.shut.is_empty() {
@@ -113,7 +116,7 @@ fn find_shut_gate_within(ctx: &RebootContext<'_>, age: Duration) -> Option<Reboo
     let text = format!("a gate is closed: {}", seen.shut.join("; "));
     Some(observe_start_gates(
         ctx,
-        RebootStep::new(reason::GATE_SHUT, text),
+        RebootStep::new(RebootReason::GateShut, text),
     ))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::action::{RebootAction, RebootObserve};
 use super::snapshot::ObservedHolderNode;
 use super::step::RebootStep;
-use super::{RebootContext, reason};
+use super::{RebootContext, RebootReason};
 use crate::lock::{self, ObservedLease};
 
 /// How long a waiting node waits before it first checks whether a holder's Node exists, and how
@@ -22,12 +22,12 @@ pub(super) fn wait_for_held_lock(ctx: &RebootContext<'_>, leases: &[ObservedLeas
         .collect();
     if names.is_empty() {
         return RebootStep::new(
-            reason::LOOKING_AT_LOCK,
+            RebootReason::LookingAtLock,
             "waits until the group's Leases are created",
         );
     }
     let text = format!("waits for the lock; held: {}", names.join(", "));
-    let step = RebootStep::new(reason::LOCK_HELD_BY_OTHER, text);
+    let step = RebootStep::new(RebootReason::LockHeldByOther, text);
     // `waiting_since` is not set yet: the wait begins now.
     let since = ctx.seen.run.waiting_since.unwrap_or(ctx.now.mono);
     let spread = 1.0 + ctx.seen.run.jitter;
@@ -53,7 +53,7 @@ pub(super) fn check_or_break_holders(
     if let Some((lease, evidence)) = find_breakable_lease(ctx, leases) {
         let text = format!("Lease {} is freed: {evidence}", lease.name);
         let lease = Box::new(lease.clone());
-        return RebootStep::new(reason::BREAKING_LOCK, text)
+        return RebootStep::new(RebootReason::BreakingLock, text)
             .with_warning_event()
             .with_action(RebootAction::Break { lease, evidence });
     }

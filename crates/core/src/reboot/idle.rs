@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::action::{NodePatch, RebootAction, RecordChange};
 use super::record::{ParsedAnnotation, RebootPhase, RebootRecord};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, reason, triggers, undo};
+use super::{RebootContext, RebootReason, triggers, undo};
 use crate::lock;
 use crate::policy::ClusterPolicies;
 
@@ -51,7 +51,7 @@ pub(super) fn decide_idle_node(ctx: &RebootContext<'_>) -> RebootStep {
         ..build_record_patch(ctx, record)
     };
     // The Leases are read while the patch is under way, because the first bid needs both.
-    let step = RebootStep::new(reason::REBOOT_PLANNED, text)
+    let step = RebootStep::new(RebootReason::RebootPlanned, text)
         .with_action(RebootAction::PatchNode(Box::new(patch)));
     super::waiting::observe_locks(ctx, step)
 }
@@ -66,7 +66,11 @@ fn release_leftover_lock(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     if (ctx.seen.run.leftover_lock_released && !in_sight) || !known {
         return None;
     }
-    undo::release_lock_first(ctx, reason::NO_REBOOT_WANTED, "nothing requests a reboot")
+    undo::release_lock_first(
+        ctx,
+        RebootReason::NoRebootWanted,
+        "nothing requests a reboot",
+    )
 }
 
 /// `notBefore` of a request is a wall-clock time, and the wall clock may be set meanwhile.
@@ -79,7 +83,7 @@ fn decide_without_trigger(ctx: &RebootContext<'_>) -> RebootStep {
     if ctx.node.waiting_label {
         return remove_waiting_label(ctx);
     }
-    let step = RebootStep::new(reason::NO_REBOOT_WANTED, idle_text(ctx));
+    let step = RebootStep::new(RebootReason::NoRebootWanted, idle_text(ctx));
     if let Some(last) = triggers::forget_served_command(ctx) {
         let patch = NodePatch {
             last: Some(last),
@@ -112,7 +116,7 @@ fn nothing_to_abort(ctx: &RebootContext<'_>) -> RebootStep {
         ..empty_patch(ctx)
     };
     let text = "an abort was requested, but no reboot is under way";
-    RebootStep::new(reason::ABORTED, text)
+    RebootStep::new(RebootReason::Aborted, text)
         .with_normal_event()
         .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
@@ -125,7 +129,7 @@ fn remove_waiting_label(ctx: &RebootContext<'_>) -> RebootStep {
         ..empty_patch(ctx)
     };
     RebootStep::new(
-        reason::NO_REBOOT_WANTED,
+        RebootReason::NoRebootWanted,
         "nothing requests a reboot; removing the label of a node that waits",
     )
     .with_action(RebootAction::PatchNode(Box::new(patch)))

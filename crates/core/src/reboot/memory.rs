@@ -9,33 +9,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::RebootReason;
 use super::action::{NodePatch, RecordChange};
-use super::reason;
 use super::record::{RebootPhase, RebootRecord};
 use super::snapshot::{ObservedPhase, RebootCommandState, RebootPermit, RunMemory};
 use crate::Now;
-
-/// Refusals that a policy gives to all its nodes at once, and ends for all at once.
-const POLICY_REFUSALS: [&str; 5] = [
-    reason::PAUSED,
-    reason::OUTSIDE_WINDOW,
-    reason::WINDOW_TOO_SHORT,
-    reason::POLICY_INVALID,
-    reason::POLICIES_UNREADABLE,
-];
-
-/// Reasons for a wait that somebody planned: a calendar or a pause. Nothing has to be repaired.
-const SCHEDULED_REASONS: [&str; 4] = [
-    reason::PAUSED,
-    reason::OUTSIDE_WINDOW,
-    reason::WINDOW_TOO_SHORT,
-    reason::REBOOTED_TOO_RECENTLY,
-];
-
-/// Whether a node with this reason waits for a window, the end of a pause, or `minInterval`.
-pub fn is_scheduled_wait(reason: &str) -> bool {
-    SCHEDULED_REASONS.contains(&reason)
-}
 
 /// How long the policy's windows, pause or `minInterval` have held a wait back. That time does not
 /// count as waiting in line.
@@ -55,8 +33,8 @@ impl HeldBackTime {
         }
     }
 
-    pub fn record_decision(&mut self, reason: &str, now: Now) {
-        match (is_scheduled_wait(reason), self.since) {
+    pub fn record_decision(&mut self, reason: RebootReason, now: Now) {
+        match (reason.held_back_by().is_scheduled(), self.since) {
             (true, None) => self.since = Some(now.mono),
             (false, Some(since)) => {
                 self.before += now.mono.saturating_sub(since);
@@ -135,8 +113,8 @@ impl RunMemory {
         }
     }
 
-    pub fn record_decision(&mut self, reason: &str, now: Now) {
-        let refused = POLICY_REFUSALS.contains(&reason);
+    pub fn record_decision(&mut self, reason: RebootReason, now: Now) {
+        let refused = reason.held_back_by().is_policy_refusal();
         if refused {
             self.permission_since = None;
         } else if self.refused {

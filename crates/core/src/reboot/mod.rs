@@ -12,7 +12,7 @@ mod group;
 mod holders;
 mod idle;
 mod memory;
-pub mod reason;
+mod reason;
 mod reboot_deadline;
 mod rebooting;
 mod record;
@@ -30,7 +30,8 @@ mod waiting;
 pub use action::{NodePatch, RebootAction, RebootObserve, RecordChange};
 pub use draining::{describe_dropped_pods, describe_remaining_drain};
 pub use group::{group_of_lease, lock_group};
-pub use memory::{HeldBackTime, is_scheduled_wait};
+pub use memory::HeldBackTime;
+pub use reason::{HeldBackBy, RebootReason};
 pub use reboot_deadline::{WatchedReboots, rebooting_deadline_since};
 pub use rebooting::permit_time_left;
 pub use record::{
@@ -54,14 +55,14 @@ use crate::name::BootId;
 use crate::policy::{self, ClusterPolicies};
 use step::RebootStep;
 
-pub type RebootDecision = crate::Decision<RebootAction, RebootObserve>;
+pub type RebootDecision = crate::Decision<RebootAction, RebootObserve, RebootReason>;
 
 /// What to do about this node's reboot, and why.
 pub fn decide(seen: &RebootSnapshot, flags: &RebootConfig, now: Now) -> RebootDecision {
     let node = match &seen.node {
         OwnNodeState::NotYet => {
             return RebootStep::new(
-                reason::NODE_NOT_SEEN,
+                RebootReason::NodeNotSeen,
                 "this coordinator's Node has not been read yet",
             )
             .into_unreported_decision();
@@ -71,7 +72,7 @@ pub fn decide(seen: &RebootSnapshot, flags: &RebootConfig, now: Now) -> RebootDe
                 "the Node of {} does not exist: check whether it was deleted",
                 seen.run.holder
             );
-            return RebootStep::new(reason::NODE_GONE, text).into_unreported_decision();
+            return RebootStep::new(RebootReason::NodeGone, text).into_unreported_decision();
         }
         OwnNodeState::There(node) => node,
     };
@@ -128,7 +129,7 @@ fn decide_step(ctx: &RebootContext<'_>) -> RebootStep {
                 "annotation dogwatch.dev/reboot cannot be read ({why}); the coordinator does \
                  nothing until you repair or remove it"
             );
-            return RebootStep::new(reason::RECORD_UNREADABLE, text).with_warning_event();
+            return RebootStep::new(RebootReason::RecordUnreadable, text).with_warning_event();
         }
         ParsedAnnotation::Is(record) => record,
     };
@@ -140,7 +141,10 @@ fn decide_step(ctx: &RebootContext<'_>) -> RebootStep {
     }
     if matches!(ctx.seen.policies, ClusterPolicies::NotYetRead) {
         // The policies decide which group's lock it is, and how long each phase may take.
-        return RebootStep::new(reason::LOOKING_AT_POLICIES, "reading the RebootPolicies");
+        return RebootStep::new(
+            RebootReason::LookingAtPolicies,
+            "reading the RebootPolicies",
+        );
     }
     if ctx.node.abort != ParsedAnnotation::Absent {
         return abort::decide_abort(ctx, record);
@@ -162,7 +166,7 @@ fn adopt_record(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let by = record.run.to_string();
     if ctx.seen.run.owned_since.is_some() {
         let text = format!("run {by} of this node's coordinator has taken over");
-        return RebootStep::new(reason::SUPERSEDED_BY_NEWER_RUN, text)
+        return RebootStep::new(RebootReason::SupersededByNewerRun, text)
             .with_action(RebootAction::Stop { by });
     }
     let record = RebootRecord {
@@ -170,7 +174,7 @@ fn adopt_record(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
         ..record.clone()
     };
     RebootStep::new(
-        reason::ADOPTING_OLDER_RUN,
+        RebootReason::AdoptingOlderRun,
         format!("taking over phase {} from run {by}", record.phase.as_str()),
     )
     .with_record_patch(ctx, record)

@@ -11,7 +11,7 @@ use super::record::RebootRecord;
 use super::snapshot::{CommandEnd, ObservedDrain, RebootCommandState, RebootSnapshot};
 use super::step::RebootStep;
 use super::undo::{self, OwnLockState};
-use super::{RebootContext, draining, gates, reason, triggers};
+use super::{RebootContext, RebootReason, draining, gates, triggers};
 use crate::Now;
 use crate::drain::DrainProgress;
 
@@ -83,11 +83,11 @@ fn decide_unstarted_command(ctx: &RebootContext<'_>, record: &RebootRecord) -> R
             message: format!("the intention was written again at {}", ctx.now.wall),
             ..record.clone()
         };
-        let step = RebootStep::new(reason::REBOOTING, text).with_record_patch(ctx, again);
+        let step = RebootStep::new(RebootReason::Rebooting, text).with_record_patch(ctx, again);
         return observe_last_check(ctx, record, step);
     }
     let text = format!("{}; starting the reboot command", record.message);
-    let step = RebootStep::new(reason::REBOOTING, text)
+    let step = RebootStep::new(RebootReason::Rebooting, text)
         .with_normal_event()
         .with_action(RebootAction::Reboot {
             attempt: record.attempts,
@@ -123,7 +123,7 @@ fn check_before_command(ctx: &RebootContext<'_>, record: &RebootRecord) -> Optio
 /// this very drain, so it counts as a failure; otherwise the node would be drained again and again.
 fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
     let step = gates::find_shut_gate_before_reboot(ctx)?;
-    if step.because.reason != reason::GATE_SHUT {
+    if step.because.reason != RebootReason::GateShut {
         return Some(step);
     }
     let text = format!(
@@ -133,7 +133,7 @@ fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<Reboo
     Some(undo::undo_and_back_off(
         ctx,
         record,
-        reason::GATE_SHUT,
+        RebootReason::GateShut,
         text,
     ))
 }
@@ -181,7 +181,7 @@ fn check_before_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> 
 }
 
 fn awaiting_reboot_step(text: &str) -> RebootStep {
-    RebootStep::new(reason::AWAITING_REBOOT, text)
+    RebootStep::new(RebootReason::AwaitingReboot, text)
 }
 
 /// Pods may have come back since the first attempt. Waits until they are gone, with a deadline.
@@ -204,7 +204,7 @@ fn check_still_drained(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option
     let drain = draining::matching_drain(ctx, record).filter(|drain| drain.progress.listed);
     let Some(drain) = drain else {
         return Some(RebootStep::new(
-            reason::DRAINING,
+            RebootReason::Draining,
             "checking whether the node is still drained",
         ));
     };
@@ -222,7 +222,7 @@ fn check_still_drained(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option
         message: text.into(),
         ..record.clone()
     };
-    Some(RebootStep::new(reason::DRAINING, text).with_record_patch(ctx, record))
+    Some(RebootStep::new(RebootReason::Draining, text).with_record_patch(ctx, record))
 }
 
 fn decide_started_command(
@@ -237,12 +237,12 @@ fn decide_started_command(
         Some(CommandEnd::Failure(how)) => {
             let text = format!("the reboot command ended with {how}");
             let mut step = wait_for_new_boot(ctx, record, &text);
-            if step.because.reason == reason::AWAITING_REBOOT {
-                step.because.reason = reason::REBOOT_COMMAND_FAILED;
+            if step.because.reason == RebootReason::AwaitingReboot {
+                step.because.reason = RebootReason::RebootCommandFailed;
             }
             step.with_event(
                 crate::decision::EventSeverity::Warning,
-                reason::REBOOT_COMMAND_FAILED,
+                RebootReason::RebootCommandFailed,
                 text,
             )
         }
@@ -257,7 +257,7 @@ fn wait_for_new_boot(ctx: &RebootContext<'_>, record: &RebootRecord, what: &str)
             "{what}; waiting for a new boot (attempt {})",
             record.attempts
         );
-        return RebootStep::new(reason::AWAITING_REBOOT, text)
+        return RebootStep::new(RebootReason::AwaitingReboot, text)
             .with_wake(deadline, "the reboot's deadline");
     }
     if record.attempts >= ctx.config.reboot_attempts {
@@ -304,7 +304,7 @@ fn report_failed_reboot(ctx: &RebootContext<'_>, record: &RebootRecord, why: &st
          reboot the node by hand, or if you are sure that it will not shut down, run `dogwatch abort {}`",
         record.attempts, ctx.node.name
     );
-    RebootStep::new(reason::REBOOT_FAILED, text).with_warning_event()
+    RebootStep::new(RebootReason::RebootFailed, text).with_warning_event()
 }
 
 /// An attempt whose command could not even be started does not count.
@@ -315,12 +315,12 @@ fn handle_unstartable_command(
 ) -> RebootStep {
     let text = format!("the reboot command could not be started: {why}");
     if record.attempts <= 1 {
-        return undo::undo_and_back_off(ctx, record, reason::REBOOT_COMMAND_NOT_STARTED, text);
+        return undo::undo_and_back_off(ctx, record, RebootReason::RebootCommandNotStarted, text);
     }
     let step = wait_for_new_boot(ctx, record, &text);
     step.with_event(
         crate::decision::EventSeverity::Warning,
-        reason::REBOOT_COMMAND_NOT_STARTED,
+        RebootReason::RebootCommandNotStarted,
         text,
     )
 }

@@ -9,17 +9,17 @@ use dogwatch_api::condition::{
 
 use super::record::{ParsedAnnotation, RebootOutcome, RebootPhase};
 use super::step::RebootStep;
-use super::{RebootContext, RebootDecision, reason, triggers};
+use super::{RebootContext, RebootDecision, RebootReason, triggers};
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::decision::{DecisionEvent, DecisionReport, EventSeverity};
 
 /// Reports that the host's boot id cannot be read, so that no reboot begins.
 pub(super) fn report_unreadable_boot_id(why: &str) -> RebootDecision {
-    let step = RebootStep::new(reason::BOOT_ID_UNREADABLE, why).with_warning_event();
+    let step = RebootStep::new(RebootReason::BootIdUnreadable, why).with_warning_event();
     let observation = build_observation(
         REBOOT_TRIGGER_UNKNOWN,
         true,
-        reason::BOOT_ID_UNREADABLE,
+        RebootReason::BootIdUnreadable.as_str(),
         why,
     );
     let report = DecisionReport {
@@ -98,19 +98,31 @@ fn leading_condition(ctx: &RebootContext<'_>) -> &'static str {
 /// Replaces reasons that last only milliseconds by the phase, to save a write for each.
 fn stable_reason(ctx: &RebootContext<'_>, step: &RebootStep) -> &'static str {
     if !ctx.seen.observation_errors.is_empty() && !step.looks.is_empty() {
-        return reason::CANNOT_LOOK;
+        return RebootReason::CannotLook.as_str();
     }
-    match step.because.reason {
-        reason::LOOKING_AT_LOCK
-        | reason::LOOKING_AT_POLICIES
-        | reason::LOOKING_AT_GATES
-        | reason::BIDDING
-        | reason::NOT_OUR_TURN
-        | reason::COUNTING_BUDGET
-        | reason::ADOPTING_OLDER_RUN => reason::REBOOT_PLANNED,
-        reason::UNCORDONING | reason::SETTLING | reason::RELEASING_LOCK => reason::NEW_BOOT,
-        reason::NO_REBOOT_WANTED => last_outcome_reason(ctx),
-        other => other,
+    let reason = step.because.reason;
+    let is_planning = matches!(
+        reason,
+        RebootReason::LookingAtLock
+            | RebootReason::LookingAtPolicies
+            | RebootReason::LookingAtGates
+            | RebootReason::Bidding
+            | RebootReason::NotOurTurn
+            | RebootReason::CountingBudget
+            | RebootReason::AdoptingOlderRun
+    );
+    let is_returning = matches!(
+        reason,
+        RebootReason::Uncordoning | RebootReason::Settling | RebootReason::ReleasingLock
+    );
+    if is_planning {
+        RebootReason::RebootPlanned.as_str()
+    } else if is_returning {
+        RebootReason::NewBoot.as_str()
+    } else if reason == RebootReason::NoRebootWanted {
+        last_outcome_reason(ctx)
+    } else {
+        reason.as_str()
     }
 }
 
@@ -122,11 +134,13 @@ pub const WAITS_FOR_LOCK_MESSAGE: &str =
 /// The message that belongs to the reason from `stable_reason`.
 fn stable_message(step: &RebootStep) -> String {
     let message = &step.because.message;
-    match step.because.reason {
-        reason::LOCK_HELD_BY_OTHER => WAITS_FOR_LOCK_MESSAGE.to_owned(),
-        reason::SETTLING => format!("booted again; {message}"),
-        _ => message.clone(),
+    if step.because.reason == RebootReason::LockHeldByOther {
+        return WAITS_FOR_LOCK_MESSAGE.to_owned();
     }
+    if step.because.reason == RebootReason::Settling {
+        return format!("booted again; {message}");
+    }
+    message.clone()
 }
 
 /// A condition other than the leading one: its reason and message stay the same throughout a phase.
@@ -140,16 +154,19 @@ fn secondary_condition(
     };
     match (kind, status) {
         (MAINTENANCE_PLANNED, true) => (
-            reason::REBOOT_PLANNED,
+            RebootReason::RebootPlanned.as_str(),
             format!(
                 "{}: {}",
                 record.trigger.source,
                 super::idle::first_line(&record.trigger.reason)
             ),
         ),
-        (DRAINED, true) => (reason::REBOOTING, drained_message(&record.message)),
-        (_, true) => (phase_reason(record.phase), record.message.clone()),
-        (_, false) => (phase_reason(record.phase), String::new()),
+        (DRAINED, true) => (
+            RebootReason::Rebooting.as_str(),
+            drained_message(&record.message),
+        ),
+        (_, true) => (phase_reason(record.phase).as_str(), record.message.clone()),
+        (_, false) => (phase_reason(record.phase).as_str(), String::new()),
     }
 }
 
@@ -167,15 +184,17 @@ fn last_outcome_reason(ctx: &RebootContext<'_>) -> &'static str {
     ctx.node
         .last_reboot
         .get()
-        .map_or(reason::NO_REBOOT_WANTED, |last| last.outcome.as_str())
+        .map_or(RebootReason::NoRebootWanted.as_str(), |last| {
+            last.outcome.as_str()
+        })
 }
 
-fn phase_reason(phase: RebootPhase) -> &'static str {
+fn phase_reason(phase: RebootPhase) -> RebootReason {
     match phase {
-        RebootPhase::Waiting => reason::REBOOT_PLANNED,
-        RebootPhase::Draining => reason::DRAINING,
-        RebootPhase::Rebooting => reason::REBOOTING,
-        RebootPhase::Returning => reason::NEW_BOOT,
+        RebootPhase::Waiting => RebootReason::RebootPlanned,
+        RebootPhase::Draining => RebootReason::Draining,
+        RebootPhase::Rebooting => RebootReason::Rebooting,
+        RebootPhase::Returning => RebootReason::NewBoot,
     }
 }
 
@@ -185,7 +204,7 @@ fn observe_survived_sentinels(ctx: &RebootContext<'_>) -> DesiredCondition {
         return build_observation(
             SENTINEL_SURVIVED_REBOOT,
             false,
-            reason::NO_REBOOT_WANTED,
+            RebootReason::NoRebootWanted.as_str(),
             "",
         );
     }
@@ -194,19 +213,19 @@ fn observe_survived_sentinels(ctx: &RebootContext<'_>) -> DesiredCondition {
         "{} {why}: remove it, or touch it to request another reboot",
         survivors.join(", ")
     );
-    build_observation(SENTINEL_SURVIVED_REBOOT, true, reason, &message)
+    build_observation(SENTINEL_SURVIVED_REBOOT, true, reason.as_str(), &message)
 }
 
 /// Why a sentinel that is present causes no reboot.
-fn served_sentinel_reason(ctx: &RebootContext<'_>) -> (&'static str, &'static str) {
+fn served_sentinel_reason(ctx: &RebootContext<'_>) -> (RebootReason, &'static str) {
     let last = ctx.node.last_reboot.get();
     if last.is_some_and(|last| last.outcome == RebootOutcome::Aborted) {
         let why =
             "is still there, unchanged, although a person stopped the reboot that it requested";
-        return (reason::ABORTED, why);
+        return (RebootReason::Aborted, why);
     }
     let why = "is still there, unchanged, after the boot it caused";
-    (reason::SENTINEL_SURVIVED_REBOOT, why)
+    (RebootReason::SentinelSurvivedReboot, why)
 }
 
 fn observe_unknown_triggers(ctx: &RebootContext<'_>) -> DesiredCondition {
@@ -220,9 +239,9 @@ fn observe_unknown_triggers(ctx: &RebootContext<'_>) -> DesiredCondition {
         REBOOT_TRIGGER_UNKNOWN,
         there,
         if there {
-            reason::TRIGGER_UNKNOWN
+            RebootReason::TriggerUnknown.as_str()
         } else {
-            reason::NO_REBOOT_WANTED
+            RebootReason::NoRebootWanted.as_str()
         },
         &unknowns.join("; "),
     )
@@ -248,54 +267,55 @@ fn build_phase_event(ctx: &RebootContext<'_>) -> Option<DecisionEvent> {
     let (reason, message) = match record.phase {
         RebootPhase::Waiting if record.retry_after.is_some() => return None,
         RebootPhase::Waiting => (
-            reason::REBOOT_PLANNED,
+            RebootReason::RebootPlanned,
             format!(
                 "{} requests a reboot ({}); waits for the lock",
                 trigger.source,
                 super::idle::first_line(&trigger.reason)
             ),
         ),
-        RebootPhase::Draining => (reason::DRAINING, record.message.clone()),
+        RebootPhase::Draining => (RebootReason::Draining, record.message.clone()),
         RebootPhase::Rebooting => (
-            reason::REBOOTING,
+            RebootReason::Rebooting,
             format!("attempt {}: {}", record.attempts, record.message),
         ),
         RebootPhase::Returning => (
-            reason::NEW_BOOT,
+            RebootReason::NewBoot,
             format!("booted again: {} → {}", record.boot_id, ctx.boot),
         ),
     };
     Some(DecisionEvent {
         severity: EventSeverity::Normal,
-        reason,
+        reason: reason.as_str(),
         message,
     })
 }
 
 fn build_problem_events(ctx: &RebootContext<'_>) -> Vec<DecisionEvent> {
-    let warning = |reason, message| DecisionEvent {
+    let warning = |reason: RebootReason, message| DecisionEvent {
         severity: EventSeverity::Warning,
-        reason,
+        reason: reason.as_str(),
         message,
     };
     let mut events: Vec<DecisionEvent> = triggers::list_unreadable_sentinels(ctx)
         .into_iter()
-        .map(|text| warning(reason::TRIGGER_UNKNOWN, text))
+        .map(|text| warning(RebootReason::TriggerUnknown, text))
         .collect();
     if let ParsedAnnotation::Bad { why } = &ctx.node.request {
         events.push(warning(
-            reason::REQUEST_UNREADABLE,
+            RebootReason::RequestUnreadable,
             format!("annotation dogwatch.dev/reboot-requested is not removed: {why}"),
         ));
     }
     events.extend(
-        describe_unreadable_last_reboot(ctx).map(|text| warning(reason::TRIGGER_UNKNOWN, text)),
+        describe_unreadable_last_reboot(ctx)
+            .map(|text| warning(RebootReason::TriggerUnknown, text)),
     );
     events.extend(
         ctx.seen
             .observation_errors
             .iter()
-            .map(|(what, why)| warning(reason::CANNOT_LOOK, format!("{what}: {why}"))),
+            .map(|(what, why)| warning(RebootReason::CannotLook, format!("{what}: {why}"))),
     );
     let (reason, why) = served_sentinel_reason(ctx);
     let survivors = triggers::list_surviving_sentinels(ctx).into_iter();

@@ -8,7 +8,7 @@ use super::record::{RebootOutcome, RebootPhase, RebootRecord};
 use super::snapshot::GateTimeoutAction;
 use super::step::{RebootStep, build_record_patch};
 use super::undo::{self, OwnLockState};
-use super::{RebootContext, reason};
+use super::{RebootContext, RebootReason};
 use crate::decision::EventSeverity;
 
 /// A new boot id is the only proof of a reboot. Source: S4.
@@ -24,7 +24,8 @@ pub(super) fn begin_return(ctx: &RebootContext<'_>, record: &RebootRecord) -> Re
         waiting_label: Some(false),
         ..build_record_patch(ctx, record)
     };
-    RebootStep::new(reason::NEW_BOOT, text).with_action(RebootAction::PatchNode(Box::new(patch)))
+    RebootStep::new(RebootReason::NewBoot, text)
+        .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
 pub(super) fn decide_returning_phase(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
@@ -42,7 +43,11 @@ fn restore_service(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep
     }
     let Some(since) = ctx.seen.run.ready_since else {
         let text = "waits for the kubelet to report this boot and the Node to be Ready";
-        return report_late_return(ctx, record, RebootStep::new(reason::AWAITING_READY, text));
+        return report_late_return(
+            ctx,
+            record,
+            RebootStep::new(RebootReason::AwaitingReady, text),
+        );
     };
     let settled = since + ctx.config.settle;
     if settled > ctx.now.mono {
@@ -50,7 +55,8 @@ fn restore_service(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep
             "the Node is Ready; it must stay Ready for {}",
             crate::duration::format_duration(ctx.config.settle)
         );
-        return RebootStep::new(reason::SETTLING, text).with_wake(settled, "the node to settle");
+        return RebootStep::new(RebootReason::Settling, text)
+            .with_wake(settled, "the node to settle");
     }
     if record.cordoned_by_us && !ctx.node.keep_cordoned {
         return uncordon_node(ctx, record);
@@ -70,7 +76,8 @@ fn uncordon_node(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
         unschedulable: undo::uncordon_change(ctx),
         ..build_record_patch(ctx, record)
     };
-    RebootStep::new(reason::UNCORDONING, text).with_action(RebootAction::PatchNode(Box::new(patch)))
+    RebootStep::new(RebootReason::Uncordoning, text)
+        .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
 /// Observes the gates until the record is gone: facts that no step requests are dropped.
@@ -87,7 +94,7 @@ fn check_return_gates(
     let text = format!(
         "{ignored} PodDisruptionBudgets of the record are ignored: their names are invalid, or there are more than 500"
     );
-    step.with_event(EventSeverity::Warning, reason::BUDGETS_IGNORED, text)
+    step.with_event(EventSeverity::Warning, RebootReason::BudgetsIgnored, text)
 }
 
 fn decide_return_gates(
@@ -112,12 +119,16 @@ fn decide_return_gates(
             let text = format!("released although return gates are closed: {shut}");
             return release_and_finish(ctx, record, true)
                 .with_observe(look)
-                .with_event(EventSeverity::Warning, reason::RETURN_GATES_TIMED_OUT, text);
+                .with_event(
+                    EventSeverity::Warning,
+                    RebootReason::ReturnGatesTimedOut,
+                    text,
+                );
         }
         return report_late_return(
             ctx,
             record,
-            RebootStep::new(reason::RETURN_GATES_SHUT, shut)
+            RebootStep::new(RebootReason::ReturnGatesShut, shut)
                 .with_observe(look)
                 .with_wake(deadline, "the gates' deadline"),
         );
@@ -125,7 +136,7 @@ fn decide_return_gates(
     report_late_return(
         ctx,
         record,
-        RebootStep::new(reason::RETURN_GATES_SHUT, shut).with_observe(look),
+        RebootStep::new(RebootReason::ReturnGatesShut, shut).with_observe(look),
     )
 }
 
@@ -138,7 +149,7 @@ fn report_late_return(
     if let Some(deadline) = ctx.deadline_after(record, ctx.config.gate_timeout) {
         return step.with_wake(deadline, "the return's deadline");
     }
-    step.because.reason = reason::RETURN_GATES_TIMED_OUT;
+    step.because.reason = RebootReason::ReturnGatesTimedOut;
     step.because.message = format!(
         "not back within {}: {}",
         crate::duration::format_duration(ctx.config.gate_timeout),
@@ -155,12 +166,12 @@ fn release_and_finish(ctx: &RebootContext<'_>, record: &RebootRecord, late: bool
     } else {
         "back in service; releasing the lock"
     };
-    if let Some(step) = undo::release_lock_first(ctx, reason::RELEASING_LOCK, text) {
+    if let Some(step) = undo::release_lock_first(ctx, RebootReason::ReleasingLock, text) {
         return step;
     }
     let patch = undo::build_finish_patch(ctx, record, RebootOutcome::Rebooted);
     let text = format!("rebooted: {} → {}", record.boot_id, ctx.boot);
-    RebootStep::new(reason::REBOOTED, text)
+    RebootStep::new(RebootReason::Rebooted, text)
         .with_normal_event()
         .with_action(RebootAction::PatchNode(Box::new(patch)))
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::action::{NodePatch, RebootAction, RebootObserve, RecordChange};
 use super::record::RebootRecord;
-use super::{RebootContext, RebootDecision, report};
+use super::{RebootContext, RebootDecision, RebootReason, report};
 use crate::decision::{DecisionCause, DecisionEvent, DecisionReport, EventSeverity, WakeTime};
 
 /// A decision under construction. It starts with its reason, so that no decision lacks one.
 #[derive(Clone)]
 pub(super) struct RebootStep {
-    pub(super) because: DecisionCause,
+    pub(super) because: DecisionCause<RebootReason>,
     pub(super) actions: Vec<RebootAction>,
     pub(super) looks: Vec<RebootObserve>,
     pub(super) wake: Option<WakeTime>,
@@ -18,7 +18,7 @@ pub(super) struct RebootStep {
 }
 
 impl RebootStep {
-    pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(reason: RebootReason, message: impl Into<String>) -> Self {
         Self {
             because: DecisionCause::new(reason, message),
             actions: Vec::new(),
@@ -48,12 +48,12 @@ impl RebootStep {
     pub(super) fn with_event(
         mut self,
         severity: EventSeverity,
-        reason: &'static str,
+        reason: RebootReason,
         message: impl Into<String>,
     ) -> Self {
         self.events.push(DecisionEvent {
             severity,
-            reason,
+            reason: reason.as_str(),
             message: message.into(),
         });
         self

@@ -6,7 +6,7 @@
 use super::record::{ParsedAnnotation, RebootPhase};
 use super::snapshot::{OwnNodeState, RebootConfig, RebootSnapshot};
 use super::step::RebootStep;
-use super::{RebootContext, RebootDecision, abort, returning, undo};
+use super::{RebootContext, RebootDecision, RebootReason, abort, returning, undo};
 use crate::Now;
 use crate::policy;
 
@@ -33,7 +33,7 @@ pub(crate) fn decide_on_behalf(
     flags: &RebootConfig,
     now: Now,
     way: &TakeoverStep,
-    why: &'static str,
+    why: RebootReason,
     text: String,
 ) -> Option<RebootDecision> {
     let OwnNodeState::There(node) = &seen.node else {
@@ -54,7 +54,7 @@ pub(crate) fn decide_on_behalf(
 fn build_takeover_step(
     ctx: &RebootContext<'_>,
     way: &TakeoverStep,
-    why: &'static str,
+    why: RebootReason,
     text: String,
 ) -> Option<RebootStep> {
     let record = match &ctx.node.record {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::action::{NodePatch, RebootAction, RecordChange};
 use super::record::{LastReboot, RebootOutcome, RebootPhase, RebootRecord, TriggerFingerprint};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, reason, waiting};
+use super::{RebootContext, RebootReason, waiting};
 use crate::lock::{LockOwnership, ObservedLease};
 use crate::name::RunId;
 
@@ -19,7 +19,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_hours(24);
 pub(super) fn undo_and_back_off(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
-    why: &'static str,
+    why: RebootReason,
     text: String,
 ) -> RebootStep {
     let pause = retry_pause(record.failures);
@@ -36,14 +36,14 @@ pub(super) fn undo_and_back_off(
 /// Undoes a reboot whose triggers are gone, without counting a failure.
 pub(super) fn withdraw_reboot(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let text = "the trigger of the reboot is gone; undoing the drain".to_owned();
-    undo_without_backoff(ctx, record, reason::TRIGGER_GONE, text)
+    undo_without_backoff(ctx, record, RebootReason::TriggerGone, text)
 }
 
 /// Removes our cordon and queues the node again without a pause.
 pub(super) fn undo_without_backoff(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
-    why: &'static str,
+    why: RebootReason,
     text: String,
 ) -> RebootStep {
     return_to_waiting(ctx, record, why, text, None)
@@ -52,7 +52,7 @@ pub(super) fn undo_without_backoff(
 fn return_to_waiting(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
-    why: &'static str,
+    why: RebootReason,
     text: String,
     failed: Option<(u32, jiff::Timestamp)>,
 ) -> RebootStep {
@@ -101,11 +101,11 @@ pub(super) fn finish_withdrawn_reboot(
     record: &RebootRecord,
 ) -> RebootStep {
     let text = "the trigger of the reboot is gone; nothing was changed";
-    if let Some(release) = release_lock_first(ctx, reason::TRIGGER_GONE, text) {
+    if let Some(release) = release_lock_first(ctx, RebootReason::TriggerGone, text) {
         return release;
     }
     let patch = build_finish_patch(ctx, record, RebootOutcome::TriggerGone);
-    RebootStep::new(reason::TRIGGER_GONE, text)
+    RebootStep::new(RebootReason::TriggerGone, text)
         .with_normal_event()
         .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
@@ -114,7 +114,7 @@ pub(super) fn finish_withdrawn_reboot(
 /// unknown bid, release. `None`: the lock is not ours.
 pub(super) fn release_lock_first(
     ctx: &RebootContext<'_>,
-    why: &'static str,
+    why: RebootReason,
     text: &str,
 ) -> Option<RebootStep> {
     let step = waiting::observe_locks(ctx, RebootStep::new(why, text));
@@ -191,7 +191,7 @@ pub(super) fn settle_unknown_bid(ctx: &RebootContext<'_>, step: RebootStep) -> O
     let mut step = step.with_action(waiting::build_bid(ctx, lease));
     let name = &lease.name;
     step.because = crate::DecisionCause::new(
-        reason::SETTLING_BID,
+        RebootReason::SettlingBid,
         format!("the result of a bid for Lease {name} is unknown; reading it before leaving"),
     );
     Some(step)
@@ -303,5 +303,6 @@ pub(super) fn adopt_lease(ctx: &RebootContext<'_>, lease: &ObservedLease) -> Reb
         "taking over Lease {} from an older run of this node",
         lease.name
     );
-    RebootStep::new(reason::ADOPTING_OLDER_RUN, text).with_action(waiting::build_bid(ctx, lease))
+    RebootStep::new(RebootReason::AdoptingOlderRun, text)
+        .with_action(waiting::build_bid(ctx, lease))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::action::{NodePatch, RebootAction, RebootObserve};
 use super::record::{RebootPhase, RebootRecord};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, fencing, gates, group, holders, reason, triggers, undo};
+use super::{RebootContext, RebootReason, fencing, gates, group, holders, triggers, undo};
 use crate::decision::EventSeverity;
 use crate::limit::UnavailabilityLimit;
 use crate::lock::{
@@ -26,13 +26,13 @@ pub(super) fn decide_waiting_phase(ctx: &RebootContext<'_>, record: &RebootRecor
     let step = |step| observe_locks(ctx, step);
     let Some(leases) = &ctx.seen.lock.leases else {
         return step(RebootStep::new(
-            reason::LOOKING_AT_LOCK,
+            RebootReason::LookingAtLock,
             "reading the group's Leases",
         ));
     };
     step(match find_own_lease(ctx, leases) {
         Some((lease, LockOwnership::Ours)) => match find_wrong_lock_cause(ctx, record, lease) {
-            Some(why) => release_lease(lease, reason::RELEASING_LOCK, &why),
+            Some(why) => release_lease(lease, RebootReason::ReleasingLock, &why),
             None => decide_with_lock(ctx, record, lease),
         },
         Some((lease, LockOwnership::OtherRun { .. })) => undo::adopt_lease(ctx, lease),
@@ -51,7 +51,7 @@ pub(super) fn decide_waiting_phase(ctx: &RebootContext<'_>, record: &RebootRecor
 fn find_start_refusal(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     if ctx.node.api_lock {
         let text = "the lock API has taken this node out of service; the reboot begins after it is unlocked";
-        return Some(RebootStep::new(reason::LOCKED_THROUGH_API, text));
+        return Some(RebootStep::new(RebootReason::LockedThroughApi, text));
     }
     fencing::refuse_if_fenced(ctx).or_else(|| gates::find_begin_refusal(ctx))
 }
@@ -65,7 +65,7 @@ fn decide_with_lock(
 ) -> RebootStep {
     let no = find_start_refusal(ctx).or_else(|| gates::find_shut_gate(ctx));
     match no {
-        Some(step) if step.because.reason == reason::LOOKING_AT_GATES => step,
+        Some(step) if step.because.reason == RebootReason::LookingAtGates => step,
         Some(no) => release_lease(lease, no.because.reason, &no.because.message),
         None => gates::observe_start_gates(ctx, decide_by_count(ctx, record, lease)),
     }
@@ -97,7 +97,7 @@ fn find_wrong_lock_cause(
     elsewhere.map(|_| format!("this node now belongs to group {own}"))
 }
 
-fn release_lease(lease: &ObservedLease, reason: &'static str, why: &str) -> RebootStep {
+fn release_lease(lease: &ObservedLease, reason: RebootReason, why: &str) -> RebootStep {
     let text = format!("releasing Lease {}: {why}", lease.name);
     let lease = Box::new(lease.clone());
     RebootStep::new(reason, text).with_action(RebootAction::Release {
@@ -117,7 +117,7 @@ fn forget_undone_lease(ctx: &RebootContext<'_>, record: &RebootRecord) -> Reboot
         waiting_label: Some(true),
         ..build_record_patch(ctx, record)
     };
-    RebootStep::new(reason::REBOOT_PLANNED, "queues again")
+    RebootStep::new(RebootReason::RebootPlanned, "queues again")
         .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
@@ -131,7 +131,11 @@ fn warn_of_long_wait(
     record: &RebootRecord,
     step: RebootStep,
 ) -> RebootStep {
-    let passes = [reason::BIDDING, reason::SETTLING_BID, reason::NOT_OUR_TURN];
+    let passes = [
+        RebootReason::Bidding,
+        RebootReason::SettlingBid,
+        RebootReason::NotOurTurn,
+    ];
     if passes.contains(&step.because.reason) || !step.actions.is_empty() {
         return step;
     }
@@ -200,24 +204,24 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
             "the result of a bid for Lease {} is unknown; bidding again",
             lease.name
         );
-        return RebootStep::new(reason::SETTLING_BID, text).with_action(build_bid(ctx, lease));
+        return RebootStep::new(RebootReason::SettlingBid, text).with_action(build_bid(ctx, lease));
     }
     if leases.iter().any(|lease| is_other_group_lease(ctx, lease)) {
         // The node was moved to another group while it waited: a bid for a Lease of the old group
         // would win and be given up again and again.
         let text = "reading the Leases of another group";
-        return RebootStep::new(reason::LOOKING_AT_LOCK, text);
+        return RebootStep::new(RebootReason::LookingAtLock, text);
     }
     if let Some(at) = delayed_bid_time(ctx) {
         let text = "the policy allows it now; waits a random time, so that not all nodes bid at the same moment";
-        return RebootStep::new(reason::NOT_OUR_TURN, text)
+        return RebootStep::new(RebootReason::NotOurTurn, text)
             .with_wake(at, "this node's turn to bid");
     }
     if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
         let text =
             "released the lock because too many nodes are unavailable; bids again after a pause";
-        let step =
-            RebootStep::new(reason::OVER_BUDGET, text).with_wake(at, "the pause after giving back");
+        let step = RebootStep::new(RebootReason::OverBudget, text)
+            .with_wake(at, "the pause after giving back");
         // One of the unavailable nodes may be deleted while it still holds a Lease. No other node
         // would check, because the slot that we gave back is free. So check at once.
         return holders::check_or_break_holders(ctx, leases, step, ctx.now.mono);
@@ -239,14 +243,14 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
     let step = match turn {
         BidDecision::Now { lease } => {
             let text = format!("asking for Lease {}", lease.name);
-            RebootStep::new(reason::BIDDING, text).with_action(build_bid(ctx, &lease))
+            RebootStep::new(RebootReason::Bidding, text).with_action(build_bid(ctx, &lease))
         }
         BidDecision::Later { at, lease } => {
             let text = format!(
                 "Lease {} is free; it is another node's turn first",
                 lease.name
             );
-            RebootStep::new(reason::NOT_OUR_TURN, text).with_wake(at, "this node's turn to bid")
+            RebootStep::new(RebootReason::NotOurTurn, text).with_wake(at, "this node's turn to bid")
         }
         BidDecision::AllHeld => return holders::wait_for_held_lock(ctx, leases),
     };
@@ -305,7 +309,7 @@ fn decide_by_count(
         newer_than,
     };
     let text = format!("holds Lease {}; counting unavailable nodes", lease.name);
-    let counting = RebootStep::new(reason::COUNTING_BUDGET, text);
+    let counting = RebootStep::new(RebootReason::CountingBudget, text);
     let Some(seen) = &ctx.seen.lock.count else {
         return counting.with_observe(look(Duration::ZERO));
     };
@@ -319,7 +323,7 @@ fn decide_by_count(
         BudgetVerdict::Go => begin_drain(ctx, record, lease),
         BudgetVerdict::YieldOverBudget { why } => {
             let lease = Box::new(lease.clone());
-            RebootStep::new(reason::OVER_BUDGET, why)
+            RebootStep::new(RebootReason::OverBudget, why)
                 .with_warning_event()
                 .with_action(RebootAction::Release {
                     lease,
@@ -328,7 +332,7 @@ fn decide_by_count(
         }
         BudgetVerdict::WaitForHigherSlot { why } => {
             let again = seen.taken + lock::RECOUNT_PAUSE;
-            let step = RebootStep::new(reason::COUNTING_BUDGET, why);
+            let step = RebootStep::new(RebootReason::CountingBudget, why);
             let due = again <= ctx.now.mono;
             if due {
                 step.with_observe(look(seen.taken))
@@ -360,7 +364,7 @@ fn begin_drain(
         ..build_record_patch(ctx, record)
     };
     RebootStep::new(
-        reason::DRAINING,
+        RebootReason::Draining,
         format!("holds Lease {}; cordons and drains", lease.name),
     )
     .with_action(RebootAction::PatchNode(Box::new(patch)))
@@ -373,13 +377,13 @@ fn wait_before_retry(
     at: jiff::Timestamp,
 ) -> RebootStep {
     let text = format!("{}; tries again at {at}", record.message);
-    if let Some(release) = undo::release_lock_first(ctx, reason::BACKING_OFF, &text) {
+    if let Some(release) = undo::release_lock_first(ctx, RebootReason::BackingOff, &text) {
         return release;
     }
     // Both times are readings of one clock, so a clock that was set since changes nothing.
     let pause = Duration::try_from(at.duration_since(record.since)).unwrap_or(Duration::ZERO);
     if let Some(over) = ctx.deadline_after(record, pause) {
-        return RebootStep::new(reason::BACKING_OFF, text)
+        return RebootStep::new(RebootReason::BackingOff, text)
             .with_wake(over, "the pause after a failed attempt");
     }
     let record = RebootRecord {
@@ -393,7 +397,7 @@ fn wait_before_retry(
         ..build_record_patch(ctx, record)
     };
     RebootStep::new(
-        reason::REBOOT_PLANNED,
+        RebootReason::RebootPlanned,
         "queues again after a failed attempt",
     )
     .with_action(RebootAction::PatchNode(Box::new(patch)))

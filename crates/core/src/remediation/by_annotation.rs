@@ -9,7 +9,7 @@ use super::record::{RemediationRecord, RemediationStep, StepStamp};
 use super::request::StrategyType;
 use super::truth_table::{RemediationMove, TruthTableInputs, move_by_annotation};
 use super::types::RemediationDecision;
-use super::{WorkloadRelease, prepare, reason, recovery, release_permit};
+use super::{RemediationReason, WorkloadRelease, prepare, recovery, release_permit};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::power::{CurrentPower, HostSnapshot};
 
@@ -65,7 +65,7 @@ fn release_node(ctx: &RemediationContext<'_>) -> RemediationDecision {
         Err(not_yet) => return not_yet,
     };
     let text = release_permit::describe_release(ctx, &cleared);
-    decision_with_cause(reason::RELEASED, text)
+    decision_with_cause(RemediationReason::Released, text)
         .with_action(RemediationAction::Release(WorkloadRelease {
             permit: cleared,
             strategy_type: how,
@@ -91,7 +91,7 @@ fn finish_served(ctx: &RemediationContext<'_>, host: &Arc<HostSnapshot>) -> Reme
 
 /// Rows 0001 and 1001: removes the key, so that the host comes back.
 fn remove_key(ctx: &RemediationContext<'_>, host: &Arc<HostSnapshot>) -> RemediationDecision {
-    if let Some((reason::FOREIGN_KEY, _)) = ctx.case.problem {
+    if let Some((RemediationReason::ForeignKey, _)) = ctx.case.problem {
         return ctx.problem_decision().expect("it is there");
     }
     let text = format!(
@@ -99,7 +99,7 @@ fn remove_key(ctx: &RemediationContext<'_>, host: &Arc<HostSnapshot>) -> Remedia
         ctx.case.key.annotation_name(),
         host.name
     );
-    decision_with_cause(reason::POWERING_ON, text)
+    decision_with_cause(RemediationReason::PoweringOn, text)
         .with_action(RemediationAction::RemoveKey {
             host: Arc::clone(host),
             key: ctx.case.key.annotation_name(),
@@ -155,17 +155,17 @@ pub(super) fn wait_for_off(
     let says = ctx.describe_power();
     let decision = match (power, ctx.off_since()) {
         (CurrentPower::On | CurrentPower::Off, _) => decision_with_cause(
-            reason::POWERING_OFF,
+            RemediationReason::PoweringOff,
             format!("the host is being powered off: {says}"),
         ),
         (CurrentPower::Unknown, Some(_)) => decision_with_cause(
-            reason::PROVING_OFF,
+            RemediationReason::ProvingOff,
             format!("the BMC reported off once: {says}"),
         ),
         (CurrentPower::Unknown, None) => {
             let next = ctx.confirm_off_hint();
             let text = format!("the host's power state is unknown: {says}{next}");
-            decision_with_cause(reason::POWER_UNKNOWN, text)
+            decision_with_cause(RemediationReason::PowerUnknown, text)
         }
     };
     ctx.observe_heartbeat(decision)
@@ -177,12 +177,12 @@ fn wait_for_off_when_withdrawn(
     power: CurrentPower,
 ) -> RemediationDecision {
     let says = ctx.describe_power();
-    if let Some((reason::FOREIGN_KEY, _)) = ctx.case.problem {
+    if let Some((RemediationReason::ForeignKey, _)) = ctx.case.problem {
         return ctx.problem_decision().expect("it is there");
     }
     let reason = match power {
-        CurrentPower::On | CurrentPower::Off => reason::POWERING_OFF,
-        CurrentPower::Unknown => reason::POWER_UNKNOWN,
+        CurrentPower::On | CurrentPower::Off => RemediationReason::PoweringOff,
+        CurrentPower::Unknown => RemediationReason::PowerUnknown,
     };
     let text = format!(
         "the remediation is no longer requested; the host is still powered off first, and then \
@@ -203,14 +203,14 @@ fn decide_off_by_others(ctx: &RemediationContext<'_>, power: CurrentPower) -> Re
             let text = format!(
                 "Dogwatch does nothing, because the host's power state is unknown: {says}{next}"
             );
-            decision_with_cause(reason::POWER_UNKNOWN, text)
+            decision_with_cause(RemediationReason::PowerUnknown, text)
         }
         CurrentPower::On | CurrentPower::Off => {
             let text = format!(
                 "the host is off, and Dogwatch did not power it off: power it on, or create a \
                  PowerRemediation, which handles this case too ({says})"
             );
-            decision_with_cause(reason::NOTHING_TO_DO, text)
+            decision_with_cause(RemediationReason::NothingToDo, text)
         }
     }
 }

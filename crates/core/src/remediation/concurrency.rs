@@ -1,7 +1,7 @@
 //! The other remediations, hosts and reboots that the guards take into account. Source:
 //! specification §4.4.
 
-use super::reason;
+use super::RemediationReason;
 use super::types::{Remediation, RemediationDecision, RemediationSubject};
 use crate::name::NodeName;
 use crate::policy::ClusterPolicies;
@@ -67,7 +67,7 @@ impl ConcurrentRemediations {
         decision: &RemediationDecision,
         answers: bool,
     ) {
-        if decision.cause.reason != reason::PREPARING {
+        if decision.cause.reason != RemediationReason::Preparing {
             return;
         }
         let of_it = |seen: &FencedHost| {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::RemediationReason;
 use super::action::RemediationObserve;
 use super::concurrency::ConcurrentRemediations;
 use super::config::RemediationConfig;
-use super::reason;
 use super::record::{RemediationRecord, RemediationStep, StepStamp};
 use super::snapshot::{FreshReads, ObservedPower, RemediationMemory};
 use super::truth_table::TruthTableInputs;
@@ -159,7 +159,7 @@ impl<'a> RemediationContext<'a> {
 
     /// Reports at once, as a Warning, why the remediation cannot go on.
     pub(super) fn refuse_with_warning(
-        (reason, message): (&'static str, String),
+        (reason, message): (RemediationReason, String),
     ) -> RemediationDecision {
         decision_with_cause(reason, message).with_event(EventSeverity::Warning)
     }
@@ -171,7 +171,7 @@ impl<'a> RemediationContext<'a> {
     }
 
     /// Since when this process has seen this reason without interruption; now if the reason is new.
-    pub(super) fn reason_since(&self, reason: &'static str) -> Duration {
+    pub(super) fn reason_since(&self, reason: RemediationReason) -> Duration {
         let since = self.memory.reason_since.filter(|(same, _)| *same == reason);
         since.map_or(self.now.mono, |(_, since)| since)
     }
@@ -196,6 +196,6 @@ impl<'a> RemediationContext<'a> {
 
     /// Nothing is to be done now, for the given reason.
     pub(super) fn not_needed(text: impl Into<String>) -> RemediationDecision {
-        decision_with_cause(reason::NOT_NEEDED, text)
+        decision_with_cause(RemediationReason::NotNeeded, text)
     }
 }

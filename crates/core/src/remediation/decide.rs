@@ -7,7 +7,7 @@ use super::context::RemediationContext;
 use super::discovery::REMEDIATION_CONDITION;
 use super::snapshot::RemediationMemory;
 use super::types::{Remediation, RemediationDecision, RemediationSubject};
-use super::{by_annotation, legacy_backup, reason, recovery, request, restore};
+use super::{RemediationReason, by_annotation, legacy_backup, recovery, request, restore};
 use crate::Now;
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::decision::{DecisionCause, DecisionEvent, EventSeverity, decision_with_cause};
@@ -38,7 +38,7 @@ pub fn decide(
     {
         let reason = known
             .reason_since
-            .map_or(reason::NOTHING_TO_DO, |(reason, _)| reason);
+            .map_or(RemediationReason::NothingToDo, |(reason, _)| reason);
         return decision_with_cause(reason, "waits to see its own write")
             .wake_at(until, "its own write");
     }
@@ -91,7 +91,7 @@ fn report_decision(
 /// The condition `Remediation`: True while a remediation is under way or blocked.
 pub(super) fn remediation_condition(decision: &RemediationDecision) -> DesiredCondition {
     let because = &decision.cause;
-    let status = if is_at_rest(because.reason) {
+    let status = if because.reason.is_at_rest() {
         ConditionStatus::False
     } else {
         ConditionStatus::True
@@ -99,23 +99,10 @@ pub(super) fn remediation_condition(decision: &RemediationDecision) -> DesiredCo
     DesiredCondition {
         kind: REMEDIATION_CONDITION,
         status,
-        reason: because.reason.to_owned(),
+        reason: because.reason.to_string(),
         message: because.message.clone(),
         heartbeat: false,
     }
-}
-
-/// Whether a reason may last for ever without anything being wrong.
-fn is_at_rest(reason: &str) -> bool {
-    let at_rest = [
-        reason::NOT_NEEDED,
-        reason::REMEDIATED,
-        reason::WITHDRAWN,
-        reason::TIMED_OUT,
-        reason::ATTEMPTS_USED_UP,
-        reason::NODE_HEALTHY,
-    ];
-    at_rest.contains(&reason)
 }
 
 /// Adds a Warning Event to a decision whose reason has lasted too long, for as long as it lasts
@@ -125,7 +112,7 @@ fn warn_when_slow(
     decision: RemediationDecision,
 ) -> RemediationDecision {
     let reason = decision.cause.reason;
-    if is_at_rest(reason) {
+    if reason.is_at_rest() {
         return decision;
     }
     let until = ctx.reason_since(reason) + RemediationConfig::WARN_AFTER;
@@ -135,7 +122,7 @@ fn warn_when_slow(
     let mut decision = decision;
     decision.report.events.push(DecisionEvent {
         severity: EventSeverity::Warning,
-        reason,
+        reason: reason.as_str(),
         message: format!(
             "for more than {}: {}",
             crate::duration::format_duration(RemediationConfig::WARN_AFTER),
@@ -147,8 +134,8 @@ fn warn_when_slow(
 
 /// The message without what the power controller is trying at this moment, which changes several
 /// times a minute: each change would be one more Event.
-fn lasting_part(ctx: &RemediationContext<'_>, cause: &DecisionCause) -> String {
-    if cause.reason != reason::POWER_UNKNOWN {
+fn lasting_part(ctx: &RemediationContext<'_>, cause: &DecisionCause<RemediationReason>) -> String {
+    if cause.reason != RemediationReason::PowerUnknown {
         return cause.message.clone();
     }
     let attempt = format!(": {}", ctx.describe_power());

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::RemediationReason;
 use super::host_link::{HostRemediationState, LinkIndex, RemediationProblem, node_by_name};
 use super::key::KeyOwner;
 use super::legacy_backup::LegacyBackup;
 use super::machine::ObservedMachine;
-use super::reason;
 use super::record::RemediationRecord;
 use super::request::PowerRequest;
 use super::request_target::PowerRequestTarget;
@@ -157,13 +157,13 @@ impl RemediationDiscovery<'_> {
         }
         let problem = if self.index.is_key_owner_present(standing, host) {
             let text = format!("host {} has the key of another Machine or Node", host.name);
-            (reason::HOST_OF_ANOTHER, text)
+            (RemediationReason::HostOfAnother, text)
         } else {
             let text = format!(
                 "host {} has the key of a Machine or Node that is gone; that key is removed first",
                 host.name
             );
-            (reason::ORPHANED_KEY, text)
+            (RemediationReason::OrphanedKey, text)
         };
         (owner, Some(problem))
     }
@@ -242,7 +242,7 @@ impl RemediationDiscovery<'_> {
                 "node {name} belongs to machine {}: mark the Machine instead",
                 machine.name
             );
-            let problem = (reason::NODE_OF_A_MACHINE, text);
+            let problem = (RemediationReason::NodeOfAMachine, text);
             let owner = node.map(|node| KeyOwner::Node(node.uid.clone()));
             let carrier = owner.and_then(|owner| self.index.host_with_key(&owner));
             return ResolvedHost {
@@ -256,7 +256,7 @@ impl RemediationDiscovery<'_> {
                 "host {} belongs to machine {}, which is not node {name}",
                 host.name, machine.name
             );
-            Some((reason::HOST_OF_ANOTHER, text))
+            Some((RemediationReason::HostOfAnother, text))
         });
         ResolvedHost {
             host,
@@ -283,7 +283,7 @@ impl RemediationDiscovery<'_> {
                     owner.annotation_name(),
                     host.name
                 );
-                (owner, Some((reason::FOREIGN_KEY, text)))
+                (owner, Some((RemediationReason::ForeignKey, text)))
             }
             Some(_) | None => self.key_for(owner, place),
         }
@@ -297,7 +297,7 @@ impl RemediationDiscovery<'_> {
                 problem: match &target.host {
                     Ok(host) if host.name == carrier.name => target.problem,
                     Ok(host) => Some((
-                        reason::BAD_REQUEST,
+                        RemediationReason::BadRequest,
                         format!(
                             "its target is now on host {}, and its key is on host {}",
                             host.name, carrier.name

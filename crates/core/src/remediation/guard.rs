@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::RemediationReason;
 use super::concurrency::{FencedHost, RemediationStage};
 use super::config::RemediationConfig;
 use super::context::RemediationContext;
-use super::reason;
 use super::record::{RemediationRecord, RemediationStep};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::name::NodeName;
@@ -16,7 +16,7 @@ use crate::power::{HostName, HostSnapshot, is_annotation_obeyed, reboot_annotati
 use crate::reboot::rebooting_deadline_since;
 
 pub(super) struct GuardRefusal {
-    pub(super) reason: &'static str,
+    pub(super) reason: RemediationReason,
     pub(super) message: String,
     /// When the refusal ends by itself.
     pub(super) until: Option<Duration>,
@@ -35,7 +35,7 @@ pub(super) fn find_refusal(
 }
 
 impl GuardRefusal {
-    fn new(reason: &'static str, message: String) -> Self {
+    fn new(reason: RemediationReason, message: String) -> Self {
         Self {
             reason,
             message,
@@ -73,7 +73,10 @@ fn refuse_unprovisioned(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Op
         "host {} is not provisioned (it is {state:?}): Dogwatch does not obey reboot annotations in this state",
         host.name
     );
-    Some(GuardRefusal::new(reason::HOST_NOT_PROVISIONED, text))
+    Some(GuardRefusal::new(
+        RemediationReason::HostNotProvisioned,
+        text,
+    ))
 }
 
 /// A pause delays only new keys: a host must not stay off because of it.
@@ -83,7 +86,7 @@ fn refuse_paused(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
         "machine {} has annotation cluster.x-k8s.io/paused",
         machine.name
     );
-    Some(GuardRefusal::new(reason::PAUSED, text))
+    Some(GuardRefusal::new(RemediationReason::Paused, text))
 }
 
 /// A node in a planned reboot has not failed before its `rebootTimeout` has passed. The time counts
@@ -100,7 +103,7 @@ fn refuse_planned_reboot(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
                 node,
                 policies,
                 flags,
-                ctx.reason_since(reason::PLANNED_REBOOT),
+                ctx.reason_since(RemediationReason::PlannedReboot),
             )
         })?;
     let text = format!(
@@ -108,7 +111,7 @@ fn refuse_planned_reboot(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
         node.name
     );
     (ctx.now.mono < until)
-        .then(|| GuardRefusal::new(reason::PLANNED_REBOOT, text).with_until(until))
+        .then(|| GuardRefusal::new(RemediationReason::PlannedReboot, text).with_until(until))
 }
 
 /// A host is left alone for `cooldown` after a remediation, and while it is on its way back,
@@ -129,13 +132,13 @@ fn refuse_cooldown(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<
         // The host was never held off, or somebody else removed the key: the table decides.
         (None, None) => return None,
     };
-    let until = cooldown_end(ctx, reason::COOLING_DOWN, at, long)?;
+    let until = cooldown_end(ctx, RemediationReason::CoolingDown, at, long)?;
     let text = format!(
         "host {} {what} {at}; no new remediation of it begins for {}",
         host.name,
         crate::duration::format_duration(long)
     );
-    Some(GuardRefusal::new(reason::COOLING_DOWN, text).with_until(until))
+    Some(GuardRefusal::new(RemediationReason::CoolingDown, text).with_until(until))
 }
 
 fn last_power_on(record: &RemediationRecord) -> Option<Timestamp> {
@@ -148,7 +151,7 @@ fn last_power_on(record: &RemediationRecord) -> Option<Timestamp> {
 /// another clock: the wait then counts from when this process first saw it.
 fn cooldown_end(
     ctx: &RemediationContext<'_>,
-    reason: &'static str,
+    reason: RemediationReason,
     since: Timestamp,
     long: Duration,
 ) -> Option<Duration> {
@@ -168,7 +171,12 @@ fn refuse_second_control_plane(
     if !ctx.case.control_plane {
         return None;
     }
-    let refuse = |text: String| Some(GuardRefusal::new(reason::CONTROL_PLANE_ONE_BY_ONE, text));
+    let refuse = |text: String| {
+        Some(GuardRefusal::new(
+            RemediationReason::ControlPlaneOneByOne,
+            text,
+        ))
+    };
     let own = ctx.case.node_name.as_ref().map(NodeName::as_str);
     let holder = ctx.concurrent.control_plane_lock.as_deref();
     if let Some(holder) = holder.filter(|holder| Some(*holder) != own) {
@@ -212,7 +220,7 @@ fn refuse_over_max_fenced(
         "{} hosts are kept off already, and --max-fenced is {most}",
         off.len()
     );
-    Some(GuardRefusal::new(reason::TOO_MANY_FENCED, text))
+    Some(GuardRefusal::new(RemediationReason::TooManyFenced, text))
 }
 
 /// The fenced hosts that go before this one. Of two that are both only preparing, the first by name

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use dogwatch_api::annotation::{
     BARE_METAL_HOST as HOST_ANNOTATION, NODE as NODE_ANNOTATION, NODE_BACKUP, REMEDIATION,
 };
-
+use super::RemediationReason;
 use super::key::{KeyOwner, MACHINE_KEY, RemediationKey};
 use super::machine::{
     InfraMachine, InfraRef, MachineApi, MachineName, ObjectName, ObservedMachine,
 };
 use super::provider_id::{ids_contradict, names_host};
-use super::reason;
 use super::record::RemediationRecord;
 use super::snapshot::RemediationSnapshot;
 use super::stored_backup::StoredBackup;
@@ -25,7 +24,7 @@ const METAL3_GROUP: &str = "infrastructure.cluster.x-k8s.io";
 const METAL3_MACHINE: &str = "Metal3Machine";
 
 /// Why there is no host: a reason, and a message that says what to do.
-pub(super) type RemediationProblem = (&'static str, String);
+pub(super) type RemediationProblem = (RemediationReason, String);
 
 /// Indexes of the watched objects by their links.
 pub(super) struct LinkIndex<'a> {
@@ -107,7 +106,7 @@ impl<'a> LinkIndex<'a> {
             Some(Ok(host)) => Ok(Arc::clone(host)),
             Some(Err(problem)) => Err(problem.clone()),
             None => Err((
-                reason::NO_HOST,
+                RemediationReason::NoHost,
                 format!("machine {machine} no longer exists"),
             )),
         }
@@ -162,7 +161,7 @@ impl<'a> LinkIndex<'a> {
         let hosts = self.named.get(node).map_or(&[][..], Vec::as_slice);
         match hosts {
             [] => Err((
-                reason::NO_HOST,
+                RemediationReason::NoHost,
                 format!(
                     "no BareMetalHost has annotation {NODE_ANNOTATION}: {node}; write it on the \
                      host that runs this Node"
@@ -198,7 +197,7 @@ impl<'a> LinkIndex<'a> {
                 "machines {} and {other} are both linked to host {host}; correct annotation {HOST_ANNOTATION} of one",
                 machine.name
             );
-            return Some((reason::HOST_SHARED, text));
+            return Some((RemediationReason::HostShared, text));
         }
         if let Some(problem) = self.provider_id_problem(machine) {
             return Some(problem);
@@ -212,7 +211,7 @@ impl<'a> LinkIndex<'a> {
              machine that is not this node",
             machine.name
         );
-        Some((reason::NODE_SHARED, text))
+        Some((RemediationReason::NodeShared, text))
     }
 
     /// A host's annotation contradicts the Machine. Without this check anybody who may write
@@ -247,7 +246,7 @@ impl<'a> LinkIndex<'a> {
              {NODE_ANNOTATION}: {says}; correct the wrong one",
             machine.name
         );
-        Some((reason::BAD_HOST_LINK, text))
+        Some((RemediationReason::BadHostLink, text))
     }
 
     /// The provider ids of the Machine, its infrastructure and its Node contradict each other, so
@@ -281,7 +280,7 @@ impl<'a> LinkIndex<'a> {
             "{one} has spec.providerID {its}, and {other} has {others}: they are different \
              machines; correct the wrong status.nodeRef, infrastructureRef or spec.providerID"
         );
-        Some((reason::BAD_HOST_LINK, text))
+        Some((RemediationReason::BadHostLink, text))
     }
 
     /// Owner of the Machine/Node key on this host, if there is such a key.
@@ -407,14 +406,14 @@ fn resolve_host_link<'a>(
     };
     let name = parse_host_name(text).ok_or_else(|| {
         let text = format!("{text:?} in annotation {HOST_ANNOTATION} of machine {} is not NAMESPACE/NAME; correct it", machine.name);
-        (reason::BAD_HOST_LINK, text)
+        (RemediationReason::BadHostLink, text)
     })?;
     let host = world.hosts.get(&name).ok_or_else(|| {
         let text = format!(
             "machine {} is linked to BareMetalHost {name}, which does not exist; correct annotation {HOST_ANNOTATION}",
             machine.name
         );
-        (reason::HOST_NOT_FOUND, text)
+        (RemediationReason::HostNotFound, text)
     })?;
     confirm_consumer(machine, host)?;
     Ok(host)
@@ -431,7 +430,7 @@ fn host_through_infra<'a>(
     world: &'a RemediationSnapshot,
     machine: &ObservedMachine,
 ) -> Result<&'a String, RemediationProblem> {
-    let none = |text: String| (reason::NO_HOST, text);
+    let none = |text: String| (RemediationReason::NoHost, text);
     let name = &machine.name;
     let Some(infra) = &machine.infra else {
         return Err(none(format!(
@@ -450,7 +449,7 @@ fn host_through_infra<'a>(
             "the infrastructureRef of machine {name} names another namespace, {}; correct it",
             infra.object.namespace
         );
-        return Err((reason::BAD_HOST_LINK, text));
+        return Err((RemediationReason::BadHostLink, text));
     }
     let Some(found) = world.infra.get(&infra.object) else {
         return Err(none(format!(
@@ -482,7 +481,7 @@ fn confirm_consumer(
     match &host.consumer {
         Some(consumer) if is_consumer(machine, consumer) => Ok(()),
         Some(consumer) => Err((
-            reason::HOST_OF_ANOTHER,
+            RemediationReason::HostOfAnother,
             format!(
                 "machine {} is linked to host {}, whose spec.consumerRef names {} {}/{}; correct the wrong one",
                 machine.name, host.name, consumer.kind, consumer.namespace, consumer.name
@@ -490,7 +489,7 @@ fn confirm_consumer(
         )),
         None if host.name.namespace == machine.name.object.namespace => Ok(()),
         None => Err((
-            reason::BAD_HOST_LINK,
+            RemediationReason::BadHostLink,
             format!(
                 "machine {} is linked to host {} in another namespace, which has no spec.consumerRef that confirms it; write it there, or correct the link",
                 machine.name, host.name

@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::RemediationReason;
 use super::discovery::RemediationDiscovery;
 use super::host_link::{HostRemediationState, RemediationProblem};
 use super::key::KeyOwner;
-use super::reason;
 use super::record::RemediationRecord;
 use super::stored_backup::{BackupDisposition, HostBackup, StoredBackup};
 use super::types::{Remediation, RemediationSubject};
@@ -65,7 +65,7 @@ impl RemediationDiscovery<'_> {
                  this host; its writer must remove it",
                 KeyOwner::Foreign.annotation_name()
             );
-            (reason::FOREIGN_KEY, text)
+            (RemediationReason::ForeignKey, text)
         });
         let trouble = foreign.or(nobody_waits);
         let case = Remediation {
@@ -106,7 +106,7 @@ impl RemediationDiscovery<'_> {
             subject,
             key: KeyOwner::Foreign,
             needs_remediation: false,
-            host: Err((reason::NOT_NEEDED, gone)),
+            host: Err((RemediationReason::NotNeeded, gone)),
             problem: None,
             node_name: None,
             node: None,
@@ -144,7 +144,7 @@ impl RemediationDiscovery<'_> {
                 record.subject
             )
         };
-        is_gone.then(|| (reason::WITHDRAWN, text()))
+        is_gone.then(|| (RemediationReason::Withdrawn, text()))
     }
 
     /// Adds Nodes with a fencing annotation or a Lease that no remediation handles.
@@ -161,7 +161,10 @@ impl RemediationDiscovery<'_> {
                 subject: RemediationSubject::Node(name.clone()),
                 key: KeyOwner::Node(String::new()),
                 needs_remediation: false,
-                host: Err((reason::NOT_NEEDED, "nothing is requested".to_owned())),
+                host: Err((
+                    RemediationReason::NotNeeded,
+                    "nothing is requested".to_owned(),
+                )),
                 problem: None,
                 node: world.nodes.get(&name).cloned(),
                 node_name: Some(name),

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use dogwatch_api::annotation::NODE_BACKUP;
 
+use super::RemediationReason;
 use super::action::RemediationAction;
 use super::context::RemediationContext;
 use super::host_link::{HostRemediationState, node_by_name};
-use super::reason;
 use super::record::NodeBackup;
 use super::snapshot::RemediationSnapshot;
 use super::types::{Remediation, RemediationDecision};
@@ -104,7 +104,7 @@ fn remove_legacy_backup(
     let mut decision = decision;
     decision.report.events.push(DecisionEvent {
         severity: EventSeverity::Normal,
-        reason: reason::RESTORING,
+        reason: RemediationReason::Restoring.as_str(),
         message: format!(
             "annotation {NODE_BACKUP} of host {}, of an older version, {what}",
             host.name

@@ -33,7 +33,7 @@ mod manual_confirmation;
 mod node_silence;
 mod prepare;
 mod provider_id;
-pub mod reason;
+mod reason;
 mod record;
 mod recovery;
 mod release_permit;
@@ -58,6 +58,7 @@ pub use key::{KeyOwner, MACHINE_KEY, REQUEST_PREFIX, RemediationKey};
 pub use legacy_backup::LegacyBackup;
 pub use machine::{InfraMachine, InfraRef, MachineApi, MachineName, ObjectName, ObservedMachine};
 pub use manual_confirmation::remediation_to_confirm;
+pub use reason::{ReasonSource, RemediationReason};
 pub use record::{NodeBackup, NodeTaint, RemediationRecord, RemediationStep, StepStamp};
 pub use release_permit::{ReleasePermit, WorkloadRelease};
 pub use request::{

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
+use super::RemediationReason;
 use super::context::RemediationContext;
 use super::heartbeat::HeartbeatHistory;
-use super::reason;
 use super::snapshot::FreshReads;
 use super::types::RemediationDecision;
 use crate::decision::decision_with_cause;
@@ -41,7 +41,7 @@ fn refuse_alive_node(ctx: &RemediationContext<'_>, proof: &PowerOffProof) -> Rem
         ctx.case.node_name.as_ref().map_or("", |name| name.as_str()),
         proof.host()
     );
-    RemediationContext::refuse_with_warning((reason::NODE_IS_ALIVE, text))
+    RemediationContext::refuse_with_warning((RemediationReason::NodeIsAlive, text))
 }
 
 /// Checks that the Node has been silent for long enough. Runs before the fresh reads, which are not
@@ -80,7 +80,7 @@ pub(super) fn require_silence_in_reads(
     same: SystemMatch,
 ) -> Result<(), RemediationDecision> {
     let text = "reading the Node's heartbeats";
-    let looking = || decision_with_cause(reason::PROVING_OFF, text);
+    let looking = || decision_with_cause(RemediationReason::ProvingOff, text);
     let beats = ctx.memory.heartbeats.as_ref();
     let beats = beats.filter(|beats| beats.newest_heartbeat().node_uid == fresh.heartbeat.node_uid);
     let Some(beats) = beats else {
@@ -147,7 +147,7 @@ impl RequiredSilence {
             crate::duration::format_duration(self.lasts),
             ctx.format_clock_at(self.until),
         );
-        let waiting = decision_with_cause(reason::WAITING_FOR_SILENCE, text);
+        let waiting = decision_with_cause(RemediationReason::WaitingForSilence, text);
         if ctx.now.mono < self.until {
             waiting.wake_at(self.until, "the Node to be silent for long enough")
         } else {

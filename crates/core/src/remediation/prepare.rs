@@ -16,7 +16,7 @@ use super::record::{RemediationRecord, RemediationStep};
 use super::request::StrategyType;
 use super::snapshot::FreshReads;
 use super::types::RemediationDecision;
-use super::{guard, reason, release_permit};
+use super::{RemediationReason, guard, release_permit};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::power::HostSnapshot;
 
@@ -41,7 +41,8 @@ pub(super) fn prepare_key<'a>(
     require_node_claims(ctx)?;
     let Some(fresh) = ctx.recent_reads() else {
         let text = "reading everything again before the host is powered off";
-        return Err(decision_with_cause(reason::PREPARING, text).with_observe(ctx.observe_fresh()));
+        return Err(decision_with_cause(RemediationReason::Preparing, text)
+            .with_observe(ctx.observe_fresh()));
     };
     match check_fresh_reads(ctx, host, fresh) {
         Ok(host) => {
@@ -50,11 +51,12 @@ pub(super) fn prepare_key<'a>(
         }
         Err(StaleReads::Later(text)) => {
             let until = RemediationContext::reads_valid_until(fresh);
-            Err(decision_with_cause(reason::PREPARING, text)
+            Err(decision_with_cause(RemediationReason::Preparing, text)
                 .wake_at(until, "what was read to be seen"))
         }
         Err(StaleReads::Again(text)) => {
-            Err(decision_with_cause(reason::PREPARING, text).with_observe(ctx.observe_fresh()))
+            Err(decision_with_cause(RemediationReason::Preparing, text)
+                .with_observe(ctx.observe_fresh()))
         }
     }
 }
@@ -75,13 +77,13 @@ fn require_backup_written(
     };
     let text = "saving the Node's labels, annotations and taints before the host is powered off";
     keep.map_or(Ok(()), |keep| {
-        Err(decision_with_cause(reason::PREPARING, text).with_action(keep))
+        Err(decision_with_cause(RemediationReason::Preparing, text).with_action(keep))
     })
 }
 
 fn require_node_claims(ctx: &RemediationContext<'_>) -> Result<(), RemediationDecision> {
     let text = "the node's Lease and mark, before the host is switched off";
-    let decision = claim_node(ctx, decision_with_cause(reason::PREPARING, text));
+    let decision = claim_node(ctx, decision_with_cause(RemediationReason::Preparing, text));
     if decision.actions.is_empty() {
         Ok(())
     } else {
@@ -153,7 +155,7 @@ pub(super) fn take_over_key(
         host.name
     );
     let host = Arc::clone(host);
-    claim_node(ctx, decision_with_cause(reason::PREPARING, text))
+    claim_node(ctx, decision_with_cause(RemediationReason::Preparing, text))
         .with_action(RemediationAction::WriteRecord { host, record })
 }
 
@@ -205,7 +207,7 @@ pub(super) fn add_key(
         ctx.case.key.annotation_name(),
         host.name
     );
-    decision_with_cause(reason::PREPARING, text)
+    decision_with_cause(RemediationReason::Preparing, text)
         .with_action(RemediationAction::AddKey {
             host: Arc::clone(host),
             key: ctx.case.key.clone(),

@@ -9,14 +9,14 @@ use super::key::KeyOwner;
 use super::record::{RemediationRecord, RemediationStep};
 use super::stored_backup::{BackupDisposition, HostBackup};
 use super::types::RemediationDecision;
-use super::{reason, restore};
+use super::{RemediationReason, restore};
 use crate::decision::decision_with_cause;
 use crate::power::{CurrentPower, HostSnapshot, is_annotation_obeyed, reboot_annotations};
 use crate::reboot::ObservedNode;
 
 /// Decides about a remediation with neither key nor mark.
 pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecision {
-    if let Some((reason::FOREIGN_KEY, _)) = ctx.case.problem {
+    if let Some((RemediationReason::ForeignKey, _)) = ctx.case.problem {
         return ctx.problem_decision().expect("it is there");
     }
     let Some(record) = ctx.open_record() else {
@@ -24,24 +24,27 @@ pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecisi
     };
     if record.time_of_step(RemediationStep::KeyRemoved).is_none() {
         let text = "the key was removed before the host was off";
-        return decision_with_cause(reason::WITHDRAWN, text);
+        return decision_with_cause(RemediationReason::Withdrawn, text);
     }
     if let Some(why) = no_longer_awaited(ctx) {
-        return decision_with_cause(reason::WITHDRAWN, why);
+        return decision_with_cause(RemediationReason::Withdrawn, why);
     }
     if is_back(ctx.case.node.as_deref(), record) {
         if restore::is_restore_due(ctx) {
             let text = "the Node is Ready with a new boot; labels, annotations and taints of the old Node are restored";
-            return decision_with_cause(reason::RESTORING, text);
+            return decision_with_cause(RemediationReason::Restoring, text);
         }
-        return decision_with_cause(reason::REMEDIATED, "the Node is Ready with a new boot");
+        return decision_with_cause(
+            RemediationReason::Remediated,
+            "the Node is Ready with a new boot",
+        );
     }
     if ctx.effective_power() == CurrentPower::On {
         let text = "the host is on; waits for its Node to be Ready with a new boot";
-        return decision_with_cause(reason::WAITING_FOR_NODE, text);
+        return decision_with_cause(RemediationReason::WaitingForNode, text);
     }
     let text = format!("the host is being powered on: {}", ctx.describe_power());
-    decision_with_cause(reason::POWERING_ON, text)
+    decision_with_cause(RemediationReason::PoweringOn, text)
 }
 
 fn decide_at_rest(ctx: &RemediationContext<'_>) -> RemediationDecision {
@@ -51,12 +54,15 @@ fn decide_at_rest(ctx: &RemediationContext<'_>) -> RemediationDecision {
         .as_ref()
         .and_then(describe_waiting_backup)
     {
-        return decision_with_cause(reason::RESTORING, text);
+        return decision_with_cause(RemediationReason::Restoring, text);
     }
     let is_done =
         |record: &RemediationRecord| record.time_of_step(RemediationStep::NodeReady).is_some();
     if ctx.case.record.as_ref().is_some_and(is_done) {
-        return decision_with_cause(reason::REMEDIATED, "the Node is Ready with a new boot");
+        return decision_with_cause(
+            RemediationReason::Remediated,
+            "the Node is Ready with a new boot",
+        );
     }
     RemediationContext::not_needed("nothing is requested")
 }
@@ -93,7 +99,7 @@ pub(super) fn is_back(node: Option<&ObservedNode>, record: &RemediationRecord) -
 
 /// Why nobody waits for the Node any more: its Lease would count it as unavailable for ever.
 fn no_longer_awaited(ctx: &RemediationContext<'_>) -> Option<String> {
-    if let Some((reason::WITHDRAWN, text)) = &ctx.case.problem {
+    if let Some((RemediationReason::Withdrawn, text)) = &ctx.case.problem {
         return Some(text.clone());
     }
     let host = ctx.case.host.as_ref().ok()?;
@@ -161,7 +167,7 @@ pub(super) fn free_node_claims(
     let Some(name) = &case.node_name else {
         return decision;
     };
-    let is_preparing = decision.cause.reason == reason::PREPARING;
+    let is_preparing = decision.cause.reason == RemediationReason::Preparing;
     let is_open = ctx.open_record().is_some() && !records_end(&decision);
     if case.is_keyed() || is_preparing || is_open || ctx.concurrent.is_node_claimed(case, name) {
         return decision;

@@ -20,7 +20,7 @@ use super::request::StrategyType;
 use super::snapshot::FreshReads;
 use super::stored_backup::{BackupDisposition, StoredBackup};
 use super::types::RemediationDecision;
-use super::{node_silence, reason};
+use super::{RemediationReason, node_silence};
 use crate::decision::decision_with_cause;
 use crate::name::NodeName;
 use crate::power::{HostName, HostSnapshot, PowerOffProof, SystemMatch};
@@ -104,9 +104,8 @@ pub(super) fn issue_release_permit(
         .filter(|fresh| fresh.asked_at >= proof.valid_since())
     else {
         let text = "the host is proved off; reading everything again before the Node is released";
-        return Err(
-            decision_with_cause(reason::PROVING_OFF, text).with_observe(ctx.observe_fresh())
-        );
+        return Err(decision_with_cause(RemediationReason::ProvingOff, text)
+            .with_observe(ctx.observe_fresh()));
     };
     let host = check_fresh_host(ctx, fresh, proof)?;
     let node = check_fresh_node(ctx, fresh)?;
@@ -134,7 +133,7 @@ fn refuse_foreign_key(ctx: &RemediationContext<'_>) -> RemediationDecision {
          released; remove the annotation, and Dogwatch writes its own",
         ctx.case.key.annotation_name()
     );
-    RemediationContext::refuse_with_warning((reason::FOREIGN_KEY, text))
+    RemediationContext::refuse_with_warning((RemediationReason::ForeignKey, text))
 }
 
 /// The host is off, and nothing proves yet that our power-off did it.
@@ -143,11 +142,15 @@ fn wait_for_proof(ctx: &RemediationContext<'_>) -> RemediationDecision {
         "the BMC reports off; the proof is not complete: {}",
         ctx.describe_power()
     );
-    ctx.observe_heartbeat(decision_with_cause(reason::PROVING_OFF, text))
+    ctx.observe_heartbeat(decision_with_cause(RemediationReason::ProvingOff, text))
 }
 
 /// The reads contradict the watch: waits until the watch catches up.
-fn wait_for_watch(fresh: &FreshReads, reason: &'static str, text: String) -> RemediationDecision {
+fn wait_for_watch(
+    fresh: &FreshReads,
+    reason: RemediationReason,
+    text: String,
+) -> RemediationDecision {
     decision_with_cause(reason, text).wake_at(
         RemediationContext::reads_valid_until(fresh),
         "what was read to be seen",
@@ -160,7 +163,13 @@ fn check_fresh_host<'a>(
     fresh: &'a FreshReads,
     proof: &PowerOffProof,
 ) -> Result<&'a Arc<HostSnapshot>, RemediationDecision> {
-    let changed = |text: &str| Err(wait_for_watch(fresh, reason::PROVING_OFF, text.to_owned()));
+    let changed = |text: &str| {
+        Err(wait_for_watch(
+            fresh,
+            RemediationReason::ProvingOff,
+            text.to_owned(),
+        ))
+    };
     let Some(host) = fresh.host.as_ref() else {
         return changed("the host is gone");
     };
@@ -185,12 +194,12 @@ fn check_fresh_node<'a>(
     match &fresh.node {
         None => {
             let text = "the Node is gone already".to_owned();
-            Err(wait_for_watch(fresh, reason::PROVING_OFF, text))
+            Err(wait_for_watch(fresh, RemediationReason::ProvingOff, text))
         }
         Some(node) if Some(&node.uid) == watched => Ok(node),
         Some(node) => {
             let text = format!("the name {} now belongs to another Node", node.name);
-            Err(wait_for_watch(fresh, reason::NODE_REPLACED, text))
+            Err(wait_for_watch(fresh, RemediationReason::NodeReplaced, text))
         }
     }
 }
@@ -238,7 +247,7 @@ fn identity_problem(
                  another machine; correct spec.bmc.address, or the link to the host",
                 node.name
             );
-            Some((reason::WRONG_HOST, text))
+            Some((RemediationReason::WrongHost, text))
         }
         SystemMatch::NotComparable if ctx.config.require_identity => {
             let text = format!(
@@ -246,7 +255,7 @@ fn identity_problem(
                  they cannot be compared, and --require-host-identity is set",
                 node.name
             );
-            Some((reason::IDENTITY_UNKNOWN, text))
+            Some((RemediationReason::IdentityUnknown, text))
         }
         SystemMatch::Same | SystemMatch::NotComparable => None,
     }
@@ -280,13 +289,13 @@ fn require_stored_backup(
     let wanted = fresh.backup.as_ref();
     let Some(wanted) = wanted.filter(|wanted| wanted.uid == node.uid) else {
         let text = "the Node's labels, annotations and taints have not been read".to_owned();
-        return Err(wait_for_watch(fresh, reason::PROVING_OFF, text));
+        return Err(wait_for_watch(fresh, RemediationReason::ProvingOff, text));
     };
     match keep_backup_action(ctx, host, wanted) {
         None => Ok(()),
         Some(keep) => {
             let text = "the Node's labels, annotations and taints are saved first";
-            Err(decision_with_cause(reason::PROVING_OFF, text).with_action(keep))
+            Err(decision_with_cause(RemediationReason::ProvingOff, text).with_action(keep))
         }
     }
 }

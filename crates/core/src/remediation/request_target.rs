@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use super::RemediationReason;
 use super::host_link::{LinkIndex, RemediationProblem, node_by_name};
 use super::machine::ObservedMachine;
-use super::reason;
 use super::request::PowerRequest;
 use super::snapshot::RemediationSnapshot;
 use crate::name::NodeName;
@@ -49,7 +49,7 @@ impl PowerRequestTarget {
                     let text = format!(
                         "it names node {node}, which is machine {found}, but machine {owner} owns it"
                     );
-                    target.problem = Some((reason::BAD_REQUEST, text));
+                    target.problem = Some((RemediationReason::BadRequest, text));
                 }
                 target
             }
@@ -58,7 +58,7 @@ impl PowerRequestTarget {
                     Self::by_machine(index, machine, request.status.node.as_deref())
                 }
                 Some(_) | None => Self::without_host(
-                    reason::NO_HOST,
+                    RemediationReason::NoHost,
                     format!("its owner, machine {owner}, no longer exists"),
                     request.status.node.as_deref(),
                 ),
@@ -73,9 +73,9 @@ impl PowerRequestTarget {
                 let host = index.host_of_node(name);
                 let node = node_by_name(index.world, name).cloned();
                 let host = match (host, &node) {
-                    (Err((reason::NO_HOST, text)), None) => {
+                    (Err((RemediationReason::NoHost, text)), None) => {
                         let text = format!("there is no node {name}, and {text}");
-                        Err((reason::NO_NODE, text))
+                        Err((RemediationReason::NoNode, text))
                     }
                     (host, _) => host,
                 };
@@ -85,7 +85,7 @@ impl PowerRequestTarget {
                         "host {} belongs to machine {}, which is not node {name}",
                         host.name, machine.name
                     );
-                    Some((reason::HOST_OF_ANOTHER, text))
+                    Some((RemediationReason::HostOfAnother, text))
                 });
                 Self {
                     host,
@@ -121,7 +121,7 @@ impl PowerRequestTarget {
         }
     }
 
-    fn without_host(reason: &'static str, text: String, was: Option<&str>) -> Self {
+    fn without_host(reason: RemediationReason, text: String, was: Option<&str>) -> Self {
         Self {
             host: Err((reason, text)),
             problem: None,

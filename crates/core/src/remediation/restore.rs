@@ -4,11 +4,10 @@
 use std::sync::Arc;
 
 use dogwatch_api::annotation::EXTERNAL_REMEDIATION;
-
+use super::RemediationReason;
 use super::action::RemediationAction;
 use super::context::RemediationContext;
 use super::key::RemediationKey;
-use super::reason;
 use super::record::{NodeBackup, NodeTaint};
 use super::stored_backup::{BackupDisposition, HostBackup};
 use super::types::RemediationDecision;
@@ -198,7 +197,7 @@ fn drop_unneeded_backup(
     };
     let mut others = ctx.concurrent.other_fenced_hosts(ctx.case);
     let is_needed = RemediationKey::keys_on_host(host).next().is_some()
-        || decision.cause.reason == reason::PREPARING
+        || decision.cause.reason == RemediationReason::Preparing
         || others.any(|other| other.host == host.name);
     if is_needed {
         return decision;
@@ -228,7 +227,7 @@ fn drop_stale_backup(
 fn restore_event(message: String) -> DecisionEvent {
     DecisionEvent {
         severity: EventSeverity::Normal,
-        reason: reason::RESTORING,
+        reason: RemediationReason::Restoring.as_str(),
         message,
     }
 }

@@ -1,5 +1,6 @@
 //! The inputs of remediation decisions.
 
+use crate::remediation::RemediationReason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,7 @@ pub struct RemediationMemory {
     pub first_decided_at: Option<Duration>,
     /// The newest decision's reason and when it first occurred without interruption, for the
     /// Warning about slow progress. Maintained by [`RemediationMemory::record_decision`].
-    pub reason_since: Option<(&'static str, Duration)>,
+    pub reason_since: Option<(RemediationReason, Duration)>,
     /// No decision is made until the watch shows our last write, or until this moment.
     pub own_write_awaited_until: Option<Duration>,
 }

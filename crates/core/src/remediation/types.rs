@@ -1,5 +1,6 @@
 //! The types of a remediation: its subject, links and decision.
 
+use crate::remediation::RemediationReason;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use crate::name::NodeName;
 use crate::power::{HostName, HostSnapshot};
 use crate::reboot::ObservedNode;
 
-pub type RemediationDecision = crate::Decision<RemediationAction, RemediationObserve>;
+pub type RemediationDecision =
+    crate::Decision<RemediationAction, RemediationObserve, RemediationReason>;
 
 /// What a remediation is about; its name in logs, Events and `explain`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,14 +51,14 @@ pub struct Remediation {
     /// up yet.
     pub needs_remediation: bool,
     /// Its host, or why there is none: a reason of [`super::reason`], and a message.
-    pub host: Result<Arc<HostSnapshot>, (&'static str, String)>,
+    pub host: Result<Arc<HostSnapshot>, (RemediationReason, String)>,
     /// The name of its Node, also if the Node does not exist.
     pub node_name: Option<NodeName>,
     /// Its Node, if it exists.
     pub node: Option<Arc<ObservedNode>>,
     /// Why nothing is begun or released although the host is known: a reason, and a message. What
     /// was begun is undone.
-    pub problem: Option<(&'static str, String)>,
+    pub problem: Option<(RemediationReason, String)>,
     /// The Lease `dogwatch-remedy-NODE` of its Node is held.
     pub lease_held: bool,
     /// The host's record of this remediation.

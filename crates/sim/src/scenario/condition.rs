@@ -3,7 +3,7 @@
 use dogwatch_api::annotation;
 use dogwatch_api::lease::process_of_presence;
 use dogwatch_core::power::REBOOT_ANNOTATION;
-use dogwatch_core::reboot::RebootPhase;
+use dogwatch_core::reboot::{RebootPhase, RebootReason};
 
 use super::scenario_cluster::ScenarioCluster;
 use crate::observer::{LEADER_LEASE, NodeView, ObservedKind, PodView, lease_holder, parse_host};
@@ -76,7 +76,8 @@ impl ScenarioCondition {
             ScenarioCondition::Boots(name, boots) => stage.checks.count_boots(name) == *boots,
             ScenarioCondition::Commands(name, count) => stage.count_reboot_commands(name) == *count,
             ScenarioCondition::Says(name, reason) => {
-                stage.decision_log.newest_reason(name) == Some(reason.as_str())
+                let newest = stage.decision_log.newest_reason(name);
+                newest.map(RebootReason::as_str) == Some(reason.as_str())
             }
             ScenarioCondition::Shows(name, kind, shown) => {
                 node(name).is_some_and(|node| node.true_condition(kind).is_some() == *shown)
@@ -183,7 +184,7 @@ fn describe_node(stage: &ScenarioCluster, name: &str) -> String {
     let said = stage
         .decision_log
         .newest_reason(name)
-        .unwrap_or("nothing")
+        .map_or("nothing", RebootReason::as_str)
         .to_owned();
     let Some(node) = stage
         .observer

@@ -4,33 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use dogwatch_coordinator::agent::DecisionSink;
-use dogwatch_core::reboot::{RebootDecision, RebootSnapshot, reason};
+use dogwatch_core::reboot::{RebootDecision, RebootReason, RebootSnapshot};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-/// Reasons that change by themselves soon, or that the record shows too.
-const TRANSIENT_REASONS: [&str; 20] = [
-    reason::NO_REBOOT_WANTED,
-    reason::NODE_NOT_SEEN,
-    reason::REBOOT_PLANNED,
-    reason::ADOPTING_OLDER_RUN,
-    reason::LOOKING_AT_POLICIES,
-    reason::LOOKING_AT_LOCK,
-    reason::LOOKING_AT_GATES,
-    reason::ABORTED,
-    reason::NOT_OUR_TURN,
-    reason::BIDDING,
-    reason::SETTLING_BID,
-    reason::COUNTING_BUDGET,
-    reason::BACKING_OFF,
-    reason::DRAINING,
-    reason::REBOOTING,
-    reason::NEW_BOOT,
-    reason::UNCORDONING,
-    reason::RELEASING_LOCK,
-    reason::REBOOTED,
-    reason::TRIGGER_GONE,
-];
 
 /// The decisions of all coordinators. Clones share them.
 #[derive(Clone, Default)]
@@ -44,7 +20,7 @@ struct DecisionLogInner {
 
 #[derive(Default)]
 struct DecisionLogState {
-    reasons: BTreeMap<String, &'static str>,
+    reasons: BTreeMap<String, RebootReason>,
     log: Vec<DecisionEntry>,
 }
 
@@ -54,7 +30,7 @@ pub struct DecisionEntry {
     pub at: Instant,
     pub node: String,
     /// The decision's reason; `None` for a note.
-    pub reason: Option<&'static str>,
+    pub reason: Option<RebootReason>,
     pub text: String,
 }
 
@@ -67,7 +43,7 @@ impl DecisionLog {
         })
     }
 
-    pub fn newest_reason(&self, node: &str) -> Option<&'static str> {
+    pub fn newest_reason(&self, node: &str) -> Option<RebootReason> {
         self.lock_state().reasons.get(node).copied()
     }
 
@@ -90,18 +66,13 @@ impl DecisionLog {
         std::mem::take(&mut self.lock_state().log)
     }
 
-    /// Whether decisions with this reason are left out of the timeline.
-    pub fn is_transient(reason: &str) -> bool {
-        TRANSIENT_REASONS.contains(&reason)
-    }
-
     /// Whether decisions that the timeline has shown may be shown again after this reason.
-    pub fn is_new_start(reason: &str) -> bool {
+    pub fn is_new_start(reason: RebootReason) -> bool {
         [
-            reason::NO_REBOOT_WANTED,
-            reason::BACKING_OFF,
-            reason::REBOOTED,
-            reason::REBOOTING,
+            RebootReason::NoRebootWanted,
+            RebootReason::BackingOff,
+            RebootReason::Rebooted,
+            RebootReason::Rebooting,
         ]
         .contains(&reason)
     }

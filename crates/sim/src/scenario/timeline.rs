@@ -1,5 +1,7 @@
 //! The timeline of a script: its lines, grouped by moment.
 
+use dogwatch_core::reason::Severity;
+use dogwatch_core::reboot::RebootReason;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -47,7 +49,7 @@ pub struct ScenarioTimeline {
     moment: Instant,
     entries: Vec<ObserverEntry>,
     thoughts: Vec<DecisionEntry>,
-    told: BTreeMap<String, &'static str>,
+    told: BTreeMap<String, RebootReason>,
     lines: Vec<TimelineLine>,
 }
 
@@ -174,7 +176,7 @@ impl ScenarioTimeline {
             if DecisionLog::is_new_start(reason) {
                 self.told.remove(&node);
             }
-            if DecisionLog::is_transient(reason) {
+            if reason.severity() == Severity::Progress {
                 continue;
             }
             if self.told.insert(node.clone(), reason) != Some(reason) {

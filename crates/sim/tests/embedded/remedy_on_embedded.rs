@@ -7,7 +7,7 @@ use dogwatch_controller::remediation::DecidedRemediation;
 use dogwatch_core::Now;
 use dogwatch_core::leader::LeaderTerm;
 use dogwatch_core::power::PowerConfig;
-use dogwatch_core::remediation::reason;
+use dogwatch_core::remediation::RemediationReason;
 use dogwatch_kubesim::api::{ApiServer, ApiVerb, FaultEffect, RequestAuditEntry};
 use dogwatch_sim::bmc::BmcFaultKind;
 
@@ -76,7 +76,7 @@ async fn killed_at(at: usize, cut: Cut) -> bool {
 async fn until_at_rest(world: &World, process: &Process) {
     let is_over = |shown: &DecidedRemediation| {
         let reason = shown.decision.cause.reason;
-        [reason::REMEDIATED, reason::NOT_NEEDED].contains(&reason)
+        [RemediationReason::Remediated, RemediationReason::NotNeeded].contains(&reason)
     };
     world
         .until("it is at rest", || async {
@@ -178,7 +178,12 @@ async fn what_the_api_server_refuses_is_said_and_done_once_it_is_allowed() {
     world
         .until("the Machine says so", || async {
             let machine = world.machines().get("h0").await.unwrap();
-            has_condition(&machine, "Remediation", "reason", reason::REFUSED)
+            has_condition(
+                &machine,
+                "Remediation",
+                "reason",
+                RemediationReason::Refused.as_str(),
+            )
         })
         .await;
     assert_eq!(world.node_uid("h0").await, member.uid);
@@ -187,7 +192,7 @@ async fn what_the_api_server_refuses_is_said_and_done_once_it_is_allowed() {
     let said = world.said().await;
     let warned = said
         .iter()
-        .any(|event| event.reason.as_deref() == Some(reason::REFUSED));
+        .any(|event| event.reason.as_deref() == Some(RemediationReason::Refused.as_str()));
     assert!(warned, "{said:?}");
     assert_eq!(member.bmc.machine().transition_log().count_power_offs(), 1);
 }
@@ -283,7 +288,9 @@ async fn reboots_as_planned(world: &World, short: &str, attempt: u32) {
 /// The reason of the process' only remediation.
 fn says(process: &Process) -> Option<&'static str> {
     let cases = process.board.list_remediations();
-    cases.first().map(|shown| shown.decision.cause.reason)
+    cases
+        .first()
+        .map(|shown| shown.decision.cause.reason.as_str())
 }
 
 async fn until_says(world: &World, process: &Process, reason: &'static str) {
@@ -319,12 +326,12 @@ async fn a_planned_reboot_that_hangs_has_its_timeout_since_it_began_whatever_hap
     reboots_as_planned(&world, "h0", 1).await;
     tokio::time::sleep_until(began + MINUTE * 10).await;
     world.mark_machine("h0", Some("")).await;
-    until_says(&world, &process, reason::PLANNED_REBOOT).await;
+    until_says(&world, &process, RemediationReason::PlannedReboot.as_str()).await;
     tokio::time::sleep_until(began + MINUTE * 20).await;
     member.bmc.add_fault(BmcFaultKind::Hang);
-    until_says(&world, &process, reason::POWER_UNKNOWN).await;
+    until_says(&world, &process, RemediationReason::PowerUnknown.as_str()).await;
     member.bmc.cure_all_faults();
-    until_says(&world, &process, reason::PLANNED_REBOOT).await;
+    until_says(&world, &process, RemediationReason::PlannedReboot.as_str()).await;
     let after = until_keyed(&world, began).await;
     let on_time = MINUTE * 30..MINUTE * 30 + Duration::from_secs(10);
     assert!(on_time.contains(&after), "{after:?}");
@@ -340,11 +347,11 @@ async fn the_next_leader_counts_a_planned_reboot_from_the_nodes_record_and_a_new
     let began = tokio::time::Instant::now();
     reboots_as_planned(&world, "h0", 1).await;
     world.mark_machine("h0", Some("")).await;
-    until_says(&world, &first, reason::PLANNED_REBOOT).await;
+    until_says(&world, &first, RemediationReason::PlannedReboot.as_str()).await;
     tokio::time::sleep_until(began + MINUTE * 20).await;
     first.leader.loses_the_lead();
     let second = world.process("second");
-    until_says(&world, &second, reason::PLANNED_REBOOT).await;
+    until_says(&world, &second, RemediationReason::PlannedReboot.as_str()).await;
     tokio::time::sleep_until(began + MINUTE * 25).await;
     assert!(!is_keyed(&world, "h0").await);
     reboots_as_planned(&world, "h0", 2).await;

@@ -1,7 +1,7 @@
 //! Mistakes that a person may make. Each is reported on the object that it is about, with the next
 //! step to take; nothing else is done about it, and a healthy remediation beside it completes.
 
-use dogwatch_core::remediation::reason;
+use dogwatch_core::remediation::RemediationReason;
 use dogwatch_sim::bmc::{BmcFaultKind, SimBmc};
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
@@ -33,91 +33,91 @@ const ROWS: [Row; 15] = [
     (
         Kind::Machine,
         "unlinked",
-        reason::NO_HOST,
+        RemediationReason::NoHost.as_str(),
         "write the annotation: NAMESPACE/NAME of its host",
     ),
     (
         Kind::Machine,
         "garbled",
-        reason::BAD_HOST_LINK,
+        RemediationReason::BadHostLink.as_str(),
         "is not NAMESPACE/NAME; correct it",
     ),
     (
         Kind::Machine,
         "dangling",
-        reason::HOST_NOT_FOUND,
+        RemediationReason::HostNotFound.as_str(),
         "which does not exist; correct annotation metal3.io/BareMetalHost",
     ),
     (
         Kind::Machine,
         "abroad",
-        reason::BAD_HOST_LINK,
+        RemediationReason::BadHostLink.as_str(),
         "no spec.consumerRef that confirms it; write it there, or correct the link",
     ),
     (
         Kind::Machine,
         "denied",
-        reason::HOST_OF_ANOTHER,
+        RemediationReason::HostOfAnother.as_str(),
         "correct the wrong one",
     ),
     (
         Kind::Machine,
         "twin-a",
-        reason::HOST_SHARED,
+        RemediationReason::HostShared.as_str(),
         "correct annotation metal3.io/BareMetalHost of one",
     ),
     (
         Kind::Machine,
         "twin-b",
-        reason::HOST_SHARED,
+        RemediationReason::HostShared.as_str(),
         "correct annotation metal3.io/BareMetalHost of one",
     ),
     (
         Kind::Machine,
         "same-a",
-        reason::NODE_SHARED,
+        RemediationReason::NodeShared.as_str(),
         "delete the machine that is not this node",
     ),
     (
         Kind::Machine,
         "same-b",
-        reason::NODE_SHARED,
+        RemediationReason::NodeShared.as_str(),
         "delete the machine that is not this node",
     ),
     (
         Kind::Machine,
         "swapped",
-        reason::WRONG_HOST,
+        RemediationReason::WrongHost.as_str(),
         "correct spec.bmc.address, or the link to the host",
     ),
     (
         Kind::Node,
         "alone",
-        reason::NO_HOST,
+        RemediationReason::NoHost.as_str(),
         "write it on the host that runs this Node",
     ),
     (
         Kind::Node,
         "owned",
-        reason::NODE_OF_A_MACHINE,
+        RemediationReason::NodeOfAMachine.as_str(),
         "mark the Machine instead",
     ),
     (
         Kind::Request,
         "nowhere",
-        reason::NO_NODE,
+        RemediationReason::NoNode.as_str(),
         "write it on the host that runs this Node",
     ),
     (
         Kind::Request,
         "anew",
-        reason::NODE_REPLACED,
+        RemediationReason::NodeReplaced.as_str(),
         "delete the request",
     ),
     (
         Kind::Host,
         "foreign",
-        reason::FOREIGN_KEY,
+        RemediationReason::ForeignKey.as_str(),
         "its writer must remove it",
     ),
 ];
@@ -331,12 +331,22 @@ pub async fn what_needs_no_deletion_is_served_without_the_right_to_it<F: Future<
     world.request("h1", "OutOfServiceTaint").await;
     is_said(
         world,
-        (Kind::Machine, "h0", reason::REFUSED, "delete nodes"),
+        (
+            Kind::Machine,
+            "h0",
+            RemediationReason::Refused.as_str(),
+            "delete nodes",
+        ),
     )
     .await;
     is_said(
         world,
-        (Kind::Machine, "h0", reason::REFUSED, "deploy/remediation"),
+        (
+            Kind::Machine,
+            "h0",
+            RemediationReason::Refused.as_str(),
+            "deploy/remediation",
+        ),
     )
     .await;
     super::until_succeeded(world, "h1").await;

@@ -4,7 +4,9 @@ pub mod bad;
 mod kept;
 pub mod world;
 
-use dogwatch_core::remediation::{MachineApi, MachineName, ObjectName, RemediationSubject, reason};
+use dogwatch_core::remediation::{
+    MachineApi, MachineName, ObjectName, RemediationReason, RemediationSubject,
+};
 use dogwatch_sim::bmc::BmcFaultKind;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -96,7 +98,11 @@ pub async fn a_marked_machine_is_proved_off_its_node_deleted_and_it_comes_back_a
     }
     let said = world.said().await.into_iter();
     let said: Vec<String> = said.filter_map(|event| event.reason).collect();
-    assert!(said.iter().any(|it| it == reason::RELEASED), "{said:?}");
+    assert!(
+        said.iter()
+            .any(|it| it == RemediationReason::Released.as_str()),
+        "{said:?}"
+    );
 }
 
 pub async fn a_marked_node_without_a_machine_is_remediated_by_the_host_that_names_it(
@@ -173,7 +179,7 @@ pub async fn a_hung_bmc_delays_no_other_and_its_node_stays(world: &World) {
         .find_remediation(&RemediationSubject::Machine(name))
         .unwrap();
     let because = &shown.decision.cause;
-    assert_ne!(because.reason, reason::RELEASED, "{because:?}");
+    assert_ne!(because.reason, RemediationReason::Released, "{because:?}");
     hung.bmc.cure_all_faults();
     world.until_back(&hung).await;
     hung.assert_cycled_once();

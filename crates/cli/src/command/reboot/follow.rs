@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use dogwatch_core::explain::{self, FleetSnapshot, NodeStatusRow};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::{LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome};
+use dogwatch_core::reboot::{
+    LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootReason,
+};
 use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetWatch;
 
@@ -211,7 +213,8 @@ fn report_node(
         return Ok(());
     };
     let reason = row.reason.as_deref();
-    told.begun |= row.phase.is_some() || reason == Some("RebootRequested");
+    let is_requested = reason.and_then(RebootReason::parse) == Some(RebootReason::RebootRequested);
+    told.begun |= row.phase.is_some() || is_requested;
     let Some(reason) = reason.filter(|_| told.begun) else {
         return Ok(());
     };

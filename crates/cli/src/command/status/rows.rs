@@ -13,6 +13,9 @@ use dogwatch_core::Now;
 use dogwatch_core::explain::{
     FleetStatus, LockRow, NodeStatusRow, WaitingRow, format_age, format_ordinal, format_time,
 };
+use dogwatch_core::policy::PolicyReason;
+use dogwatch_core::reason::Severity;
+use dogwatch_core::reboot::RebootReason;
 
 pub use hosts::hosts_table;
 pub use identities::RowIdentities;
@@ -24,19 +27,6 @@ use super::StatusPart;
 use crate::output::OutputFormat;
 use crate::paint::{TerminalColour, TerminalPaint};
 use crate::table::{TableCell, TableColumn, TextTable};
-
-/// Reasons that last until a person acts.
-const REASONS_NEEDING_PERSON: [&str; 9] = [
-    "BootIdUnreadable",
-    "Invalid",
-    "PoliciesUnreadable",
-    "PolicyInvalid",
-    "RebootFailed",
-    "RecordUnreadable",
-    "RequestUnreadable",
-    "ReturnGatesTimedOut",
-    "SentinelSurvivedReboot",
-];
 
 pub struct StatusTables {
     nodes: TextTable,
@@ -198,12 +188,18 @@ fn reason_cell(reason: Option<&str>, message: Option<&str>) -> Option<TableCell>
         Some(message) if !message.is_empty() => format!("{reason}: {message}"),
         Some(_) | None => reason.to_owned(),
     };
-    let colour = if REASONS_NEEDING_PERSON.contains(&reason) {
-        Some(TerminalColour::Red)
-    } else {
-        (reason == "DrainBlocked").then_some(TerminalColour::Yellow)
-    };
-    Some(TableCell::coloured(text, colour))
+    Some(TableCell::coloured(text, reason_colour(reason)))
+}
+
+/// Reasons of another version have no colour.
+fn reason_colour(reason: &str) -> Option<TerminalColour> {
+    let of_node = RebootReason::parse(reason).map(RebootReason::severity);
+    let of_policy = || PolicyReason::parse(reason).map(PolicyReason::severity);
+    match of_node.or_else(of_policy)? {
+        Severity::Alarm => Some(TerminalColour::Red),
+        Severity::Warning => Some(TerminalColour::Yellow),
+        Severity::Progress | Severity::Waiting => None,
+    }
 }
 
 const LOCK_COLUMNS: [TableColumn<LockRow>; 6] = [

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::lock::ObservedLease;
 use dogwatch_core::lock::api_lock::{self as rules, PolicyDenial, QueueSnapshot, QueueStep};
-use dogwatch_core::reboot::reason;
+use dogwatch_core::reboot::RebootReason;
 use dogwatch_k8s::Error;
 use tokio::sync::watch;
 
@@ -66,7 +66,7 @@ impl PendingLockRequest {
             if !self.wait.may_wait() {
                 return Err(LockAttemptOutcome::Answer(LockAnswer::Busy { why }));
             }
-            self.report_waiting_reason(reason::LOCK_HELD_BY_OTHER, &why);
+            self.report_waiting_reason(RebootReason::LockHeldByOther, &why);
             tokio::select! {
                 // The senders are held by the place and by `shared`.
                 _ = leases.changed() => {}
@@ -85,7 +85,7 @@ impl PendingLockRequest {
                 "other requests are ahead in the queue for the lock of group {}",
                 place.queue.group
             );
-            self.report_waiting_reason(reason::NOT_OUR_TURN, &why);
+            self.report_waiting_reason(RebootReason::NotOurTurn, &why);
             place.wait_until_first().await;
         }
     }

@@ -10,7 +10,7 @@ use dogwatch_core::lock::{
 };
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
-use dogwatch_core::reboot::{ParsedAnnotation, group_of_lease, reason};
+use dogwatch_core::reboot::{ParsedAnnotation, RebootReason, group_of_lease};
 use dogwatch_k8s::lock::{BidOutcome, api_lock};
 use dogwatch_k8s::node::{Node, observed_node, watch_node};
 use dogwatch_k8s::watch::ObjectEvent;
@@ -345,7 +345,7 @@ impl PendingLockRequest {
             return HoldContinuation::Look;
         };
         self.report_waiting_reason(
-            reason::DRAINING,
+            RebootReason::Draining,
             "the host holds the lock; its node is being drained",
         );
         match drain.wait_for_outcome(ours).await {

@@ -9,7 +9,7 @@ use dogwatch_core::lock::api_lock::{
 };
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::ClusterPolicies;
-use dogwatch_core::reboot::reason;
+use dogwatch_core::reboot::RebootReason;
 use dogwatch_k8s::lock::LocalWaiter;
 use dogwatch_k8s::{ApiErrorKind, Error};
 use jiff::Timestamp;
@@ -85,7 +85,7 @@ pub(super) struct PendingLockRequest {
     /// How often in a row the request yielded the lock.
     yield_count: u32,
     /// The reason for which the policy last forbade the reboot, and since when without a break.
-    forbidden: Option<(&'static str, Duration)>,
+    forbidden: Option<(RebootReason, Duration)>,
     /// The group and the Node, as last observed.
     seen_as: (Option<GroupName>, Option<NodeName>),
 }
@@ -121,14 +121,14 @@ impl PendingLockRequest {
         }
     }
 
-    pub(super) fn report_waiting_reason(&self, reason: &str, message: &str) {
+    pub(super) fn report_waiting_reason(&self, reason: RebootReason, message: &str) {
         let (group, node) = self.seen_as.clone();
         let host = WaitingHost {
             holder: self.cleanup.leftovers.holder.clone(),
             group,
             node,
             since: self.since,
-            reason: reason.to_owned(),
+            reason: reason.to_string(),
             message: message.to_owned(),
         };
         self.shared.record_waiting_reason(self.cleanup.number, host);
@@ -154,7 +154,7 @@ impl PendingLockRequest {
                         return LockAnswer::Unavailable { why };
                     }
                     tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "failed to request a lock");
-                    self.report_waiting_reason(reason::CANNOT_LOOK, &error.error_chain());
+                    self.report_waiting_reason(RebootReason::CannotLook, &error.error_chain());
                     pauses.sleep_and_double().await;
                 }
             }
@@ -164,7 +164,9 @@ impl PendingLockRequest {
     async fn attempt_lock(&mut self) -> LockAttemptOutcome {
         let Some(policies) = self.wait_for_policies().await else {
             let why = "the RebootPolicies have not been read yet";
-            return self.answer_not_now(reason::LOOKING_AT_POLICIES, why).await;
+            return self
+                .answer_not_now(RebootReason::LookingAtPolicies, why)
+                .await;
         };
         if let Some(why) = self.group_refusal(&policies) {
             return LockAttemptOutcome::Answer(LockAnswer::Refused { why });
@@ -184,7 +186,7 @@ impl PendingLockRequest {
         {
             if self.bid_after.is_some_and(|at| at > self.shared.now().mono) {
                 let why = "too many nodes of the group are unavailable";
-                return self.answer_not_now(reason::OVER_BUDGET, why).await;
+                return self.answer_not_now(RebootReason::OverBudget, why).await;
             }
             let held = Box::pin(self.acquire_lock(target, lease, None)).await;
             return Box::pin(self.handle_hold_outcome(held)).await;
@@ -201,7 +203,7 @@ impl PendingLockRequest {
             .as_ref()
             .and_then(|node| describe_fencing(&node.seen))
         {
-            return self.answer_not_now(reason::BEING_FENCED, &why).await;
+            return self.answer_not_now(RebootReason::BeingFenced, &why).await;
         }
         if target.node.is_none()
             && let Some(why) = match self.remediation_reason().await {
@@ -209,7 +211,7 @@ impl PendingLockRequest {
                 Err(error) => return LockAttemptOutcome::Trouble(error),
             }
         {
-            return self.answer_not_now(reason::BEING_FENCED, &why).await;
+            return self.answer_not_now(RebootReason::BeingFenced, &why).await;
         }
         let allowance = target.allowance_now(&policies, self.shared.now().wall);
         if let Some(not) = PolicyDenial::of_allowance(allowance) {
@@ -313,7 +315,7 @@ impl PendingLockRequest {
                 let pause = yield_pause(self.yield_count, self.jitter);
                 self.yield_count = self.yield_count.saturating_add(1);
                 self.bid_after = Some(self.shared.now().mono + pause);
-                self.report_waiting_reason(reason::OVER_BUDGET, &why);
+                self.report_waiting_reason(RebootReason::OverBudget, &why);
                 return self.busy_or(why, LockAttemptOutcome::Again);
             }
             HoldOutcome::NotAllowed(not) => {
@@ -346,7 +348,7 @@ impl PendingLockRequest {
         }
     }
 
-    async fn answer_not_now(&self, reason: &str, why: &str) -> LockAttemptOutcome {
+    async fn answer_not_now(&self, reason: RebootReason, why: &str) -> LockAttemptOutcome {
         self.report_waiting_reason(reason, why);
         if self.wait.may_wait() {
             let until = self

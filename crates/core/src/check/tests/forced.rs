@@ -1,6 +1,6 @@
 use super::*;
 use crate::explain::RemediationForecast;
-use crate::remediation::reason;
+use crate::remediation::RemediationReason;
 
 fn ready() -> RemediationForecast {
     RemediationForecast {
@@ -35,17 +35,17 @@ fn what_would_keep_a_node_from_being_fenced_is_told_before_it_fails() {
     };
     for (foreseen, severity, word) in [
         (
-            refused(reason::HOST_SHARED, false),
+            refused(RemediationReason::HostShared, false),
             FindingSeverity::Warns,
             "HostShared: why",
         ),
         (
-            refused(reason::COOLING_DOWN, true),
+            refused(RemediationReason::CoolingDown, true),
             FindingSeverity::Note,
             "CoolingDown: why",
         ),
         (
-            refused(reason::NO_HOST, false),
+            refused(RemediationReason::NoHost, false),
             FindingSeverity::Note,
             "NoHost: why",
         ),
@@ -68,7 +68,7 @@ fn what_would_keep_a_node_from_being_fenced_is_told_before_it_fails() {
         (
             RemediationForecast {
                 under_way: true,
-                ..refused(reason::NO_HOST, false)
+                ..refused(RemediationReason::NoHost, false)
             },
             FindingSeverity::Blocks,
             "machine/ns/m1 is under way",

@@ -4,7 +4,7 @@ use super::RemediationReportInput;
 use super::assessment::AssessedRemediation;
 use crate::Now;
 use crate::power::HostName;
-use crate::remediation::{MachineApi, RemediationSubject, reason};
+use crate::remediation::{MachineApi, RemediationReason, RemediationSubject};
 
 /// The most likely help first; empty when waiting is all.
 pub(super) fn remediation_advice(
@@ -30,54 +30,34 @@ pub(super) fn remediation_advice(
 fn reason_advice(judged: &AssessedRemediation, word: &str) -> Vec<String> {
     let host = judged.remediation.host.as_ref().ok().map(|host| &host.name);
     let explain_host = || host.map(|host| format!("dogwatch explain host/{host}"));
-    let one = |text: &str| vec![text.to_owned()];
-    match word {
-        reason::POWER_UNKNOWN => {
-            let mut advice: Vec<String> = explain_host().into_iter().collect();
-            advice.extend(
-                host.filter(|_| judged.remediation.is_keyed())
-                    .map(confirm_off_advice),
-            );
-            advice
-        }
-        reason::POWERING_OFF | reason::PROVING_OFF | reason::POWERING_ON => {
-            explain_host().into_iter().collect()
-        }
-        reason::WAITING_FOR_NODE => {
-            let look = "look at the machine's console: its kubelet has not registered the Node yet";
-            let mut advice = one(look);
-            advice.extend(explain_host());
-            advice
-        }
-        reason::RELEASING => {
-            one("look at the obstacle that is named: a finalizer, or a CSI driver")
-        }
-        reason::NO_HOST | reason::HOST_NOT_FOUND | reason::BAD_HOST_LINK | reason::NO_NODE => {
-            vec![host_link_advice(&judged.remediation.subject)]
-        }
-        reason::WRONG_HOST => {
-            one("correct the link or the BMC address: it belongs to another machine")
-        }
-        reason::IDENTITY_UNKNOWN => one(
-            "run the controller without --require-host-identity, or link a BMC that reports its system UUID",
-        ),
-        reason::NODE_IS_ALIVE => {
-            one("look at the machine: the BMC is wrong, or the link names another machine")
-        }
-        reason::HOST_NOT_PROVISIONED => {
-            one("set spec.externallyProvisioned on the host, or have metal3 provision it")
-        }
-        reason::PAUSED => one("remove annotation cluster.x-k8s.io/paused"),
-        reason::TOO_MANY_FENCED => one("wait for the others, or raise --max-fenced"),
-        reason::ATTEMPTS_USED_UP => {
-            let mut advice = one(
-                "look at the machine; if a health check still finds it failed, it makes a new request",
-            );
-            advice.extend(explain_host());
-            advice
-        }
-        _ => Vec::new(),
+    let Some(reason) = RemediationReason::parse(word) else {
+        return Vec::new();
+    };
+    if reason == RemediationReason::PowerUnknown {
+        let keyed = host.filter(|_| judged.remediation.is_keyed());
+        let confirm = keyed.map(confirm_off_advice);
+        return explain_host().into_iter().chain(confirm).collect();
     }
+    if matches!(
+        reason,
+        RemediationReason::NoHost
+            | RemediationReason::HostNotFound
+            | RemediationReason::BadHostLink
+            | RemediationReason::NoNode
+    ) {
+        return vec![host_link_advice(&judged.remediation.subject)];
+    }
+    let is_about_host = matches!(
+        reason,
+        RemediationReason::PoweringOff
+            | RemediationReason::ProvingOff
+            | RemediationReason::PoweringOn
+            | RemediationReason::WaitingForNode
+            | RemediationReason::AttemptsUsedUp
+    );
+    let step = reason.next_step().map(str::to_owned);
+    let explain = explain_host().filter(|_| is_about_host);
+    step.into_iter().chain(explain).collect()
 }
 
 fn confirm_off_advice(host: &HostName) -> String {

@@ -161,7 +161,10 @@ impl AssessedRemediation {
     pub(super) fn reason_and_message(&self) -> (&str, &str) {
         match self.controller_condition() {
             Some(said) => (&said.reason, &said.message),
-            None => (self.decision.cause.reason, &self.decision.cause.message),
+            None => (
+                self.decision.cause.reason.as_str(),
+                &self.decision.cause.message,
+            ),
         }
     }
 }

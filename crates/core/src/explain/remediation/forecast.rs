@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use super::RemediationReportInput;
 use super::assessment::{assess_as_running, concurrent_remediations};
-use super::row::needs_somebody;
 use crate::Now;
 use crate::explain::{POWER_CONTROL_READY, host_condition};
 use crate::name::NodeName;
 use crate::power::{HostSnapshot, SystemId};
 use crate::remediation::{
-    MachineName, ObservedMachine, Remediation, RemediationSnapshot, RemediationSubject,
-    discover_remediations, reason,
+    MachineName, ObservedMachine, Remediation, RemediationReason, RemediationSnapshot,
+    RemediationSubject, discover_remediations,
 };
 
 /// What would happen if a Node or Machine were marked now.
@@ -23,7 +22,7 @@ pub struct RemediationForecast {
     pub host: Option<String>,
     pub under_way: bool,
     /// Why it would not begin: reason, message, and whether that passes by itself.
-    pub refusal: Option<(&'static str, String, bool)>,
+    pub refusal: Option<(RemediationReason, String, bool)>,
     /// Why power control of the host may not work.
     pub not_ready: Option<String>,
     /// The Node's system UUID is unknown, so it cannot be compared with that of the BMC.
@@ -77,7 +76,7 @@ fn forecast_remediation(
     let judged = assess_as_running(case, &around, now);
     let host = judged.remediation.host.as_ref().ok();
     let why = &judged.decision.cause;
-    let goes_on = under_way || why.reason == reason::PREPARING;
+    let goes_on = under_way || why.reason == RemediationReason::Preparing;
     let node = judged.remediation.node.as_ref();
     let no_identity = node.and_then(|node| node.system_uuid.as_deref());
     RemediationForecast {
@@ -85,7 +84,7 @@ fn forecast_remediation(
         host: host.map(|host| host.name.to_string()),
         under_way,
         refusal: (!goes_on).then(|| {
-            let passes = !needs_somebody(why.reason);
+            let passes = !why.reason.needs_person();
             (why.reason, why.message.clone(), passes)
         }),
         not_ready: host.and_then(|host| power_not_ready_reason(host)),

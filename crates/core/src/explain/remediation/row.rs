@@ -13,7 +13,7 @@ use super::timeline::{StepRow, remediation_timeline, step_rows, total_millis};
 use crate::Now;
 use crate::power::HostSnapshot;
 use crate::remediation::{
-    RemediationRecord, RemediationSnapshot, RemediationStep, RemediationSubject, reason,
+    RemediationReason, RemediationRecord, RemediationSnapshot, RemediationStep, RemediationSubject,
     record_on_host,
 };
 
@@ -117,7 +117,8 @@ fn remediation_row(judged: &AssessedRemediation) -> RemediationRow {
         since: newest.map(|step| step.at).or(said),
         attempt: attempt.or_else(|| case.record.as_ref().map(|record| record.attempt)),
         under_way: judged.is_under_way() && (case.is_keyed() || !has_ended),
-        needs_somebody: needs_somebody(reason),
+        needs_somebody: RemediationReason::parse(reason)
+            .is_some_and(RemediationReason::needs_person),
         reason: reason.to_owned(),
         message: message.to_owned(),
         steps,
@@ -131,37 +132,6 @@ fn subject_namespace(subject: &RemediationSubject, host: Option<&HostSnapshot>) 
         RemediationSubject::Host(name) => Some(name.namespace.clone()),
         RemediationSubject::Node(_) => host.map(|host| host.name.namespace.clone()),
     }
-}
-
-/// Errors on objects: they follow from the objects alone, and last until somebody changes those.
-pub(super) const OBJECT_ERROR_REASONS: [&str; 12] = [
-    reason::NO_HOST,
-    reason::HOST_NOT_FOUND,
-    reason::BAD_HOST_LINK,
-    reason::HOST_OF_ANOTHER,
-    reason::HOST_SHARED,
-    reason::NODE_OF_A_MACHINE,
-    reason::NODE_SHARED,
-    reason::NO_NODE,
-    reason::HOST_NOT_PROVISIONED,
-    reason::PAUSED,
-    reason::BAD_REQUEST,
-    reason::FOREIGN_KEY,
-];
-
-/// Whether the reason lasts until a person acts.
-pub(super) fn needs_somebody(word: &str) -> bool {
-    let others = [
-        reason::POWER_UNKNOWN,
-        reason::ATTEMPTS_USED_UP,
-        reason::WRONG_HOST,
-        reason::IDENTITY_UNKNOWN,
-        reason::NODE_IS_ALIVE,
-        reason::NODE_REPLACED,
-        reason::NOTHING_TO_DO,
-        reason::REFUSED,
-    ];
-    OBJECT_ERROR_REASONS.contains(&word) || others.contains(&word)
 }
 
 /// Ended remediations, which only the hosts still record.
@@ -182,8 +152,8 @@ fn row_from_host_record(
     let last = record.steps.iter().rev().find(|stamp| stamp.step.is_end());
     let step = last.map(|stamp| stamp.step);
     let reason = match step {
-        Some(RemediationStep::Withdrawn) => reason::WITHDRAWN,
-        Some(RemediationStep::Failed) => reason::ATTEMPTS_USED_UP,
+        Some(RemediationStep::Withdrawn) => RemediationReason::Withdrawn,
+        Some(RemediationStep::Failed) => RemediationReason::AttemptsUsedUp,
         Some(
             RemediationStep::NodeReady
             | RemediationStep::Requested
@@ -193,7 +163,7 @@ fn row_from_host_record(
             | RemediationStep::KeyRemoved
             | RemediationStep::PoweredOn,
         )
-        | None => reason::REMEDIATED,
+        | None => RemediationReason::Remediated,
     };
     let took = total_millis(&steps).map(|ms| format!(" after {}", format_millis(ms)));
     RemediationRow {
@@ -206,7 +176,7 @@ fn row_from_host_record(
         attempt: Some(record.attempt),
         under_way: false,
         needs_somebody: false,
-        reason: reason.to_owned(),
+        reason: reason.to_string(),
         message: format!("ended{}", took.unwrap_or_default()),
         steps,
     }

@@ -12,7 +12,7 @@ use crate::power::{HostSnapshot, OffConfirmation, PowerState, reboot_annotations
 use crate::reboot::ObservedNode;
 use crate::remediation::{
     KeyOwner, MachineApi, MachineName, ObjectName, ObservedMachine, REMEDIATION_CONDITION,
-    RemediationRecord, RemediationStep, StepStamp, reason,
+    RemediationReason, RemediationRecord, RemediationStep, StepStamp,
 };
 
 const RECORD: &str = "dogwatch.dev/remediation";
@@ -302,7 +302,11 @@ fn what_needs_no_reading_is_told_beside_an_older_word_of_the_controller() {
 #[test]
 fn a_dead_bmc_is_answered_with_the_command_that_confirms() {
     let machine = ObservedMachine {
-        conditions: vec![condition("True", reason::POWER_UNKNOWN, "no answer")],
+        conditions: vec![condition(
+            "True",
+            RemediationReason::PowerUnknown.as_str(),
+            "no answer",
+        )],
         ..marked()
     };
     let mut host = keyed();
@@ -438,7 +442,7 @@ fn a_failure_is_foreseen_while_nothing_is_asked() {
     );
     let unlinked = of(quiet(None), its_host(), &node("n1"));
     let (reason, _, passes) = unlinked.refusal.unwrap();
-    assert_eq!((reason, passes), (reason::NO_HOST, false));
+    assert_eq!((reason, passes), (RemediationReason::NoHost, false));
     assert!(unlinked.no_identity);
     let mut away = its_host();
     away.status.conditions.pop();

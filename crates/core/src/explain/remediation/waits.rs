@@ -3,11 +3,10 @@
 
 use super::chain::RemediationExplainer;
 use super::lines::format_millis;
-use super::row::OBJECT_ERROR_REASONS;
 use super::timeline::{remediation_timeline, total_millis};
 use crate::explain::ExplanationTopic;
 use crate::explain::human_format::format_due;
-use crate::remediation::reason;
+use crate::remediation::{ReasonSource, RemediationReason};
 
 impl RemediationExplainer<'_> {
     /// The controller's condition, and the present obstacle if that needs no reading of the power.
@@ -20,8 +19,8 @@ impl RemediationExplainer<'_> {
                 format!("{}: {}", said.reason, said.message),
             );
         }
-        let is_another = said.is_none_or(|said| said.reason != because.reason);
-        let is_known = said.is_none() || needs_no_reading(because.reason);
+        let is_another = said.is_none_or(|said| said.reason != because.reason.as_str());
+        let is_known = said.is_none() || because.reason.known_from() == ReasonSource::Objects;
         if self.assessed.is_under_way() && is_another && is_known {
             let text = format!("current state: {}: {}", because.reason, because.message);
             self.add_line(ExplanationTopic::Says, text);
@@ -33,7 +32,10 @@ impl RemediationExplainer<'_> {
             self.add_line(ExplanationTopic::Deadline, text);
         }
         let decision = &self.assessed.decision;
-        let is_timed = [reason::COOLING_DOWN, reason::PLANNED_REBOOT];
+        let is_timed = [
+            RemediationReason::CoolingDown,
+            RemediationReason::PlannedReboot,
+        ];
         let wake = decision.wake.as_ref();
         if let Some(wake) = wake.filter(|_| is_timed.contains(&decision.cause.reason)) {
             let left = wake.at.saturating_sub(self.now.mono);
@@ -81,16 +83,4 @@ impl RemediationExplainer<'_> {
             self.add_line(ExplanationTopic::Controller, text);
         }
     }
-}
-
-/// Reasons that follow from objects alone, so that they hold whatever the controller has read.
-fn needs_no_reading(word: &str) -> bool {
-    let others = [
-        reason::CONTROL_PLANE_ONE_BY_ONE,
-        reason::TOO_MANY_FENCED,
-        reason::COOLING_DOWN,
-        reason::PLANNED_REBOOT,
-        reason::ORPHANED_KEY,
-    ];
-    OBJECT_ERROR_REASONS.contains(&word) || others.contains(&word)
 }

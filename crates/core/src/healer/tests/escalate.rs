@@ -5,6 +5,7 @@ use super::kit::*;
 use crate::lock::ObservedLease;
 use crate::name::GroupName;
 use crate::policy::{ClusterPolicies, Policy, PolicyPause};
+use crate::reboot::RebootReason;
 use crate::reboot::{ParsedAnnotation, RebootPhase};
 
 pub(super) fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
@@ -133,7 +134,10 @@ fn a_node_that_gave_no_sign_for_all_attempts_is_handed_over() {
     });
     assert!(watch.of_node(59 * MINUTE).unwrap().observe.is_empty());
     let due = 60 * MINUTE + 1;
-    assert_eq!(watch.of_node(due).unwrap().cause.reason, "RebootFailed");
+    assert_eq!(
+        watch.of_node(due).unwrap().cause.reason,
+        RebootReason::RebootFailed
+    );
     looks(&mut watch, due, ParsedAnnotation::Absent, Ok(host("h1")));
     noted(&watch, due);
 }

@@ -1,5 +1,6 @@
 //! The forecast equals what is decided later.
 
+use crate::reboot::RebootReason;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -61,12 +62,15 @@ fn a_dead_drain_is_foreseen_to_be_undone_at_its_deadline_and_a_dead_reboot_to_st
     };
     let hour = 60 * MINUTE;
     let expected = [
-        (60, "WatchingCoordinator"),
-        (15 * MINUTE, "CoordinatorGaveNoSign"),
-        (hour, "DrainTimedOut"),
+        (60, RebootReason::WatchingCoordinator),
+        (15 * MINUTE, RebootReason::CoordinatorGaveNoSign),
+        (hour, RebootReason::DrainTimedOut),
     ];
     assert_eq!(reasons(RebootPhase::Draining), (expected.to_vec(), true));
-    let expected = [(60, "WatchingCoordinator"), (hour, "RebootFailed")];
+    let expected = [
+        (60, RebootReason::WatchingCoordinator),
+        (hour, RebootReason::RebootFailed),
+    ];
     assert_eq!(reasons(RebootPhase::Rebooting), (expected.to_vec(), false));
 }
 
@@ -80,7 +84,7 @@ fn a_lease_without_a_reboot_is_foreseen_to_be_freed_and_one_of_a_node_that_is_go
     assert_eq!((last.at.as_secs(), last.acts), (15 * MINUTE, true));
     assert!(last.message.ends_with("; it is freed"), "{last:?}");
     let steps = forecast_steps(&gone.seen, &gone.config, now(60), &of_lease());
-    let reasons: Vec<&str> = steps.iter().map(|step| step.reason).collect();
+    let reasons: Vec<&str> = steps.iter().map(|step| step.reason.as_str()).collect();
     assert_eq!(reasons, ["LookingAtHolder", "BreakingLock"]);
     assert!(steps[1].acts);
 }
@@ -93,7 +97,7 @@ fn who_comes_late_and_reads_when_things_happened_decides_as_one_who_watched() {
             let renewed = BTreeMap::new();
             late.memory =
                 HealerMemory::reconstruct_from_timestamps(&late, wall(0), &renewed, now(second));
-            let reasons = |seen: &HealerSnapshot| -> Vec<(HealingSubject, &'static str)> {
+            let reasons = |seen: &HealerSnapshot| -> Vec<(HealingSubject, RebootReason)> {
                 let cases = decide(seen, &watched.config, now(second)).into_iter();
                 cases
                     .map(|case| (case.subject, case.decision.cause.reason))
@@ -115,6 +119,6 @@ fn a_leader_that_has_just_begun_is_told_as_one_that_has_watched_nothing_yet() {
     late.seen.memory =
         HealerMemory::reconstruct_from_timestamps(&late.seen, wall(940), &renewed, began);
     let steps = forecast_steps(&late.seen, &late.config, began, &of_node());
-    assert_eq!(steps[0].reason, "WatchingCoordinator");
+    assert_eq!(steps[0].reason, RebootReason::WatchingCoordinator);
     assert_eq!(steps[1].at.as_secs(), 15 * MINUTE, "from when it began");
 }

@@ -1,5 +1,6 @@
 //! A leader that watches a small cluster.
 
+use crate::reboot::RebootReason;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -196,7 +197,7 @@ impl Watch {
     pub(super) fn of_node(
         &self,
         second: u64,
-    ) -> Option<crate::Decision<HealerAction, HealerObserve>> {
+    ) -> Option<crate::Decision<HealerAction, HealerObserve, RebootReason>> {
         let about = |case: HealingCase| match case.subject {
             HealingSubject::Node(_) => Some(case.decision),
             HealingSubject::Lease(_) | HealingSubject::Presence(_) => None,
@@ -208,7 +209,7 @@ impl Watch {
     pub(super) fn of_lease(
         &self,
         second: u64,
-    ) -> Option<crate::Decision<HealerAction, HealerObserve>> {
+    ) -> Option<crate::Decision<HealerAction, HealerObserve, RebootReason>> {
         let about = |case: HealingCase| match case.subject {
             HealingSubject::Lease(_) => Some(case.decision),
             HealingSubject::Node(_) | HealingSubject::Presence(_) => None,

@@ -3,6 +3,7 @@
 use super::super::*;
 use super::kit::*;
 use crate::lock::{HolderNode, HolderReads, MIN_HOLDER_READ_INTERVAL, ObservedLease};
+use crate::reboot::RebootReason;
 use crate::reboot::{ObservedHolderNode, ObservedNode, ParsedAnnotation, RebootPhase};
 
 /// A Node without a record that holds slot 0.
@@ -159,7 +160,11 @@ fn a_holder_that_is_no_node_is_reported_after_a_day_and_never_freed() {
         watch.seen.leases.insert(lease.name.clone(), lease);
         watch.sees(day / 2);
         let said = watch.of_lease(day).unwrap();
-        assert_eq!(said.cause.reason, "LockHeldForLong", "{holder_text}");
+        assert_eq!(
+            said.cause.reason,
+            RebootReason::LockHeldForLong,
+            "{holder_text}"
+        );
         assert_eq!(said.report.events.len(), 1);
         watch.leaves_alone(100 * day);
     }

@@ -3,6 +3,7 @@
 use super::super::*;
 use super::kit::*;
 use crate::policy::{ClusterPolicies, Policy, PolicyPause};
+use crate::reboot::RebootReason;
 use crate::reboot::{AbortRequest, ParsedAnnotation, RebootOutcome, RebootPhase, RecordChange};
 
 /// Long enough for every deadline of every phase.
@@ -128,7 +129,7 @@ fn gates_are_asked_after_the_uncordon_and_a_shut_one_keeps_the_lock() {
     };
     watch.seen.observations.gates.insert(name("n1"), fresh);
     let said = watch.of_node(late).unwrap();
-    assert_eq!(said.cause.reason, "ReturnGatesTimedOut");
+    assert_eq!(said.cause.reason, RebootReason::ReturnGatesTimedOut);
     assert!(said.actions.is_empty() && !said.report.events.is_empty());
 }
 
@@ -280,7 +281,7 @@ fn a_reboot_that_may_still_come_keeps_cordon_and_lock_and_is_said() {
         assert!(watch.of_node(second).unwrap().report.conditions.is_empty());
     }
     let said = watch.of_node(60 * MINUTE).unwrap();
-    assert_eq!(said.cause.reason, "RebootFailed");
+    assert_eq!(said.cause.reason, RebootReason::RebootFailed);
     assert!(said.actions.is_empty());
     let condition = said
         .report
@@ -381,7 +382,7 @@ fn an_unreadable_record_is_said_and_left_alone() {
     });
     watch.leaves_alone(LONG);
     let said = watch.of_node(LONG).unwrap();
-    assert_eq!(said.cause.reason, "RecordUnreadable");
+    assert_eq!(said.cause.reason, RebootReason::RecordUnreadable);
     assert!(!said.report.events.is_empty());
     assert!(watch.of_lease(LONG).is_none(), "its lock stays");
 }
@@ -438,7 +439,7 @@ fn a_node_that_is_being_fenced_is_left_as_it_is_until_that_is_over_or_it_has_boo
         })]);
         watch.change(1, |node| node.being_fenced = true);
         let held = watch.of_node(LONG).unwrap();
-        assert_eq!(held.cause.reason, "BeingFenced");
+        assert_eq!(held.cause.reason, RebootReason::BeingFenced);
         assert!(
             held.actions.is_empty() && held.observe.is_empty(),
             "{held:?}"
@@ -449,7 +450,10 @@ fn a_node_that_is_being_fenced_is_left_as_it_is_until_that_is_over_or_it_has_boo
             ..Watch::on(phase)
         };
         over.change(LONG, |node| node.being_fenced = false);
-        assert_ne!(over.of_node(2 * LONG).unwrap().cause.reason, "BeingFenced");
+        assert_ne!(
+            over.of_node(2 * LONG).unwrap().cause.reason,
+            RebootReason::BeingFenced
+        );
 
         watch.posts(LONG + 1, "boot-2");
         let back = watch.patch(2 * LONG);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::lock::HolderId;
 use crate::name::{GroupName, NodeName};
 use crate::policy::RebootAllowance;
-use crate::reboot::reason;
+use crate::reboot::RebootReason;
 
 /// A policy wait longer than this is answered instead of waited for: nobody can see that a call
 /// without an answer waits for a window.
@@ -45,8 +45,7 @@ impl WaitMode {
 /// Why the policy does not let a request begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyDenial {
-    /// One CamelCase word.
-    pub reason: &'static str,
+    pub reason: RebootReason,
     /// A sentence with the policy and the times.
     pub message: String,
     /// When the policy may allow it by itself.
@@ -73,7 +72,7 @@ impl PolicyDenial {
     /// For closed gates. They may open at any moment.
     pub fn of_closed_gates(shut: &[String]) -> Self {
         Self {
-            reason: reason::GATE_SHUT,
+            reason: RebootReason::GateShut,
             message: format!("a gate is closed: {}", shut.join("; ")),
             until: None,
         }
@@ -82,9 +81,9 @@ impl PolicyDenial {
     /// Whether only a person can end it.
     fn is_lasting(&self) -> bool {
         let passes = [
-            reason::GATE_SHUT,
-            reason::LOOKING_AT_POLICIES,
-            reason::POLICIES_UNREADABLE,
+            RebootReason::GateShut,
+            RebootReason::LookingAtPolicies,
+            RebootReason::PoliciesUnreadable,
         ];
         self.until.is_none() && !passes.contains(&self.reason)
     }
@@ -177,7 +176,7 @@ mod tests {
         Timestamp::from_second(minutes * 60).unwrap()
     }
 
-    fn not(reason: &'static str, until: Option<i64>) -> PolicyDenial {
+    fn not(reason: RebootReason, until: Option<i64>) -> PolicyDenial {
         PolicyDenial {
             reason,
             message: "outside the windows".into(),
@@ -191,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_call_that_cannot_be_served_soon_is_told_so_with_the_time() {
-        let window = |opens| not(reason::OUTSIDE_WINDOW, Some(opens));
-        let pause = not(reason::PAUSED, None);
+        let window = |opens| not(RebootReason::OutsideWindow, Some(opens));
+        let pause = not(RebootReason::Paused, None);
         let gates = PolicyDenial::of_closed_gates(&["pod shop/backup runs".into()]);
         let table = [
             (window(600), WaitMode::Soon, 0, Some(minutes(600))),
@@ -208,7 +207,7 @@ mod tests {
             (gates.clone(), WaitMode::Soon, 10, Some(MAX_POLICY_WAIT)),
             (gates, WaitMode::No, 0, Some(MAX_POLICY_WAIT)),
             (
-                not(reason::POLICIES_UNREADABLE, None),
+                not(RebootReason::PoliciesUnreadable, None),
                 WaitMode::Soon,
                 0,
                 None,
@@ -226,7 +225,7 @@ mod tests {
             group: Some(GroupName::default_group()),
             node: None,
             since: at(since),
-            reason: reason::OUTSIDE_WINDOW.into(),
+            reason: RebootReason::OutsideWindow.to_string(),
             message: "outside the windows of RebootPolicy nights".into(),
         }
     }

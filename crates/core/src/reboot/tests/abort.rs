@@ -99,7 +99,7 @@ fn what_asked_for_it_counts_as_served_and_what_comes_later_does_not() {
             node.last_reboot = ParsedAnnotation::Is(last.clone());
         });
         let decision = decide(&after, &config(), now(6));
-        let planned = decision.cause.reason == reason::REBOOT_PLANNED;
+        let planned = decision.cause.reason == RebootReason::RebootPlanned;
         assert_eq!(planned, wanted, "{fingerprint}");
     }
 }

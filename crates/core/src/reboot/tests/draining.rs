@@ -239,7 +239,7 @@ fn uncordoned_by_somebody_is_a_veto_undone_reported_and_backed_off() {
         (RebootPhase::Waiting, 1)
     );
     assert_eq!(patch(&decision).unschedulable, None);
-    assert!(has_event(&decision, reason::UNCORDONED_BY_OTHER));
+    assert!(has_event(&decision, RebootReason::UncordonedByOther));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn the_lock_lost_or_the_trigger_gone_undoes_the_drain() {
         (written(&decision).phase, patch(&decision).unschedulable),
         (RebootPhase::Waiting, Some(false))
     );
-    assert_eq!(decision.cause.reason, reason::LOCK_LOST);
+    assert_eq!(decision.cause.reason, RebootReason::LockLost);
     let mut gone = with(one_pod_left());
     gone.host.triggers = vec![absent()];
     let decision = decide(&gone, &config(), now(5));
@@ -281,7 +281,7 @@ fn volumes_of_drained_pods_must_go_for_two_minutes_then_it_goes_on_and_says_so()
     assert_eq!(written(&on).phase, RebootPhase::Rebooting);
     let expected = "drained; volumes are still attached after 2m; the reboot continues: csi-1";
     assert_eq!(written(&on).message, expected);
-    assert!(has_event(&on, reason::DETACHING_VOLUMES));
+    assert!(has_event(&on, RebootReason::DetachingVolumes));
     let mut short = config();
     short.volume_detach_timeout = std::time::Duration::from_secs(10);
     let on = decide(&seen, &short, now(10));
@@ -312,7 +312,7 @@ fn a_controller_that_puts_its_pod_back_for_ever_is_named_with_how_often_it_did()
     let under_way = decide(&with(drain), &config(), now(10));
     let message = &under_way.cause.message;
     assert!(message.contains(words), "{message}");
-    assert!(has_event(&under_way, reason::PODS_COME_BACK));
+    assert!(has_event(&under_way, RebootReason::PodsComeBack));
 
     let mut drain = drained();
     drain.progress.tolerated = vec![back];
@@ -320,7 +320,7 @@ fn a_controller_that_puts_its_pod_back_for_ever_is_named_with_how_often_it_did()
     assert_eq!(written(&on).phase, RebootPhase::Rebooting);
     let message = &written(&on).message;
     assert!(message.contains(words), "{message}");
-    assert!(has_event(&on, reason::PODS_COME_BACK));
+    assert!(has_event(&on, RebootReason::PodsComeBack));
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
         since: std::time::Duration::from_secs(5),
     }];
     let soon = decide(&with(drain.clone()), &config(), now(6));
-    assert!(!has_event(&soon, reason::DRAIN_BLOCKED));
+    assert!(!has_event(&soon, RebootReason::DrainBlocked));
     assert_eq!(soon.wake.unwrap().at.as_secs(), 15);
     assert!(
         soon.cause
@@ -388,7 +388,7 @@ fn a_budget_that_blocks_for_ten_seconds_is_an_event_and_named_with_its_numbers()
     );
     assert!(has_event(
         &decide(&with(drain), &config(), now(15)),
-        reason::DRAIN_BLOCKED
+        RebootReason::DrainBlocked
     ));
 }
 
@@ -408,14 +408,14 @@ fn a_webhook_that_refuses_an_eviction_is_named_in_condition_and_event_and_ends_n
         since: std::time::Duration::from_secs(5),
     }];
     let decision = decide(&with(drain.clone()), &config(), now(15));
-    assert_eq!(decision.cause.reason, reason::DRAIN_BLOCKED);
+    assert_eq!(decision.cause.reason, RebootReason::DrainBlocked);
     let message = &decision.cause.message;
     let expected = "a/p is blocked by admission webhook w.example: rolled by its operator";
     assert!(message.ends_with(expected), "{message}");
-    assert!(has_event(&decision, reason::DRAIN_BLOCKED));
+    assert!(has_event(&decision, RebootReason::DrainBlocked));
     // At the deadline the same happens as with a budget.
     let late = decide(&with(drain), &config(), now(3600));
-    assert_eq!(late.cause.reason, reason::DRAIN_TIMED_OUT);
+    assert_eq!(late.cause.reason, RebootReason::DrainTimedOut);
 }
 
 #[test]
@@ -437,7 +437,7 @@ fn however_many_pods_are_held_up_few_events_stand_at_a_time() {
         let decision = decide(&with(drain), &config(), now(300));
         let events = decision.report.events.into_iter();
         events
-            .filter(|event| event.reason == reason::DRAIN_BLOCKED)
+            .filter(|event| event.reason == RebootReason::DrainBlocked.as_str())
             .map(|event| event.message)
             .collect::<Vec<_>>()
     };
@@ -481,7 +481,7 @@ fn one_webhook_that_refuses_many_pods_in_ever_other_words_is_one_event() {
     drain.progress.blocked = vec![blocked(1, "w"), blocked(2, "w"), blocked(3, "other")];
     let decision = decide(&with(drain), &config(), now(300));
     let events = decision.report.events.iter();
-    let blocked = events.filter(|event| event.reason == reason::DRAIN_BLOCKED);
+    let blocked = events.filter(|event| event.reason == RebootReason::DrainBlocked.as_str());
     assert_eq!(blocked.count(), 2, "{:?}", decision.report.events);
 }
 

@@ -24,13 +24,13 @@ fn a_drain_stops_evicting_and_keeps_cordon_record_and_lock_and_says_why() {
             "{:?}",
             decision.observe
         );
-        assert!(has_event(&decision, reason::BEING_FENCED));
+        assert!(has_event(&decision, RebootReason::BeingFenced));
         let mut conditions = decision.report.conditions.iter();
         let draining = conditions.find(|one| one.kind == "DrainInProgress");
         let draining = draining.unwrap();
         assert_eq!(
             (draining.status, draining.reason.as_str()),
-            (ConditionStatus::True, reason::BEING_FENCED)
+            (ConditionStatus::True, RebootReason::BeingFenced.as_str())
         );
         assert!(draining.heartbeat, "it lives");
     }

@@ -65,7 +65,7 @@ fn starts(decision: &RebootDecision) -> bool {
 fn nobody_asks_gates_while_others_hold_the_lock() {
     let other = held(0, "n2", &["coordinator/x"]);
     let decision = decide(&gated(waiting(vec![other])), &config(), now(100));
-    assert_eq!(decision.cause.reason, reason::LOCK_HELD_BY_OTHER);
+    assert_eq!(decision.cause.reason, RebootReason::LockHeldByOther);
     assert!(!looks_at_gates(&decision));
 }
 
@@ -75,8 +75,8 @@ fn no_bid_before_the_gates_have_answered_or_while_one_is_shut() {
     let unknown = decide(&seen, &config(), now(100));
     let shut = decide(&answered(seen.clone(), 100, &[SHUT]), &config(), now(100));
     for (decision, why) in [
-        (unknown, reason::LOOKING_AT_GATES),
-        (shut, reason::GATE_SHUT),
+        (unknown, RebootReason::LookingAtGates),
+        (shut, RebootReason::GateShut),
     ] {
         assert_eq!(decision.cause.reason, why);
         assert!(
@@ -96,7 +96,7 @@ fn an_answer_to_other_gates_or_an_old_one_proves_nothing() {
     other.start_gates.as_mut().unwrap().gates = Vec::new();
     for seen in [old, other] {
         let decision = decide(&seen, &config(), now(100));
-        assert_eq!(decision.cause.reason, reason::LOOKING_AT_GATES);
+        assert_eq!(decision.cause.reason, RebootReason::LookingAtGates);
     }
 }
 
@@ -104,7 +104,7 @@ fn an_answer_to_other_gates_or_an_old_one_proves_nothing() {
 fn a_gate_that_shuts_while_the_lock_is_counted_gives_it_to_the_next() {
     let seen = answered(gated(seen(RebootPhase::Waiting)), 100, &[SHUT]);
     let decision = decide(&seen, &config(), now(100));
-    assert_eq!(decision.cause.reason, reason::GATE_SHUT);
+    assert_eq!(decision.cause.reason, RebootReason::GateShut);
     assert!(decision.cause.message.contains(SHUT));
     assert!(matches!(
         decision.actions.as_slice(),
@@ -115,7 +115,7 @@ fn a_gate_that_shuts_while_the_lock_is_counted_gives_it_to_the_next() {
 #[test]
 fn a_gate_that_is_shut_right_before_the_reboot_undoes_and_counts_as_a_failure() {
     let decision = decide(&answered(permitted(), 100, &[SHUT]), &config(), now(100));
-    assert_eq!(decision.cause.reason, reason::GATE_SHUT);
+    assert_eq!(decision.cause.reason, RebootReason::GateShut);
     let record = written(&decision);
     assert_eq!((record.phase, record.failures), (RebootPhase::Waiting, 1));
     assert!(record.retry_after.is_some());
@@ -126,7 +126,7 @@ fn a_gate_that_is_shut_right_before_the_reboot_undoes_and_counts_as_a_failure() 
 fn gates_are_asked_anew_right_before_the_reboot() {
     for seen in [permitted(), answered(permitted(), 69, &[])] {
         let decision = decide(&seen, &config(), now(100));
-        assert_eq!(decision.cause.reason, reason::LOOKING_AT_GATES);
+        assert_eq!(decision.cause.reason, RebootReason::LookingAtGates);
         assert!(decision.actions.is_empty() && looks_at_gates(&decision));
     }
     assert!(starts(&decide(
@@ -162,11 +162,11 @@ fn when_a_pause_ends_each_node_asks_at_a_moment_of_its_own() {
     seen.policies = ClusterPolicies::Known(vec![policy(Some(paused))]);
     seen.run.jitter = 0.5;
     let refused = decide(&seen, &config(), now(10));
-    assert_eq!(refused.cause.reason, reason::PAUSED);
+    assert_eq!(refused.cause.reason, RebootReason::Paused);
     seen.run.record_decision(refused.cause.reason, now(10));
     seen.policies = ClusterPolicies::Known(vec![policy(None)]);
     let spread = decide(&seen, &config(), now(20));
-    assert_eq!(spread.cause.reason, reason::NOT_OUR_TURN);
+    assert_eq!(spread.cause.reason, RebootReason::NotOurTurn);
     let due = Duration::from_millis(22_500);
     assert_eq!(spread.wake.as_ref().map(|wake| wake.at), Some(due));
     seen.run.record_decision(spread.cause.reason, now(20));

@@ -256,12 +256,12 @@ pub(super) fn written(decision: &RebootDecision) -> &RebootRecord {
     }
 }
 
-pub(super) fn has_event(decision: &RebootDecision, reason: &str) -> bool {
+pub(super) fn has_event(decision: &RebootDecision, reason: RebootReason) -> bool {
     decision
         .report
         .events
         .iter()
-        .any(|event| event.reason == reason)
+        .any(|event| event.reason == reason.as_str())
 }
 
 /// Node `n1` waiting, with these Leases observed and nothing counted.

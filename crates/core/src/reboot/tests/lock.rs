@@ -274,7 +274,7 @@ fn a_bid_of_unknown_end_is_settled_before_any_other_and_before_leaving() {
     for triggers in [vec![present("a")], vec![absent()]] {
         seen.host.triggers = triggers;
         let decision = decide(&seen, &config, now(5));
-        assert_eq!(decision.cause.reason, reason::SETTLING_BID);
+        assert_eq!(decision.cause.reason, RebootReason::SettlingBid);
         let [RebootAction::Bid { lease, .. }] = decision.actions.as_slice() else {
             panic!("{decision:?}");
         };
@@ -299,17 +299,17 @@ fn a_group_that_is_blocked_for_long_is_an_event() {
     let seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
     assert!(!has_event(
         &decide(&seen, &config(), now(3599)),
-        reason::LOCK_HELD_BY_OTHER
+        RebootReason::LockHeldByOther
     ));
     assert!(has_event(
         &decide(&seen, &config(), now(3600)),
-        reason::LOCK_HELD_BY_OTHER
+        RebootReason::LockHeldByOther
     ));
     let said = |holder: &str| {
         let seen = waiting(vec![held(0, holder, &["coordinator/x"])]);
         let events = decide(&seen, &config(), now(3600)).report.events;
         let mut events = events.into_iter();
-        events.find(|event| event.reason == reason::LOCK_HELD_BY_OTHER)
+        events.find(|event| event.reason == RebootReason::LockHeldByOther.as_str())
     };
     assert_eq!(
         said("n2"),
@@ -321,7 +321,7 @@ fn a_group_that_is_blocked_for_long_is_an_event() {
         ..free(0)
     };
     let turn = decide(&waiting(vec![freed]), &config(), now(3600));
-    assert!(!has_event(&turn, reason::NOT_OUR_TURN), "soon over");
+    assert!(!has_event(&turn, RebootReason::NotOurTurn), "soon over");
 }
 
 #[test]

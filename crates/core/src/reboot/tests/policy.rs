@@ -78,7 +78,7 @@ fn paused(until: Option<u32>) -> Policy {
 fn does(phase: RebootPhase, decision: &RebootDecision) -> char {
     match decision.actions.as_slice() {
         [] if phase == RebootPhase::Returning
-            && decision.cause.reason == reason::AWAITING_READY =>
+            && decision.cause.reason == RebootReason::AwaitingReady =>
         {
             'g'
         }
@@ -108,12 +108,11 @@ fn does(phase: RebootPhase, decision: &RebootDecision) -> char {
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn each_word_of_a_policy_holds_in_each_phase() {
-    use reason as why;
     type Word = (
         &'static str,
         Box<dyn Fn(&mut RebootSnapshot)>,
         &'static str,
-        &'static str,
+        Option<RebootReason>,
     );
     let word = |name, set: Box<dyn Fn(&mut RebootSnapshot)>, does, reason| -> Word {
         (name, set, does, reason)
@@ -132,32 +131,37 @@ fn each_word_of_a_policy_holds_in_each_phase() {
     };
     // Columns: waiting with the lock, draining and drained, rebooting and permitted, returning.
     let table = [
-        word("none", Box::new(|_| {}), "gggg", ""),
-        word("silent", Box::new(under(policy())), "gggg", ""),
+        word("none", Box::new(|_| {}), "gggg", None),
+        word("silent", Box::new(under(policy())), "gggg", None),
         word(
             "not yet",
             Box::new(|seen| seen.policies = ClusterPolicies::NotYetRead),
             "....",
-            why::LOOKING_AT_POLICIES,
+            Some(RebootReason::LookingAtPolicies),
         ),
         word(
             "unreadable",
             Box::new(|seen| seen.policies = ClusterPolicies::Unreadable { why: "403".into() }),
             "ruug",
-            why::POLICIES_UNREADABLE,
+            Some(RebootReason::PoliciesUnreadable),
         ),
-        word("paused", Box::new(under(paused(None))), "ruug", why::PAUSED),
+        word(
+            "paused",
+            Box::new(under(paused(None))),
+            "ruug",
+            Some(RebootReason::Paused),
+        ),
         word(
             "paused for a while",
             Box::new(under(paused(Some(NINE + 1)))),
             "ruug",
-            why::PAUSED,
+            Some(RebootReason::Paused),
         ),
         word(
             "paused till now",
             Box::new(under(paused(Some(NINE)))),
             "gggg",
-            "",
+            None,
         ),
         word(
             "outside",
@@ -166,7 +170,7 @@ fn each_word_of_a_policy_holds_in_each_phase() {
                 ..policy()
             })),
             "ruug",
-            why::OUTSIDE_WINDOW,
+            Some(RebootReason::OutsideWindow),
         ),
         word(
             "closed just now",
@@ -175,7 +179,7 @@ fn each_word_of_a_policy_holds_in_each_phase() {
                 ..policy()
             })),
             "ruug",
-            why::OUTSIDE_WINDOW,
+            Some(RebootReason::OutsideWindow),
         ),
         word(
             "too short to begin",
@@ -184,7 +188,7 @@ fn each_word_of_a_policy_holds_in_each_phase() {
                 ..policy()
             })),
             "rggg",
-            why::WINDOW_TOO_SHORT,
+            Some(RebootReason::WindowTooShort),
         ),
         word(
             "open",
@@ -193,13 +197,13 @@ fn each_word_of_a_policy_holds_in_each_phase() {
                 ..policy()
             })),
             "gggg",
-            "",
+            None,
         ),
         word(
             "too soon",
             Box::new(finished),
             "rggg",
-            why::REBOOTED_TOO_RECENTLY,
+            Some(RebootReason::RebootedTooRecently),
         ),
         word(
             "invalid",
@@ -208,44 +212,44 @@ fn each_word_of_a_policy_holds_in_each_phase() {
                 ..policy()
             })),
             "ruug",
-            why::POLICY_INVALID,
+            Some(RebootReason::PolicyInvalid),
         ),
         word(
             "gates not asked",
             Box::new(gated(None, &[])),
             ".g.g",
-            why::LOOKING_AT_GATES,
+            Some(RebootReason::LookingAtGates),
         ),
         word(
             "gates stale",
             Box::new(gated(Some(NINE - 61), &[])),
             ".g.g",
-            why::LOOKING_AT_GATES,
+            Some(RebootReason::LookingAtGates),
         ),
         word(
             "gates of a minute ago",
             Box::new(gated(Some(NINE - 31), &[])),
             "gg.g",
-            why::LOOKING_AT_GATES,
+            Some(RebootReason::LookingAtGates),
         ),
         word(
             "gate shut",
             Box::new(gated(Some(NINE), &["an alert"])),
             "rgfg",
-            why::GATE_SHUT,
+            Some(RebootReason::GateShut),
         ),
-        word("gates open", Box::new(gated(Some(NINE), &[])), "gggg", ""),
+        word("gates open", Box::new(gated(Some(NINE), &[])), "gggg", None),
         word(
             "lock API",
             Box::new(|seen| set(seen, |node| node.api_lock = true)),
             "rggg",
-            why::LOCKED_THROUGH_API,
+            Some(RebootReason::LockedThroughApi),
         ),
         word(
             "being fenced",
             Box::new(|seen| set(seen, |node| node.being_fenced = true)),
             "r..g",
-            why::BEING_FENCED,
+            Some(RebootReason::BeingFenced),
         ),
         word(
             "stopped",
@@ -257,7 +261,7 @@ fn each_word_of_a_policy_holds_in_each_phase() {
                 });
             }),
             "raaa",
-            why::ABORTED,
+            Some(RebootReason::Aborted),
         ),
     ];
     for (name, set, expected, reason) in &table {
@@ -278,7 +282,7 @@ fn each_word_of_a_policy_holds_in_each_phase() {
                 "{name} in {phase:?}: {because:?}"
             );
             if expected != 'g' {
-                assert_eq!(because.reason, *reason, "{name} in {phase:?}");
+                assert_eq!(Some(because.reason), *reason, "{name} in {phase:?}");
             }
         }
     }
@@ -321,7 +325,7 @@ fn a_further_attempt_waits_for_its_window_and_wakes_for_it() {
         ..policy()
     })(&mut seen);
     let decision = decide(&seen, &config(), now(NINE));
-    assert_eq!(decision.cause.reason, reason::REBOOT_FAILED);
+    assert_eq!(decision.cause.reason, RebootReason::RebootFailed);
     let at = Duration::from_secs(u64::from(NINE) + 120);
     assert_eq!(decision.wake.map(|wake| wake.at), Some(at));
 }

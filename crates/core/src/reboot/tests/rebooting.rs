@@ -81,18 +81,18 @@ fn the_step_that_starts_the_command_keeps_in_sight_what_it_was_decided_from() {
 #[test]
 fn just_before_the_command_any_obstacle_undoes() {
     type Change = fn(&mut RebootSnapshot);
-    let table: [(Change, &str); 3] = [
+    let table: [(Change, RebootReason); 3] = [
         (
             |seen| set(seen, |node| node.unschedulable = false),
-            reason::UNCORDONED_BY_OTHER,
+            RebootReason::UncordonedByOther,
         ),
         (
             |seen| seen.lock.leases = Some(vec![free(0)]),
-            reason::LOCK_LOST,
+            RebootReason::LockLost,
         ),
         (
             |seen| seen.host.triggers = vec![absent()],
-            reason::TRIGGER_GONE,
+            RebootReason::TriggerGone,
         ),
     ];
     for (change, why) in table {
@@ -183,7 +183,7 @@ fn a_run_that_finds_the_record_waits_too_and_runs_the_command_again_only_after_t
         (written(&again).phase, written(&again).attempts),
         (RebootPhase::Rebooting, 2)
     );
-    assert!(has_event(&again, reason::REBOOTING));
+    assert!(has_event(&again, RebootReason::Rebooting));
 }
 
 #[test]
@@ -197,9 +197,9 @@ fn after_the_last_attempt_cordon_and_lock_stay_and_it_stays_said() {
     let decision = decide(&seen, &config(), now(1800));
     assert_eq!(
         (decision.actions.as_slice(), decision.cause.reason),
-        (&[][..], reason::REBOOT_FAILED)
+        (&[][..], RebootReason::RebootFailed)
     );
-    assert!(has_event(&decision, reason::REBOOT_FAILED));
+    assert!(has_event(&decision, RebootReason::RebootFailed));
     assert!(decision.cause.message.contains("dogwatch abort n1"));
 }
 
@@ -218,7 +218,7 @@ fn an_obstacle_to_the_next_attempt_undoes_nothing_and_is_said_as_a_failure() {
         let decision = decide(&seen, &config(), now(1800 + 3600));
         assert_eq!(
             (decision.actions, decision.cause.reason),
-            (vec![], reason::REBOOT_FAILED),
+            (vec![], RebootReason::RebootFailed),
             "{index}"
         );
     }

@@ -97,5 +97,5 @@ fn what_keeps_an_observer_from_its_work_is_part_of_the_reason() {
             .message
             .contains("watching pods: 403 Forbidden")
     );
-    assert!(has_event(&decision, reason::CANNOT_LOOK));
+    assert!(has_event(&decision, RebootReason::CannotLook));
 }

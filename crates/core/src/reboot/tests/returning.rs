@@ -39,7 +39,7 @@ fn ready_for_the_settle_time_comes_before_everything() {
     unready.run.ready_since = None;
     assert_eq!(
         decide(&unready, &config(), now(100)).cause.reason,
-        reason::AWAITING_READY
+        RebootReason::AwaitingReady
     );
     let settling = decide(&back(), &config(), now(39));
     assert_eq!(
@@ -119,9 +119,9 @@ fn past_the_gates_deadline_the_lock_stays_by_default_and_it_is_said() {
     let decision = decide(&at_gates(Some(&["short"])), &config(), now(2000));
     assert_eq!(
         (decision.actions.as_slice(), decision.cause.reason),
-        (&[][..], reason::RETURN_GATES_TIMED_OUT)
+        (&[][..], RebootReason::ReturnGatesTimedOut)
     );
-    assert!(has_event(&decision, reason::RETURN_GATES_TIMED_OUT));
+    assert!(has_event(&decision, RebootReason::ReturnGatesTimedOut));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn past_the_gates_deadline_the_lock_goes_if_policy_says_so_but_not_before_they_h
     );
     let goes = decide(&seen, &config, now(2900));
     assert!(releases(&goes));
-    assert!(has_event(&goes, reason::RETURN_GATES_TIMED_OUT));
+    assert!(has_event(&goes, RebootReason::ReturnGatesTimedOut));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn the_lock_goes_before_the_record_and_the_record_leaves_the_outcome() {
         (&boot("boot-1"), &boot("boot-2"))
     );
     assert_eq!(last.fingerprints, record(RebootPhase::Waiting).serves);
-    assert!(has_event(&decision, reason::REBOOTED));
+    assert!(has_event(&decision, RebootReason::Rebooted));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_node_that_does_not_come_back_in_time_is_said_and_keeps_its_lock() {
     let decision = decide(&seen, &config(), now(900));
     assert_eq!(
         (decision.actions.as_slice(), decision.cause.reason),
-        (&[][..], reason::RETURN_GATES_TIMED_OUT)
+        (&[][..], RebootReason::ReturnGatesTimedOut)
     );
 }
 
@@ -240,7 +240,7 @@ fn a_name_in_the_record_that_is_no_budgets_is_never_looked_at_and_that_is_said()
     let looked_at = looked_at.expect("the gates are looked at");
     assert_eq!((looked_at.len(), looked_at[0].as_str()), (500, "a/pdb"));
     assert!(looked_at[1..].iter().all(|name| name.starts_with("a/pdb-")));
-    assert!(has_event(&decision, reason::BUDGETS_IGNORED));
+    assert!(has_event(&decision, RebootReason::BudgetsIgnored));
 }
 
 #[test]

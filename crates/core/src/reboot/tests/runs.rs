@@ -59,7 +59,7 @@ fn an_adopted_attempt_gives_no_permit_even_if_the_answer_was_lost() {
     let next = decide(&seen, &config(), now(6));
     assert_eq!(
         (next.actions, next.cause.reason),
-        (vec![], reason::AWAITING_REBOOT)
+        (vec![], RebootReason::AwaitingReboot)
     );
     seen.run.record_patch_answer(patch(&decision), now(7));
     assert_eq!(seen.run.permit, None);
@@ -110,8 +110,8 @@ fn a_command_of_an_undone_reboot_does_not_stand_for_the_next_ones() {
 #[test]
 fn a_node_that_is_not_there_is_said_and_nothing_is_done() {
     for (fact, why) in [
-        (OwnNodeState::NotYet, reason::NODE_NOT_SEEN),
-        (OwnNodeState::Gone, reason::NODE_GONE),
+        (OwnNodeState::NotYet, RebootReason::NodeNotSeen),
+        (OwnNodeState::Gone, RebootReason::NodeGone),
     ] {
         let mut seen = idle();
         seen.node = fact;
@@ -174,9 +174,9 @@ fn what_the_calendar_held_back_is_no_wait_for_a_turn() {
     let mut run = run_seen("n1", run(RUN));
     let waiting = record(RebootPhase::Waiting);
     run.observe_record(Some(&waiting), now(0));
-    run.record_decision(reason::OUTSIDE_WINDOW, now(10));
+    run.record_decision(RebootReason::OutsideWindow, now(10));
     assert_eq!(run.held_back.waiting_since(wall(0)), None);
-    run.record_decision(reason::LOCK_HELD_BY_OTHER, now(40));
+    run.record_decision(RebootReason::LockHeldByOther, now(40));
     assert_eq!(run.held_back.waiting_since(wall(0)), Some(wall(30)));
     // Another process does not know how much of the wait was held back.
     let mut next = run_seen("n1", super::kit::run("coordinator/next"));

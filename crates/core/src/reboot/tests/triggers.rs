@@ -80,12 +80,16 @@ fn what_cannot_be_read_is_reported_and_neither_begins_nor_ends_a_reboot() {
     seen.host.triggers = vec![unknown()];
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
-    assert!(has_event(&decision, reason::TRIGGER_UNKNOWN));
+    assert!(has_event(&decision, RebootReason::TriggerUnknown));
     for phase in [RebootPhase::Waiting, RebootPhase::Draining] {
         let mut seen = super::kit::seen(phase);
         seen.host.triggers = vec![unknown()];
         let decision = decide(&seen, &config(), now(5));
-        assert_ne!(decision.cause.reason, reason::TRIGGER_GONE, "{phase:?}");
+        assert_ne!(
+            decision.cause.reason,
+            RebootReason::TriggerGone,
+            "{phase:?}"
+        );
     }
 }
 
@@ -125,7 +129,7 @@ fn a_bad_request_is_reported_and_left_alone() {
     });
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
-    assert!(has_event(&decision, reason::REQUEST_UNREADABLE));
+    assert!(has_event(&decision, RebootReason::RequestUnreadable));
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn a_request_that_becomes_unreadable_under_way_has_not_gone() {
     });
     assert_ne!(
         decide(&seen, &config(), now(5)).cause.reason,
-        reason::TRIGGER_GONE
+        RebootReason::TriggerGone
     );
 }
 
@@ -210,10 +214,10 @@ fn a_command_that_a_new_process_has_not_run_yet_has_not_said_no() {
         });
         seen.host.triggers = vec![absent()];
         let early = decide(&seen, &config(), now(5));
-        assert_ne!(early.cause.reason, reason::TRIGGER_GONE, "{phase:?}");
+        assert_ne!(early.cause.reason, RebootReason::TriggerGone, "{phase:?}");
         seen.host.triggers.push(command(TriggerState::Absent));
         let then = decide(&seen, &config(), now(5));
-        assert_eq!(then.cause.reason, reason::TRIGGER_GONE, "{phase:?}");
+        assert_eq!(then.cause.reason, RebootReason::TriggerGone, "{phase:?}");
     }
 }
 
@@ -270,7 +274,7 @@ fn without_a_boot_id_nothing_is_begun_and_it_is_said() {
     seen.host.boot_id = Err("cannot read /proc: mount it".into());
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
-    assert!(has_event(&decision, reason::BOOT_ID_UNREADABLE));
+    assert!(has_event(&decision, RebootReason::BootIdUnreadable));
 }
 
 #[test]
@@ -281,7 +285,7 @@ fn an_unreadable_record_stops_everything_and_is_left_alone() {
     });
     let decision = decide(&seen, &config(), now(5));
     assert_eq!(decision.actions, []);
-    assert_eq!(decision.cause.reason, reason::RECORD_UNREADABLE);
+    assert_eq!(decision.cause.reason, RebootReason::RecordUnreadable);
 }
 
 /// A returned node with its gates open and the lock released: only the record is left.
@@ -307,5 +311,5 @@ fn no_sentinel_is_believed_while_the_last_reboot_cannot_be_read_and_that_is_said
     });
     let decision = decide(&seen, &config(), now(10));
     assert_eq!(decision.actions, []);
-    assert!(has_event(&decision, reason::TRIGGER_UNKNOWN));
+    assert!(has_event(&decision, RebootReason::TriggerUnknown));
 }

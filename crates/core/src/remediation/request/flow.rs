@@ -10,7 +10,7 @@ use super::super::context::RemediationContext;
 use super::super::decide::unless_host_is_written;
 use super::super::record::{RemediationRecord, RemediationStep};
 use super::super::types::{Remediation, RemediationDecision};
-use super::super::{legacy_backup, reason, recovery, restore};
+use super::super::{RemediationReason, legacy_backup, recovery, restore};
 use super::{
     MAX_TIMELINE_STEPS, PowerRequest, RemediationAttempt, RemediationStrategy, RequestStatus,
     StrategyType, report,
@@ -41,7 +41,7 @@ pub(super) struct RequestFlow<'a> {
 /// leaves either an observation that is made again, or a step that the table asks for again.
 pub(in super::super) fn decide(ctx: &RemediationContext<'_>) -> RemediationDecision {
     let Some(request) = &ctx.case.request else {
-        return decision_with_cause(reason::NOTHING_TO_DO, "the request is gone");
+        return decision_with_cause(RemediationReason::NothingToDo, "the request is gone");
     };
     let mut flow = RequestFlow {
         ctx: *ctx,
@@ -79,7 +79,7 @@ impl RequestFlow<'_> {
             let request = Arc::clone(self.request);
             let text = "Dogwatch adds its finalizer to the request, so that it can clean up when the \
                  request is deleted";
-            return decision_with_cause(reason::TAKEN_UP, text)
+            return decision_with_cause(RemediationReason::TakenUp, text)
                 .with_action(RemediationAction::AddFinalizer { request });
         }
         if let Some(decision) = self.end_if_healthy_at_start() {

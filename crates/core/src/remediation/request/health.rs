@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::super::RemediationReason;
 use super::super::action::RemediationObserve;
 use super::super::heartbeat::HeartbeatHistory;
-use super::super::reason;
 use super::super::record::RemediationStep;
 use super::super::snapshot::FreshReads;
 use super::super::types::RemediationDecision;
@@ -74,7 +74,7 @@ impl RequestFlow<'_> {
 
     fn observe_next_heartbeat(&self, node: NodeName) -> RemediationDecision {
         let text = "the Node is Ready: waits for its next heartbeat";
-        let decision = decision_with_cause(reason::TAKEN_UP, text);
+        let decision = decision_with_cause(RemediationReason::TakenUp, text);
         let asked = self
             .ctx
             .memory
@@ -94,11 +94,11 @@ impl RequestFlow<'_> {
             .ctx
             .memory
             .reason_since
-            .is_some_and(|(reason, _)| reason == reason::NODE_HEALTHY);
+            .is_some_and(|(reason, _)| reason == RemediationReason::NodeHealthy);
         let reason = if is_held {
-            reason::NODE_HEALTHY
+            RemediationReason::NodeHealthy
         } else {
-            reason::TAKEN_UP
+            RemediationReason::TakenUp
         };
         let text = "the Node is Ready: reading its heartbeats";
         decision_with_cause(reason, text).with_observe(self.ctx.observe_fresh())
@@ -109,7 +109,7 @@ impl RequestFlow<'_> {
         self.end_with(RemediationStep::Withdrawn);
         let text = "the Node is Ready and sends heartbeats: Dogwatch does nothing; if a health \
                     check finds the Node failed later, it makes a new request";
-        decision_with_cause(reason::NODE_HEALTHY, text).with_event(EventSeverity::Normal)
+        decision_with_cause(RemediationReason::NodeHealthy, text).with_event(EventSeverity::Normal)
     }
 
     /// Waits while the Node is Ready again before the first power-off. If it fails again soon, the
@@ -127,14 +127,15 @@ impl RequestFlow<'_> {
             NodeHealth::Unwell => None,
             NodeHealth::Unread => Some(self.read_heartbeats()),
             NodeHealth::Well(until) => {
-                let for_good = self.ctx.reason_since(reason::NODE_HEALTHY) + HEALTHY_FOR_GOOD_AFTER;
+                let for_good =
+                    self.ctx.reason_since(RemediationReason::NodeHealthy) + HEALTHY_FOR_GOOD_AFTER;
                 if self.ctx.now.mono >= for_good {
                     return Some(self.end_as_healthy());
                 }
                 self.end_step = Some(RemediationStep::Withdrawn);
                 let text = "the Node is Ready, with a heartbeat later than the request: Dogwatch \
                             does nothing, unless the Node fails again within 5 minutes";
-                let decision = decision_with_cause(reason::NODE_HEALTHY, text);
+                let decision = decision_with_cause(RemediationReason::NodeHealthy, text);
                 let decision = decision.wake_at(for_good, "a Node that stays well");
                 Some(match until {
                     Some(until) => decision.wake_at(until, "the Node's next heartbeat"),

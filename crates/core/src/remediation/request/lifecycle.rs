@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use super::super::RemediationReason;
 use super::super::action::RemediationAction;
 use super::super::config::RemediationConfig;
 use super::super::machine::MachineApi;
-use super::super::reason;
 use super::super::record::RemediationStep;
 use super::super::types::RemediationDecision;
 use super::RequestStatus;
@@ -17,7 +17,7 @@ use crate::power::{self, CurrentPower};
 
 /// Why the request does nothing more with its host.
 pub(super) struct RequestCancellation {
-    pub(super) reason: &'static str,
+    pub(super) reason: RemediationReason,
     pub(super) message: String,
 }
 
@@ -26,21 +26,24 @@ impl RequestFlow<'_> {
     pub(super) fn find_cancellation(&self) -> Option<RequestCancellation> {
         let off = |reason, message| Some(RequestCancellation { reason, message });
         if self.request.deleting {
-            return off(reason::WITHDRAWN, "the request is deleted".to_owned());
+            return off(
+                RemediationReason::Withdrawn,
+                "the request is deleted".to_owned(),
+            );
         }
         if self.request.timed_out {
             let text = "the health check has given up on it (annotation nhc-timed-out)";
-            return off(reason::TIMED_OUT, text.to_owned());
+            return off(RemediationReason::TimedOut, text.to_owned());
         }
         if self.status.ended_at.is_some() {
             return None;
         }
         if let Err(wrong) = &self.request.strategy {
             let text = format!("{wrong}: delete this request and create a new one");
-            return off(reason::BAD_REQUEST, text);
+            return off(RemediationReason::BadRequest, text);
         }
         let text = self.describe_other_host()?;
-        off(reason::BAD_REQUEST, text)
+        off(RemediationReason::BadRequest, text)
     }
 
     /// Explains that the request's target is not the host that it began with.
@@ -73,7 +76,7 @@ impl RequestFlow<'_> {
         if let Some(decision) = self.lift_taint() {
             return decision;
         }
-        let is_bad = off.reason == reason::BAD_REQUEST;
+        let is_bad = off.reason == RemediationReason::BadRequest;
         if self.status.started_at.is_some() && !is_bad {
             let was_off = self.was_proved_off();
             self.end_with(if was_off {
@@ -109,7 +112,7 @@ impl RequestFlow<'_> {
     /// would switch it off as soon as it can.
     pub(super) fn remove_key(
         &self,
-        reason: &'static str,
+        reason: RemediationReason,
         why: &str,
     ) -> Option<RemediationDecision> {
         let host = self.case.host.as_ref().ok()?;
@@ -153,7 +156,7 @@ impl RequestFlow<'_> {
         );
         let until = self.ctx.now.mono + left;
         Some(
-            decision_with_cause(reason::POWERING_ON, text)
+            decision_with_cause(RemediationReason::PoweringOn, text)
                 .wake_at(until, "a host that does not come on"),
         )
     }
@@ -196,13 +199,13 @@ impl RequestFlow<'_> {
             );
             self.actions_before_status
                 .push(RemediationAction::Untaint { node, tainted_at });
-            return Some(decision_with_cause(reason::RESTORING, text));
+            return Some(decision_with_cause(RemediationReason::Restoring, text));
         }
         let text = format!(
             "the taint out-of-service stays on node {} until the Node is Ready with a new boot",
             node.name
         );
-        Some(decision_with_cause(reason::WAITING_FOR_NODE, text))
+        Some(decision_with_cause(RemediationReason::WaitingForNode, text))
     }
 
     /// Whether the Node is Ready with another boot than the one to be ended. Source: specification
@@ -231,7 +234,7 @@ impl RequestFlow<'_> {
         }
         self.end_with(RemediationStep::NodeReady);
         let text = "the Node is Ready with a new boot";
-        decision_with_cause(reason::REMEDIATED, text).with_event(EventSeverity::Normal)
+        decision_with_cause(RemediationReason::Remediated, text).with_event(EventSeverity::Normal)
     }
 
     /// Why this attempt is over.
@@ -251,7 +254,7 @@ impl RequestFlow<'_> {
 
     /// Removes the key, then begins the next attempt if the limit allows one.
     pub(super) fn retry_or_give_up(&mut self, why: &str) -> RemediationDecision {
-        if let Some(decision) = self.remove_key(reason::RETRYING, why) {
+        if let Some(decision) = self.remove_key(RemediationReason::Retrying, why) {
             return decision.with_event(EventSeverity::Warning);
         }
         if self.is_used_up() {
@@ -280,7 +283,8 @@ impl RequestFlow<'_> {
                 });
         }
         self.end_with(RemediationStep::Failed);
-        decision_with_cause(reason::ATTEMPTS_USED_UP, text).with_event(EventSeverity::Warning)
+        decision_with_cause(RemediationReason::AttemptsUsedUp, text)
+            .with_event(EventSeverity::Warning)
     }
 
     /// Removes what is left of a request that has ended.
@@ -288,9 +292,12 @@ impl RequestFlow<'_> {
         let step = ended_with(&self.status).unwrap_or(RemediationStep::Failed);
         self.end_step = Some(step);
         let (reason, text) = match step {
-            RemediationStep::NodeReady => (reason::REMEDIATED, "the Node is Ready with a new boot"),
+            RemediationStep::NodeReady => (
+                RemediationReason::Remediated,
+                "the Node is Ready with a new boot",
+            ),
             RemediationStep::Withdrawn => (
-                reason::NODE_HEALTHY,
+                RemediationReason::NodeHealthy,
                 "the Node was healthy before its host was powered off: this request is done",
             ),
             RemediationStep::Failed
@@ -299,7 +306,10 @@ impl RequestFlow<'_> {
             | RemediationStep::OffProved
             | RemediationStep::Released
             | RemediationStep::KeyRemoved
-            | RemediationStep::PoweredOn => (reason::ATTEMPTS_USED_UP, "all attempts are used up"),
+            | RemediationStep::PoweredOn => (
+                RemediationReason::AttemptsUsedUp,
+                "all attempts are used up",
+            ),
         };
         if let Some(decision) = self.remove_key(reason, text) {
             return decision;

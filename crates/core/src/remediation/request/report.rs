@@ -1,8 +1,8 @@
 //! The conditions of a request: the three of medik8s, which Cluster API's callers may read as well,
 //! and ours. Source: specification §4.2; the contract of medik8s' node health check.
 
+use super::super::RemediationReason;
 use super::super::discovery::REMEDIATION_CONDITION;
-use super::super::reason;
 use super::super::record::RemediationStep;
 use super::PowerRequest;
 use super::lifecycle::ended_with;
@@ -21,12 +21,12 @@ pub const PERMANENT_NODE_DELETION: &str = "PermanentNodeDeletionExpected";
 pub(super) fn request_conditions(
     request: &PowerRequest,
     status: &RequestStatus,
-    because: &DecisionCause,
+    because: &DecisionCause<RemediationReason>,
 ) -> Vec<DesiredCondition> {
-    let observe = |kind, status, reason: &str, message: &str| DesiredCondition {
+    let observe = |kind, status, reason: RemediationReason, message: &str| DesiredCondition {
         kind,
         status,
-        reason: reason.to_owned(),
+        reason: reason.to_string(),
         message: message.to_owned(),
         heartbeat: false,
     };
@@ -42,7 +42,7 @@ pub(super) fn request_conditions(
         observe(
             PERMANENT_NODE_DELETION,
             ConditionStatus::False,
-            reason::NODE_COMES_BACK,
+            RemediationReason::NodeComesBack,
             describe_node_return(request),
         ),
     ];
@@ -52,8 +52,12 @@ pub(super) fn request_conditions(
     all
 }
 
-fn is_under_way(status: &RequestStatus, because: &DecisionCause) -> bool {
-    let is_held = [reason::NODE_HEALTHY, reason::BAD_REQUEST].contains(&because.reason);
+fn is_under_way(status: &RequestStatus, because: &DecisionCause<RemediationReason>) -> bool {
+    let is_held = [
+        RemediationReason::NodeHealthy,
+        RemediationReason::BadRequest,
+    ]
+    .contains(&because.reason);
     status.ended_at.is_none() && !is_held
 }
 
@@ -61,21 +65,21 @@ fn is_under_way(status: &RequestStatus, because: &DecisionCause) -> bool {
 fn succeeded_condition(
     request: &PowerRequest,
     status: &RequestStatus,
-    because: &DecisionCause,
-) -> Option<(ConditionStatus, &'static str)> {
-    if because.reason == reason::BAD_REQUEST {
+    because: &DecisionCause<RemediationReason>,
+) -> Option<(ConditionStatus, RemediationReason)> {
+    if because.reason == RemediationReason::BadRequest {
         return Some((ConditionStatus::False, because.reason));
     }
     let failed = if request.timed_out {
-        reason::TIMED_OUT
+        RemediationReason::TimedOut
     } else {
-        reason::ATTEMPTS_USED_UP
+        RemediationReason::AttemptsUsedUp
     };
     match ended_with(status)? {
-        RemediationStep::NodeReady => Some((ConditionStatus::True, reason::REMEDIATED)),
+        RemediationStep::NodeReady => Some((ConditionStatus::True, RemediationReason::Remediated)),
         RemediationStep::Withdrawn if request.deleting => None,
         RemediationStep::Withdrawn if !request.timed_out => {
-            Some((ConditionStatus::False, reason::NODE_HEALTHY))
+            Some((ConditionStatus::False, RemediationReason::NodeHealthy))
         }
         RemediationStep::Withdrawn | RemediationStep::Failed => {
             Some((ConditionStatus::False, failed))

@@ -11,7 +11,7 @@ use super::super::release_permit::{self, WorkloadRelease};
 use super::super::snapshot::WorkloadLeftovers;
 use super::super::truth_table::{RemediationMove, TruthTableInputs, move_by_request};
 use super::super::types::RemediationDecision;
-use super::super::{by_annotation, prepare, reason};
+use super::super::{RemediationReason, by_annotation, prepare};
 use super::flow::RequestFlow;
 use super::observe::LEFTOVERS_READ_INTERVAL;
 use super::{RemediationAttempt, StrategyType};
@@ -31,7 +31,7 @@ impl RequestFlow<'_> {
         }
         let host = match &self.case.host {
             Ok(host) => Arc::clone(host),
-            Err((reason, text)) => return self.wait_while_blocked(reason, text),
+            Err((reason, text)) => return self.wait_while_blocked(*reason, text),
         };
         if let Some((reason, text)) = self.node_replaced_problem() {
             return self.wait_while_blocked(reason, &text);
@@ -58,7 +58,7 @@ impl RequestFlow<'_> {
                     self.ctx.describe_power(),
                     self.ctx.confirm_off_hint()
                 );
-                self.wait_while_blocked(reason::POWER_UNKNOWN, &text)
+                self.wait_while_blocked(RemediationReason::PowerUnknown, &text)
             }
         }
     }
@@ -87,12 +87,12 @@ impl RequestFlow<'_> {
              request; if a health check finds the new node failed, it creates a new request",
             node.name
         );
-        Some((reason::NODE_REPLACED, text))
+        Some((RemediationReason::NodeReplaced, text))
     }
 
     /// Waits while no attempt can begin for a reason that is not a guard. The attempt's time runs,
     /// so that whoever asked learns that it failed.
-    fn wait_while_blocked(&mut self, reason: &'static str, text: &str) -> RemediationDecision {
+    fn wait_while_blocked(&mut self, reason: RemediationReason, text: &str) -> RemediationDecision {
         let open = self.status.attempt.filter(|it| it.key_at.is_none());
         let attempt = match open {
             Some(attempt) if !self.has_expired(&attempt) => attempt,
@@ -102,7 +102,7 @@ impl RequestFlow<'_> {
         let decision = decision_with_cause(reason, text);
         let decision = decision.wake_at(self.attempt_deadline(&attempt), "the end of this attempt");
         // Every host begins with an unknown power.
-        if reason == reason::POWER_UNKNOWN {
+        if reason == RemediationReason::PowerUnknown {
             decision
         } else {
             decision.with_event(EventSeverity::Warning)
@@ -199,10 +199,10 @@ impl RequestFlow<'_> {
             .tainted_at
             .unwrap_or_else(|| self.whole_second());
         let reason = match how {
-            StrategyType::DeleteNode => reason::RELEASED,
+            StrategyType::DeleteNode => RemediationReason::Released,
             StrategyType::OutOfServiceTaint => {
                 self.status.tainted_at = Some(tainted_at);
-                reason::RELEASING
+                RemediationReason::Releasing
             }
         };
         let text = release_permit::describe_release(&self.ctx, &cleared);
@@ -234,7 +234,8 @@ impl RequestFlow<'_> {
                 )
             },
         );
-        let decision = self.wake_at_deadline(decision_with_cause(reason::RELEASING, text));
+        let decision =
+            self.wake_at_deadline(decision_with_cause(RemediationReason::Releasing, text));
         let Some(node) = self.case.node_name.clone() else {
             return decision;
         };
@@ -251,24 +252,25 @@ impl RequestFlow<'_> {
     /// Ready.
     pub(super) fn wait_for_return(&mut self) -> RemediationDecision {
         let why = "the workloads are released";
-        if let Some(decision) = self.remove_key(reason::POWERING_ON, why) {
+        if let Some(decision) = self.remove_key(RemediationReason::PoweringOn, why) {
             return decision.with_event(EventSeverity::Normal);
         }
         let decision = match (self.ctx.effective_power(), self.held_off_elsewhere()) {
             (CurrentPower::On, _) => decision_with_cause(
-                reason::WAITING_FOR_NODE,
+                RemediationReason::WaitingForNode,
                 "the host is on; its Node is not Ready with a new boot yet",
             ),
             (CurrentPower::Off | CurrentPower::Unknown, Some(why)) => {
                 let text = format!("Dogwatch no longer keeps the host off, but {why}");
-                decision_with_cause(reason::POWERING_ON, text).with_event(EventSeverity::Warning)
+                decision_with_cause(RemediationReason::PoweringOn, text)
+                    .with_event(EventSeverity::Warning)
             }
             (CurrentPower::Off | CurrentPower::Unknown, None) => {
                 let text = format!(
                     "the host is being powered on: {}",
                     self.ctx.describe_power()
                 );
-                decision_with_cause(reason::POWERING_ON, text)
+                decision_with_cause(RemediationReason::PoweringOn, text)
             }
         };
         self.wake_at_deadline(decision)

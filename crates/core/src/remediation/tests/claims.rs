@@ -16,7 +16,7 @@ fn carrying(mut host: HostSnapshot, node: &str) -> HostSnapshot {
     host
 }
 
-fn trouble(world: &RemediationSnapshot, subject: &str) -> Option<&'static str> {
+fn trouble(world: &RemediationSnapshot, subject: &str) -> Option<RemediationReason> {
     let case = case_of(world, subject).expect("a case");
     case.problem.map(|(reason, _)| reason)
 }
@@ -29,7 +29,7 @@ fn a_machine_has_no_node_released_that_another_host_carries() {
     let victim = carrying(host("b"), "n-b");
     let world = world([foreign], [host("a"), victim], [node("b")]);
     let says = trouble(&world, "machine/machines/a");
-    assert_eq!(says, Some(reason::BAD_HOST_LINK));
+    assert_eq!(says, Some(RemediationReason::BadHostLink));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_newer_host_that_names_a_machines_node_holds_nothing_up_where_the_node_knows
         };
         let world = world([marked("a")], [made(host("a"), 1), claims], [node]);
         let says = trouble(&world, "machine/machines/a");
-        let wanted = is_refused.then_some(reason::BAD_HOST_LINK);
+        let wanted = is_refused.then_some(RemediationReason::BadHostLink);
         assert_eq!(says, wanted, "{provider_id:?} {of_claim}");
     }
 }
@@ -62,7 +62,7 @@ fn a_machine_whose_host_says_that_it_carries_another_node_has_none_released() {
     let contradicts = carrying(host("a"), "n-b");
     let held = world([marked("a")], [contradicts], [node("a"), node("b")]);
     let says = trouble(&held, "machine/machines/a");
-    assert_eq!(says, Some(reason::BAD_HOST_LINK));
+    assert_eq!(says, Some(RemediationReason::BadHostLink));
     let agrees = carrying(host("a"), "n-a");
     let held = world([marked("a")], [agrees], [node("a")]);
     assert_eq!(trouble(&held, "machine/machines/a"), None);

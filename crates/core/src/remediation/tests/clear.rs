@@ -138,7 +138,7 @@ const CONDITIONS: [(&str, Breaks); 28] = [
         Arc::make_mut(it.case.host.as_mut().unwrap()).name = host_name("b");
     }),
     ("the link is refused", |it| {
-        it.case.problem = Some((reason::HOST_SHARED, String::new()));
+        it.case.problem = Some((RemediationReason::HostShared, String::new()));
     }),
     ("nothing was read afresh", |it| it.known.fresh = None),
     ("what was read is 5 s old", |it| {
@@ -242,26 +242,29 @@ fn each_condition_alone_holds_it_back_and_says_why() {
         let goes_on =
             !decision.observe.is_empty() || !decision.actions.is_empty() || decision.wake.is_some();
         assert!(goes_on, "{what}: waits without an end");
-        assert_ne!(decision.cause.reason, reason::RELEASED, "{what}");
+        assert_ne!(decision.cause.reason, RemediationReason::Released, "{what}");
     }
 }
 
 #[test]
 fn why_it_is_held_back_is_the_fields_own_word() {
     for (what, word) in [
-        ("another machine's BMC", reason::WRONG_HOST),
+        ("another machine's BMC", RemediationReason::WrongHost),
         (
             "no identity, where it is required",
-            reason::IDENTITY_UNKNOWN,
+            RemediationReason::IdentityUnknown,
         ),
-        ("it moved after the first reading", reason::NODE_IS_ALIVE),
+        (
+            "it moved after the first reading",
+            RemediationReason::NodeIsAlive,
+        ),
         (
             "it moved since it was looked at last",
-            reason::NODE_IS_ALIVE,
+            RemediationReason::NodeIsAlive,
         ),
-        ("the Node was replaced", reason::NODE_REPLACED),
-        ("no proof", reason::PROVING_OFF),
-        ("the link is refused", reason::HOST_SHARED),
+        ("the Node was replaced", RemediationReason::NodeReplaced),
+        ("no proof", RemediationReason::ProvingOff),
+        ("the link is refused", RemediationReason::HostShared),
     ] {
         let mut it = ready();
         let breaks = CONDITIONS.iter().find(|(name, _)| *name == what).unwrap().1;
@@ -294,12 +297,12 @@ fn a_sign_of_life_that_came_late_holds_it_back_until_off_was_read_twice_after_it
     let mut it = ready_with(&power, &node);
     let moved = it.now.mono.saturating_sub(S);
     it.beats(&[(moved.saturating_sub(S * 30), 4), (moved, 5)]);
-    assert_eq!(it.decision().cause.reason, reason::NODE_IS_ALIVE);
+    assert_eq!(it.decision().cause.reason, RemediationReason::NodeIsAlive);
     // The held host is read on.
     power.run(130);
     let mut it = ready_with(&power, &node);
     it.beats(&[(moved.saturating_sub(S * 30), 4), (moved, 5)]);
-    assert_ne!(it.decision().cause.reason, reason::NODE_IS_ALIVE);
+    assert_ne!(it.decision().cause.reason, RemediationReason::NodeIsAlive);
 }
 
 #[test]

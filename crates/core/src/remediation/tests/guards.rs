@@ -51,10 +51,10 @@ impl Marked {
     }
 
     /// The reason of the refusal; `None` if the key may be added.
-    fn refused(&self) -> Option<&'static str> {
+    fn refused(&self) -> Option<RemediationReason> {
         let decision = self.decision();
         let reason = decision.cause.reason;
-        if reason == reason::PREPARING {
+        if reason == RemediationReason::Preparing {
             assert!(matches!(
                 &decision.actions[0],
                 RemediationAction::TakeLease { .. }
@@ -63,7 +63,10 @@ impl Marked {
         }
         assert_eq!(decision.actions, vec![]);
         let shown = &decision.report.conditions[0];
-        assert_eq!((&*shown.reason, shown.status.as_str()), (reason, "True"));
+        assert_eq!(
+            (&*shown.reason, shown.status.as_str()),
+            (reason.as_str(), "True")
+        );
         assert_eq!(decision.report.events.len(), 1);
         Some(reason)
     }
@@ -116,7 +119,7 @@ fn a_marked_machine_goes_ahead_when_nothing_is_in_the_way() {
 #[test]
 fn no_more_than_max_fenced_hosts_are_switched_off_at_once() {
     let mut it = Marked::new();
-    for (held, says) in [(4, None), (5, Some(reason::TOO_MANY_FENCED))] {
+    for (held, says) in [(4, None), (5, Some(RemediationReason::TooManyFenced))] {
         it.around.fenced = (0..held)
             .map(|at| fenced(&format!("x{at}"), RemediationStage::HeldOff))
             .collect();
@@ -141,7 +144,7 @@ fn a_host_whose_bmc_does_not_answer_and_one_that_comes_back_count_in_no_cap() {
     it.around
         .fenced
         .push(fenced("z", RemediationStage::Admitted));
-    assert_eq!(it.refused(), Some(reason::TOO_MANY_FENCED));
+    assert_eq!(it.refused(), Some(RemediationReason::TooManyFenced));
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn a_host_counts_once_however_many_hold_it_off_and_never_against_itself() {
     it.around.fenced = vec![fenced("x", RemediationStage::HeldOff), twice];
     assert_eq!(it.refused(), None);
     it.config.max_fenced = 1;
-    assert_eq!(it.refused(), Some(reason::TOO_MANY_FENCED));
+    assert_eq!(it.refused(), Some(RemediationReason::TooManyFenced));
     // Another remediation holds it off already: one more key switches nothing off.
     it.around.fenced.push(FencedHost {
         subject: RemediationSubject::Request(ObjectName::new("r", "s")),
@@ -223,7 +226,13 @@ fn of_two_that_are_ready_under_a_cap_of_one_the_first_goes_and_neither_waits_for
         decision.cause.reason
     });
     let reasons: Vec<_> = reasons.collect();
-    assert_eq!(reasons, [reason::PREPARING, reason::TOO_MANY_FENCED]);
+    assert_eq!(
+        reasons,
+        [
+            RemediationReason::Preparing,
+            RemediationReason::TooManyFenced
+        ]
+    );
 }
 
 #[test]
@@ -241,7 +250,7 @@ fn one_control_plane_host_at_a_time_until_it_is_back() {
         };
         it.around.fenced = vec![other];
         it.machine.control_plane = true;
-        assert_eq!(it.refused(), Some(reason::CONTROL_PLANE_ONE_BY_ONE));
+        assert_eq!(it.refused(), Some(RemediationReason::ControlPlaneOneByOne));
         assert!(it.decision().cause.message.contains("machines/h-x"));
         it.machine.control_plane = false;
         assert_eq!(it.refused(), None, "a worker waits for nobody");
@@ -249,7 +258,7 @@ fn one_control_plane_host_at_a_time_until_it_is_back() {
     // The Node's role label says the same.
     let role = "node-role.kubernetes.io/control-plane";
     it.node.labels.insert(role.into(), String::new());
-    assert_eq!(it.refused(), Some(reason::CONTROL_PLANE_ONE_BY_ONE));
+    assert_eq!(it.refused(), Some(RemediationReason::ControlPlaneOneByOne));
 }
 
 #[test]
@@ -257,7 +266,7 @@ fn a_planned_reboot_of_another_control_plane_node_goes_first() {
     let mut it = Marked::new();
     it.machine.control_plane = true;
     it.around.control_plane_lock = Some("n-x".into());
-    assert_eq!(it.refused(), Some(reason::CONTROL_PLANE_ONE_BY_ONE));
+    assert_eq!(it.refused(), Some(RemediationReason::ControlPlaneOneByOne));
     // Its own lock is no reason to wait: it may have failed in its planned reboot.
     it.around.control_plane_lock = Some("n-a".into());
     assert_eq!(it.refused(), None);
@@ -270,7 +279,7 @@ fn a_host_is_left_alone_for_the_cooldown_after_a_remediation() {
         (RemediationStep::KeyAdded, 900),
         (RemediationStep::NodeReady, 299),
     ]);
-    assert_eq!(it.refused(), Some(reason::COOLING_DOWN));
+    assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
     assert_eq!(it.wakes_in(), 1);
     it.record(&[
         (RemediationStep::KeyAdded, 900),
@@ -287,7 +296,7 @@ fn a_health_check_that_marks_again_while_the_host_comes_back_switches_nothing_of
         (RemediationStep::KeyRemoved, 700),
         (RemediationStep::PoweredOn, 599),
     ]);
-    assert_eq!(it.refused(), Some(reason::COOLING_DOWN));
+    assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
     it.record(&[
         (RemediationStep::KeyAdded, 900),
         (RemediationStep::KeyRemoved, 700),
@@ -300,12 +309,12 @@ fn a_health_check_that_marks_again_while_the_host_comes_back_switches_nothing_of
 fn a_cooldown_that_another_clock_wrote_ends_all_the_same() {
     let mut it = Marked::new();
     it.record(&[(RemediationStep::NodeReady, -86_400)]);
-    assert_eq!(it.refused(), Some(reason::COOLING_DOWN));
+    assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
     assert_eq!(it.wakes_in(), 300);
     let since = it.power.now().mono.saturating_sub(Duration::from_mins(5));
-    it.known.reason_since = Some((reason::COOLING_DOWN, since));
+    it.known.reason_since = Some((RemediationReason::CoolingDown, since));
     it.power.run(300);
-    it.known.reason_since = Some((reason::COOLING_DOWN, since));
+    it.known.reason_since = Some((RemediationReason::CoolingDown, since));
     assert_eq!(it.refused(), None);
 }
 
@@ -331,9 +340,9 @@ fn a_planned_reboot_has_its_time_and_one_that_dies_while_draining_has_none() {
     it.node.record = ParsedAnnotation::Is(reboot_record(RebootPhase::Rebooting, 5));
     it.around.reboots.observe_nodes([], it.power.now());
     it.around.reboots.observe_nodes([&it.node], it.power.now());
-    assert_eq!(it.refused(), Some(reason::PLANNED_REBOOT));
+    assert_eq!(it.refused(), Some(RemediationReason::PlannedReboot));
     it.power.run(1_799);
-    assert_eq!(it.refused(), Some(reason::PLANNED_REBOOT));
+    assert_eq!(it.refused(), Some(RemediationReason::PlannedReboot));
     it.power.run(1);
     assert_eq!(it.refused(), None);
 }
@@ -347,9 +356,9 @@ fn a_planned_reboot_is_given_no_more_time_because_something_else_was_in_the_way_
     it.around.reboots.observe_nodes([&it.node], it.power.now());
     it.power.run(1_200);
     // A failed reading: the reason was another one until now.
-    it.known.reason_since = Some((reason::POWER_UNKNOWN, it.power.now().mono));
-    assert_eq!(it.refused(), Some(reason::PLANNED_REBOOT));
-    it.known.reason_since = Some((reason::PLANNED_REBOOT, it.power.now().mono));
+    it.known.reason_since = Some((RemediationReason::PowerUnknown, it.power.now().mono));
+    assert_eq!(it.refused(), Some(RemediationReason::PlannedReboot));
+    it.known.reason_since = Some((RemediationReason::PlannedReboot, it.power.now().mono));
     it.power.run(600);
     assert_eq!(it.refused(), None);
 }
@@ -358,14 +367,14 @@ fn a_planned_reboot_is_given_no_more_time_because_something_else_was_in_the_way_
 fn a_machine_that_is_paused_is_begun_nothing_with() {
     let mut it = Marked::new();
     it.machine.paused = true;
-    assert_eq!(it.refused(), Some(reason::PAUSED));
+    assert_eq!(it.refused(), Some(RemediationReason::Paused));
 }
 
 #[test]
 fn a_host_that_would_not_obey_the_key_gets_none() {
     let mut it = Marked::new();
     it.power.seen.host_mut().status.provisioning = Some("deprovisioning".into());
-    assert_eq!(it.refused(), Some(reason::HOST_NOT_PROVISIONED));
+    assert_eq!(it.refused(), Some(RemediationReason::HostNotProvisioned));
     let message = it.decision().cause.message;
     assert!(message.contains("deprovisioning"), "{message}");
 }
@@ -387,7 +396,7 @@ fn guards_delay_new_keys_only() {
         control_plane: true,
         ..fenced("x", RemediationStage::HeldOff)
     }];
-    assert_eq!(it.decision().cause.reason, reason::PROVING_OFF);
+    assert_eq!(it.decision().cause.reason, RemediationReason::ProvingOff);
     it.machine.need = None;
     let decision = it.decision();
     assert!(matches!(

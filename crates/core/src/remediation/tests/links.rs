@@ -40,7 +40,7 @@ fn with_infra(
 }
 
 /// The host of the remediation, or the reason why there is none.
-fn found(world: &RemediationSnapshot, subject: &str) -> Result<HostName, &'static str> {
+fn found(world: &RemediationSnapshot, subject: &str) -> Result<HostName, RemediationReason> {
     let case = case_of(world, subject).expect("a case");
     match (case.host, case.problem) {
         (Ok(host), None) => Ok(host.name.clone()),
@@ -82,16 +82,16 @@ fn a_machine_without_a_host_is_said_to_have_none() {
     other_group.infra.as_mut().unwrap().group = "example.com".into();
     for machine in [plain, other_kind, other_group, capi("a")] {
         let world = world([machine], [host("a")], []);
-        assert_eq!(found(&world, A), Err(reason::NO_HOST));
+        assert_eq!(found(&world, A), Err(RemediationReason::NoHost));
     }
     let unbound = with_infra(world([capi("a")], [host("a")], []), "a", None);
-    assert_eq!(found(&unbound, A), Err(reason::NO_HOST));
+    assert_eq!(found(&unbound, A), Err(RemediationReason::NoHost));
 }
 
 #[test]
 fn a_dangling_link_is_said() {
     let world = world([marked("a")], [host("b")], []);
-    assert_eq!(found(&world, A), Err(reason::HOST_NOT_FOUND));
+    assert_eq!(found(&world, A), Err(RemediationReason::HostNotFound));
 }
 
 #[test]
@@ -108,7 +108,11 @@ fn a_malformed_link_is_said() {
         let mut machine = marked("a");
         machine.host = Some(text.into());
         let world = world([machine], [host("a")], []);
-        assert_eq!(found(&world, A), Err(reason::BAD_HOST_LINK), "{text:?}");
+        assert_eq!(
+            found(&world, A),
+            Err(RemediationReason::BadHostLink),
+            "{text:?}"
+        );
     }
 }
 
@@ -130,7 +134,11 @@ fn a_link_that_the_hosts_consumer_contradicts_is_refused() {
     ] {
         let text = format!("{:?}", other.consumer);
         let world = world([marked("a")], [other], []);
-        assert_eq!(found(&world, A), Err(reason::HOST_OF_ANOTHER), "{text}");
+        assert_eq!(
+            found(&world, A),
+            Err(RemediationReason::HostOfAnother),
+            "{text}"
+        );
     }
 }
 
@@ -142,7 +150,7 @@ fn a_host_of_cluster_api_is_consumed_by_the_metal3machine() {
     assert_eq!(found(&with_infra(right, "a", link), A), Ok(host_name("a")));
     let wrong = world([capi("a")], [consumed_by("m3-b")], []);
     let wrong = found(&with_infra(wrong, "a", link), A);
-    assert_eq!(wrong, Err(reason::HOST_OF_ANOTHER));
+    assert_eq!(wrong, Err(RemediationReason::HostOfAnother));
 }
 
 #[test]
@@ -156,7 +164,7 @@ fn a_link_into_another_namespace_needs_the_hosts_word() {
         ..marked("a")
     };
     let silent = world([machine()], [elsewhere(host("a"))], []);
-    assert_eq!(found(&silent, A), Err(reason::BAD_HOST_LINK));
+    assert_eq!(found(&silent, A), Err(RemediationReason::BadHostLink));
     let group = "machine.openshift.io";
     let confirms = elsewhere(consumed(host("a"), group, "Machine", &object("a")));
     let confirmed = world([machine()], [confirms], []);
@@ -175,7 +183,7 @@ fn a_metal3machine_of_another_namespace_confirms_nothing() {
         provider_id: None,
     };
     world.infra.insert(infra.name.clone(), Arc::new(infra));
-    assert_eq!(found(&world, A), Err(reason::BAD_HOST_LINK));
+    assert_eq!(found(&world, A), Err(RemediationReason::BadHostLink));
 }
 
 #[test]
@@ -187,7 +195,7 @@ fn two_machines_with_one_host_are_both_refused_and_nobody_else_is() {
         [host("a"), host("c")],
         [],
     );
-    assert_eq!(found(&world, A), Err(reason::HOST_SHARED));
+    assert_eq!(found(&world, A), Err(RemediationReason::HostShared));
     assert_eq!(found(&world, "machine/machines/c"), Ok(host_name("c")));
     assert!(
         case_of(&world, "machine/machines/b").is_none(),
@@ -203,7 +211,7 @@ fn a_machine_that_the_hosts_consumer_denies_does_not_share_it() {
     let world = world([marked("a"), thief], [mine], []);
     assert_eq!(found(&world, A), Ok(host_name("a")));
     let denied = found(&world, "machine/machines/b");
-    assert_eq!(denied, Err(reason::HOST_OF_ANOTHER));
+    assert_eq!(denied, Err(RemediationReason::HostOfAnother));
 }
 
 #[test]
@@ -211,7 +219,7 @@ fn two_machines_that_say_they_are_one_node_are_both_refused() {
     let mut twin = machine("b");
     twin.node = Some("n-a".into());
     let world = world([marked("a"), twin], [host("a"), host("b")], [node("a")]);
-    assert_eq!(found(&world, A), Err(reason::NODE_SHARED));
+    assert_eq!(found(&world, A), Err(RemediationReason::NodeShared));
 }
 
 #[test]
@@ -266,7 +274,7 @@ fn without_a_machine_the_host_names_the_node() {
     assert_eq!(case.key, KeyOwner::Node("uid-n-a".into()));
     assert!(case.needs_remediation);
     let none = world_of(vec![host("a")]);
-    assert_eq!(found(&none, NODE_A), Err(reason::NO_HOST));
+    assert_eq!(found(&none, NODE_A), Err(RemediationReason::NoHost));
 }
 
 #[test]
@@ -289,7 +297,10 @@ fn a_marked_node_of_a_machine_is_that_machines_affair() {
         [naming(host("a"), "n-a")],
         [marked_node("a")],
     );
-    assert_eq!(found(&world, NODE_A), Err(reason::NODE_OF_A_MACHINE));
+    assert_eq!(
+        found(&world, NODE_A),
+        Err(RemediationReason::NodeOfAMachine)
+    );
     let case = case_of(&world, NODE_A).unwrap();
     let decision = decide(
         &case,
@@ -299,7 +310,7 @@ fn a_marked_node_of_a_machine_is_that_machines_affair() {
         now(5),
     );
     assert_eq!(decision.actions, vec![]);
-    assert_eq!(decision.cause.reason, reason::NODE_OF_A_MACHINE);
+    assert_eq!(decision.cause.reason, RemediationReason::NodeOfAMachine);
     assert_eq!(decision.report.events.len(), 1);
 }
 
@@ -313,7 +324,10 @@ fn a_host_of_a_machine_is_no_other_nodes() {
             ..marked_node("x")
         }],
     );
-    assert_eq!(found(&world, "node/n-x"), Err(reason::HOST_OF_ANOTHER));
+    assert_eq!(
+        found(&world, "node/n-x"),
+        Err(RemediationReason::HostOfAnother)
+    );
 }
 
 #[test]
@@ -328,7 +342,7 @@ fn a_key_whose_machine_is_gone_or_was_made_anew_is_nobodys_need() {
     let case = case_of(&anew, "host/machines/h-a").unwrap();
     assert!(!case.needs_remediation && case.is_keyed());
     // The new one waits until the old key is gone.
-    assert_eq!(found(&anew, A), Err(reason::ORPHANED_KEY));
+    assert_eq!(found(&anew, A), Err(RemediationReason::OrphanedKey));
 }
 
 #[test]
@@ -339,7 +353,7 @@ fn a_link_that_breaks_on_the_way_leaves_the_key_with_its_machine() {
     let broken = world([machine], [keyed(host("a"), &owner)], [node("a")]);
     let case = case_of(&broken, A).unwrap();
     assert_eq!(case.host.as_ref().unwrap().name, host_name("a"));
-    assert_eq!(found(&broken, A), Err(reason::NO_HOST));
+    assert_eq!(found(&broken, A), Err(RemediationReason::NoHost));
     assert_eq!(discover_remediations(&broken).len(), 1);
 }
 
@@ -402,7 +416,11 @@ fn a_key_of_our_name_that_is_not_ours_stays_where_no_machine_is_linked() {
         );
         let decision = decide(&case, &known, &around, &config, power.now());
         assert_eq!(decision.actions, vec![], "{value}");
-        assert_eq!(decision.cause.reason, reason::FOREIGN_KEY, "{value}");
+        assert_eq!(
+            decision.cause.reason,
+            RemediationReason::ForeignKey,
+            "{value}"
+        );
     }
 }
 
@@ -442,7 +460,7 @@ fn for_a_linked_machine_the_table_looks_at_the_key_only() {
     let case = case_of(&needed, A).unwrap();
     let decision = decide(&case, &known, &around, &config, power.now());
     assert_eq!(decision.actions, vec![]);
-    assert_eq!(decision.cause.reason, reason::FOREIGN_KEY);
+    assert_eq!(decision.cause.reason, RemediationReason::ForeignKey);
 }
 
 #[test]
@@ -451,7 +469,7 @@ fn a_condition_that_still_says_so_is_taken_back() {
     it.conditions.push(CurrentCondition {
         kind: REMEDIATION_CONDITION.into(),
         status: "True".into(),
-        reason: reason::POWERING_OFF.into(),
+        reason: RemediationReason::PoweringOff.to_string(),
         message: String::new(),
         last_transition: None,
         last_heartbeat: None,
@@ -466,7 +484,7 @@ fn a_condition_that_still_says_so_is_taken_back() {
     let decision = decide(&case, &known, &around, &config, now(5));
     let shown = &decision.report.conditions[0];
     assert_eq!(shown.status.as_str(), "False");
-    assert_eq!(shown.reason, reason::NOT_NEEDED);
+    assert_eq!(shown.reason, RemediationReason::NotNeeded.as_str());
 }
 
 #[test]
@@ -614,11 +632,17 @@ fn a_request_is_for_the_node_it_names_else_its_machine_else_its_own_name() {
     for (request, host) in [
         (request(Some("n-a"), None), Ok(host_name("a"))),
         (request(Some("n-a"), Some("a")), Ok(host_name("a"))),
-        (request(Some("n-a"), Some("b")), Err(reason::BAD_REQUEST)),
+        (
+            request(Some("n-a"), Some("b")),
+            Err(RemediationReason::BadRequest),
+        ),
         (request(None, Some("b")), Ok(host_name("b"))),
-        (request(None, Some("x")), Err(reason::NO_HOST)),
+        (request(None, Some("x")), Err(RemediationReason::NoHost)),
         (request(None, None), Ok(host_name("c"))),
-        (request(Some("nobody"), None), Err(reason::NO_NODE)),
+        (
+            request(Some("nobody"), None),
+            Err(RemediationReason::NoNode),
+        ),
     ] {
         let mut world = all();
         let what = format!("{:?} {:?}", request.node_name, request.machine);
@@ -665,7 +689,7 @@ fn a_machine_whose_node_or_infrastructure_has_another_provider_id_is_refused_and
         Arc::make_mut(infra_machine).provider_id = own(infra);
         let found_a = found(&world, A);
         let wanted = if is_refused {
-            Err(reason::BAD_HOST_LINK)
+            Err(RemediationReason::BadHostLink)
         } else {
             Ok(host_name("a"))
         };
@@ -686,14 +710,14 @@ fn a_metal3machine_of_another_namespace_is_not_this_machines_whatever_the_host_s
     let theirs = ObjectName::new("other", "m3-a");
     let host = consumed(host("a"), INFRA, "Metal3Machine", &theirs);
     let world = world([machine], [host], []);
-    assert_eq!(found(&world, A), Err(reason::HOST_OF_ANOTHER));
+    assert_eq!(found(&world, A), Err(RemediationReason::HostOfAnother));
 }
 
 #[test]
 fn a_nodes_key_on_a_machines_host_is_anothers_while_that_node_is_there_and_else_nobodys() {
     for (uid, word) in [
-        ("uid-n-a", reason::HOST_OF_ANOTHER),
-        ("uid-old", reason::ORPHANED_KEY),
+        ("uid-n-a", RemediationReason::HostOfAnother),
+        ("uid-old", RemediationReason::OrphanedKey),
     ] {
         let mut host = keyed(host("a"), &KeyOwner::Node(uid.into()));
         host.annotations.insert(NODE.into(), "n-a".into());

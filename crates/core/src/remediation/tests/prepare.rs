@@ -91,7 +91,7 @@ fn what_is_on_the_node_is_written_down_before_its_host_is_switched_off() {
     for kept in [None, Some(stale)] {
         it.kept = kept;
         let first = it.decision(Some(UUID));
-        assert_eq!(first.cause.reason, reason::PREPARING);
+        assert_eq!(first.cause.reason, RemediationReason::Preparing);
         assert!(
             matches!(&first.actions[..], [RemediationAction::KeepBackup { .. }]),
             "{first:?}"
@@ -111,7 +111,7 @@ fn a_host_whose_bmc_is_another_machines_is_not_switched_off() {
     it.kept = Some(on_the_node());
     let other = "00112233-1111-4222-8333-0123456789ab";
     let refused = it.decision(Some(other));
-    assert_eq!(refused.cause.reason, reason::WRONG_HOST);
+    assert_eq!(refused.cause.reason, RemediationReason::WrongHost);
     assert!(!begins(&refused), "{refused:?}");
 }
 
@@ -125,7 +125,7 @@ fn where_the_identity_has_to_be_known_a_host_that_does_not_tell_it_is_not_switch
     ));
     it.config.require_identity = true;
     let refused = it.decision(None);
-    assert_eq!(refused.cause.reason, reason::IDENTITY_UNKNOWN);
+    assert_eq!(refused.cause.reason, RemediationReason::IdentityUnknown);
     assert!(!begins(&refused), "{refused:?}");
 }
 

@@ -221,7 +221,7 @@ fn it_is_restored_as_soon_as_another_node_of_that_machine_is_there_and_then_drop
     let old = kept("uid-old");
     let waits = Scene::new(old.clone(), None).decided();
     assert_eq!(waits.actions, vec![]);
-    assert_eq!(waits.cause.reason, reason::RESTORING);
+    assert_eq!(waits.cause.reason, RemediationReason::Restoring);
     let anew = || Scene::new(old.clone(), Some(node("a")));
     let looks = anew().decided();
     assert!(matches!(
@@ -250,7 +250,7 @@ fn what_was_kept_of_a_node_that_was_not_deleted_is_dropped() {
 fn gets_nothing(scene: Scene, says: &str) {
     let decision = scene.reading(&bare()).decided();
     assert_eq!(decision.actions, vec![], "{decision:?}");
-    assert_eq!(decision.cause.reason, reason::RESTORING);
+    assert_eq!(decision.cause.reason, RemediationReason::Restoring);
     let message = &decision.cause.message;
     assert!(message.contains(says), "{message}");
 }

@@ -69,7 +69,11 @@ fn without_a_uuid_a_node_is_released_after_25_s_of_silence_since_its_host_is_off
         assert_eq!(it.releases(), is_released, "{what}: {:?}", decision.cause);
         if !is_released {
             let because = decision.cause;
-            assert_eq!(because.reason, reason::WAITING_FOR_SILENCE, "{what}");
+            assert_eq!(
+                because.reason,
+                RemediationReason::WaitingForSilence,
+                "{what}"
+            );
             assert_eq!(decision.observe.len(), 1, "{what}: the reads are too old");
         }
     }
@@ -114,7 +118,7 @@ fn a_kubelet_that_was_alive_must_miss_a_renewal_although_the_uuids_match() {
             decision.cause
         );
         if !is_released {
-            assert_eq!(decision.cause.reason, reason::WAITING_FOR_SILENCE);
+            assert_eq!(decision.cause.reason, RemediationReason::WaitingForSilence);
         }
     }
 }
@@ -125,7 +129,7 @@ fn it_is_looked_at_again_when_the_silence_has_lasted_and_not_before_and_it_is_sa
     it.silent(S * 10, S * 12, None);
     let due = it.now.mono + S * 15;
     let decision = it.decision();
-    assert_eq!(decision.cause.reason, reason::WAITING_FOR_SILENCE);
+    assert_eq!(decision.cause.reason, RemediationReason::WaitingForSilence);
     assert_eq!(decision.wake.as_ref().unwrap().at, due);
     assert_eq!((&decision.observe, &decision.actions), (&vec![], &vec![]));
     let clock = it.now.wall_after(S * 15).strftime("%H:%M:%SZ").to_string();
@@ -190,7 +194,10 @@ fn where_the_identity_is_required_nothing_is_waited_for() {
     let mut it = unnamed();
     it.config.require_identity = true;
     it.silent(S * 6, S * 6, None);
-    assert_eq!(it.decision().cause.reason, reason::IDENTITY_UNKNOWN);
+    assert_eq!(
+        it.decision().cause.reason,
+        RemediationReason::IdentityUnknown
+    );
 }
 
 #[test]
@@ -233,9 +240,16 @@ fn a_node_that_lives_is_not_released_because_another_machine_is_off() {
         town.until("the other machine is off", |town| !town.is_on("b"));
         town.run(150);
         assert!(town.node("a").is_some() && town.is_on("a"), "{beat_at}");
-        let reasons: Vec<&str> = town.reasons.iter().map(|(_, reason)| *reason).collect();
-        assert!(reasons.contains(&reason::NODE_IS_ALIVE), "{reasons:?}");
-        assert!(!reasons.contains(&reason::RELEASED), "{reasons:?}");
+        let reasons: Vec<RemediationReason> =
+            town.reasons.iter().map(|(_, reason)| *reason).collect();
+        assert!(
+            reasons.contains(&RemediationReason::NodeIsAlive),
+            "{reasons:?}"
+        );
+        assert!(
+            !reasons.contains(&RemediationReason::Released),
+            "{reasons:?}"
+        );
     }
 }
 
@@ -255,9 +269,9 @@ fn a_machine_whose_bmc_tells_no_uuid_is_released_after_its_silence_and_comes_bac
     town.until("back", |town| {
         town.node("a").is_some_and(|it| it.seen.ready)
     });
-    let reasons: Vec<&str> = town.reasons.iter().map(|(_, reason)| *reason).collect();
+    let reasons: Vec<RemediationReason> = town.reasons.iter().map(|(_, reason)| *reason).collect();
     assert!(
-        reasons.contains(&reason::WAITING_FOR_SILENCE),
+        reasons.contains(&RemediationReason::WaitingForSilence),
         "{reasons:?}"
     );
 }

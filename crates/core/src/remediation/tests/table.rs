@@ -270,11 +270,15 @@ fn nothing_has_a_reason_a_deadline_and_is_said_loudly_after_it() {
         RemediationConfig::default(),
     );
     let decision = decide(&case, &known, &around, &config, now);
-    assert_eq!(decision.cause.reason, reason::NOTHING_TO_DO);
+    assert_eq!(decision.cause.reason, RemediationReason::NothingToDo);
     let shown = &decision.report.conditions[0];
     assert_eq!(
         (shown.kind, shown.status.as_str(), &*shown.reason),
-        ("Remediation", "True", reason::NOTHING_TO_DO)
+        (
+            "Remediation",
+            "True",
+            RemediationReason::NothingToDo.as_str()
+        )
     );
     assert!(decision.report.events.is_empty());
     assert_eq!(

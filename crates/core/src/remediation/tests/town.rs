@@ -56,7 +56,7 @@ pub(super) struct Town {
     /// The writes in order, such as `AddKey h-a`.
     pub(super) written: Vec<String>,
     /// The reasons of the decisions, without repetitions in a row.
-    pub(super) reasons: Vec<(RemediationSubject, &'static str)>,
+    pub(super) reasons: Vec<(RemediationSubject, RemediationReason)>,
     pub(super) events: BTreeSet<String>,
     /// How often the shell decides, in milliseconds.
     pub(super) every: u64,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::super::{AbortRequest, DrainTimeoutAction, ParsedAnnotation, reason};
+use super::super::super::{AbortRequest, DrainTimeoutAction, ParsedAnnotation, RebootReason};
 use super::world::{Fate, World};
 use super::{Happens, happens, on_timeout};
 use crate::limit::UnavailabilityLimit;
@@ -234,14 +234,15 @@ impl World {
             assert_eq!(decision.actions, [], "at rest");
             let policies = self.policies.last().unwrap();
             let rules = ruling_policy(policies, &seen.labels);
-            let holds = match decision.cause.reason {
-                reason::PAUSED => rules.is_some_and(|rules| rules.paused.is_some()),
-                reason::POLICY_INVALID => rules.is_some_and(|rules| !rules.problems.is_empty()),
-                reason::GATE_SHUT => {
-                    rules.is_some_and(|rules| !rules.gates.is_empty()) && self.alert
-                }
-                reason::LOCKED_THROUGH_API => seen.api_lock,
-                _ => false,
+            let reason = decision.cause.reason;
+            let holds = if reason == RebootReason::Paused {
+                rules.is_some_and(|rules| rules.paused.is_some())
+            } else if reason == RebootReason::PolicyInvalid {
+                rules.is_some_and(|rules| !rules.problems.is_empty())
+            } else if reason == RebootReason::GateShut {
+                rules.is_some_and(|rules| !rules.gates.is_empty()) && self.alert
+            } else {
+                reason == RebootReason::LockedThroughApi && seen.api_lock
             };
             assert!(holds, "S6: {record:?} waits for {:?}", decision.cause);
             let ours = record.cordoned_by_us || seen.unschedulable;

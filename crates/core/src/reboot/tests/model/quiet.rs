@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::{Fate, World};
-use crate::reboot::{OwnNodeState, reason};
+use crate::reboot::{OwnNodeState, RebootReason};
 
 /// More rounds than any reboot takes that ends at all.
 const ROUNDS: usize = 6000;
@@ -24,7 +24,7 @@ impl World {
         self.deliver(node, process, 0);
         match self.act(node, process, Fate::Good) {
             // Reported until a person looks and reboots the node by hand.
-            Some(decision) if decision.cause.reason == reason::REBOOT_FAILED => {
+            Some(decision) if decision.cause.reason == RebootReason::RebootFailed => {
                 self.boots(node);
                 (true, None)
             }

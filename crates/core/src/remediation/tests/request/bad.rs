@@ -115,7 +115,10 @@ fn a_request_whose_machine_and_node_are_called_otherwise_by_their_provider_gets_
     town.run(30);
     assert!(!town.is_keyed("a") && town.is_on("a"));
     let said = town.condition("a", "Remediation").unwrap();
-    assert_eq!(said, ("True".into(), reason::BAD_HOST_LINK.into()));
+    assert_eq!(
+        said,
+        ("True".into(), RemediationReason::BadHostLink.to_string())
+    );
     town.machine("a").provider_id = Some("metal3://machines/h-b/m3-b".into());
     town.until("keyed", |town| town.is_keyed("a"));
 }

@@ -141,7 +141,7 @@ fn a_ready_node_with_the_old_boot_id_is_not_back() {
         &town.config,
         town.now(),
     );
-    assert_eq!(decision.cause.reason, reason::WAITING_FOR_NODE);
+    assert_eq!(decision.cause.reason, RemediationReason::WaitingForNode);
     assert!(decision.actions.is_empty(), "{:?}", decision.actions);
 }
 
@@ -167,7 +167,7 @@ fn a_boot_between_the_key_and_off_is_not_the_one_that_is_waited_for() {
         &town.config,
         town.now(),
     );
-    assert_eq!(decision.cause.reason, reason::WAITING_FOR_NODE);
+    assert_eq!(decision.cause.reason, RemediationReason::WaitingForNode);
     assert!(decision.actions.is_empty(), "{:?}", decision.actions);
 }
 

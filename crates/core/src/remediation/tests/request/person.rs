@@ -118,7 +118,7 @@ fn a_host_that_died_with_its_bmc_is_released_on_a_persons_command_and_comes_back
         town.run(90);
         assert!(!town.is_keyed("a") && town.leases.is_empty(), "{form:?}");
         let (_, said) = town.reasons.last().unwrap();
-        assert_eq!(*said, reason::POWER_UNKNOWN, "{form:?}");
+        assert_eq!(*said, RemediationReason::PowerUnknown, "{form:?}");
         confirm(&mut town);
         goes_through(&mut town);
         let node = town.node("a").unwrap();

@@ -31,7 +31,7 @@ fn capm3_01_host_not_found() {
     let mut town = asked(DELETE);
     town.machine("a").host = Some("machines/gone".into());
     town.run(60);
-    assert_eq!(reason(&town), reason::HOST_NOT_FOUND);
+    assert_eq!(reason(&town), RemediationReason::HostNotFound.as_str());
     assert!(town.events.iter().any(|it| it.contains("machines/gone")));
     assert!(
         town.written
@@ -51,7 +51,7 @@ fn capm3_02_host_online_false() {
     town.until("released", |town| town.node("a").is_none());
     town.run(30);
     assert!(!town.is_keyed("a") && !town.is_on("a"));
-    assert_eq!(reason(&town), reason::POWERING_ON);
+    assert_eq!(reason(&town), RemediationReason::PoweringOn.as_str());
     assert!(town.events.iter().any(|it| it.contains("spec.online")));
 }
 
@@ -109,7 +109,7 @@ fn capm3_07_key_set_still_on() {
     town.site("a").power.bmcs[0].default_takes = Takes::Ignores;
     town.fails("a", DELETE);
     town.run(120);
-    assert_eq!(reason(&town), reason::POWERING_OFF);
+    assert_eq!(reason(&town), RemediationReason::PoweringOff.as_str());
     assert!(town.node("a").is_some());
     let written = town.written.len();
     town.run(60);
@@ -134,7 +134,7 @@ fn capm3_09_off_no_taint_and_10_pods_left_and_11_drained() {
         "written before it is set"
     );
     town.run(60);
-    assert_eq!(reason(&town), reason::RELEASING);
+    assert_eq!(reason(&town), RemediationReason::Releasing.as_str());
     assert!(town.is_keyed("a"));
     town.desk.left.clear();
     town.until("let go", |town| !town.is_keyed("a"));
@@ -160,7 +160,7 @@ fn capm3_15_waiting_off() {
     town.until("released", |town| town.node("a").is_none());
     town.site("a").power.bmcs[0].default_takes = Takes::Ignores;
     town.run(120);
-    assert_eq!(reason(&town), reason::POWERING_ON);
+    assert_eq!(reason(&town), RemediationReason::PoweringOn.as_str());
     assert!(!town.is_keyed("a") && town.status("a").ended_at.is_none());
 }
 
@@ -170,7 +170,7 @@ fn capm3_16_waiting_on_oost() {
     let mut town = asked(TAINT);
     town.until("on again", |town| town.cuts("a") == 1 && town.is_on("a"));
     town.run(30);
-    assert_eq!(reason(&town), reason::WAITING_FOR_NODE);
+    assert_eq!(reason(&town), RemediationReason::WaitingForNode.as_str());
     assert!(is_tainted(&town));
     town.site("a").is_connected = true;
     town.until("lifted", |town| !is_tainted(town));
@@ -187,7 +187,7 @@ fn capm3_17_waiting_on_node_absent_not_timed_out() {
     let mut town = asked(DELETE);
     town.until("on again", |town| town.cuts("a") == 1 && town.is_on("a"));
     town.run(120);
-    assert_eq!(reason(&town), reason::WAITING_FOR_NODE);
+    assert_eq!(reason(&town), RemediationReason::WaitingForNode.as_str());
     assert_eq!(town.attempt("a").unwrap().number, 1);
 }
 
