@@ -8,6 +8,7 @@
 //! to.
 
 pub mod admission;
+pub mod answer_overlay;
 pub mod check;
 pub mod condition;
 pub mod decision;
@@ -29,6 +30,7 @@ pub mod policy;
 pub mod power;
 pub mod reboot;
 pub mod remediation;
+pub mod resource_version;
 pub mod rollout;
 pub mod schedule;
 pub mod selector;

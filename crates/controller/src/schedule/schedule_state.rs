@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use dogwatch_core::decision::DecisionEvent;
+use dogwatch_core::resource_version::is_older_version;
 use dogwatch_core::schedule::{
     ObservedTargets, Schedule, ScheduleSnapshot, ScheduleTarget, ScheduleTargetKind, TargetObject,
 };
@@ -136,14 +137,5 @@ impl ScheduleState {
         if let Some(there) = all.find(|there| there.name == target.name) {
             *there = object;
         }
-    }
-}
-
-/// Whether `version` is older than `than`. Versions of one object are decimal numbers that grow
-/// (KEP-5504). If one is not a number, the answer is no, and the new version is used.
-fn is_older_version(version: &str, than: &str) -> bool {
-    match (version.parse::<u64>(), than.parse::<u64>()) {
-        (Ok(version), Ok(than)) => version < than,
-        (Ok(_) | Err(_), _) => false,
     }
 }

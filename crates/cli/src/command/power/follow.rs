@@ -7,7 +7,7 @@ use dogwatch_core::power::{HostSnapshot, PowerState};
 use tokio::time::Instant;
 
 use super::decide::{held_by_text, obeyed_keys};
-use super::outcome::{PowerRequestOutcome, is_older_version, request_outcome};
+use super::outcome::{PowerRequestOutcome, is_older_host, request_outcome};
 use super::print_line;
 use super::request::PowerOperation;
 use crate::cluster::ConnectedCluster;
@@ -83,7 +83,7 @@ impl<'a> PowerProgress<'a> {
             let text = format!("host {name} was deleted");
             return Ok(Some(Err(CommandFailure::new(CliExitCode::NotFound, text))));
         };
-        if is_older_version(host, self.asked) {
+        if is_older_host(host, self.asked) {
             return Ok(None);
         }
         match request_outcome(self.wish, self.before, self.asked, host) {

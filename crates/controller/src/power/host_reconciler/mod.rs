@@ -28,6 +28,7 @@ use dogwatch_core::power::{
     HostName, HostOwner, HostSeniority, HostSnapshot, PowerDecision, PowerMemory, PowerSnapshot,
     decide,
 };
+use dogwatch_core::resource_version::is_newer_version;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::watch;
@@ -241,12 +242,7 @@ impl HostReconciler {
     }
 }
 
-/// Whether `new` is newer. Versions of one object are ordered (Kubernetes promises it since 1.35,
-/// and always kept it). An object of another UID has another reconciler.
+/// An object of another UID has another reconciler.
 fn is_newer_host(new: &HostSnapshot, known: &HostSnapshot) -> bool {
-    let number = |host: &HostSnapshot| host.resource_version.parse::<u128>().ok();
-    match (number(new), number(known)) {
-        (Some(new), Some(known)) => new > known,
-        (_, _) => new.resource_version != known.resource_version,
-    }
+    is_newer_version(&new.resource_version, &known.resource_version)
 }
