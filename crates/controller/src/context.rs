@@ -1,5 +1,8 @@
 //! The shared context that the controller gives to every component.
 
+use std::time::Duration;
+
+use dogwatch_core::backoff::BackoffRange;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::Client;
 use dogwatch_process::clock::ProcessClock;
@@ -9,6 +12,10 @@ use crate::cluster_views::ClusterViewReceiver;
 use crate::health_registry::HealthRegistry;
 use crate::leader::LeadershipHandle;
 use crate::metrics::MetricsRegistry;
+
+/// Pauses of one object, or of one whole loop, after errors.
+pub(crate) const RETRY_PAUSES: BackoffRange =
+    BackoffRange::new(Duration::from_secs(1), Duration::from_mins(5));
 
 #[derive(Clone)]
 pub struct ControllerContext {

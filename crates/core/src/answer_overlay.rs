@@ -211,7 +211,7 @@ mod tests {
             ahead.map(|(name, _)| *name).collect::<Vec<u8>>()
         };
         assert_eq!(ahead(&mut answers, &[thing("a", 8), thing("b", 9)]), [0]);
-        assert_eq!(ahead(&mut answers, &[thing("a", 9)]), []);
-        assert_eq!(ahead(&mut answers, &[thing("a", 8)]), []);
+        assert!(ahead(&mut answers, &[thing("a", 9)]).is_empty());
+        assert!(ahead(&mut answers, &[thing("a", 8)]).is_empty());
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod admission;
 pub mod answer_overlay;
+pub mod backoff;
 pub mod check;
 pub mod condition;
 pub mod decision;
@@ -30,6 +31,7 @@ pub mod policy;
 pub mod power;
 pub mod reboot;
 pub mod remediation;
+pub mod reported_events;
 pub mod resource_version;
 pub mod rollout;
 pub mod schedule;

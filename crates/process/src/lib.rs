@@ -13,3 +13,4 @@ pub mod jitter;
 pub mod listen;
 pub mod log;
 pub mod metrics_text;
+pub mod mutex;

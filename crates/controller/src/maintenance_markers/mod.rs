@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use dogwatch_core::backoff::Backoff;
 use dogwatch_core::markers::{self, MARKER_REFRESH_INTERVAL, MarkerAction, RebootingNode};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
@@ -22,7 +23,7 @@ use dogwatch_process::health::LoopHeartbeat;
 use tracing::{info, warn};
 
 use crate::ControllerContext;
-use crate::healer::retry_backoff::RetryBackoff;
+use crate::context::RETRY_PAUSES;
 use crate::metrics::{MetricFamily, MetricShape};
 
 /// The shortest time between two passes: with 5,000 nodes something changes many times a second.
@@ -55,7 +56,7 @@ struct MaintenanceMarkerLoop {
     marked: Option<BTreeMap<NodeName, RebootingNode>>,
     /// When the markers are checked again although nothing changes.
     again: Option<Duration>,
-    pace: RetryBackoff,
+    pace: Backoff,
     forbidden: BTreeMap<&'static str, String>,
 }
 
@@ -68,7 +69,7 @@ impl MaintenanceMarkerLoop {
             watched: WatchedReboots::default(),
             marked: None,
             again: None,
-            pace: RetryBackoff::default(),
+            pace: Backoff::default(),
             forbidden: BTreeMap::new(),
         }
     }
@@ -106,13 +107,13 @@ impl MaintenanceMarkerLoop {
         let wanted =
             markers::wanted_markers(&view.nodes, &self.watched, &view.policies, flags, now);
         let ends = wanted.values().map(|told| told.until).min();
-        let paused = self.pace.blocked_until().filter(|until| *until > now.mono);
+        let paused = self.pace.blocked_until(now.mono);
         let settled = self.marked.as_ref() == Some(&wanted);
         let due = !settled || self.again.is_some_and(|again| again <= now.mono);
         if due && paused.is_none() {
             self.update_markers(wanted).await;
         }
-        let pace = self.pace.blocked_until().filter(|_| self.marked.is_none());
+        let pace = self.pace.blocked_until(now.mono);
         [ends, self.again, pace].into_iter().flatten().min()
     }
 
@@ -143,7 +144,8 @@ impl MaintenanceMarkerLoop {
 
     fn schedule_retry(&mut self) {
         self.marked = None;
-        self.pace.record_failure(self.context.clock.now().mono);
+        let now = self.context.clock.now().mono;
+        self.pace.record_failure(RETRY_PAUSES, now);
     }
 
     /// Reads the markers and corrects them. `false`: an object had changed meanwhile.

@@ -100,11 +100,13 @@ impl RemediationObserver {
         match answer {
             RemediationAnswer::Host(host) => {
                 let name = host.name.clone();
-                self.hosts.record_object(name, Arc::new(*host), &mut world.hosts);
+                self.hosts
+                    .record_object(name, Arc::new(*host), &mut world.hosts);
             }
             RemediationAnswer::Node(node) => {
                 let name = node.name.clone();
-                self.nodes.record_object(name, Arc::new(*node), &mut world.nodes);
+                self.nodes
+                    .record_object(name, Arc::new(*node), &mut world.nodes);
             }
             RemediationAnswer::NodeGone { name, uid } => {
                 self.nodes.record_deleted(name, uid, &mut world.nodes);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::backoff::{Backoff, BackoffRange};
 use dogwatch_core::condition::ConditionWrite;
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::power;
@@ -26,8 +27,9 @@ use crate::power::HostRegistry;
 /// are answered.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Retries of one Event end after about a minute.
-const MAX_EVENT_RETRY_PAUSE: Duration = Duration::from_secs(32);
+/// Pauses between retries of one Event. They end after about a minute: at the longest pause.
+const EVENT_RETRY_PAUSES: BackoffRange =
+    BackoffRange::new(Duration::from_secs(1), Duration::from_secs(64));
 
 /// What all jobs share.
 #[derive(Clone)]
@@ -200,10 +202,11 @@ pub(super) async fn report_events(
     events: Vec<DecisionEvent>,
 ) {
     for event in &events {
-        let mut pause = Duration::from_secs(1);
+        let mut backoff = Backoff::default();
         while let Err(trouble) = report_event_once(&means, &case, event).await {
+            let pause = backoff.next_pause(EVENT_RETRY_PAUSES);
             let is_over =
-                means.leadership.current_term().is_none() || pause > MAX_EVENT_RETRY_PAUSE;
+                means.leadership.current_term().is_none() || pause >= EVENT_RETRY_PAUSES.longest;
             if is_over || !matches!(trouble, RemediationCallError::Failed(_)) {
                 let (subject, error) = (&case.subject, trouble.message());
                 warn!(%subject, event = event.reason, error, "failed to write an Event");
@@ -213,7 +216,6 @@ pub(super) async fn report_events(
                 .clock
                 .sleep_until(means.clock.now().mono + pause)
                 .await;
-            pause *= 2;
         }
     }
 }

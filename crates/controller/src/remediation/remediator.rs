@@ -351,10 +351,8 @@ impl RemediatorLoop {
         let Some(note) = self.notes.get_mut(&case.subject) else {
             return;
         };
-        let news: Vec<DecisionEvent> = events
-            .into_iter()
-            .filter(|event| note.reported_events.insert(event.clone()))
-            .collect();
+        let news = note.reported_events.unreported_of(&events);
+        note.reported_events.record_events(&news);
         if !news.is_empty() {
             let speech = report_events(self.means.clone(), case.clone(), news);
             self.speeches.push(speech.boxed());

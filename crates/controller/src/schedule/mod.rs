@@ -138,7 +138,7 @@ fn start_schedule(
     if eye.is_busy() {
         return None;
     }
-    if let Some(until) = eye.paused_until().filter(|until| *until > now.mono) {
+    if let Some(until) = eye.paused_until(now.mono) {
         return Some(until);
     }
     let seen = eye.build_snapshot(living);

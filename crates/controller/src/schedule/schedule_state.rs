@@ -3,22 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use dogwatch_core::backoff::Backoff;
 use dogwatch_core::decision::DecisionEvent;
+use dogwatch_core::reported_events::ReportedEvents;
 use dogwatch_core::resource_version::is_older_version;
 use dogwatch_core::schedule::{
     ObservedTargets, Schedule, ScheduleSnapshot, ScheduleTarget, ScheduleTargetKind, TargetObject,
 };
 
 use super::schedule_job::{ScheduleJobResult, TargetRequestResult};
-use crate::healer::retry_backoff::RetryBackoff;
+use crate::context::RETRY_PAUSES;
 
 pub(super) struct ScheduleState {
     /// From the watch, or from the answer to our own write if that is newer.
     schedule: Schedule,
     targets: Option<ObservedTargets>,
     trouble: BTreeMap<ScheduleTarget, String>,
-    said: Vec<DecisionEvent>,
-    pace: RetryBackoff,
+    said: ReportedEvents,
+    pace: Backoff,
     busy: bool,
 }
 
@@ -28,8 +30,8 @@ impl ScheduleState {
             schedule: schedule.clone(),
             targets: None,
             trouble: BTreeMap::new(),
-            said: Vec::new(),
-            pace: RetryBackoff::default(),
+            said: ReportedEvents::default(),
+            pace: Backoff::default(),
             busy: false,
         }
     }
@@ -46,8 +48,8 @@ impl ScheduleState {
         self.busy
     }
 
-    pub(super) fn paused_until(&self) -> Option<Duration> {
-        self.pace.blocked_until()
+    pub(super) fn paused_until(&self, now: Duration) -> Option<Duration> {
+        self.pace.blocked_until(now)
     }
 
     pub(super) fn mark_busy(&mut self) {
@@ -85,16 +87,15 @@ impl ScheduleState {
 
     /// The Events that were not sent yet.
     pub(super) fn pending_events(&mut self, events: &[DecisionEvent]) -> Vec<DecisionEvent> {
-        self.said.retain(|said| events.contains(said));
-        let unsaid = events.iter().filter(|event| !self.said.contains(event));
-        unsaid.cloned().collect()
+        self.said.forget_unlisted(events);
+        self.said.unreported_of(events)
     }
 
     pub(super) fn apply_job_result(&mut self, done: ScheduleJobResult, now: Duration) {
         self.busy = false;
         let progress = done.has_progress();
         let trouble = done.error_message().is_some() || done.has_changed();
-        self.said.extend(done.said);
+        self.said.record_events(&done.said);
         if let Some(schedule) = done.wrote {
             self.observe_schedule(&schedule);
         }
@@ -105,7 +106,7 @@ impl ScheduleState {
             self.apply_request_result(target, asked);
         }
         if trouble && !progress {
-            self.pace.record_failure(now);
+            self.pace.record_failure(RETRY_PAUSES, now);
         } else {
             self.pace.reset();
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_api::bare_metal_host::{API_VERSION, PLURAL};
+use dogwatch_core::backoff::spread_pause;
 use dogwatch_core::power::{HostName, HostSnapshot, OwnerRules};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -270,8 +271,7 @@ impl HostWatch {
             self.view.synced = true;
             self.cadence.not_installed
         };
-        let spread = (self.jitter)().clamp(0.0, 1.0);
-        let until = Instant::now() + pause.mul_f64(0.8 + 0.2 * spread);
+        let until = Instant::now() + spread_pause(pause, (self.jitter)());
         self.hosts = OptionalHostWatch::NotInstalled { until };
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::backoff::spread_pause;
 use dogwatch_core::policy::{ClusterPolicies, Policy};
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 use kube::{Api, Client, ResourceExt as _};
@@ -201,8 +202,7 @@ impl OptionalPolicyWatch {
         self.events = None;
         self.is_listed = false;
         self.policies.clear();
-        let spread = (self.jitter)().clamp(0.0, 1.0);
-        self.pause = Some(pause.mul_f64(0.8 + 0.2 * spread));
+        self.pause = Some(spread_pause(pause, (self.jitter)()));
     }
 }
 
