@@ -6,7 +6,8 @@ use dogwatch_core::backoff::BackoffRange;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::Client;
 use dogwatch_process::clock::ProcessClock;
-use tokio::sync::watch;
+use dogwatch_process::reconcile::{Domain, ReconcileLoop};
+use dogwatch_process::stop::StopSignal;
 
 use crate::cluster_views::ClusterViewReceiver;
 use crate::health_registry::HealthRegistry;
@@ -37,6 +38,17 @@ pub struct ControllerContext {
 }
 
 impl ControllerContext {
+    /// Runs the loop of a domain whenever this process leads, until the process stops. Each term
+    /// begins with a new domain, which remembers nothing.
+    pub(crate) async fn run_domain_while_leading<D: Domain>(&self, mut domain: impl FnMut() -> D) {
+        let run = || {
+            let heart = self.health.heartbeat_of(D::LIMITS.name);
+            let (clock, leadership) = (self.clock.clone(), self.leadership.clone());
+            ReconcileLoop::new(domain(), clock, leadership, heart).run_as_leader()
+        };
+        self.run_while_leading(run).await;
+    }
+
     /// Runs `work` whenever this process leads, until the process stops.
     pub(crate) async fn run_while_leading<W>(&self, mut work: impl FnMut() -> W)
     where
@@ -44,37 +56,5 @@ impl ControllerContext {
     {
         let work = |_| work();
         self.leadership.run_while_leading(&self.stop, work).await;
-    }
-}
-
-/// Fires once, when the process stops: components then finish what they have begun, within
-/// [`crate::run::FINISH_TIMEOUT`].
-#[derive(Debug, Clone)]
-pub struct StopSignal(watch::Receiver<bool>);
-
-#[derive(Debug)]
-pub struct StopTrigger(watch::Sender<bool>);
-
-impl StopSignal {
-    pub fn new() -> (StopTrigger, StopSignal) {
-        let (sender, receiver) = watch::channel(false);
-        (StopTrigger(sender), StopSignal(receiver))
-    }
-
-    pub fn is_stopping(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits for the signal. A dropped [`StopTrigger`] counts as a signal.
-    pub async fn wait_for_stop(&self) {
-        let mut told = self.0.clone();
-        // Only fails when the trigger is dropped.
-        let _ = told.wait_for(|told| *told).await;
-    }
-}
-
-impl StopTrigger {
-    pub fn signal_stop(&self) {
-        self.0.send_replace(true);
     }
 }
