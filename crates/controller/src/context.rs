@@ -5,9 +5,9 @@ use std::time::Duration;
 use dogwatch_core::backoff::BackoffRange;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::Client;
-use dogwatch_process::clock::ProcessClock;
-use dogwatch_process::reconcile::{Domain, ReconcileLoop};
-use dogwatch_process::stop::StopSignal;
+use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::reconcile::{ReconcileDomain, ReconcileLoop};
+use dogwatch_runtime::stop::StopSignal;
 
 use crate::cluster_views::ClusterViewReceiver;
 use crate::health_registry::HealthRegistry;
@@ -40,7 +40,10 @@ pub struct ControllerContext {
 impl ControllerContext {
     /// Runs the loop of a domain whenever this process leads, until the process stops. Each term
     /// begins with a new domain, which remembers nothing.
-    pub(crate) async fn run_domain_while_leading<D: Domain>(&self, mut domain: impl FnMut() -> D) {
+    pub(crate) async fn run_domain_while_leading<D: ReconcileDomain>(
+        &self,
+        mut domain: impl FnMut() -> D,
+    ) {
         let run = || {
             let heart = self.health.heartbeat_of(D::LIMITS.name);
             let (clock, leadership) = (self.clock.clone(), self.leadership.clone());

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use dogwatch_process::health::LoopHeartbeat;
-use dogwatch_process::http::HealthSource;
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::health::LoopHeartbeat;
+use dogwatch_runtime::http::HealthSource;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 use crate::metrics::MetricsRegistry;
 

@@ -24,4 +24,4 @@ pub mod run;
 pub mod schedule;
 
 pub use context::ControllerContext;
-pub use dogwatch_process::stop::{StopSignal, StopTrigger};
+pub use dogwatch_runtime::stop::{StopSignal, StopTrigger};

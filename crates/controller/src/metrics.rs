@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use dogwatch_process::metrics_text::{MetricKind, MetricsPage};
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::metrics_text::{MetricKind, MetricsPage};
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 /// A metric family: a constant beside the component that fills it.
 #[derive(Debug)]

@@ -23,12 +23,12 @@ impl BackoffRange {
 
 /// The back-off of one subject: how long it paused last, and until when it pauses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Backoff {
+pub struct RetryBackoff {
     pause: Duration,
     until: Option<Duration>,
 }
 
-impl Backoff {
+impl RetryBackoff {
     /// After a success.
     pub fn reset(&mut self) {
         *self = Self::default();
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn failures_make_the_pauses_longer_up_to_the_longest_and_success_ends_them() {
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         let mut pauses = Vec::new();
         for _ in 0..11 {
             backoff.record_failure(RANGE, NOW);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_pause_after_a_number_of_failures_is_the_pause_that_they_lead_to() {
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         for earlier in 0..12 {
             assert_eq!(backoff.next_pause(RANGE), RANGE.pause_after(earlier));
         }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn another_range_bounds_the_next_pause() {
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         let short = BackoffRange::new(Duration::from_millis(20), Duration::from_secs(2));
         assert_eq!(backoff.next_pause(short), Duration::from_millis(20));
         assert_eq!(backoff.next_pause(RANGE), RANGE.shortest);
@@ -116,7 +116,7 @@ mod tests {
             let pause = spread_pause(Duration::from_secs(10), jitter);
             assert!((pause.as_secs_f64() - seconds).abs() < 1e-6, "{jitter}");
         }
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         backoff.record_failure_with_jitter(RANGE, 0.0, NOW);
         let expected = NOW + Duration::from_millis(800);
         assert_eq!(backoff.blocked_until(NOW), Some(expected));

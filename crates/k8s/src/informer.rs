@@ -22,10 +22,10 @@ use crate::watch::{
 };
 
 /// Returns a number in 0..1 for each pause.
-pub(crate) type Jitter = Arc<dyn Fn() -> f64 + Send + Sync>;
+pub(crate) type JitterFunction = Arc<dyn Fn() -> f64 + Send + Sync>;
 
 /// A single watcher needs no jitter.
-pub(crate) fn fixed_jitter() -> Jitter {
+pub(crate) fn fixed_jitter() -> JitterFunction {
     Arc::new(|| 0.5)
 }
 
@@ -63,7 +63,7 @@ type InformerStream<N, V> = BoxStream<'static, InformerEvent<N, V>>;
 pub(crate) struct Informer<N, V> {
     open: Box<dyn Fn() -> InformerStream<N, V> + Send + Sync>,
     recheck: KindRecheck,
-    jitter: Jitter,
+    jitter: JitterFunction,
     state: InformerState<N, V>,
     is_synced: bool,
 }
@@ -85,7 +85,7 @@ impl<N: Send + 'static, V: Send + 'static> Informer<N, V> {
         source: W,
         selection: ObjectSelection,
         recheck: KindRecheck,
-        jitter: &Jitter,
+        jitter: &JitterFunction,
         entry: impl Fn(&W::Object) -> Option<(N, V)> + Send + Sync + 'static,
     ) -> Self {
         let (entry, pauses) = (Arc::new(entry), Arc::clone(jitter));

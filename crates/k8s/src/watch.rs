@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
-use dogwatch_core::backoff::{Backoff, BackoffRange};
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 use kube::api::{Api, ListParams, ObjectList, PartialObjectMeta, WatchEvent, WatchParams};
 use kube::{Resource, ResourceExt as _};
@@ -177,7 +177,7 @@ pub fn list_and_watch<W: WatchSource>(
         source,
         selection,
         pauses: WatchPauses {
-            backoff: Backoff::default(),
+            backoff: RetryBackoff::default(),
             jitter,
             due: None,
         },
@@ -355,7 +355,7 @@ type WatchStep<K> = (WatchState<K>, Option<ObjectEvent<K>>);
 /// Pauses between tries. The pause comes before the next try and not after the last, so that a
 /// failure is reported at once.
 struct WatchPauses<J> {
-    backoff: Backoff,
+    backoff: RetryBackoff,
     jitter: J,
     due: Option<Duration>,
 }

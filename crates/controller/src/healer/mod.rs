@@ -13,12 +13,12 @@ pub(crate) mod observer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dogwatch_core::backoff::Backoff;
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::condition;
 use dogwatch_core::healer::{self, HealerAction, HealerConfig, HealingCase, HealingSubject};
 use dogwatch_core::reported_events::ReportedEvents;
 use dogwatch_k8s::healer::HealerClient;
-use dogwatch_process::health::LoopHeartbeat;
+use dogwatch_runtime::health::LoopHeartbeat;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tracing::{info, warn};
@@ -57,7 +57,7 @@ struct HealerLoop {
     client: HealerClient,
     heart: LoopHeartbeat,
     observer: HealerObserver,
-    pace: BTreeMap<HealingSubject, Backoff>,
+    pace: BTreeMap<HealingSubject, RetryBackoff>,
     busy: BTreeSet<HealingSubject>,
     reported_events: BTreeMap<HealingSubject, ReportedEvents>,
     jobs: FuturesUnordered<BoxFuture<'static, HealerJobResult>>,

@@ -7,5 +7,5 @@
 
 mod election;
 
-pub use dogwatch_process::leadership::LeadershipHandle;
+pub use dogwatch_runtime::leadership::LeadershipHandle;
 pub use election::LeaderElection;

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dogwatch_core::backoff::Backoff;
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::markers::{self, MARKER_REFRESH_INTERVAL, MarkerAction, RebootingNode};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
@@ -19,7 +19,7 @@ use dogwatch_core::reboot::WatchedReboots;
 use dogwatch_k8s::Error;
 use dogwatch_k8s::cluster::ClusterView;
 use dogwatch_k8s::markers::{MaintenanceMarkers, MarkerClient};
-use dogwatch_process::health::LoopHeartbeat;
+use dogwatch_runtime::health::LoopHeartbeat;
 use tracing::{info, warn};
 
 use crate::ControllerContext;
@@ -56,7 +56,7 @@ struct MaintenanceMarkerLoop {
     marked: Option<BTreeMap<NodeName, RebootingNode>>,
     /// When the markers are checked again although nothing changes.
     again: Option<Duration>,
-    pace: Backoff,
+    pace: RetryBackoff,
     forbidden: BTreeMap<&'static str, String>,
 }
 
@@ -69,7 +69,7 @@ impl MaintenanceMarkerLoop {
             watched: WatchedReboots::default(),
             marked: None,
             again: None,
-            pace: Backoff::default(),
+            pace: RetryBackoff::default(),
             forbidden: BTreeMap::new(),
         }
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use dogwatch_core::power::CallCost;
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Concurrent calls of each priority to one BMC. Hosts may share a BMC (the systems of a chassis,

@@ -13,7 +13,7 @@ use dogwatch_core::power::{
     HostName, HostSeniority, HostSnapshot, PowerConfig, PowerDecision, PowerOffProof,
     PowerSnapshot, SharedSystemIds, find_off_proof,
 };
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::watch;
 
 use super::host_summary::HostSummary;

@@ -9,7 +9,7 @@ use dogwatch_core::condition::ConditionStatus;
 use dogwatch_core::power::{
     BmcFault, HostSnapshot, HostStatus, PowerDecision, PowerSnapshot, PowerState,
 };
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 use super::bmc_concurrency::Priority;
 use crate::metrics::{MetricFamily, MetricShape, MetricsRegistry};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dogwatch_api::condition::REMEDIATION;
 use dogwatch_core::Now;
-use dogwatch_core::backoff::{Backoff, BackoffRange};
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use dogwatch_core::condition::{self, ConditionWrite, CurrentCondition, DesiredCondition};
 use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::remediation::reason::{NOT_NEEDED, REFUSED, REMEDIATED};
@@ -46,7 +46,7 @@ pub(super) struct CaseMemory {
     /// What a job does now, or did without an answer: until this moment (monotonic) it counts as
     /// done.
     under_way: Option<(Remediation, RemediationDecision, Duration)>,
-    pace: Backoff,
+    pace: RetryBackoff,
     conditions_written_at: Option<Timestamp>,
     /// Set after conditions could not be written: no further attempt before.
     silent_until: Option<Duration>,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use dogwatch_core::remediation::{
     Remediation, RemediationDecision, RemediationMemory, RemediationSubject,
 };
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 /// One remediation as it was decided last.
 #[derive(Debug, Clone)]

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::backoff::{Backoff, BackoffRange};
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use dogwatch_core::condition::ConditionWrite;
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::power;
 use dogwatch_core::remediation::{
     Remediation, RemediationAction, RemediationObserve, WorkloadRelease,
 };
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use futures::future::join_all;
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -202,7 +202,7 @@ pub(super) async fn report_events(
     events: Vec<DecisionEvent>,
 ) {
     for event in &events {
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         while let Err(trouble) = report_event_once(&means, &case, event).await {
             let pause = backoff.next_pause(EVENT_RETRY_PAUSES);
             let is_over =

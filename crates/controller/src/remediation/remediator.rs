@@ -13,8 +13,8 @@ use dogwatch_core::remediation::{
     discover_remediations, reason,
 };
 use dogwatch_k8s::remediation::RemediationWatch;
-use dogwatch_process::health::LoopHeartbeat;
-use dogwatch_process::jitter::JitterSource;
+use dogwatch_runtime::health::LoopHeartbeat;
+use dogwatch_runtime::jitter::JitterSource;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};

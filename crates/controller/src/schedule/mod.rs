@@ -1,7 +1,7 @@
 //! Reboots at an appointed time: waits for the time of each `RebootSchedule`, then issues requests
 //! to its targets.
 //!
-//! **For:** one domain of the loop ([`dogwatch_process::reconcile`]); decided by
+//! **For:** one domain of the loop ([`dogwatch_runtime::reconcile`]); decided by
 //! [`schedule::decide`].
 //! **May touch:** what [`ScheduleClient`] may.
 //! **Promises:** those of the loop.
@@ -21,8 +21,8 @@ use dogwatch_core::schedule::{
     self, ObservedTargets, ScheduleAction, ScheduleDecision, ScheduleName, ScheduleSnapshot,
 };
 use dogwatch_k8s::schedule::{ScheduleClient, ScheduleWatch};
-use dogwatch_process::jitter::JitterSource;
-use dogwatch_process::reconcile::{CallEnd, Domain, LoopLimits};
+use dogwatch_runtime::jitter::JitterSource;
+use dogwatch_runtime::reconcile::{CallEnd, LoopLimits, ReconcileDomain};
 use tracing::warn;
 
 use self::observe::ScheduleMemory;
@@ -94,7 +94,7 @@ impl ScheduleDomain {
     }
 }
 
-impl Domain for ScheduleDomain {
+impl ReconcileDomain for ScheduleDomain {
     type Key = ScheduleKey;
     type Calls = ScheduleCalls;
 
@@ -104,7 +104,7 @@ impl Domain for ScheduleDomain {
         concurrent_actions: MAX_CONCURRENT_REQUESTS,
     };
 
-    fn calls(&self) -> Arc<ScheduleCalls> {
+    fn domain_calls(&self) -> Arc<ScheduleCalls> {
         Arc::clone(&self.calls)
     }
 
@@ -112,7 +112,7 @@ impl Domain for ScheduleDomain {
         self.watch.wait_for_change().await;
     }
 
-    fn keys(&mut self, _now: Now) -> Option<Vec<ScheduleKey>> {
+    fn list_keys(&mut self) -> Option<Vec<ScheduleKey>> {
         self.log_watch_error();
         let view = self.watch.current_view();
         if !view.synced {
@@ -129,16 +129,18 @@ impl Domain for ScheduleDomain {
             keys.push(key);
         }
         self.living = keys.iter().map(|key| key.uid.clone()).collect();
-        self.memories
-            .retain(|key, _| self.living.contains(&key.uid));
+        self.memories.retain(|key, _| {
+            let schedule = view.schedules.get(&key.name);
+            schedule.is_some_and(|schedule| schedule.uid == key.uid)
+        });
         Some(keys)
     }
 
-    fn generation(&self, key: &ScheduleKey) -> Option<i64> {
+    fn object_generation(&self, key: &ScheduleKey) -> Option<i64> {
         self.memories[key].schedule().generation
     }
 
-    fn snapshot(&self, key: &ScheduleKey) -> ScheduleSnapshot {
+    fn build_snapshot(&self, key: &ScheduleKey) -> ScheduleSnapshot {
         self.memories[key].build_snapshot(&self.living)
     }
 

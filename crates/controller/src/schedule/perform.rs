@@ -8,8 +8,8 @@ use dogwatch_core::schedule::{
 };
 use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::schedule::ScheduleClient;
-use dogwatch_process::clock::ProcessClock;
-use dogwatch_process::reconcile::{CallEnd, DomainCalls};
+use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::reconcile::{CallEnd, DomainCalls};
 use tracing::warn;
 
 use crate::call_end::call_end_of;
@@ -32,7 +32,7 @@ impl DomainCalls for ScheduleCalls {
     type Answer = ScheduleAnswer;
     type Finding = ObservedTargets;
 
-    async fn perform(
+    async fn perform_action(
         &self,
         seen: &ScheduleSnapshot,
         decision: &ScheduleDecision,
@@ -44,7 +44,7 @@ impl DomainCalls for ScheduleCalls {
         }
     }
 
-    async fn observe(
+    async fn perform_observation(
         &self,
         seen: &ScheduleSnapshot,
         what: &ScheduleObserve,

@@ -1,7 +1,7 @@
 //! The metrics of schedules.
 
 use dogwatch_core::schedule::{OccurrenceOutcome, Schedule, ScheduleAction, ScheduleStatus};
-use dogwatch_process::reconcile::CallEnd;
+use dogwatch_runtime::reconcile::CallEnd;
 use jiff::Timestamp;
 
 use super::perform::ScheduleAnswer;

@@ -13,7 +13,7 @@ use dogwatch_core::reboot::{
     RebootCommandState, RebootObserve, RebootSnapshot, RunMemory,
 };
 use dogwatch_core::resource_version::is_older_version;
-use dogwatch_process::jitter;
+use dogwatch_runtime::jitter;
 
 #[derive(Debug)]
 pub enum ObservedFact {

@@ -6,9 +6,9 @@
 
 use std::sync::{Arc, Mutex};
 
-pub use dogwatch_process::http::{HealthServer, HttpError};
+pub use dogwatch_runtime::http::{HealthServer, HttpError};
 
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 use crate::health::LoopHeartbeat;
 use crate::metrics::{MetricsView, render_metrics};
@@ -52,7 +52,7 @@ impl CoordinatorHttpState {
     }
 }
 
-impl dogwatch_process::http::HealthSource for CoordinatorHttpState {
+impl dogwatch_runtime::http::HealthSource for CoordinatorHttpState {
     fn render_metrics(&self) -> String {
         render_metrics(&self.lock_state().metrics)
     }

@@ -13,7 +13,7 @@ use kube::{Api, Client, ResourceExt as _};
 
 use super::view::{ClusterView, LeaseObject, PolicyObjectState};
 use crate::error::{ApiErrorKind, Error};
-use crate::informer::{Informer, InformerEvent, Jitter, KindRecheck};
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
 use crate::lock::TrimmedLeases;
 use crate::node::observed_node;
 use crate::paged::{PagedObjects, TrimmedObject};
@@ -45,7 +45,7 @@ impl ClusterWatch {
         namespace: &str,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        let jitter: Jitter = Arc::new(jitter);
+        let jitter: JitterFunction = Arc::new(jitter);
         Self {
             nodes: inform_of_nodes(&client, &jitter),
             leases: inform_of_leases(&client, namespace, &jitter),
@@ -133,7 +133,10 @@ impl ClusterWatch {
 
 /// A Node has 10 KiB and more, mostly image names; the trimmed Node has a fifth of that. A Node
 /// whose name the API server would not have accepted is ignored.
-fn inform_of_nodes(client: &Client, jitter: &Jitter) -> Informer<NodeName, Arc<ObservedNode>> {
+fn inform_of_nodes(
+    client: &Client,
+    jitter: &JitterFunction,
+) -> Informer<NodeName, Arc<ObservedNode>> {
     let nodes = PagedObjects {
         api: Api::<Node>::all(client.clone()),
         keep: Arc::new(|node: &Node| observed_node(node).ok().map(Arc::new)),
@@ -153,7 +156,7 @@ fn inform_of_nodes(client: &Client, jitter: &Jitter) -> Informer<NodeName, Arc<O
 fn inform_of_leases(
     client: &Client,
     namespace: &str,
-    jitter: &Jitter,
+    jitter: &JitterFunction,
 ) -> Informer<String, Arc<LeaseObject>> {
     Informer::new(
         TrimmedLeases(Api::namespaced(client.clone(), namespace)),
@@ -164,7 +167,7 @@ fn inform_of_leases(
     )
 }
 
-fn inform_of_policies(client: &Client, jitter: &Jitter) -> Informer<String, KnownPolicy> {
+fn inform_of_policies(client: &Client, jitter: &JitterFunction) -> Informer<String, KnownPolicy> {
     Informer::new(
         FullObjects(Api::<PolicyObject>::all(client.clone())),
         ObjectSelection::default(),

@@ -21,7 +21,7 @@ use super::metal3_leaders::{
 use super::object::HostObject;
 use super::view::HostWatchView;
 use crate::error::ApiErrorKind;
-use crate::informer::{Informer, InformerEvent, Jitter, KindRecheck};
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
 use crate::paged::{PagedObjects, TrimmedObject};
 use crate::watch::{ChangeStream, FullObjects, ObjectSelection, WatchSource};
 
@@ -94,7 +94,7 @@ impl HostWatch {
         cadence: HostRecheckIntervals,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        let jitter: Jitter = Arc::new(jitter);
+        let jitter: JitterFunction = Arc::new(jitter);
         Self {
             hosts: inform_of_hosts(&client, cadence, &jitter),
             leases: Informer::new(
@@ -275,7 +275,7 @@ impl HostWatch {
 fn inform_of_hosts(
     client: &Client,
     cadence: HostRecheckIntervals,
-    jitter: &Jitter,
+    jitter: &JitterFunction,
 ) -> Informer<HostName, Arc<HostSnapshot>> {
     let hosts = ListIfServed {
         client: client.clone(),

@@ -10,7 +10,7 @@ use kube::{Api, Client, ResourceExt as _};
 
 use super::{PolicyObject, convert_policy, unreadable_policies};
 use crate::error::REQUEST_TIMEOUT;
-use crate::informer::{Informer, InformerEvent, Jitter, KindRecheck};
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
 use crate::watch::{FullObjects, LONGEST_RETRY_PAUSE, ObjectSelection, SHORTEST_RETRY_PAUSE};
 
 /// How often the policies are read again while they cannot be watched.
@@ -68,7 +68,7 @@ pub fn watch_policies_with_intervals(
     cadence: PolicyRecheckIntervals,
     jitter: impl Fn() -> f64 + Send + Sync + 'static,
 ) -> impl Stream<Item = PolicyWatchView> + Send {
-    let jitter: Jitter = Arc::new(jitter);
+    let jitter: JitterFunction = Arc::new(jitter);
     let source = FullObjects(Api::<PolicyObject>::all(client));
     let recheck = KindRecheck::After {
         not_installed: cadence.not_installed,

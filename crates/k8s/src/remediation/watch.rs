@@ -19,7 +19,7 @@ use super::machine::{parse_infra_machine, parse_machine};
 use super::optional_watch::{OptionalWatch, OptionalWatchEvent};
 use super::request::parse_request;
 use super::view::RemediationWatchView;
-use crate::informer::{Informer, InformerEvent, Jitter, KindRecheck};
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
 use crate::paged::TrimmedObject;
 use crate::watch::ObjectSelection;
 
@@ -65,7 +65,7 @@ impl RemediationWatch {
         again: Duration,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        let jitter: Jitter = Arc::new(jitter);
+        let jitter: JitterFunction = Arc::new(jitter);
         let backups = home.map(|home| watch_backups(&client, home, &jitter));
         let machines = |api: MachineApi| {
             let keep = move |object: &_| Arc::new(parse_machine(object, api));
@@ -240,7 +240,7 @@ impl KindNews {
 fn watch_backups(
     client: &Client,
     home: &str,
-    jitter: &Jitter,
+    jitter: &JitterFunction,
 ) -> Informer<String, Option<Arc<StoredBackup>>> {
     Informer::new(
         backup::backup_source(client.clone(), home),

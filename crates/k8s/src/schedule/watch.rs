@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use kube::{Api, Client};
 
 use super::{ScheduleObject, convert_schedule};
-use crate::informer::{Informer, InformerEvent, Jitter, KindRecheck};
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
 use crate::watch::{FullObjects, ObjectSelection};
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,7 +35,7 @@ impl ScheduleWatch {
         home: impl Into<String>,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        let (home, jitter): (String, Jitter) = (home.into(), Arc::new(jitter));
+        let (home, jitter): (String, JitterFunction) = (home.into(), Arc::new(jitter));
         let entry = move |object: &ScheduleObject| Some(schedule_entry(object, &home));
         Self {
             informer: Informer::new(

@@ -9,7 +9,7 @@ use dogwatch_core::lock::ObservedLease;
 use dogwatch_core::lock::api_lock::{self as rules, PolicyDenial, QueueSnapshot, QueueStep};
 use dogwatch_core::reboot::reason;
 use dogwatch_k8s::Error;
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::watch;
 
 use super::hold::max_unavailable_of;

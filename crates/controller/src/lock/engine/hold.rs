@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dogwatch_core::backoff::Backoff;
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::{
     self as rules, ApiNode, CordonInFlight, HoldSnapshot, HoldStep, NodeWrite, PolicyDenial,
 };
@@ -99,7 +99,7 @@ impl PendingLockRequest {
             place,
         };
         let mut fresh = true;
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         loop {
             match self.observe_and_step(&mut hold, fresh).await {
                 Ok(HoldContinuation::Look) => backoff.reset(),

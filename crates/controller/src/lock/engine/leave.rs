@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dogwatch_core::backoff::Backoff;
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::{
     self as rules, CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty,
 };
@@ -12,7 +12,7 @@ use dogwatch_core::policy;
 use dogwatch_core::reboot::group_of_lease;
 use dogwatch_k8s::lock::{BidOutcome, LeaveReason, ReleaseOutcome, api_lock};
 use dogwatch_k8s::{ApiErrorKind, Error};
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tracing::{info, warn};
 
 use super::cleanup_guard::LockLeftovers;
@@ -32,7 +32,7 @@ pub(super) async fn remove_leftovers(
     mut left: LockLeftovers,
     why: LockLeaveReason,
 ) {
-    let mut backoff = Backoff::default();
+    let mut backoff = RetryBackoff::default();
     loop {
         match perform_leave_step(shared, &mut left, LeavingParty::Request, why).await {
             Ok(LeaveProgress::Done) => return,

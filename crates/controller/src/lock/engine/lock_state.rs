@@ -14,8 +14,8 @@ use dogwatch_core::lock::api_lock::{
 use dogwatch_core::name::{GroupName, RunId};
 use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_k8s::lock::{LockClient, PresenceLease};
-use dogwatch_process::jitter::{fraction_of_bits, seed_of};
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::jitter::{fraction_of_bits, seed_of};
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::{Notify, watch};
 
 use super::LockEngineSetup;

@@ -8,7 +8,7 @@ use dogwatch_core::lock::HolderId;
 use dogwatch_core::lock::api_lock::WaitingHost;
 use dogwatch_core::name::GroupName;
 use dogwatch_k8s::lock::LocalWaiter;
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 use super::lock_state::LockState;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::backoff::Backoff;
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::ObservedLease;
 use dogwatch_core::lock::api_lock::{
     PolicyDenial, WaitMode, WaitingHost, denial_retry_delay, describe_fencing, describe_refusal,
@@ -139,12 +139,12 @@ impl PendingLockRequest {
         if let Err(why) = wait_for_presence(&self.shared).await {
             return LockAnswer::Unavailable { why };
         }
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         let mut seen = false;
         loop {
             match self.attempt_lock().await {
                 LockAttemptOutcome::Answer(answer) => return answer,
-                LockAttemptOutcome::Again => (seen, backoff) = (true, Backoff::default()),
+                LockAttemptOutcome::Again => (seen, backoff) = (true, RetryBackoff::default()),
                 LockAttemptOutcome::Trouble(error) => {
                     let lasting = matches!(
                         error.kind(),

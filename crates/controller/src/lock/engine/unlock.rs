@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::backoff::Backoff;
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::LeavingParty;
 use dogwatch_k8s::{ApiErrorKind, Error};
 use tokio::sync::oneshot;
@@ -39,7 +39,7 @@ async fn run_unlock(
     let mut trace = CleanupGuard::new(&shared, client);
     let mut answer = Some(answer);
     let begun = shared.now().mono;
-    let mut backoff = Backoff::default();
+    let mut backoff = RetryBackoff::default();
     let mut steps = 0_u32;
     loop {
         let error = match leave::perform_leave_step(

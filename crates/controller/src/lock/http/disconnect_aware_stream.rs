@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use futures::future::poll_fn;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;

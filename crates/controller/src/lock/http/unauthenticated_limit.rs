@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_process::mutex::lock_ignoring_poison;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(super) struct UnauthenticatedLimit(Arc<Semaphore>);

@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::backoff::{Backoff, BackoffRange};
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use dogwatch_core::condition;
 use dogwatch_core::power::{
     HostName, HostOwner, HostSeniority, HostSnapshot, PowerDecision, PowerMemory, PowerSnapshot,
@@ -73,9 +73,9 @@ pub(super) struct HostReconciler {
     /// The permit for the next command, and its level.
     place: Option<(usize, BmcCallPermit)>,
     reporting_permit: ReportingPermitState,
-    writes: Backoff,
-    secrets: Backoff,
-    signs_of_life: Backoff,
+    writes: RetryBackoff,
+    secrets: RetryBackoff,
+    signs_of_life: RetryBackoff,
     /// Why the API server drops the fields that are written (an old CRD), if it does.
     pruned: Option<String>,
     reported_events: ReportedEvents,
@@ -119,9 +119,9 @@ impl HostReconciler {
             under_way: RunningHostJobs::default(),
             place: None,
             reporting_permit: ReportingPermitState::default(),
-            writes: Backoff::default(),
-            secrets: Backoff::default(),
-            signs_of_life: Backoff::default(),
+            writes: RetryBackoff::default(),
+            secrets: RetryBackoff::default(),
+            signs_of_life: RetryBackoff::default(),
             pruned: None,
             reported_events: ReportedEvents::default(),
             again: None,

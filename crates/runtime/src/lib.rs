@@ -1,7 +1,8 @@
-//! The parts that every long-running program of Dogwatch shares.
+//! What the long-running programs of Dogwatch run on.
 //!
-//! **For:** the coordinator and the controller: clock, log, jitter, heartbeats of loops, metrics
-//! text, a small server for `/metrics` and the probes, and limits for connections.
+//! **For:** the loop of every domain ([`reconcile`]) with its lead check ([`leadership`]); for the
+//! coordinator and the controller the clock, the log, jitter, heartbeats of loops, metrics text, a
+//! small server for `/metrics` and the probes, and limits for connections.
 //! **May touch:** the process' clocks, stderr, the variable `DOGWATCH_LOG`, listening sockets.
 //! **Promises:** nothing here knows Kubernetes or decides anything.
 

@@ -1,7 +1,8 @@
 //! The loop of every domain: observe, decide, perform, report, sleep until the wake-up or a change.
 //!
-//! **For:** [`ReconcileLoop`] runs a [`Domain`] while this process leads. A domain says which keys
-//! there are, builds the snapshot of a key, decides in `core`, and makes one call at a time.
+//! **For:** [`ReconcileLoop`] runs a [`ReconcileDomain`] while this process leads. A domain says
+//! which keys there are, builds the snapshot of a key, decides in `core`, and makes one call at a
+//! time.
 //! **May touch:** the clock; everything else through the domain.
 //! **Promises:**
 //! - At most one job runs for each key, and an error with a key delays only that key (L1).
@@ -20,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::backoff::{Backoff, BackoffRange};
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::reported_events::ReportedEvents;
 use dogwatch_core::{Decision, Now};
@@ -28,7 +29,7 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tracing::warn;
 
-use self::job::{Job, JobResult};
+use self::job::{JobResult, KeyJob};
 use crate::clock::ProcessClock;
 use crate::health::LoopHeartbeat;
 use crate::leadership::LeadershipHandle;
@@ -54,7 +55,7 @@ pub trait DomainCalls: Send + Sync + 'static {
     type Finding: Send + 'static;
 
     /// One conditional call.
-    fn perform(
+    fn perform_action(
         &self,
         seen: &Self::Snapshot,
         decision: &DecisionOf<Self>,
@@ -62,7 +63,7 @@ pub trait DomainCalls: Send + Sync + 'static {
     ) -> impl Future<Output = CallEnd<Self::Answer>> + Send;
 
     /// One read; `None` if there is nothing to read any more.
-    fn observe(
+    fn perform_observation(
         &self,
         seen: &Self::Snapshot,
         what: &Self::Observe,
@@ -80,25 +81,25 @@ pub type DecisionOf<Calls> =
     Decision<<Calls as DomainCalls>::Action, <Calls as DomainCalls>::Observe>;
 
 /// One domain of the controller. All methods but the calls only compute.
-pub trait Domain: Send {
+pub trait ReconcileDomain: Send {
     type Key: Ord + Clone + fmt::Display + Send + Sync + 'static;
     type Calls: DomainCalls;
 
     const LIMITS: LoopLimits;
 
-    fn calls(&self) -> Arc<Self::Calls>;
+    fn domain_calls(&self) -> Arc<Self::Calls>;
 
     /// Waits for a change of what is watched. Cancel-safe.
     fn wait_for_change(&mut self) -> impl Future<Output = ()> + Send;
 
     /// Applies the changes, and returns all keys; `None` while not everything was listed.
-    fn keys(&mut self, now: Now) -> Option<Vec<Self::Key>>;
+    fn list_keys(&mut self) -> Option<Vec<Self::Key>>;
 
     /// The generation of the key's object. When it changes, a person has changed the spec, perhaps
     /// because of an error: the back-off ends.
-    fn generation(&self, key: &Self::Key) -> Option<i64>;
+    fn object_generation(&self, key: &Self::Key) -> Option<i64>;
 
-    fn snapshot(&self, key: &Self::Key) -> SnapshotOf<Self>;
+    fn build_snapshot(&self, key: &Self::Key) -> SnapshotOf<Self>;
 
     fn decide(&self, seen: &SnapshotOf<Self>, now: Now) -> DecisionOf<Self::Calls>;
 
@@ -120,8 +121,8 @@ pub trait Domain: Send {
     fn clear_metrics(&self);
 }
 
-pub type SnapshotOf<D> = <<D as Domain>::Calls as DomainCalls>::Snapshot;
-pub type ActionOf<D> = <<D as Domain>::Calls as DomainCalls>::Action;
+pub type SnapshotOf<D> = <<D as ReconcileDomain>::Calls as DomainCalls>::Snapshot;
+pub type ActionOf<D> = <<D as ReconcileDomain>::Calls as DomainCalls>::Action;
 
 /// The numbers of one domain's loop.
 #[derive(Debug, Clone, Copy)]
@@ -134,7 +135,7 @@ pub struct LoopLimits {
     pub concurrent_actions: usize,
 }
 
-pub struct ReconcileLoop<D: Domain> {
+pub struct ReconcileLoop<D: ReconcileDomain> {
     domain: D,
     clock: ProcessClock,
     leadership: LeadershipHandle,
@@ -148,11 +149,11 @@ pub struct ReconcileLoop<D: Domain> {
 struct KeyState {
     is_busy: bool,
     generation: Option<i64>,
-    backoff: Backoff,
+    backoff: RetryBackoff,
     reported: ReportedEvents,
 }
 
-impl<D: Domain> ReconcileLoop<D> {
+impl<D: ReconcileDomain> ReconcileLoop<D> {
     pub fn new(
         domain: D,
         clock: ProcessClock,
@@ -187,7 +188,7 @@ impl<D: Domain> ReconcileLoop<D> {
 
     /// Decides all keys and starts their jobs. Returns when to decide again.
     fn reconcile_all(&mut self) -> Option<Duration> {
-        let keys = self.domain.keys(self.clock.now())?;
+        let keys = self.domain.list_keys()?;
         let all: BTreeSet<&D::Key> = keys.iter().collect();
         self.keys.retain(|key, _| all.contains(key));
         let wakes = keys.iter().map(|key| self.reconcile_key(key));
@@ -200,7 +201,7 @@ impl<D: Domain> ReconcileLoop<D> {
     /// again.
     fn reconcile_key(&mut self, key: &D::Key) -> Option<Duration> {
         let now = self.clock.now();
-        let generation = self.domain.generation(key);
+        let generation = self.domain.object_generation(key);
         let state = self.keys.entry(key.clone()).or_default();
         if state.generation != generation {
             state.generation = generation;
@@ -212,12 +213,12 @@ impl<D: Domain> ReconcileLoop<D> {
         if let Some(until) = state.backoff.blocked_until(now.mono) {
             return Some(until);
         }
-        let seen = self.domain.snapshot(key);
+        let seen = self.domain.build_snapshot(key);
         let decision = self.domain.decide(&seen, now);
         let wake = decision.wake.as_ref().map(|wake| wake.at);
         state.reported.forget_unlisted(&decision.report.events);
-        let job = Job {
-            calls: self.domain.calls(),
+        let job = KeyJob {
+            calls: self.domain.domain_calls(),
             leadership: self.leadership.clone(),
             events: state.reported.unreported_of(&decision.report.events),
             seen,
@@ -248,7 +249,7 @@ impl<D: Domain> ReconcileLoop<D> {
             } else {
                 state.backoff.reset();
             }
-            if let Some(error) = result.error() {
+            if let Some(error) = result.first_error() {
                 warn!(of = D::LIMITS.name, %key, error, "failed to carry out a decision; retrying");
             }
         }
@@ -262,7 +263,7 @@ impl<D: Domain> ReconcileLoop<D> {
     }
 }
 
-impl<D: Domain> Drop for ReconcileLoop<D> {
+impl<D: ReconcileDomain> Drop for ReconcileLoop<D> {
     fn drop(&mut self) {
         self.heart.mark_sleeping(None);
         self.domain.clear_metrics();

@@ -25,7 +25,7 @@ impl DomainCalls for Calls {
     type Answer = u8;
     type Finding = u8;
 
-    async fn perform(
+    async fn perform_action(
         &self,
         seen: &u8,
         _decision: &DecisionOf<Self>,
@@ -37,7 +37,7 @@ impl DomainCalls for Calls {
         answer.unwrap_or(CallEnd::Done(0))
     }
 
-    async fn observe(&self, seen: &u8, what: &&'static str) -> Option<u8> {
+    async fn perform_observation(&self, seen: &u8, what: &&'static str) -> Option<u8> {
         self.calls.send(format!("{what} {seen}")).unwrap();
         Some(1)
     }
@@ -62,7 +62,7 @@ struct TwoKeys {
     observed: BTreeSet<u8>,
 }
 
-impl Domain for TwoKeys {
+impl ReconcileDomain for TwoKeys {
     type Key = u8;
     type Calls = Calls;
 
@@ -72,7 +72,7 @@ impl Domain for TwoKeys {
         concurrent_actions: 1,
     };
 
-    fn calls(&self) -> Arc<Calls> {
+    fn domain_calls(&self) -> Arc<Calls> {
         Arc::clone(&self.calls)
     }
 
@@ -84,16 +84,16 @@ impl Domain for TwoKeys {
         self.observed.clear();
     }
 
-    fn keys(&mut self, _now: Now) -> Option<Vec<u8>> {
+    fn list_keys(&mut self) -> Option<Vec<u8>> {
         Some(self.wanted.borrow().iter().map(|(key, ..)| *key).collect())
     }
 
-    fn generation(&self, key: &u8) -> Option<i64> {
+    fn object_generation(&self, key: &u8) -> Option<i64> {
         let wanted = self.wanted.borrow();
         Some(wanted.iter().find(|(it, ..)| it == key)?.1)
     }
 
-    fn snapshot(&self, key: &u8) -> u8 {
+    fn build_snapshot(&self, key: &u8) -> u8 {
         *key
     }
 

@@ -12,7 +12,7 @@ use crate::leadership::LeadershipHandle;
 
 const NOT_LEADING_MESSAGE: &str = "this process is no longer the leader";
 
-pub(super) struct Job<Calls: DomainCalls> {
+pub(super) struct KeyJob<Calls: DomainCalls> {
     pub(super) calls: Arc<Calls>,
     pub(super) leadership: LeadershipHandle,
     pub(super) seen: Calls::Snapshot,
@@ -32,7 +32,7 @@ pub(super) struct JobResult<Calls: DomainCalls> {
     event_error: Option<String>,
 }
 
-impl<Calls: DomainCalls> Job<Calls> {
+impl<Calls: DomainCalls> KeyJob<Calls> {
     pub(super) fn has_no_work(&self) -> bool {
         self.decision.actions.is_empty()
             && self.decision.observe.is_empty()
@@ -46,7 +46,7 @@ impl<Calls: DomainCalls> Job<Calls> {
             ends = self.perform_actions(key).await;
         } else if !self.decision.observe.is_empty() {
             for what in &self.decision.observe {
-                findings.extend(self.calls.observe(&self.seen, what).await);
+                findings.extend(self.calls.perform_observation(&self.seen, what).await);
             }
         } else {
             (reported, event_error) = self.report_events().await;
@@ -87,7 +87,10 @@ impl<Calls: DomainCalls> Job<Calls> {
         if self.leadership.current_term().is_none() {
             return (index, CallEnd::Failed(NOT_LEADING_MESSAGE.into()));
         }
-        let end = self.calls.perform(&self.seen, &self.decision, action).await;
+        let end = self
+            .calls
+            .perform_action(&self.seen, &self.decision, action)
+            .await;
         (index, end)
     }
 
@@ -108,7 +111,7 @@ impl<Calls: DomainCalls> Job<Calls> {
 }
 
 impl<Calls: DomainCalls> JobResult<Calls> {
-    pub(super) fn error(&self) -> Option<&str> {
+    pub(super) fn first_error(&self) -> Option<&str> {
         let failed = self.ends.iter().find_map(|(_, end)| match end {
             CallEnd::Failed(error) => Some(error.as_str()),
             CallEnd::Done(_) | CallEnd::Changed => None,
@@ -119,7 +122,7 @@ impl<Calls: DomainCalls> JobResult<Calls> {
     /// Whether a call failed, or met an object that had changed.
     pub(super) fn has_failed(&self) -> bool {
         let mut ends = self.ends.iter();
-        self.error().is_some() || ends.any(|(_, end)| matches!(end, CallEnd::Changed))
+        self.first_error().is_some() || ends.any(|(_, end)| matches!(end, CallEnd::Changed))
     }
 
     /// Whether an action was done, so that the next decision need not wait.
