@@ -143,7 +143,11 @@ impl<N: Send + 'static, V: Send + 'static> Informer<N, V> {
                 self.handle_missing_kind(error)
             }
             InformerEvent::Failed(error) if error.is_denied() => self.handle_refusal(error),
-            other => other,
+            InformerEvent::Applied(..)
+            | InformerEvent::Deleted(_)
+            | InformerEvent::NotInstalled
+            | InformerEvent::Forbidden(_)
+            | InformerEvent::Failed(_) => event,
         }
     }
 

@@ -135,13 +135,21 @@ pub struct LoopLimits {
     pub concurrent_actions: usize,
 }
 
+type RunningJob<D> = BoxFuture<
+    'static,
+    (
+        <D as ReconcileDomain>::Key,
+        JobResult<<D as ReconcileDomain>::Calls>,
+    ),
+>;
+
 pub struct ReconcileLoop<D: ReconcileDomain> {
     domain: D,
     clock: ProcessClock,
     leadership: LeadershipHandle,
     heart: LoopHeartbeat,
     keys: BTreeMap<D::Key, KeyState>,
-    jobs: FuturesUnordered<BoxFuture<'static, (D::Key, JobResult<D::Calls>)>>,
+    jobs: FuturesUnordered<RunningJob<D>>,
 }
 
 /// What the loop remembers of one key.

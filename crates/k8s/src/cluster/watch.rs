@@ -34,7 +34,7 @@ type KnownPolicy = (Policy, Arc<PolicyObjectState>);
 enum ClusterChange {
     Node(InformerEvent<NodeName, Arc<ObservedNode>>),
     Lease(InformerEvent<String, Arc<LeaseObject>>),
-    Policy(InformerEvent<String, KnownPolicy>),
+    Policy(Box<InformerEvent<String, KnownPolicy>>),
 }
 
 impl ClusterWatch {
@@ -49,7 +49,7 @@ impl ClusterWatch {
         Self {
             nodes: inform_of_nodes(&client, &jitter),
             leases: inform_of_leases(&client, namespace, &jitter),
-            policies: inform_of_policies(&client, &jitter),
+            policies: inform_of_policies(client, &jitter),
             known_policies: BTreeMap::new(),
             view: ClusterView::default(),
         }
@@ -72,7 +72,7 @@ impl ClusterWatch {
         tokio::select! {
             event = self.nodes.next_event() => ClusterChange::Node(event),
             event = self.leases.next_event() => ClusterChange::Lease(event),
-            event = self.policies.next_event() => ClusterChange::Policy(event),
+            event = self.policies.next_event() => ClusterChange::Policy(Box::new(event)),
         }
     }
 
@@ -86,7 +86,7 @@ impl ClusterWatch {
                 let error = event.apply_to(&mut self.view.leases);
                 self.record_error("leases", error);
             }
-            ClusterChange::Policy(event) => self.apply_policy(event),
+            ClusterChange::Policy(event) => self.apply_policy(*event),
         }
         self.view.synced =
             self.nodes.is_synced() && self.leases.is_synced() && self.policies.is_synced();
@@ -167,9 +167,9 @@ fn inform_of_leases(
     )
 }
 
-fn inform_of_policies(client: &Client, jitter: &JitterFunction) -> Informer<String, KnownPolicy> {
+fn inform_of_policies(client: Client, jitter: &JitterFunction) -> Informer<String, KnownPolicy> {
     Informer::new(
-        FullObjects(Api::<PolicyObject>::all(client.clone())),
+        FullObjects(Api::<PolicyObject>::all(client)),
         ObjectSelection::default(),
         KindRecheck::WatchPauses,
         jitter,

@@ -76,7 +76,9 @@ pub fn watch_policies_with_intervals(
     };
     let selection = ObjectSelection::default();
     let watch = PolicyWatch {
-        informer: Informer::new(source, selection, recheck, &jitter, policy_entry),
+        informer: Informer::new(source, selection, recheck, &jitter, |object| {
+            Some(policy_entry(object))
+        }),
         policies: BTreeMap::new(),
         silence: None,
         seen: PolicyWatchView::default(),
@@ -147,8 +149,8 @@ impl PolicyWatch {
     }
 }
 
-fn policy_entry(object: &PolicyObject) -> Option<(String, Policy)> {
+fn policy_entry(object: &PolicyObject) -> (String, Policy) {
     let name = object.name_any();
     let policy = convert_policy(&name, &object.spec);
-    Some((name, policy))
+    (name, policy)
 }
