@@ -1,14 +1,22 @@
 //! The shared context that the controller gives to every component.
 
+use std::time::Duration;
+
+use dogwatch_core::backoff::BackoffRange;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::Client;
-use dogwatch_process::clock::ProcessClock;
-use tokio::sync::watch;
+use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::reconcile::{ReconcileDomain, ReconcileLoop};
+use dogwatch_runtime::stop::StopSignal;
 
 use crate::cluster_views::ClusterViewReceiver;
 use crate::health_registry::HealthRegistry;
 use crate::leader::LeadershipHandle;
 use crate::metrics::MetricsRegistry;
+
+/// Pauses of one object, or of one whole loop, after errors.
+pub(crate) const RETRY_PAUSES: BackoffRange =
+    BackoffRange::new(Duration::from_secs(1), Duration::from_mins(5));
 
 #[derive(Clone)]
 pub struct ControllerContext {
@@ -30,6 +38,20 @@ pub struct ControllerContext {
 }
 
 impl ControllerContext {
+    /// Runs the loop of a domain whenever this process leads, until the process stops. Each term
+    /// begins with a new domain, which remembers nothing.
+    pub(crate) async fn run_domain_while_leading<D: ReconcileDomain>(
+        &self,
+        mut domain: impl FnMut() -> D,
+    ) {
+        let run = || {
+            let heart = self.health.heartbeat_of(D::LIMITS.name);
+            let (clock, leadership) = (self.clock.clone(), self.leadership.clone());
+            ReconcileLoop::new(domain(), clock, leadership, heart).run_as_leader()
+        };
+        self.run_while_leading(run).await;
+    }
+
     /// Runs `work` whenever this process leads, until the process stops.
     pub(crate) async fn run_while_leading<W>(&self, mut work: impl FnMut() -> W)
     where
@@ -37,37 +59,5 @@ impl ControllerContext {
     {
         let work = |_| work();
         self.leadership.run_while_leading(&self.stop, work).await;
-    }
-}
-
-/// Fires once, when the process stops: components then finish what they have begun, within
-/// [`crate::run::FINISH_TIMEOUT`].
-#[derive(Debug, Clone)]
-pub struct StopSignal(watch::Receiver<bool>);
-
-#[derive(Debug)]
-pub struct StopTrigger(watch::Sender<bool>);
-
-impl StopSignal {
-    pub fn new() -> (StopTrigger, StopSignal) {
-        let (sender, receiver) = watch::channel(false);
-        (StopTrigger(sender), StopSignal(receiver))
-    }
-
-    pub fn is_stopping(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits for the signal. A dropped [`StopTrigger`] counts as a signal.
-    pub async fn wait_for_stop(&self) {
-        let mut told = self.0.clone();
-        // Only fails when the trigger is dropped.
-        let _ = told.wait_for(|told| *told).await;
-    }
-}
-
-impl StopTrigger {
-    pub fn signal_stop(&self) {
-        self.0.send_replace(true);
     }
 }

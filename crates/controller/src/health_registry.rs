@@ -1,10 +1,11 @@
 //! Collects the components' health for `/healthz`, `/readyz` and `/metrics`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use dogwatch_process::health::LoopHeartbeat;
-use dogwatch_process::http::HealthSource;
+use dogwatch_runtime::health::LoopHeartbeat;
+use dogwatch_runtime::http::HealthSource;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 use crate::metrics::MetricsRegistry;
 
@@ -44,7 +45,7 @@ impl HealthRegistry {
     }
 
     fn lock_components(&self) -> MutexGuard<'_, ComponentHealth> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.said)
     }
 }
 

@@ -8,6 +8,7 @@
 //! leader Lease. The lock API runs on every replica, because the lock keeps its own rules. Each
 //! loop decides in `dogwatch-core`.
 
+mod call_end;
 pub mod cluster_views;
 mod context;
 pub mod healer;
@@ -22,4 +23,5 @@ pub mod remediation;
 pub mod run;
 pub mod schedule;
 
-pub use context::{ControllerContext, StopSignal, StopTrigger};
+pub use context::ControllerContext;
+pub use dogwatch_runtime::stop::{StopSignal, StopTrigger};

@@ -7,10 +7,11 @@
 //! label: none may come unbounded from a request or an object.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use dogwatch_process::metrics_text::{MetricKind, MetricsPage};
+use dogwatch_runtime::metrics_text::{MetricKind, MetricsPage};
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 /// A metric family: a constant beside the component that fills it.
 #[derive(Debug)]
@@ -143,7 +144,7 @@ impl MetricsRegistry {
     }
 
     fn lock_families(&self) -> MutexGuard<'_, BTreeMap<&'static str, FamilySamples>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.0)
     }
 }
 

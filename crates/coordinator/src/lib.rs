@@ -13,4 +13,4 @@ pub mod linux_host_ops;
 pub mod metrics;
 mod metrics_update;
 
-pub use dogwatch_process::{clock, health, log};
+pub use dogwatch_runtime::{clock, health, log};

@@ -8,6 +8,8 @@
 //! to.
 
 pub mod admission;
+pub mod answer_overlay;
+pub mod backoff;
 pub mod check;
 pub mod condition;
 pub mod decision;
@@ -29,6 +31,8 @@ pub mod power;
 pub mod reason;
 pub mod reboot;
 pub mod remediation;
+pub mod reported_events;
+pub mod resource_version;
 pub mod rollout;
 pub mod schedule;
 pub mod time;

@@ -4,6 +4,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+/// How often a node that waits for a time of day reads the wall clock, which may be set meanwhile:
+/// rarely, because thousands of nodes may wait.
+pub(crate) const NODE_CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(5);
+/// The same for a schedule: only the leader waits, and a schedule is precise to the minute.
+pub(crate) const SCHEDULE_CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(1);
+
 /// The current time by both clocks.
 ///
 /// `wall` is what other machines and people read; it may jump and be wrong. `mono` counts from a
@@ -23,6 +29,12 @@ impl Now {
     pub fn mono_time_of(self, wall: Timestamp) -> Duration {
         let ahead = wall.duration_since(self.wall);
         self.mono + Duration::try_from(ahead).unwrap_or(Duration::ZERO)
+    }
+
+    /// When to look again while something waits for `wall`: then, or after `check`, because the
+    /// wall clock may be set meanwhile.
+    pub fn recheck_time_of(self, wall: Timestamp, check: Duration) -> Duration {
+        self.mono_time_of(wall).min(self.mono + check)
     }
 
     /// How long ago `wall` was; zero if it lies ahead (a clock was set back).

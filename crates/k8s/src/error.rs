@@ -71,6 +71,12 @@ impl Error {
         }
     }
 
+    /// Whether the API server denies the request (403): a decision, while 401 is a temporary
+    /// problem of the token.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, Error::Answer(status) if status.code == 403)
+    }
+
     /// Whether a ResourceQuota forbids the creation. Source: Kubernetes' admission plugin, which
     /// has no reason of its own for this.
     pub fn is_over_quota(&self) -> bool {

@@ -21,6 +21,7 @@ mod field_manager;
 pub mod fleet;
 pub mod healer;
 pub mod host;
+mod informer;
 mod json_field;
 pub mod kured;
 pub mod leader;

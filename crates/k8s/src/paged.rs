@@ -22,6 +22,15 @@ pub(crate) struct PagedObjects<K, T> {
     pub(crate) keep: Arc<dyn Fn(&K) -> T + Send + Sync>,
 }
 
+impl<K: Clone, T> Clone for PagedObjects<K, T> {
+    fn clone(&self) -> Self {
+        Self {
+            api: self.api.clone(),
+            keep: Arc::clone(&self.keep),
+        }
+    }
+}
+
 /// Lists all objects; only the trimmed ones are all in memory at once.
 pub(crate) async fn list_paged<K, T>(
     api: &Api<K>,

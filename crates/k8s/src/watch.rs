@@ -14,6 +14,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 use kube::api::{Api, ListParams, ObjectList, PartialObjectMeta, WatchEvent, WatchParams};
 use kube::{Resource, ResourceExt as _};
@@ -31,6 +32,8 @@ const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 /// The first pause after a failure.
 pub const SHORTEST_RETRY_PAUSE: Duration = Duration::from_millis(500);
 pub const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
+pub(crate) const WATCH_RETRY_PAUSES: BackoffRange =
+    BackoffRange::new(SHORTEST_RETRY_PAUSE, LONGEST_RETRY_PAUSE);
 
 #[derive(Debug)]
 pub enum ObjectEvent<K> {
@@ -173,8 +176,8 @@ pub fn list_and_watch<W: WatchSource>(
     let reflection = WatchLoop {
         source,
         selection,
-        pauses: RetryPauses {
-            tries: 0,
+        pauses: WatchPauses {
+            backoff: RetryBackoff::default(),
             jitter,
             due: None,
         },
@@ -189,7 +192,7 @@ pub fn list_and_watch<W: WatchSource>(
 struct WatchLoop<W: WatchSource, J> {
     source: W,
     selection: ObjectSelection,
-    pauses: RetryPauses<J>,
+    pauses: WatchPauses<J>,
     state: WatchState<W::Object>,
 }
 
@@ -351,13 +354,13 @@ type WatchStep<K> = (WatchState<K>, Option<ObjectEvent<K>>);
 
 /// Pauses between tries. The pause comes before the next try and not after the last, so that a
 /// failure is reported at once.
-struct RetryPauses<J> {
-    tries: u32,
+struct WatchPauses<J> {
+    backoff: RetryBackoff,
     jitter: J,
     due: Option<Duration>,
 }
 
-impl<J: FnMut() -> f64> RetryPauses<J> {
+impl<J: FnMut() -> f64> WatchPauses<J> {
     async fn wait_pause(&mut self) {
         if let Some(due) = self.due.take() {
             tokio::time::sleep(due).await;
@@ -365,16 +368,12 @@ impl<J: FnMut() -> f64> RetryPauses<J> {
     }
 
     fn reset(&mut self) {
-        self.tries = 0;
+        self.backoff.reset();
     }
 
     /// At least as long as the server asked for.
     fn lengthen_pause(&mut self, at_least: Option<Duration>) {
-        self.tries = self.tries.saturating_add(1);
-        let longest = SHORTEST_RETRY_PAUSE
-            .saturating_mul(1 << (self.tries - 1).min(16))
-            .min(LONGEST_RETRY_PAUSE);
-        let half = longest / 2;
+        let half = self.backoff.next_pause(WATCH_RETRY_PAUSES) / 2;
         let pause = half + half.mul_f64((self.jitter)().clamp(0.0, 1.0));
         self.due = Some(pause.max(at_least.unwrap_or_default()));
     }
@@ -382,10 +381,10 @@ impl<J: FnMut() -> f64> RetryPauses<J> {
     /// As [`Self::lengthen_pause`], but without a pause the first time: a version can become too
     /// old without a failure.
     fn lengthen_after_first(&mut self) {
-        if self.tries == 0 {
-            self.tries = 1;
-        } else {
+        if self.backoff.has_failed() {
             self.lengthen_pause(None);
+        } else {
+            self.backoff.next_pause(WATCH_RETRY_PAUSES);
         }
     }
 }

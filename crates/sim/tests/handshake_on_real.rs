@@ -12,7 +12,7 @@ mod support;
 
 use std::time::Duration;
 
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_testbed::{UsedRights, rights_in_manifests};
 
 use handshake_cases as cases;

@@ -18,7 +18,7 @@ use dogwatch_controller::power::{self, HostRegistry, PowerSettings};
 use dogwatch_core::power::{BmcAddress, HostSnapshot, OwnerRules, PowerConfig, PowerState};
 use dogwatch_core::reboot;
 use dogwatch_k8s::host::{HostObject, convert_host};
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_testbed::ipmi_sim::{PASSWORD, USERNAME};
 use dogwatch_testbed::vm::{
     GUEST_NOT_LISTENING, GUEST_RUNNING, GUEST_SHUTTING_DOWN, GuestMode, VirtualMachine,

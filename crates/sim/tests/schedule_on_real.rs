@@ -10,7 +10,7 @@ mod schedule_cases;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
 
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_testbed::{UsedRights, rights_in_manifests, shared_control_plane};
 use serde_json::{Value, json};
 

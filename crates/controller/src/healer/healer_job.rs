@@ -11,7 +11,7 @@ use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_core::reboot::{ObservedHolderNode, ObservedNode, RebootReason};
 use dogwatch_k8s::healer::{HealerClient, HealerEventSubject};
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use tracing::info;
 
 use super::{describe_action, observer};

@@ -9,25 +9,25 @@
 mod api_calls;
 mod healer_job;
 pub(crate) mod observer;
-pub(crate) mod retry_backoff;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::condition;
-use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::healer::{self, HealerAction, HealerConfig, HealingCase, HealingSubject};
 use dogwatch_core::reboot::RebootReason;
+use dogwatch_core::reported_events::ReportedEvents;
 use dogwatch_k8s::healer::HealerClient;
-use dogwatch_process::health::LoopHeartbeat;
+use dogwatch_runtime::health::LoopHeartbeat;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tracing::{info, warn};
 
 use self::healer_job::{HealerJob, HealerJobResult};
 use self::observer::HealerObserver;
-use self::retry_backoff::RetryBackoff;
 use crate::ControllerContext;
+use crate::context::RETRY_PAUSES;
 use crate::metrics::{MetricFamily, MetricLabels, MetricShape};
 
 /// The shortest time between two passes over all cases: with 5,000 nodes something changes many
@@ -60,7 +60,7 @@ struct HealerLoop {
     observer: HealerObserver,
     pace: BTreeMap<HealingSubject, RetryBackoff>,
     busy: BTreeSet<HealingSubject>,
-    reported_events: BTreeMap<HealingSubject, Vec<DecisionEvent>>,
+    reported_events: BTreeMap<HealingSubject, ReportedEvents>,
     jobs: FuturesUnordered<BoxFuture<'static, HealerJobResult>>,
 }
 
@@ -136,12 +136,9 @@ impl HealerLoop {
         if self.busy.contains(&case.subject) {
             return None;
         }
-        let paused = self
-            .pace
-            .get(&case.subject)
-            .and_then(RetryBackoff::blocked_until);
-        let now = self.context.clock.now();
-        if let Some(until) = paused.filter(|until| *until > now.mono) {
+        let now = self.context.clock.now().mono;
+        let pace = self.pace.get(&case.subject);
+        if let Some(until) = pace.and_then(|pace| pace.blocked_until(now)) {
             return Some(until);
         }
         let job = self.build_job(case);
@@ -159,10 +156,10 @@ impl HealerLoop {
 
     fn build_job(&self, case: HealingCase) -> HealerJob {
         let now = self.context.clock.now();
-        let said = self.reported_events.get(&case.subject);
-        let unsaid = case.decision.report.events.iter();
-        let unsaid = unsaid.filter(|event| said.is_none_or(|said| !said.contains(event)));
-        let events: Vec<DecisionEvent> = unsaid.cloned().collect();
+        let wanted = &case.decision.report.events;
+        let reported = self.reported_events.get(&case.subject);
+        let events =
+            reported.map_or_else(|| wanted.clone(), |reported| reported.unreported_of(wanted));
         let node = match &case.subject {
             HealingSubject::Node(name) => self.observer.seen.nodes.get(name).cloned(),
             HealingSubject::Lease(_) | HealingSubject::Presence(_) => None,
@@ -190,11 +187,8 @@ impl HealerLoop {
         for fact in done.facts {
             self.observer.apply_call_result(fact, now);
         }
-        let said = self
-            .reported_events
-            .entry(done.subject.clone())
-            .or_default();
-        said.extend(done.said);
+        let reported = self.reported_events.entry(done.subject.clone());
+        reported.or_default().record_events(&done.said);
         if let Some(end) = &done.end {
             let labels = [("reason", done.reason.as_str()), ("result", end.as_str())];
             self.context
@@ -206,7 +200,7 @@ impl HealerLoop {
             None => pace.reset(),
             Some(trouble) => {
                 warn!(object = %observer::format_subject(&done.subject), reason = done.reason.as_str(), error = trouble, "the healer failed to write an object");
-                pace.record_failure(now.mono);
+                pace.record_failure(RETRY_PAUSES, now.mono);
             }
         }
     }

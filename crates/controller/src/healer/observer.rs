@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dogwatch_api::lease as lease_name;
 use dogwatch_core::Now;
+use dogwatch_core::answer_overlay::AnswerOverlay;
 use dogwatch_core::healer::{
     HealerSnapshot, HealingCase, HealingSubject, NodeRead, ObservedPresence, needs_healing,
 };
@@ -22,8 +23,8 @@ use super::healer_job::HealerCallResult;
 pub(super) struct HealerObserver {
     pub(super) seen: HealerSnapshot,
     /// Answers to our own writes, until the watch shows them.
-    nodes: BTreeMap<NodeName, ObservedNode>,
-    leases: BTreeMap<String, ObservedLease>,
+    nodes: AnswerOverlay<NodeName, ObservedNode>,
+    leases: AnswerOverlay<String, ObservedLease>,
 }
 
 impl HealerObserver {
@@ -48,16 +49,7 @@ impl HealerObserver {
         let mut leases: BTreeMap<String, ObservedLease> = slots
             .map(|row| (row.lease.name.clone(), row.lease.clone()))
             .collect();
-        self.leases.retain(|name, answer| {
-            let shown = leases.get_mut(name).filter(|shown| shown.uid == answer.uid);
-            let Some(shown) = shown.filter(|shown| {
-                is_older_version(&shown.resource_version, &answer.resource_version)
-            }) else {
-                return false;
-            };
-            shown.clone_from(answer);
-            true
-        });
+        self.leases.apply_overlay(&mut leases);
         self.seen.leases = leases;
     }
 
@@ -76,16 +68,9 @@ impl HealerObserver {
             .filter(concern)
             .map(|node| (node.name.clone(), node.as_ref().clone()))
             .collect();
-        self.nodes.retain(|name, answer| {
-            let shown = view.nodes.get(name).filter(|shown| shown.uid == answer.uid);
-            let behind = shown.is_some_and(|shown| {
-                is_older_version(&shown.resource_version, &answer.resource_version)
-            });
-            if behind {
-                nodes.insert(name.clone(), answer.clone());
-            }
-            behind
-        });
+        let shown = |name: &NodeName| view.nodes.get(name).map(AsRef::as_ref);
+        let answers = self.nodes.objects_ahead_of(shown);
+        nodes.extend(answers.map(|(name, node)| (name.clone(), node.clone())));
         self.seen.nodes = nodes;
     }
 
@@ -124,7 +109,7 @@ impl HealerObserver {
             HealerCallResult::WroteLease(lease) => {
                 // Requests that gave up this Lease must be observed again.
                 seen.observations.api.clear();
-                self.leases.insert(lease.name.clone(), *lease);
+                self.leases.remember_object(lease.name.clone(), *lease);
             }
             HealerCallResult::ReadNode(name, read) => {
                 let empty = |read: &NodeRead| {
@@ -157,7 +142,7 @@ impl HealerObserver {
     /// The answer to our own write is the newest version until the watch shows it.
     fn record_written_node(&mut self, node: ObservedNode) {
         self.seen.nodes.insert(node.name.clone(), node.clone());
-        self.nodes.insert(node.name.clone(), node);
+        self.nodes.remember_object(node.name.clone(), node);
     }
 
     /// The object that the case's Events are written about.
@@ -221,13 +206,4 @@ fn list_presences(view: &ClusterView) -> BTreeMap<String, ObservedPresence> {
         Some((process, seen))
     };
     view.leases.values().filter_map(presence).collect()
-}
-
-/// Whether `version` is older than `than`. Versions of one object are decimal numbers that grow
-/// (KEP-5504). If one is not a number, the answer is no, and what the watch shows is used.
-pub(crate) fn is_older_version(version: &str, than: &str) -> bool {
-    match (version.parse::<u64>(), than.parse::<u64>()) {
-        (Ok(version), Ok(than)) => version < than,
-        (Ok(_) | Err(_), _) => false,
-    }
 }

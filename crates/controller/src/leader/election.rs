@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use dogwatch_core::leader::{ElectionStep, LeaderElector, LeaderTerm, ObservedLeaderLease};
 use dogwatch_k8s::leader::LeaderClient;
-use dogwatch_process::clock::ProcessClock;
-use dogwatch_process::health::LoopHeartbeat;
+use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::health::LoopHeartbeat;
 use futures::future::{FutureExt as _, OptionFuture};
 use futures::stream::{BoxStream, StreamExt as _};
 use tokio::sync::watch;

@@ -6,7 +6,6 @@
 //! each time, so that a late notification does no harm.
 
 mod election;
-mod leadership_handle;
 
+pub use dogwatch_runtime::leadership::LeadershipHandle;
 pub use election::LeaderElection;
-pub use leadership_handle::LeadershipHandle;

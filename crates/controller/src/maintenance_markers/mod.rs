@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::markers::{self, MARKER_REFRESH_INTERVAL, MarkerAction, RebootingNode};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
@@ -18,11 +19,11 @@ use dogwatch_core::reboot::WatchedReboots;
 use dogwatch_k8s::Error;
 use dogwatch_k8s::cluster::ClusterView;
 use dogwatch_k8s::markers::{MaintenanceMarkers, MarkerClient};
-use dogwatch_process::health::LoopHeartbeat;
+use dogwatch_runtime::health::LoopHeartbeat;
 use tracing::{info, warn};
 
 use crate::ControllerContext;
-use crate::healer::retry_backoff::RetryBackoff;
+use crate::context::RETRY_PAUSES;
 use crate::metrics::{MetricFamily, MetricShape};
 
 /// The shortest time between two passes: with 5,000 nodes something changes many times a second.
@@ -106,13 +107,13 @@ impl MaintenanceMarkerLoop {
         let wanted =
             markers::wanted_markers(&view.nodes, &self.watched, &view.policies, flags, now);
         let ends = wanted.values().map(|told| told.until).min();
-        let paused = self.pace.blocked_until().filter(|until| *until > now.mono);
+        let paused = self.pace.blocked_until(now.mono);
         let settled = self.marked.as_ref() == Some(&wanted);
         let due = !settled || self.again.is_some_and(|again| again <= now.mono);
         if due && paused.is_none() {
             self.update_markers(wanted).await;
         }
-        let pace = self.pace.blocked_until().filter(|_| self.marked.is_none());
+        let pace = self.pace.blocked_until(now.mono);
         [ends, self.again, pace].into_iter().flatten().min()
     }
 
@@ -143,7 +144,8 @@ impl MaintenanceMarkerLoop {
 
     fn schedule_retry(&mut self) {
         self.marked = None;
-        self.pace.record_failure(self.context.clock.now().mono);
+        let now = self.context.clock.now().mono;
+        self.pace.record_failure(RETRY_PAUSES, now);
     }
 
     /// Reads the markers and corrects them. `false`: an object had changed meanwhile.

@@ -14,9 +14,10 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use dogwatch_core::power::CallCost;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Concurrent calls of each priority to one BMC. Hosts may share a BMC (the systems of a chassis,
@@ -95,7 +96,7 @@ impl BmcConcurrency {
 
     /// The BMC of this name, shared with all other hosts that use it.
     pub(super) fn bmc_of_name(&self, name: &str) -> Arc<SharedBmc> {
-        let mut bmcs = self.0.bmcs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bmcs = lock_ignoring_poison(&self.0.bmcs);
         if let Some(bmc) = bmcs.get(name).and_then(Weak::upgrade) {
             return bmc;
         }

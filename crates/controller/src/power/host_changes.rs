@@ -10,7 +10,7 @@ use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::power::{HostName, HostSnapshot, KubeletLeases, OwnerRules, StatusWrite};
 use dogwatch_k8s::error::error_chain;
 use dogwatch_k8s::host::{self, BmcSecretError, HostClient, HostWatch, HostWatchView};
-use dogwatch_process::jitter::JitterSource;
+use dogwatch_runtime::jitter::JitterSource;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt as _};

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use dogwatch_core::Now;
 use dogwatch_core::power::{
     HostName, HostSeniority, HostSnapshot, PowerConfig, PowerDecision, PowerOffProof,
     PowerSnapshot, SharedSystemIds, find_off_proof,
 };
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::watch;
 
 use super::host_summary::HostSummary;
@@ -215,8 +216,4 @@ fn differs_beyond_age(old: &HostSnapshot, new: &HostSnapshot) -> bool {
 
 fn notify_change(changes: &watch::Sender<u64>) {
     changes.send_modify(|version| *version = version.wrapping_add(1));
-}
-
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

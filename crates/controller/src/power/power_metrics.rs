@@ -1,7 +1,7 @@
 //! The metrics of the power controller. The families are listed in `docs/controller.md`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dogwatch_core::Now;
@@ -9,6 +9,7 @@ use dogwatch_core::condition::ConditionStatus;
 use dogwatch_core::power::{
     BmcFault, HostSnapshot, HostStatus, PowerDecision, PowerSnapshot, PowerState,
 };
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 use super::bmc_concurrency::Priority;
 use crate::metrics::{MetricFamily, MetricShape, MetricsRegistry};
@@ -141,7 +142,7 @@ impl PowerMetrics {
     }
 
     fn move_counts(&self, before: Option<&HostMetricsState>, after: Option<&HostMetricsState>) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock_ignoring_poison(&self.counts);
         for (summary, is_in) in [(before, false), (after, true)] {
             let Some(summary) = summary else { continue };
             self.update_gauge(

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dogwatch_core::power::PowerConfig;
-use dogwatch_process::clock::ProcessClock;
-use dogwatch_process::jitter::JitterSource;
+use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::jitter::JitterSource;
 
 use super::bmc_concurrency::BmcConcurrency;
 use super::bmc_connections::ConnectDriver;

@@ -19,7 +19,7 @@ use dogwatch_k8s::remediation::{
     NodeReleaseOutcome, RemediationClient, RemediationEventSubject, RemediationWriteError,
 };
 use dogwatch_k8s::{ApiErrorKind, Error};
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 

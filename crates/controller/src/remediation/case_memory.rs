@@ -1,29 +1,30 @@
 //! The leader's memory of one remediation. No safety argument relies on it after the lead: the next
 //! leader begins with nothing, and observes everything anew.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dogwatch_api::condition::REMEDIATION;
 use dogwatch_core::Now;
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use dogwatch_core::condition::{self, ConditionWrite, CurrentCondition, DesiredCondition};
 use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::remediation::RemediationReason;
 use dogwatch_core::remediation::{
     HeartbeatHistory, Remediation, RemediationDecision, RemediationMemory, RemediationObserve,
 };
+use dogwatch_core::reported_events::ReportedEvents;
 use jiff::Timestamp;
 
 use super::remediation_job::{RemediationJob, RemediationJobResult};
 use super::remediation_ops::{RemediationCallError, RemediationFinding};
-use crate::healer::retry_backoff::RetryBackoff;
 
-/// First and longest pause after a write that met a change: the watch that shows the change lags by
-/// some milliseconds.
-const RETRY_PAUSES_AFTER_CHANGE: [Duration; 2] =
-    [Duration::from_millis(20), Duration::from_secs(2)];
+/// Pauses after a write that met a change: the watch that shows the change lags by some
+/// milliseconds.
+const RETRY_PAUSES_AFTER_CHANGE: BackoffRange =
+    BackoffRange::new(Duration::from_millis(20), Duration::from_secs(2));
 /// The same after an error. A failed machine's workloads wait meanwhile.
-const RETRY_PAUSES_AFTER_FAILURE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+const RETRY_PAUSES_AFTER_FAILURE: BackoffRange =
+    BackoffRange::new(Duration::from_secs(1), Duration::from_secs(30));
 
 /// How long a key counts as set after a write without an answer: the API server gives up on a
 /// request after a minute.
@@ -39,7 +40,7 @@ pub(super) struct CaseMemory {
     pub(super) born: Duration,
     pub(super) is_busy: bool,
     /// Events that were already sent.
-    pub(super) reported_events: BTreeSet<DecisionEvent>,
+    pub(super) reported_events: ReportedEvents,
     /// Why the API server refuses the action.
     pub(super) refused: Option<String>,
     /// What a job does now, or did without an answer: until this moment (monotonic) it counts as
@@ -112,8 +113,8 @@ impl CaseMemory {
         {
             self.born = now;
             self.known.first_decided_at = None;
-            let events = &decision.report.events;
-            self.reported_events.retain(|said| events.contains(said));
+            self.reported_events
+                .forget_unlisted(&decision.report.events);
         }
     }
 
@@ -205,14 +206,14 @@ impl CaseMemory {
 
     /// Reads from before are dropped, because an object may have changed.
     fn record_failure(&mut self, trouble: &RemediationCallError, now: Duration) {
-        let [shortest, longest] = match trouble {
+        let pauses = match trouble {
             RemediationCallError::Changed(_) => RETRY_PAUSES_AFTER_CHANGE,
             RemediationCallError::Refused(_) | RemediationCallError::Failed(_) => {
                 RETRY_PAUSES_AFTER_FAILURE
             }
         };
         self.known.fresh = None;
-        self.pace.record_failure_within(shortest, longest, now);
+        self.pace.record_failure(pauses, now);
         self.refused = match trouble {
             RemediationCallError::Refused(why) => Some(why.clone()),
             RemediationCallError::Changed(_) | RemediationCallError::Failed(_) => {
@@ -223,7 +224,7 @@ impl CaseMemory {
 
     /// No job before this moment (monotonic).
     pub(super) fn paused_until(&self, now: Duration) -> Option<Duration> {
-        self.pace.blocked_until().filter(|until| *until > now)
+        self.pace.blocked_until(now)
     }
 
     /// The conditions to write, and when the next write is due.

@@ -13,7 +13,6 @@
 //! Decided in `dogwatch_core::remediation`. Source: specification §4.
 
 mod action_names;
-mod answer_overlay;
 mod api_calls;
 mod case_memory;
 mod concurrency;

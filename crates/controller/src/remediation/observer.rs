@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::answer_overlay::AnswerOverlay;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::{HostName, HostSnapshot};
 use dogwatch_core::reboot::ObservedNode;
@@ -12,14 +13,13 @@ use dogwatch_core::remediation::{
     HeldRemediationLease, MachineName, ObjectName, ObservedMachine, PowerRequest,
     RemediationSnapshot, StoredBackup,
 };
+use dogwatch_core::resource_version::is_older_version;
 use dogwatch_k8s::cluster::ClusterView;
 use dogwatch_k8s::lock::RemediationLeaseHold;
 use dogwatch_k8s::remediation::RemediationWatchView;
 
-use super::answer_overlay::AnswerOverlay;
 use super::api_calls::remediation_lease_of;
 use super::remediation_ops::RemediationAnswer;
-use crate::healer::observer::is_older_version;
 
 /// How long the answer to our own write of a Lease or a backup goes before the watch: the watch may
 /// lag, and may never show an object that was freed again.
@@ -29,10 +29,10 @@ const ANSWER_PRECEDENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct RemediationObserver {
     pub(super) world: RemediationSnapshot,
-    machines: AnswerOverlay<MachineName, ObservedMachine>,
-    hosts: AnswerOverlay<HostName, HostSnapshot>,
-    nodes: AnswerOverlay<NodeName, ObservedNode>,
-    requests: AnswerOverlay<ObjectName, PowerRequest>,
+    machines: AnswerOverlay<MachineName, Arc<ObservedMachine>>,
+    hosts: AnswerOverlay<HostName, Arc<HostSnapshot>>,
+    nodes: AnswerOverlay<NodeName, Arc<ObservedNode>>,
+    requests: AnswerOverlay<ObjectName, Arc<PowerRequest>>,
     /// By the UID of the host.
     backups: BTreeMap<String, (BackupAnswer, Duration)>,
     leases: BTreeMap<NodeName, (Option<HeldRemediationLease>, Duration)>,
@@ -100,11 +100,13 @@ impl RemediationObserver {
         match answer {
             RemediationAnswer::Host(host) => {
                 let name = host.name.clone();
-                self.hosts.record_object(name, *host, &mut world.hosts);
+                self.hosts
+                    .record_object(name, Arc::new(*host), &mut world.hosts);
             }
             RemediationAnswer::Node(node) => {
                 let name = node.name.clone();
-                self.nodes.record_object(name, *node, &mut world.nodes);
+                self.nodes
+                    .record_object(name, Arc::new(*node), &mut world.nodes);
             }
             RemediationAnswer::NodeGone { name, uid } => {
                 self.nodes.record_deleted(name, uid, &mut world.nodes);
@@ -112,12 +114,12 @@ impl RemediationObserver {
             RemediationAnswer::Machine(machine) => {
                 let name = machine.name.clone();
                 self.machines
-                    .record_object(name, *machine, &mut world.machines);
+                    .record_object(name, Arc::new(*machine), &mut world.machines);
             }
             RemediationAnswer::Request(request) => {
                 let name = request.name.clone();
                 self.requests
-                    .record_object(name, *request, &mut world.requests);
+                    .record_object(name, Arc::new(*request), &mut world.requests);
             }
             RemediationAnswer::RequestGone { name, uid } => {
                 self.requests.record_deleted(name, uid, &mut world.requests);

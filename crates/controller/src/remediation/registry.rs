@@ -4,11 +4,12 @@
 //! nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use dogwatch_core::remediation::{
     Remediation, RemediationDecision, RemediationMemory, RemediationSubject,
 };
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 /// One remediation as it was decided last.
 #[derive(Debug, Clone)]
@@ -48,6 +49,6 @@ impl RemediationRegistry {
     fn lock_remediations(
         &self,
     ) -> MutexGuard<'_, BTreeMap<RemediationSubject, Arc<DecidedRemediation>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.0)
     }
 }

@@ -4,13 +4,14 @@ use dogwatch_core::remediation::RemediationReason;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use dogwatch_core::condition::ConditionWrite;
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::power;
 use dogwatch_core::remediation::{
     Remediation, RemediationAction, RemediationObserve, WorkloadRelease,
 };
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use futures::future::join_all;
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -27,8 +28,9 @@ use crate::power::HostRegistry;
 /// are answered.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Retries of one Event end after about a minute.
-const MAX_EVENT_RETRY_PAUSE: Duration = Duration::from_secs(32);
+/// Pauses between retries of one Event. They end after about a minute: at the longest pause.
+const EVENT_RETRY_PAUSES: BackoffRange =
+    BackoffRange::new(Duration::from_secs(1), Duration::from_secs(64));
 
 /// What all jobs share.
 #[derive(Clone)]
@@ -201,10 +203,11 @@ pub(super) async fn report_events(
     events: Vec<DecisionEvent>,
 ) {
     for event in &events {
-        let mut pause = Duration::from_secs(1);
+        let mut backoff = RetryBackoff::default();
         while let Err(trouble) = report_event_once(&means, &case, event).await {
+            let pause = backoff.next_pause(EVENT_RETRY_PAUSES);
             let is_over =
-                means.leadership.current_term().is_none() || pause > MAX_EVENT_RETRY_PAUSE;
+                means.leadership.current_term().is_none() || pause >= EVENT_RETRY_PAUSES.longest;
             if is_over || !matches!(trouble, RemediationCallError::Failed(_)) {
                 let (subject, error) = (&case.subject, trouble.message());
                 warn!(%subject, event = event.reason, error, "failed to write an Event");
@@ -214,7 +217,6 @@ pub(super) async fn report_events(
                 .clock
                 .sleep_until(means.clock.now().mono + pause)
                 .await;
-            pause *= 2;
         }
     }
 }

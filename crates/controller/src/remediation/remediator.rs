@@ -13,8 +13,8 @@ use dogwatch_core::remediation::{
     RemediationSubject, decide, discover_remediations,
 };
 use dogwatch_k8s::remediation::RemediationWatch;
-use dogwatch_process::health::LoopHeartbeat;
-use dogwatch_process::jitter::JitterSource;
+use dogwatch_runtime::health::LoopHeartbeat;
+use dogwatch_runtime::jitter::JitterSource;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
@@ -303,7 +303,7 @@ impl RemediatorLoop {
             [] => (events, Vec::new()),
             [..] => (Vec::new(), events),
         };
-        let said_now = said_now
+        let said_now: Vec<DecisionEvent> = said_now
             .into_iter()
             .chain(note.refusal_event(decision))
             .collect();
@@ -316,7 +316,7 @@ impl RemediatorLoop {
             conditions,
             events: said_then,
         };
-        self.report_new_events(case, said_now);
+        self.report_new_events(case, &said_now);
         self.start_job(job, decision);
         wake.into_iter().flatten().min()
     }
@@ -343,18 +343,16 @@ impl RemediatorLoop {
         if let Some(note) = self.notes.get_mut(&done.case.subject) {
             note.record_job_end(&mut done, now);
         }
-        self.report_new_events(&done.case, done.events);
+        self.report_new_events(&done.case, &done.events);
     }
 
     /// Sends each Event once during a remediation.
-    fn report_new_events(&mut self, case: &Remediation, events: Vec<DecisionEvent>) {
+    fn report_new_events(&mut self, case: &Remediation, events: &[DecisionEvent]) {
         let Some(note) = self.notes.get_mut(&case.subject) else {
             return;
         };
-        let news: Vec<DecisionEvent> = events
-            .into_iter()
-            .filter(|event| note.reported_events.insert(event.clone()))
-            .collect();
+        let news = note.reported_events.unreported_of(events);
+        note.reported_events.record_events(&news);
         if !news.is_empty() {
             let speech = report_events(self.means.clone(), case.clone(), news);
             self.speeches.push(speech.boxed());

@@ -1,162 +1,199 @@
 //! Reboots at an appointed time: waits for the time of each `RebootSchedule`, then issues requests
 //! to its targets.
 //!
-//! **For:** one loop while this process leads: watch, decide ([`schedule::decide`]), act, report.
+//! **For:** one domain of the loop ([`dogwatch_runtime::reconcile`]); decided by
+//! [`schedule::decide`].
 //! **May touch:** what [`ScheduleClient`] may.
-//! **Promises:** nothing is written while this process does not lead; at most one job runs per
-//! schedule, and an error with a schedule, or with one of its targets, delays only itself (L1).
+//! **Promises:** those of the loop.
 
-mod schedule_job;
+mod observe;
+mod perform;
 mod schedule_metrics;
-mod schedule_state;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::fmt;
+use std::sync::Arc;
 
-use dogwatch_core::schedule::{self, ScheduleName};
+use dogwatch_core::Now;
+use dogwatch_core::schedule::{
+    self, ObservedTargets, ScheduleAction, ScheduleDecision, ScheduleName, ScheduleSnapshot,
+};
 use dogwatch_k8s::schedule::{ScheduleClient, ScheduleWatch};
-use dogwatch_process::health::LoopHeartbeat;
-use dogwatch_process::jitter::JitterSource;
-use futures::future::BoxFuture;
-use futures::stream::{FuturesUnordered, StreamExt as _};
+use dogwatch_runtime::jitter::JitterSource;
+use dogwatch_runtime::reconcile::{CallEnd, LoopLimits, ReconcileDomain};
 use tracing::warn;
 
-use self::schedule_job::{ScheduleJob, ScheduleJobResult};
-use self::schedule_state::ScheduleState;
+use self::observe::ScheduleMemory;
+use self::perform::{ScheduleAnswer, ScheduleCalls};
 use crate::ControllerContext;
+use crate::context::RETRY_PAUSES;
+use crate::metrics::MetricsRegistry;
+
+/// How many requests are made before the schedule is decided anew, so that a schedule that is
+/// suspended meanwhile stops soon.
+const MAX_REQUESTS_PER_BATCH: usize = 64;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 pub async fn run_schedules(context: ControllerContext) {
     context
-        .run_while_leading(|| SchedulerLoop::new(context.clone()).run_as_leader())
+        .run_domain_while_leading(|| ScheduleDomain::new(&context))
         .await;
 }
 
-struct SchedulerLoop {
-    context: ControllerContext,
-    client: ScheduleClient,
+struct ScheduleDomain {
     watch: ScheduleWatch,
-    heart: LoopHeartbeat,
-    states: BTreeMap<ScheduleName, ScheduleState>,
-    jobs: FuturesUnordered<BoxFuture<'static, ScheduleJobResult>>,
+    calls: Arc<ScheduleCalls>,
+    metrics: MetricsRegistry,
+    memories: BTreeMap<ScheduleKey, ScheduleMemory>,
+    /// UIDs of all existing schedules.
+    living: BTreeSet<String>,
     /// The watch error, as last logged.
-    trouble: Option<String>,
+    watch_error: Option<String>,
 }
 
-impl SchedulerLoop {
-    fn new(context: ControllerContext) -> Self {
+/// A schedule that was deleted and created again is another one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ScheduleKey {
+    name: ScheduleName,
+    uid: String,
+}
+
+impl fmt::Display for ScheduleKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl ScheduleDomain {
+    fn new(context: &ControllerContext) -> Self {
         let (client, home) = (context.client.clone(), context.namespace.clone());
         let jitter = JitterSource::of_process(&context.process);
         Self {
             watch: ScheduleWatch::new(client.clone(), home.clone(), move || jitter.next_fraction()),
-            client: ScheduleClient::new(client, home),
-            heart: context.health.heartbeat_of("schedules"),
-            context,
-            states: BTreeMap::new(),
-            jobs: FuturesUnordered::new(),
-            trouble: None,
-        }
-    }
-
-    async fn run_as_leader(mut self) {
-        loop {
-            self.heart.mark_working("schedules");
-            let wake = self.decide_all_schedules();
-            let now = self.context.clock.now().mono;
-            self.heart
-                .mark_sleeping(wake.map(|wake| wake.saturating_sub(now)));
-            tokio::select! {
-                () = self.watch.wait_for_change() => {}
-                Some(done) = self.jobs.next() => self.handle_job_result(done),
-                () = self.context.clock.wake_at(wake) => {}
-            }
-        }
-    }
-
-    /// Decides all schedules and starts their jobs. Returns when to decide again.
-    fn decide_all_schedules(&mut self) -> Option<Duration> {
-        self.log_watch_error();
-        if !self.watch.current_view().synced {
-            return None;
-        }
-        let all = &self.watch.current_view().schedules;
-        let living: BTreeSet<String> = all.values().map(|one| one.uid.clone()).collect();
-        self.states
-            .retain(|name, eye| all.get(name).is_some_and(|one| one.uid == eye.uid()));
-        for (name, seen) in all {
-            let eye = self.states.entry(name.clone());
-            eye.or_insert_with(|| ScheduleState::from_schedule(seen))
-                .observe_schedule(seen);
-        }
-        let mut wake: Option<Duration> = None;
-        for eye in self.states.values_mut() {
-            let next = start_schedule(&self.context, &self.client, eye, &living, &self.jobs);
-            wake = [wake, next].into_iter().flatten().min();
-        }
-        schedule_metrics::publish_schedules(
-            &self.context.metrics,
-            self.states.values().map(ScheduleState::schedule),
-        );
-        wake
-    }
-
-    fn handle_job_result(&mut self, done: ScheduleJobResult) {
-        schedule_metrics::record_job_result(&self.context.metrics, &done);
-        let now = self.context.clock.now().mono;
-        // A schedule that was deleted or replaced meanwhile needs no result.
-        let eye = self.states.get_mut(&done.name);
-        if let Some(eye) = eye.filter(|eye| eye.uid() == done.uid) {
-            if let Some(trouble) = done.error_message() {
-                warn!(schedule = %done.name, error = trouble, "failed to carry out a schedule");
-            }
-            eye.apply_job_result(done, now);
+            calls: Arc::new(ScheduleCalls {
+                client: ScheduleClient::new(client, home),
+                clock: context.clock.clone(),
+            }),
+            metrics: context.metrics.clone(),
+            memories: BTreeMap::new(),
+            living: BTreeSet::new(),
+            watch_error: None,
         }
     }
 
     fn log_watch_error(&mut self) {
-        let trouble = &self.watch.current_view().error;
-        if *trouble != self.trouble {
-            if let Some(error) = trouble {
+        let watch_error = &self.watch.current_view().error;
+        if *watch_error != self.watch_error {
+            if let Some(error) = watch_error {
                 warn!(error, "failed to read the schedules");
             }
-            self.trouble.clone_from(trouble);
+            self.watch_error.clone_from(watch_error);
         }
     }
 }
 
-/// Starts the schedule's job, unless one runs or the schedule has to pause. Returns when to decide
-/// it again.
-fn start_schedule(
-    context: &ControllerContext,
-    client: &ScheduleClient,
-    eye: &mut ScheduleState,
-    living: &BTreeSet<String>,
-    jobs: &FuturesUnordered<BoxFuture<'static, ScheduleJobResult>>,
-) -> Option<Duration> {
-    let now = context.clock.now();
-    if eye.is_busy() {
-        return None;
-    }
-    if let Some(until) = eye.paused_until().filter(|until| *until > now.mono) {
-        return Some(until);
-    }
-    let seen = eye.build_snapshot(living);
-    let decision = schedule::decide(&seen, now);
-    let wake = decision.wake.as_ref().map(|wake| wake.at);
-    let events = eye.pending_events(&decision.report.events);
-    let Some(job) = ScheduleJob::new(context, client, seen, decision, events) else {
-        return wake;
-    };
-    eye.mark_busy();
-    jobs.push(Box::pin(job.run_job()));
-    wake
-}
+impl ReconcileDomain for ScheduleDomain {
+    type Key = ScheduleKey;
+    type Calls = ScheduleCalls;
 
-impl Drop for SchedulerLoop {
-    /// A process that does not lead reports no schedules.
-    fn drop(&mut self) {
-        self.heart.mark_sleeping(None);
-        schedule_metrics::publish_schedules(&self.context.metrics, std::iter::empty());
+    const LIMITS: LoopLimits = LoopLimits {
+        name: "schedules",
+        retry: RETRY_PAUSES,
+        concurrent_actions: MAX_CONCURRENT_REQUESTS,
+    };
+
+    fn domain_calls(&self) -> Arc<ScheduleCalls> {
+        Arc::clone(&self.calls)
+    }
+
+    async fn wait_for_change(&mut self) {
+        self.watch.wait_for_change().await;
+    }
+
+    fn list_keys(&mut self) -> Option<Vec<ScheduleKey>> {
+        self.log_watch_error();
+        let view = self.watch.current_view();
+        if !view.synced {
+            return None;
+        }
+        let mut keys = Vec::new();
+        for (name, schedule) in &view.schedules {
+            let (name, uid) = (name.clone(), schedule.uid.clone());
+            let key = ScheduleKey { name, uid };
+            let memory = self.memories.entry(key.clone());
+            memory
+                .or_insert_with(|| ScheduleMemory::new(schedule))
+                .observe_schedule(schedule);
+            keys.push(key);
+        }
+        self.living = keys.iter().map(|key| key.uid.clone()).collect();
+        self.memories.retain(|key, _| {
+            let schedule = view.schedules.get(&key.name);
+            schedule.is_some_and(|schedule| schedule.uid == key.uid)
+        });
+        Some(keys)
+    }
+
+    fn object_generation(&self, key: &ScheduleKey) -> Option<i64> {
+        self.memories[key].schedule().generation
+    }
+
+    fn build_snapshot(&self, key: &ScheduleKey) -> ScheduleSnapshot {
+        self.memories[key].build_snapshot(&self.living)
+    }
+
+    fn decide(&self, seen: &ScheduleSnapshot, now: Now) -> ScheduleDecision {
+        let mut decision = schedule::decide(seen, now);
+        // Targets whose request failed before come after the others.
+        decision.actions.sort_by_key(|action| match action {
+            ScheduleAction::WriteStatus(_) => false,
+            ScheduleAction::Ask(ask) => seen.request_errors.contains_key(&ask.target),
+        });
+        decision.actions.truncate(MAX_REQUESTS_PER_BATCH);
+        decision
+    }
+
+    fn apply_action_end(
+        &mut self,
+        key: &ScheduleKey,
+        seen: &ScheduleSnapshot,
+        action: &ScheduleAction,
+        end: CallEnd<ScheduleAnswer>,
+    ) {
+        schedule_metrics::record_action_end(&self.metrics, &seen.schedule, action, &end);
+        let Some(memory) = self.memories.get_mut(key) else {
+            return;
+        };
+        match (action, end) {
+            (_, CallEnd::Done(ScheduleAnswer::Schedule(schedule))) => {
+                memory.observe_schedule(&schedule);
+            }
+            (ScheduleAction::Ask(ask), CallEnd::Done(ScheduleAnswer::Target(object))) => {
+                memory.record_request(&ask.target, *object);
+            }
+            (ScheduleAction::Ask(_), CallEnd::Changed) => memory.forget_targets(),
+            (ScheduleAction::Ask(ask), CallEnd::Failed(error)) => {
+                memory.record_request_error(&ask.target, error);
+            }
+            // The watch shows what has changed, and the status is written again.
+            (ScheduleAction::WriteStatus(_), _) => {}
+        }
+    }
+
+    fn apply_finding(&mut self, key: &ScheduleKey, targets: ObservedTargets) {
+        if let Some(memory) = self.memories.get_mut(key) {
+            memory.observe_targets(targets);
+        }
+    }
+
+    fn publish_metrics(&self) {
+        let all = self.memories.values().map(ScheduleMemory::schedule);
+        schedule_metrics::publish_schedules(&self.metrics, all);
+    }
+
+    fn clear_metrics(&self) {
+        schedule_metrics::publish_schedules(&self.metrics, std::iter::empty());
     }
 }

@@ -1,9 +1,10 @@
 //! The metrics of schedules.
 
-use dogwatch_core::schedule::{OccurrenceOutcome, Schedule};
+use dogwatch_core::schedule::{OccurrenceOutcome, Schedule, ScheduleAction, ScheduleStatus};
+use dogwatch_runtime::reconcile::CallEnd;
 use jiff::Timestamp;
 
-use super::schedule_job::{ScheduleJobResult, TargetRequestResult};
+use super::perform::ScheduleAnswer;
 use crate::metrics::{MetricFamily, MetricLabels, MetricShape, MetricsRegistry};
 
 static SCHEDULE_OCCURRENCES_METRIC: MetricFamily = MetricFamily {
@@ -70,26 +71,37 @@ fn unix_seconds(at: Timestamp) -> f64 {
     seconds
 }
 
-pub(super) fn record_job_result(metrics: &MetricsRegistry, done: &ScheduleJobResult) {
-    for outcome in &done.ended {
-        metrics.add_to_counter(
-            &SCHEDULE_OCCURRENCES_METRIC,
-            &[("outcome", outcome.as_str())],
-            1,
-        );
+pub(super) fn record_action_end(
+    metrics: &MetricsRegistry,
+    before: &Schedule,
+    action: &ScheduleAction,
+    end: &CallEnd<ScheduleAnswer>,
+) {
+    match action {
+        ScheduleAction::WriteStatus(status) => {
+            if matches!(end, CallEnd::Done(_)) {
+                record_outcomes(metrics, before, status);
+            }
+        }
+        ScheduleAction::Ask(ask) => {
+            let result = match end {
+                CallEnd::Done(_) if ask.request.is_none() => "already_requested",
+                CallEnd::Done(_) => "requested",
+                CallEnd::Changed => "changed",
+                CallEnd::Failed(_) => "failed",
+            };
+            let labels = [("kind", ask.target.kind.as_str()), ("result", result)];
+            metrics.add_to_counter(&SCHEDULE_REQUESTS_METRIC, &labels, 1);
+        }
     }
-    for (target, asked) in &done.asked {
-        let result = match asked {
-            TargetRequestResult::Requested { noted: true, .. } => "already_requested",
-            TargetRequestResult::Requested { noted: false, .. } => "requested",
-            TargetRequestResult::Changed => "changed",
-            TargetRequestResult::Failed(_) => "failed",
-        };
-        let kind = target.kind.as_str();
-        metrics.add_to_counter(
-            &SCHEDULE_REQUESTS_METRIC,
-            &[("kind", kind), ("result", result)],
-            1,
-        );
+}
+
+/// Counts the occurrences whose records are new in the status.
+fn record_outcomes(metrics: &MetricsRegistry, before: &Schedule, status: &ScheduleStatus) {
+    let known = &before.status.history;
+    let new = status.history.iter().filter(|it| !known.contains(it));
+    for record in new {
+        let labels = [("outcome", record.outcome.as_str())];
+        metrics.add_to_counter(&SCHEDULE_OCCURRENCES_METRIC, &labels, 1);
     }
 }

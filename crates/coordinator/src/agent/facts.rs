@@ -12,7 +12,8 @@ use dogwatch_core::reboot::{
     ObservedNode, ObservedOwnHost, ObservedStartGates, ObservedTrigger, OwnNodeState,
     RebootCommandState, RebootObserve, RebootSnapshot, RunMemory,
 };
-use dogwatch_process::jitter;
+use dogwatch_core::resource_version::is_older_version;
+use dogwatch_runtime::jitter;
 
 #[derive(Debug)]
 pub enum ObservedFact {
@@ -81,15 +82,6 @@ fn ready_since(node: &ObservedNode, seen: &RebootSnapshot, now: Duration) -> Opt
         .as_ref()
         .is_ok_and(|boot| node.boot_id.as_ref() == Some(boot));
     (node.ready && this_boot).then(|| seen.run.ready_since.unwrap_or(now))
-}
-
-/// Resource versions of one resource can be compared as numbers (Kubernetes KEP-5504). A version
-/// that is no number counts as newer.
-fn is_older_version(new: &str, old: &str) -> bool {
-    match (new.parse::<u64>(), old.parse::<u64>()) {
-        (Ok(new), Ok(old)) => new < old,
-        _ => false,
-    }
 }
 
 fn observe_leases(seen: &mut RebootSnapshot, leases: Vec<ObservedLease>, now: Now) {

@@ -27,7 +27,7 @@ use dogwatch_k8s::lock::LockClient;
 use dogwatch_k8s::node::{self, EventWriter};
 use dogwatch_k8s::policy;
 use dogwatch_k8s::watch::ObjectEvent as WatchEvent;
-use dogwatch_process::jitter;
+use dogwatch_runtime::jitter;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 

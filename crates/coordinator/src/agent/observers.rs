@@ -15,8 +15,8 @@ use dogwatch_core::reboot::{
 use dogwatch_core::selector::LabelSelector;
 use dogwatch_k8s::lock::{GroupSlots, LockClient};
 use dogwatch_k8s::{Error, drain, node, policy};
-use dogwatch_process::jitter;
 use dogwatch_prometheus::GateChecker;
+use dogwatch_runtime::jitter;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;

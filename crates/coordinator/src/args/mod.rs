@@ -15,7 +15,7 @@ use clap::{Parser, ValueEnum};
 use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::DrainTimeoutAction;
-pub use dogwatch_process::listen::ListenAddress;
+pub use dogwatch_runtime::listen::ListenAddress;
 
 pub use self::prometheus::PrometheusArgs;
 pub use self::values::ShellWords;

@@ -4,9 +4,11 @@
 //! **May touch:** nothing.
 //! **Promises:** `/healthz` is 503 with the reason when the loop is stuck.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-pub use dogwatch_process::http::{HealthServer, HttpError};
+pub use dogwatch_runtime::http::{HealthServer, HttpError};
+
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 use crate::health::LoopHeartbeat;
 use crate::metrics::{MetricsView, render_metrics};
@@ -46,11 +48,11 @@ impl CoordinatorHttpState {
     }
 
     fn lock_state(&self) -> std::sync::MutexGuard<'_, ServedState> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.shown)
     }
 }
 
-impl dogwatch_process::http::HealthSource for CoordinatorHttpState {
+impl dogwatch_runtime::http::HealthSource for CoordinatorHttpState {
     fn render_metrics(&self) -> String {
         render_metrics(&self.lock_state().metrics)
     }

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use dogwatch_process::http::HEADER_TIMEOUT;
-use dogwatch_process::listen::ListenAddress;
+use dogwatch_runtime::http::HEADER_TIMEOUT;
+use dogwatch_runtime::listen::ListenAddress;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use dogwatch_core::reboot::RebootPhase;
-use dogwatch_process::metrics_text::{MetricKind, MetricsPage};
+use dogwatch_runtime::metrics_text::{MetricKind, MetricsPage};
 use jiff::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq)]

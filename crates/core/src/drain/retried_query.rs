@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::waiting_pod::backoff_after_failures;
+use super::waiting_pod::EVICTION_BACKOFF;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RetriedQuery<T> {
@@ -48,8 +48,9 @@ impl<T> RetriedQuery<T> {
                 self.failure = None;
             }
             (QueryState::Asked, Err(why)) => {
-                self.state =
-                    QueryState::Due(now.saturating_add(backoff_after_failures(self.failures)));
+                self.state = QueryState::Due(
+                    now.saturating_add(EVICTION_BACKOFF.pause_after(self.failures)),
+                );
                 self.failure = Some(why);
                 self.failures = self.failures.saturating_add(1);
             }

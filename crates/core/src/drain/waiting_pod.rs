@@ -4,21 +4,14 @@ use std::time::Duration;
 
 use super::admission::AdmissionRefusal;
 use super::types::{EvictionAnswer, EvictionId};
+use crate::backoff::BackoffRange;
 
-const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
+pub(super) const EVICTION_BACKOFF: BackoffRange =
+    BackoffRange::new(Duration::from_millis(500), Duration::from_secs(30));
 
 /// The decision of a webhook or policy can depend on objects that Dogwatch does not watch, so the
 /// eviction is repeated. Source: specification §2.3.
 const ADMISSION_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-
-/// The pause before the next try, after `earlier` failures before the last one.
-pub(super) fn backoff_after_failures(earlier: u32) -> Duration {
-    // 0.5 s doubled seven times exceeds the maximum: no need to count further.
-    INITIAL_BACKOFF
-        .saturating_mul(1 << earlier.min(7))
-        .min(MAX_BACKOFF)
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WaitingPod {
@@ -138,7 +131,7 @@ impl WaitingPod {
                 message,
             } => {
                 self.eviction_state =
-                    EvictionState::Paused(now.saturating_add(pause.max(INITIAL_BACKOFF)));
+                    EvictionState::Paused(now.saturating_add(pause.max(EVICTION_BACKOFF.shortest)));
                 self.record_block(message, now, EvictionBlocker::Server);
             }
             EvictionAnswer::TooMany {
@@ -146,8 +139,9 @@ impl WaitingPod {
                 message,
             }
             | EvictionAnswer::Transient { message } => {
-                self.eviction_state =
-                    EvictionState::Paused(now.saturating_add(backoff_after_failures(failures)));
+                self.eviction_state = EvictionState::Paused(
+                    now.saturating_add(EVICTION_BACKOFF.pause_after(failures)),
+                );
                 self.failures = failures.saturating_add(1);
                 self.record_block(message, now, EvictionBlocker::Server);
             }

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use super::types::{ElectionStep, LeaderLease, LeaderLeaseWrite, LeaderTerm, ObservedLeaderLease};
 use super::{BID_SPREAD, CALL_RETRY_DELAY, LEASE_DURATION, RENEW_DEADLINE, RENEW_INTERVAL};
 use crate::Now;
+use crate::resource_version::is_older_version;
 
 /// How many of this process' own writes are remembered, to recognize one whose answer was lost.
 const REMEMBERED_WRITES: usize = 16;
@@ -195,15 +196,12 @@ impl LeaderElector {
     }
 }
 
-/// A watch may show an older version than the answer to a write that is known already. Versions of
-/// one object are ordered (Kubernetes has always kept that, and promises it since 1.35).
+/// A watch may show an older version than the answer to a write that is known already.
 fn is_older_lease(new: &ObservedLeaderLease, known: &ObservedLeaderLease) -> bool {
     let (ObservedLeaderLease::There(new), ObservedLeaderLease::There(known)) = (new, known) else {
         return false;
     };
-    let number = |lease: &LeaderLease| lease.resource_version.parse::<u128>().ok();
-    new.uid == known.uid
-        && matches!((number(new), number(known)), (Some(new), Some(known)) if new < known)
+    new.uid == known.uid && is_older_version(&new.resource_version, &known.resource_version)
 }
 
 /// Whether both name the same leadership. Labels and the like do not count: a writer of labels must

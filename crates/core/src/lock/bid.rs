@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{BidDecision, HolderId, ObservedLease};
 use crate::Now;
+use crate::backoff::BackoffRange;
 
 /// The delay between the bids of two waiters in `dogwatch.dev/next`: long enough for the first
 /// winner's write to reach the others' watches, so that a handover costs one bid and not one per
@@ -64,8 +65,8 @@ pub fn find_held_lease<'a>(
 /// to 10 s after the first, doubling, at most a minute. `jitter` (0 to 1) spreads the waiters over
 /// the upper half, so that one of them finds out for all.
 pub fn yield_pause(times: u32, jitter: f64) -> Duration {
-    let doublings = times.saturating_sub(1).min(8);
-    let base = (MIN_YIELD_PAUSE * (1 << doublings)).min(MAX_YIELD_PAUSE / 2);
+    let range = BackoffRange::new(MIN_YIELD_PAUSE, MAX_YIELD_PAUSE / 2);
+    let base = range.pause_after(times.saturating_sub(1));
     base + base.mul_f64(clamp_jitter(jitter))
 }
 

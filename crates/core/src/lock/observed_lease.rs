@@ -2,6 +2,7 @@
 
 use super::ObservedLease;
 use crate::Now;
+use crate::resource_version::is_older_version;
 
 /// Merges a new observation (`again`) of a Lease into what is known, whether it comes from a watch,
 /// a list or the answer to a write, and in whatever order they arrive.
@@ -29,15 +30,6 @@ pub fn merge_observed_lease(
         (None, false) => known.freed_at,
     };
     ObservedLease { freed_at, ..again }
-}
-
-/// Versions of one object are decimal numbers that grow (promised since KEP-5504). If they are not
-/// numbers, the later message wins.
-fn is_older_version(version: &str, than: &str) -> bool {
-    match (version.parse::<u64>(), than.parse::<u64>()) {
-        (Ok(version), Ok(than)) => version < than,
-        (Ok(_) | Err(_), _) => false,
-    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ use crate::lock::{HeldLockLease, HolderId};
 use crate::name::NodeName;
 use crate::reboot::{HeldBackBy, ObservedNode, RebootPhase, RebootReason, RebootRecord};
 
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyStatus {
     pub nodes: u32,

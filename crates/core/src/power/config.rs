@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::backoff::BackoffRange;
+
 /// The flags of the power controller, and constants with their reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PowerConfig {
@@ -71,9 +73,10 @@ impl PowerConfig {
     /// A command is sent within this time after the API server has confirmed its record on the
     /// host; otherwise it is decided anew, on a fresh version of the host.
     pub const MAX_SEND_DELAY: Duration = Duration::from_secs(2);
-    /// The longest wait before a command is repeated while a power-off is pending. Never hours.
-    /// Source: specification §3.3.
-    pub const MAX_BACKOFF: Duration = Duration::from_mins(1);
+    /// The waits before a command is repeated while a power-off is pending. Never hours. Source:
+    /// specification §3.3.
+    pub const COMMAND_BACKOFF: BackoffRange =
+        BackoffRange::new(Duration::from_secs(1), Duration::from_mins(1));
     /// After this many commands without effect the next level is used.
     pub const TRIES_PER_LEVEL: u32 = 3;
 }

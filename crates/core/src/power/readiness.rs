@@ -9,6 +9,7 @@ use super::refusal::{PowerRefusal, PowerReporting};
 use super::snapshot::LevelAccess;
 use super::step::PowerStep;
 use super::{node_liveness, power_off, reason};
+use crate::backoff::spread_pause;
 use crate::condition::{ConditionStatus, DesiredCondition};
 
 /// The pause after a failed check: a person who repairs something wants to see the result.
@@ -42,9 +43,7 @@ fn next_check_at(ctx: &PowerContext<'_>, level: usize) -> Duration {
         Ok(()) => ctx.config.check,
         Err(_) => ctx.config.check.min(RECHECK_AFTER_FAILURE),
     };
-    check
-        .at
-        .saturating_add(every.mul_f64(0.8 + 0.2 * ctx.jitter))
+    check.at.saturating_add(spread_pause(every, ctx.jitter))
 }
 
 pub(super) fn ready_condition(

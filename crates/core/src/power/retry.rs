@@ -89,9 +89,8 @@ pub(super) fn backoff_duration(
     command: &PendingCommand,
     fault: Option<&BmcFault>,
 ) -> Duration {
-    let doubled = Duration::from_secs(1 << command.before.min(6));
-    let pause = doubled
-        .min(PowerConfig::MAX_BACKOFF)
+    let pause = PowerConfig::COMMAND_BACKOFF
+        .pause_after(command.before)
         .mul_f64(1.0 - 0.25 * ctx.jitter);
     let is_locking = fault.is_some_and(|fault| fault.class == FaultClass::WrongCredentials);
     let least = if is_locking {

@@ -8,6 +8,7 @@ use super::record::RebootRecord;
 use super::step::RebootStep;
 use super::{RebootContext, RebootReason, undo};
 use crate::policy::{self, MinInterval, PolicyGate, RebootAllowance};
+use crate::time::NODE_CLOCK_CHECK_INTERVAL;
 
 /// The oldest gate answer with which a node may be cordoned.
 const MAX_GATES_AGE_TO_BEGIN: Duration = Duration::from_mins(1);
@@ -39,10 +40,6 @@ pub(super) fn find_continue_refusal(ctx: &RebootContext<'_>) -> Option<RebootSte
     )
 }
 
-/// The wall clock may be set while the node waits for a time of day, so it is read again at least
-/// this often.
-const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(5);
-
 fn refusal_step(ctx: &RebootContext<'_>, answer: RebootAllowance) -> Option<RebootStep> {
     let RebootAllowance::No {
         reason,
@@ -55,10 +52,7 @@ fn refusal_step(ctx: &RebootContext<'_>, answer: RebootAllowance) -> Option<Rebo
     let step = RebootStep::new(reason, message);
     Some(match until {
         Some(at) => {
-            let at = ctx
-                .now
-                .mono_time_of(at)
-                .min(ctx.now.mono + CLOCK_CHECK_INTERVAL);
+            let at = ctx.now.recheck_time_of(at, NODE_CLOCK_CHECK_INTERVAL);
             step.with_wake(at, "the policy to allow it")
         }
         None => step,
@@ -73,7 +67,7 @@ pub(super) fn latest_begin_time(ctx: &RebootContext<'_>) -> Option<Duration> {
 /// When the permission that the policy gives now has to be checked again: the window closes, or the
 /// wall clock may have been set.
 pub(super) fn permission_ends_at(ctx: &RebootContext<'_>) -> Option<Duration> {
-    Some(window_closes_at(ctx)?.min(ctx.now.mono + CLOCK_CHECK_INTERVAL))
+    Some(window_closes_at(ctx)?.min(ctx.now.mono + NODE_CLOCK_CHECK_INTERVAL))
 }
 
 fn window_closes_at(ctx: &RebootContext<'_>) -> Option<Duration> {

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use std::time::Duration;
-
 use super::action::{NodePatch, RebootAction, RecordChange};
 use super::record::{ParsedAnnotation, RebootPhase, RebootRecord};
 use super::step::{RebootStep, build_record_patch};
 use super::{RebootContext, RebootReason, triggers, undo};
 use crate::lock;
 use crate::policy::ClusterPolicies;
+use crate::time::NODE_CLOCK_CHECK_INTERVAL;
 
 pub(super) fn decide_idle_node(ctx: &RebootContext<'_>) -> RebootStep {
     if ctx.node.abort != ParsedAnnotation::Absent {
@@ -73,9 +72,6 @@ fn release_leftover_lock(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     )
 }
 
-/// `notBefore` of a request is a wall-clock time, and the wall clock may be set meanwhile.
-const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(5);
-
 fn decide_without_trigger(ctx: &RebootContext<'_>) -> RebootStep {
     if let Some(step) = release_leftover_lock(ctx) {
         return step;
@@ -98,10 +94,7 @@ fn decide_without_trigger(ctx: &RebootContext<'_>) -> RebootStep {
         .and_then(|request| request.not_before)
     {
         Some(at) if at > ctx.now.wall => {
-            let at = ctx
-                .now
-                .mono_time_of(at)
-                .min(ctx.now.mono + CLOCK_CHECK_INTERVAL);
+            let at = ctx.now.recheck_time_of(at, NODE_CLOCK_CHECK_INTERVAL);
             step.with_wake(at, "the requested time")
         }
         _ => step,

@@ -8,11 +8,12 @@ use super::action::{NodePatch, RebootAction, RecordChange};
 use super::record::{LastReboot, RebootOutcome, RebootPhase, RebootRecord, TriggerFingerprint};
 use super::step::{RebootStep, build_record_patch};
 use super::{RebootContext, RebootReason, waiting};
+use crate::backoff::BackoffRange;
 use crate::lock::{LockOwnership, ObservedLease};
 use crate::name::RunId;
 
-const INITIAL_RETRY_PAUSE: Duration = Duration::from_mins(1);
-const MAX_RETRY_PAUSE: Duration = Duration::from_hours(24);
+const REBOOT_RETRY_PAUSES: BackoffRange =
+    BackoffRange::new(Duration::from_mins(1), Duration::from_hours(24));
 
 /// Removes our cordon and queues the node again after a pause. The lock is released after that, so
 /// that the next node never drains while this one is still cordoned.
@@ -22,7 +23,7 @@ pub(super) fn undo_and_back_off(
     why: RebootReason,
     text: String,
 ) -> RebootStep {
-    let pause = retry_pause(record.failures);
+    let pause = REBOOT_RETRY_PAUSES.pause_after(record.failures);
     let retry_after = ctx.now.wall_after(pause);
     return_to_waiting(
         ctx,
@@ -86,12 +87,6 @@ pub(super) fn uncordon_change(ctx: &RebootContext<'_>) -> Option<bool> {
         .get()
         .is_some_and(|record| record.cordoned_by_us);
     (ours && ctx.node.unschedulable).then_some(false)
-}
-
-fn retry_pause(failures: u32) -> Duration {
-    INITIAL_RETRY_PAUSE
-        .saturating_mul(2_u32.saturating_pow(failures))
-        .min(MAX_RETRY_PAUSE)
 }
 
 /// Ends a reboot that is no longer wanted and has not touched the node: releases the lock, then

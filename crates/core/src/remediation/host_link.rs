@@ -4,9 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dogwatch_api::annotation::{
-    BARE_METAL_HOST as HOST_ANNOTATION, NODE as NODE_ANNOTATION, NODE_BACKUP, REMEDIATION,
-};
 use super::RemediationReason;
 use super::key::{KeyOwner, MACHINE_KEY, RemediationKey};
 use super::machine::{
@@ -19,6 +16,9 @@ use super::stored_backup::StoredBackup;
 use crate::name::NodeName;
 use crate::power::{HostConsumer, HostName, HostSeniority, HostSnapshot, OwnerRules};
 use crate::reboot::ObservedNode;
+use dogwatch_api::annotation::{
+    BARE_METAL_HOST as HOST_ANNOTATION, NODE as NODE_ANNOTATION, NODE_BACKUP, REMEDIATION,
+};
 
 const METAL3_GROUP: &str = "infrastructure.cluster.x-k8s.io";
 const METAL3_MACHINE: &str = "Metal3Machine";

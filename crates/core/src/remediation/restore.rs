@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use dogwatch_api::annotation::EXTERNAL_REMEDIATION;
 use super::RemediationReason;
 use super::action::RemediationAction;
 use super::context::RemediationContext;
@@ -13,6 +12,7 @@ use super::stored_backup::{BackupDisposition, HostBackup};
 use super::types::RemediationDecision;
 use crate::decision::{DecisionEvent, EventSeverity};
 use crate::reboot::ObservedNode;
+use dogwatch_api::annotation::EXTERNAL_REMEDIATION;
 
 /// Maximum size of a backup in bytes. All annotations of a Node may have 256 KiB, which doubles as
 /// JSON in JSON; a `ConfigMap` may have 1 MiB.

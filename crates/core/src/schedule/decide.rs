@@ -20,11 +20,10 @@ use super::types::{
 use crate::Now;
 use crate::condition::DesiredCondition;
 use crate::decision::{DecisionCause, DecisionReport, WakeTime};
+use crate::time::SCHEDULE_CLOCK_CHECK_INTERVAL;
 
 /// Reads of targets older than this are repeated. Each patch relies on the resourceVersion anyway.
 const MAX_TARGETS_AGE: Duration = Duration::from_secs(10);
-/// A wall clock that was set is noticed within this time.
-const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScheduleAction {
@@ -225,7 +224,7 @@ fn has_status_changed(
 
 fn next_wake(seen: &ScheduleSnapshot, status: &ScheduleStatus, now: Now) -> Option<WakeTime> {
     let look = WakeTime {
-        at: now.mono + CLOCK_CHECK_INTERVAL,
+        at: now.mono + SCHEDULE_CLOCK_CHECK_INTERVAL,
         why: "whether the clock was set",
     };
     let next = status.next.map(|next| WakeTime {

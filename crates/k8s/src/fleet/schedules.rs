@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::schedule::{Schedule, ScheduleName};
-use futures::stream::{BoxStream, StreamExt as _};
 use kube::Api;
 use kube::api::ListParams;
 
 use super::FleetClient;
 use crate::error::{ApiErrorKind, Error, with_timeout};
-use crate::schedule::{ScheduleObject, convert_schedule};
-use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
+use crate::informer::{Informer, KindRecheck, fixed_jitter};
+use crate::schedule::{ScheduleObject, convert_schedule, schedule_entry};
+use crate::watch::{FullObjects, ObjectSelection};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum SchedulesFound {
@@ -74,13 +74,16 @@ impl FleetClient {
     /// Watches the schedules of a namespace (`None`: of all namespaces). Sends nothing before
     /// [`FleetSchedulesWatch::wait_for_change`] is awaited.
     pub fn watch_schedules(&self, namespace: Option<&str>) -> FleetSchedulesWatch {
-        // A single watcher needs no jitter.
-        let pauses = || 0.5;
-        let source = FullObjects(self.schedule_api(namespace));
+        let home = self.namespace.clone();
         FleetSchedulesWatch {
-            events: list_and_watch(source, ObjectSelection::default(), pauses).boxed(),
-            home: self.namespace.clone(),
-            schedules: None,
+            informer: Informer::new(
+                FullObjects(self.schedule_api(namespace)),
+                ObjectSelection::default(),
+                KindRecheck::AlwaysServed,
+                &fixed_jitter(),
+                move |object: &ScheduleObject| Some(schedule_entry(object, &home)),
+            ),
+            schedules: BTreeMap::new(),
         }
     }
 
@@ -94,9 +97,8 @@ impl FleetClient {
 }
 
 pub struct FleetSchedulesWatch {
-    events: BoxStream<'static, ObjectEvent<ScheduleObject>>,
-    home: String,
-    schedules: Option<BTreeMap<ScheduleName, Schedule>>,
+    informer: Informer<ScheduleName, Schedule>,
+    schedules: BTreeMap<ScheduleName, Schedule>,
 }
 
 impl FleetSchedulesWatch {
@@ -105,30 +107,12 @@ impl FleetSchedulesWatch {
     /// # Errors
     /// A temporary failure of the watch: await the next change.
     pub async fn wait_for_change(&mut self) -> Result<(), Error> {
-        let event = self.events.next().await;
-        let entry = |object: &ScheduleObject| {
-            let schedule = convert_schedule(object, &self.home);
-            (schedule.name.clone(), schedule)
-        };
-        match event.expect("a watch never ends by itself") {
-            ObjectEvent::Restarted(objects) => {
-                self.schedules = Some(objects.iter().map(entry).collect());
-            }
-            ObjectEvent::Applied(object) => {
-                let schedules = self.schedules.get_or_insert_default();
-                schedules.extend([entry(&object)]);
-            }
-            ObjectEvent::Deleted(object) => {
-                let name = entry(&object).0;
-                self.schedules.get_or_insert_default().remove(&name);
-            }
-            ObjectEvent::Failed(error) => return Err(error),
-        }
-        Ok(())
+        let event = self.informer.next_event().await;
+        event.apply_to(&mut self.schedules).map_or(Ok(()), Err)
     }
 
     /// `None` until the list has arrived.
     pub fn current_schedules(&self) -> Option<&BTreeMap<ScheduleName, Schedule>> {
-        self.schedules.as_ref()
+        self.informer.is_synced().then_some(&self.schedules)
     }
 }

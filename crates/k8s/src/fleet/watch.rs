@@ -17,17 +17,18 @@ use kube::ResourceExt as _;
 use super::FleetClient;
 use super::read::{RemediationLeases, lease_row, remediation_lease};
 use crate::Error;
+use crate::informer::{Informer, KindRecheck, fixed_jitter};
 use crate::lock::{TrimmedLeases, parse_waiting_hosts, remediation_hold, waiters_by_group};
 use crate::node::observed_node;
 use crate::policy::{PolicyWatchView, watch_policies};
-use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
+use crate::watch::{FullObjects, ObjectSelection};
 
 /// The fleet, from three watches.
 pub struct FleetWatch {
-    node_events: BoxStream<'static, ObjectEvent<Node>>,
-    lease_events: BoxStream<'static, ObjectEvent<Lease>>,
-    nodes: Option<BTreeMap<String, ObservedNode>>,
-    leases: Option<BTreeMap<String, LeaseFacts>>,
+    node_informer: Informer<NodeName, ObservedNode>,
+    lease_informer: Informer<String, LeaseFacts>,
+    nodes: BTreeMap<NodeName, ObservedNode>,
+    leases: BTreeMap<String, LeaseFacts>,
     policy_events: BoxStream<'static, PolicyWatchView>,
     policies: ClusterPolicies,
 }
@@ -42,27 +43,43 @@ struct LeaseFacts {
     waiting_hosts: Vec<WaitingHost>,
 }
 
+impl LeaseFacts {
+    fn from_lease(lease: &Lease) -> Self {
+        Self {
+            row: lease_row(lease),
+            remedy: remediation_lease(lease),
+            fenced: remediation_hold(lease),
+            hosts: waiters_by_group(lease),
+            waiting_hosts: parse_waiting_hosts(lease),
+        }
+    }
+}
+
 impl FleetClient {
     /// Sends nothing before [`FleetWatch::wait_for_change`] is awaited.
     pub fn watch_fleet(&self) -> FleetWatch {
-        // A single watcher needs no jitter.
-        let pauses = || 0.5;
+        let jitter = fixed_jitter();
         FleetWatch {
-            node_events: list_and_watch(
+            node_informer: Informer::new(
                 FullObjects(self.node_api()),
                 ObjectSelection::default(),
-                pauses,
-            )
-            .boxed(),
-            lease_events: list_and_watch(
+                KindRecheck::AlwaysServed,
+                &jitter,
+                |node: &Node| {
+                    let node = observed_node(node).ok()?;
+                    Some((node.name.clone(), node))
+                },
+            ),
+            lease_informer: Informer::new(
                 TrimmedLeases(self.lease_api()),
                 ObjectSelection::default(),
-                pauses,
-            )
-            .boxed(),
-            nodes: None,
-            leases: None,
-            policy_events: watch_policies(self.client.clone(), pauses).boxed(),
+                KindRecheck::AlwaysServed,
+                &jitter,
+                |lease: &Lease| Some((lease.name_any(), LeaseFacts::from_lease(lease))),
+            ),
+            nodes: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            policy_events: watch_policies(self.client.clone(), move || jitter()).boxed(),
             policies: ClusterPolicies::NotYetRead,
         }
     }
@@ -73,18 +90,12 @@ impl FleetWatch {
     pub async fn wait_for_change(&mut self) -> Result<(), Error> {
         tokio::select! {
             biased;
-            Some(event) = self.node_events.next() => {
-                apply_event(&mut self.nodes, event, |node| observed_node(node).ok())
+            event = self.node_informer.next_event() => {
+                event.apply_to(&mut self.nodes).map_or(Ok(()), Err)
             }
-            Some(event) = self.lease_events.next() => apply_event(&mut self.leases, event, |lease| {
-                Some(LeaseFacts {
-                    row: lease_row(lease),
-                    remedy: remediation_lease(lease),
-                    fenced: remediation_hold(lease),
-                    hosts: waiters_by_group(lease),
-                    waiting_hosts: parse_waiting_hosts(lease),
-                })
-            }),
+            event = self.lease_informer.next_event() => {
+                event.apply_to(&mut self.leases).map_or(Ok(()), Err)
+            }
             Some(seen) = self.policy_events.next() => {
                 self.policies = seen.policies;
                 Ok(())
@@ -94,10 +105,11 @@ impl FleetWatch {
 
     /// `None` until the lists have arrived.
     pub fn current_fleet(&self) -> Option<FleetSnapshot> {
-        let (nodes, leases) = (self.nodes.as_ref()?, self.leases.as_ref()?);
-        if self.policies == ClusterPolicies::NotYetRead {
+        let is_synced = self.node_informer.is_synced() && self.lease_informer.is_synced();
+        if !is_synced || self.policies == ClusterPolicies::NotYetRead {
             return None;
         }
+        let (nodes, leases) = (&self.nodes, &self.leases);
         Some(FleetSnapshot {
             policies: self.policies.clone(),
             nodes: nodes.values().cloned().collect(),
@@ -121,28 +133,7 @@ impl FleetWatch {
     }
 
     pub(super) fn remediation_leases(&self) -> RemediationLeases {
-        let leases = self.leases.iter().flat_map(BTreeMap::values);
+        let leases = self.leases.values();
         leases.filter_map(|news| news.remedy.clone()).collect()
     }
-}
-
-fn apply_event<K: kube::Resource, V>(
-    known: &mut Option<BTreeMap<String, V>>,
-    event: ObjectEvent<K>,
-    see: impl Fn(&K) -> Option<V>,
-) -> Result<(), Error> {
-    let entry = |object: &K| Some((object.name_any(), see(object)?));
-    match event {
-        ObjectEvent::Restarted(objects) => {
-            *known = Some(objects.iter().filter_map(entry).collect());
-        }
-        ObjectEvent::Applied(object) => {
-            known.get_or_insert_default().extend(entry(&object));
-        }
-        ObjectEvent::Deleted(object) => {
-            known.get_or_insert_default().remove(&object.name_any());
-        }
-        ObjectEvent::Failed(error) => return Err(error),
-    }
-    Ok(())
 }

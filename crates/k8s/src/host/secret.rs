@@ -159,7 +159,7 @@ mod tests {
             .with_writer(move || writer.clone())
             .finish()
             .with(filter_fn(|metadata| {
-                dogwatch_process::log::is_target_shown(metadata.target())
+                dogwatch_runtime::log::is_target_shown(metadata.target())
             }));
         let _guard = tracing::subscriber::set_default(subscriber);
         for body in [

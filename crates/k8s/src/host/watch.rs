@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_api::bare_metal_host::{API_VERSION, PLURAL};
-use dogwatch_core::power::{HostName, HostSnapshot, OwnerRules};
+use dogwatch_core::power::{HostName, HostSnapshot, Metal3LeaderLease, OwnerRules};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{ListParams, ObjectList, WatchParams};
 use kube::core::Status;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use tokio::time::Instant;
 
 use super::convert::convert_host;
@@ -21,12 +20,10 @@ use super::metal3_leaders::{
 };
 use super::object::HostObject;
 use super::view::HostWatchView;
-use crate::error::{ApiErrorKind, Error};
+use crate::error::ApiErrorKind;
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
 use crate::paged::{PagedObjects, TrimmedObject};
-use crate::watch::{
-    ChangeStream, FullObjects, ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE, WatchSource,
-    list_and_watch,
-};
+use crate::watch::{ChangeStream, FullObjects, ObjectSelection, WatchSource};
 
 /// How often a kind or Lease that cannot be watched is read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +49,10 @@ impl Default for HostRecheckIntervals {
 pub struct HostWatch {
     client: Client,
     cadence: HostRecheckIntervals,
-    jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
     /// Start of the monotonic times of this watch (tokio's clock).
     began: Instant,
-    hosts: OptionalHostWatch,
-    leases: BoxStream<'static, ObjectEvent<Lease>>,
+    hosts: Informer<HostName, Arc<HostSnapshot>>,
+    leases: Informer<String, Metal3LeaderLease>,
     /// A running list request for the leaders' Leases.
     look: Option<BoxFuture<'static, LeaderLeasesRead>>,
     /// Earliest time of the next list request.
@@ -73,20 +69,9 @@ struct HostWatchSummary {
     not_believed: BTreeMap<String, String>,
 }
 
-enum OptionalHostWatch {
-    /// `is_listed`: a list has arrived since the watch was opened.
-    Open {
-        events: BoxStream<'static, ObjectEvent<TrimmedObject<Arc<HostSnapshot>>>>,
-        is_listed: bool,
-    },
-    /// The kind is missing; it is looked for again at `until`.
-    NotInstalled { until: Instant },
-}
-
 enum HostWatchChange {
-    Host(ObjectEvent<TrimmedObject<Arc<HostSnapshot>>>),
-    LookForKind,
-    Lease(ObjectEvent<Lease>),
+    Host(InformerEvent<HostName, Arc<HostSnapshot>>),
+    Lease(InformerEvent<String, Metal3LeaderLease>),
     LookAtLeases,
     Looked(LeaderLeasesRead),
 }
@@ -109,15 +94,21 @@ impl HostWatch {
         cadence: HostRecheckIntervals,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
-        let pauses = Arc::clone(&jitter);
-        let leases = FullObjects(Api::<Lease>::all(client.clone()));
+        let jitter: JitterFunction = Arc::new(jitter);
         Self {
-            hosts: open_host_watch(&client, &jitter),
-            leases: list_and_watch(leases, leader_lease_selection(), move || pauses()).boxed(),
+            hosts: inform_of_hosts(&client, cadence, &jitter),
+            leases: Informer::new(
+                FullObjects(Api::<Lease>::all(client.clone())),
+                leader_lease_selection(),
+                KindRecheck::AlwaysServed,
+                &jitter,
+                |lease: &Lease| {
+                    let lease = parse_leader_lease(lease);
+                    Some((lease.namespace.clone(), lease))
+                },
+            ),
             client,
             cadence,
-            jitter,
             began: Instant::now(),
             look: None,
             next_look: Duration::ZERO,
@@ -163,12 +154,11 @@ impl HostWatch {
     }
 
     async fn next_change(&mut self) -> HostWatchChange {
-        const WATCH_NEVER_ENDS: &str = "a watch has no end";
         let due = self.view.metal3_leaders.next_list_at(&self.view.rules);
         let due = due.map(|due| self.began + due.max(self.next_look));
         tokio::select! {
-            change = next_host_change(&mut self.hosts) => change,
-            event = self.leases.next() => HostWatchChange::Lease(event.expect(WATCH_NEVER_ENDS)),
+            event = self.hosts.next_event() => HostWatchChange::Host(event),
+            event = self.leases.next_event() => HostWatchChange::Lease(event),
             looked = async { self.look.as_mut().expect("checked").await }, if self.look.is_some() => {
                 HostWatchChange::Looked(looked)
             }
@@ -179,9 +169,6 @@ impl HostWatch {
     fn apply_change(&mut self, change: HostWatchChange, names: &mut BTreeSet<HostName>) {
         match change {
             HostWatchChange::Host(event) => self.apply_host_event(event, names),
-            HostWatchChange::LookForKind => {
-                self.hosts = open_host_watch(&self.client, &self.jitter);
-            }
             HostWatchChange::Lease(event) => self.apply_lease_event(event),
             HostWatchChange::LookAtLeases => {
                 self.look = Some(list_leader_leases(self.client.clone(), self.began));
@@ -192,48 +179,55 @@ impl HostWatch {
 
     fn apply_host_event(
         &mut self,
-        event: ObjectEvent<TrimmedObject<Arc<HostSnapshot>>>,
+        event: InformerEvent<HostName, Arc<HostSnapshot>>,
         names: &mut BTreeSet<HostName>,
     ) {
         match event {
-            ObjectEvent::Restarted(all) => self.replace_hosts(&all, names),
-            ObjectEvent::Applied(new) => self.store_host(&new.kept, names),
-            ObjectEvent::Deleted(old) => self.remove_host(&old.kept.name, names),
-            ObjectEvent::Failed(error) => return self.handle_host_error(&error, names),
+            InformerEvent::Listed(all) => self.replace_hosts(all, names),
+            InformerEvent::Applied(_, host) => self.store_host(host, names),
+            InformerEvent::Deleted(name) => self.remove_host(&name, names),
+            InformerEvent::NotInstalled => {
+                self.replace_hosts(Vec::new(), names);
+                self.view.installed = false;
+            }
+            // A second answer has to confirm that the kind is gone.
+            InformerEvent::Failed(error) if error.kind() == ApiErrorKind::NotFound => return,
+            InformerEvent::Failed(error) | InformerEvent::Forbidden(error) => {
+                let error = error.error_chain();
+                self.view.errors.insert("baremetalhosts", error);
+                return;
+            }
         }
         self.view.errors.remove("baremetalhosts");
     }
 
     fn replace_hosts(
         &mut self,
-        all: &[TrimmedObject<Arc<HostSnapshot>>],
+        all: Vec<(HostName, Arc<HostSnapshot>)>,
         names: &mut BTreeSet<HostName>,
     ) {
-        let there: BTreeSet<&HostName> = all.iter().map(|new| &new.kept.name).collect();
+        let there: BTreeSet<&HostName> = all.iter().map(|(name, _)| name).collect();
         let gone = self.view.hosts.keys().filter(|name| !there.contains(name));
         for name in gone.cloned().collect::<Vec<_>>() {
             self.remove_host(&name, names);
         }
-        for new in all {
-            self.store_host(&new.kept, names);
-        }
-        if let OptionalHostWatch::Open { is_listed, .. } = &mut self.hosts {
-            *is_listed = true;
+        for (_, host) in all {
+            self.store_host(host, names);
         }
         self.view.installed = true;
         self.view.synced = true;
     }
 
-    fn store_host(&mut self, host: &Arc<HostSnapshot>, names: &mut BTreeSet<HostName>) {
+    fn store_host(&mut self, host: Arc<HostSnapshot>, names: &mut BTreeSet<HostName>) {
         let known = self.view.hosts.get(&host.name);
-        if known.is_some_and(|known| known == host) {
+        if known.is_some_and(|known| *known == host) {
             return;
         }
         names.insert(host.name.clone());
-        let seniority = self.view.seniority_of(host);
+        let seniority = self.view.seniority_of(&host);
         let sharing = &mut self.view.sharing;
         names.extend(sharing.put_host(&host.name, seniority, &host.levels));
-        self.view.hosts.insert(host.name.clone(), Arc::clone(host));
+        self.view.hosts.insert(host.name.clone(), host);
     }
 
     fn remove_host(&mut self, name: &HostName, names: &mut BTreeSet<HostName>) {
@@ -243,50 +237,18 @@ impl HostWatch {
         }
     }
 
-    /// One answer that the kind is missing does not drop known hosts: a list has to confirm it.
-    fn handle_host_error(&mut self, error: &Error, names: &mut BTreeSet<HostName>) {
-        if error.kind() != ApiErrorKind::NotFound {
-            self.view
-                .errors
-                .insert("baremetalhosts", error.error_chain());
-            return;
-        }
-        let was_listed = matches!(
-            self.hosts,
-            OptionalHostWatch::Open {
-                is_listed: true,
-                ..
-            }
-        );
-        let pause = if was_listed {
-            SHORTEST_RETRY_PAUSE
-        } else {
-            let all: Vec<HostName> = self.view.hosts.keys().cloned().collect();
-            for name in all {
-                self.remove_host(&name, names);
-            }
-            self.view.errors.remove("baremetalhosts");
-            self.view.installed = false;
-            self.view.synced = true;
-            self.cadence.not_installed
-        };
-        let spread = (self.jitter)().clamp(0.0, 1.0);
-        let until = Instant::now() + pause.mul_f64(0.8 + 0.2 * spread);
-        self.hosts = OptionalHostWatch::NotInstalled { until };
-    }
-
-    fn apply_lease_event(&mut self, event: ObjectEvent<Lease>) {
+    fn apply_lease_event(&mut self, event: InformerEvent<String, Metal3LeaderLease>) {
         let now = self.began.elapsed();
-        let operators = &mut self.view.metal3_leaders;
+        let leaders = &mut self.view.metal3_leaders;
         match event {
-            ObjectEvent::Restarted(all) => {
-                operators.apply_lease_list(all.iter().map(parse_leader_lease).collect(), None, now);
+            InformerEvent::Listed(all) => {
+                let all = all.into_iter().map(|(_, lease)| lease);
+                leaders.apply_lease_list(all.collect(), None, now);
             }
-            ObjectEvent::Applied(lease) => operators.observe_lease(parse_leader_lease(&lease), now),
-            ObjectEvent::Deleted(lease) => {
-                operators.remove_lease(&lease.namespace().unwrap_or_default());
-            }
-            ObjectEvent::Failed(error) => {
+            InformerEvent::Applied(_, lease) => leaders.observe_lease(lease, now),
+            InformerEvent::Deleted(namespace) => leaders.remove_lease(&namespace),
+            InformerEvent::NotInstalled => leaders.apply_lease_list(Vec::new(), None, now),
+            InformerEvent::Failed(error) | InformerEvent::Forbidden(error) => {
                 self.view.errors.insert("leases", error.error_chain());
                 return;
             }
@@ -310,11 +272,11 @@ impl HostWatch {
     }
 }
 
-fn open_host_watch(
+fn inform_of_hosts(
     client: &Client,
-    jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
-) -> OptionalHostWatch {
-    let jitter = Arc::clone(jitter);
+    cadence: HostRecheckIntervals,
+    jitter: &JitterFunction,
+) -> Informer<HostName, Arc<HostSnapshot>> {
     let hosts = ListIfServed {
         client: client.clone(),
         hosts: PagedObjects {
@@ -322,14 +284,22 @@ fn open_host_watch(
             keep: Arc::new(|object: &HostObject| Arc::new(convert_host(object))),
         },
     };
-    OptionalHostWatch::Open {
-        events: list_and_watch(hosts, ObjectSelection::default(), move || jitter()).boxed(),
-        is_listed: false,
-    }
+    let recheck = KindRecheck::After {
+        not_installed: cadence.not_installed,
+        forbidden: None,
+    };
+    Informer::new(
+        hosts,
+        ObjectSelection::default(),
+        recheck,
+        jitter,
+        |it: &TrimmedObject<Arc<HostSnapshot>>| Some((it.kept.name.clone(), Arc::clone(&it.kept))),
+    )
 }
 
 /// Checks whether the kind is served before it lists. Without the kind nobody has rights on it, and
 /// a list would be answered 403 instead of 404.
+#[derive(Clone)]
 struct ListIfServed<W> {
     client: Client,
     hosts: W,
@@ -354,18 +324,6 @@ impl<W: WatchSource> WatchSource for ListIfServed<W> {
         version: &str,
     ) -> kube::Result<ChangeStream<W::Object>> {
         self.hosts.watch_objects(params, version).await
-    }
-}
-
-async fn next_host_change(sight: &mut OptionalHostWatch) -> HostWatchChange {
-    match sight {
-        OptionalHostWatch::Open { events, .. } => {
-            HostWatchChange::Host(events.next().await.expect("a watch has no end"))
-        }
-        OptionalHostWatch::NotInstalled { until } => {
-            tokio::time::sleep_until(*until).await;
-            HostWatchChange::LookForKind
-        }
     }
 }
 

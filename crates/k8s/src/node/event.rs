@@ -1,26 +1,22 @@
 //! Writes Events about our own Node, each one once.
 
-use std::collections::VecDeque;
-
 use dogwatch_api::COORDINATOR;
 use dogwatch_api::event::NODE_EVENT_NAMESPACE;
 use dogwatch_core::Now;
 use dogwatch_core::decision::DecisionEvent;
+use dogwatch_core::reported_events::ReportedEvents;
 use kube::Client;
 use serde_json::json;
 
 use crate::Error;
 use crate::event::{EventDraft, EventName};
 
-/// How many Events are remembered as written. A reboot writes about ten.
-const MAX_REMEMBERED_EVENTS: usize = 64;
-
 /// Writes Events about one Node. The same reason and message is written once.
 pub struct EventWriter {
     client: Client,
     node: String,
     component: &'static str,
-    written_events: VecDeque<DecisionEvent>,
+    written_events: ReportedEvents,
 }
 
 impl EventWriter {
@@ -29,7 +25,7 @@ impl EventWriter {
             client,
             node: node.into(),
             component: COORDINATOR,
-            written_events: VecDeque::new(),
+            written_events: ReportedEvents::default(),
         }
     }
 
@@ -42,11 +38,7 @@ impl EventWriter {
 
     /// The Events that were not written yet, in order.
     pub fn list_unwritten(&self, events: &[DecisionEvent]) -> Vec<DecisionEvent> {
-        events
-            .iter()
-            .filter(|event| !self.written_events.contains(event))
-            .cloned()
-            .collect()
+        self.written_events.unreported_of(events)
     }
 
     /// Writes the Event, unless it was written. A failed write is repeated at the next call.
@@ -74,19 +66,12 @@ impl EventWriter {
             event,
         };
         said.write_event(&self.client, now).await?;
-        self.remember_event(event.clone());
+        self.written_events.record_event(event.clone());
         Ok(())
     }
 
     /// Called when a new reboot begins: every Event may be written again.
     pub fn forget_events(&mut self) {
-        self.written_events.clear();
-    }
-
-    fn remember_event(&mut self, event: DecisionEvent) {
-        self.written_events.push_back(event);
-        if self.written_events.len() > MAX_REMEMBERED_EVENTS {
-            self.written_events.pop_front();
-        }
+        self.written_events.forget_all();
     }
 }

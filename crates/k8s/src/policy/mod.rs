@@ -68,11 +68,7 @@ fn convert_policies<'a>(objects: impl Iterator<Item = &'a PolicyObject>) -> Vec<
 
 /// `Some` if the API server denied the read: a retry does not help until somebody grants the right.
 pub(crate) fn unreadable_policies(error: &Error) -> Option<ClusterPolicies> {
-    let Error::Answer(status) = error else {
-        return None;
-    };
-    // 401 is a temporary problem of the token; 403 is a decision.
-    (status.code == 403).then(|| ClusterPolicies::Unreadable {
+    error.is_denied().then(|| ClusterPolicies::Unreadable {
         why: format!(
             "{}; allow the service account to list and watch rebootpolicies.dogwatch.dev, as \
              deploy/base/rbac.yaml does",

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::policy::{ClusterPolicies, Policy};
-use futures::stream::{BoxStream, Stream, StreamExt as _};
+use futures::stream::Stream;
 use kube::{Api, Client, ResourceExt as _};
 
 use super::{PolicyObject, convert_policy, unreadable_policies};
-use crate::error::{ApiErrorKind, Error, REQUEST_TIMEOUT};
-use crate::watch::{
-    FullObjects, LONGEST_RETRY_PAUSE, ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE,
-    list_and_watch,
-};
+use crate::error::REQUEST_TIMEOUT;
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
+use crate::watch::{FullObjects, LONGEST_RETRY_PAUSE, ObjectSelection, SHORTEST_RETRY_PAUSE};
 
 /// How often the policies are read again while they cannot be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,45 +68,39 @@ pub fn watch_policies_with_intervals(
     cadence: PolicyRecheckIntervals,
     jitter: impl Fn() -> f64 + Send + Sync + 'static,
 ) -> impl Stream<Item = PolicyWatchView> + Send {
-    let sight = OptionalPolicyWatch {
-        client,
-        cadence,
-        jitter: Arc::new(jitter),
-        events: None,
-        is_listed: false,
+    let jitter: JitterFunction = Arc::new(jitter);
+    let source = FullObjects(Api::<PolicyObject>::all(client));
+    let recheck = KindRecheck::After {
+        not_installed: cadence.not_installed,
+        forbidden: Some(cadence.not_allowed),
+    };
+    let selection = ObjectSelection::default();
+    let watch = PolicyWatch {
+        informer: Informer::new(source, selection, recheck, &jitter, |object| {
+            Some(policy_entry(object))
+        }),
         policies: BTreeMap::new(),
-        pause: None,
         silence: None,
         seen: PolicyWatchView::default(),
     };
-    futures::stream::unfold(sight, |mut sight| async move {
-        let seen = sight.next_view().await;
-        Some((seen, sight))
+    futures::stream::unfold(watch, |mut watch| async move {
+        let seen = watch.next_view().await;
+        Some((seen, watch))
     })
 }
 
-struct OptionalPolicyWatch {
-    client: Client,
-    cadence: PolicyRecheckIntervals,
-    jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-    events: Option<BoxStream<'static, ObjectEvent<PolicyObject>>>,
-    /// The open watch has listed the policies, so the kind was installed.
-    is_listed: bool,
+struct PolicyWatch {
+    informer: Informer<String, Policy>,
     /// Policies by object name.
     policies: BTreeMap<String, Policy>,
-    /// Pause before the next request.
-    pause: Option<Duration>,
     /// After this time without an event, the watch counts as open.
     silence: Option<Duration>,
     seen: PolicyWatchView,
 }
 
-impl OptionalPolicyWatch {
+impl PolicyWatch {
     async fn next_view(&mut self) -> PolicyWatchView {
         loop {
-            if let Some(pause) = self.pause.take() {
-                tokio::time::sleep(pause).await;
-            }
             let seen = match self.next_event().await {
                 Some(event) => self.apply_event(event),
                 None => self.current_view(),
@@ -121,40 +113,32 @@ impl OptionalPolicyWatch {
     }
 
     /// The next event; `None` after so much silence that the watch must be open.
-    async fn next_event(&mut self) -> Option<ObjectEvent<PolicyObject>> {
+    async fn next_event(&mut self) -> Option<InformerEvent<String, Policy>> {
         let silence = self.silence.take().unwrap_or(Duration::MAX);
-        let next = tokio::time::timeout(silence, self.event_stream().next());
-        next.await
-            .ok()
-            .map(|event| event.expect("a watch never ends by itself"))
+        let next = tokio::time::timeout(silence, self.informer.next_event());
+        next.await.ok()
     }
 
-    fn event_stream(&mut self) -> &mut BoxStream<'static, ObjectEvent<PolicyObject>> {
-        let (client, jitter) = (&self.client, &self.jitter);
-        self.events.get_or_insert_with(|| {
-            let source = FullObjects(Api::all(client.clone()));
-            let jitter = jitter.clone();
-            list_and_watch(source, ObjectSelection::default(), move || jitter()).boxed()
-        })
-    }
-
-    fn apply_event(&mut self, event: ObjectEvent<PolicyObject>) -> PolicyWatchView {
-        match event {
-            ObjectEvent::Restarted(objects) => {
-                self.is_listed = true;
-                self.policies = objects.iter().map(policy_entry).collect();
-                if matches!(self.seen.policies, ClusterPolicies::Unreadable { .. }) {
-                    self.silence = Some(WATCH_ALLOWED_AFTER);
-                    return self.seen.clone();
-                }
+    fn apply_event(&mut self, event: InformerEvent<String, Policy>) -> PolicyWatchView {
+        let is_list = matches!(event, InformerEvent::Listed(_));
+        let Some(error) = event.apply_to(&mut self.policies) else {
+            if is_list && matches!(self.seen.policies, ClusterPolicies::Unreadable { .. }) {
+                self.silence = Some(WATCH_ALLOWED_AFTER);
+                return self.seen.clone();
             }
-            ObjectEvent::Applied(object) => self.policies.extend([policy_entry(&object)]),
-            ObjectEvent::Deleted(object) => {
-                self.policies.remove(&object.name_any());
-            }
-            ObjectEvent::Failed(error) => return self.handle_error(&error),
+            return self.current_view();
+        };
+        if let Some(policies) = unreadable_policies(&error) {
+            return PolicyWatchView {
+                policies,
+                error: None,
+            };
         }
-        self.current_view()
+        self.silence = self.informer.is_listed().then_some(WATCH_RECOVERED_AFTER);
+        PolicyWatchView {
+            policies: self.seen.policies.clone(),
+            error: Some(error.error_chain()),
+        }
     }
 
     fn current_view(&self) -> PolicyWatchView {
@@ -162,47 +146,6 @@ impl OptionalPolicyWatch {
             policies: ClusterPolicies::Known(self.policies.values().cloned().collect()),
             error: None,
         }
-    }
-
-    fn handle_error(&mut self, error: &Error) -> PolicyWatchView {
-        if let Some(policies) = unreadable_policies(error) {
-            self.restart_after(self.cadence.not_allowed);
-            return PolicyWatchView {
-                policies,
-                error: None,
-            };
-        }
-        if error.kind() == ApiErrorKind::NotFound {
-            return self.handle_not_installed(error);
-        }
-        self.silence = self.is_listed.then_some(WATCH_RECOVERED_AFTER);
-        self.view_with_error(error)
-    }
-
-    fn view_with_error(&self, error: &Error) -> PolicyWatchView {
-        PolicyWatchView {
-            policies: self.seen.policies.clone(),
-            error: Some(error.error_chain()),
-        }
-    }
-
-    /// One answer that the kind is missing does not drop known policies: a list has to confirm it.
-    fn handle_not_installed(&mut self, error: &Error) -> PolicyWatchView {
-        if self.is_listed {
-            self.restart_after(SHORTEST_RETRY_PAUSE);
-            return self.view_with_error(error);
-        }
-        self.restart_after(self.cadence.not_installed);
-        self.current_view()
-    }
-
-    /// Starts again after 80 to 100 % of `pause`.
-    fn restart_after(&mut self, pause: Duration) {
-        self.events = None;
-        self.is_listed = false;
-        self.policies.clear();
-        let spread = (self.jitter)().clamp(0.0, 1.0);
-        self.pause = Some(pause.mul_f64(0.8 + 0.2 * spread));
     }
 }
 

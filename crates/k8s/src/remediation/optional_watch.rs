@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::backoff::spread_pause;
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{BoxStream, StreamExt as _};
 use kube::api::{ApiResource, DynamicObject};
@@ -13,7 +14,7 @@ use super::kind::OptionalKind;
 use crate::error::{ApiErrorKind, Error};
 use crate::paged::{PagedObjects, TrimmedObject};
 use crate::watch::{
-    LONGEST_RETRY_PAUSE, ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE, list_and_watch,
+    ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE, WATCH_RETRY_PAUSES, list_and_watch,
 };
 
 pub(super) enum OptionalWatchEvent<T> {
@@ -113,8 +114,7 @@ impl<T: Clone + Send + Sync + 'static> OptionalWatch<T> {
             Ok(None) => self.handle_missing_kind(),
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
-                let doubled = SHORTEST_RETRY_PAUSE.saturating_mul(1 << self.failures.min(16));
-                self.schedule_discovery(doubled.min(LONGEST_RETRY_PAUSE));
+                self.schedule_discovery(WATCH_RETRY_PAUSES.pause_after(self.failures));
                 Some(OptionalWatchEvent::Failed(error))
             }
         }
@@ -154,9 +154,8 @@ impl<T: Clone + Send + Sync + 'static> OptionalWatch<T> {
     }
 
     fn schedule_discovery(&mut self, pause: Duration) {
-        let spread = (self.jitter)().clamp(0.0, 1.0);
-        self.state =
-            OptionalWatchState::Waiting(Instant::now() + pause.mul_f64(0.8 + 0.2 * spread));
+        let pause = spread_pause(pause, (self.jitter)());
+        self.state = OptionalWatchState::Waiting(Instant::now() + pause);
     }
 
     fn open_watch(&self, resource: &ApiResource) -> OptionalWatchState<T> {

@@ -9,7 +9,6 @@ use dogwatch_core::remediation::{
     InfraMachine, MachineApi, ObservedMachine, PowerRequest, StoredBackup,
 };
 use futures::FutureExt as _;
-use futures::stream::{BoxStream, StreamExt as _};
 use kube::Client;
 
 use super::backup::{self, BackupEntry};
@@ -20,8 +19,9 @@ use super::machine::{parse_infra_machine, parse_machine};
 use super::optional_watch::{OptionalWatch, OptionalWatchEvent};
 use super::request::parse_request;
 use super::view::RemediationWatchView;
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
 use crate::paged::TrimmedObject;
-use crate::watch::{ObjectEvent, ObjectSelection, list_and_watch};
+use crate::watch::ObjectSelection;
 
 /// Pause after a kind was found missing, as for hosts and policies.
 pub const NOT_INSTALLED_RECHECK: Duration = Duration::from_mins(5);
@@ -33,7 +33,7 @@ pub struct RemediationWatch {
     infra: OptionalWatch<Arc<InfraMachine>>,
     requests: OptionalWatch<Arc<PowerRequest>>,
     /// Backups of deleted Nodes; `None`: not watched.
-    backups: Option<BoxStream<'static, ObjectEvent<TrimmedObject<BackupEntry>>>>,
+    backups: Option<Informer<String, Option<Arc<StoredBackup>>>>,
     /// The kinds that were listed or found missing.
     known: BTreeSet<&'static str>,
     view: RemediationWatchView,
@@ -43,7 +43,7 @@ enum RemediationWatchChange {
     Machine(MachineApi, OptionalWatchEvent<Arc<ObservedMachine>>),
     Infra(OptionalWatchEvent<Arc<InfraMachine>>),
     Request(OptionalWatchEvent<Arc<PowerRequest>>),
-    Backup(Box<ObjectEvent<TrimmedObject<BackupEntry>>>),
+    Backup(InformerEvent<String, Option<Arc<StoredBackup>>>),
 }
 
 impl RemediationWatch {
@@ -65,7 +65,7 @@ impl RemediationWatch {
         again: Duration,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
+        let jitter: JitterFunction = Arc::new(jitter);
         let backups = home.map(|home| watch_backups(&client, home, &jitter));
         let machines = |api: MachineApi| {
             let keep = move |object: &_| Arc::new(parse_machine(object, api));
@@ -124,7 +124,7 @@ impl RemediationWatch {
             told = self.cluster_api.next_event() => RemediationWatchChange::Machine(MachineApi::ClusterApi, told),
             told = self.infra.next_event() => RemediationWatchChange::Infra(told),
             told = self.requests.next_event() => RemediationWatchChange::Request(told),
-            event = next_item(&mut self.backups) => RemediationWatchChange::Backup(Box::new(event)),
+            event = next_backup_event(&mut self.backups) => RemediationWatchChange::Backup(event),
         }
     }
 
@@ -163,7 +163,7 @@ impl RemediationWatch {
                 (
                     backup::FULL_NAME,
                     news,
-                    apply_backup_event(&mut view.backups, *event),
+                    apply_backup_event(&mut view.backups, event),
                 )
             }
         };
@@ -225,11 +225,14 @@ impl KindNews {
         }
     }
 
-    fn of_backup_event(event: &ObjectEvent<TrimmedObject<BackupEntry>>) -> Self {
+    fn of_backup_event<V>(event: &InformerEvent<String, V>) -> Self {
         match event {
-            ObjectEvent::Restarted(_) => KindNews::Known,
-            ObjectEvent::Applied(_) | ObjectEvent::Deleted(_) => KindNews::Seen,
-            ObjectEvent::Failed(error) => KindNews::Failed(error.error_chain()),
+            InformerEvent::Listed(_) => KindNews::Known,
+            InformerEvent::Applied(..) | InformerEvent::Deleted(_) => KindNews::Seen,
+            InformerEvent::NotInstalled => KindNews::NotInstalled,
+            InformerEvent::Forbidden(error) | InformerEvent::Failed(error) => {
+                KindNews::Failed(error.error_chain())
+            }
         }
     }
 }
@@ -237,23 +240,22 @@ impl KindNews {
 fn watch_backups(
     client: &Client,
     home: &str,
-    jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
-) -> BoxStream<'static, ObjectEvent<TrimmedObject<BackupEntry>>> {
-    let (source, jitter) = (
+    jitter: &JitterFunction,
+) -> Informer<String, Option<Arc<StoredBackup>>> {
+    Informer::new(
         backup::backup_source(client.clone(), home),
-        Arc::clone(jitter),
-    );
-    list_and_watch(
-        source,
         ObjectSelection::by_labels(label::NODE_BACKUP),
-        move || jitter(),
+        KindRecheck::AlwaysServed,
+        jitter,
+        |it: &TrimmedObject<BackupEntry>| Some(it.kept.clone()),
     )
-    .boxed()
 }
 
-async fn next_item<T>(stream: &mut Option<BoxStream<'static, T>>) -> T {
-    match stream {
-        Some(stream) => stream.next().await.expect("a watch has no end"),
+async fn next_backup_event<V: Send + 'static>(
+    backups: &mut Option<Informer<String, V>>,
+) -> InformerEvent<String, V> {
+    match backups {
+        Some(backups) => backups.next_event().await,
         None => std::future::pending().await,
     }
 }
@@ -262,21 +264,21 @@ async fn next_item<T>(stream: &mut Option<BoxStream<'static, T>>) -> T {
 /// over.
 fn apply_backup_event(
     backups: &mut BTreeMap<String, Arc<StoredBackup>>,
-    event: ObjectEvent<TrimmedObject<BackupEntry>>,
+    event: InformerEvent<String, Option<Arc<StoredBackup>>>,
 ) -> bool {
     match event {
-        ObjectEvent::Restarted(all) => {
-            let all = all.into_iter().map(|it| it.kept);
+        InformerEvent::Listed(all) => {
+            let all = all.into_iter();
             let all = all.filter_map(|(host, kept)| Some((host, kept?)));
             let before = std::mem::replace(backups, all.collect());
             before != *backups
         }
-        ObjectEvent::Applied(new) => match new.kept {
-            (host, Some(kept)) => put_object(backups, host, kept),
-            (host, None) => backups.remove(&host).is_some(),
-        },
-        ObjectEvent::Deleted(old) => backups.remove(&old.kept.0).is_some(),
-        ObjectEvent::Failed(_) => false,
+        InformerEvent::Applied(host, Some(kept)) => put_object(backups, host, kept),
+        InformerEvent::Applied(host, None) | InformerEvent::Deleted(host) => {
+            backups.remove(&host).is_some()
+        }
+        InformerEvent::NotInstalled => !std::mem::take(backups).is_empty(),
+        InformerEvent::Forbidden(_) | InformerEvent::Failed(_) => false,
     }
 }
 

@@ -13,6 +13,7 @@ use super::restart::{RolloutClient, RolloutTarget, kind_of_resource};
 use super::view::{join_reason, observed_object, observed_pod, pod_selector};
 use crate::Error;
 use crate::error::with_timeout;
+use crate::informer::{Informer, InformerEvent, KindRecheck, fixed_jitter};
 use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
 #[expect(
@@ -23,9 +24,10 @@ pub struct RolloutWatch {
     found: RolloutTarget,
     client: Client,
     objects: BoxStream<'static, ObjectEvent<DynamicObject>>,
-    pods: BoxStream<'static, ObjectEvent<Pod>>,
+    /// Without a selector, no pods can be found.
+    pod_informer: Option<Informer<String, ObservedRolloutPod>>,
     object: Option<Option<DynamicObject>>,
-    known: Option<BTreeMap<String, ObservedRolloutPod>>,
+    pods: BTreeMap<String, ObservedRolloutPod>,
     warning: Option<String>,
 }
 
@@ -38,23 +40,21 @@ impl RolloutClient {
             Some(namespace) => Api::namespaced(self.kube_client(), namespace),
             None => Api::all(self.kube_client()),
         };
-        // A single watcher needs no jitter.
-        let pauses = || 0.5;
-        let selected = pod_selector(&found.object).map(|labels| {
-            list_and_watch(
+        let pod_informer = pod_selector(&found.object).map(|labels| {
+            Informer::new(
                 FullObjects(pods),
                 ObjectSelection::by_labels(labels),
-                pauses,
+                KindRecheck::AlwaysServed,
+                &fixed_jitter(),
+                |pod: &Pod| Some((pod.name_any(), observed_pod(pod))),
             )
-            .boxed()
         });
         RolloutWatch {
             found: found.clone(),
             client: self.kube_client(),
-            objects: list_and_watch(FullObjects(api), name, pauses).boxed(),
-            // Without a selector, no pods can be found.
-            known: selected.is_none().then(BTreeMap::new),
-            pods: selected.unwrap_or_else(|| futures::stream::pending().boxed()),
+            objects: list_and_watch(FullObjects(api), name, || 0.5).boxed(),
+            pod_informer,
+            pods: BTreeMap::new(),
             object: None,
             warning: None,
         }
@@ -67,13 +67,22 @@ impl RolloutWatch {
         tokio::select! {
             biased;
             Some(event) = self.objects.next() => self.apply_object_event(event),
-            Some(event) = self.pods.next() => self.apply_pod_event(event),
+            event = next_pod_event(&mut self.pod_informer) => {
+                event.apply_to(&mut self.pods).map_or(Ok(()), Err)
+            }
         }
     }
 
     /// `None` until the lists have arrived.
     pub fn current_snapshot(&self) -> Option<RolloutSnapshot> {
-        let (object, pods) = (self.object.as_ref()?, self.known.as_ref()?);
+        let object = self.object.as_ref()?;
+        if self
+            .pod_informer
+            .as_ref()
+            .is_some_and(|pods| !pods.is_synced())
+        {
+            return None;
+        }
         let kind = kind_of_resource(&self.found.resource);
         let object = object
             .as_ref()
@@ -81,7 +90,7 @@ impl RolloutWatch {
         Some(RolloutSnapshot {
             object,
             uid: self.found.seen.uid.clone(),
-            pods: pods.values().cloned().collect(),
+            pods: self.pods.values().cloned().collect(),
             warning: self.warning.clone(),
         })
     }
@@ -116,17 +125,13 @@ impl RolloutWatch {
         }
         Ok(())
     }
+}
 
-    fn apply_pod_event(&mut self, event: ObjectEvent<Pod>) -> Result<(), Error> {
-        let entry = |pod: &Pod| (pod.name_any(), observed_pod(pod));
-        match event {
-            ObjectEvent::Restarted(pods) => self.known = Some(pods.iter().map(entry).collect()),
-            ObjectEvent::Applied(pod) => self.known.get_or_insert_default().extend([entry(&pod)]),
-            ObjectEvent::Deleted(pod) => {
-                self.known.get_or_insert_default().remove(&pod.name_any());
-            }
-            ObjectEvent::Failed(error) => return Err(error),
-        }
-        Ok(())
+async fn next_pod_event(
+    informer: &mut Option<Informer<String, ObservedRolloutPod>>,
+) -> InformerEvent<String, ObservedRolloutPod> {
+    match informer {
+        Some(informer) => informer.next_event().await,
+        None => std::future::pending().await,
     }
 }

@@ -23,4 +23,5 @@ mod watch;
 pub use client::ScheduleClient;
 pub use convert::convert_schedule;
 pub use object::ScheduleObject;
+pub(crate) use watch::schedule_entry;
 pub use watch::{ScheduleWatch, ScheduleWatchView};

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use dogwatch_core::schedule::{Schedule, ScheduleName};
 use futures::FutureExt as _;
-use futures::stream::{BoxStream, StreamExt as _};
 use kube::{Api, Client};
 
 use super::{ScheduleObject, convert_schedule};
-use crate::error::{ApiErrorKind, Error};
-use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
+use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
+use crate::watch::{FullObjects, ObjectSelection};
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScheduleWatchView {
@@ -24,12 +23,7 @@ pub struct ScheduleWatchView {
 
 /// Keeps a [`ScheduleWatchView`] up to date.
 pub struct ScheduleWatch {
-    client: Client,
-    home: String,
-    jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-    events: BoxStream<'static, ObjectEvent<ScheduleObject>>,
-    /// A list has arrived since the watch was started.
-    is_open: bool,
+    informer: Informer<ScheduleName, Schedule>,
     seen: ScheduleWatchView,
 }
 
@@ -41,13 +35,16 @@ impl ScheduleWatch {
         home: impl Into<String>,
         jitter: impl Fn() -> f64 + Send + Sync + 'static,
     ) -> Self {
-        let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
+        let (home, jitter): (String, JitterFunction) = (home.into(), Arc::new(jitter));
+        let entry = move |object: &ScheduleObject| Some(schedule_entry(object, &home));
         Self {
-            events: watch_schedule_objects(&client, &jitter),
-            client,
-            home: home.into(),
-            jitter,
-            is_open: false,
+            informer: Informer::new(
+                FullObjects(Api::<ScheduleObject>::all(client)),
+                ObjectSelection::default(),
+                KindRecheck::WatchPauses,
+                &jitter,
+                entry,
+            ),
             seen: ScheduleWatchView::default(),
         }
     }
@@ -58,66 +55,21 @@ impl ScheduleWatch {
 
     /// Waits for the next change, and applies all other changes that have arrived. Cancel-safe.
     pub async fn wait_for_change(&mut self) {
-        const WATCH_NEVER_ENDS: &str = "a watch has no end";
-        let event = self.events.next().await.expect(WATCH_NEVER_ENDS);
+        let event = self.informer.next_event().await;
         self.apply_event(event);
-        while let Some(event) = self.events.next().now_or_never() {
-            self.apply_event(event.expect(WATCH_NEVER_ENDS));
+        while let Some(event) = self.informer.next_event().now_or_never() {
+            self.apply_event(event);
         }
     }
 
-    fn apply_event(&mut self, event: ObjectEvent<ScheduleObject>) {
-        let schedules = &mut self.seen.schedules;
-        let entry = |object: &ScheduleObject| {
-            let schedule = convert_schedule(object, &self.home);
-            (schedule.name.clone(), schedule)
-        };
-        match event {
-            ObjectEvent::Restarted(all) => {
-                *schedules = all.iter().map(entry).collect();
-                self.is_open = true;
-                self.seen.synced = true;
-            }
-            ObjectEvent::Applied(object) => schedules.extend([entry(&object)]),
-            ObjectEvent::Deleted(object) => {
-                schedules.remove(&entry(&object).0);
-            }
-            ObjectEvent::Failed(error) => return self.handle_error(&error),
-        }
-        self.seen.error = None;
-    }
-
-    /// A kind that is not installed or may not be read gives no schedules. If a list had arrived,
-    /// the watch restarts: once permitted again, the old one would not repeat the existing objects.
-    fn handle_error(&mut self, error: &Error) {
-        self.seen.error = Some(error.error_chain());
-        let is_shut = matches!(
-            error.kind(),
-            ApiErrorKind::NotFound | ApiErrorKind::Forbidden
-        );
-        if !is_shut {
-            return;
-        }
-        if std::mem::take(&mut self.is_open) {
-            self.events = watch_schedule_objects(&self.client, &self.jitter);
-            return;
-        }
-        self.seen.schedules.clear();
-        self.seen.synced = true;
-        if error.kind() == ApiErrorKind::NotFound {
-            self.seen.error = None;
-        }
+    fn apply_event(&mut self, event: InformerEvent<ScheduleName, Schedule>) {
+        let error = event.apply_to(&mut self.seen.schedules);
+        self.seen.error = error.map(|error| error.error_chain());
+        self.seen.synced = self.informer.is_synced();
     }
 }
 
-fn watch_schedule_objects(
-    client: &Client,
-    jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
-) -> BoxStream<'static, ObjectEvent<ScheduleObject>> {
-    let jitter = Arc::clone(jitter);
-    let all: Api<ScheduleObject> = Api::all(client.clone());
-    list_and_watch(FullObjects(all), ObjectSelection::default(), move || {
-        jitter()
-    })
-    .boxed()
+pub(crate) fn schedule_entry(object: &ScheduleObject, home: &str) -> (ScheduleName, Schedule) {
+    let schedule = convert_schedule(object, home);
+    (schedule.name.clone(), schedule)
 }

@@ -26,8 +26,8 @@ use dogwatch_k8s::leader::LeaderClient;
 use dogwatch_kubesim::api::ApiServer;
 use dogwatch_kubesim::clock::{ClusterClock as _, TokioClock};
 use dogwatch_kubesim::world::ActorTask;
-use dogwatch_process::clock::ProcessClock;
-use dogwatch_process::jitter::JitterSource;
+use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::jitter::JitterSource;
 use futures::future::join_all;
 use tokio::sync::watch;
 

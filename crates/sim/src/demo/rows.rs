@@ -1,5 +1,7 @@
 //! The table of the demo's nodes.
 
+use dogwatch_core::reboot::RebootReason;
+
 use super::run::Demo;
 use crate::observer::{NodeView, ObservedKind, PodView, lease_holder};
 
@@ -57,11 +59,8 @@ impl Demo {
 
     fn node_reason(&self, name: &str, node: &NodeView) -> String {
         if node.record.is_some() {
-            return self
-                .decision_log
-                .newest_reason(name)
-                .unwrap_or_default()
-                .to_owned();
+            let newest = self.decision_log.newest_reason(name);
+            return newest.map_or("", RebootReason::as_str).to_owned();
         }
         node.last
             .as_ref()

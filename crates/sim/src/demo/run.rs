@@ -1,7 +1,6 @@
 //! Runs the demo: all nodes want a reboot, a budget blocks one drain for a while, and an admin's
 //! cordon must stay. Two hosts without nodes are controlled through their annotations.
 
-use dogwatch_core::reboot::RebootReason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

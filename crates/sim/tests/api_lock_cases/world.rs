@@ -14,7 +14,7 @@ use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::lock::{HolderId, ObservedLease};
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::lock::LockClient;
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, Patch, PatchParams};

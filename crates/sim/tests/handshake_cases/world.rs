@@ -16,7 +16,7 @@ use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::lock::{
     BidOutcome, LeaseTakeOutcome, LockClient, RemediationLeaseClient, RemediationLeaseHold,
 };
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node};

@@ -13,7 +13,7 @@ use dogwatch_core::reboot::{ObservedNode, RebootPhase, RebootRecord, RebootTrigg
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::lock::{BidOutcome, LockClient, PresenceLease};
 use dogwatch_k8s::node::{get_node, observed_node};
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node};

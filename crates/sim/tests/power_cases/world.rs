@@ -19,7 +19,7 @@ use dogwatch_kubesim::api::{FaultEffect, RequestInfo};
 use dogwatch_kubesim::clock::{ClusterClock as _, TokioClock};
 use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
 use dogwatch_kubesim::seed::SimulationSeed;
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_sim::bmc::{BmcFleet, BmcSpec, InProcessTransport, SimBmc};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

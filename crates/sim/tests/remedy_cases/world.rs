@@ -14,7 +14,7 @@ use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
 use dogwatch_kubesim::seed::SimulationSeed;
 use dogwatch_kubesim::world::{KubeletConfig, KubeletHandle, SimulatedKubelet};
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_sim::bmc::{BmcSpec, SimBmc};
 use dogwatch_testbed::fixtures;
 use k8s_openapi::api::coordination::v1::Lease;

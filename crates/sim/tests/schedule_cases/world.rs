@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use dogwatch_api::reboot_schedule::{OccurrenceStatus, RebootSchedule, RebootScheduleStatus};
 use dogwatch_controller::schedule;
 use dogwatch_core::reboot::RebootConfig;
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};

@@ -7,7 +7,7 @@ use dogwatch_kubesim::api::{
     ApiServer, ApiServerOptions, ApiVerb, FaultEffect, RequestAuditEntry, RequestInfo,
 };
 use dogwatch_kubesim::clock::TokioClock;
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 

@@ -10,7 +10,7 @@ use dogwatch_controller::{ControllerContext, StopSignal, StopTrigger};
 use dogwatch_core::Now;
 use dogwatch_core::leader::LeaderTerm;
 use dogwatch_core::reboot::RebootConfig;
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::watch;

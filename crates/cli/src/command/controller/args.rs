@@ -11,8 +11,8 @@ use dogwatch_controller::run::ControllerComponent;
 use dogwatch_coordinator::args::PrometheusArgs;
 use dogwatch_core::duration;
 use dogwatch_core::limit::UnavailabilityLimit;
-use dogwatch_process::listen::ListenAddress;
-use dogwatch_process::log::LogFormat;
+use dogwatch_runtime::listen::ListenAddress;
+use dogwatch_runtime::log::LogFormat;
 
 use super::power::PowerArgs;
 use super::remediation::RemediationArgs;

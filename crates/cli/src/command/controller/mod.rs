@@ -12,9 +12,9 @@ use dogwatch_controller::run::{ControllerComponent, ControllerSetup, RunError};
 use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::reboot::RebootConfig;
-use dogwatch_process::clock::ProcessClock;
-use dogwatch_process::log;
 use dogwatch_prometheus::PrometheusClient;
+use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::log;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 

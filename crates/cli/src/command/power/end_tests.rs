@@ -192,11 +192,11 @@ fn a_release_ends_where_others_hold_or_where_it_is_on() {
 
 #[test]
 fn what_was_seen_before_our_own_write_says_nothing() {
-    assert!(is_older_version(
+    assert!(is_older_host(
         &host(9, PowerState::On),
         &host(10, PowerState::On)
     ));
-    assert!(!is_older_version(
+    assert!(!is_older_host(
         &host(10, PowerState::On),
         &host(10, PowerState::On)
     ));

@@ -9,7 +9,7 @@ use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetHostsWatch;
 
 use super::decide::{held_by_text, obeyed_keys};
-use super::outcome::{PowerRequestOutcome, is_older_version, request_outcome};
+use super::outcome::{PowerRequestOutcome, is_older_host, request_outcome};
 use super::request::PowerOperation;
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
@@ -64,7 +64,7 @@ impl FollowedRequest for FollowedPowerRequest<'_> {
             let text = format!("host {name} was deleted");
             return Err(CommandFailure::new(CliExitCode::NotFound, text));
         };
-        if is_older_version(&host, self.asked) {
+        if is_older_host(&host, self.asked) {
             return Ok(ControlFlow::Continue(()));
         }
         match request_outcome(self.wish, self.before, self.asked, &host) {

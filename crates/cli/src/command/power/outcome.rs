@@ -2,6 +2,7 @@
 
 use dogwatch_core::explain::explained_annotations;
 use dogwatch_core::power::{HostSnapshot, PowerCommand, PowerState};
+use dogwatch_core::resource_version::is_older_version;
 
 use super::decide::{held_by_text, obeyed_keys};
 use super::request::PowerOperation;
@@ -12,10 +13,9 @@ pub enum PowerRequestOutcome {
     NotReached(String),
 }
 
-/// The watch's list may be older than our own write. Versions of one object are numbers that grow.
-pub fn is_older_version(host: &HostSnapshot, asked: &HostSnapshot) -> bool {
-    let version = |host: &HostSnapshot| host.resource_version.parse::<u64>().ok();
-    version(host) < version(asked)
+/// The watch's list may be older than our own write.
+pub fn is_older_host(host: &HostSnapshot, asked: &HostSnapshot) -> bool {
+    is_older_version(&host.resource_version, &asked.resource_version)
 }
 
 /// `before` is the host before the request, `asked` the host as our write left it. Returns `None`

@@ -9,10 +9,10 @@ use dogwatch_core::lock::ObservedLease;
 use dogwatch_core::lock::api_lock::{self as rules, PolicyDenial, QueueSnapshot, QueueStep};
 use dogwatch_core::reboot::RebootReason;
 use dogwatch_k8s::Error;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::watch;
 
 use super::hold::max_unavailable_of;
-use super::lock_state::lock_ignoring_poison;
 use super::queue::{QueuePlace, create_missing_slots};
 use super::request::{LockAttemptOutcome, PendingLockRequest};
 use super::target::LockTarget;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::{
     self as rules, ApiNode, CordonInFlight, HoldSnapshot, HoldStep, NodeWrite, PolicyDenial,
 };
@@ -18,7 +19,7 @@ use dogwatch_k8s::{ApiErrorKind, Error, policy};
 use futures::StreamExt as _;
 
 use super::drain::{HostDrain, HostDrainOutcome};
-use super::lock_state::LockRetryPauses;
+use super::lock_state::LOCK_RETRY_PAUSES;
 use super::queue::QueuePlace;
 use super::request::PendingLockRequest;
 use super::target::LockTarget;
@@ -98,14 +99,14 @@ impl PendingLockRequest {
             place,
         };
         let mut fresh = true;
-        let mut pauses = LockRetryPauses::default();
+        let mut backoff = RetryBackoff::default();
         loop {
             match self.observe_and_step(&mut hold, fresh).await {
-                Ok(HoldContinuation::Look) => pauses = LockRetryPauses::default(),
+                Ok(HoldContinuation::Look) => backoff.reset(),
                 Ok(HoldContinuation::End(held)) => return held,
                 Err(error) if self.wait.may_wait() && error.kind() == ApiErrorKind::Transient => {
                     tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "failed to take a lock; retrying");
-                    pauses.sleep_and_double().await;
+                    tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
                 }
                 Err(error) => return HoldOutcome::Trouble(error),
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::{
     self as rules, CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty,
 };
@@ -11,10 +12,11 @@ use dogwatch_core::policy;
 use dogwatch_core::reboot::group_of_lease;
 use dogwatch_k8s::lock::{BidOutcome, LeaveReason, ReleaseOutcome, api_lock};
 use dogwatch_k8s::{ApiErrorKind, Error};
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tracing::{info, warn};
 
 use super::cleanup_guard::LockLeftovers;
-use super::lock_state::{LockRetryPauses, LockState, lock_ignoring_poison};
+use super::lock_state::{LOCK_RETRY_PAUSES, LockState};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockLeaveReason {
@@ -30,14 +32,14 @@ pub(super) async fn remove_leftovers(
     mut left: LockLeftovers,
     why: LockLeaveReason,
 ) {
-    let mut pauses = LockRetryPauses::default();
+    let mut backoff = RetryBackoff::default();
     loop {
         match perform_leave_step(shared, &mut left, LeavingParty::Request, why).await {
             Ok(LeaveProgress::Done) => return,
             Ok(LeaveProgress::Again) => {}
             Err(error) => {
                 warn!(error = error.error_chain(), holder = %left.holder, run = %left.run, "failed to release a lock; retrying");
-                pauses.sleep_and_double().await;
+                tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
             }
         }
     }

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dogwatch_core::Now;
+use dogwatch_core::backoff::BackoffRange;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::lock::api_lock::{
     WaitingHost, is_run_answered, process_of_request, request_run_id,
@@ -13,14 +14,15 @@ use dogwatch_core::lock::api_lock::{
 use dogwatch_core::name::{GroupName, RunId};
 use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_k8s::lock::{LockClient, PresenceLease};
-use dogwatch_process::jitter::{fraction_of_bits, seed_of};
+use dogwatch_runtime::jitter::{fraction_of_bits, seed_of};
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::{Notify, watch};
 
 use super::LockEngineSetup;
 use super::queue::GroupQueue;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+pub(super) const LOCK_RETRY_PAUSES: BackoffRange =
+    BackoffRange::new(Duration::from_millis(200), Duration::from_secs(10));
 
 pub(super) struct LockState {
     pub(super) setup: LockEngineSetup,
@@ -143,28 +145,6 @@ impl LockState {
         let mut stop = self.stop.subscribe();
         // `self` holds the sender.
         let _ = stop.wait_for(|stop| *stop).await;
-    }
-}
-
-/// Locks a mutex whose holders never panic.
-pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Each pause is twice as long as the one before.
-#[derive(Debug)]
-pub(super) struct LockRetryPauses(Duration);
-
-impl Default for LockRetryPauses {
-    fn default() -> Self {
-        Self(FIRST_PAUSE)
-    }
-}
-
-impl LockRetryPauses {
-    pub(super) async fn sleep_and_double(&mut self) {
-        tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(LONGEST_PAUSE);
     }
 }
 

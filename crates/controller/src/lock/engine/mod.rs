@@ -31,8 +31,8 @@ use dogwatch_core::fleetlock::FleetlockGroups;
 pub use dogwatch_core::lock::api_lock::MAX_POLICY_WAIT;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::Client as KubeClient;
-use dogwatch_process::clock::ProcessClock;
 pub use dogwatch_prometheus::{GateChecker, NoGateChecker};
+use dogwatch_runtime::clock::ProcessClock;
 use futures::future::BoxFuture;
 
 use super::service::{LockAnswer, LockRequest, LockRequester, LockService, UnlockAnswer};

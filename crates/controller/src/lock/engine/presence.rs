@@ -8,8 +8,9 @@ use dogwatch_core::lock::HolderId;
 use dogwatch_core::lock::api_lock::WaitingHost;
 use dogwatch_core::name::GroupName;
 use dogwatch_k8s::lock::LocalWaiter;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 
-use super::lock_state::{LockState, lock_ignoring_poison};
+use super::lock_state::LockState;
 
 pub(super) const PRESENCE_RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// The shortest time between two writes when the waiters change, so that a storm of clients causes

@@ -9,13 +9,14 @@ use dogwatch_core::lock::{HolderId, MAX_NEXT_WAITERS, ObservedLease};
 use dogwatch_core::name::GroupName;
 use dogwatch_k8s::Error;
 use dogwatch_k8s::lock::{GroupSlots, LocalWaiter, LockClient};
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use super::lock_state::{LockState, jitter_of, lock_ignoring_poison};
+use super::lock_state::{LockState, jitter_of};
 
 /// How long a group's Leases are watched after the last request: the next request is often the
 /// unlock, or the next host of a rollout.

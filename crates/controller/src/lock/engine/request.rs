@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::ObservedLease;
 use dogwatch_core::lock::api_lock::{
     PolicyDenial, WaitMode, WaitingHost, denial_retry_delay, describe_fencing, describe_refusal,
@@ -18,7 +19,7 @@ use super::MAX_WAITING_REQUESTS;
 use super::cleanup_guard::CleanupGuard;
 use super::hold::{HoldOutcome, yield_pause};
 use super::leave::{self, LockLeaveReason};
-use super::lock_state::{LockRetryPauses, LockState, jitter_of};
+use super::lock_state::{LOCK_RETRY_PAUSES, LockState, jitter_of};
 use super::target::LockTarget;
 use crate::lock::service::{LockAnswer, LockRequest, LockRequester};
 
@@ -138,12 +139,12 @@ impl PendingLockRequest {
         if let Err(why) = wait_for_presence(&self.shared).await {
             return LockAnswer::Unavailable { why };
         }
-        let mut pauses = LockRetryPauses::default();
+        let mut backoff = RetryBackoff::default();
         let mut seen = false;
         loop {
             match self.attempt_lock().await {
                 LockAttemptOutcome::Answer(answer) => return answer,
-                LockAttemptOutcome::Again => (seen, pauses) = (true, LockRetryPauses::default()),
+                LockAttemptOutcome::Again => (seen, backoff) = (true, RetryBackoff::default()),
                 LockAttemptOutcome::Trouble(error) => {
                     let lasting = matches!(
                         error.kind(),
@@ -155,7 +156,7 @@ impl PendingLockRequest {
                     }
                     tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "failed to request a lock");
                     self.report_waiting_reason(RebootReason::CannotLook, &error.error_chain());
-                    pauses.sleep_and_double().await;
+                    tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
                 }
             }
         }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::LeavingParty;
 use dogwatch_k8s::{ApiErrorKind, Error};
 use tokio::sync::oneshot;
 
 use super::cleanup_guard::CleanupGuard;
 use super::leave::{self, LeaveProgress, LockLeaveReason};
-use super::lock_state::{LockRetryPauses, LockState};
+use super::lock_state::{LOCK_RETRY_PAUSES, LockState};
 use super::request::wait_for_presence;
 use crate::lock::service::{LockRequester, UnlockAnswer};
 
@@ -38,7 +39,7 @@ async fn run_unlock(
     let mut trace = CleanupGuard::new(&shared, client);
     let mut answer = Some(answer);
     let begun = shared.now().mono;
-    let mut pauses = LockRetryPauses::default();
+    let mut backoff = RetryBackoff::default();
     let mut steps = 0_u32;
     loop {
         let error = match leave::perform_leave_step(
@@ -67,7 +68,7 @@ async fn run_unlock(
         if answer.is_none() && steps == 0 {
             break;
         }
-        pauses.sleep_and_double().await;
+        tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
     }
     trace.mark_settled();
     if let Some(answer) = answer {

@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::header::{CONNECTION, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
-use dogwatch_process::connections::ConnectionSlot;
+use dogwatch_runtime::connections::ConnectionSlot;
 use futures::future::poll_fn;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;

@@ -3,11 +3,12 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use futures::future::poll_fn;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
@@ -76,7 +77,7 @@ impl DisconnectAwareStream {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, DisconnectAwareStreamState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.0)
     }
 
     pub(super) fn current_stage(&self) -> ConnectionStage {

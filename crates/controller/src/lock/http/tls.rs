@@ -3,8 +3,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -59,7 +60,7 @@ impl ReloadingTls {
 
     /// For the next connection.
     pub(super) fn server_config(&self) -> Arc<ServerConfig> {
-        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = lock_ignoring_poison(&self.now);
         Arc::clone(&now.1)
     }
 
@@ -68,14 +69,14 @@ impl ReloadingTls {
     pub(super) fn reload_if_changed(&self) -> Result<bool, TlsError> {
         let contents = TlsFileContents::read_files(&self.files)?;
         let unchanged = {
-            let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = lock_ignoring_poison(&self.now);
             now.0 == contents
         };
         if unchanged {
             return Ok(false);
         }
         let config = contents.build_server_config(&self.files, self.authenticate)?;
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = (contents, config);
+        *lock_ignoring_poison(&self.now) = (contents, config);
         Ok(true)
     }
 }

@@ -1,8 +1,9 @@
 //! Limits how many requests of unauthenticated callers are read at once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(super) struct UnauthenticatedLimit(Arc<Semaphore>);
@@ -25,17 +26,17 @@ pub(super) struct UnauthenticatedPermit(Arc<Mutex<Option<OwnedSemaphorePermit>>>
 
 impl UnauthenticatedPermit {
     pub(super) fn hold_permit(&self, turn: OwnedSemaphorePermit) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(turn);
+        *lock_ignoring_poison(&self.0) = Some(turn);
     }
 
     /// Whether the caller is still unauthenticated.
     pub(super) fn is_held(&self) -> bool {
-        let turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = lock_ignoring_poison(&self.0);
         turn.is_some()
     }
 
     /// The caller is authenticated, or has gone.
     pub(super) fn release_permit(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock_ignoring_poison(&self.0) = None;
     }
 }

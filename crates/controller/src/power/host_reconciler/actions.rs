@@ -182,7 +182,7 @@ impl HostReconciler {
 
     fn can_write(&self, now: Now) -> bool {
         let leads = self.services.leadership.current_term().is_some();
-        leads && !self.under_way.write && !self.writes.is_blocked(now.mono)
+        leads && !self.under_way.write && self.writes.blocked_until(now.mono).is_none()
     }
 
     fn start_status_write(
@@ -243,7 +243,10 @@ impl HostReconciler {
     /// changed.
     fn report_decision(&mut self, decision: &PowerDecision, now: Now) {
         let events = self.pending_events(decision);
-        self.reported_events.clone_from(&decision.report.events);
+        // An Event that applies without a break is sent once.
+        self.reported_events
+            .forget_unlisted(&decision.report.events);
+        self.reported_events.record_events(&decision.report.events);
         self.report_events(events);
         if !self.can_write(now) {
             return;
@@ -265,14 +268,8 @@ impl HostReconciler {
         self.start_status_write(write, decision, None, Vec::new(), turn, now);
     }
 
-    /// The decision's Events that were not sent yet. An Event that applies without a break is sent
-    /// once.
     fn pending_events(&self, decision: &PowerDecision) -> Vec<DecisionEvent> {
-        let events = decision.report.events.iter();
-        events
-            .filter(|event| !self.reported_events.contains(event))
-            .cloned()
-            .collect()
+        self.reported_events.unreported_of(&decision.report.events)
     }
 
     pub(super) fn report_events(&mut self, events: Vec<DecisionEvent>) {

@@ -12,7 +12,6 @@
 
 mod actions;
 mod conditions;
-mod host_backoff;
 mod jobs;
 mod observations;
 mod results;
@@ -22,17 +21,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use dogwatch_core::condition;
-use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::power::{
     HostName, HostOwner, HostSeniority, HostSnapshot, PowerDecision, PowerMemory, PowerSnapshot,
     decide,
 };
+use dogwatch_core::reported_events::ReportedEvents;
+use dogwatch_core::resource_version::is_newer_version;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::watch;
 
-use self::host_backoff::HostBackoff;
 use self::jobs::HostJobResult;
 use self::write_permits::ReportingPermitState;
 use super::bmc_concurrency::BmcCallPermit;
@@ -55,6 +55,9 @@ pub(super) struct HostInput {
     pub(super) seniority: HostSeniority,
 }
 
+/// Pauses after failed writes and reads of one host.
+const HOST_RETRY_PAUSES: BackoffRange =
+    BackoffRange::new(Duration::from_secs(1), Duration::from_mins(1));
 /// The delay before an overdue wake-up is handled again, while jobs run.
 const BUSY_RECHECK_DELAY: Duration = Duration::from_secs(1);
 /// The same delay while no job runs.
@@ -70,12 +73,12 @@ pub(super) struct HostReconciler {
     /// The permit for the next command, and its level.
     place: Option<(usize, BmcCallPermit)>,
     reporting_permit: ReportingPermitState,
-    writes: HostBackoff,
-    secrets: HostBackoff,
-    signs_of_life: HostBackoff,
+    writes: RetryBackoff,
+    secrets: RetryBackoff,
+    signs_of_life: RetryBackoff,
     /// Why the API server drops the fields that are written (an old CRD), if it does.
     pruned: Option<String>,
-    reported_events: Vec<DecisionEvent>,
+    reported_events: ReportedEvents,
     /// A wake-up beside the decision's own.
     again: Option<Duration>,
     /// Counts changes of the drivers: results of older drivers are ignored.
@@ -116,11 +119,11 @@ impl HostReconciler {
             under_way: RunningHostJobs::default(),
             place: None,
             reporting_permit: ReportingPermitState::default(),
-            writes: HostBackoff::default(),
-            secrets: HostBackoff::default(),
-            signs_of_life: HostBackoff::default(),
+            writes: RetryBackoff::default(),
+            secrets: RetryBackoff::default(),
+            signs_of_life: RetryBackoff::default(),
             pruned: None,
-            reported_events: Vec::new(),
+            reported_events: ReportedEvents::default(),
             again: None,
             epoch: 0,
             metrics: tally,
@@ -186,7 +189,7 @@ impl HostReconciler {
             seen.memory.forget_bmc();
             self.entry.record_system_uuid(&seen.host.name, None);
             self.epoch += 1;
-            self.secrets = HostBackoff::default();
+            self.secrets.reset();
         }
         seen.same_system = self.entry.hosts_of_same_system(&seen.host.name);
         seen.memory.observe_host(&seen.host, now);
@@ -214,7 +217,7 @@ impl HostReconciler {
         let now = self.services.clock.now();
         let standing = &self.entry.lock_state().seen.host.status.conditions;
         let pauses = [&self.writes, &self.secrets, &self.signs_of_life];
-        let pauses = pauses.map(|pace| pace.blocked_until().filter(|until| *until > now.mono));
+        let pauses = pauses.map(|pace| pace.blocked_until(now.mono));
         let wakes = [
             decision.wake.as_ref().map(|wake| wake.at),
             condition::next_condition_write(standing, &decision.report.conditions, now),
@@ -241,12 +244,7 @@ impl HostReconciler {
     }
 }
 
-/// Whether `new` is newer. Versions of one object are ordered (Kubernetes promises it since 1.35,
-/// and always kept it). An object of another UID has another reconciler.
+/// An object of another UID has another reconciler.
 fn is_newer_host(new: &HostSnapshot, known: &HostSnapshot) -> bool {
-    let number = |host: &HostSnapshot| host.resource_version.parse::<u128>().ok();
-    match (number(new), number(known)) {
-        (Some(new), Some(known)) => new > known,
-        (_, _) => new.resource_version != known.resource_version,
-    }
+    is_newer_version(&new.resource_version, &known.resource_version)
 }

@@ -56,7 +56,7 @@ impl HostReconciler {
 
     fn read_signs_of_life(&mut self) {
         let now = self.services.clock.now().mono;
-        if self.under_way.signs_of_life || self.signs_of_life.is_blocked(now) {
+        if self.under_way.signs_of_life || self.signs_of_life.blocked_until(now).is_some() {
             return;
         }
         self.under_way.signs_of_life = true;
@@ -70,7 +70,7 @@ impl HostReconciler {
         // Hosts that another power controller manages are read as well.
         let is_known = self.entry.lock_state().seen.owner != HostOwner::NotYetKnown;
         let is_lacking = is_known && self.connections.lacks_connection();
-        if is_lacking && !self.under_way.secrets && !self.secrets.is_blocked(now.mono) {
+        if is_lacking && !self.under_way.secrets && self.secrets.blocked_until(now.mono).is_none() {
             self.read_secrets(None);
         }
     }

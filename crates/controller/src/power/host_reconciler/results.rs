@@ -14,9 +14,9 @@ use tracing::{error, info, warn};
 
 use super::super::bmc_connections::BmcSecretState;
 use super::super::host_store::HostStoreError;
-use super::HostReconciler;
 use super::jobs::{self, HostJobResult};
 use super::write_permits::ReportingPermitState;
+use super::{HOST_RETRY_PAUSES, HostReconciler};
 
 impl HostReconciler {
     /// Applies a result; the loop decides anew afterwards.
@@ -99,7 +99,8 @@ impl HostReconciler {
                 let host = self.entry.lock_state().seen.host.name.clone();
                 warn!(%host, error, "failed to read the Node of a host");
                 let now = self.monotonic_now();
-                self.signs_of_life.record_failure(self.jitter, now);
+                self.signs_of_life
+                    .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
             }
         }
     }
@@ -138,7 +139,8 @@ impl HostReconciler {
         }
         let now = self.monotonic_now();
         if self.connections.lacks_connection() {
-            self.secrets.record_failure(self.jitter, now);
+            self.secrets
+                .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
         } else {
             self.secrets.reset();
         }
@@ -166,7 +168,7 @@ impl HostReconciler {
             }
             spot.seen.host = Arc::new(host);
         }
-        self.reported_events.extend(events.iter().cloned());
+        self.reported_events.record_events(&events);
         self.report_events(events);
     }
 
@@ -177,12 +179,14 @@ impl HostReconciler {
             HostStoreError::Changed => {}
             HostStoreError::Failed(error) => {
                 warn!(%host, error, "failed to write a host");
-                self.writes.record_failure(self.jitter, now);
+                self.writes
+                    .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
             }
             HostStoreError::Pruned(_) => {
                 error!(%host, error = %error, "no host can be controlled in this cluster");
                 self.report_pruned(format!("{error}: install the CRD with Dogwatch's fields"));
-                self.writes.record_failure(self.jitter, now);
+                self.writes
+                    .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
             }
         }
         self.start_fresh_read();
@@ -216,14 +220,16 @@ impl HostReconciler {
             // The host is gone; the watch will report it.
             Ok(None) => {
                 self.under_way.write = false;
-                self.writes.record_failure(self.jitter, now);
+                self.writes
+                    .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
                 return;
             }
             Err(error) => {
                 let name = self.entry.lock_state().seen.host.name.clone();
                 warn!(host = %name, error, "failed to read a host");
-                self.writes.record_failure(self.jitter, now);
-                let pause = self.writes.blocked_until().unwrap_or(now);
+                self.writes
+                    .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
+                let pause = self.writes.blocked_until(now).unwrap_or(now);
                 let (services, clock) = (self.services.clone(), self.services.clock.clone());
                 let job = async move {
                     clock.sleep_until(pause).await;

@@ -37,7 +37,7 @@ impl HostReconciler {
     /// `None`: a reporting write, which is decided anew once it has its permit. A process that is
     /// stopping decides nothing anew, so its writes are urgent.
     pub(super) fn choose_permit_source(&mut self, presses: bool) -> Option<WritePermitSource> {
-        if self.writes.blocked_until().is_some() {
+        if self.writes.has_failed() {
             return Some(WritePermitSource::AfterFailure);
         }
         if presses || self.is_finishing {

@@ -16,7 +16,7 @@ use dogwatch_core::power::{
     HostSeniority, HostSnapshot, HostStatus, KubeletLeases, OwnerRules, PowerCommand, PowerConfig,
     PowerDevice, PowerLevel, PowerReading, StatusWrite,
 };
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};

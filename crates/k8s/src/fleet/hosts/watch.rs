@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::power::{HostName, HostSnapshot};
-use futures::stream::{BoxStream, StreamExt as _};
-use kube::ResourceExt as _;
 
 use crate::Error;
 use crate::fleet::FleetClient;
 use crate::host::{HostObject, convert_host};
-use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
+use crate::informer::{Informer, KindRecheck, fixed_jitter};
+use crate::watch::{FullObjects, ObjectSelection};
 
 pub struct FleetHostsWatch {
-    events: BoxStream<'static, ObjectEvent<HostObject>>,
-    hosts: Option<BTreeMap<HostName, HostSnapshot>>,
+    informer: Informer<HostName, HostSnapshot>,
+    hosts: BTreeMap<HostName, HostSnapshot>,
 }
 
 impl FleetClient {
@@ -22,12 +21,18 @@ impl FleetClient {
     pub fn watch_hosts(&self, namespace: Option<&str>, name: Option<&str>) -> FleetHostsWatch {
         let selection =
             name.map(|name| ObjectSelection::by_fields(format!("metadata.name={name}")));
-        // A single watcher needs no jitter.
-        let pauses = || 0.5;
-        let source = FullObjects(self.host_api(namespace));
         FleetHostsWatch {
-            events: list_and_watch(source, selection.unwrap_or_default(), pauses).boxed(),
-            hosts: None,
+            informer: Informer::new(
+                FullObjects(self.host_api(namespace)),
+                selection.unwrap_or_default(),
+                KindRecheck::AlwaysServed,
+                &fixed_jitter(),
+                |object: &HostObject| {
+                    let host = convert_host(object);
+                    Some((host.name.clone(), host))
+                },
+            ),
+            hosts: BTreeMap::new(),
         }
     }
 }
@@ -38,29 +43,12 @@ impl FleetHostsWatch {
     /// # Errors
     /// A temporary failure of the watch: await the next change.
     pub async fn wait_for_change(&mut self) -> Result<(), Error> {
-        let event = self.events.next().await;
-        let seen = |object: &HostObject| {
-            let host = convert_host(object);
-            (host.name.clone(), host)
-        };
-        match event.expect("a watch never ends by itself") {
-            ObjectEvent::Restarted(objects) => {
-                self.hosts = Some(objects.iter().map(seen).collect());
-            }
-            ObjectEvent::Applied(object) => {
-                self.hosts.get_or_insert_default().extend([seen(&object)]);
-            }
-            ObjectEvent::Deleted(object) => {
-                let name = HostName::new(object.namespace().unwrap_or_default(), object.name_any());
-                self.hosts.get_or_insert_default().remove(&name);
-            }
-            ObjectEvent::Failed(error) => return Err(error),
-        }
-        Ok(())
+        let event = self.informer.next_event().await;
+        event.apply_to(&mut self.hosts).map_or(Ok(()), Err)
     }
 
     /// `None` until the list has arrived.
     pub fn current_hosts(&self) -> Option<&BTreeMap<HostName, HostSnapshot>> {
-        self.hosts.as_ref()
+        self.informer.is_synced().then_some(&self.hosts)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::reboot::RebootConfig as Flags;
 use dogwatch_k8s::connect::connect_by_kubeconfig;
-use dogwatch_process::clock::ProcessClock;
+use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_testbed::ControlPlane;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

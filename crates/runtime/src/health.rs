@@ -7,9 +7,10 @@
 //! **Promises:** a loop that sleeps on purpose is never called stuck, however long it sleeps. A
 //! loop that does not end its work, or does not wake at the time that it gave, always is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::mutex::lock_ignoring_poison;
 use dogwatch_core::duration;
 use tokio::time::Instant;
 
@@ -74,7 +75,7 @@ impl LoopHeartbeat {
     }
 
     pub fn check_progress(&self) -> Result<(), StuckLoop> {
-        let beat = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let beat = *lock_ignoring_poison(&self.0);
         let now = Instant::now();
         match beat {
             LoopActivity::Working { on, since } => {
@@ -95,7 +96,7 @@ impl LoopHeartbeat {
     }
 
     fn set_activity(&self, beat: LoopActivity) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = beat;
+        *lock_ignoring_poison(&self.0) = beat;
     }
 }
 

@@ -1,10 +1,12 @@
-//! Lets components check whether this process leads.
+//! Lets loops check whether this process leads.
 
 use std::time::Duration;
 
 use dogwatch_core::leader::LeaderTerm;
-use dogwatch_process::clock::ProcessClock;
 use tokio::sync::watch;
+
+use crate::clock::ProcessClock;
+use crate::stop::StopSignal;
 
 /// Whether this process leads.
 ///
@@ -75,7 +77,7 @@ impl LeadershipHandle {
     /// when the term ends, so each of its writes must be complete in itself.
     pub async fn run_while_leading<W>(
         &self,
-        stop: &crate::StopSignal,
+        stop: &StopSignal,
         mut work: impl FnMut(LeaderTerm) -> W,
     ) where
         W: Future<Output = ()>,

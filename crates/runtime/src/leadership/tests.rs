@@ -4,7 +4,6 @@ use std::time::Duration;
 use dogwatch_core::Now;
 
 use super::*;
-use crate::StopSignal;
 
 fn term(number: u64, until: Duration, clock: &ProcessClock) -> LeaderTerm {
     let wall = clock.now().wall_after(until);

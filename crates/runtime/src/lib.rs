@@ -1,0 +1,20 @@
+//! What the long-running programs of Dogwatch run on.
+//!
+//! **For:** the loop of every domain ([`reconcile`]) with its lead check ([`leadership`]); for the
+//! coordinator and the controller the clock, the log, jitter, heartbeats of loops, metrics text, a
+//! small server for `/metrics` and the probes, and limits for connections.
+//! **May touch:** the process' clocks, stderr, the variable `DOGWATCH_LOG`, listening sockets.
+//! **Promises:** nothing here knows Kubernetes or decides anything.
+
+pub mod clock;
+pub mod connections;
+pub mod health;
+pub mod http;
+pub mod jitter;
+pub mod leadership;
+pub mod listen;
+pub mod log;
+pub mod metrics_text;
+pub mod mutex;
+pub mod reconcile;
+pub mod stop;
