@@ -77,7 +77,7 @@ pub struct PowerRemediation {
     #[serde(default = "kind::<PowerRemediation>")]
     pub kind: String,
     /// Cluster API sets the Machine's name and owner, medik8s the Node's name in an annotation.
-    #[cfg_attr(test, schemars(schema_with = "schema::metadata"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::object_metadata"))]
     #[serde(default)]
     pub metadata: ObjectMeta,
     /// What a person or a health check requested.

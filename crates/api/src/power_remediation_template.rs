@@ -46,7 +46,7 @@ pub struct PowerRemediationTemplate {
     pub kind: String,
     /// Name and namespace. Cluster API wants the template in the namespace of the Machines; medik8s
     /// creates requests in the template's namespace.
-    #[cfg_attr(test, schemars(schema_with = "schema::metadata"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::object_metadata"))]
     #[serde(default)]
     pub metadata: ObjectMeta,
     /// The desired requests. A change applies to requests that are created after it.
@@ -102,7 +102,7 @@ pub struct TemplateMetadata {
 #[serde(rename_all = "camelCase")]
 pub struct PowerRemediationTemplateStatus {
     /// The conditions of the template.
-    #[cfg_attr(test, schemars(schema_with = "schema::conditions"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::condition_list"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

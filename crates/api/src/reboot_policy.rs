@@ -44,7 +44,7 @@ pub const CRD_MANIFEST: &str = include_str!("../../../deploy/crds/rebootpolicies
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(
     extend("required" = ["spec"]),
-    extend("x-kubernetes-validations" = crd::rules()),
+    extend("x-kubernetes-validations" = crd::policy_rules()),
 ))]
 #[serde(rename_all = "camelCase")]
 pub struct RebootPolicy {
@@ -55,7 +55,7 @@ pub struct RebootPolicy {
     #[serde(default = "kind::<RebootPolicy>")]
     pub kind: String,
     /// Its name is also the name of its group.
-    #[cfg_attr(test, schemars(schema_with = "crd::metadata"))]
+    #[cfg_attr(test, schemars(schema_with = "crd::policy_metadata"))]
     #[serde(default)]
     pub metadata: ObjectMeta,
     /// The desired rules. Changes apply at once, also to reboots under way.

@@ -48,7 +48,7 @@ pub struct RebootSchedule {
     #[serde(default = "kind::<RebootSchedule>")]
     pub kind: String,
     /// Name and namespace; the schedule's hosts are in the same namespace.
-    #[cfg_attr(test, schemars(schema_with = "schema::metadata"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::object_metadata"))]
     #[serde(default)]
     pub metadata: ObjectMeta,
     /// The desired schedule. A change applies at once; it does not create occurrences in the past.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
-use crate::schema::{self, MAX_SELECTOR_ENTRIES, rule};
+use crate::schema::{self, MAX_SELECTOR_ENTRIES, validation_rule};
 
 /// Which labels an object must have. All parts must hold; an empty selector matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct LabelSelector {
 
 /// A requirement for one label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [rule(
+#[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [validation_rule(
     "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
     "In and NotIn need at least one of values, Exists and DoesNotExist take none",
 )])))]

@@ -25,10 +25,10 @@ pub trait FollowedRequest {
 }
 
 /// Listens for Ctrl-C, which would otherwise end the program without a message.
-pub struct Interrupts(Signal);
+pub struct SignalListener(Signal);
 
-impl Interrupts {
-    pub fn listen() -> Result<Self, CommandFailure> {
+impl SignalListener {
+    pub fn listen_for_signals() -> Result<Self, CommandFailure> {
         let interrupts = signal(SignalKind::interrupt()).map_err(|error| {
             let text = format!("failed to listen for Ctrl-C: {error}");
             CommandFailure::new(CliExitCode::Failed, text)
@@ -43,7 +43,7 @@ pub async fn follow_until_done(
     connected: &ConnectedCluster,
     request: &mut impl FollowedRequest,
     timeout: Option<Duration>,
-    mut interrupts: Interrupts,
+    mut interrupts: SignalListener,
 ) -> Result<(), CommandFailure> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     while request.report_change().await?.is_continue() {

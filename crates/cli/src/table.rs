@@ -27,7 +27,7 @@ impl TableCell {
 }
 
 impl TableCell {
-    fn format(&self, paint: TerminalPaint) -> String {
+    fn format_cell(&self, paint: TerminalPaint) -> String {
         let text = to_printable(&self.text);
         match self.colour {
             Some(colour) => paint.paint_text(colour, &text),
@@ -35,7 +35,7 @@ impl TableCell {
         }
     }
 
-    pub fn age(since: Option<Timestamp>, now: Now) -> Self {
+    pub fn age_since(since: Option<Timestamp>, now: Now) -> Self {
         since.map(|at| format_age(now.elapsed_since(at))).into()
     }
 }
@@ -62,13 +62,13 @@ impl<T: Into<TableCell>> From<Option<T>> for TableCell {
 }
 
 /// A column: its heading, and the cell of each row. Times are shown as of `Now`.
-pub struct TableColumn<R> {
+pub struct OutputColumn<R> {
     heading: &'static str,
     is_wide: bool,
     cell: fn(&R, Now) -> TableCell,
 }
 
-impl<R> TableColumn<R> {
+impl<R> OutputColumn<R> {
     pub const fn new(heading: &'static str, cell: fn(&R, Now) -> TableCell) -> Self {
         Self {
             heading,
@@ -78,7 +78,7 @@ impl<R> TableColumn<R> {
     }
 
     /// A column of `-o wide` only.
-    pub const fn wide(heading: &'static str, cell: fn(&R, Now) -> TableCell) -> Self {
+    pub const fn only_wide(heading: &'static str, cell: fn(&R, Now) -> TableCell) -> Self {
         Self {
             is_wide: true,
             ..Self::new(heading, cell)
@@ -94,7 +94,7 @@ pub struct TextTable {
 }
 
 impl TextTable {
-    pub fn of_rows<R>(rows: &[R], columns: &[TableColumn<R>], wide: bool, now: Now) -> Self {
+    pub fn of_rows<R>(rows: &[R], columns: &[OutputColumn<R>], wide: bool, now: Now) -> Self {
         let shown = || columns.iter().filter(|column| wide || !column.is_wide);
         let cells = |row| shown().map(|column| (column.cell)(row, now)).collect();
         Self {
@@ -125,7 +125,7 @@ impl TextTable {
     fn format_lines(&self, paint: TerminalPaint) -> Vec<String> {
         let bold = |heading: &&str| paint.paint_text(TerminalColour::Bold, heading);
         let head: Vec<String> = self.columns.iter().map(bold).collect();
-        let cells = |row: &Vec<TableCell>| row.iter().map(|cell| cell.format(paint)).collect();
+        let cells = |row: &Vec<TableCell>| row.iter().map(|cell| cell.format_cell(paint)).collect();
         let rows = self.rows.iter().map(cells);
         let mut aligned = TabWriter::new(Vec::new())
             .minwidth(0)

@@ -2,7 +2,7 @@
 
 /// What a reason asks of the people who run the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum ReasonSeverity {
     /// Passes by itself soon, or is the result that everybody wants.
     Progress,
     /// Dogwatch waits for something that the message names.
@@ -67,14 +67,14 @@ macro_rules! reasons {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
             }
 
-            pub const fn severity(self) -> $crate::reason::Severity {
+            pub const fn severity(self) -> $crate::reason::ReasonSeverity {
                 match self {
-                    $(Self::$variant => $crate::reason::Severity::$severity,)+
+                    $(Self::$variant => $crate::reason::ReasonSeverity::$severity,)+
                 }
             }
 
             pub fn needs_person(self) -> bool {
-                self.severity() == $crate::reason::Severity::Alarm
+                self.severity() == $crate::reason::ReasonSeverity::Alarm
             }
 
             /// What a person can do. `None`: nothing, or the message says it.

@@ -12,18 +12,18 @@ const MAX_REMEMBERED_EVENTS: usize = 64;
 pub struct ReportedEvents(VecDeque<DecisionEvent>);
 
 impl ReportedEvents {
-    pub fn contains(&self, event: &DecisionEvent) -> bool {
+    pub fn was_reported(&self, event: &DecisionEvent) -> bool {
         self.0.contains(event)
     }
 
     /// Those of `events` that were not sent yet, in order.
     pub fn unreported_of(&self, events: &[DecisionEvent]) -> Vec<DecisionEvent> {
-        let unreported = events.iter().filter(|event| !self.contains(event));
+        let unreported = events.iter().filter(|event| !self.was_reported(event));
         unreported.cloned().collect()
     }
 
     pub fn record_event(&mut self, event: DecisionEvent) {
-        if self.contains(&event) {
+        if self.was_reported(&event) {
             return;
         }
         self.0.push_back(event);
@@ -83,6 +83,6 @@ mod tests {
         for number in 0..=MAX_REMEMBERED_EVENTS {
             reported.record_event(event(&number.to_string()));
         }
-        assert!(!reported.contains(&event("0")) && reported.contains(&event("1")));
+        assert!(!reported.was_reported(&event("0")) && reported.was_reported(&event("1")));
     }
 }

@@ -15,12 +15,12 @@ fn decisions_know_every_power_state_and_command_of_the_schema() {
     let crd = bare_metal_host::host_crd();
     let power = &status_properties(&crd)["power"]["properties"];
     for state in power["state"]["enum"].as_array().unwrap() {
-        let known = PowerState::parse(state.as_str().unwrap());
+        let known = PowerState::from_text(state.as_str().unwrap());
         assert!(known.is_some(), "{state}");
     }
     let command = &power["command"]["properties"]["command"];
     for command in command["enum"].as_array().unwrap() {
-        let known = PowerCommand::parse(command.as_str().unwrap());
+        let known = PowerCommand::from_text(command.as_str().unwrap());
         assert!(known.is_some(), "{command}");
     }
 }

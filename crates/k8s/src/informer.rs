@@ -60,7 +60,7 @@ pub(crate) enum KindRecheck {
 type InformerStream<N, V> = BoxStream<'static, InformerEvent<N, V>>;
 
 /// The watch of one kind, which gives each object as a name and a value.
-pub(crate) struct Informer<N, V> {
+pub(crate) struct KindInformer<N, V> {
     open: Box<dyn Fn() -> InformerStream<N, V> + Send + Sync>,
     recheck: KindRecheck,
     jitter: JitterFunction,
@@ -78,7 +78,7 @@ enum InformerState<N, V> {
     Closed(Instant),
 }
 
-impl<N: Send + 'static, V: Send + 'static> Informer<N, V> {
+impl<N: Send + 'static, V: Send + 'static> KindInformer<N, V> {
     /// Sends nothing before [`Self::next_event`] is awaited. `entry` gives the name and the value of
     /// an object; an object for which it gives `None` is ignored.
     pub(crate) fn new<W: WatchSource + Clone>(
@@ -124,7 +124,7 @@ impl<N: Send + 'static, V: Send + 'static> Informer<N, V> {
                 }
                 InformerState::Closed(until) => {
                     tokio::time::sleep_until(*until).await;
-                    self.reopen();
+                    self.reopen_watch();
                 }
             }
         }
@@ -196,7 +196,7 @@ impl<N: Send + 'static, V: Send + 'static> Informer<N, V> {
     fn reopen_if_listed(&mut self) -> bool {
         let is_listed = self.is_listed();
         if is_listed {
-            self.reopen();
+            self.reopen_watch();
         }
         is_listed
     }
@@ -209,7 +209,7 @@ impl<N: Send + 'static, V: Send + 'static> Informer<N, V> {
         }
     }
 
-    fn reopen(&mut self) {
+    fn reopen_watch(&mut self) {
         self.state = InformerState::Open {
             events: (self.open)(),
             is_listed: false,

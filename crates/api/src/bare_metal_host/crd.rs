@@ -15,7 +15,7 @@ struct BareMetalHost {
     api_version: Option<String>,
     /// BareMetalHost
     kind: Option<String>,
-    #[schemars(schema_with = "schema::metadata", default)]
+    #[schemars(schema_with = "schema::object_metadata", default)]
     metadata: (),
     /// What the host should be.
     spec: BareMetalHostSpec,

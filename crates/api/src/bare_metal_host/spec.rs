@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
-use crate::schema::{rule, rule_at};
+use crate::schema::{rule_at, validation_rule};
 
 /// How many levels a host can have beside `spec.bmc`.
 pub const MAX_LEVELS: usize = 4;
@@ -57,7 +57,7 @@ pub struct BareMetalHostSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(
     extend("x-kubernetes-preserve-unknown-fields" = true),
-    extend("x-kubernetes-validations" = [rule(
+    extend("x-kubernetes-validations" = [validation_rule(
         "self.address == '' || self.credentialsName != ''",
         "credentialsName must name the Secret with username and password",
     )]),
@@ -149,10 +149,10 @@ pub struct HostConsumerReference {
 #[cfg(test)]
 fn address_rules() -> [serde_json::Value; 2] {
     [
-        rule(
+        validation_rule(
             "!self.contains('@')",
             "leave user and password out of the address: they belong in the Secret that credentialsName names",
         ),
-        rule(r"!self.matches(r'\s')", "leave blanks out of the address"),
+        validation_rule(r"!self.matches(r'\s')", "leave blanks out of the address"),
     ]
 }

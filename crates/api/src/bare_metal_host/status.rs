@@ -54,7 +54,7 @@ pub struct BareMetalHostStatus {
     pub error_count: Option<u32>,
     /// PowerControlReady: whether power control would work now. PowerAsWanted: whether the power is
     /// where it should be. HeldOff: whether reboot annotations keep it off.
-    #[cfg_attr(test, schemars(schema_with = "schema::conditions"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::condition_list"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -137,7 +137,7 @@ impl PowerState {
     }
 
     /// The state that is written like this.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         use PowerState::{Off, On, PoweringOff, PoweringOn, Unknown};
         [On, Off, PoweringOn, PoweringOff, Unknown]
             .into_iter()
@@ -171,7 +171,7 @@ impl PowerCommand {
     }
 
     /// The command that is written like this.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         [PowerCommand::On, PowerCommand::SoftOff, PowerCommand::Off]
             .into_iter()
             .find(|command| command.as_str() == text)

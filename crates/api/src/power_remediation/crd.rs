@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{KIND, PLURAL, PowerRemediation};
-use crate::schema::{AGE_COLUMN, CrdDefinition, PrinterColumn, rule, schema_of_kind};
+use crate::schema::{AGE_COLUMN, CrdDefinition, PrinterColumn, schema_of_kind, validation_rule};
 
 pub(crate) fn derived_crd() -> Value {
     let mut schema = schema_of_kind::<PowerRemediation>();
     // A template may change: existing requests keep their strategy.
     let strategy = &mut schema["properties"]["spec"]["properties"]["strategy"]["properties"];
-    strategy["type"]["x-kubernetes-validations"] = json!([rule(
+    strategy["type"]["x-kubernetes-validations"] = json!([validation_rule(
         "self == oldSelf",
         "this field cannot be changed, because the remediation may be half done; delete this request and \
          create another one",

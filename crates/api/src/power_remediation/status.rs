@@ -56,7 +56,7 @@ pub struct PowerRemediationStatus {
     /// a new boot, False when the remediation was given up. PermanentNodeDeletionExpected: False,
     /// because the Node comes back. Remediation: whether it is under way, and the reason for its
     /// current step.
-    #[cfg_attr(test, schemars(schema_with = "schema::conditions"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::condition_list"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

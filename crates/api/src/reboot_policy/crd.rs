@@ -22,13 +22,13 @@ pub(crate) fn derived_crd() -> Value {
 }
 
 /// The name of a policy is as short as a group's.
-pub(super) fn metadata(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn policy_metadata(_: &mut SchemaGenerator) -> Schema {
     let name = json_schema!({ "type": "string", "maxLength": MAX_POLICY_NAME_BYTES });
     json_schema!({ "type": "object", "properties": { "name": name } })
 }
 
 /// Rules about the name.
-pub(super) fn rules() -> [Value; 2] {
+pub(super) fn policy_rules() -> [Value; 2] {
     [
         rule_at(
             ".metadata.name",

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
-use crate::schema::{self, matches, rule};
+use crate::schema::{self, pattern_rule, validation_rule};
 use crate::selector::LabelSelector;
 
 /// Every part is optional; where it is missing, the coordinator's flags apply.
@@ -48,7 +48,7 @@ pub struct RebootPolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Vec<PolicyWindow>>,
     /// How long after the end of one reboot of a node its next reboot may begin. Default: 0s.
-    #[cfg_attr(test, schemars(schema_with = "schema::duration"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::duration_text"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_interval: Option<String>,
     /// How the node is emptied.
@@ -79,7 +79,7 @@ pub enum MaxUnavailable {
 
 #[cfg(test)]
 fn max_unavailable(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let number_or_percentage = rule(
+    let number_or_percentage = validation_rule(
         "type(self) == int ? (self >= 1 && self <= 10000) : self.matches(r'^([1-9][0-9]?|100)%$')",
         "write a number of nodes from 1 to 10000, or a percentage from \"1%\" to \"100%\"; to let \
          no node reboot, set paused",
@@ -102,7 +102,7 @@ pub struct PausedSpec {
     pub reason: Option<String>,
     /// When the pause ends by itself, like 2026-12-24T18:00:00Z. Default: never; the pause ends
     /// when this field is removed.
-    #[cfg_attr(test, schemars(length(max = 40), extend("x-kubernetes-validations" = [matches(
+    #[cfg_attr(test, schemars(length(max = 40), extend("x-kubernetes-validations" = [pattern_rule(
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
         "write a time and its offset like 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00",
     )])))]
@@ -114,7 +114,7 @@ pub struct PausedSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(
     extend("minProperties" = 1),
-    extend("x-kubernetes-validations" = [schema::days_or_rrule(), rule(
+    extend("x-kubernetes-validations" = [schema::days_or_rrule(), validation_rule(
         "has(self.start) == has(self.end)",
         "write both start and end, or neither for whole days",
     )]),
@@ -122,7 +122,7 @@ pub struct PausedSpec {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyWindow {
     /// The days on which the window starts. Default: every day.
-    #[cfg_attr(test, schemars(schema_with = "schema::days"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::weekday_set"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub days: Option<Vec<String>>,
     /// When it starts, like 22:00. Default, with end: the whole day.
@@ -131,7 +131,7 @@ pub struct PolicyWindow {
     pub start: Option<String>,
     /// When it ends, like 04:00, or 24:00. If the end is not later than the start, it is on the
     /// next day.
-    #[cfg_attr(test, schemars(length(max = 5), extend("x-kubernetes-validations" = [matches(
+    #[cfg_attr(test, schemars(length(max = 5), extend("x-kubernetes-validations" = [pattern_rule(
         "^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$",
         "write a time of day like 04:00",
     )])))]
@@ -144,7 +144,7 @@ pub struct PolicyWindow {
     /// The days on which the window starts, as a rule of RFC 5545 like FREQ=MONTHLY;BYDAY=2TU. A
     /// first line DTSTART:YYYYMMDD gives the day from which INTERVAL and COUNT count; without it
     /// INTERVAL counts from Monday, 2024-01-01.
-    #[cfg_attr(test, schemars(schema_with = "schema::rrule"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::recurrence_rule"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
     /// Dates on which the window does not start.
@@ -169,7 +169,7 @@ pub struct DrainSpec {
     pub on_timeout: Option<OnDrainTimeoutSpec>,
     /// How long the volumes of the drained pods may take to detach; after that the reboot
     /// continues, and an Event reports it. Default: the coordinator's --volume-detach-timeout.
-    #[cfg_attr(test, schemars(schema_with = "schema::duration"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::duration_text"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume_detach_timeout: Option<String>,
     /// Pods that are not evicted; the reboot stops them. Default: none.
@@ -217,7 +217,7 @@ pub struct RebootSpec {
 pub struct ReturnSpec {
     /// How long the Node must be Ready before it is uncordoned. Default: the coordinator's
     /// --settle.
-    #[cfg_attr(test, schemars(schema_with = "schema::duration"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::duration_text"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<String>,
     /// Return gates that must be open before the lock is released; an empty list means none.
@@ -270,7 +270,7 @@ pub enum OnGateTimeoutSpec {
 
 /// One check that must be open.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [rule(
+#[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [validation_rule(
     "has(self.pods) != has(self.prometheus)",
     "write either pods or prometheus",
 )])))]
@@ -296,7 +296,7 @@ pub struct PodsGateSpec {
 
 /// `spec.gates[].prometheus`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [rule(
+#[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [validation_rule(
     "has(self.query) != has(self.alerts)",
     "write either query or alerts",
 )])))]
@@ -305,16 +305,16 @@ pub struct PrometheusGateSpec {
     /// The server's address, like https://prometheus.monitoring.svc:9090. Credentials are given to
     /// the coordinator: --prometheus-token-file.
     #[cfg_attr(test, schemars(length(max = 1024), extend("x-kubernetes-validations" = [
-        matches(
+        pattern_rule(
             r"^https?://[^/?#\s]",
             "write an address that begins with http:// or https://, like \
              https://prometheus.monitoring.svc:9090",
         ),
-        rule(
+        validation_rule(
             "!self.contains('@')",
             "leave user and password out of the address: give the coordinator --prometheus-token-file",
         ),
-        rule(
+        validation_rule(
             r"!self.matches(r'[?#\s]')",
             "leave '?' and '#', the text after them, and blanks out of the address",
         ),
@@ -336,12 +336,12 @@ pub struct PrometheusGateSpec {
 pub struct AlertsSpec {
     /// A regular expression. Alerts are ignored if any part of their name matches (kured's
     /// --alert-filter-regexp).
-    #[cfg_attr(test, schemars(schema_with = "schema::regex"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::regular_expression"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore: Option<String>,
     /// A regular expression. Only alerts count of which any part of the name matches (kured's
     /// --alert-filter-match-only).
-    #[cfg_attr(test, schemars(schema_with = "schema::regex"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::regular_expression"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,
     /// Whether pending alerts are ignored (kured's --alert-firing-only). Default: false.

@@ -65,7 +65,7 @@ pub struct RebootPolicyStatus {
     pub conflicts: Vec<PolicyConflictStatus>,
     /// Accepted: whether the policy is valid. Progressing: whether a node is unavailable because of
     /// Dogwatch. Blocked: whether nodes wait and none may begin.
-    #[cfg_attr(test, schemars(schema_with = "schema::conditions"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::condition_list"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

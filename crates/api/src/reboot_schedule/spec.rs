@@ -8,25 +8,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
-use crate::schema::{self, matches, rule};
+use crate::schema::{self, pattern_rule, validation_rule};
 use crate::selector::LabelSelector;
 
 /// `spec` of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [
-    rule("has(self.at) != has(self.recurrence)", "write either at or recurrence"),
-    rule("has(self.nodes) || has(self.hosts)", "write nodes or hosts, or both"),
-    rule(
+    validation_rule("has(self.at) != has(self.recurrence)", "write either at or recurrence"),
+    validation_rule("has(self.nodes) || has(self.hosts)", "write nodes or hosts, or both"),
+    validation_rule(
         "!(has(self.timeZone) && has(self.at) && self.at.matches(r'(Z|[+-][0-9:]+)$'))",
         "leave out timeZone, or the offset of at",
     ),
-    rule("!has(self.mode) || has(self.hosts)", "leave out mode: it is for hosts only; nodes shut themselves down"),
+    validation_rule("!has(self.mode) || has(self.hosts)", "leave out mode: it is for hosts only; nodes shut themselves down"),
 ])))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RebootScheduleSpec {
     /// Once, at this time: with its offset like 2026-12-24T03:00:00Z, or on the clock of timeZone
     /// like 2026-12-24T03:00.
-    #[cfg_attr(test, schemars(length(max = 30), extend("x-kubernetes-validations" = [matches(
+    #[cfg_attr(test, schemars(length(max = 30), extend("x-kubernetes-validations" = [pattern_rule(
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?$",
         "write a time like 2026-12-24T03:00:00Z, or 2026-12-24T03:00 on the clock of timeZone",
     )])))]
@@ -77,7 +77,7 @@ pub struct RebootScheduleSpec {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RecurrenceSpec {
     /// The days on which the window starts. Default: every day.
-    #[cfg_attr(test, schemars(schema_with = "schema::days"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::weekday_set"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub days: Option<Vec<String>>,
     /// At what time of day, like 03:00.
@@ -87,7 +87,7 @@ pub struct RecurrenceSpec {
     /// The days on which the window starts, as a rule of RFC 5545 like FREQ=MONTHLY;BYDAY=2TU. A
     /// first line DTSTART:YYYYMMDD gives the day from which INTERVAL and COUNT count; without it
     /// INTERVAL counts from Monday, 2024-01-01.
-    #[cfg_attr(test, schemars(schema_with = "schema::rrule"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::recurrence_rule"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
     /// Dates on which the window does not start.

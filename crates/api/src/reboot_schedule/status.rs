@@ -37,7 +37,7 @@ pub struct RebootScheduleStatus {
     pub history: Vec<OccurrenceStatus>,
     /// Accepted: whether the schedule is valid. Active: whether an occurrence is left or is being
     /// issued. LastOccurrenceIssued: whether the last one reached all its targets.
-    #[cfg_attr(test, schemars(schema_with = "schema::conditions"))]
+    #[cfg_attr(test, schemars(schema_with = "schema::condition_list"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -17,7 +17,7 @@ const LABEL_VALUE_HINT: &str = "write a label value: at most 63 letters, digits,
 const NAME_PATTERN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// A CEL rule, and the message for whoever breaks it.
-pub(crate) fn rule(rule: &str, message: &str) -> Value {
+pub(crate) fn validation_rule(rule: &str, message: &str) -> Value {
     json!({ "rule": rule, "message": message })
 }
 
@@ -27,15 +27,15 @@ pub(crate) fn rule_at(field: &str, rule: &str, message: &str) -> Value {
 }
 
 /// The text must match the regular expression.
-pub(crate) fn matches(pattern: &str, message: &str) -> Value {
-    rule(&format!("self.matches(r'{pattern}')"), message)
+pub(crate) fn pattern_rule(pattern: &str, message: &str) -> Value {
+    validation_rule(&format!("self.matches(r'{pattern}')"), message)
 }
 
 /// A Go duration of at least `least`; `why` says what to write, and why not less.
 pub(crate) fn min_time_limit(least: &str, why: &str) -> Vec<Value> {
     let mut rules = time_limit_rules();
     // An invalid duration breaks another rule.
-    rules.push(rule(
+    rules.push(validation_rule(
         &format!(
             "!self.matches(r'^([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') || \
              duration(self) >= duration('{least}')"
@@ -46,14 +46,14 @@ pub(crate) fn min_time_limit(least: &str, why: &str) -> Vec<Value> {
 }
 
 fn time_limit_rules() -> Vec<Value> {
-    let positive = rule(
+    let positive = validation_rule(
         r"!self.matches(r'^[0.a-zµ]*$')",
         "write a duration longer than zero",
     );
-    vec![matches(DURATION_PATTERN, DURATION_HINT), positive]
+    vec![pattern_rule(DURATION_PATTERN, DURATION_HINT), positive]
 }
 
-fn text(longest: usize, rules: impl Into<Value>) -> Schema {
+fn text_schema(longest: usize, rules: impl Into<Value>) -> Schema {
     json_schema!({
         "type": "string",
         "maxLength": longest,
@@ -62,7 +62,7 @@ fn text(longest: usize, rules: impl Into<Value>) -> Schema {
 }
 
 /// A list without duplicates.
-fn set(least: usize, most: usize, description: &str, mut item: Schema) -> Schema {
+fn set_schema(least: usize, most: usize, description: &str, mut item: Schema) -> Schema {
     item.insert("description".to_owned(), json!(description));
     json_schema!({
         "type": "array",
@@ -74,32 +74,35 @@ fn set(least: usize, most: usize, description: &str, mut item: Schema) -> Schema
 }
 
 /// A Go duration.
-pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
-    text(32, vec![matches(DURATION_PATTERN, DURATION_HINT)])
+pub(crate) fn duration_text(_: &mut SchemaGenerator) -> Schema {
+    text_schema(32, vec![pattern_rule(DURATION_PATTERN, DURATION_HINT)])
 }
 
 /// A Go duration longer than zero.
 pub(crate) fn time_limit(_: &mut SchemaGenerator) -> Schema {
-    text(32, time_limit_rules())
+    text_schema(32, time_limit_rules())
 }
 
 /// A regular expression. Prometheus, the API server and kured use the same syntax (RE2).
-pub(crate) fn regex(_: &mut SchemaGenerator) -> Schema {
-    let valid = rule(
+pub(crate) fn regular_expression(_: &mut SchemaGenerator) -> Schema {
+    let valid = validation_rule(
         "'a'.matches(self) in [true, false]",
         "write a regular expression (RE2)",
     );
-    let mut regex = text(512, vec![valid]);
+    let mut regex = text_schema(512, vec![valid]);
     regex.insert("minLength".to_owned(), json!(1));
     regex
 }
 
 pub(crate) fn label_key(_: &mut SchemaGenerator) -> Schema {
-    text(317, vec![matches(LABEL_KEY_PATTERN, LABEL_KEY_HINT)])
+    text_schema(317, vec![pattern_rule(LABEL_KEY_PATTERN, LABEL_KEY_HINT)])
 }
 
 fn label_value() -> Schema {
-    let mut value = text(63, vec![matches(LABEL_VALUE_PATTERN, LABEL_VALUE_HINT)]);
+    let mut value = text_schema(
+        63,
+        vec![pattern_rule(LABEL_VALUE_PATTERN, LABEL_VALUE_HINT)],
+    );
     value.insert("description".to_owned(), json!("A label's value."));
     value
 }
@@ -111,7 +114,7 @@ pub(crate) fn label_values(_: &mut SchemaGenerator) -> Schema {
 
 /// `matchLabels` of a selector.
 pub(crate) fn match_labels(_: &mut SchemaGenerator) -> Schema {
-    let keys = rule(
+    let keys = validation_rule(
         &format!("self.all(key, key.size() <= 317 && key.matches(r'{LABEL_KEY_PATTERN}'))"),
         LABEL_KEY_HINT,
     );
@@ -126,7 +129,7 @@ pub(crate) fn match_labels(_: &mut SchemaGenerator) -> Schema {
 
 /// The selector names at least one label.
 pub(crate) fn names_a_label() -> Value {
-    rule(
+    validation_rule(
         "has(self.matchLabels) || has(self.matchExpressions)",
         "name at least one label in matchLabels or matchExpressions: an empty selector would select every pod",
     )
@@ -140,54 +143,54 @@ pub(crate) fn text_map(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-pub(crate) fn days(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn weekday_set(_: &mut SchemaGenerator) -> Schema {
     let day = json_schema!({
         "type": "string",
         "enum": ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
     });
-    set(1, 7, "A day.", day)
+    set_schema(1, 7, "A day.", day)
 }
 
 pub(crate) fn excluded_dates(_: &mut SchemaGenerator) -> Schema {
-    let date = matches(
+    let date = pattern_rule(
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
         "write a date like 2026-12-24",
     );
-    set(1, 128, "A date.", text(10, vec![date]))
+    set_schema(1, 128, "A date.", text_schema(10, vec![date]))
 }
 
 pub(crate) fn start_time(_: &mut SchemaGenerator) -> Schema {
-    let time = matches(
+    let time = pattern_rule(
         "^([01][0-9]|2[0-3]):[0-5][0-9]$",
         "write a time of day like 22:00",
     );
-    text(5, vec![time])
+    text_schema(5, vec![time])
 }
 
 pub(crate) fn time_zone(_: &mut SchemaGenerator) -> Schema {
-    let name = matches(
+    let name = pattern_rule(
         "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
         "write a time zone's IANA name like Europe/Berlin, or UTC",
     );
-    text(64, vec![name])
+    text_schema(64, vec![name])
 }
 
 /// A recurrence rule of RFC 5545.
-pub(crate) fn rrule(_: &mut SchemaGenerator) -> Schema {
-    let frequency = matches(
+pub(crate) fn recurrence_rule(_: &mut SchemaGenerator) -> Schema {
+    let frequency = pattern_rule(
         r"(?i)^\s*(DTSTART[^\n]*\n\s*)?(RRULE:)?([^\n]*;)?FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[^\n]*)?\s*$",
         "write one rule with FREQ=DAILY, WEEKLY, MONTHLY or YEARLY, like FREQ=MONTHLY;BYDAY=2TU",
     );
-    let no_time = rule(
+    let no_time = validation_rule(
         r"!self.matches(r'(?i)BY(HOUR|MINUTE|SECOND)=')",
         "leave out BYHOUR, BYMINUTE and BYSECOND: the times of day are start and end",
     );
-    text(512, vec![frequency, no_time])
+    text_schema(512, vec![frequency, no_time])
 }
 
 /// Either `days` or `rrule`.
 pub(crate) fn days_or_rrule() -> Value {
-    rule(
+    validation_rule(
         "!(has(self.days) && has(self.rrule))",
         "write either days or rrule; an rrule can name days by BYDAY",
     )
@@ -195,19 +198,19 @@ pub(crate) fn days_or_rrule() -> Value {
 
 /// The names of up to 500 objects; for more there is the selector.
 pub(crate) fn object_names(_: &mut SchemaGenerator) -> Schema {
-    let name = matches(
+    let name = pattern_rule(
         NAME_PATTERN,
         "write a name of lower-case letters, digits, '-' and '.'",
     );
-    set(1, 500, "A name.", text(253, vec![name]))
+    set_schema(1, 500, "A name.", text_schema(253, vec![name]))
 }
 
-pub(crate) fn metadata(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn object_metadata(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object" })
 }
 
 /// `status.conditions`.
-pub(crate) fn conditions(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn condition_list(generator: &mut SchemaGenerator) -> Schema {
     let condition = ConditionFields::json_schema(generator);
     json_schema!({
         "type": "array",

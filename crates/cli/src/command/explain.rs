@@ -36,7 +36,7 @@ pub struct ExplainArgs {
 }
 
 fn parse_subject(text: &str) -> Result<ResourceArg, String> {
-    ResourceArg::parse(text, &ObjectKind::ALL)
+    ResourceArg::parse_argument(text, &ObjectKind::ALL)
 }
 
 pub async fn run(cluster: &ClusterArgs, args: &ExplainArgs) -> Result<(), CommandFailure> {

@@ -23,7 +23,7 @@ pub enum ResourceArg {
 
 impl ResourceArg {
     /// Parses a Node, or an object of one of these kinds.
-    pub fn parse(text: &str, kinds: &[ObjectKind]) -> Result<Self, String> {
+    pub fn parse_argument(text: &str, kinds: &[ObjectKind]) -> Result<Self, String> {
         let prefix = ObjectKind::split_prefix(text).filter(|(kind, _)| kinds.contains(kind));
         if let Some((kind, name)) = prefix {
             let hint = || {
@@ -45,11 +45,10 @@ fn unknown_kind_text(text: &str, kinds: &[ObjectKind]) -> String {
         .iter()
         .map(|kind| format!("{}/NAMESPACE/NAME", kind.as_str()))
         .collect();
+    let forms: Vec<&str> = forms.iter().map(String::as_str).collect();
     let (last, others) = forms.split_last().expect("a command takes some kind");
-    let others: String = others.iter().map(|form| format!(", {form}")).collect();
-    format!(
-        "{text:?} names no object that this command takes: write NODE, node/NODE{others} or {last}"
-    )
+    let others = [&["NODE", "node/NODE"][..], others].concat().join(", ");
+    format!("{text:?} names no object that this command takes: write {others} or {last}")
 }
 
 impl ObjectArg {
@@ -210,13 +209,13 @@ mod tests {
         ] {
             let expected = ResourceArg::Object(object(kind, namespace, name));
             assert_eq!(
-                ResourceArg::parse(text, &ObjectKind::ALL),
+                ResourceArg::parse_argument(text, &ObjectKind::ALL),
                 Ok(expected),
                 "{text}"
             );
         }
         for text in ["h1", "node/h1", "schedule"] {
-            let parsed = ResourceArg::parse(text, &ObjectKind::ALL);
+            let parsed = ResourceArg::parse_argument(text, &ObjectKind::ALL);
             assert!(matches!(parsed, Ok(ResourceArg::Node(_))), "{text}");
         }
         for text in [
@@ -232,7 +231,7 @@ mod tests {
             "metal/h1",
             "host/a/b/c",
         ] {
-            let said = ResourceArg::parse(text, &ObjectKind::ALL).unwrap_err();
+            let said = ResourceArg::parse_argument(text, &ObjectKind::ALL).unwrap_err();
             assert!(said.contains("NAMESPACE/NAME"), "{text}: {said}");
         }
     }

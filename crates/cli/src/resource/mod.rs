@@ -29,7 +29,7 @@ impl ObjectKind {
         ObjectKind::Schedule,
     ];
 
-    fn words(self) -> &'static [&'static str] {
+    fn kind_words(self) -> &'static [&'static str] {
         match self {
             ObjectKind::Host => &["host", "hosts", "bmh", "baremetalhost", "baremetalhosts"],
             ObjectKind::Machine => &["machine", "machines"],
@@ -52,7 +52,7 @@ impl ObjectKind {
 
     /// The kind as it is written in a command.
     pub fn as_str(self) -> &'static str {
-        self.words()[0]
+        self.kind_words()[0]
     }
 
     fn object_kind(self) -> &'static str {
@@ -68,7 +68,7 @@ impl ObjectKind {
     pub fn split_prefix(text: &str) -> Option<(Self, &str)> {
         let (word, rest) = text.split_once('/')?;
         let mut kinds = Self::ALL.into_iter();
-        let kind = kinds.find(|kind| kind.words().contains(&word))?;
+        let kind = kinds.find(|kind| kind.kind_words().contains(&word))?;
         Some((kind, rest))
     }
 }

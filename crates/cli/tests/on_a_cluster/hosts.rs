@@ -165,7 +165,10 @@ fn explain_names_who_holds_a_host_off_and_what_is_to_be_done() {
         &["explain", "bmh/metal/h1"],
     ] {
         let text = shown(stage.dogwatch(args));
-        assert!(text.starts_with("metal/h1: Off, as wanted for "), "{text}");
+        assert!(
+            text.starts_with("metal/h1: Off, as requested for "),
+            "{text}"
+        );
         for part in [
             "asked       spec.online is true",
             "reboot.metal3.io/repair: off until it is removed, soft",

@@ -119,7 +119,10 @@ fn explain_follows_the_chain_to_the_holder_and_to_the_budget() {
         text.contains("PodDisruptionBudget shop/db allows no disruption (1 healthy of 1 desired) blocks shop/db-0"),
         "{text}"
     );
-    assert!(text.contains("→ give budget shop/db room"), "{text}");
+    assert!(
+        text.contains("→ let PodDisruptionBudget shop/db allow a disruption"),
+        "{text}"
+    );
     let json = in_json(stage.dogwatch(&["explain", "n1", "-o", "json"]));
     assert_eq!(json["node"], "n1");
     assert!(
@@ -140,7 +143,7 @@ fn what_may_not_be_read_is_left_out_and_said() {
     assert_eq!(code, 0, "{errors}");
     assert!(text.contains("says      Draining"), "{text}");
     assert!(
-        errors.contains("explained without the node's pods"),
+        errors.contains("the explanation leaves out the node's pods"),
         "{errors}"
     );
 }
@@ -230,7 +233,7 @@ fn without_a_cluster_it_ends_with_4_and_says_how_to_get_one() {
     let (code, _, errors) = ended(alone(home.path()).arg("status"));
     assert_eq!(code, 4, "{errors}");
     assert!(
-        errors.contains("no cluster is configured") && errors.contains("dogwatch demo --serve"),
+        errors.contains("no cluster is named") && errors.contains("dogwatch demo --serve"),
         "{errors}"
     );
     let missing = home.path().join("missing");

@@ -222,7 +222,10 @@ async fn a_word_is_refused_without_the_right_and_while_the_bmc_says_on() {
     power(plane, "refused", "On").await;
     let (code, _, errors) = dogwatch(&bob, &word);
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("is On by its BMC, read"), "{errors}");
+    assert!(
+        errors.contains("is On as its BMC reports, read"),
+        "{errors}"
+    );
     let annotations = annotations(plane, "refused").await;
     assert_eq!(annotations[CONFIRMED], Value::Null);
 }
@@ -259,7 +262,7 @@ async fn whoever_may_view_sees_remediations_of_machines_and_by_request() {
         );
         assert!(
             text.contains(
-                "→ if you have made sure that it is off: dogwatch confirm-off machines/seen"
+                "→ if you have made sure that the host is off: dogwatch confirm-off machines/seen"
             ),
             "{text}"
         );

@@ -77,7 +77,7 @@ impl HostReconcilers {
             match self.tasks.join_next().await {
                 Some(Ok(())) => {}
                 Some(Err(defect)) => {
-                    error!(error = %defect, "the task of a host ended unexpectedly; this is a defect of Dogwatch")
+                    error!(error = %defect, "the task of a host ended unexpectedly; this is a defect of Dogwatch");
                 }
                 None => std::future::pending().await,
             }

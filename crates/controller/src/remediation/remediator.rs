@@ -378,7 +378,7 @@ fn log_job_error(done: &RemediationJobResult) {
     let subject = &done.case.subject;
     match &done.trouble {
         Some(RemediationCallError::Changed(what)) => {
-            debug!(%subject, what, "the reason of a remediation has changed")
+            debug!(%subject, what, "the reason of a remediation has changed");
         }
         Some(RemediationCallError::Refused(error) | RemediationCallError::Failed(error)) => {
             warn!(%subject, error, "a remediation cannot continue now; retrying");

@@ -137,7 +137,7 @@ impl ReconcileDomain for ScheduleDomain {
     }
 
     fn object_generation(&self, key: &ScheduleKey) -> Option<i64> {
-        self.memories[key].schedule().generation
+        self.memories[key].watched_schedule().generation
     }
 
     fn build_snapshot(&self, key: &ScheduleKey) -> ScheduleSnapshot {
@@ -189,7 +189,7 @@ impl ReconcileDomain for ScheduleDomain {
     }
 
     fn publish_metrics(&self) {
-        let all = self.memories.values().map(ScheduleMemory::schedule);
+        let all = self.memories.values().map(ScheduleMemory::watched_schedule);
         schedule_metrics::publish_schedules(&self.metrics, all);
     }
 

@@ -24,7 +24,7 @@ impl ScheduleMemory {
         }
     }
 
-    pub(super) fn schedule(&self) -> &Schedule {
+    pub(super) fn watched_schedule(&self) -> &Schedule {
         &self.schedule
     }
 

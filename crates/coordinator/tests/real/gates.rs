@@ -165,7 +165,7 @@ async fn the_token_goes_to_no_server_that_only_a_policy_names() {
     let machine = cluster.machine(Setting::flags([&file, origin])).await;
     machine.touch("new kernel");
     let message = shut(&machine).await;
-    let words = "401 Unauthorized; no token was sent: --prometheus-token-origin is another";
+    let words = "401 Unauthorized; no token was sent, because --prometheus-token-origin is another";
     assert!(message.contains(words), "{message}");
     let asked = asked.lock().expect("nobody panics with it locked").clone();
     assert!(

@@ -65,8 +65,8 @@ pub(super) fn require_lasting_silence(
     let Some(beats) = beats.filter(|_| !is_refused_later) else {
         return Ok(());
     };
-    match RequiredSilence::of(ctx, proof, beats, same) {
-        Some(silence) if ctx.now.mono < silence.until => Err(silence.wait(ctx, proof)),
+    match RequiredSilence::for_release(ctx, proof, beats, same) {
+        Some(silence) if ctx.now.mono < silence.until => Err(silence.wait_for_silence(ctx, proof)),
         Some(_) | None => Ok(()),
     }
 }
@@ -95,10 +95,12 @@ pub(super) fn require_silence_in_reads(
             "the Node's heartbeats",
         ));
     }
-    match RequiredSilence::of(ctx, proof, beats, same) {
+    match RequiredSilence::for_release(ctx, proof, beats, same) {
         Some(silence) if fresh.asked_at >= silence.until => Ok(()),
-        Some(silence) if ctx.now.mono < silence.until => Err(silence.wait(ctx, proof)),
-        Some(silence) => Err(silence.wait(ctx, proof).with_observe(ctx.observe_fresh())),
+        Some(silence) if ctx.now.mono < silence.until => Err(silence.wait_for_silence(ctx, proof)),
+        Some(silence) => Err(silence
+            .wait_for_silence(ctx, proof)
+            .with_observe(ctx.observe_fresh())),
         None => Ok(()),
     }
 }
@@ -114,7 +116,7 @@ impl RequiredSilence {
     /// A kubelet sends a heartbeat every 10 s, so that the 5 s that a proof takes are no silence.
     /// Two cases need one: the BMC may be that of another machine, or the kubelet was alive when
     /// the power-off was requested and the BMC may be wrong.
-    fn of(
+    fn for_release(
         ctx: &RemediationContext<'_>,
         proof: &PowerOffProof,
         beats: &HeartbeatHistory,
@@ -139,7 +141,11 @@ impl RequiredSilence {
         })
     }
 
-    fn wait(&self, ctx: &RemediationContext<'_>, proof: &PowerOffProof) -> RemediationDecision {
+    fn wait_for_silence(
+        &self,
+        ctx: &RemediationContext<'_>,
+        proof: &PowerOffProof,
+    ) -> RemediationDecision {
         let text = format!(
             "host {} is proved off; {}, so the Node must send no heartbeat for {}: waits until {}",
             proof.host(),

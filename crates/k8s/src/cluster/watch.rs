@@ -13,7 +13,7 @@ use kube::{Api, Client, ResourceExt as _};
 
 use super::view::{ClusterView, LeaseObject, PolicyObjectState};
 use crate::error::{ApiErrorKind, Error};
-use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
+use crate::informer::{InformerEvent, JitterFunction, KindInformer, KindRecheck};
 use crate::lock::TrimmedLeases;
 use crate::node::observed_node;
 use crate::paged::{PagedObjects, TrimmedObject};
@@ -22,9 +22,9 @@ use crate::watch::{FullObjects, ObjectSelection};
 
 /// Keeps a [`ClusterView`] up to date.
 pub struct ClusterWatch {
-    nodes: Informer<NodeName, Arc<ObservedNode>>,
-    leases: Informer<String, Arc<LeaseObject>>,
-    policies: Informer<String, KnownPolicy>,
+    nodes: KindInformer<NodeName, Arc<ObservedNode>>,
+    leases: KindInformer<String, Arc<LeaseObject>>,
+    policies: KindInformer<String, KnownPolicy>,
     known_policies: BTreeMap<String, KnownPolicy>,
     view: ClusterView,
 }
@@ -136,12 +136,12 @@ impl ClusterWatch {
 fn inform_of_nodes(
     client: &Client,
     jitter: &JitterFunction,
-) -> Informer<NodeName, Arc<ObservedNode>> {
+) -> KindInformer<NodeName, Arc<ObservedNode>> {
     let nodes = PagedObjects {
         api: Api::<Node>::all(client.clone()),
         keep: Arc::new(|node: &Node| observed_node(node).ok().map(Arc::new)),
     };
-    Informer::new(
+    KindInformer::new(
         nodes,
         ObjectSelection::default(),
         KindRecheck::AlwaysServed,
@@ -157,8 +157,8 @@ fn inform_of_leases(
     client: &Client,
     namespace: &str,
     jitter: &JitterFunction,
-) -> Informer<String, Arc<LeaseObject>> {
-    Informer::new(
+) -> KindInformer<String, Arc<LeaseObject>> {
+    KindInformer::new(
         TrimmedLeases(Api::namespaced(client.clone(), namespace)),
         ObjectSelection::default(),
         KindRecheck::AlwaysServed,
@@ -167,8 +167,11 @@ fn inform_of_leases(
     )
 }
 
-fn inform_of_policies(client: Client, jitter: &JitterFunction) -> Informer<String, KnownPolicy> {
-    Informer::new(
+fn inform_of_policies(
+    client: Client,
+    jitter: &JitterFunction,
+) -> KindInformer<String, KnownPolicy> {
+    KindInformer::new(
         FullObjects(Api::<PolicyObject>::all(client)),
         ObjectSelection::default(),
         KindRecheck::WatchPauses,

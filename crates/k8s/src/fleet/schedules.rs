@@ -8,7 +8,7 @@ use kube::api::ListParams;
 
 use super::FleetClient;
 use crate::error::{ApiErrorKind, Error, with_timeout};
-use crate::informer::{Informer, KindRecheck, fixed_jitter};
+use crate::informer::{KindInformer, KindRecheck, fixed_jitter};
 use crate::schedule::{ScheduleObject, convert_schedule, schedule_entry};
 use crate::watch::{FullObjects, ObjectSelection};
 
@@ -76,7 +76,7 @@ impl FleetClient {
     pub fn watch_schedules(&self, namespace: Option<&str>) -> FleetSchedulesWatch {
         let home = self.namespace.clone();
         FleetSchedulesWatch {
-            informer: Informer::new(
+            informer: KindInformer::new(
                 FullObjects(self.schedule_api(namespace)),
                 ObjectSelection::default(),
                 KindRecheck::AlwaysServed,
@@ -97,7 +97,7 @@ impl FleetClient {
 }
 
 pub struct FleetSchedulesWatch {
-    informer: Informer<ScheduleName, Schedule>,
+    informer: KindInformer<ScheduleName, Schedule>,
     schedules: BTreeMap<ScheduleName, Schedule>,
 }
 

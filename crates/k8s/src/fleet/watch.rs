@@ -17,7 +17,7 @@ use kube::ResourceExt as _;
 use super::FleetClient;
 use super::read::{RemediationLeases, lease_row, remediation_lease};
 use crate::Error;
-use crate::informer::{Informer, KindRecheck, fixed_jitter};
+use crate::informer::{KindInformer, KindRecheck, fixed_jitter};
 use crate::lock::{TrimmedLeases, parse_waiting_hosts, remediation_hold, waiters_by_group};
 use crate::node::observed_node;
 use crate::policy::{PolicyWatchView, watch_policies};
@@ -25,8 +25,8 @@ use crate::watch::{FullObjects, ObjectSelection};
 
 /// The fleet, from three watches.
 pub struct FleetWatch {
-    node_informer: Informer<NodeName, ObservedNode>,
-    lease_informer: Informer<String, LeaseFacts>,
+    node_informer: KindInformer<NodeName, ObservedNode>,
+    lease_informer: KindInformer<String, LeaseFacts>,
     nodes: BTreeMap<NodeName, ObservedNode>,
     leases: BTreeMap<String, LeaseFacts>,
     policy_events: BoxStream<'static, PolicyWatchView>,
@@ -60,7 +60,7 @@ impl FleetClient {
     pub fn watch_fleet(&self) -> FleetWatch {
         let jitter = fixed_jitter();
         FleetWatch {
-            node_informer: Informer::new(
+            node_informer: KindInformer::new(
                 FullObjects(self.node_api()),
                 ObjectSelection::default(),
                 KindRecheck::AlwaysServed,
@@ -70,7 +70,7 @@ impl FleetClient {
                     Some((node.name.clone(), node))
                 },
             ),
-            lease_informer: Informer::new(
+            lease_informer: KindInformer::new(
                 TrimmedLeases(self.lease_api()),
                 ObjectSelection::default(),
                 KindRecheck::AlwaysServed,

@@ -114,7 +114,7 @@ fn power_change(done: &PowerHistoryEntry) -> HostPowerChange {
 fn parse_power(power: &Value) -> PowerStatus {
     let list = |name: &str| power[name].as_array().into_iter().flatten();
     PowerStatus {
-        state: power["state"].as_str().and_then(PowerState::parse),
+        state: power["state"].as_str().and_then(PowerState::from_text),
         observed_at: parse_time(&power["observedAt"]),
         off_confirmed_at: parse_time(&power["offConfirmedAt"]),
         confirmed_for: list("confirmedFor").map(parse_text).collect(),
@@ -131,7 +131,9 @@ fn parse_command(command: &Value) -> Option<PendingCommand> {
         return None;
     }
     let at = parse_time(&command["at"]).unwrap_or(Timestamp::UNIX_EPOCH);
-    let known = command["command"].as_str().and_then(PowerCommand::parse);
+    let known = command["command"]
+        .as_str()
+        .and_then(PowerCommand::from_text);
     let end = known.and_then(|_| parse_command_end(command));
     Some(PendingCommand {
         id: parse_text(&command["id"]),
@@ -165,7 +167,7 @@ fn parse_command_end(command: &Value) -> Option<PendingCommandEnd> {
 
 fn parse_history_entry(done: &Value) -> Option<PowerHistoryEntry> {
     Some(PowerHistoryEntry {
-        what: PowerCommand::parse(done["what"].as_str()?)?,
+        what: PowerCommand::from_text(done["what"].as_str()?)?,
         why: parse_text(&done["why"]),
         at: parse_time(&done["at"])?,
         outcome: parse_text(&done["outcome"]),

@@ -21,7 +21,7 @@ use super::metal3_leaders::{
 use super::object::HostObject;
 use super::view::HostWatchView;
 use crate::error::ApiErrorKind;
-use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
+use crate::informer::{InformerEvent, JitterFunction, KindInformer, KindRecheck};
 use crate::paged::{PagedObjects, TrimmedObject};
 use crate::watch::{ChangeStream, FullObjects, ObjectSelection, WatchSource};
 
@@ -51,8 +51,8 @@ pub struct HostWatch {
     cadence: HostRecheckIntervals,
     /// Start of the monotonic times of this watch (tokio's clock).
     began: Instant,
-    hosts: Informer<HostName, Arc<HostSnapshot>>,
-    leases: Informer<String, Metal3LeaderLease>,
+    hosts: KindInformer<HostName, Arc<HostSnapshot>>,
+    leases: KindInformer<String, Metal3LeaderLease>,
     /// A running list request for the leaders' Leases.
     look: Option<BoxFuture<'static, LeaderLeasesRead>>,
     /// Earliest time of the next list request.
@@ -97,7 +97,7 @@ impl HostWatch {
         let jitter: JitterFunction = Arc::new(jitter);
         Self {
             hosts: inform_of_hosts(&client, cadence, &jitter),
-            leases: Informer::new(
+            leases: KindInformer::new(
                 FullObjects(Api::<Lease>::all(client.clone())),
                 leader_lease_selection(),
                 KindRecheck::AlwaysServed,
@@ -276,7 +276,7 @@ fn inform_of_hosts(
     client: &Client,
     cadence: HostRecheckIntervals,
     jitter: &JitterFunction,
-) -> Informer<HostName, Arc<HostSnapshot>> {
+) -> KindInformer<HostName, Arc<HostSnapshot>> {
     let hosts = ListIfServed {
         client: client.clone(),
         hosts: PagedObjects {
@@ -288,7 +288,7 @@ fn inform_of_hosts(
         not_installed: cadence.not_installed,
         forbidden: None,
     };
-    Informer::new(
+    KindInformer::new(
         hosts,
         ObjectSelection::default(),
         recheck,

@@ -53,7 +53,7 @@ impl EventWriter {
         episode: &str,
         now: Now,
     ) -> Result<(), Error> {
-        if self.written_events.contains(event) {
+        if self.written_events.was_reported(event) {
             return Ok(());
         }
         let node = &self.node;

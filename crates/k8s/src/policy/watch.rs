@@ -10,7 +10,7 @@ use kube::{Api, Client, ResourceExt as _};
 
 use super::{PolicyObject, convert_policy, unreadable_policies};
 use crate::error::REQUEST_TIMEOUT;
-use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
+use crate::informer::{InformerEvent, JitterFunction, KindInformer, KindRecheck};
 use crate::watch::{FullObjects, LONGEST_RETRY_PAUSE, ObjectSelection, SHORTEST_RETRY_PAUSE};
 
 /// How often the policies are read again while they cannot be watched.
@@ -76,7 +76,7 @@ pub fn watch_policies_with_intervals(
     };
     let selection = ObjectSelection::default();
     let watch = PolicyWatch {
-        informer: Informer::new(source, selection, recheck, &jitter, |object| {
+        informer: KindInformer::new(source, selection, recheck, &jitter, |object| {
             Some(policy_entry(object))
         }),
         policies: BTreeMap::new(),
@@ -90,7 +90,7 @@ pub fn watch_policies_with_intervals(
 }
 
 struct PolicyWatch {
-    informer: Informer<String, Policy>,
+    informer: KindInformer<String, Policy>,
     /// Policies by object name.
     policies: BTreeMap<String, Policy>,
     /// After this time without an event, the watch counts as open.

@@ -19,7 +19,7 @@ use super::machine::{parse_infra_machine, parse_machine};
 use super::optional_watch::{OptionalWatch, OptionalWatchEvent};
 use super::request::parse_request;
 use super::view::RemediationWatchView;
-use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
+use crate::informer::{InformerEvent, JitterFunction, KindInformer, KindRecheck};
 use crate::paged::TrimmedObject;
 use crate::watch::ObjectSelection;
 
@@ -33,7 +33,7 @@ pub struct RemediationWatch {
     infra: OptionalWatch<Arc<InfraMachine>>,
     requests: OptionalWatch<Arc<PowerRequest>>,
     /// Backups of deleted Nodes; `None`: not watched.
-    backups: Option<Informer<String, Option<Arc<StoredBackup>>>>,
+    backups: Option<KindInformer<String, Option<Arc<StoredBackup>>>>,
     /// The kinds that were listed or found missing.
     known: BTreeSet<&'static str>,
     view: RemediationWatchView,
@@ -241,8 +241,8 @@ fn watch_backups(
     client: &Client,
     home: &str,
     jitter: &JitterFunction,
-) -> Informer<String, Option<Arc<StoredBackup>>> {
-    Informer::new(
+) -> KindInformer<String, Option<Arc<StoredBackup>>> {
+    KindInformer::new(
         backup::backup_source(client.clone(), home),
         ObjectSelection::by_labels(label::NODE_BACKUP),
         KindRecheck::AlwaysServed,
@@ -252,7 +252,7 @@ fn watch_backups(
 }
 
 async fn next_backup_event<V: Send + 'static>(
-    backups: &mut Option<Informer<String, V>>,
+    backups: &mut Option<KindInformer<String, V>>,
 ) -> InformerEvent<String, V> {
     match backups {
         Some(backups) => backups.next_event().await,

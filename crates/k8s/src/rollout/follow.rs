@@ -13,7 +13,7 @@ use super::restart::{RolloutClient, RolloutTarget, kind_of_resource};
 use super::view::{join_reason, observed_object, observed_pod, pod_selector};
 use crate::Error;
 use crate::error::with_timeout;
-use crate::informer::{Informer, InformerEvent, KindRecheck, fixed_jitter};
+use crate::informer::{InformerEvent, KindInformer, KindRecheck, fixed_jitter};
 use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
 #[expect(
@@ -25,7 +25,7 @@ pub struct RolloutWatch {
     client: Client,
     objects: BoxStream<'static, ObjectEvent<DynamicObject>>,
     /// Without a selector, no pods can be found.
-    pod_informer: Option<Informer<String, ObservedRolloutPod>>,
+    pod_informer: Option<KindInformer<String, ObservedRolloutPod>>,
     object: Option<Option<DynamicObject>>,
     pods: BTreeMap<String, ObservedRolloutPod>,
     warning: Option<String>,
@@ -41,7 +41,7 @@ impl RolloutClient {
             None => Api::all(self.kube_client()),
         };
         let pod_informer = pod_selector(&found.object).map(|labels| {
-            Informer::new(
+            KindInformer::new(
                 FullObjects(pods),
                 ObjectSelection::by_labels(labels),
                 KindRecheck::AlwaysServed,
@@ -128,7 +128,7 @@ impl RolloutWatch {
 }
 
 async fn next_pod_event(
-    informer: &mut Option<Informer<String, ObservedRolloutPod>>,
+    informer: &mut Option<KindInformer<String, ObservedRolloutPod>>,
 ) -> InformerEvent<String, ObservedRolloutPod> {
     match informer {
         Some(informer) => informer.next_event().await,

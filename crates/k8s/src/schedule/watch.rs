@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use kube::{Api, Client};
 
 use super::{ScheduleObject, convert_schedule};
-use crate::informer::{Informer, InformerEvent, JitterFunction, KindRecheck};
+use crate::informer::{InformerEvent, JitterFunction, KindInformer, KindRecheck};
 use crate::watch::{FullObjects, ObjectSelection};
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -23,7 +23,7 @@ pub struct ScheduleWatchView {
 
 /// Keeps a [`ScheduleWatchView`] up to date.
 pub struct ScheduleWatch {
-    informer: Informer<ScheduleName, Schedule>,
+    informer: KindInformer<ScheduleName, Schedule>,
     seen: ScheduleWatchView,
 }
 
@@ -38,7 +38,7 @@ impl ScheduleWatch {
         let (home, jitter): (String, JitterFunction) = (home.into(), Arc::new(jitter));
         let entry = move |object: &ScheduleObject| Some(schedule_entry(object, &home));
         Self {
-            informer: Informer::new(
+            informer: KindInformer::new(
                 FullObjects(Api::<ScheduleObject>::all(client)),
                 ObjectSelection::default(),
                 KindRecheck::WatchPauses,

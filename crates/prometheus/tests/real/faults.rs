@@ -95,7 +95,10 @@ async fn an_endless_answer_is_given_up() {
     let head = "HTTP/1.1 200 OK\r\n\r\n".to_owned();
     let server = Served::http(Then::Flood(head)).await;
     let why = why(PrometheusSettings::default(), &server.url).await;
-    assert!(why.contains("larger than 4 MiB; ask for less"), "{why}");
+    assert!(
+        why.contains("larger than 4 MiB; make the result smaller"),
+        "{why}"
+    );
 }
 
 #[tokio::test]

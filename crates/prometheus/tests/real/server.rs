@@ -82,9 +82,9 @@ async fn a_query_is_open_only_while_it_has_no_result() {
         ),
         (
             "1 == bool 2",
-            Some("gives a scalar, which is never empty".to_owned()),
+            Some("returns a scalar, which is never empty".to_owned()),
         ),
-        ("\"a\"", Some("gives a string".to_owned())),
+        ("\"a\"", Some("returns a string".to_owned())),
         (
             "up(",
             Some("does not understand the query: invalid parameter \"query\"".to_owned()),

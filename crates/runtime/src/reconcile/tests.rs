@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_hours(24);
 
 /// What the calls answer, and which calls there were.
 struct Calls {
-    calls: mpsc::UnboundedSender<String>,
+    sent: mpsc::UnboundedSender<String>,
     answers: Mutex<Vec<CallEnd<u8>>>,
     /// An action takes a permit, so that a test can hold it back.
     permits: Semaphore,
@@ -32,20 +32,18 @@ impl DomainCalls for Calls {
         action: &&'static str,
     ) -> CallEnd<u8> {
         self.permits.acquire().await.unwrap().forget();
-        self.calls.send(format!("{action} {seen}")).unwrap();
+        self.sent.send(format!("{action} {seen}")).unwrap();
         let answer = lock_ignoring_poison(&self.answers).pop();
         answer.unwrap_or(CallEnd::Done(0))
     }
 
     async fn perform_observation(&self, seen: &u8, what: &&'static str) -> Option<u8> {
-        self.calls.send(format!("{what} {seen}")).unwrap();
+        self.sent.send(format!("{what} {seen}")).unwrap();
         Some(1)
     }
 
     async fn report_event(&self, seen: &u8, event: &DecisionEvent) -> CallEnd<()> {
-        self.calls
-            .send(format!("{} {seen}", event.message))
-            .unwrap();
+        self.sent.send(format!("{} {seen}", event.message)).unwrap();
         CallEnd::Done(())
     }
 }
@@ -154,7 +152,7 @@ impl Rig {
         let (sender, made) = mpsc::unbounded_channel();
         let (found, findings) = mpsc::unbounded_channel();
         let calls = Arc::new(Calls {
-            calls: sender,
+            sent: sender,
             answers: Mutex::new(answers),
             permits: Semaphore::new(permits),
         });

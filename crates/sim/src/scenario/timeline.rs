@@ -1,6 +1,6 @@
 //! The timeline of a script: its lines, grouped by moment.
 
-use dogwatch_core::reason::Severity;
+use dogwatch_core::reason::ReasonSeverity;
 use dogwatch_core::reboot::RebootReason;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -176,7 +176,7 @@ impl ScenarioTimeline {
             if DecisionLog::is_new_start(reason) {
                 self.told.remove(&node);
             }
-            if reason.severity() == Severity::Progress {
+            if reason.severity() == ReasonSeverity::Progress {
                 continue;
             }
             if self.told.insert(node.clone(), reason) != Some(reason) {

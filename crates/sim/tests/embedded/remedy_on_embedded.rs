@@ -153,7 +153,8 @@ async fn an_api_call_that_hangs_delays_only_its_own_case() {
         })
         .await;
     let took = marked.elapsed();
-    assert!(took < Duration::from_secs(12), "{took:?}");
+    // The kubelet of a Ready node must miss a heartbeat first, which takes 12 s.
+    assert!(took < Duration::from_secs(13), "{took:?}");
     world.until_back(&member).await;
     assert_eq!(
         stuck.bmc.machine().transition_log().count_power_offs(),

@@ -12,7 +12,7 @@ use dogwatch_k8s::fleet::NodeWatch;
 
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::follow::{FollowedRequest, Interrupts, ProgressLine, follow_until_done};
+use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
 use crate::table::to_printable;
 
@@ -28,41 +28,53 @@ pub async fn wait_for_abort(
         watch: connected.fleet.watch_node(node),
         node,
         before,
-        newest: None,
+        newest: NodeSight::NotListed,
         progress: ProgressLine::default(),
     };
-    follow_until_done(connected, &mut abort, Some(timeout), Interrupts::listen()?).await
+    follow_until_done(
+        connected,
+        &mut abort,
+        Some(timeout),
+        SignalListener::listen_for_signals()?,
+    )
+    .await
 }
 
 struct FollowedAbort<'a> {
     watch: NodeWatch,
     node: &'a NodeName,
     before: &'a ObservedNode,
-    /// `None` before the first list; `Some(None)` when there is no such Node.
-    newest: Option<Option<ObservedNode>>,
+    newest: NodeSight,
     progress: ProgressLine,
+}
+
+/// What the watch has shown of the Node.
+enum NodeSight {
+    NotListed,
+    Deleted,
+    Found(Box<ObservedNode>),
 }
 
 impl FollowedRequest for FollowedAbort<'_> {
     async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
         let next = self.watch.next_state().await;
         let next = next.map_err(|error| (format!("watch node {}", self.node), error))?;
-        self.newest = Some(next);
+        self.newest = next.map_or(NodeSight::Deleted, |node| NodeSight::Found(Box::new(node)));
         Ok(())
     }
 
     async fn report_change(&mut self) -> Result<ControlFlow<()>, CommandFailure> {
         match &self.newest {
-            None => Ok(ControlFlow::Continue(())),
-            Some(None) => {
+            NodeSight::NotListed => Ok(ControlFlow::Continue(())),
+            NodeSight::Deleted => {
                 let text = format!("Node {} has been deleted", self.node);
                 Err(CommandFailure::new(CliExitCode::NotFound, text))
             }
-            Some(Some(seen)) if is_abort_served(self.before, seen) => {
+            NodeSight::Found(seen) if is_abort_served(self.before, seen) => {
                 report_aborted(self.before, seen)?;
                 Ok(ControlFlow::Break(()))
             }
-            Some(Some(seen)) => {
+            NodeSight::Found(seen) => {
                 let state = reboot_state_text(seen);
                 self.progress.print_new(state.clone(), &state)?;
                 Ok(ControlFlow::Continue(()))

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::cluster::ConnectedCluster;
 use crate::command::remediations::{WatchedRemediations, read_remediations};
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::follow::{FollowedRequest, Interrupts, ProgressLine, follow_until_done};
+use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
 use crate::table::to_printable;
 
@@ -31,7 +31,13 @@ pub async fn follow_until_release(
         after,
         progress: ProgressLine::default(),
     };
-    follow_until_done(connected, &mut release, timeout, Interrupts::listen()?).await
+    follow_until_done(
+        connected,
+        &mut release,
+        timeout,
+        SignalListener::listen_for_signals()?,
+    )
+    .await
 }
 
 struct FollowedRelease<'a> {
@@ -51,14 +57,12 @@ impl FollowedRequest for FollowedRelease<'_> {
             return Ok(ControlFlow::Continue(()));
         };
         let host = self.name.to_string();
-        match rows.iter().find(|row| row.host.as_ref() == Some(&host)) {
-            Some(row) => self.report_row(row),
-            None => {
-                let text = format!("no remediation keeps host {host} off now");
-                Err(CommandFailure::new(CliExitCode::Failed, text)
-                    .with_next_step(format!("dogwatch explain host/{host}")))
-            }
+        if let Some(row) = rows.iter().find(|row| row.host.as_ref() == Some(&host)) {
+            return self.report_row(row);
         }
+        let text = format!("no remediation keeps host {host} off now");
+        Err(CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step(format!("dogwatch explain host/{host}")))
     }
 
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {

@@ -13,7 +13,7 @@ use super::outcome::{PowerRequestOutcome, is_older_host, request_outcome};
 use super::request::PowerOperation;
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::follow::{FollowedRequest, Interrupts, ProgressLine, follow_until_done};
+use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
 use crate::table::to_printable;
 
@@ -36,7 +36,13 @@ pub async fn follow_to_outcome(
         progress: ProgressLine::default(),
         why: None,
     };
-    follow_until_done(connected, &mut request, timeout, Interrupts::listen()?).await
+    follow_until_done(
+        connected,
+        &mut request,
+        timeout,
+        SignalListener::listen_for_signals()?,
+    )
+    .await
 }
 
 struct FollowedPowerRequest<'a> {

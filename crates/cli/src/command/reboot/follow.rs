@@ -14,7 +14,7 @@ use dogwatch_k8s::fleet::FleetWatch;
 
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::follow::{FollowedRequest, Interrupts, ProgressLine, follow_until_done};
+use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
 use crate::table::to_printable;
 
@@ -26,7 +26,7 @@ pub struct RebootFollower {
     before: BTreeMap<NodeName, Option<LastReboot>>,
     /// Listened to before the first request: a Ctrl-C right after it would otherwise end the
     /// program without a message.
-    interrupts: Interrupts,
+    interrupts: SignalListener,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl RebootFollower {
     /// Starts the watch and waits for its first list.
     pub async fn start_watching(connected: &ConnectedCluster) -> Result<Self, CommandFailure> {
         let mut watch = connected.fleet.watch_fleet();
-        let interrupts = Interrupts::listen()?;
+        let interrupts = SignalListener::listen_for_signals()?;
         loop {
             watch
                 .wait_for_change()

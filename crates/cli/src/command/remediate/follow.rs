@@ -10,7 +10,7 @@ use super::target::MarkTarget;
 use crate::cluster::ConnectedCluster;
 use crate::command::remediations::WatchedRemediations;
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::follow::{FollowedRequest, Interrupts, ProgressLine, follow_until_done};
+use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
 use crate::table::to_printable;
 
@@ -26,7 +26,13 @@ pub async fn follow_until_ready(
         progress: ProgressLine::default(),
         has_begun: false,
     };
-    follow_until_done(connected, &mut remediation, timeout, Interrupts::listen()?).await
+    follow_until_done(
+        connected,
+        &mut remediation,
+        timeout,
+        SignalListener::listen_for_signals()?,
+    )
+    .await
 }
 
 struct FollowedRemediation<'a> {

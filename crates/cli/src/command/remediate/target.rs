@@ -32,7 +32,7 @@ pub fn parse_target(text: &str) -> Result<ResourceArg, String> {
         let said = "a PowerRemediation is itself a request; write NODE or machine/NAMESPACE/NAME";
         return Err(said.to_owned());
     }
-    ResourceArg::parse(text, &[ObjectKind::Machine])
+    ResourceArg::parse_argument(text, &[ObjectKind::Machine])
 }
 
 /// The object to mark: for a Node with a Machine, it is the Machine.

@@ -14,7 +14,7 @@ use dogwatch_core::explain::{
     FleetStatus, LockRow, NodeStatusRow, WaitingRow, format_age, format_ordinal, format_time,
 };
 use dogwatch_core::policy::PolicyReason;
-use dogwatch_core::reason::Severity;
+use dogwatch_core::reason::ReasonSeverity;
 use dogwatch_core::reboot::RebootReason;
 
 pub use hosts::hosts_table;
@@ -26,7 +26,7 @@ use schedules::schedules_table;
 use super::StatusPart;
 use crate::output::OutputFormat;
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::{TableCell, TableColumn, TextTable};
+use crate::table::{OutputColumn, TableCell, TextTable};
 
 pub struct StatusTables {
     nodes: TextTable,
@@ -119,26 +119,26 @@ impl StatusTables {
     }
 }
 
-const NODE_COLUMNS: [TableColumn<NodeStatusRow>; 11] = [
-    TableColumn::new("NODE", |row, _| row.name.as_str().into()),
-    TableColumn::new("GROUP", |row, _| row.group.as_str().into()),
-    TableColumn::new("STATUS", |row, _| {
+const NODE_COLUMNS: [OutputColumn<NodeStatusRow>; 11] = [
+    OutputColumn::new("NODE", |row, _| row.name.as_str().into()),
+    OutputColumn::new("GROUP", |row, _| row.group.as_str().into()),
+    OutputColumn::new("STATUS", |row, _| {
         let not_ready = row.status.starts_with("NotReady");
         TableCell::coloured(status_text(row), not_ready.then_some(TerminalColour::Red))
     }),
-    TableColumn::new("PHASE", |row, _| {
+    OutputColumn::new("PHASE", |row, _| {
         let cell = |phase| TableCell::coloured(phase, Some(phase_colour(phase)));
         row.phase.map(cell).into()
     }),
-    TableColumn::new("SINCE", |row, now| TableCell::age(row.since, now)),
-    TableColumn::new("LOCK", |row, _| lock_cell(row).into()),
-    TableColumn::new("LAST", |row, now| last_reboot_text(row, now).into()),
-    TableColumn::wide("POLICY", |row, _| row.policy.as_deref().into()),
-    TableColumn::wide("BOOT-ID", |row, _| row.boot_id.as_deref().into()),
-    TableColumn::wide("TRIGGER", |row, _| {
+    OutputColumn::new("SINCE", |row, now| TableCell::age_since(row.since, now)),
+    OutputColumn::new("LOCK", |row, _| lock_cell(row).into()),
+    OutputColumn::new("LAST", |row, now| last_reboot_text(row, now).into()),
+    OutputColumn::only_wide("POLICY", |row, _| row.policy.as_deref().into()),
+    OutputColumn::only_wide("BOOT-ID", |row, _| row.boot_id.as_deref().into()),
+    OutputColumn::only_wide("TRIGGER", |row, _| {
         row.trigger.as_deref().map(first_line).into()
     }),
-    TableColumn::new("WAITS-FOR", |row, _| node_reason_cell(row).into()),
+    OutputColumn::new("WAITS-FOR", |row, _| node_reason_cell(row).into()),
 ];
 
 /// The node's status, and whether it is ignored by its group's budget.
@@ -196,30 +196,32 @@ fn reason_colour(reason: &str) -> Option<TerminalColour> {
     let of_node = RebootReason::parse(reason).map(RebootReason::severity);
     let of_policy = || PolicyReason::parse(reason).map(PolicyReason::severity);
     match of_node.or_else(of_policy)? {
-        Severity::Alarm => Some(TerminalColour::Red),
-        Severity::Warning => Some(TerminalColour::Yellow),
-        Severity::Progress | Severity::Waiting => None,
+        ReasonSeverity::Alarm => Some(TerminalColour::Red),
+        ReasonSeverity::Warning => Some(TerminalColour::Yellow),
+        ReasonSeverity::Progress | ReasonSeverity::Waiting => None,
     }
 }
 
-const LOCK_COLUMNS: [TableColumn<LockRow>; 6] = [
-    TableColumn::new("LEASE", |row, _| row.name.as_str().into()),
-    TableColumn::new("GROUP", |row, _| row.group.as_str().into()),
-    TableColumn::new("HOLDER", |row, _| row.holder.as_deref().into()),
-    TableColumn::new("SINCE", |row, now| TableCell::age(row.since, now)),
-    TableColumn::new("MAX", |row, _| {
+const LOCK_COLUMNS: [OutputColumn<LockRow>; 6] = [
+    OutputColumn::new("LEASE", |row, _| row.name.as_str().into()),
+    OutputColumn::new("GROUP", |row, _| row.group.as_str().into()),
+    OutputColumn::new("HOLDER", |row, _| row.holder.as_deref().into()),
+    OutputColumn::new("SINCE", |row, now| TableCell::age_since(row.since, now)),
+    OutputColumn::new("MAX", |row, _| {
         row.max_unavailable.map(|max| max.to_string()).into()
     }),
-    TableColumn::new("CALLED-NEXT", |row, _| {
+    OutputColumn::new("CALLED-NEXT", |row, _| {
         (!row.next.is_empty()).then(|| row.next.join(",")).into()
     }),
 ];
 
-const WAITING_COLUMNS: [TableColumn<WaitingRow>; 4] = [
-    TableColumn::new("ASKS-OVER-HTTP", |row, _| row.caller.as_str().into()),
-    TableColumn::new("GROUP", |row, _| row.group.as_deref().into()),
-    TableColumn::new("SINCE", |row, now| TableCell::age(Some(row.since), now)),
-    TableColumn::new("WAITS-FOR", |row, _| {
+const WAITING_COLUMNS: [OutputColumn<WaitingRow>; 4] = [
+    OutputColumn::new("ASKS-OVER-HTTP", |row, _| row.caller.as_str().into()),
+    OutputColumn::new("GROUP", |row, _| row.group.as_deref().into()),
+    OutputColumn::new("SINCE", |row, now| {
+        TableCell::age_since(Some(row.since), now)
+    }),
+    OutputColumn::new("WAITS-FOR", |row, _| {
         reason_cell(Some(&row.reason), Some(&row.message)).into()
     }),
 ];

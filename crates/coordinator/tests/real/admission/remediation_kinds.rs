@@ -154,8 +154,9 @@ async fn a_request_keeps_its_strategy_and_may_change_how_long_and_how_often_it_t
             json!({ "spec": { "strategy": strategy } }),
         )
     };
-    let kept = "spec.strategy.type: Invalid value: \"DeleteNode\": cannot be changed";
-    let taint = "spec.strategy.type: Invalid value: \"OutOfServiceTaint\": cannot be changed";
+    let kept = "spec.strategy.type: Invalid value: \"DeleteNode\": this field cannot be changed";
+    let taint =
+        "spec.strategy.type: Invalid value: \"OutOfServiceTaint\": this field cannot be changed";
     let (said, unsaid) = (format!("{requests}/said"), format!("{requests}/unsaid"));
     for (path, strategy, expected) in [
         (&said, json!({ "type": "DeleteNode" }), Err(kept)),

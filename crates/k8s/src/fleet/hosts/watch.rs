@@ -7,11 +7,11 @@ use dogwatch_core::power::{HostName, HostSnapshot};
 use crate::Error;
 use crate::fleet::FleetClient;
 use crate::host::{HostObject, convert_host};
-use crate::informer::{Informer, KindRecheck, fixed_jitter};
+use crate::informer::{KindInformer, KindRecheck, fixed_jitter};
 use crate::watch::{FullObjects, ObjectSelection};
 
 pub struct FleetHostsWatch {
-    informer: Informer<HostName, HostSnapshot>,
+    informer: KindInformer<HostName, HostSnapshot>,
     hosts: BTreeMap<HostName, HostSnapshot>,
 }
 
@@ -22,7 +22,7 @@ impl FleetClient {
         let selection =
             name.map(|name| ObjectSelection::by_fields(format!("metadata.name={name}")));
         FleetHostsWatch {
-            informer: Informer::new(
+            informer: KindInformer::new(
                 FullObjects(self.host_api(namespace)),
                 selection.unwrap_or_default(),
                 KindRecheck::AlwaysServed,

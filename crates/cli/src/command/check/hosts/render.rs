@@ -5,19 +5,19 @@ use crate::cluster::current_time;
 use crate::exit::CommandFailure;
 use crate::output::{self, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::{TableCell, TableColumn, TextTable};
+use crate::table::{OutputColumn, TableCell, TextTable};
 
-const COLUMNS: [TableColumn<DeviceCheck>; 8] = [
-    TableColumn::new("HOST", |one, _| one.host.as_str().into()),
-    TableColumn::new("LEVEL", |one, _| {
+const COLUMNS: [OutputColumn<DeviceCheck>; 8] = [
+    OutputColumn::new("HOST", |one, _| one.host.as_str().into()),
+    OutputColumn::new("LEVEL", |one, _| {
         one.level.map(|level| level.to_string()).into()
     }),
-    TableColumn::new("BMC", |one, _| one.bmc.as_deref().into()),
-    TableColumn::new("WORKS", |one, _| works_cell(one.works)),
-    TableColumn::new("POWER", |one, _| one.power.into()),
-    TableColumn::wide("PRODUCT", |one, _| one.product.as_deref().into()),
-    TableColumn::wide("SYSTEM-UUID", |one, _| one.system_uuid.as_deref().into()),
-    TableColumn::new("WHY", |one, _| reason_text(one).into()),
+    OutputColumn::new("BMC", |one, _| one.bmc.as_deref().into()),
+    OutputColumn::new("WORKS", |one, _| works_cell(one.works)),
+    OutputColumn::new("POWER", |one, _| one.power.into()),
+    OutputColumn::only_wide("PRODUCT", |one, _| one.product.as_deref().into()),
+    OutputColumn::only_wide("SYSTEM-UUID", |one, _| one.system_uuid.as_deref().into()),
+    OutputColumn::new("WHY", |one, _| reason_text(one).into()),
 ];
 
 pub fn print_checks(checked: &[DeviceCheck], format: OutputFormat) -> Result<(), CommandFailure> {

@@ -4,30 +4,34 @@ use dogwatch_core::Now;
 use dogwatch_core::explain::HostRow;
 
 use crate::paint::TerminalColour;
-use crate::table::{TableCell, TableColumn, TextTable};
+use crate::table::{OutputColumn, TableCell, TextTable};
 
-const COLUMNS: [TableColumn<HostRow>; 12] = [
-    TableColumn::new("NAMESPACE", |row, _| row.namespace.as_str().into()),
-    TableColumn::new("HOST", |row, _| row.name.as_str().into()),
-    TableColumn::new("POWER", |row, _| {
+const COLUMNS: [OutputColumn<HostRow>; 12] = [
+    OutputColumn::new("NAMESPACE", |row, _| row.namespace.as_str().into()),
+    OutputColumn::new("HOST", |row, _| row.name.as_str().into()),
+    OutputColumn::new("POWER", |row, _| {
         let cell = |power| TableCell::coloured(power, Some(power_colour(power)));
         row.power.map(cell).into()
     }),
-    TableColumn::new("WANTED", |row, _| row.wanted.into()),
-    TableColumn::new("HELD-BY", |row, _| {
+    OutputColumn::new("WANTED", |row, _| row.wanted.into()),
+    OutputColumn::new("HELD-BY", |row, _| {
         let held = (!row.held_off_by.is_empty()).then(|| row.held_off_by.join(","));
         held.map(|held| TableCell::coloured(held, Some(TerminalColour::Yellow)))
             .into()
     }),
-    TableColumn::new("PENDING", |row, now| TableCell::age(row.pending_since, now)),
-    TableColumn::new("CONTROL", |row, _| power_control_cell(row).into()),
-    TableColumn::wide("SEEN", |row, now| TableCell::age(row.observed_at, now)),
-    TableColumn::wide("OFF-CONFIRMED", |row, now| {
-        TableCell::age(row.off_confirmed_at, now)
+    OutputColumn::new("PENDING", |row, now| {
+        TableCell::age_since(row.pending_since, now)
     }),
-    TableColumn::new("NODE", |row, _| row.node.as_deref().into()),
-    TableColumn::new("BMC", |row, _| row.bmc.as_deref().into()),
-    TableColumn::new("WHY", |row, _| host_reason_cell(row).into()),
+    OutputColumn::new("CONTROL", |row, _| power_control_cell(row).into()),
+    OutputColumn::only_wide("SEEN", |row, now| {
+        TableCell::age_since(row.observed_at, now)
+    }),
+    OutputColumn::only_wide("OFF-CONFIRMED", |row, now| {
+        TableCell::age_since(row.off_confirmed_at, now)
+    }),
+    OutputColumn::new("NODE", |row, _| row.node.as_deref().into()),
+    OutputColumn::new("BMC", |row, _| row.bmc.as_deref().into()),
+    OutputColumn::new("WHY", |row, _| host_reason_cell(row).into()),
 ];
 
 pub fn hosts_table(rows: &[HostRow], wide: bool, now: Now) -> TextTable {

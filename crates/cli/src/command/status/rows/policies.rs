@@ -5,29 +5,29 @@ use dogwatch_core::explain::{PolicyRow, format_due};
 
 use super::reason_cell;
 use crate::paint::TerminalColour;
-use crate::table::{TableCell, TableColumn, TextTable};
+use crate::table::{OutputColumn, TableCell, TextTable};
 
-const COLUMNS: [TableColumn<PolicyRow>; 12] = [
-    TableColumn::new("POLICY", |row, _| row.name.as_str().into()),
-    TableColumn::new("PRIORITY", |row, _| row.priority.to_string().into()),
-    TableColumn::new("NODES", |row, _| node_count_text(row).into()),
-    TableColumn::new("MAX", |row, _| row.max_unavailable.as_deref().into()),
-    TableColumn::new("OUT", |row, _| join_texts(&row.out).into()),
-    TableColumn::new("WAITING", |row, _| row.waiting.len().to_string().into()),
-    TableColumn::new("PAUSED", |row, now| {
+const COLUMNS: [OutputColumn<PolicyRow>; 12] = [
+    OutputColumn::new("POLICY", |row, _| row.name.as_str().into()),
+    OutputColumn::new("PRIORITY", |row, _| row.priority.to_string().into()),
+    OutputColumn::new("NODES", |row, _| node_count_text(row).into()),
+    OutputColumn::new("MAX", |row, _| row.max_unavailable.as_deref().into()),
+    OutputColumn::new("OUT", |row, _| join_texts(&row.out).into()),
+    OutputColumn::new("WAITING", |row, _| row.waiting.len().to_string().into()),
+    OutputColumn::new("PAUSED", |row, now| {
         let paused = paused_text(row, now);
         paused
             .map(|text| TableCell::coloured(text, Some(TerminalColour::Yellow)))
             .into()
     }),
-    TableColumn::new("WINDOW", |row, now| window_text(row, now).into()),
-    TableColumn::wide("WINDOWS", |row, _| {
+    OutputColumn::new("WINDOW", |row, now| window_text(row, now).into()),
+    OutputColumn::only_wide("WINDOWS", |row, _| {
         let window = row.window.as_ref();
         window.map(|window| window.windows.join("; ")).into()
     }),
-    TableColumn::wide("GATES", |row, _| join_texts(&row.gates).into()),
-    TableColumn::wide("LOST-TO", |row, _| join_texts(&row.lost_to).into()),
-    TableColumn::new("WAITS-FOR", |row, _| {
+    OutputColumn::only_wide("GATES", |row, _| join_texts(&row.gates).into()),
+    OutputColumn::only_wide("LOST-TO", |row, _| join_texts(&row.lost_to).into()),
+    OutputColumn::new("WAITS-FOR", |row, _| {
         reason_cell(row.reason.as_deref(), row.message.as_deref()).into()
     }),
 ];

@@ -4,22 +4,22 @@ use dogwatch_core::Now;
 use dogwatch_core::explain::{RemediationRow, StepRow, format_millis};
 
 use crate::paint::TerminalColour;
-use crate::table::{TableCell, TableColumn, TextTable};
+use crate::table::{OutputColumn, TableCell, TextTable};
 
-const COLUMNS: [TableColumn<RemediationRow>; 8] = [
-    TableColumn::new("REMEDIATION", |row, _| row.subject.as_str().into()),
-    TableColumn::new("NODE", |row, _| row.node.as_deref().into()),
-    TableColumn::new("HOST", |row, _| row.host.as_deref().into()),
-    TableColumn::new("STEP", |row, _| {
+const COLUMNS: [OutputColumn<RemediationRow>; 8] = [
+    OutputColumn::new("REMEDIATION", |row, _| row.subject.as_str().into()),
+    OutputColumn::new("NODE", |row, _| row.node.as_deref().into()),
+    OutputColumn::new("HOST", |row, _| row.host.as_deref().into()),
+    OutputColumn::new("STEP", |row, _| {
         let cell = |step| TableCell::coloured(step, Some(step_colour(row)));
         row.step.map(cell).into()
     }),
-    TableColumn::new("SINCE", |row, now| TableCell::age(row.since, now)),
-    TableColumn::wide("ATTEMPT", |row, _| {
+    OutputColumn::new("SINCE", |row, now| TableCell::age_since(row.since, now)),
+    OutputColumn::only_wide("ATTEMPT", |row, _| {
         row.attempt.map(|number| number.to_string()).into()
     }),
-    TableColumn::wide("STEPS", |row, _| step_durations(&row.steps).into()),
-    TableColumn::new("REASON", |row, _| {
+    OutputColumn::only_wide("STEPS", |row, _| step_durations(&row.steps).into()),
+    OutputColumn::new("REASON", |row, _| {
         let text = format!("{}: {}", row.reason, row.message);
         let red = row.needs_somebody.then_some(TerminalColour::Red);
         TableCell::coloured(text, red)

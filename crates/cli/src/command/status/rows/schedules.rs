@@ -4,26 +4,26 @@ use dogwatch_core::Now;
 use dogwatch_core::explain::{ScheduleRow, format_age, format_time};
 
 use crate::paint::TerminalColour;
-use crate::table::{TableCell, TableColumn, TextTable};
+use crate::table::{OutputColumn, TableCell, TextTable};
 
-const COLUMNS: [TableColumn<ScheduleRow>; 8] = [
-    TableColumn::new("NAMESPACE", |row, _| row.namespace.as_str().into()),
-    TableColumn::new("SCHEDULE", |row, _| row.name.as_str().into()),
-    TableColumn::new("STATE", |row, _| {
+const COLUMNS: [OutputColumn<ScheduleRow>; 8] = [
+    OutputColumn::new("NAMESPACE", |row, _| row.namespace.as_str().into()),
+    OutputColumn::new("SCHEDULE", |row, _| row.name.as_str().into()),
+    OutputColumn::new("STATE", |row, _| {
         TableCell::coloured(row.state, state_colour(row.state))
     }),
-    TableColumn::new("NEXT", |row, now| {
+    OutputColumn::new("NEXT", |row, now| {
         row.next.map(|next| time_ahead(next, now)).into()
     }),
-    TableColumn::new("LAST", |row, _| row.last.map(format_time).into()),
-    TableColumn::new("OUTCOME", |row, _| {
+    OutputColumn::new("LAST", |row, _| row.last.map(format_time).into()),
+    OutputColumn::new("OUTCOME", |row, _| {
         let cell = |outcome| TableCell::coloured(outcome, Some(outcome_colour(outcome)));
         row.outcome.map(cell).into()
     }),
-    TableColumn::wide("WHOM", |row, _| {
+    OutputColumn::only_wide("WHOM", |row, _| {
         (!row.whom.is_empty()).then(|| row.whom.join("; ")).into()
     }),
-    TableColumn::new("WHY", |row, _| schedule_reason_cell(row)),
+    OutputColumn::new("WHY", |row, _| schedule_reason_cell(row)),
 ];
 
 pub fn schedules_table(rows: &[ScheduleRow], wide: bool, now: Now) -> TextTable {
