@@ -360,7 +360,7 @@ const REFUSED: &[Refused] = &[
     (
         r#"{"gates": [{"prometheus": {"url": "http://p?x=1", "query": "up"}}]}"#,
         "spec.gates[0].prometheus.url",
-        "leave out",
+        "out of the address",
     ),
     (
         r#"{"gates": [{"prometheus": {"url": "http://p", "query": ""}}]}"#,

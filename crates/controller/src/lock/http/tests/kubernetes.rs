@@ -105,13 +105,24 @@ async fn lock(rig: &Rig, token: &str, host: &str) -> u16 {
     call(rig, "/api/v1/lock", token, host).await.status
 }
 
+/// The control plane with the accounts. They are made once: two tests that apply them at the same
+/// time would fail, and one would bring back what the other has removed.
+async fn plane_with_accounts() -> &'static dogwatch_testbed::ControlPlane {
+    static ACCOUNTS: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+    let plane = dogwatch_testbed::shared_control_plane().await;
+    let make = || async {
+        plane
+            .run_kubectl(&["apply", "-f", "-"], SETUP)
+            .await
+            .unwrap();
+    };
+    ACCOUNTS.get_or_init(make).await;
+    plane
+}
+
 #[tokio::test]
 async fn the_api_server_says_who_may_lock_which_host() {
-    let plane = dogwatch_testbed::shared_control_plane().await;
-    plane
-        .run_kubectl(&["apply", "-f", "-"], SETUP)
-        .await
-        .unwrap();
+    let plane = plane_with_accounts().await;
     let server = plain(plane, "server").await;
     let (pleb, operator) = (token(plane, "pleb").await, token(plane, "operator").await);
     let rig = rig(&plane.kubeconfig_for(&server).unwrap()).await;
@@ -151,11 +162,7 @@ async fn the_api_server_says_who_may_lock_which_host() {
 
 #[tokio::test]
 async fn a_server_that_may_not_ask_lets_nobody_in() {
-    let plane = dogwatch_testbed::shared_control_plane().await;
-    plane
-        .run_kubectl(&["apply", "-f", "-"], SETUP)
-        .await
-        .unwrap();
+    let plane = plane_with_accounts().await;
     let (pleb, operator) = (plain(plane, "pleb").await, token(plane, "operator").await);
     let rig = rig(&plane.kubeconfig_for(&pleb).unwrap()).await;
     let answer = call(&rig, "/api/v1/lock", &operator, "n1").await;
