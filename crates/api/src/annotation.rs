@@ -13,6 +13,9 @@ pub const API_LOCK: &str = "dogwatch.dev/api-lock";
 pub const LAST_REBOOT: &str = "dogwatch.dev/last-reboot";
 /// Node: keep our cordon after the reboot. Source: specification §2.5.
 pub const KEEP_CORDONED: &str = "dogwatch.dev/keep-cordoned";
+/// Node: NVSentinel has quarantined it. Source: NVSentinel, ADR-044: an uncordon by anybody cancels
+/// the quarantine.
+pub const NVSENTINEL_QUARANTINE: &str = "quarantineHealthEvent";
 /// Node, and its BareMetalHost: this reboot was handed over to the power controller (JSON). Source:
 /// specification §2.4.
 pub const ESCALATED: &str = "dogwatch.dev/escalated";

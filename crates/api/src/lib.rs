@@ -16,6 +16,7 @@ pub mod label;
 pub mod lease;
 mod manifest;
 pub mod name;
+pub mod node_reboot;
 pub mod power_remediation;
 pub mod power_remediation_template;
 pub mod reboot_policy;

@@ -12,18 +12,24 @@ use crate::manifest::parse_manifest;
 
 #[cfg(test)]
 pub(crate) mod crd;
+mod drain_rules;
 mod policy_name;
+mod return_spec;
 mod spec;
 mod status;
 #[cfg(test)]
 mod tests;
 
 pub use crate::kind::{API_VERSION, GROUP, VERSION};
+pub use drain_rules::{DrainRuleAction, DrainRulePods, DrainRuleSpec, HonoredMark};
 pub use policy_name::{POLICY_NAME_RULE, policy_name_problem};
+pub use return_spec::{
+    CORDON_TAINT, OnGateTimeoutSpec, OnReadyTimeoutSpec, ReadyCheckSpec, ReadyConditionSpec,
+    ReadyConditionStatus, ReturnGate, ReturnSpec, is_ready_resource,
+};
 pub use spec::{
-    AlertsSpec, DrainSpec, GateSpec, MaxUnavailable, OnDrainTimeoutSpec, OnGateTimeoutSpec,
-    PausedSpec, PodsGateSpec, PolicyWindow, PrometheusGateSpec, RebootPolicySpec, RebootSpec,
-    ReturnGate, ReturnSpec,
+    AlertsSpec, DrainSpec, GateSpec, MaxUnavailable, OnDrainTimeoutSpec, PausedSpec, PodsGateSpec,
+    PolicyWindow, PrometheusGateSpec, RebootPolicySpec, RebootSpec,
 };
 pub use status::{
     OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode, condition,

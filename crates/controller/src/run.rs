@@ -35,8 +35,8 @@ use crate::lock::http;
 use crate::metrics::MetricsRegistry;
 use crate::power;
 use crate::{
-    ControllerContext, StopSignal, StopTrigger, healer, maintenance_markers, policy_status,
-    remediation, schedule,
+    ControllerContext, StopSignal, StopTrigger, healer, maintenance_markers, node_reboot,
+    policy_status, remediation, schedule,
 };
 
 /// How long components may take to finish once the process stops. The Deployment's
@@ -253,6 +253,8 @@ pub fn leading_components(
     if parts.iter().any(|part| part.needs_cluster_watch()) {
         let telling = maintenance_markers::run_maintenance_markers(context.clone());
         leading.push(("the handshake with other health checks", telling.boxed()));
+        let node_reboots = node_reboot::run_node_reboots(context.clone());
+        leading.push(("the NodeReboots", node_reboots.boxed()));
     }
     if parts.contains(&ControllerComponent::Remediation) {
         let settings = remediation::RemediationSettings {

@@ -104,6 +104,19 @@ pub fn conditions_to_write(
         .collect()
 }
 
+/// Whether each condition of `wanted` stands already with the same status, reason and message.
+pub fn are_conditions_standing(standing: &[CurrentCondition], wanted: &[DesiredCondition]) -> bool {
+    wanted.iter().all(|wanted| {
+        let mut there = standing.iter();
+        there.any(|there| {
+            there.kind == wanted.kind
+                && there.status == wanted.status.as_str()
+                && there.reason == wanted.reason
+                && there.message == wanted.message
+        })
+    })
+}
+
 /// When the next write is due that is not due now: progress that waits for its interval, or a
 /// heartbeat.
 pub fn next_condition_write(

@@ -18,6 +18,7 @@ pub mod duration;
 pub mod explain;
 pub mod fleetlock;
 pub mod healer;
+mod json_default;
 pub mod kured;
 pub mod leader;
 pub mod limit;
@@ -26,6 +27,7 @@ pub mod markers;
 #[cfg(test)]
 mod model_depth;
 pub mod name_suggestions;
+pub mod node_reboot;
 pub mod policy;
 pub mod power;
 pub mod reason;

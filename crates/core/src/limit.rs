@@ -13,6 +13,8 @@ pub enum UnavailabilityLimit {
     Count(u32),
     /// A percentage of the group, 1 to 100; rounded down, but at least one node.
     Percent(u8),
+    /// Both at once: the smaller number of nodes.
+    PercentUpTo { percent: u8, count: u32 },
 }
 
 /// Why a text is not a limit.
@@ -42,6 +44,39 @@ impl UnavailabilityLimit {
                 let nodes = members / 100 * percent + members % 100 * percent / 100;
                 nodes.max(1)
             }
+            UnavailabilityLimit::PercentUpTo { percent, count } => {
+                let share = UnavailabilityLimit::Percent(percent).allowed_nodes(members);
+                share.min(UnavailabilityLimit::Count(count).allowed_nodes(members))
+            }
+        }
+    }
+
+    /// The smaller of this limit and a number of nodes.
+    #[must_use]
+    pub fn capped_at(self, cap: Option<u32>) -> Self {
+        let Some(cap) = cap else {
+            return self;
+        };
+        match self {
+            UnavailabilityLimit::Count(count) => UnavailabilityLimit::Count(count.min(cap)),
+            UnavailabilityLimit::Percent(percent) => UnavailabilityLimit::PercentUpTo {
+                percent,
+                count: cap,
+            },
+            UnavailabilityLimit::PercentUpTo { percent, count } => {
+                UnavailabilityLimit::PercentUpTo {
+                    percent,
+                    count: count.min(cap),
+                }
+            }
+        }
+    }
+
+    /// Whether the number of nodes depends on the size of the group.
+    pub fn needs_group_size(self) -> bool {
+        match self {
+            UnavailabilityLimit::Count(_) => false,
+            UnavailabilityLimit::Percent(_) | UnavailabilityLimit::PercentUpTo { .. } => true,
         }
     }
 }
@@ -58,6 +93,9 @@ impl fmt::Display for UnavailabilityLimit {
         match self {
             UnavailabilityLimit::Count(count) => write!(formatter, "{count}"),
             UnavailabilityLimit::Percent(percent) => write!(formatter, "{percent}%"),
+            UnavailabilityLimit::PercentUpTo { percent, count } => {
+                write!(formatter, "{percent}%, at most {count}")
+            }
         }
     }
 }
@@ -105,6 +143,22 @@ mod tests {
             usize::MAX
         );
         assert_eq!(UnavailabilityLimit::Count(3).allowed_nodes(1), 3);
+    }
+
+    #[test]
+    fn of_a_percentage_and_a_number_the_smaller_rules() {
+        let both = UnavailabilityLimit::Percent(10).capped_at(Some(5));
+        for (members, allowed) in [(3, 1), (20, 2), (50, 5), (5000, 5)] {
+            assert_eq!(both.allowed_nodes(members), allowed, "{both} of {members}");
+        }
+        let smaller = both.capped_at(Some(2));
+        assert_eq!(smaller.allowed_nodes(5000), 2);
+        assert_eq!(both.capped_at(None), both);
+        let counts = [(3, 2, 2), (2, 3, 2)];
+        for (count, cap, allowed) in counts {
+            let limit = UnavailabilityLimit::Count(count).capped_at(Some(cap));
+            assert_eq!(limit, UnavailabilityLimit::Count(allowed));
+        }
     }
 
     #[test]

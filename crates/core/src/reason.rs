@@ -91,6 +91,12 @@ macro_rules! reasons {
             }
         }
 
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(self.as_str())
+            }
+        }
+
         impl From<$name> for &'static str {
             fn from(reason: $name) -> Self {
                 reason.as_str()

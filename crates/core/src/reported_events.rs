@@ -1,11 +1,24 @@
 //! Sends each Event of one subject once.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use jiff::Timestamp;
+
+use crate::Now;
 use crate::decision::DecisionEvent;
 
 /// How many Events of one subject are remembered. A reboot or a remediation sends about ten.
 const MAX_REMEMBERED_EVENTS: usize = 64;
+
+/// An Event is sent only about what is at most this old: a leader that starts later does not repeat
+/// old Events.
+const MAX_EVENT_AGE: Duration = Duration::from_hours(1);
+
+/// Whether what happened then is still worth an Event.
+pub(crate) fn is_recent_news(happened: Timestamp, now: Now) -> bool {
+    now.elapsed_since(happened) < MAX_EVENT_AGE && happened <= now.wall
+}
 
 /// The Events of one subject that were sent.
 #[derive(Debug, Clone, Default)]

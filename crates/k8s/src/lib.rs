@@ -28,6 +28,7 @@ pub mod leader;
 pub mod lock;
 pub mod markers;
 pub mod node;
+pub mod node_reboot;
 mod paged;
 pub mod policy;
 pub mod remediation;

@@ -49,6 +49,8 @@ pub trait DomainCalls: Send + Sync + 'static {
     type Snapshot: Send + Sync + 'static;
     type Action: Send + Sync + 'static;
     type Observe: Send + Sync + 'static;
+    /// The domain's table of reasons.
+    type Reason: Copy + fmt::Display + Send + Sync + 'static;
     /// The result of an action, like the object as it was written.
     type Answer: Send + 'static;
     /// The result of an observation.
@@ -77,8 +79,11 @@ pub trait DomainCalls: Send + Sync + 'static {
     ) -> impl Future<Output = CallEnd<()>> + Send;
 }
 
-pub type DecisionOf<Calls> =
-    Decision<<Calls as DomainCalls>::Action, <Calls as DomainCalls>::Observe>;
+pub type DecisionOf<Calls> = Decision<
+    <Calls as DomainCalls>::Action,
+    <Calls as DomainCalls>::Observe,
+    <Calls as DomainCalls>::Reason,
+>;
 
 /// One domain of the controller. All methods but the calls only compute.
 pub trait ReconcileDomain: Send {

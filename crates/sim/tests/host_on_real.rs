@@ -8,7 +8,7 @@ mod host_cases;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
 
-use dogwatch_core::power::reason;
+use dogwatch_core::power::PowerReason;
 use dogwatch_k8s::host::{BmcSecretError, HostWriteError};
 use dogwatch_testbed::shared_control_plane;
 use host_cases::world::{World, writing};
@@ -65,7 +65,7 @@ async fn a_secret_that_may_not_be_read_is_said_with_the_role_that_lacks() {
     let Err(BmcSecretError::Missing { reason, message }) = answer else {
         panic!("{answer:?}");
     };
-    assert_eq!(reason, reason::SECRET_FORBIDDEN);
+    assert_eq!(reason, PowerReason::SecretForbidden);
     assert!(
         message.contains("deploy/hosts") && message.contains(&world.namespace),
         "{message}"

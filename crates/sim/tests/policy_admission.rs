@@ -263,6 +263,56 @@ const REFUSED: &[Refused] = &[
         "\"abort\", \"delete\", \"force\"",
     ),
     (
+        r#"{"drain": {"rules": [{"do": "WaitCompleted"}]}}"#,
+        "spec.drain.rules[0]",
+        "timeout with do: WaitCompleted",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Evict", "timeout": "1h"}]}}"#,
+        "spec.drain.rules[0]",
+        "timeout with do: WaitCompleted",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Skip"}]}}"#,
+        "spec.drain.rules[0]",
+        "every pod would stay",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Skip", "order": 1, "pods": {"selector": {"matchLabels": {"a": "b"}}}}]}}"#,
+        "spec.drain.rules[0]",
+        "leave order out",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Skip", "pods": {"selector": {}}}]}}"#,
+        "spec.drain.rules[0].pods.selector",
+        "at least one label",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Evict", "pods": {}}]}}"#,
+        "spec.drain.rules[0].pods",
+        "leave pods out",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Evict"}, {"do": "Delete"}]}}"#,
+        "spec.drain.rules",
+        "hides the rules after it",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Drain"}]}}"#,
+        "spec.drain.rules[0].do",
+        "WaitCompleted",
+    ),
+    (
+        r#"{"drain": {"honor": ["example.com/stay"]}}"#,
+        "spec.drain.honor[0]",
+        "karpenter.sh/do-not-disrupt",
+    ),
+    (
+        r#"{"drain": {"honor": ["cluster.x-k8s.io/drain", "cluster.x-k8s.io/drain"]}}"#,
+        "spec.drain.honor[1]",
+        "Duplicate",
+    ),
+    (
         r#"{"drain": {"exclude": {}}}"#,
         "spec.drain.exclude",
         "every pod",
@@ -306,6 +356,66 @@ const REFUSED: &[Refused] = &[
         r#"{"return": {"onGateTimeout": "wait"}}"#,
         "spec.return.onGateTimeout",
         "\"keep\", \"release\"",
+    ),
+    (
+        r#"{"maxUnavailable": "10%", "maxUnavailableNodes": 0}"#,
+        "spec.maxUnavailableNodes",
+        "greater than or equal to 1",
+    ),
+    (
+        r#"{"maxUnavailableNodes": "10%"}"#,
+        "spec.maxUnavailableNodes",
+        "integer",
+    ),
+    (
+        r#"{"return": {"ready": [{}]}}"#,
+        "spec.return.ready[0]",
+        "exactly one of condition, noTaint and resource",
+    ),
+    (
+        r#"{"return": {"ready": [{"noTaint": "a/b", "resource": "a/b"}]}}"#,
+        "spec.return.ready[0]",
+        "exactly one of condition, noTaint and resource",
+    ),
+    (
+        r#"{"return": {"ready": [{"noTaint": "node.kubernetes.io/unschedulable"}]}}"#,
+        "spec.return.ready[0]",
+        "it is the cordon",
+    ),
+    (
+        r#"{"return": {"ready": [{"resource": "cpu"}]}}"#,
+        "spec.return.ready[0].resource",
+        "extended resource like",
+    ),
+    (
+        r#"{"return": {"ready": [{"condition": {"type": "GpuHealthy", "status": "Yes"}}]}}"#,
+        "spec.return.ready[0].condition.status",
+        "\"True\"",
+    ),
+    (
+        r#"{"return": {"ready": [{"resource": "a/b"}, {"resource": "a/b"}]}}"#,
+        "spec.return.ready",
+        "each check once",
+    ),
+    (
+        r#"{"return": {"ready": []}}"#,
+        "spec.return.ready",
+        "at least 1",
+    ),
+    (
+        r#"{"return": {"ready": [{"resource": "a/1"}, {"resource": "a/2"}, {"resource": "a/3"}, {"resource": "a/4"}, {"resource": "a/5"}, {"resource": "a/6"}, {"resource": "a/7"}, {"resource": "a/8"}, {"resource": "a/9"}, {"resource": "a/10"}, {"resource": "a/11"}, {"resource": "a/12"}, {"resource": "a/13"}, {"resource": "a/14"}, {"resource": "a/15"}, {"resource": "a/16"}, {"resource": "a/17"}]}}"#,
+        "spec.return.ready",
+        "16",
+    ),
+    (
+        r#"{"return": {"readyTimeout": "0s"}}"#,
+        "spec.return.readyTimeout",
+        "longer than zero",
+    ),
+    (
+        r#"{"return": {"onReadyTimeout": "wait"}}"#,
+        "spec.return.onReadyTimeout",
+        "\"Keep\", \"Proceed\"",
     ),
     (
         r#"{"gates": [{}]}"#,
@@ -496,11 +606,23 @@ const TAKEN: &[(&str, &str)] = &[
     ),
     (
         "workers",
+        r#"{"drain": {"honor": ["karpenter.sh/do-not-disrupt"], "rules": [{"do": "WaitCompleted", "timeout": "6h", "order": -1, "pods": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}, {"do": "Delete"}]}}"#,
+    ),
+    (
+        "workers",
         r#"{"reboot": {"timeout": "1.5h", "attempts": 10, "escalate": true}}"#,
     ),
     (
         "workers",
         r#"{"return": {"settle": "0s", "gates": [], "gateTimeout": "500ms", "onGateTimeout": "release"}}"#,
+    ),
+    (
+        "workers",
+        r#"{"maxUnavailable": "10%", "maxUnavailableNodes": 5}"#,
+    ),
+    (
+        "workers",
+        r#"{"return": {"ready": [{"condition": {"type": "example.com/GpuHealthy", "status": "False"}}, {"noTaint": "a.example/b"}, {"noTaint": "startup"}, {"resource": "nvidia.com/gpu"}, {"resource": "hugepages-1Gi"}], "readyTimeout": "20m", "onReadyTimeout": "Proceed"}}"#,
     ),
     (
         "workers",

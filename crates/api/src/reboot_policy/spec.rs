@@ -9,6 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
+use super::drain_rules::only_the_last_rule_matches_all;
+use super::drain_rules::{DrainRuleSpec, HonoredMark};
+use super::return_spec::ReturnSpec;
+#[cfg(test)]
 use crate::schema::{self, pattern_rule, validation_rule};
 use crate::selector::LabelSelector;
 
@@ -32,6 +36,10 @@ pub struct RebootPolicySpec {
     #[cfg_attr(test, schemars(schema_with = "max_unavailable"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<MaxUnavailable>,
+    /// A number of nodes beside maxUnavailable, if that is a percentage: the smaller of both rules.
+    #[cfg_attr(test, schemars(range(min = 1, max = 10_000)))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_unavailable_nodes: Option<i64>,
     /// A node label, like topology.kubernetes.io/zone. A node that is done lets nodes with the same
     /// value go first. This is an order, not a barrier: if a lock is free, a new node takes it,
     /// whatever its value. Default: none.
@@ -176,6 +184,22 @@ pub struct DrainSpec {
     #[cfg_attr(test, schemars(extend("x-kubernetes-validations" = [schema::names_a_label()])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude: Option<LabelSelector>,
+    /// What happens to which pods; the first rule that matches a pod decides. Default: every pod is
+    /// evicted. exclude comes before the rules.
+    #[cfg_attr(test, schemars(
+        length(min = 1, max = 16),
+        extend("x-kubernetes-validations" = [only_the_last_rule_matches_all()]),
+    ))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<DrainRuleSpec>>,
+    /// Labels and annotations of other tools that count; what they say about a pod comes before
+    /// exclude and rules. A pod that they protect is waited for until drain.timeout. Default: none.
+    #[cfg_attr(test, schemars(
+        length(min = 1, max = 3),
+        extend("x-kubernetes-list-type" = "set"),
+    ))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub honor: Option<Vec<HonoredMark>>,
 }
 
 /// What happens after a drain that took too long.
@@ -208,64 +232,6 @@ pub struct RebootSpec {
     /// Whether the power controller takes over a reboot that does not happen. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate: Option<bool>,
-}
-
-/// `spec.return`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ReturnSpec {
-    /// How long the Node must be Ready before it is uncordoned. Default: the coordinator's
-    /// --settle.
-    #[cfg_attr(test, schemars(schema_with = "schema::duration_text"))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settle: Option<String>,
-    /// Return gates that must be open before the lock is released; an empty list means none.
-    /// Default: all of them.
-    #[cfg_attr(test, schemars(length(max = 3), extend("x-kubernetes-list-type" = "set")))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gates: Option<Vec<ReturnGate>>,
-    /// How long the return may take. Default: 15m.
-    #[cfg_attr(test, schemars(schema_with = "schema::time_limit"))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gate_timeout: Option<String>,
-    /// What happens after the timeout. keep: the lock stays held, and a Warning Event reports it.
-    /// release: the lock is released. Default: keep.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_gate_timeout: Option<OnGateTimeoutSpec>,
-}
-
-/// DaemonSetPods: the node's DaemonSet pods are ready. DisruptionBudgets: no PodDisruptionBudget
-/// that covered a drained pod lacks healthy pods. Volumes: the node's volumes are attached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub enum ReturnGate {
-    /// The node's DaemonSet pods are ready.
-    DaemonSetPods,
-    /// No PodDisruptionBudget that covered a pod of the drain lacks healthy pods.
-    DisruptionBudgets,
-    /// The node's volumes are attached.
-    Volumes,
-}
-
-impl ReturnGate {
-    /// Every gate.
-    pub const ALL: [ReturnGate; 3] = [
-        ReturnGate::DaemonSetPods,
-        ReturnGate::DisruptionBudgets,
-        ReturnGate::Volumes,
-    ];
-}
-
-/// What happens if return gates stay shut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum OnGateTimeoutSpec {
-    /// Keep the lock, and report it.
-    Keep,
-    /// Release the lock.
-    Release,
 }
 
 /// One check that must be open.

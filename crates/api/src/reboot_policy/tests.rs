@@ -18,11 +18,24 @@ fn full() -> RebootPolicy {
     policy
 }
 
+fn drain_rule() -> DrainRuleSpec {
+    DrainRuleSpec {
+        pods: Some(DrainRulePods {
+            selector: Some(selector()),
+            namespace_selector: Some(selector()),
+        }),
+        action: DrainRuleAction::WaitCompleted,
+        order: Some(1),
+        timeout: some("1h"),
+    }
+}
+
 fn spec() -> RebootPolicySpec {
     RebootPolicySpec {
         node_selector: Some(selector()),
         priority: Some(1),
         max_unavailable: Some(MaxUnavailable::Percent("10%".into())),
+        max_unavailable_nodes: Some(5),
         topology_key: some("topology.kubernetes.io/zone"),
         paused: Some(PausedSpec {
             reason: some("release freeze"),
@@ -42,6 +55,8 @@ fn spec() -> RebootPolicySpec {
             on_timeout: Some(OnDrainTimeoutSpec::Abort),
             volume_detach_timeout: some("2m"),
             exclude: Some(selector()),
+            rules: Some(vec![drain_rule()]),
+            honor: Some(vec![HonoredMark::ClusterApiDrain]),
         }),
         reboot: Some(RebootSpec {
             timeout: some("30m"),
@@ -53,6 +68,16 @@ fn spec() -> RebootPolicySpec {
             gates: Some(ReturnGate::ALL.into()),
             gate_timeout: some("15m"),
             on_gate_timeout: Some(OnGateTimeoutSpec::Keep),
+            ready: Some(vec![ReadyCheckSpec {
+                condition: Some(ReadyConditionSpec {
+                    kind: "GpuHealthy".into(),
+                    status: ReadyConditionStatus::True,
+                }),
+                no_taint: some("example.com/starting"),
+                resource: some("nvidia.com/gpu"),
+            }]),
+            ready_timeout: some("15m"),
+            on_ready_timeout: Some(OnReadyTimeoutSpec::Keep),
         }),
         gates: Some(vec![GateSpec {
             pods: Some(PodsGateSpec {

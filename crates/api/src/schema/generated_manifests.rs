@@ -6,14 +6,16 @@ use std::{env, fs, path::Path};
 use serde_json::Value;
 
 use crate::{
-    bare_metal_host, power_remediation, power_remediation_template, reboot_policy, reboot_schedule,
+    bare_metal_host, node_reboot, power_remediation, power_remediation_template, reboot_policy,
+    reboot_schedule,
 };
 
 /// `cargo xtask generate` sets this variable, so that stale files are written.
 const WRITE_VARIABLE: &str = "DOGWATCH_WRITE_GENERATED";
 
-fn generated_manifests() -> [(&'static str, Value); 5] {
+fn generated_manifests() -> [(&'static str, Value); 6] {
     [
+        ("crds/nodereboots.yaml", node_reboot::crd::derived_crd()),
         (
             "crds/powerremediations.yaml",
             power_remediation::crd::derived_crd(),

@@ -197,12 +197,17 @@ pub(crate) fn days_or_rrule() -> Value {
 }
 
 /// The names of up to 500 objects; for more there is the selector.
-pub(crate) fn object_names(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn object_names(generator: &mut SchemaGenerator) -> Schema {
+    set_schema(1, 500, "A name.", object_name(generator))
+}
+
+/// The name of an object.
+pub(crate) fn object_name(_: &mut SchemaGenerator) -> Schema {
     let name = pattern_rule(
         NAME_PATTERN,
         "write a name of lower-case letters, digits, '-' and '.'",
     );
-    set_schema(1, 500, "A name.", text_schema(253, vec![name]))
+    text_schema(253, vec![name])
 }
 
 pub(crate) fn object_metadata(_: &mut SchemaGenerator) -> Schema {

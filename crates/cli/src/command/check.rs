@@ -5,7 +5,7 @@ mod hosts;
 
 use std::io::{self, Write};
 
-use dogwatch_core::check::{self, CheckFinding, FindingSeverity};
+use dogwatch_core::check::{self, CheckFinding, FindingSeverity, PlannedPod};
 use dogwatch_core::name::NodeName;
 use serde::Serialize;
 
@@ -48,6 +48,8 @@ struct CheckReport {
     node: Option<String>,
     blocked: bool,
     findings: Vec<CheckFinding>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    drain_plan: Vec<PlannedPod>,
 }
 
 impl CheckReport {
@@ -58,7 +60,12 @@ impl CheckReport {
                 .iter()
                 .any(|found| found.severity == FindingSeverity::Blocks),
             findings,
+            drain_plan: Vec::new(),
         }
+    }
+
+    fn with_drain_plan(self, drain_plan: Vec<PlannedPod>) -> Self {
+        Self { drain_plan, ..self }
     }
 }
 
@@ -88,8 +95,12 @@ pub async fn run(cluster: &ClusterArgs, args: &CheckArgs) -> Result<(), CommandF
     for node in args.which.list_node_names(&connected).await? {
         let view =
             check_view::read_check_view(&connected, &fleet, &remedies, &admission, &node).await;
-        match check::find_reboot_blockers(&view, current_time()) {
-            Some(findings) => reports.push(CheckReport::new(Some(&node), findings)),
+        let now = current_time();
+        match check::find_reboot_blockers(&view, now) {
+            Some(findings) => {
+                let plan = check::plan_drain(&view, now).unwrap_or_default();
+                reports.push(CheckReport::new(Some(&node), findings).with_drain_plan(plan));
+            }
             None => missing = Some(connected.no_such_node(&node).await),
         }
     }
@@ -173,7 +184,33 @@ fn write_report(
             writeln!(out, "           → {}", to_printable(fix))?;
         }
     }
+    if !report.drain_plan.is_empty() {
+        writeln!(out, "  plan of the drain:")?;
+    }
+    for pod in &report.drain_plan {
+        writeln!(out, "    {}", planned_pod_text(pod))?;
+    }
     Ok(())
+}
+
+/// `order 0: evict: shop/web-1 (no rule matches); blocked by PodDisruptionBudget shop/web`.
+fn planned_pod_text(planned: &PlannedPod) -> String {
+    let PlannedPod {
+        pod,
+        action,
+        order,
+        why,
+        blocked_by,
+    } = planned;
+    let order = order.map_or_else(|| "-".into(), |order| format!("order {order}"));
+    let text = format!("{order}: {action}: {pod} ({why})");
+    to_printable(&match blocked_by.as_slice() {
+        [] => text,
+        budgets => format!(
+            "{text}; blocked by PodDisruptionBudget {}",
+            budgets.join(", ")
+        ),
+    })
 }
 
 fn report_heading(report: &CheckReport) -> String {

@@ -3,14 +3,16 @@
 use std::io::Write as _;
 
 use dogwatch_api::{
-    bare_metal_host, power_remediation, power_remediation_template, reboot_policy, reboot_schedule,
+    bare_metal_host, node_reboot, power_remediation, power_remediation_template, reboot_policy,
+    reboot_schedule,
 };
 
 use crate::exit::CommandFailure;
 use crate::output;
 
 /// The files of `deploy/crds`, one document each.
-pub(super) const CRD_MANIFESTS: [&str; 4] = [
+pub(super) const CRD_MANIFESTS: [&str; 5] = [
+    node_reboot::CRD_MANIFEST,
     power_remediation::CRD_MANIFEST,
     power_remediation_template::CRD_MANIFEST,
     reboot_policy::CRD_MANIFEST,
@@ -48,6 +50,7 @@ mod tests {
         assert_eq!(
             printed,
             [
+                node_reboot::node_reboot_crd(),
                 power_remediation::remediation_crd(),
                 power_remediation_template::template_crd(),
                 reboot_policy::policy_crd(),

@@ -154,7 +154,8 @@ async fn read_node_input(
         .read_fleet()
         .await
         .map_err(|error| connected.api_failure("list Nodes and Leases", &error))?;
-    let on_node = connected.fleet.read_node_contents(node).await;
+    let rules = fleet.pod_rules_of(node);
+    let on_node = connected.fleet.read_node_contents(node, &rules).await;
     let coordinator = connected.fleet.read_coordinator(node).await;
     let healer = connected.fleet.read_healer().await;
     Ok(NodeReportInput {

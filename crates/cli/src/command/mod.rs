@@ -8,6 +8,7 @@ mod controller;
 mod crds;
 mod demo;
 mod explain;
+mod hold;
 mod hosts;
 mod manifests;
 mod migrate;
@@ -36,6 +37,10 @@ pub enum DogwatchCommand {
     Explain(explain::ExplainArgs),
     /// Request a reboot of nodes, one after the other
     Reboot(reboot::RebootArgs),
+    /// Hold a node for work by hand: drain it and keep it out of service until it is released
+    Hold(hold::HoldArgs),
+    /// Release a node that is held: bring it back into service
+    Release(hold::release::ReleaseArgs),
     /// Restart the pods of a workload, and wait until the new pods are ready
     RolloutRestart(rollout_restart::RolloutRestartArgs),
     /// Switch a host on or off, reboot it, or hold it off, through its BareMetalHost
@@ -82,6 +87,8 @@ pub async fn run(args: Args) -> Result<(), CommandFailure> {
         DogwatchCommand::Status(args) => status::run(&cluster, &args).await,
         DogwatchCommand::Explain(args) => explain::run(&cluster, &args).await,
         DogwatchCommand::Reboot(args) => reboot::run(&cluster, &args).await,
+        DogwatchCommand::Hold(args) => hold::run(&cluster, &args).await,
+        DogwatchCommand::Release(args) => hold::release::run(&cluster, &args).await,
         DogwatchCommand::RolloutRestart(args) => rollout_restart::run(&cluster, &args).await,
         DogwatchCommand::Migrate(args) => migrate::run(&cluster, &args).await,
         DogwatchCommand::Abort(args) => abort::run(&cluster, &args).await,

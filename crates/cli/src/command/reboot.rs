@@ -60,6 +60,7 @@ pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), Command
         reason: args.reason.clone(),
         requester: args.requester.clone().unwrap_or_else(person::user_name),
         not_before: args.not_before,
+        ..RebootRequest::default()
     };
     let nodes = args.which.list_node_names(&connected).await?;
     if args.which.all {

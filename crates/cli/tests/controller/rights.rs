@@ -1,6 +1,6 @@
 //! The shipped rights of the controller and of the lock API are sufficient, and none is
 //! superfluous. Source: specification §6. `crates/sim/tests/heal_on_real.rs` tests the rights that
-//! only the healer needs; those for power (`power:`), schedules (`schedule:`) and other health
+//! only the healer needs; those for power (`power:`), schedules (`schedule:`), `NodeReboots:` and other health
 //! checks (`handshake:`) have tests of their own.
 
 use std::collections::BTreeSet;
@@ -186,4 +186,10 @@ async fn asked(plane: &ControlPlane, account: &str) -> BTreeSet<String> {
 }
 
 /// Beginnings of the comments of rights that other tests cover.
-const ELSEWHERE: [&str; 4] = ["healer", "power:", "schedule:", "handshake:"];
+const ELSEWHERE: [&str; 5] = [
+    "healer",
+    "power:",
+    "schedule:",
+    "NodeReboots:",
+    "handshake:",
+];

@@ -20,7 +20,11 @@ fn a_clear_node_ends_with_0_and_a_blocked_one_with_6_and_says_by_what() {
     let stage = quiet();
     let (code, text, errors) = ended(stage.dogwatch(&["check", "n1"]));
     assert_eq!(code, 0, "{text} {errors}");
-    assert_eq!(text, "n1: nothing blocks a reboot now\n");
+    assert_eq!(
+        text,
+        "n1: nothing blocks a reboot now\n  plan of the drain:\n    \
+         -: stay: dogwatch/coordinator-n1 (pod of a DaemonSet)\n"
+    );
     stage.blocked_pod("n1");
     stage.merge(
         "/api/v1/namespaces/shop/pods/db-0/status",

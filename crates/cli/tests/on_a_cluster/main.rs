@@ -8,6 +8,7 @@ mod abort;
 mod bad_input;
 mod check;
 mod check_hosts;
+mod hold;
 mod hosts;
 mod pause;
 mod power;

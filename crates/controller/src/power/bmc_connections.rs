@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dogwatch_bmc::{Bmc as Driver, Credentials, DriverOptions, connect_driver};
 use dogwatch_core::power::{
-    BmcAddress, BmcFault, CallCost, LevelAccess, PowerDevice, PowerLevel, reason,
+    BmcAddress, BmcFault, CallCost, LevelAccess, PowerDevice, PowerLevel, PowerReason,
 };
 use futures::future::join_all;
 
@@ -46,8 +46,7 @@ pub(super) enum BmcSecretState {
     },
     /// The Secret cannot be used.
     Missing {
-        /// A reason of `core::power::reason`.
-        reason: &'static str,
+        reason: PowerReason,
         /// Says what to do.
         message: String,
     },
@@ -70,7 +69,7 @@ struct BmcConnection {
 enum ConnectionState {
     NotYet,
     Missing {
-        reason: &'static str,
+        reason: PowerReason,
         message: String,
     },
     Open(Arc<dyn Driver>),
@@ -200,10 +199,13 @@ impl BmcConnection {
     fn new(device: PowerDevice, lanes: &BmcConcurrency) -> Self {
         let missing = |reason, message| ConnectionState::Missing { reason, message };
         let (bmc, way) = match &device.address {
-            Err(bad) => (None, missing(reason::INVALID_ADDRESS, bad.to_string())),
+            Err(bad) => (
+                None,
+                missing(PowerReason::InvalidBMCAddress, bad.to_string()),
+            ),
             Ok(_) if device.credentials.is_empty() => {
                 let message = "spec.bmc.credentialsName names no Secret".to_owned();
-                (None, missing(reason::NO_SECRET, message))
+                (None, missing(PowerReason::SecretNotFound, message))
             }
             Ok(address) => (
                 Some(lanes.bmc_of_name(address.endpoint().bmc_location())),
@@ -269,7 +271,7 @@ impl BmcConnection {
         match connect(address, credentials, self.device.verify) {
             Ok(driver) => ConnectionState::Open(driver),
             Err(fault) => ConnectionState::Missing {
-                reason: fault.class.reason(),
+                reason: fault.class.power_reason(),
                 message: fault.message,
             },
         }
@@ -284,7 +286,7 @@ fn access_of<'a>(links: impl Iterator<Item = &'a BmcConnection>) -> LevelAccess 
         match (&link.way, &all) {
             (ConnectionState::Missing { reason, message }, _) => {
                 return LevelAccess::Missing {
-                    reason,
+                    reason: *reason,
                     message: message.clone(),
                 };
             }

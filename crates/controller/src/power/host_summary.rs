@@ -3,7 +3,7 @@
 use dogwatch_core::Now;
 use dogwatch_core::power::{
     self, CurrentPower, HostName, HostOwner, HostRebootAnnotation, PowerConfig, PowerDecision,
-    PowerSnapshot, ProofSource,
+    PowerReason, PowerSnapshot, ProofSource,
 };
 
 /// Without the times of readings, which change with each poll.
@@ -14,7 +14,7 @@ pub(super) struct HostSummary {
     same_system: Vec<HostName>,
     power: CurrentPower,
     proof: Option<OffProofSummary>,
-    reason: Option<&'static str>,
+    reason: Option<PowerReason>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dogwatch_core::Now;
 use dogwatch_core::condition::ConditionStatus;
 use dogwatch_core::power::{
-    BmcFault, HostSnapshot, HostStatus, PowerDecision, PowerSnapshot, PowerState,
+    BmcFault, HostSnapshot, HostStatus, PowerDecision, PowerReason, PowerSnapshot, PowerState,
 };
 use dogwatch_runtime::mutex::lock_ignoring_poison;
 
@@ -92,7 +92,7 @@ pub(super) struct HostMetrics {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HostMetricsState {
     state: &'static str,
-    because: &'static str,
+    because: PowerReason,
     not_ready: Option<String>,
     pending: Option<i64>,
 }
@@ -120,7 +120,7 @@ impl PowerMetrics {
     }
 
     pub(super) fn record_call(&self, what: &str, fault: Option<&BmcFault>) {
-        let end = fault.map_or("answered", |fault| fault.class.reason());
+        let end = fault.map_or("answered", |fault| fault.class.power_reason().as_str());
         self.metrics
             .add_to_counter(&BMC_CALLS_METRIC, &[("call", what), ("end", end)], 1);
     }
@@ -156,7 +156,7 @@ impl PowerMetrics {
                 &mut counts,
                 &POWER_DECISIONS_METRIC,
                 "reason",
-                summary.because,
+                summary.because.as_str(),
                 is_in,
             );
             if let Some(reason) = &summary.not_ready {

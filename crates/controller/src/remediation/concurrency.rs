@@ -29,7 +29,7 @@ pub(super) fn observe_power(
             proof,
             bmc_answers: does_bmc_answer(seen),
             system_uuid: power::bmc_system_uuid(seen).map(str::to_owned),
-            because: because.map(|because| (because.reason, because.message.clone())),
+            because: because.map(|because| format!("{}: {}", because.reason, because.message)),
         }
     })
 }

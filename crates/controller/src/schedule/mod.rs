@@ -23,13 +23,13 @@ use dogwatch_core::schedule::{
 use dogwatch_k8s::schedule::{ScheduleClient, ScheduleWatch};
 use dogwatch_runtime::jitter::JitterSource;
 use dogwatch_runtime::reconcile::{CallEnd, LoopLimits, ReconcileDomain};
-use tracing::warn;
 
 use self::observe::ScheduleMemory;
 use self::perform::{ScheduleAnswer, ScheduleCalls};
 use crate::ControllerContext;
 use crate::context::RETRY_PAUSES;
 use crate::metrics::MetricsRegistry;
+use crate::watch_error_log::WatchErrorLog;
 
 /// How many requests are made before the schedule is decided anew, so that a schedule that is
 /// suspended meanwhile stops soon.
@@ -49,8 +49,7 @@ struct ScheduleDomain {
     memories: BTreeMap<ScheduleKey, ScheduleMemory>,
     /// UIDs of all existing schedules.
     living: BTreeSet<String>,
-    /// The watch error, as last logged.
-    watch_error: Option<String>,
+    watch_error: WatchErrorLog,
 }
 
 /// A schedule that was deleted and created again is another one.
@@ -79,17 +78,7 @@ impl ScheduleDomain {
             metrics: context.metrics.clone(),
             memories: BTreeMap::new(),
             living: BTreeSet::new(),
-            watch_error: None,
-        }
-    }
-
-    fn log_watch_error(&mut self) {
-        let watch_error = &self.watch.current_view().error;
-        if *watch_error != self.watch_error {
-            if let Some(error) = watch_error {
-                warn!(error, "failed to read the schedules");
-            }
-            self.watch_error.clone_from(watch_error);
+            watch_error: WatchErrorLog::default(),
         }
     }
 }
@@ -113,8 +102,9 @@ impl ReconcileDomain for ScheduleDomain {
     }
 
     fn list_keys(&mut self) -> Option<Vec<ScheduleKey>> {
-        self.log_watch_error();
         let view = self.watch.current_view();
+        self.watch_error
+            .log_change(view.error.as_ref(), "failed to read the schedules");
         if !view.synced {
             return None;
         }

@@ -4,7 +4,7 @@
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::schedule::{
     ObservedTargets, RebootRequestPatch, Schedule, ScheduleAction, ScheduleDecision,
-    ScheduleObserve, ScheduleSnapshot, ScheduleStatus, TargetObject,
+    ScheduleObserve, ScheduleReason, ScheduleSnapshot, ScheduleStatus, TargetObject,
 };
 use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::schedule::ScheduleClient;
@@ -29,6 +29,7 @@ impl DomainCalls for ScheduleCalls {
     type Snapshot = ScheduleSnapshot;
     type Action = ScheduleAction;
     type Observe = ScheduleObserve;
+    type Reason = ScheduleReason;
     type Answer = ScheduleAnswer;
     type Finding = ObservedTargets;
 

@@ -26,7 +26,7 @@ pub enum ObservedFact {
     GroupSize(u32),
     Policies(ClusterPolicies),
     StartGates(ObservedStartGates),
-    Drain(DrainProgress),
+    Drain(Box<DrainProgress>),
     Attachments(Vec<String>),
     Gates(Vec<String>),
     /// The reboot command of this attempt ended.
@@ -47,7 +47,7 @@ pub fn apply_fact(seen: &mut RebootSnapshot, fact: ObservedFact, now: Now) {
         ObservedFact::GroupSize(size) => seen.lock.group_size = Some(size),
         ObservedFact::Policies(policies) => seen.policies = policies,
         ObservedFact::StartGates(gates) => seen.start_gates = Some(gates),
-        ObservedFact::Drain(progress) => observe_drain(seen, progress, now.mono),
+        ObservedFact::Drain(progress) => observe_drain(seen, *progress, now.mono),
         ObservedFact::Attachments(left) => seen.attachments = Some(left),
         ObservedFact::Gates(shut) => seen.gates = Some(shut),
         ObservedFact::CommandEnded(attempt, end) => record_command_end(seen, attempt, end),

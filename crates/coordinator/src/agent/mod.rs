@@ -7,6 +7,7 @@
 //! when it is told to stop.
 
 mod actions;
+mod drain_observer;
 pub mod facts;
 mod host_ops;
 mod observers;

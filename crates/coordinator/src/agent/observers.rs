@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::Now;
-use dogwatch_core::drain::DrainConfig;
 use dogwatch_core::lock::{HolderNode, HolderReads, MIN_HOLDER_READ_INTERVAL, ObservedLease};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::{PolicyGate, ReturnGate};
@@ -19,9 +18,9 @@ use dogwatch_prometheus::GateChecker;
 use dogwatch_runtime::jitter;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use super::drain_observer::DrainObserver;
 use super::facts::{ObservedFact, forget_unobserved};
 use crate::clock::ProcessClock;
 
@@ -67,14 +66,7 @@ pub(super) struct ObserverSet {
     running: Vec<(RebootObserve, ObserverTask)>,
     /// One observer for the whole drain, whatever its settings: it must not forget what it has
     /// seen.
-    drain: Option<DrainObserver>,
-}
-
-/// A running drain, and the switch from evicting to deleting.
-struct DrainObserver {
-    delete: watch::Sender<bool>,
-    exclude: Option<LabelSelector>,
-    _running: ObserverTask,
+    pub(super) drain: Option<DrainObserver>,
 }
 
 impl ObserverSet {
@@ -88,47 +80,13 @@ impl ObserverSet {
         let moved = has_group_changed(self.running.iter().map(|(look, _)| look), looks);
         self.running.retain(|(look, _)| looks.contains(look));
         forget_unobserved(seen, looks, moved);
-        self.ensure_drain_observer(looks, eyes);
+        self.ensure_drain_observer(looks, eyes, seen);
         for look in looks {
             if !self.running.iter().any(|(running, _)| running == look) {
                 self.running
                     .extend(start_observer(look, eyes).map(|running| (look.clone(), running)));
             }
         }
-    }
-
-    fn ensure_drain_observer(&mut self, looks: &[RebootObserve], eyes: &ObserverContext) {
-        let wanted = looks.iter().find_map(|look| match look {
-            RebootObserve::Drain { delete, exclude } => Some((*delete, exclude)),
-            RebootObserve::Locks { .. }
-            | RebootObserve::GroupSize { .. }
-            | RebootObserve::StartGates { .. }
-            | RebootObserve::Count { .. }
-            | RebootObserve::Holder { .. }
-            | RebootObserve::Attachments { .. }
-            | RebootObserve::Gates { .. } => None,
-        });
-        let Some((delete, exclude)) = wanted else {
-            self.drain = None;
-            return;
-        };
-        // Other pods are excluded now: a new drain starts, which judges each pod again.
-        self.drain.take_if(|drain| drain.exclude != *exclude);
-        let drain = self.drain.get_or_insert_with(|| {
-            let (sender, receiver) = watch::channel(false);
-            DrainObserver {
-                delete: sender,
-                exclude: exclude.clone(),
-                _running: ObserverTask::spawn(observe_drain(
-                    eyes.clone(),
-                    exclude.clone(),
-                    receiver,
-                )),
-            }
-        });
-        drain
-            .delete
-            .send_if_modified(|now| delete && !std::mem::replace(now, true));
     }
 }
 
@@ -187,7 +145,7 @@ fn start_observer(look: &RebootObserve, eyes: &ObserverContext) -> Option<Observ
 }
 
 impl ObserverContext {
-    fn send_fact(&self, fact: ObservedFact) {
+    pub(super) fn send_fact(&self, fact: ObservedFact) {
         // Fails only when the process ends.
         let _ = self.facts.send(fact);
     }
@@ -303,30 +261,6 @@ async fn observe_holder_node(eyes: ObserverContext, lease: ObservedLease) {
         },
         taken: sent.mono,
     }));
-}
-
-async fn observe_drain(
-    eyes: ObserverContext,
-    exclude: Option<LabelSelector>,
-    mut delete: watch::Receiver<bool>,
-) {
-    let clock = eyes.clock.clone();
-    let config = DrainConfig {
-        exclude,
-        ..DrainConfig::default()
-    };
-    let (client, evicts) = (eyes.client.clone(), eyes.node_client.clone());
-    let mut handle =
-        drain::DrainRunner::start_drain_as(client, evicts, &eyes.node, config, move || clock.now());
-    loop {
-        let progress = handle.progress.borrow_and_update().clone();
-        eyes.send_fact(ObservedFact::Drain(progress));
-        tokio::select! {
-            biased;
-            changed = handle.progress.changed() => if changed.is_err() { return },
-            Ok(()) = delete.changed() => handle.delete_rest(),
-        }
-    }
 }
 
 async fn observe_attachments(eyes: ObserverContext, claims: Vec<String>) {

@@ -90,7 +90,7 @@ pub struct Args {
         default_value = "command",
         value_enum
     )]
-    pub reboot_method: RebootMethod,
+    pub reboot_method: RebootCommandKind,
 
     /// The command of method "command"; split into words as a shell would split it, run without a
     /// shell
@@ -183,7 +183,7 @@ pub enum WriterIdentity {
 
 /// Values of `--reboot-method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RebootMethod {
+pub enum RebootCommandKind {
     /// Run --reboot-command
     Command,
     /// Call systemd-logind over D-Bus
@@ -216,9 +216,9 @@ impl From<OnDrainTimeout> for DrainTimeoutAction {
 impl Args {
     pub fn host_rebooter(&self) -> HostRebooter {
         let method = match self.reboot_method {
-            RebootMethod::Command => HostRebootMethod::Command(self.reboot_command.0.clone()),
-            RebootMethod::Logind => HostRebootMethod::Logind,
-            RebootMethod::Signal => HostRebootMethod::Signal,
+            RebootCommandKind::Command => HostRebootMethod::Command(self.reboot_command.0.clone()),
+            RebootCommandKind::Logind => HostRebootMethod::Logind,
+            RebootCommandKind::Signal => HostRebootMethod::Signal,
         };
         HostRebooter {
             method,

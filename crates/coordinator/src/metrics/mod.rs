@@ -96,13 +96,6 @@ pub fn render_metrics(view: &MetricsView) -> String {
     text.finish()
 }
 
-const ALL_PHASES: [RebootPhase; 4] = [
-    RebootPhase::Waiting,
-    RebootPhase::Draining,
-    RebootPhase::Rebooting,
-    RebootPhase::Returning,
-];
-
 fn render_phase(text: &mut MetricsPage, view: &MetricsView) {
     let mut family = text.begin_family(
         "dogwatch_phase",
@@ -110,7 +103,7 @@ fn render_phase(text: &mut MetricsPage, view: &MetricsView) {
         "1 for the phase of this node's planned reboot; in-service means that no reboot is under way.",
     );
     family.write_sample(&[("phase", "in-service")], u64::from(view.phase.is_none()));
-    for phase in ALL_PHASES {
+    for phase in RebootPhase::ALL {
         let here = u64::from(view.phase == Some(phase));
         family.write_sample(&[("phase", phase.as_str())], here);
     }

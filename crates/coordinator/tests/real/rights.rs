@@ -17,6 +17,7 @@ async fn no_shipped_right_is_unused() {
     a_reboot_with_everything_in_it(&cluster, &machine).await;
     a_drain_that_ends_in_deleting(&cluster).await;
     a_lock_to_mend(&cluster, &machine).await;
+    a_drain_by_a_rule_about_namespaces(&cluster).await;
 
     let used: BTreeSet<String> = cluster
         .asked()
@@ -99,6 +100,25 @@ async fn a_lock_to_mend(cluster: &Cluster, machine: &Machine) {
     cluster.lease(&lease).await;
     machine.touch("another kernel");
     machine.until_commands(2).await;
+    machine.until_back().await;
+}
+
+/// Last, because the policy puts every node into another group.
+async fn a_drain_by_a_rule_about_namespaces(cluster: &Cluster) {
+    let named = json!({ "kubernetes.io/metadata.name": "default" });
+    let pods = json!({ "namespaceSelector": { "matchLabels": named } });
+    let policy = json!({
+        "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
+        "metadata": { "name": "ruled" },
+        "spec": { "drain": { "rules": [{ "pods": pods, "do": "Evict" }] } },
+    });
+    let policies = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
+    cluster.api.create(policies, &policy).await;
+    let machine = cluster.machine(Setting::default()).await;
+    cluster
+        .pod(&objects::pod("ruled", machine.name(), "ruled"))
+        .await;
+    machine.touch("new kernel");
     machine.until_back().await;
 }
 

@@ -158,7 +158,7 @@ fn find_policy_blockers(
 ) -> Vec<CheckFinding> {
     let known = &view.fleet.policies;
     let interval = MinInterval::since_last_reboot(node.last_reboot.get());
-    let drain = rule.config.drain_timeout;
+    let drain = rule.config.longest_drain();
     let subject = match rule.policy {
         Some(policy) => format!("RebootPolicy {}", policy.name),
         None => "RebootPolicies".into(),

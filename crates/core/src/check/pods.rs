@@ -1,11 +1,17 @@
 //! Finds what would block the drain of the node's pods.
 
+use std::collections::BTreeMap;
+
 use super::finding::{CheckFinding, FindingSeverity};
 use super::findings::unknown_finding;
 use super::view::{CheckView, PodFacts};
 use crate::Now;
-use crate::drain::{ObservedDisruptionBudget, ObservedPod, PodPhase};
-use crate::explain::NodePods;
+use crate::drain::{
+    DrainStart, ObservedDisruptionBudget, ObservedPod, PodAction, PodDrainPlan, PodIdentity,
+    PodPhase, WaitLimit,
+};
+use crate::duration::format_duration;
+use crate::explain::{NodePods, format_time};
 use crate::policy::EffectivePolicy;
 
 /// How many pods a finding names.
@@ -20,19 +26,34 @@ pub(super) fn find_drain_blockers(
         Ok(pods) => pods,
         Err(why) => return vec![unknown_finding("pods", why)],
     };
-    let on_node = NodePods {
-        pods: pods.iter().map(|pod| pod.observed.clone()).collect(),
-        daemonsets: view.daemonsets.clone().unwrap_or_default(),
-        budgets: view.budgets.clone().unwrap_or_default(),
-    };
-    let going = on_node.pods_to_drain(rule.config.exclude.as_ref(), now);
+    let on_node = node_pods(view, pods);
+    let drain = on_node.judge_pods(&rule.config.pod_rules, DrainStart::default(), now);
+    let going = drain.current_progress().waiting;
     let going: Vec<&PodFacts> = pods
         .iter()
-        .filter(|pod| going.iter().any(|seen| seen.pod == pod.observed.pod))
+        .filter(|pod| going.contains(&pod.observed.pod))
         .collect();
-    let mut found = Vec::new();
+    let plans = drain.pod_plans();
+    let plans: BTreeMap<&PodIdentity, PodDrainPlan> =
+        plans.map(|(pod, plan)| (&pod.pod, *plan)).collect();
+    let is_deleted = |pod: &&PodFacts| {
+        plans
+            .get(&pod.observed.pod)
+            .is_some_and(|plan| plan.action == PodAction::Delete)
+    };
+    let mut found: Vec<CheckFinding> = going
+        .iter()
+        .filter_map(|pod| find_wait(&pod.observed, plans.get(&pod.observed.pod)?))
+        .collect();
     match &view.budgets {
-        Ok(budgets) => found.extend(find_in_budgets(budgets, &going)),
+        Ok(budgets) => {
+            let asking: Vec<&PodFacts> = going
+                .iter()
+                .copied()
+                .filter(|pod| !is_deleted(pod))
+                .collect();
+            found.extend(find_in_budgets(budgets, &asking));
+        }
         Err(why) => found.push(unknown_finding("PodDisruptionBudgets", why)),
     }
     match &view.daemonsets {
@@ -53,6 +74,41 @@ pub(super) fn find_drain_blockers(
     }
     found.extend(going.iter().flat_map(|pod| find_in_pod(pod)));
     found
+}
+
+/// A pod that the drain waits for by a rule or a mark.
+fn find_wait(pod: &ObservedPod, plan: &PodDrainPlan) -> Option<CheckFinding> {
+    let PodAction::WaitCompleted(limit) = plan.action else {
+        return None;
+    };
+    let why = plan.why;
+    let (severity, text) = match limit {
+        WaitLimit::DrainTimeout => (
+            FindingSeverity::Blocks,
+            format!("{why} protects it: the drain waits for its end, until the drain's deadline"),
+        ),
+        WaitLimit::Until(until) => (
+            FindingSeverity::Note,
+            format!("{why} protects it until {}", format_time(until)),
+        ),
+        WaitLimit::Timeout(timeout) => (
+            FindingSeverity::Note,
+            format!(
+                "may end by itself for {}, by {why}",
+                format_duration(timeout)
+            ),
+        ),
+    };
+    Some(CheckFinding::new(severity, pod_subject(pod), text))
+}
+
+pub(super) fn node_pods(view: &CheckView, pods: &[PodFacts]) -> NodePods {
+    NodePods {
+        pods: pods.iter().map(|pod| pod.observed.clone()).collect(),
+        daemonsets: view.daemonsets.clone().unwrap_or_default(),
+        budgets: view.budgets.clone().unwrap_or_default(),
+        namespaces: view.namespace_labels.clone().unwrap_or_default(),
+    }
 }
 
 fn pod_subject(pod: &ObservedPod) -> String {

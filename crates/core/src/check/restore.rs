@@ -1,6 +1,8 @@
 //! Finds records that contradict the cluster after etcd was restored from a backup. Source:
 //! specification §1, last line.
 
+use dogwatch_api::node_reboot::RebootMethod;
+
 use super::finding::{CheckFinding, FindingSeverity};
 use crate::explain::{FleetSnapshot, LeaseRow};
 use crate::lock::{self, HolderId};
@@ -89,7 +91,13 @@ fn names_other_lease(record: &RebootRecord, lease: &str) -> bool {
     match (&record.lease, record.phase) {
         (Some(named), _) => named != lease,
         (None, RebootPhase::Waiting) => false,
-        (None, RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning) => true,
+        (
+            None,
+            RebootPhase::Draining
+            | RebootPhase::Holding
+            | RebootPhase::Rebooting
+            | RebootPhase::Returning,
+        ) => true,
     }
 }
 
@@ -154,18 +162,24 @@ fn find_in_record(
     if let Some(boot) = node.boot_id.as_ref() {
         let booted = *boot != record.boot_id;
         match (record.phase, booted) {
-            (RebootPhase::Waiting | RebootPhase::Draining, true) => wrong.push(format!(
+            (RebootPhase::Waiting | RebootPhase::Draining, true) if record.ends_with_new_boot() => wrong.push(format!(
                 "is {phase} to end boot {}, but runs boot {boot}: it has already been rebooted",
                 record.boot_id
             )),
             (RebootPhase::Rebooting, true) => wrong.push(format!(
                 "is rebooting, but already runs boot {boot}: it is returning"
             )),
-            (RebootPhase::Returning, false) => wrong.push(format!(
+            (RebootPhase::Returning, false) if record.trigger.method != RebootMethod::Hold => wrong.push(format!(
                 "is returning, but the kubelet reports no boot except {boot}, which the reboot was to end"
             )),
-            (RebootPhase::Returning, true)
-            | (RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Rebooting, false) => {}
+            (
+                RebootPhase::Waiting
+                | RebootPhase::Draining
+                | RebootPhase::Holding
+                | RebootPhase::Returning,
+                _,
+            )
+            | (RebootPhase::Rebooting, false) => {}
         }
     }
     if record.cordoned_by_us && !node.unschedulable {

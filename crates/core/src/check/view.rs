@@ -1,6 +1,6 @@
 //! What was read for a check. A part that could not be read holds the reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::drain::{DaemonSetRef, ObservedDisruptionBudget, ObservedPod};
 use crate::explain::{FleetSnapshot, ObservedCoordinator, RemediationForecast};
@@ -16,6 +16,8 @@ pub struct CheckView {
     pub daemonsets: Result<BTreeSet<DaemonSetRef>, String>,
     /// Namespaces that are being deleted.
     pub terminating: Result<BTreeSet<String>, String>,
+    /// The labels of every namespace.
+    pub namespace_labels: Result<BTreeMap<String, BTreeMap<String, String>>, String>,
     /// The results of the policy's gates, in their order.
     pub gates: Vec<GateAnswer>,
     pub coordinator: Result<ObservedCoordinator, String>,

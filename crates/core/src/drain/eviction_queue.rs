@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::NodeDrain;
 use super::budgets::BudgetChange;
 use super::pod::{DrainPod, PodDrainState, PodKey};
-use super::types::{EvictionAttempt, EvictionId, ObservedPod};
+use super::pod_plan::PodAction;
+use super::types::{EvictionAttempt, EvictionId, ObservedPod, RemovalMethod};
 use super::waiting_pod::{EvictionBlocker, EvictionState, WaitingPod};
-use crate::WakeTime;
+use crate::{Now, WakeTime};
 
 impl NodeDrain {
     /// Queues pods of a changed budget, as many as it now allows. A call under way counts as one of
@@ -99,7 +100,12 @@ impl NodeDrain {
             tries.push(EvictionAttempt {
                 id,
                 pod: pod.seen.pod.clone(),
-                removal_method: self.removal_method,
+                removal_method: match pod.plan.action {
+                    PodAction::Delete => RemovalMethod::Delete,
+                    PodAction::Evict | PodAction::WaitCompleted(_) | PodAction::Stay => {
+                        self.removal_method
+                    }
+                },
             });
             self.calls.insert(id, key);
         }
@@ -121,15 +127,25 @@ impl NodeDrain {
             .collect()
     }
 
-    pub(super) fn next_wake(&self) -> Option<WakeTime> {
+    pub(super) fn next_wake(&self, now: Now) -> Option<WakeTime> {
         let pause = |pod: &DrainPod| match pod.as_waiting_pod()?.eviction_state {
             EvictionState::Paused(until) => Some(until),
-            EvictionState::Ready(_) | EvictionState::Called(_) | EvictionState::Ending => None,
+            EvictionState::Held(_)
+            | EvictionState::Ready(_)
+            | EvictionState::Called(_)
+            | EvictionState::Ending => None,
         };
         let tries = self.pods.values().filter_map(pause).min();
         let wakes = [
             (tries, "a pod that could not be evicted is tried again"),
-            (self.lookups.next_due_at(), "a DaemonSet is looked up again"),
+            (
+                self.lookups.next_due_at(),
+                "a DaemonSet or namespace is looked up again",
+            ),
+            (
+                self.next_release_at(now),
+                "a pod's time to end by itself is over",
+            ),
             (self.budgets.next_list_at(), "the budgets are listed again"),
             (
                 self.pod_watch_error.as_ref().map(|trouble| trouble.until),

@@ -1,41 +1,137 @@
-//! Which pods a drain removes: the rules of `kubectl drain --ignore-daemonsets
-//! --delete-emptydir-data --force`.
+//! What a drain does with a pod: the rules of `kubectl drain --ignore-daemonsets
+//! --delete-emptydir-data --force`, and those of the policy.
 
-use super::LabelSelector;
-use super::daemonset_lookups::{DaemonSetLookups, DaemonSetPresence};
+use jiff::{SignedDuration, Timestamp};
+
+use super::pod_lookups::{DaemonSetPresence, PodLookup, PodLookups};
+use super::pod_plan::{PlanReason, PodAction, PodDrainPlan, WaitLimit};
+use super::pod_rules::{PodMark, PodRules, RuleAction};
 use super::types::{DaemonSetRef, ObservedPod, PodPhase};
+use crate::duration::parse_duration;
 use crate::name::is_dns_name;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PodDisposition {
-    Stays,
-    /// The answer depends on whether this DaemonSet exists.
-    NeedsLookup(DaemonSetRef),
-    Goes,
+/// Mirror pods stay, because only the kubelet can end them. Pods of an existing DaemonSet stay.
+/// About the others an honoured mark decides, then the exclusion, then the first rule that matches.
+/// A mark comes before the rest because it tells about this one pod; it never makes a pod stay or
+/// go that the DaemonSet's rule is about. `Err`: the plan depends on this lookup.
+pub(super) fn plan_pod(
+    pod: &ObservedPod,
+    rules: &PodRules,
+    lookups: &PodLookups,
+) -> Result<PodDrainPlan, PodLookup> {
+    if pod.mirror {
+        return Ok(PodDrainPlan::new(PodAction::Stay, PlanReason::Mirror));
+    }
+    let mark = honored_mark(pod, rules);
+    let selector = rules.exclude.as_ref();
+    if mark.is_none() && selector.is_some_and(|selector| selector.matches_labels(&pod.labels)) {
+        return Ok(PodDrainPlan::new(PodAction::Stay, PlanReason::Excluded));
+    }
+    let daemonset = daemonset_of(pod).filter(|_| pod.phase != PodPhase::Finished);
+    if let Some(set) = daemonset {
+        match lookups.daemonsets.known_answer(&set) {
+            Some(DaemonSetPresence::Exists) => {
+                return Ok(PodDrainPlan::new(PodAction::Stay, PlanReason::DaemonSet));
+            }
+            Some(DaemonSetPresence::Gone) => {}
+            None => return Err(PodLookup::DaemonSet(set)),
+        }
+    }
+    match mark {
+        Some(plan) => Ok(plan),
+        None => plan_by_rules(pod, rules, lookups),
+    }
 }
 
-/// Mirror pods stay, because only the kubelet can end them. Excluded pods and pods of an existing
-/// DaemonSet stay. Finished pods and all others go.
-pub(super) fn pod_disposition(
+/// A pod that has ended by itself is removed without any wait.
+fn plan_by_rules(
     pod: &ObservedPod,
-    exclude: Option<&LabelSelector>,
-    lookups: &DaemonSetLookups,
-) -> PodDisposition {
-    let excluded = exclude.is_some_and(|selector| selector.matches_labels(&pod.labels));
-    if pod.mirror || excluded {
-        return PodDisposition::Stays;
+    rules: &PodRules,
+    lookups: &PodLookups,
+) -> Result<PodDrainPlan, PodLookup> {
+    for (index, rule) in rules.rules.iter().enumerate() {
+        if !rule.pods.matches_labels(&pod.labels) {
+            continue;
+        }
+        if let Some(selector) = &rule.namespaces {
+            let namespace = &pod.pod.namespace;
+            let Some(labels) = lookups.namespaces.known_answer(namespace) else {
+                return Err(PodLookup::Namespace(namespace.clone()));
+            };
+            if !selector.matches_labels(labels) {
+                continue;
+            }
+        }
+        let action = match rule.action {
+            RuleAction::WaitCompleted { timeout } if pod.phase != PodPhase::Finished => {
+                PodAction::WaitCompleted(WaitLimit::Timeout(timeout))
+            }
+            RuleAction::WaitCompleted { .. } | RuleAction::Evict => PodAction::Evict,
+            RuleAction::Delete => PodAction::Delete,
+            RuleAction::Skip => PodAction::Stay,
+        };
+        return Ok(PodDrainPlan {
+            order: rule.order,
+            ..PodDrainPlan::new(action, PlanReason::Rule(index))
+        });
     }
-    if pod.phase == PodPhase::Finished {
-        return PodDisposition::Goes;
+    Ok(PodDrainPlan::new(PodAction::Evict, PlanReason::Default))
+}
+
+/// What the pod's marks ask for. Of several, the one that protects the pod for longer counts: a pod
+/// that stays is ended by the reboot.
+fn honored_mark(pod: &ObservedPod, rules: &PodRules) -> Option<PodDrainPlan> {
+    let asked = rules.honor.iter().filter_map(|mark| {
+        let action = match mark {
+            PodMark::ClusterApiDrain => cluster_api_action(pod),
+            PodMark::DoNotDisrupt => do_not_disrupt_action(pod),
+            PodMark::SafeToEvict => safe_to_evict_action(pod),
+        }?;
+        let waits = matches!(action, PodAction::WaitCompleted(_));
+        let plan = PodDrainPlan::new(action, PlanReason::Mark(*mark));
+        (!waits || pod.phase != PodPhase::Finished).then_some(plan)
+    });
+    asked.max_by_key(|plan| match plan.action {
+        PodAction::WaitCompleted(WaitLimit::DrainTimeout) => (2, Timestamp::MAX),
+        PodAction::WaitCompleted(WaitLimit::Until(until)) => (1, until),
+        PodAction::WaitCompleted(WaitLimit::Timeout(_))
+        | PodAction::Stay
+        | PodAction::Evict
+        | PodAction::Delete => (0, Timestamp::MIN),
+    })
+}
+
+/// Cluster API ignores case and one hyphen, and words that it does not know.
+fn cluster_api_action(pod: &ObservedPod) -> Option<PodAction> {
+    let value = pod.labels.get(PodMark::ClusterApiDrain.mark_key())?;
+    match value.replacen('-', "", 1).to_lowercase().as_str() {
+        "skip" => Some(PodAction::Stay),
+        "waitcompleted" => Some(PodAction::WaitCompleted(WaitLimit::DrainTimeout)),
+        _ => None,
     }
-    match daemonset_of(pod) {
-        None => PodDisposition::Goes,
-        Some(set) => match lookups.known_presence(&set) {
-            Some(DaemonSetPresence::Exists) => PodDisposition::Stays,
-            Some(DaemonSetPresence::Gone) => PodDisposition::Goes,
-            None => PodDisposition::NeedsLookup(set),
-        },
+}
+
+/// `true`, or a positive Go duration counted from the pod's start; anything else counts as absent.
+fn do_not_disrupt_action(pod: &ObservedPod) -> Option<PodAction> {
+    let value = pod.marks.do_not_disrupt.as_deref()?;
+    if value == "true" {
+        return Some(PodAction::WaitCompleted(WaitLimit::DrainTimeout));
     }
+    let protected = parse_duration(value).ok().filter(|time| !time.is_zero())?;
+    let Some(started) = pod.marks.started else {
+        return Some(PodAction::WaitCompleted(WaitLimit::DrainTimeout));
+    };
+    let until = SignedDuration::try_from(protected)
+        .ok()
+        .and_then(|protected| started.checked_add(protected).ok())
+        .unwrap_or(Timestamp::MAX);
+    Some(PodAction::WaitCompleted(WaitLimit::Until(until)))
+}
+
+/// Only `false` protects; `true` lifts rules of the autoscaler that a drain does not have.
+fn safe_to_evict_action(pod: &ObservedPod) -> Option<PodAction> {
+    let protected = pod.marks.safe_to_evict.as_deref() == Some("false");
+    protected.then_some(PodAction::WaitCompleted(WaitLimit::DrainTimeout))
 }
 
 /// Compares group, version and kind, as kubectl does: a "DaemonSet" of another API group counts as

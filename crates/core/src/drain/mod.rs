@@ -6,18 +6,22 @@
 //! **Promises:** a pod that has to leave is on the wait list before its eviction is tried, and
 //! leaves the list only when its deletion is seen or its eviction failed for good; no call is made
 //! for a pod UID that the watch has shown replaced; at most `in_flight` calls are open at once;
-//! every pod that the drain gives up on is named in [`DrainProgress`].
+//! every pod that the drain gives up on is named in [`DrainProgress`]. A pod is touched only when
+//! every pod of a lower order is gone and its own wait is over.
 //!
-//! Source: specification §2.3; the filters and answers are those of `kubectl drain` v1.36 and of
+//! Source: specification §2.3 and §10.2; the filters and answers are those of `kubectl drain` v1.36 and of
 //! the eviction endpoint of kube-apiserver v1.36.
 
 mod admission;
 mod budgets;
-mod daemonset_lookups;
 mod eviction_queue;
 mod filter;
+mod held_pods;
 mod node_drain;
 mod pod;
+mod pod_lookups;
+mod pod_plan;
+mod pod_rules;
 mod replacement_limit;
 mod report;
 mod retried_query;
@@ -29,8 +33,12 @@ mod waiting_pod;
 pub use crate::selector::{LabelOperator, LabelRequirement, LabelSelector};
 pub use admission::{AdmissionRefusal, AdmissionRefuser, OWN_PODS_POLICY};
 pub use node_drain::NodeDrain;
+pub use pod_lookups::PodLookup;
+pub use pod_plan::{PlanReason, PodAction, PodDrainPlan, WaitLimit};
+pub use pod_rules::{PodMark, PodRule, PodRules, RuleAction};
 pub use types::{
     BlockedPod, BudgetNumbers, ControllerRef, DaemonSetLookup, DaemonSetRef, DrainConfig,
-    DrainProgress, DroppedPod, EvictionAnswer, EvictionAttempt, EvictionId, EvictionStep,
-    ObservedDisruptionBudget, ObservedPod, PodIdentity, PodPhase, RemovalMethod, ToleratedPod,
+    DrainProgress, DrainStart, DroppedPod, EvictionAnswer, EvictionAttempt, EvictionId,
+    EvictionStep, HeldPod, ObservedDisruptionBudget, ObservedPod, PodIdentity, PodMarks, PodPhase,
+    RemovalMethod, ToleratedPod,
 };

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::budgets::DrainBudgets;
-use super::daemonset_lookups::DaemonSetLookups;
-use super::filter::{PodDisposition, pod_disposition};
+use super::filter::plan_pod;
 use super::pod::{DrainPod, PodDrainState, PodKey, pod_key};
+use super::pod_lookups::PodLookups;
+use super::pod_plan::{PlanReason, PodAction, PodDrainPlan};
 use super::replacement_limit::ReplacementCounts;
 use super::types::{
-    DaemonSetLookup, DaemonSetRef, DrainConfig, DroppedPod, EvictionAnswer, EvictionId,
-    EvictionStep, ObservedDisruptionBudget, ObservedPod, PodIdentity, PodPhase, RemovalMethod,
+    DrainConfig, DroppedPod, EvictionAnswer, EvictionId, EvictionStep, ObservedDisruptionBudget,
+    ObservedPod, PodIdentity, PodPhase, RemovalMethod,
 };
 use super::waiting_pod::{EvictionOutcome, EvictionState, WaitingPod};
 use crate::Now;
@@ -32,7 +33,7 @@ pub struct NodeDrain {
     pub(super) places: u64,
     pub(super) calls: BTreeMap<EvictionId, PodKey>,
     pub(super) ids: u64,
-    pub(super) lookups: DaemonSetLookups,
+    pub(super) lookups: PodLookups,
     pub(super) turnover: ReplacementCounts,
     pub(super) budgets: DrainBudgets,
     pub(super) gone: usize,
@@ -63,7 +64,7 @@ impl NodeDrain {
             places: 0,
             calls: BTreeMap::new(),
             ids: 0,
-            lookups: DaemonSetLookups::default(),
+            lookups: PodLookups::default(),
             turnover: ReplacementCounts::default(),
             budgets: DrainBudgets::default(),
             gone: 0,
@@ -134,25 +135,6 @@ impl NodeDrain {
                 | PodDrainState::AwaitsLookup(_)
                 | PodDrainState::Gone => {}
             }
-        }
-    }
-
-    /// Takes the answer to a lookup from [`EvictionStep::look_up`].
-    pub fn apply_daemonset_lookup(
-        &mut self,
-        set: &DaemonSetRef,
-        lookup: DaemonSetLookup,
-        now: Now,
-    ) {
-        self.lookups.apply_lookup(set, lookup, now.mono);
-        let asking: Vec<PodKey> = self
-            .pods
-            .iter()
-            .filter(|(_, pod)| matches!(&pod.drain_state, PodDrainState::AwaitsLookup(asked) if asked == set))
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in asking {
-            self.classify_pod(&key, false);
         }
     }
 
@@ -262,19 +244,21 @@ impl NodeDrain {
         if !self.listed {
             return EvictionStep {
                 list_budgets,
-                wake: self.next_wake(),
+                wake: self.next_wake(now),
                 ..EvictionStep::default()
             };
         }
+        self.release_held_pods(now);
         self.resume_paused_pods(now.mono);
         let watch_budgets = self.budget_namespaces();
         self.budgets.retain_watched_namespaces(&watch_budgets);
         EvictionStep {
             tries: self.start_eviction_calls(),
-            look_up: self.lookups.start_due_lookups(now.mono),
+            look_up: self.lookups.daemonsets.start_due_lookups(now.mono),
+            look_up_namespaces: self.lookups.namespaces.start_due_lookups(now.mono),
             list_budgets,
             watch_budgets,
-            wake: self.next_wake(),
+            wake: self.next_wake(now),
         }
     }
 
@@ -297,6 +281,7 @@ impl NodeDrain {
             DrainPod {
                 seen,
                 drain_state: PodDrainState::Stays,
+                plan: PodDrainPlan::new(PodAction::Stay, PlanReason::Default),
             },
         );
         self.classify_pod(key, one_too_many);
@@ -316,35 +301,38 @@ impl NodeDrain {
             {
                 waiting.mark_deletion_begun();
             }
-            PodDrainState::Waits(_)
-            | PodDrainState::Dropped
-            | PodDrainState::Kept
-            | PodDrainState::Gone => {}
+            PodDrainState::Waits(_) => self.replan_waiting_pod(key),
+            PodDrainState::Dropped | PodDrainState::Kept | PodDrainState::Gone => {}
             PodDrainState::Tolerated => self.classify_pod(key, true),
             PodDrainState::Stays | PodDrainState::AwaitsLookup(_) => self.classify_pod(key, false),
         }
     }
 
     /// Classifies a pod that is not on the wait list again.
-    fn classify_pod(&mut self, key: &PodKey, one_too_many: bool) {
+    pub(super) fn classify_pod(&mut self, key: &PodKey, one_too_many: bool) {
         let Some(pod) = self.pods.get_mut(key) else {
             return;
         };
         let finished = pod.seen.phase == PodPhase::Finished;
-        match pod_disposition(&pod.seen, self.config.exclude.as_ref(), &self.lookups) {
-            PodDisposition::Stays => pod.drain_state = PodDrainState::Stays,
-            PodDisposition::NeedsLookup(set) => {
-                self.lookups.request_lookup(&set);
-                pod.drain_state = PodDrainState::AwaitsLookup(set);
+        match plan_pod(&pod.seen, &self.config.rules, &self.lookups) {
+            Err(lookup) => {
+                self.lookups.request_lookup(&lookup);
+                pod.drain_state = PodDrainState::AwaitsLookup(lookup);
             }
-            PodDisposition::Goes if one_too_many && !finished => {
-                pod.drain_state = PodDrainState::Tolerated;
+            Ok(plan) => {
+                pod.plan = plan;
+                match plan.action {
+                    PodAction::Stay => pod.drain_state = PodDrainState::Stays,
+                    _ if one_too_many && !finished => pod.drain_state = PodDrainState::Tolerated,
+                    PodAction::Evict | PodAction::Delete | PodAction::WaitCompleted(_) => {
+                        self.add_to_wait_list(key);
+                    }
+                }
             }
-            PodDisposition::Goes => self.add_to_wait_list(key),
         }
     }
 
-    /// Puts a pod on the wait list, at the end of the queue.
+    /// Puts a pod on the wait list. It is queued when its turn comes.
     fn add_to_wait_list(&mut self, key: &PodKey) {
         let Some(pod) = self.pods.get_mut(key) else {
             return;
@@ -354,12 +342,9 @@ impl NodeDrain {
         let turn = if pod.seen.deleting {
             EvictionState::Ending
         } else {
-            EvictionState::Ready(self.places)
+            EvictionState::Held(self.places)
         };
-        if turn != EvictionState::Ending {
-            self.queue.insert(self.places, key.clone());
-            self.places += 1;
-        }
+        self.places += 1;
         pod.drain_state = PodDrainState::Waits(WaitingPod::new(turn));
         self.budgets.record_covering_budgets(&pod.seen);
     }

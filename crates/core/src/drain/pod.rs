@@ -1,6 +1,8 @@
 //! One pod on the node, and its state in the drain.
 
-use super::types::{DaemonSetRef, ObservedPod, PodIdentity};
+use super::pod_lookups::PodLookup;
+use super::pod_plan::PodDrainPlan;
+use super::types::{ObservedPod, PodIdentity};
 use super::waiting_pod::WaitingPod;
 
 /// Namespace and name. A replaced pod keeps its key; only the UID changes.
@@ -10,6 +12,8 @@ pub(super) type PodKey = (String, String);
 pub(super) struct DrainPod {
     pub(super) seen: ObservedPod,
     pub(super) drain_state: PodDrainState,
+    /// Not known yet while the pod awaits a lookup.
+    pub(super) plan: PodDrainPlan,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +25,9 @@ pub(super) enum PodDrainState {
     /// The pod would have to leave, but it is one of Dogwatch's own, which a coordinator does not
     /// evict.
     Kept,
-    /// The lookup of its DaemonSet is pending. The node is not drained until the answer arrives.
-    AwaitsLookup(DaemonSetRef),
+    /// A lookup that its plan depends on is pending. The node is not drained until the answer
+    /// arrives.
+    AwaitsLookup(PodLookup),
     Waits(WaitingPod),
     Dropped,
     /// The API server answered that the pod no longer exists; the watch has not shown that yet.

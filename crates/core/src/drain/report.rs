@@ -10,7 +10,9 @@ impl NodeDrain {
         let mut progress = DrainProgress {
             listed: self.listed,
             deleting: self.removal_method == RemovalMethod::Delete,
-            exclude: self.config.exclude.clone(),
+            rules: self.config.rules.clone(),
+            held: self.held_pods(),
+            pending_wait: self.pending_wait(),
             gone: self.gone,
             dropped: self.dropped.clone(),
             lookups_failed: self.lookups.failed_lookups().collect(),
@@ -22,7 +24,10 @@ impl NodeDrain {
         };
         for pod in self.pods.values() {
             match &pod.drain_state {
-                PodDrainState::AwaitsLookup(_) => progress.waiting.push(pod.seen.pod.clone()),
+                PodDrainState::AwaitsLookup(_) => {
+                    progress.waiting.push(pod.seen.pod.clone());
+                    progress.unjudged.push(pod.seen.pod.clone());
+                }
                 PodDrainState::Waits(waiting) => {
                     progress.waiting.push(pod.seen.pod.clone());
                     progress

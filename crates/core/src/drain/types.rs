@@ -4,7 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::admission::AdmissionRefusal;
+use super::pod_lookups::PodLookup;
+use super::pod_plan::PodDrainPlan;
+use super::pod_rules::PodRules;
 use crate::WakeTime;
 use crate::selector::LabelSelector;
 
@@ -38,6 +43,18 @@ pub struct ObservedPod {
     pub tolerates_cordon: bool,
     /// The PersistentVolumeClaims it mounts. Their volumes must detach after it is gone.
     pub claims: Vec<String>,
+    pub marks: PodMarks,
+}
+
+/// What a policy may honour on a pod, beside its labels.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodMarks {
+    /// Annotation `karpenter.sh/do-not-disrupt`.
+    pub do_not_disrupt: Option<String>,
+    /// Annotation `cluster-autoscaler.kubernetes.io/safe-to-evict`.
+    pub safe_to_evict: Option<String>,
+    /// `status.startTime`.
+    pub started: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +98,8 @@ pub enum DaemonSetLookup {
 pub enum RemovalMethod {
     /// `pods/eviction`: the API server checks budgets.
     Evict,
-    /// DELETE with the pod's own grace period: past the deadline, when the policy says `delete`.
+    /// DELETE with the pod's own grace period: by a rule, or past the deadline, when the policy says
+    /// `delete`.
     Delete,
 }
 
@@ -103,6 +121,9 @@ pub struct EvictionStep {
     /// DaemonSets to look up. Each is answered once by
     /// [`NodeDrain::apply_daemonset_lookup`](super::NodeDrain::apply_daemonset_lookup).
     pub look_up: Vec<DaemonSetRef>,
+    /// Namespaces whose labels to read. Each is answered once by
+    /// [`NodeDrain::apply_namespace_labels`](super::NodeDrain::apply_namespace_labels).
+    pub look_up_namespaces: Vec<String>,
     /// List the budgets of all namespaces; answered once by
     /// [`NodeDrain::apply_budget_list`](super::NodeDrain::apply_budget_list).
     pub list_budgets: bool,
@@ -125,8 +146,8 @@ pub struct ObservedDisruptionBudget {
 pub struct DrainConfig {
     /// The most evictions that may be under way at once.
     pub in_flight: usize,
-    /// Pods that stay because the policy excludes them.
-    pub exclude: Option<LabelSelector>,
+    pub rules: PodRules,
+    pub start: DrainStart,
     /// A pod that a budget blocks is tried again after this time at the latest, even if no change
     /// of its budgets was seen.
     pub budget_retry: Duration,
@@ -139,9 +160,27 @@ impl Default for DrainConfig {
     fn default() -> Self {
         Self {
             in_flight: 32,
-            exclude: None,
+            rules: PodRules::default(),
+            start: DrainStart::default(),
             budget_retry: Duration::from_secs(5),
         }
+    }
+}
+
+/// When the drain began. It may have been begun by an earlier process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DrainStart {
+    /// When this process first saw it, in monotonic time.
+    pub seen: Duration,
+    /// How long it had lasted then.
+    pub before: Duration,
+}
+
+impl DrainStart {
+    /// The monotonic time that is this long after the start.
+    pub(super) fn time_after(self, time: Duration) -> Duration {
+        let time = time.saturating_add(self.seen);
+        time.saturating_sub(self.before)
     }
 }
 
@@ -215,6 +254,13 @@ pub struct BlockedPod {
     pub since: Duration,
 }
 
+/// A pod that has to leave and is not touched yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldPod {
+    pub pod: PodIdentity,
+    pub plan: PodDrainPlan,
+}
+
 /// A pod that left the wait list because its eviction failed for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DroppedPod {
@@ -258,16 +304,22 @@ pub struct DrainProgress {
     pub listed: bool,
     /// The remaining pods are deleted instead of evicted.
     pub deleting: bool,
-    /// Pods that stay because the policy excluded them when this drain began.
-    pub exclude: Option<LabelSelector>,
+    /// The rules by which this drain judges pods.
+    pub rules: PodRules,
     pub waiting: Vec<PodIdentity>,
+    /// Those of `waiting` that are not touched yet.
+    pub held: Vec<HeldPod>,
+    /// The longest wait that a rule grants to a pod that has not ended yet.
+    pub pending_wait: Option<Duration>,
     /// How many pods left the node since the drain began.
     pub gone: usize,
     pub blocked: Vec<BlockedPod>,
     /// Pods that the drain gave up on. A drain that dropped a pod is incomplete.
     pub dropped: Vec<DroppedPod>,
-    /// DaemonSets that could not be looked up, with the error.
-    pub lookups_failed: Vec<(DaemonSetRef, String)>,
+    /// Those of `waiting` that wait for a lookup before they are judged.
+    pub unjudged: Vec<PodIdentity>,
+    /// What could not be looked up, with the error.
+    pub lookups_failed: Vec<(PodLookup, String)>,
     /// Pods that stay because their controller keeps replacing them on the cordoned node.
     pub tolerated: Vec<ToleratedPod>,
     /// Dogwatch's own pods. They stay because an admission policy does not let coordinators evict
@@ -292,6 +344,20 @@ impl DrainProgress {
             && self.waiting.is_empty()
             && self.lookups_failed.is_empty()
             && !self.budgets_pending
+    }
+
+    /// How long after its start the drain's timeout begins: after the longest wait for a pod that
+    /// may end by itself. When the last such pod has gone early, the wait has ended early.
+    ///
+    /// `known` is the last answer. It is kept while this drain has not judged every pod yet.
+    pub fn drain_wait(&self, known: Duration, elapsed: Duration) -> Duration {
+        let judged = self.listed && self.unjudged.is_empty();
+        match self.pending_wait {
+            Some(wait) if judged => wait,
+            Some(wait) => wait.max(known),
+            None if judged => known.min(Duration::from_secs(elapsed.as_secs().saturating_add(1))),
+            None => known,
+        }
     }
 
     /// Whether the drain gave up on a pod. The reboot then acts at once as if the deadline had

@@ -26,6 +26,8 @@ pub(super) struct WaitingPod {
 /// What the pod waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EvictionState {
+    /// Pods of a lower order, or its own end; this will be its place in the queue.
+    Held(u64),
     /// Its place in the queue.
     Ready(u64),
     /// The answer to this call.

@@ -127,6 +127,7 @@ fn phase_advice(
     match record.phase {
         RebootPhase::Waiting => waiting_advice(view, node, record),
         RebootPhase::Draining => draining_advice(view, node, now),
+        RebootPhase::Holding => vec![holding_advice(node)],
         RebootPhase::Rebooting => rebooting_advice(node),
         RebootPhase::Returning => returning_advice(node),
     }
@@ -208,7 +209,7 @@ fn draining_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec
     let mut advice: Vec<String> = view
         .node_pods
         .iter()
-        .flat_map(|on_node| on_node.blocking_budget_names(rule.config.exclude.as_ref(), now))
+        .flat_map(|on_node| on_node.blocking_budget_names(&rule.config.pod_rules, now))
         .map(|(namespace, name)| {
             format!(
                 "let PodDisruptionBudget {namespace}/{name} allow a disruption (add replicas, \
@@ -225,6 +226,13 @@ fn draining_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec
         node.name
     ));
     advice
+}
+
+fn holding_advice(node: &ObservedNode) -> String {
+    format!(
+        "when the work on it is done, to bring it back into service: dogwatch release {}",
+        node.name
+    )
 }
 
 fn rebooting_advice(node: &ObservedNode) -> Vec<String> {
@@ -248,6 +256,17 @@ fn returning_advice(node: &ObservedNode) -> Vec<String> {
         Some(RebootReason::ReturnGatesShut | RebootReason::ReturnGatesTimedOut)
     ) {
         return vec!["repair what is named above; the lock stays held until then".into()];
+    }
+    if let Some(RebootReason::ReadyChecksUnmet | RebootReason::ReadyChecksTimedOut) =
+        leading_reason(node)
+    {
+        return vec![
+            "repair what is named above; the node is uncordoned as soon as the checks pass".into(),
+            format!(
+                "or, if the node is good enough as it is: dogwatch abort {}, or change return.ready of its policy",
+                node.name
+            ),
+        ];
     }
     if !node.ready {
         return vec![format!(

@@ -73,7 +73,7 @@ impl FleetSnapshot {
         let own = rule.config.max_unavailable;
         let of_policy = rule
             .policy
-            .filter(|policy| policy.max_unavailable == Some(own));
+            .filter(|policy| policy.limits_nodes() && policy.limit_nodes_over(own) == own);
         let said_by = match of_policy {
             Some(policy) => format!("RebootPolicy {}: {own}", policy.name),
             None if group == GroupName::control_plane_group() => {

@@ -1,5 +1,7 @@
 //! The chain of a node's explanation, from the trigger to what the node waits for.
 
+use dogwatch_api::node_reboot::RebootMethod;
+
 use super::deadline::describe_deadline;
 use super::explanation::{ExplanationLine, ExplanationTopic, NodeExplanation};
 use super::fleet::{
@@ -9,6 +11,7 @@ use super::human_format::{format_age, format_since, format_time, quote_reason};
 use super::{advice, human_format};
 use crate::Now;
 use crate::condition::CurrentCondition;
+use crate::drain::DrainStart;
 use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord};
 
 /// A message of this age may describe an older state than the drain shows now.
@@ -253,7 +256,15 @@ impl NodeExplainer<'_> {
         );
         if let (true, Some(on_node)) = (drains, &self.view.node_pods) {
             let rule = self.view.fleet.rule_of_node(self.node);
-            for text in on_node.describe_drain_waits(rule.config.exclude.as_ref(), self.now) {
+            let since = self.node.record.get().map(|record| record.since);
+            let start = DrainStart {
+                seen: self.now.mono,
+                before: since.map_or(std::time::Duration::ZERO, |since| {
+                    self.now.elapsed_since(since)
+                }),
+            };
+            let rules = &rule.config.pod_rules;
+            for text in on_node.describe_drain_waits(rules, start, self.now) {
                 self.add_line(ExplanationTopic::Drain, text);
             }
         }
@@ -270,12 +281,17 @@ impl NodeExplainer<'_> {
                 format!("{posted} (reported by the kubelet)"),
             );
         };
+        if record.trigger.method == RebootMethod::Hold {
+            let text = format!("{posted}; a boot does not end the hold");
+            return self.add_line(ExplanationTopic::Boot, text);
+        }
         let ended = &record.boot_id;
         let text = if self.node.boot_id.as_ref() == Some(ended) {
             match record.phase {
                 RebootPhase::Waiting | RebootPhase::Draining => {
                     format!("{ended}, which the reboot ends")
                 }
+                RebootPhase::Holding => ended.to_string(),
                 RebootPhase::Rebooting => {
                     format!(
                         "{ended}, which the reboot ends; the kubelet has not reported a newer boot yet"
@@ -319,6 +335,12 @@ impl NodeExplainer<'_> {
             self.add_line(
                 ExplanationTopic::Cordon,
                 "somebody else cordoned the node: Dogwatch will not uncordon it",
+            );
+        }
+        if self.node.quarantined {
+            self.add_line(
+                ExplanationTopic::Cordon,
+                "annotation quarantineHealthEvent: NVSentinel has quarantined the node, so Dogwatch will not uncordon it",
             );
         }
         if self.node.keep_cordoned {

@@ -36,13 +36,14 @@ pub(super) fn describe_deadline(
             None => "none: Dogwatch changes nothing on the node while it waits for the lock".into(),
         },
         RebootPhase::Draining => describe_latest_end(
-            record,
+            &after_waits(record),
             policy.and_then(|policy| Some((policy, policy.drain.timeout?))),
             DEFAULT_DRAIN_TIMEOUT,
             "--drain-timeout",
             "then --on-drain-timeout decides what happens (abort: undo and queue again)",
             now,
         ),
+        RebootPhase::Holding => "none: the hold lasts until it is released".into(),
         RebootPhase::Rebooting => describe_latest_end(
             record,
             policy.and_then(|policy| Some((policy, policy.reboot.timeout?))),
@@ -60,6 +61,18 @@ pub(super) fn describe_deadline(
             "then the lock stays held, and a Warning Event reports it",
             now,
         ),
+    }
+}
+
+/// The drain's timeout begins after the waits for pods that may end by themselves.
+fn after_waits(record: &RebootRecord) -> RebootRecord {
+    let waits = jiff::SignedDuration::try_from(Duration::from_secs(record.drain_wait_seconds));
+    let since = waits
+        .ok()
+        .and_then(|waits| record.since.checked_add(waits).ok());
+    RebootRecord {
+        since: since.unwrap_or(record.since),
+        ..record.clone()
     }
 }
 
@@ -95,6 +108,7 @@ mod tests {
         for (phase, text) in [
             (RebootPhase::Waiting, "none: Dogwatch changes nothing"),
             (RebootPhase::Draining, "at 1970-01-01 01:00:10Z (in 54m)"),
+            (RebootPhase::Holding, "none: the hold lasts"),
             (RebootPhase::Rebooting, "at 1970-01-01 00:30:10Z (in 24m)"),
             (RebootPhase::Returning, "at 1970-01-01 00:15:10Z (in 9m)"),
         ] {

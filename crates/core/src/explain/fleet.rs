@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dogwatch_api::condition;
 
 use crate::condition::CurrentCondition;
+use crate::drain::PodRules;
 use crate::lock::api_lock::WaitingHost;
 use crate::lock::{self, HeldLockLease, HolderId, LockWaiter, ObservedLease};
 use crate::name::{GroupName, NodeName};
@@ -107,6 +108,13 @@ impl FleetSnapshot {
     /// without a policy, their defaults are used.
     pub fn rule_of_node(&self, node: &ObservedNode) -> EffectivePolicy<'_> {
         policy::resolve_policy(&self.policies, &node.labels, &RebootConfig::default())
+    }
+
+    /// What a drain of this node does with which pods.
+    pub fn pod_rules_of(&self, name: &NodeName) -> PodRules {
+        let node = self.find_node(name);
+        node.map(|node| self.rule_of_node(node).config.pod_rules)
+            .unwrap_or_default()
     }
 
     pub fn group_of_node(&self, node: &ObservedNode) -> GroupName {
@@ -241,7 +249,9 @@ pub fn leading_condition(node: &ObservedNode) -> Option<&CurrentCondition> {
     let kind = match record.phase {
         RebootPhase::Waiting => condition::MAINTENANCE_PLANNED,
         RebootPhase::Draining => condition::DRAIN_IN_PROGRESS,
-        RebootPhase::Rebooting | RebootPhase::Returning => condition::MAINTENANCE_IN_PROGRESS,
+        RebootPhase::Holding | RebootPhase::Rebooting | RebootPhase::Returning => {
+            condition::MAINTENANCE_IN_PROGRESS
+        }
     };
     find_true_condition(node, kind)
 }
@@ -323,6 +333,7 @@ mod tests {
         assert_eq!(leading_condition(&begun).unwrap().reason, "LockHeldByOther");
         for phase in [
             RebootPhase::Draining,
+            RebootPhase::Holding,
             RebootPhase::Rebooting,
             RebootPhase::Returning,
         ] {

@@ -26,7 +26,12 @@ impl NodeExplainer<'_> {
         }
         match self.record_phase() {
             Some(RebootPhase::Waiting) => self.add_slots(),
-            Some(RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning) => {
+            Some(
+                RebootPhase::Draining
+                | RebootPhase::Holding
+                | RebootPhase::Rebooting
+                | RebootPhase::Returning,
+            ) => {
                 self.add_line(
                     ExplanationTopic::Lock,
                     "holds no lock, although its phase needs one",

@@ -1,13 +1,13 @@
 //! What a drain of the node waits for, from live reads. [`NodeDrain`], which also drains nodes,
 //! decides which pods have to go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::human_format::join_first_names;
+use super::human_format::{format_time, join_first_names};
 use crate::Now;
 use crate::drain::{
-    DaemonSetLookup, DaemonSetRef, DrainConfig, LabelSelector, NodeDrain, ObservedDisruptionBudget,
-    ObservedPod,
+    DaemonSetLookup, DaemonSetRef, DrainConfig, DrainStart, HeldPod, NodeDrain,
+    ObservedDisruptionBudget, ObservedPod, PodAction, PodIdentity, PodRules, WaitLimit,
 };
 
 const MAX_NAMED_PODS: usize = 5;
@@ -19,26 +19,30 @@ pub struct NodePods {
     /// Those DaemonSets that exist, among the controllers that the pods name.
     pub daemonsets: BTreeSet<DaemonSetRef>,
     pub budgets: Vec<ObservedDisruptionBudget>,
+    /// The labels of the pods' namespaces; empty if no rule asks for them.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl NodePods {
-    /// The pods that still have to go; `exclude` is the policy's exception.
-    pub(crate) fn pods_to_drain(
-        &self,
-        exclude: Option<&LabelSelector>,
-        now: Now,
-    ) -> Vec<&ObservedPod> {
+    /// A drain that has judged these pods by these rules, and has called nobody.
+    pub(crate) fn judge_pods(&self, rules: &PodRules, start: DrainStart, now: Now) -> NodeDrain {
         let mut drain = NodeDrain::new(DrainConfig {
-            exclude: exclude.cloned(),
+            rules: rules.clone(),
+            start,
             ..DrainConfig::default()
         });
         drain.apply_pod_list(self.pods.clone());
         loop {
-            let sets = drain.next_step(now).look_up;
-            if sets.is_empty() {
-                break;
+            let step = drain.next_step(now);
+            if step.look_up.is_empty() && step.look_up_namespaces.is_empty() {
+                return drain;
             }
-            for set in sets {
+            for name in step.look_up_namespaces {
+                let labels = self.namespaces.get(&name).cloned();
+                let labels = labels.ok_or_else(|| "not read".to_owned());
+                drain.apply_namespace_labels(&name, labels, now);
+            }
+            for set in step.look_up {
                 let exists = self.daemonsets.contains(&set);
                 let lookup = if exists {
                     DaemonSetLookup::Exists
@@ -48,6 +52,11 @@ impl NodePods {
                 drain.apply_daemonset_lookup(&set, lookup, now);
             }
         }
+    }
+
+    /// The pods that still have to go.
+    pub(crate) fn pods_to_drain(&self, rules: &PodRules, now: Now) -> Vec<&ObservedPod> {
+        let drain = self.judge_pods(rules, DrainStart::default(), now);
         let waiting = drain.current_progress().waiting;
         self.pods
             .iter()
@@ -55,9 +64,22 @@ impl NodePods {
             .collect()
     }
 
+    /// The pods whose removal asks PodDisruptionBudgets.
+    fn pods_to_evict(&self, rules: &PodRules, now: Now) -> Vec<&ObservedPod> {
+        let drain = self.judge_pods(rules, DrainStart::default(), now);
+        let deleted: Vec<&PodIdentity> = drain
+            .pod_plans()
+            .filter(|(_, plan)| plan.action == PodAction::Delete)
+            .map(|(pod, _)| &pod.pod)
+            .collect();
+        let mut pods = self.pods_to_drain(rules, now);
+        pods.retain(|pod| !deleted.contains(&&pod.pod));
+        pods
+    }
+
     /// Names of the pods that a drain without exceptions would still have to move.
     pub fn undrained_pod_names(&self, now: Now) -> Vec<String> {
-        let pods = self.pods_to_drain(None, now);
+        let pods = self.pods_to_drain(&PodRules::default(), now);
         pods.iter().map(|pod| pod.pod.to_string()).collect()
     }
 
@@ -84,15 +106,20 @@ impl NodePods {
     /// What the drain waits for, one sentence each.
     pub(super) fn describe_drain_waits(
         &self,
-        exclude: Option<&LabelSelector>,
+        rules: &PodRules,
+        start: DrainStart,
         now: Now,
     ) -> Vec<String> {
-        let pods = self.pods_to_drain(exclude, now);
+        let pods = self.pods_to_drain(rules, now);
         if pods.is_empty() {
             return vec!["every pod that must leave is gone".into()];
         }
-        let (ending, staying): (Vec<&ObservedPod>, Vec<&ObservedPod>) =
-            pods.iter().partition(|pod| pod.deleting);
+        let held = self.judge_pods(rules, start, now).current_progress().held;
+        let is_held = |pod: &ObservedPod| held.iter().any(|held| held.pod == pod.pod);
+        let (ending, staying): (Vec<&ObservedPod>, Vec<&ObservedPod>) = pods
+            .iter()
+            .filter(|pod| !is_held(pod))
+            .partition(|pod| pod.deleting);
         let mut lines = Vec::new();
         if !staying.is_empty() {
             lines.push(format!(
@@ -109,7 +136,14 @@ impl NodePods {
             ));
         }
         lines.extend(
-            self.blocking_budgets_of(&pods)
+            held.iter()
+                .take(MAX_NAMED_PODS)
+                .map(|held| describe_held_pod(held, start, now)),
+        );
+        let more = held.len().saturating_sub(MAX_NAMED_PODS);
+        lines.extend((more > 0).then(|| format!("{more} more pods are not touched yet")));
+        lines.extend(
+            self.blocking_budgets_of(&self.pods_to_evict(rules, now))
                 .into_iter()
                 .map(|(budget, held)| {
                     format!(
@@ -123,18 +157,38 @@ impl NodePods {
     }
 
     /// Names of the PodDisruptionBudgets that block an eviction.
-    pub(super) fn blocking_budget_names(
-        &self,
-        exclude: Option<&LabelSelector>,
-        now: Now,
-    ) -> Vec<(&str, &str)> {
-        let pods = self.pods_to_drain(exclude, now);
+    pub(super) fn blocking_budget_names(&self, rules: &PodRules, now: Now) -> Vec<(&str, &str)> {
+        let pods = self.pods_to_evict(rules, now);
         let shut = self.blocking_budgets_of(&pods).into_iter();
         let names: BTreeSet<(&str, &str)> = shut
             .map(|(budget, _)| &budget.numbers)
             .map(|numbers| (numbers.namespace.as_str(), numbers.name.as_str()))
             .collect();
         names.into_iter().collect()
+    }
+}
+
+/// Why the drain does not touch the pod yet, with the rule or mark that says so.
+fn describe_held_pod(held: &HeldPod, start: DrainStart, now: Now) -> String {
+    let HeldPod { pod, plan } = held;
+    let why = plan.why;
+    match plan.action {
+        PodAction::WaitCompleted(limit) if plan.is_waiting(start, now) => {
+            let until = match limit {
+                WaitLimit::DrainTimeout => "the drain's deadline".into(),
+                WaitLimit::Timeout(_) | WaitLimit::Until(_) => {
+                    let at = plan.wait_ends_at(start, now).unwrap_or(now.mono);
+                    format_time(now.wall_after(at.saturating_sub(now.mono)))
+                }
+            };
+            format!("{pod} may end by itself until {until}, by {why}")
+        }
+        PodAction::WaitCompleted(_) | PodAction::Evict | PodAction::Delete | PodAction::Stay => {
+            format!(
+                "{pod} waits until every pod of an order below {} is gone, by {why}",
+                plan.order
+            )
+        }
     }
 }
 
@@ -164,7 +218,7 @@ fn format_pod_names(pods: &[&ObservedPod]) -> String {
 mod tests {
     use super::super::testkit::now;
     use super::*;
-    use crate::drain::{BudgetNumbers, ControllerRef, PodIdentity, PodPhase};
+    use crate::drain::{BudgetNumbers, ControllerRef, LabelSelector, PodMarks, PodPhase};
 
     fn pod(name: &str) -> ObservedPod {
         ObservedPod {
@@ -180,6 +234,7 @@ mod tests {
             labels: [("app".to_owned(), name.to_owned())].into(),
             tolerates_cordon: false,
             claims: Vec::new(),
+            marks: PodMarks::default(),
         }
     }
 
@@ -221,14 +276,14 @@ mod tests {
             ..NodePods::default()
         };
         assert_eq!(
-            on_node.describe_drain_waits(None, now(0)),
+            on_node.describe_drain_waits(&PodRules::default(), DrainStart::default(), now(0)),
             [
                 "2 pods still to be evicted: shop/db, shop/web",
                 "PodDisruptionBudget shop/db allows no disruption (2 healthy of 2 desired) blocks shop/db",
             ]
         );
         assert_eq!(
-            on_node.blocking_budget_names(None, now(0)),
+            on_node.blocking_budget_names(&PodRules::default(), now(0)),
             [("shop", "db")]
         );
     }
@@ -251,7 +306,7 @@ mod tests {
             ..NodePods::default()
         };
         assert_eq!(
-            kept.describe_drain_waits(None, now(0)),
+            kept.describe_drain_waits(&PodRules::default(), DrainStart::default(), now(0)),
             ["every pod that must leave is gone"]
         );
         let orphan = NodePods {
@@ -259,7 +314,7 @@ mod tests {
             ..kept
         };
         assert_eq!(
-            orphan.describe_drain_waits(None, now(0)),
+            orphan.describe_drain_waits(&PodRules::default(), DrainStart::default(), now(0)),
             ["1 pod still to be evicted: shop/agent"]
         );
     }
@@ -278,7 +333,7 @@ mod tests {
             ..NodePods::default()
         };
         assert_eq!(
-            on_node.describe_drain_waits(None, now(0)),
+            on_node.describe_drain_waits(&PodRules::default(), DrainStart::default(), now(0)),
             [
                 "1 pod still to be evicted: shop/web",
                 "1 pod ending: shop/db"

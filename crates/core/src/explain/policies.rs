@@ -102,6 +102,16 @@ fn waiting_at_lock_api(fleet: &FleetSnapshot, policy: &Policy) -> Vec<String> {
     hosts.map(|host| host.holder.to_string()).collect()
 }
 
+/// The policy's own limit; the coordinators' flags, which apply where it names no percentage or
+/// number, are not on the cluster.
+fn describe_limit(policy: &Policy) -> Option<String> {
+    let nodes = policy.max_unavailable_nodes;
+    match policy.max_unavailable {
+        Some(max) => Some(max.capped_at(nodes).to_string()),
+        None => nodes.map(|nodes| format!("at most {nodes}")),
+    }
+}
+
 fn policy_row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) -> PolicyRow {
     let pause = policy.paused.as_ref();
     let pause = pause.filter(|pause| pause.until.is_none_or(|until| until > now.wall));
@@ -111,7 +121,7 @@ fn policy_row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) 
         priority: policy.priority,
         nodes: status.nodes,
         ignored: Vec::new(),
-        max_unavailable: policy.max_unavailable.map(|max| max.to_string()),
+        max_unavailable: describe_limit(policy),
         out: status.out.iter().map(|out| out.node.to_string()).collect(),
         waiting: status
             .waiting

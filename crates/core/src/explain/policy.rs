@@ -84,12 +84,18 @@ impl NodeExplainer<'_> {
         }
         let all: Vec<String> = policy.windows.iter().map(describe_window).collect();
         let needs = match self.record_phase() {
-            None | Some(RebootPhase::Waiting) => {
-                self.view.fleet.rule_of_node(self.node).config.drain_timeout
-            }
-            Some(RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning) => {
-                std::time::Duration::ZERO
-            }
+            None | Some(RebootPhase::Waiting) => self
+                .view
+                .fleet
+                .rule_of_node(self.node)
+                .config
+                .longest_drain(),
+            Some(
+                RebootPhase::Draining
+                | RebootPhase::Holding
+                | RebootPhase::Rebooting
+                | RebootPhase::Returning,
+            ) => std::time::Duration::ZERO,
         };
         let opens = |opens: Option<jiff::Timestamp>| match opens {
             Some(at) => format!("the window opens {}", format_due(at, self.now)),

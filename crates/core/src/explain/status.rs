@@ -10,6 +10,7 @@ use super::fleet::{
 use super::policies::{PolicyRow, policy_rows};
 use super::{HostRow, RemediationRow, ScheduleRow};
 use crate::Now;
+use crate::json_default::is_default;
 use crate::lock::api_lock::WaitingHost;
 use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootReason};
 
@@ -100,7 +101,7 @@ pub struct LockRow {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
     /// How many winners in a row gave it back because the group was over budget.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub given_back: u32,
 }
 
@@ -121,14 +122,6 @@ pub struct WaitingRow {
     /// One CamelCase word.
     pub reason: String,
     pub message: String,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde's skip_serializing_if passes a reference"
-)]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 pub fn fleet_status(fleet: &FleetSnapshot, now: Now) -> FleetStatus {
@@ -177,9 +170,10 @@ fn node_sort_group(node: &ObservedNode) -> NodeSortGroup {
         ParsedAnnotation::Absent => NodeSortGroup::Idle,
         ParsedAnnotation::Bad { .. } => NodeSortGroup::Unreadable,
         ParsedAnnotation::Is(record) => match record.phase {
-            RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning => {
-                NodeSortGroup::UnderWay
-            }
+            RebootPhase::Draining
+            | RebootPhase::Holding
+            | RebootPhase::Rebooting
+            | RebootPhase::Returning => NodeSortGroup::UnderWay,
             RebootPhase::Waiting if record.retry_after.is_none() => NodeSortGroup::Queued,
             RebootPhase::Waiting => NodeSortGroup::Pausing,
         },
@@ -352,6 +346,7 @@ mod tests {
             reason: "new kernel".into(),
             requester: "ann".into(),
             not_before: Some(at(100)),
+            ..RebootRequest::default()
         });
         let table = fleet_status(&fleet(vec![asked], vec![]), now(100));
         assert_eq!(table.nodes[0].reason.as_deref(), Some("RebootRequested"));

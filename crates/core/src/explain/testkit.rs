@@ -25,29 +25,11 @@ pub(crate) fn boot(text: &str) -> BootId {
 }
 
 pub(crate) fn node(name: &str) -> ObservedNode {
-    ObservedNode {
-        name: NodeName::new(name).unwrap(),
-        uid: format!("uid-{name}"),
-        resource_version: "1".into(),
-        unschedulable: false,
-        ready: true,
-        boot_id: Some(boot("old-boot")),
-        labels: std::collections::BTreeMap::new(),
-        keep_cordoned: false,
-        needs_remediation: false,
-        out_of_service: false,
-        being_fenced: false,
-        system_uuid: None,
-        provider_id: None,
-        waiting_label: false,
-        record: ParsedAnnotation::Absent,
-        request: ParsedAnnotation::Absent,
-        request_fingerprint: None,
-        abort: ParsedAnnotation::Absent,
-        api_lock: false,
-        last_reboot: ParsedAnnotation::Absent,
-        conditions: Vec::new(),
-    }
+    ObservedNode::ready_node(
+        NodeName::new(name).unwrap(),
+        format!("uid-{name}"),
+        boot("old-boot"),
+    )
 }
 
 /// A record on the Node, with only the fields that this folder reads.
@@ -75,7 +57,9 @@ pub(crate) fn in_phase(
     let lead = match phase {
         RebootPhase::Waiting => "MaintenancePlanned",
         RebootPhase::Draining => "DrainInProgress",
-        RebootPhase::Rebooting | RebootPhase::Returning => "MaintenanceInProgress",
+        RebootPhase::Holding | RebootPhase::Rebooting | RebootPhase::Returning => {
+            "MaintenanceInProgress"
+        }
     };
     ObservedNode {
         unschedulable: phase != RebootPhase::Waiting,

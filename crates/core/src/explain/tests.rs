@@ -163,6 +163,7 @@ fn an_idle_node_tells_what_is_known_and_how_to_ask() {
             source: "request".into(),
             reason: "new kernel".into(),
             requester: None,
+            ..RebootTrigger::default()
         },
         fingerprints: std::collections::BTreeMap::new(),
         began: std::collections::BTreeMap::new(),
@@ -192,6 +193,7 @@ fn a_request_without_a_coordinator_points_at_the_coordinator() {
         reason: String::new(),
         requester: "ann".into(),
         not_before: None,
+        ..RebootRequest::default()
     });
     let mut seen = view("n1", fleet(vec![asked], vec![]));
     seen.coordinator = ObservedCoordinator::NoPod;

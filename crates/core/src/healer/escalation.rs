@@ -9,6 +9,8 @@
 use crate::reboot::RebootReason;
 use std::time::Duration;
 
+use dogwatch_api::node_reboot::RebootMethod;
+
 use super::healing_case::{HealerAction, HealerDecision, HealerObserve};
 use super::node::NodeCase;
 use super::snapshot::{EscalationRecord, HostRef};
@@ -33,6 +35,8 @@ pub(super) fn decide_rebooting_phase(
     }
     let failed = dead.then(|| report_failed_reboot(patient, record));
     let policy = patient.rule.policy.filter(|policy| policy.reboot.escalate);
+    // The controller switches the host of a power cycle off already.
+    let policy = policy.filter(|_| record.trigger.method != RebootMethod::PowerCycle);
     if policy.is_none() {
         return failed.unwrap_or_else(|| wait_for_new_boot(patient, record));
     }
@@ -57,6 +61,9 @@ fn is_coordinator_dead(patient: &NodeCase<'_>, record: &RebootRecord) -> bool {
 
 fn remaining_attempts_duration(patient: &NodeCase<'_>, record: &RebootRecord) -> Duration {
     let config = &patient.rule.config;
+    if record.trigger.method == RebootMethod::PowerCycle {
+        return config.reboot_timeout;
+    }
     let left = config.reboot_attempts.saturating_sub(record.attempts) + 1;
     config.reboot_timeout.saturating_mul(left)
 }
@@ -77,7 +84,12 @@ fn has_stage_lasted(patient: &NodeCase<'_>, allowed: Duration) -> bool {
 
 fn wait_for_new_boot(patient: &NodeCase<'_>, record: &RebootRecord) -> HealerDecision {
     let after = remaining_attempts_duration(patient, record).max(patient.ctx.config.heal_after);
-    let text = "the reboot command may have been started; waits for a new boot";
+    let text = match record.trigger.method {
+        RebootMethod::Reboot | RebootMethod::Hold => {
+            "the reboot command may have been started; waits for a new boot"
+        }
+        RebootMethod::PowerCycle => "the host is switched off and on; waits for a new boot",
+    };
     let decision = decision_with_cause(RebootReason::WatchingCoordinator, text);
     match patient.ctx.deadline_after(
         patient.memory.stage_since.max(patient.memory.silent_since),

@@ -324,8 +324,8 @@ fn reboot_stage(record: &RebootRecord) -> RebootStage {
 
 /// When the kubelet last posted, by its own clock. It is only compared for equality.
 fn kubelet_posted_at(node: &ObservedNode) -> Option<Timestamp> {
-    let mut conditions = node.conditions.iter();
-    let ready = conditions.find(|c| c.kind == "Ready" && c.status == "True");
+    let ready = node.ready_condition();
+    let ready = ready.filter(|ready| ready.status == "True");
     ready.and_then(|ready| ready.last_heartbeat)
 }
 

@@ -22,6 +22,7 @@
 mod escalation;
 mod forecast;
 mod healing_case;
+mod holding;
 mod lease;
 mod lock_api;
 mod memory;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use dogwatch_api::node_reboot::RebootMethod;
+
 use super::healing_case::{HealerDecision, HealingCase, HealingSubject};
 use super::memory::NodeMemory;
 use super::{HealerContext, escalation, lock_api, snapshot};
@@ -60,7 +62,11 @@ impl NodeCase<'_> {
             ParsedAnnotation::Is(record) => match record.phase {
                 RebootPhase::Waiting => self.decide_waiting_phase(record),
                 RebootPhase::Draining => Some(self.decide_draining_phase(record)),
+                RebootPhase::Holding => Some(self.decide_holding_phase(record)),
                 RebootPhase::Rebooting => Some(escalation::decide_rebooting_phase(self, record)),
+                RebootPhase::Returning if record.trigger.method == RebootMethod::Hold => {
+                    Some(self.decide_return())
+                }
                 // The coordinator saw the new boot, but the kubelet has not reported it yet.
                 RebootPhase::Returning => Some(self.awaiting_kubelet()),
             },
@@ -103,7 +109,8 @@ impl NodeCase<'_> {
     /// before.
     fn has_booted_anew(&self, record: &RebootRecord) -> bool {
         let boot = self.node.boot_id.as_ref();
-        boot.is_some_and(|boot| *boot != record.boot_id) && self.memory.kubelet_posted
+        let ends = record.phase == RebootPhase::Returning || record.ends_with_new_boot();
+        ends && boot.is_some_and(|boot| *boot != record.boot_id) && self.memory.kubelet_posted
     }
 
     /// The remediator is fencing the machine, and cordon and record say why it is out of service:
@@ -111,7 +118,9 @@ impl NodeCase<'_> {
     fn is_fenced(&self, record: &RebootRecord) -> bool {
         match record.phase {
             RebootPhase::Waiting | RebootPhase::Returning => false,
-            RebootPhase::Draining | RebootPhase::Rebooting => self.node.being_fenced,
+            RebootPhase::Draining | RebootPhase::Holding | RebootPhase::Rebooting => {
+                self.node.being_fenced
+            }
         }
     }
 
@@ -210,12 +219,7 @@ impl NodeCase<'_> {
     }
 
     fn drain_time_limit(&self, record: &RebootRecord) -> Duration {
-        let timeout = self.rule.config.drain_timeout;
-        if record.deleting {
-            timeout.saturating_mul(2)
-        } else {
-            timeout
-        }
+        record.drain_time_limit(self.rule.config.drain_timeout)
     }
 
     /// Why the coordinator would undo the drain: an uncordon is a veto, and the policy may no
@@ -246,7 +250,10 @@ impl NodeCase<'_> {
             return decision_with_cause(RebootReason::WatchingCoordinator, text)
                 .wake_at(at, "the abort to be served");
         }
-        if record.phase == RebootPhase::Returning && !self.has_booted_anew(record) {
+        if record.phase == RebootPhase::Returning
+            && record.trigger.method != RebootMethod::Hold
+            && !self.has_booted_anew(record)
+        {
             return self.awaiting_kubelet();
         }
         let fenced = self.is_last_write_ours();
@@ -254,6 +261,7 @@ impl NodeCase<'_> {
             RebootPhase::Waiting | RebootPhase::Draining if !fenced => TakeoverStep::Undo,
             RebootPhase::Waiting
             | RebootPhase::Draining
+            | RebootPhase::Holding
             | RebootPhase::Rebooting
             | RebootPhase::Returning => TakeoverStep::Abort,
         };

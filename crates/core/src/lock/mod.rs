@@ -34,7 +34,7 @@ pub use evidence::{
 };
 pub use observed_lease::merge_observed_lease;
 pub use ownership::{LockOwnership, LockReleasePlan, adopt_record, lock_ownership, plan_release};
-pub use queue_order::{MAX_NEXT_WAITERS, order_next_waiters};
+pub use queue_order::{MAX_NEXT_WAITERS, compare_waiters, order_next_waiters};
 pub use types::{
     BidDecision, FIELD_MANAGER_LIMIT, GroupBudget, HolderId, HolderIdTooLong, HolderNode,
     LockRecord, LockWaiter, ObservedLease, UnavailableCount, UnavailableMember,

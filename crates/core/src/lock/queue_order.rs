@@ -1,5 +1,6 @@
 //! Orders the waiters that a releasing holder names as next.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -26,16 +27,13 @@ pub fn order_next_waiters(
         .filter(|waiter| waiter.holder != *me)
         .collect();
     let oldest = oldest_wait_by_zone(&waiters);
-    waiters.sort_by_key(|waiter| {
-        let theirs = waiter.zone.as_deref();
-        let zone = theirs.map(|theirs| (Some(theirs) != zone, oldest.get(theirs), theirs));
-        (
-            waiter.control_plane,
-            zone,
-            waiter.since.is_none(),
-            waiter.since,
-            &waiter.holder,
-        )
+    waiters.sort_by(|a, b| {
+        let [first, second] = [a, b].map(|waiter| {
+            let theirs = waiter.zone.as_deref();
+            let rank = theirs.map(|theirs| (Some(theirs) != zone, oldest.get(theirs), theirs));
+            (waiter.control_plane, rank)
+        });
+        first.cmp(&second).then_with(|| compare_waiters(a, b))
     });
     waiters.dedup_by_key(|waiter| &waiter.holder);
     waiters
@@ -43,6 +41,13 @@ pub fn order_next_waiters(
         .take(most)
         .map(|waiter| waiter.holder.clone())
         .collect()
+}
+
+/// The order of two waiters where zones do not matter. The planner keeps its waiters in this order.
+pub fn compare_waiters(a: &LockWaiter, b: &LockWaiter) -> Ordering {
+    let rank = |waiter: &LockWaiter| (waiter.control_plane, waiter.since.is_none(), waiter.since);
+    let by_rank = rank(a).cmp(&rank(b));
+    by_rank.then_with(|| a.holder.cmp(&b.holder))
 }
 
 /// The time since which the longest-waiting node of each zone waits.

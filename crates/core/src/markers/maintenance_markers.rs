@@ -122,7 +122,7 @@ fn marker_deadline(
 ) -> Option<Duration> {
     let record = node.record.get()?;
     match record.phase {
-        RebootPhase::Waiting | RebootPhase::Draining => None,
+        RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Holding => None,
         RebootPhase::Rebooting => watched.rebooting_deadline(node, policies, flags),
         RebootPhase::Returning if node.ready => None,
         RebootPhase::Returning => {

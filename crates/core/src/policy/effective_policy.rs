@@ -113,10 +113,10 @@ fn precedence_of(policy: &Policy) -> (std::cmp::Reverse<i32>, &GroupName) {
 fn overlay_flags(flags: &RebootConfig, policy: &Policy) -> RebootConfig {
     let (drain, reboot, on_return) = (&policy.drain, &policy.reboot, &policy.on_return);
     RebootConfig {
-        max_unavailable: policy.max_unavailable.unwrap_or(flags.max_unavailable),
+        max_unavailable: policy.limit_nodes_over(flags.max_unavailable),
         drain_timeout: drain.timeout.unwrap_or(flags.drain_timeout),
         on_drain_timeout: drain.on_timeout.unwrap_or(flags.on_drain_timeout),
-        exclude: drain.exclude.clone().or_else(|| flags.exclude.clone()),
+        pod_rules: drain.pods.clone(),
         volume_detach_timeout: drain
             .volume_detach_timeout
             .unwrap_or(flags.volume_detach_timeout),

@@ -13,6 +13,7 @@
 
 mod allowance;
 mod effective_policy;
+mod ready_check;
 mod reason;
 mod status;
 mod types;
@@ -23,6 +24,7 @@ pub use effective_policy::{
     EffectivePolicy, group_of_labels, has_group, is_control_plane, losing_policies, resolve_policy,
     ruling_policy, zone_of_labels,
 };
+pub use ready_check::{DEFAULT_READY_TIMEOUT, ReadyCheck, ReadyTimeoutAction, unmet_ready_checks};
 pub use reason::PolicyReason;
 pub use status::{OutOfServiceNode, PolicyConflict, PolicyStatus, QueuedNode, policy_statuses};
 pub use types::{

@@ -6,7 +6,9 @@ use std::time::Duration;
 pub use dogwatch_api::reboot_policy::ReturnGate;
 use jiff::Timestamp;
 
+use super::ready_check::{ReadyCheck, ReadyTimeoutAction};
 use super::window::MaintenanceWindow;
+use crate::drain::PodRules;
 use crate::limit::UnavailabilityLimit;
 use crate::name::GroupName;
 use crate::reboot::{DrainTimeoutAction, GateTimeoutAction};
@@ -44,6 +46,8 @@ pub struct Policy {
     pub priority: i32,
     /// How many nodes of its group may be unavailable at once.
     pub max_unavailable: Option<UnavailabilityLimit>,
+    /// A number of nodes beside that, usually beside a percentage: the smaller rules.
+    pub max_unavailable_nodes: Option<u32>,
     /// The lock goes to nodes with the same value of this node label first: an order, and no
     /// barrier.
     pub topology_key: Option<String>,
@@ -71,6 +75,7 @@ impl Policy {
             selector: LabelSelector::default(),
             priority: 0,
             max_unavailable: None,
+            max_unavailable_nodes: None,
             topology_key: None,
             paused: None,
             windows: Vec::new(),
@@ -81,6 +86,18 @@ impl Policy {
             gates: Vec::new(),
             problems: Vec::new(),
         }
+    }
+}
+
+impl Policy {
+    /// How many nodes of its group may be unavailable; `flags` rules where the policy has no limit.
+    pub fn limit_nodes_over(&self, flags: UnavailabilityLimit) -> UnavailabilityLimit {
+        let limit = self.max_unavailable.unwrap_or(flags);
+        limit.capped_at(self.max_unavailable_nodes)
+    }
+
+    pub fn limits_nodes(&self) -> bool {
+        self.max_unavailable.is_some() || self.max_unavailable_nodes.is_some()
     }
 }
 
@@ -100,8 +117,8 @@ pub struct DrainRules {
     pub on_timeout: Option<DrainTimeoutAction>,
     /// How long drained volumes may take to detach.
     pub volume_detach_timeout: Option<Duration>,
-    /// Pods that are not evicted.
-    pub exclude: Option<LabelSelector>,
+    /// What happens to which pods.
+    pub pods: PodRules,
 }
 
 /// `reboot`.
@@ -125,6 +142,11 @@ pub struct ReturnRules {
     /// How long to wait for the gates.
     pub gate_timeout: Option<Duration>,
     pub on_gate_timeout: Option<GateTimeoutAction>,
+    /// What must hold before the node is uncordoned.
+    pub ready: Vec<ReadyCheck>,
+    /// How long to wait for that.
+    pub ready_timeout: Option<Duration>,
+    pub on_ready_timeout: ReadyTimeoutAction,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,8 @@
 
 pub use dogwatch_api::bare_metal_host::PowerCommand;
 
+use super::PowerReason;
+
 /// A BMC's power state. Only [`PowerReading::Off`] counts as off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PowerReading {
@@ -59,39 +61,22 @@ impl FaultClass {
     ];
 
     /// The reason in conditions, Events and metrics.
-    pub fn reason(self) -> &'static str {
+    pub fn power_reason(self) -> PowerReason {
         match self {
-            FaultClass::Unreachable => "Unreachable",
-            FaultClass::Refused => "RefusedByBMC",
-            FaultClass::WrongCredentials => "WrongCredentials",
-            FaultClass::Tls => "TLSFailed",
-            FaultClass::NoSuchSystem => "NoSuchSystem",
-            FaultClass::Unsupported => "UnsupportedByBMC",
-            FaultClass::TimedOut => "BMCTimedOut",
-            FaultClass::Contradiction => "BMCContradictsItself",
+            FaultClass::Unreachable => PowerReason::Unreachable,
+            FaultClass::Refused => PowerReason::RefusedByBMC,
+            FaultClass::WrongCredentials => PowerReason::WrongCredentials,
+            FaultClass::Tls => PowerReason::TLSFailed,
+            FaultClass::NoSuchSystem => PowerReason::NoSuchSystem,
+            FaultClass::Unsupported => PowerReason::UnsupportedByBMC,
+            FaultClass::TimedOut => PowerReason::BMCTimedOut,
+            FaultClass::Contradiction => PowerReason::BMCContradictsItself,
         }
     }
 
     /// The sentence that tells a person what to do next.
     pub fn next_step(self) -> &'static str {
-        match self {
-            FaultClass::Unreachable => {
-                "check the address, the network and whether the BMC has power"
-            }
-            FaultClass::Refused => "look at the BMC's own log; reset the BMC if the error stays",
-            FaultClass::WrongCredentials => "correct username and password in the host's Secret",
-            FaultClass::Tls => {
-                "put the BMC's CA into the Secret as ca.crt, or set disableCertificateVerification"
-            }
-            FaultClass::NoSuchSystem => "correct the system's path in spec.bmc.address",
-            FaultClass::Unsupported => "use another driver, or add a level (a PDU) to the host",
-            FaultClass::TimedOut => {
-                "reset the BMC if the error stays; a second level (a PDU) covers a BMC that hangs"
-            }
-            FaultClass::Contradiction => {
-                "update or reset the BMC; Dogwatch does not rely on its answers until then"
-            }
-        }
+        self.power_reason().next_step().unwrap_or_default()
     }
 }
 

@@ -13,8 +13,8 @@ use super::refusal::{self, PowerRefusal, PowerReporting};
 use super::snapshot::PowerSnapshot;
 use super::step::PowerStep;
 use super::{
-    hold, idle, metal3_managed, node_liveness, pending_reboot, power_off, power_on, provisioning,
-    readiness, readings, reason, report,
+    PowerReason, hold, idle, metal3_managed, node_liveness, pending_reboot, power_off, power_on,
+    provisioning, readiness, readings, report,
 };
 use crate::Now;
 use crate::condition::ConditionStatus;
@@ -23,7 +23,7 @@ use crate::decision::EventSeverity;
 /// `observedAt` may be this many polls old before it alone is worth a write.
 const OBSERVED_AT_WRITE_POLLS: u32 = 10;
 
-pub type PowerDecision = crate::Decision<PowerAction, PowerObserve>;
+pub type PowerDecision = crate::Decision<PowerAction, PowerObserve, PowerReason>;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum PowerAction {
@@ -161,8 +161,12 @@ fn remove_deprovisioned_annotations(ctx: &PowerContext<'_>, step: &mut PowerStep
         "the host is deprovisioned: {} removed",
         format_names(&names)
     );
-    step.add_event(EventSeverity::Normal, reason::DEPROVISIONED, text.clone());
-    step.set_cause(ConditionStatus::Unknown, reason::DEPROVISIONED, text);
+    step.add_event(
+        EventSeverity::Normal,
+        PowerReason::Deprovisioned,
+        text.clone(),
+    );
+    step.set_cause(ConditionStatus::Unknown, PowerReason::Deprovisioned, text);
     step.action = Some(PowerAction::RemoveAnnotations(names));
 }
 
@@ -180,7 +184,7 @@ fn drive_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     }
     let is_off = |command: &PendingCommand| command.command.is_power_off();
     match (off_reason(ctx, step), command) {
-        (Some(reason::NOT_ONLINE), earlier) if !earlier.is_some_and(is_off) => {
+        (Some(PowerReason::NotOnline), earlier) if !earlier.is_some_and(is_off) => {
             idle::keep_offline(ctx, step, earlier);
         }
         (Some(why), _) => power_off::drive_off(ctx, step, why),
@@ -202,31 +206,31 @@ fn handle_removed_level(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &
     let settled = ctx.settled_at();
     match off_reason(ctx, step) {
         Some(why) => {
-            step.record_done(ctx, command, reason::GAVE_UP);
+            step.record_done(ctx, command, PowerReason::GaveUp);
             power_off::begin_power_off(ctx, step, why);
         }
         None if ctx.now.mono < settled => {
             let text = format!("{} no longer exists", power_off::level_name(command.level));
-            step.set_busy(reason::SETTLING, text);
+            step.set_busy(PowerReason::CommandOfUnknownEnd, text);
             step.wake_at(settled, "the end of every command whose result is unknown");
         }
         None if command.command == PowerCommand::On => {
-            power_on::repeat_power_on(ctx, step, 0, reason::POWERING_ON);
+            power_on::repeat_power_on(ctx, step, 0, PowerReason::PoweringOn);
         }
         None => idle::close_command(ctx, step, command),
     }
 }
 
 /// Why the host must be off. `None`: it need not be.
-fn off_reason(ctx: &PowerContext<'_>, step: &PowerStep) -> Option<&'static str> {
+fn off_reason(ctx: &PowerContext<'_>, step: &PowerStep) -> Option<PowerReason> {
     if PowerContext::is_reboot_pending(&step.status) {
-        return Some(reason::REBOOT_REQUESTED);
+        return Some(PowerReason::RebootRequested);
     }
     // Before spec.online: the writer of a key waits for a proof, which needs a sent command.
     if ctx.obeyed_annotations().next().is_some() {
-        return Some(reason::HELD_OFF);
+        return Some(PowerReason::HeldOff);
     }
-    (!ctx.seen.host.online).then_some(reason::NOT_ONLINE)
+    (!ctx.seen.host.online).then_some(PowerReason::NotOnline)
 }
 
 fn build_decision(
@@ -254,7 +258,7 @@ fn build_decision(
     let write = (knows.is_status_written() && is_write_needed(ctx, &step.status)).then(|| {
         PowerAction::WriteStatus(Box::new(StatusWrite {
             status: step.status.clone(),
-            why: step.cause.reason,
+            why: step.cause.reason.as_str(),
         }))
     });
     step.wake_at(

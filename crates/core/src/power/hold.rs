@@ -11,7 +11,7 @@ use super::decide::PowerAction;
 use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
 use super::step::{NextCommand, PowerStep};
-use super::{node_liveness, power_off, reason, status_times};
+use super::{PowerReason, node_liveness, power_off, status_times};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
@@ -20,7 +20,7 @@ pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
     let Some(read) = ctx.newest_reading(command.level) else {
         step.set_cause(
             ConditionStatus::Unknown,
-            reason::POWER_UNKNOWN,
+            PowerReason::PowerUnknown,
             "off according to its status; reading its power",
         );
         step.is_busy = true;
@@ -39,7 +39,7 @@ pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
             let text = format!(
                 "{name} is off, but the BMC reports that the machine runs; it is powered off again"
             );
-            handle_found_on(ctx, step, reason::LEVEL_CONTRADICTED, &text);
+            handle_found_on(ctx, step, PowerReason::LevelContradictedByBMC, &text);
         }
         Ok(PowerReading::Off) => match ctx.living_node() {
             Some(node) => handle_living_node(ctx, step, command, &node),
@@ -47,11 +47,11 @@ pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
         },
         Ok(PowerReading::On | PowerReading::PoweringOn | PowerReading::PoweringOff) => {
             let text = "found on although it is kept off; it is powered off again";
-            handle_found_on(ctx, step, reason::FOUND_ON, text);
+            handle_found_on(ctx, step, PowerReason::FoundOn, text);
         }
         Err(fault) => {
             let text = format!("off was confirmed; the current power state is unknown: {fault}");
-            step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
+            step.set_cause(ConditionStatus::Unknown, PowerReason::PowerUnknown, text);
             step.is_busy = is_reading_awaited(ctx);
             let soon = next_read_at(ctx, command.level, read.asked, ReadPace::Slow);
             let next = if step.is_busy {
@@ -93,17 +93,17 @@ fn is_reading_awaited(ctx: &PowerContext<'_>) -> bool {
     ctx.keyless_annotation().is_some() || (ctx.seen.host.online && ctx.obeyed_keys().is_empty())
 }
 
-fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: &'static str, text: &str) {
+fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason, text: &str) {
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
     if !must_be_off(ctx) {
         step.status.power.command = None;
         let text = "on, as spec.online requests, but Dogwatch did not power it on";
-        step.set_cause(ConditionStatus::True, reason::AS_WANTED, text);
+        step.set_cause(ConditionStatus::True, PowerReason::AsWanted, text);
         return step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
     }
     step.add_event(EventSeverity::Warning, why, text);
-    power_off::begin_power_off(ctx, step, reason::FOUND_ON);
+    power_off::begin_power_off(ctx, step, PowerReason::FoundOn);
 }
 
 fn handle_read_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &PendingCommand) {
@@ -122,14 +122,14 @@ fn handle_read_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &Pendi
             "off was confirmed; the power is read again at {}",
             ctx.format_time_of(next)
         );
-        step.set_cause(ConditionStatus::False, reason::CONFIRMING, text);
+        step.set_cause(ConditionStatus::False, PowerReason::ConfirmingOff, text);
         step.is_busy = true;
         bmc_crosscheck::request_crosscheck(ctx, step, level);
         return step.read_level_at(ctx, level, next, "whether the host is still off");
     }
     if let Some(base) = ctx.keyless_annotation() {
         let text = format!("{} is no longer needed and is removed", base.name);
-        step.set_busy(reason::OFF_CONFIRMED, text);
+        step.set_busy(PowerReason::OffConfirmed, text);
         step.action = Some(PowerAction::RemoveAnnotations(vec![base.name.clone()]));
         return;
     }
@@ -158,7 +158,7 @@ fn forget_proof(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     step.status.power.confirmed_for.clear();
     step.status.power.command = None;
     let text = "off according to another BMC; reading its power";
-    step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
+    step.set_cause(ConditionStatus::Unknown, PowerReason::PowerUnknown, text);
     step.read_level_at(
         ctx,
         0,
@@ -170,16 +170,16 @@ fn forget_proof(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 /// The host is off, but a later annotation needs a proof made after it was set.
 fn prove_off_again(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize, text: &str) {
     step.set_busy(
-        reason::CONFIRMING,
+        PowerReason::ConfirmingOff,
         format!("off; to be proved again, because {text}"),
     );
     step.add_event(
         EventSeverity::Normal,
-        reason::CONFIRMING,
+        PowerReason::ConfirmingOff,
         format!("off is being proved again: {text}"),
     );
     let level = if ctx.is_level_usable(level) { level } else { 0 };
-    let why = reason::HELD_OFF;
+    let why = PowerReason::HeldOff;
     step.set_command(ctx, &NextCommand::begin_need(PowerCommand::Off, level, why));
 }
 
@@ -189,10 +189,10 @@ fn report_held_off(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
     let keys = ctx.obeyed_keys();
     if keys.is_empty() {
         let text = format!("off, as spec.online is false{since}");
-        step.set_cause(ConditionStatus::True, reason::AS_WANTED, text);
+        step.set_cause(ConditionStatus::True, PowerReason::AsWanted, text);
     } else {
         let text = format!("kept off by {}{since}", format_names(&keys));
-        step.set_cause(ConditionStatus::True, reason::HELD_OFF, text);
+        step.set_cause(ConditionStatus::True, PowerReason::HeldOff, text);
     }
     bmc_crosscheck::request_crosscheck(ctx, step, level);
     node_liveness::observe_liveness_at_polls(ctx, step);
@@ -219,11 +219,11 @@ fn begin_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
         "nothing keeps it off any more; powered on by {}",
         power_off::level_name(level)
     );
-    step.add_event(EventSeverity::Normal, reason::POWERING_ON, text.clone());
-    step.set_busy(reason::POWERING_ON, text);
+    step.add_event(EventSeverity::Normal, PowerReason::PoweringOn, text.clone());
+    step.set_busy(PowerReason::PoweringOn, text);
     step.status.last_powered_on = Some(at);
     step.status.power.off_confirmed_at = None;
     step.status.power.confirmed_for.clear();
-    let (command, why) = (PowerCommand::On, reason::POWERING_ON);
+    let (command, why) = (PowerCommand::On, PowerReason::PoweringOn);
     step.set_command(ctx, &NextCommand::begin_need(command, level, why));
 }

@@ -160,7 +160,7 @@ pub struct PendingCommand {
     /// At the decision, the BMC could still run an earlier command of unknown end; or this command
     /// was answered and the BMC may still run it.
     pub after_unknown: bool,
-    /// A reason of [`super::reason`].
+    /// The text of a [`super::PowerReason`].
     pub why: String,
     /// How the command ended, as far as that was recorded.
     pub end: PendingCommandEnd,
@@ -193,7 +193,7 @@ pub enum PendingCommandEnd {
 pub struct PowerHistoryEntry {
     /// `PowerOn`, `SoftPowerOff` or `PowerOff`.
     pub what: PowerCommand,
-    /// A reason of [`super::reason`].
+    /// The text of a [`super::PowerReason`].
     pub why: String,
     /// When the command was decided.
     pub at: Timestamp,

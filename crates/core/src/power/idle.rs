@@ -10,7 +10,7 @@ use super::host::PendingCommand;
 use super::node_liveness::NodeLiveness;
 use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
 use super::step::{NextCommand, PowerStep};
-use super::{node_liveness, off_confirmation, power_off, reason};
+use super::{PowerReason, node_liveness, off_confirmation, power_off};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
@@ -24,7 +24,7 @@ pub(super) fn watch_idle_host(ctx: &PowerContext<'_>, step: &mut PowerStep) {
         Ok(PowerReading::On) => {
             step.set_cause(
                 ConditionStatus::True,
-                reason::AS_WANTED,
+                PowerReason::AsWanted,
                 "on, as spec.online requests",
             );
             step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
@@ -38,7 +38,7 @@ pub(super) fn watch_idle_host(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 fn request_first_reading(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     step.set_cause(
         ConditionStatus::Unknown,
-        reason::POWER_UNKNOWN,
+        PowerReason::PowerUnknown,
         "its power has not been read yet",
     );
     step.read_level_at(ctx, 0, ctx.now.mono, "the first reading");
@@ -46,7 +46,7 @@ fn request_first_reading(ctx: &PowerContext<'_>, step: &mut PowerStep) {
 
 fn watch_foreign_change(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     let text = "its power is changing, and Dogwatch did not command that";
-    step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
+    step.set_cause(ConditionStatus::Unknown, PowerReason::PowerUnknown, text);
     let next = next_read_at(ctx, 0, Duration::ZERO, ReadPace::Slow);
     step.read_level_at(ctx, 0, next, "the end of the power change");
 }
@@ -56,7 +56,7 @@ fn report_unreadable(ctx: &PowerContext<'_>, step: &mut PowerStep, fault: &BmcFa
         "the power cannot be read: {fault}; do this: {}",
         fault.class.next_step()
     );
-    step.set_cause(ConditionStatus::Unknown, reason::POWER_UNKNOWN, text);
+    step.set_cause(ConditionStatus::Unknown, PowerReason::PowerUnknown, text);
     step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
 }
 
@@ -78,11 +78,11 @@ fn handle_found_off(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     }
     if is_twice {
         let text = "found off, but spec.online requests on; it is powered on";
-        step.add_event(EventSeverity::Warning, reason::FOUND_OFF, text);
-        step.set_busy(reason::FOUND_OFF, text);
+        step.add_event(EventSeverity::Warning, PowerReason::FoundOff, text);
+        step.set_busy(PowerReason::FoundOff, text);
         return step.set_command(
             ctx,
-            &NextCommand::begin_need(PowerCommand::On, 0, reason::FOUND_OFF),
+            &NextCommand::begin_need(PowerCommand::On, 0, PowerReason::FoundOff),
         );
     }
     let read = ctx.newest_reading_since(0, since);
@@ -92,7 +92,7 @@ fn handle_found_off(ctx: &PowerContext<'_>, step: &mut PowerStep) {
         ctx.format_time_of(next),
         describe_unread_leases(ctx)
     );
-    step.set_cause(ConditionStatus::False, reason::FOUND_OFF, text);
+    step.set_cause(ConditionStatus::False, PowerReason::FoundOff, text);
     step.read_level_at(ctx, 0, next, "whether the host is really off");
 }
 
@@ -107,7 +107,7 @@ fn wait_for_node_silence(ctx: &PowerContext<'_>, step: &mut PowerStep) {
         none if none.is_empty() => "found off; reading which Node runs on it".to_owned(),
         nodes => format!("found off; checking {nodes}, which runs on it, for heartbeats"),
     };
-    step.set_cause(ConditionStatus::False, reason::FOUND_OFF, text);
+    step.set_cause(ConditionStatus::False, PowerReason::FoundOff, text);
     let next = second_reading_at(ctx, 0).max(ctx.now.mono + ctx.config.confirm);
     step.wake_at(next, "whether its Node sends heartbeats");
 }
@@ -133,7 +133,7 @@ pub(super) fn keep_offline(
     }
     match ctx.newest_reading(0).map(|read| &read.result) {
         None => request_first_reading(ctx, step),
-        Some(Ok(PowerReading::On)) => power_off::drive_off(ctx, step, reason::NOT_ONLINE),
+        Some(Ok(PowerReading::On)) => power_off::drive_off(ctx, step, PowerReason::NotOnline),
         Some(Ok(PowerReading::PoweringOn | PowerReading::PoweringOff)) => {
             watch_foreign_change(ctx, step);
         }
@@ -156,12 +156,12 @@ fn confirm_off_as_wanted(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     node_liveness::observe_liveness(ctx, step);
     if let (true, NodeLiveness::NotKnown { .. }) = (ctx.current_off_readings(0).is_some(), &life) {
         let text = "the BMC reported off twice; checking the Node that runs on it for heartbeats";
-        step.set_cause(ConditionStatus::Unknown, reason::CONFIRMING, text);
+        step.set_cause(ConditionStatus::Unknown, PowerReason::ConfirmingOff, text);
         return step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
     }
     if ctx.current_off_readings(0).is_some() {
         let text = "off, as spec.online is false; no command was needed";
-        step.set_cause(ConditionStatus::True, reason::AS_WANTED, text);
+        step.set_cause(ConditionStatus::True, PowerReason::AsWanted, text);
         return step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
     }
     let next = second_reading_at(ctx, 0);
@@ -169,7 +169,7 @@ fn confirm_off_as_wanted(ctx: &PowerContext<'_>, step: &mut PowerStep) {
         "the BMC reported off once; read again at {}",
         ctx.format_time_of(next)
     );
-    step.set_cause(ConditionStatus::Unknown, reason::CONFIRMING, text);
+    step.set_cause(ConditionStatus::Unknown, PowerReason::ConfirmingOff, text);
     step.read_level_at(ctx, 0, next, "the second reading of off");
 }
 
@@ -181,7 +181,11 @@ pub(super) fn wait_until_settled(ctx: &PowerContext<'_>, step: &mut PowerStep, l
         power_off::level_name(level),
         ctx.format_time_of(settled)
     );
-    step.set_cause(ConditionStatus::False, reason::SETTLING, text);
+    step.set_cause(
+        ConditionStatus::False,
+        PowerReason::CommandOfUnknownEnd,
+        text,
+    );
     let next = next_read_at(ctx, level, settled, ReadPace::Slow);
     step.read_level_at(
         ctx,
@@ -214,7 +218,7 @@ pub(super) fn withdraw_power_off(
         "{} is no longer needed; its result is being read",
         command.command
     );
-    step.set_cause(ConditionStatus::False, reason::WITHDRAWN, text);
+    step.set_cause(ConditionStatus::False, PowerReason::Withdrawn, text);
     let Some(read) = ctx.newest_reading_since(level, since) else {
         let next = next_read_at(ctx, level, since, ReadPace::Slow);
         return step.read_level_at(ctx, level, next, "whether it is on");
@@ -254,11 +258,11 @@ fn handle_withdrawn_off(
     }
     // Only the level that cut the power can restore it.
     let text = format!("{} is off and should be on", power_off::level_name(level));
-    step.add_event(EventSeverity::Warning, reason::FOUND_OFF, text.clone());
-    step.set_busy(reason::FOUND_OFF, text);
+    step.add_event(EventSeverity::Warning, PowerReason::FoundOff, text.clone());
+    step.set_busy(PowerReason::FoundOff, text);
     step.set_command(
         ctx,
-        &NextCommand::begin_need(PowerCommand::On, level, reason::FOUND_OFF),
+        &NextCommand::begin_need(PowerCommand::On, level, PowerReason::FoundOff),
     );
 }
 
@@ -285,11 +289,11 @@ pub(super) fn close_command(
     step: &mut PowerStep,
     command: &PendingCommand,
 ) {
-    step.record_done(ctx, command, reason::WITHDRAWN);
+    step.record_done(ctx, command, PowerReason::Withdrawn);
     step.status.power.command = None;
     step.status.power.confirmed_for.clear();
     let text = format!("{} is no longer needed and had no effect", command.command);
-    step.add_event(EventSeverity::Normal, reason::WITHDRAWN, text.clone());
-    step.set_cause(ConditionStatus::Unknown, reason::WITHDRAWN, text);
+    step.add_event(EventSeverity::Normal, PowerReason::Withdrawn, text.clone());
+    step.set_cause(ConditionStatus::Unknown, PowerReason::Withdrawn, text);
     step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::annotations::{HostRebootAnnotation, format_names};
 use super::confirmation_annotation::{CONFIRMED_OFF_ANNOTATION, OffConfirmation};
 use super::context::PowerContext;
-use super::{power_off, reason};
+use super::{PowerReason, power_off};
 use crate::decision::{DecisionEvent, EventSeverity};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum ManualConfirmation {
     },
     /// It does not count: a reason, and a sentence.
     Invalid {
-        reason: &'static str,
+        reason: PowerReason,
         message: String,
     },
 }
@@ -36,7 +36,7 @@ pub(super) fn manual_confirmation(ctx: &PowerContext<'_>) -> Option<ManualConfir
             let message = format!(
                 "annotation {CONFIRMED_OFF_ANNOTATION} {bad}; the Node is not released because of it"
             );
-            return Some(void_confirmation(reason::INVALID_CONFIRMATION, message));
+            return Some(void_confirmation(PowerReason::InvalidConfirmation, message));
         }
     };
     let (text, since) = ctx.seen.memory.manual_confirmation.as_ref()?;
@@ -49,13 +49,13 @@ pub(super) fn manual_confirmation(ctx: &PowerContext<'_>) -> Option<ManualConfir
     let keys = covered_keys(ctx, &said, *since);
     if keys.is_empty() {
         return Some(void_confirmation(
-            reason::CONFIRMATION_WITHOUT_KEY,
+            PowerReason::ConfirmationWithoutKey,
             describe_missing_key(&said),
         ));
     }
     if let Some(message) = describe_contradiction(ctx, &said, *since) {
         return Some(void_confirmation(
-            reason::CONFIRMATION_CONTRADICTED,
+            PowerReason::ConfirmationContradicted,
             message,
         ));
     }
@@ -70,12 +70,12 @@ pub(super) fn confirmation_event(ctx: &PowerContext<'_>) -> Option<DecisionEvent
     Some(match manual_confirmation(ctx)? {
         ManualConfirmation::Invalid { reason, message } => DecisionEvent {
             severity: EventSeverity::Warning,
-            reason,
+            reason: reason.as_str(),
             message,
         },
         ManualConfirmation::Valid { said, .. } => DecisionEvent {
             severity: EventSeverity::Normal,
-            reason: reason::CONFIRMED_BY_PERSON,
+            reason: PowerReason::OffConfirmedByPerson.as_str(),
             message: format!(
                 "{} confirmed that the host is off, at {}: {}",
                 shorten_text(&said.by),
@@ -86,7 +86,7 @@ pub(super) fn confirmation_event(ctx: &PowerContext<'_>) -> Option<DecisionEvent
     })
 }
 
-fn void_confirmation(reason: &'static str, message: String) -> ManualConfirmation {
+fn void_confirmation(reason: PowerReason, message: String) -> ManualConfirmation {
     ManualConfirmation::Invalid { reason, message }
 }
 

@@ -44,7 +44,7 @@ mod proof;
 mod provisioning;
 mod readiness;
 mod readings;
-pub mod reason;
+mod reason;
 mod refusal;
 mod report;
 mod retry;
@@ -80,6 +80,7 @@ pub use metal3_leader::{METAL3_NAMESPACES, Metal3LeaderLease, Metal3Leaders, Own
 pub use node_liveness::{KubeletLease, KubeletLeaseHistory, KubeletLeases};
 pub(crate) use node_liveness::{missed_renewal, required_silence};
 pub use proof::{OffReadings, PowerOffProof, ProofSource, ReadingTimes, find_off_proof};
+pub use reason::PowerReason;
 pub use seniority::HostSeniority;
 pub use shared_bmcs::SharedBmcs;
 pub use shared_system_ids::SharedSystemIds;

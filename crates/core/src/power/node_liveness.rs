@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::PowerReason;
 use super::annotations::format_names;
 use super::context::PowerContext;
 use super::decide::PowerObserve;
-use super::reason;
 use super::step::PowerStep;
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
@@ -215,10 +215,14 @@ pub(super) fn report_contradiction(ctx: &PowerContext<'_>, step: &mut PowerStep,
     let text = contradiction_message(node);
     step.add_event(
         EventSeverity::Warning,
-        reason::POWER_CONTRADICTED,
+        PowerReason::PowerContradicted,
         text.clone(),
     );
-    step.set_cause(ConditionStatus::Unknown, reason::POWER_CONTRADICTED, text);
+    step.set_cause(
+        ConditionStatus::Unknown,
+        PowerReason::PowerContradicted,
+        text,
+    );
     observe_liveness(ctx, step);
 }
 

@@ -9,7 +9,7 @@ use super::context::PowerContext;
 use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at};
 use super::step::PowerStep;
-use super::{node_liveness, power_off, reason, retry, status_times};
+use super::{PowerReason, node_liveness, power_off, retry, status_times};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 
@@ -43,7 +43,7 @@ pub(super) fn confirm_off(
             "off, but an earlier command whose result is unknown could still run until {}",
             ctx.format_time_of(since)
         );
-        step.set_busy(reason::SETTLING, text);
+        step.set_busy(PowerReason::CommandOfUnknownEnd, text);
         bmc_crosscheck::request_crosscheck(ctx, step, level);
         return step.read_level_at(
             ctx,
@@ -60,7 +60,7 @@ pub(super) fn confirm_off(
         "the BMC reported off once; read again at {}",
         ctx.format_time_of(next)
     );
-    step.set_busy(reason::CONFIRMING, text);
+    step.set_busy(PowerReason::ConfirmingOff, text);
     bmc_crosscheck::request_crosscheck(ctx, step, level);
     step.read_level_at(ctx, level, next, "the second reading of off");
 }
@@ -76,7 +76,7 @@ fn wait_for_crosscheck(
         "{} reported off twice; reading the BMC for a contradiction",
         power_off::level_name(level)
     );
-    step.set_busy(reason::CONFIRMING, text);
+    step.set_busy(PowerReason::ConfirmingOff, text);
     bmc_crosscheck::request_crosscheck(ctx, step, level);
     let next = next_read_at(ctx, level, at, ReadPace::Slow);
     step.read_level_at(ctx, level, next, "whether the host is still off");
@@ -96,7 +96,7 @@ fn handle_contradicted_level(
     );
     step.add_event(
         EventSeverity::Warning,
-        reason::LEVEL_CONTRADICTED,
+        PowerReason::LevelContradictedByBMC,
         text.clone(),
     );
     let patience = at.saturating_add(ctx.config.settle);
@@ -104,7 +104,7 @@ fn handle_contradicted_level(
         let fault = BmcFault::without_effect(FaultClass::Contradiction, text);
         retry::retry_or_change_level(ctx, step, command, patience, Some(&fault));
     } else {
-        step.set_busy(reason::LEVEL_CONTRADICTED, text);
+        step.set_busy(PowerReason::LevelContradictedByBMC, text);
         step.wake_at(patience, "the limit for a level that the BMC contradicts");
         let next = next_read_at(ctx, level, at, ReadPace::Slow);
         step.read_level_at(ctx, level, next, "whether the host is still off");
@@ -127,7 +127,7 @@ fn wait_for_off(
             "the operating system has until {} to shut down",
             ctx.format_time_of(end)
         );
-        step.set_busy(reason::SOFT_POWER_OFF, text);
+        step.set_busy(PowerReason::SoftPowerOff, text);
         step.wake_at(end, "the end of a soft power-off");
         return step.read_level_at(
             ctx,
@@ -148,7 +148,7 @@ fn wait_for_off(
         return retry::retry_or_change_level(ctx, step, command, patience, None);
     }
     step.set_busy(
-        reason::POWERING_OFF,
+        PowerReason::PoweringOff,
         format!("{name} accepted a power-off; its power is read until it is off"),
     );
     step.wake_at(patience, "the limit for a power-off without effect");
@@ -168,9 +168,9 @@ fn record_off_confirmed(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &
     step.status.power.off_confirmed_at = Some(at);
     let was_off = was_already_off(ctx, command);
     let outcome = if was_off {
-        reason::ALREADY_OFF
+        PowerReason::AlreadyOff
     } else {
-        reason::POWERED_OFF
+        PowerReason::PoweredOff
     };
     step.record_done(ctx, command, outcome);
     let text = format!(
@@ -179,8 +179,12 @@ fn record_off_confirmed(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &
         command.command,
         crate::duration::format_duration(ctx.config.confirm)
     );
-    step.add_event(EventSeverity::Normal, reason::OFF_CONFIRMED, text.clone());
-    step.set_cause(ConditionStatus::True, reason::OFF_CONFIRMED, text);
+    step.add_event(
+        EventSeverity::Normal,
+        PowerReason::OffConfirmed,
+        text.clone(),
+    );
+    step.set_cause(ConditionStatus::True, PowerReason::OffConfirmed, text);
     step.is_busy = true;
 }
 

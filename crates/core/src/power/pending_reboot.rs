@@ -4,7 +4,7 @@ use super::annotations::format_names;
 use super::bmc::PowerReading;
 use super::context::PowerContext;
 use super::step::PowerStep;
-use super::{reason, status_times};
+use super::{PowerReason, status_times};
 use crate::decision::EventSeverity;
 
 /// If an annotation is obeyed, the host is on and no reboot is pending, a reboot is pending from
@@ -25,7 +25,7 @@ pub(super) fn record_pending_reboot(ctx: &PowerContext<'_>, step: &mut PowerStep
     };
     step.status.pending_reboot_since = Some(at);
     let text = format!("requested by {}", format_names(&names));
-    step.add_event(EventSeverity::Normal, reason::REBOOT_REQUESTED, text);
+    step.add_event(EventSeverity::Normal, PowerReason::RebootRequested, text);
 }
 
 /// On according to `poweredOn`. But a host that said off once must be read again first, and a host

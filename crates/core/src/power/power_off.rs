@@ -12,11 +12,11 @@ use super::context::PowerContext;
 use super::decide::PowerAction;
 use super::host::PendingCommand;
 use super::step::{NextCommand, PowerStep};
-use super::{idle, off_confirmation, reason, retry, takeover};
+use super::{PowerReason, idle, off_confirmation, retry, takeover};
 use crate::decision::EventSeverity;
 
 /// For a host that must be off and has no confirmed off. `why` is the reason of a need that begins.
-pub(super) fn drive_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: &'static str) {
+pub(super) fn drive_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason) {
     match ctx.pending_command() {
         Some(command) if command.command.is_power_off() => continue_power_off(ctx, step, command),
         Some(on) => match ctx.command_state(on) {
@@ -25,7 +25,7 @@ pub(super) fn drive_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: &'sta
             | PowerCommandState::Answered { .. }
             | PowerCommandState::Failed { .. }
             | PowerCommandState::Unknown { .. } => {
-                step.record_done(ctx, on, reason::WITHDRAWN);
+                step.record_done(ctx, on, PowerReason::Withdrawn);
                 begin_power_off(ctx, step, why);
             }
         },
@@ -34,7 +34,7 @@ pub(super) fn drive_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: &'sta
 }
 
 /// Sends the first command of a need.
-pub(super) fn begin_power_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: &'static str) {
+pub(super) fn begin_power_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason) {
     let level = ctx.pending_command().map_or(0, |earlier| earlier.level);
     let level = if ctx.is_level_usable(level) { level } else { 0 };
     let can = choose_shutdown(ctx, level);
@@ -51,16 +51,16 @@ pub(super) fn begin_power_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why:
             );
             step.add_event(
                 EventSeverity::Normal,
-                reason::SOFT_UNSUPPORTED,
+                PowerReason::SoftPowerOffUnsupported,
                 text.clone(),
             );
             (PowerCommand::Off, text)
         }
     };
     let reason = if command == PowerCommand::SoftOff {
-        reason::SOFT_POWER_OFF
+        PowerReason::SoftPowerOff
     } else {
-        reason::POWERING_OFF
+        PowerReason::PoweringOff
     };
     step.set_busy(reason, format!("{}: {text}", describe_cause(ctx, why)));
     step.add_event(
@@ -92,16 +92,19 @@ fn choose_shutdown(ctx: &PowerContext<'_>, level: usize) -> ShutdownChoice {
 }
 
 /// Why the host must be off, as a person would say it.
-pub(super) fn describe_cause(ctx: &PowerContext<'_>, why: &str) -> String {
+pub(super) fn describe_cause(ctx: &PowerContext<'_>, why: PowerReason) -> String {
     let names: Vec<&str> = ctx
         .obeyed_annotations()
         .map(|request| request.name.as_str())
         .collect();
-    match why {
-        reason::FOUND_ON => "found on although it is kept off".to_owned(),
-        _ if !names.is_empty() => format!("requested by {}", format_names(&names)),
-        reason::NOT_ONLINE => "spec.online is false".to_owned(),
-        _ => "a reboot is pending".to_owned(),
+    if why == PowerReason::FoundOn {
+        "found on although it is kept off".to_owned()
+    } else if !names.is_empty() {
+        format!("requested by {}", format_names(&names))
+    } else if why == PowerReason::NotOnline {
+        "spec.online is false".to_owned()
+    } else {
+        "a reboot is pending".to_owned()
     }
 }
 
@@ -123,11 +126,11 @@ pub(super) fn wait_for_command(step: &mut PowerStep, command: &PendingCommand, u
     step.wake_at(until, "the end of a command");
 }
 
-fn reason_of_command(command: &PendingCommand) -> &'static str {
+fn reason_of_command(command: &PendingCommand) -> PowerReason {
     match command.command {
-        PowerCommand::On => reason::POWERING_ON,
-        PowerCommand::SoftOff => reason::SOFT_POWER_OFF,
-        PowerCommand::Off => reason::POWERING_OFF,
+        PowerCommand::On => PowerReason::PoweringOn,
+        PowerCommand::SoftOff => PowerReason::SoftPowerOff,
+        PowerCommand::Off => PowerReason::PoweringOff,
     }
 }
 
@@ -182,7 +185,7 @@ pub(super) fn send_command(step: &mut PowerStep, command: &PendingCommand) {
 fn hard_off_reason(
     ctx: &PowerContext<'_>,
     command: &PendingCommand,
-) -> Option<(&'static str, Option<BmcFault>)> {
+) -> Option<(PowerReason, Option<BmcFault>)> {
     if command.command != PowerCommand::SoftOff {
         return None;
     }
@@ -199,38 +202,43 @@ fn hard_off_reason(
         .as_ref()
         .is_some_and(|fault| fault.class == FaultClass::Unsupported);
     if is_unsupported {
-        return Some((reason::SOFT_UNSUPPORTED, fault));
+        return Some((PowerReason::SoftPowerOffUnsupported, fault));
     }
     if ctx.is_hard_wanted() && !is_off {
-        return Some((reason::HARD_REQUESTED, None));
+        return Some((PowerReason::HardPowerOffRequested, None));
     }
     // One definite failure may be chance; after the second the soft way is given up.
     let has_failed = matches!(standing, PowerCommandState::Failed { .. }) && command.attempt > 1;
     if has_failed {
-        return Some((reason::SOFT_FAILED, fault));
+        return Some((PowerReason::SoftPowerOffFailed, fault));
     }
     let is_late = ctx.need_age(command) >= ctx.config.soft && !is_off;
-    is_late.then_some((reason::SOFT_TIMED_OUT, fault))
+    is_late.then_some((PowerReason::SoftPowerOffTimedOut, fault))
 }
 
 fn switch_to_hard_off(
     ctx: &PowerContext<'_>,
     step: &mut PowerStep,
     command: &PendingCommand,
-    why: &'static str,
+    why: PowerReason,
     fault: Option<&BmcFault>,
 ) {
     let said = fault.map_or(String::new(), |fault| format!(" ({fault})"));
-    let text = match why {
-        reason::SOFT_UNSUPPORTED => format!("no soft power-off{said}; the power is cut"),
-        reason::HARD_REQUESTED => "mode hard is requested now; the power is cut".to_owned(),
-        reason::SOFT_FAILED => format!("a soft power-off failed twice{said}; the power is cut"),
-        _ => format!(
-            "a soft power-off did not shut the host down within {}{said}; the power is cut",
-            crate::duration::format_duration(ctx.config.soft)
-        ),
+    let text = if why == PowerReason::SoftPowerOffUnsupported {
+        format!("no soft power-off{said}; the power is cut")
+    } else if why == PowerReason::HardPowerOffRequested {
+        "mode hard is requested now; the power is cut".to_owned()
+    } else if why == PowerReason::SoftPowerOffFailed {
+        format!("a soft power-off failed twice{said}; the power is cut")
+    } else {
+        let soft = crate::duration::format_duration(ctx.config.soft);
+        format!("a soft power-off did not shut the host down within {soft}{said}; the power is cut")
     };
-    let is_trouble = [reason::SOFT_TIMED_OUT, reason::SOFT_FAILED].contains(&why);
+    let is_trouble = [
+        PowerReason::SoftPowerOffTimedOut,
+        PowerReason::SoftPowerOffFailed,
+    ]
+    .contains(&why);
     let severity = if is_trouble {
         EventSeverity::Warning
     } else {
@@ -253,7 +261,7 @@ pub(super) fn repeat_command(
     ctx: &PowerContext<'_>,
     step: &mut PowerStep,
     command: &PendingCommand,
-    why: &'static str,
+    why: PowerReason,
 ) {
     let text = format!("{} to {} again", command.command, level_name(command.level));
     step.set_busy(why, text);

@@ -9,7 +9,7 @@ use super::context::PowerContext;
 use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at};
 use super::step::{NextCommand, PowerStep};
-use super::{node_liveness, power_off, reason, retry};
+use super::{PowerReason, node_liveness, power_off, retry};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
@@ -24,7 +24,7 @@ pub(super) fn drive_on(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
         PowerCommandState::UnderWay { until } => power_off::wait_for_command(step, command, until),
         PowerCommandState::Unsent { may_go: true } => power_off::send_command(step, command),
         PowerCommandState::Unsent { may_go: false } => {
-            repeat_power_on(ctx, step, command.level, reason::POWERING_ON);
+            repeat_power_on(ctx, step, command.level, PowerReason::PoweringOn);
         }
         PowerCommandState::Answered { .. }
         | PowerCommandState::Failed { .. }
@@ -55,7 +55,7 @@ fn handle_living_node(
     if ctx.now.mono < settled {
         return step.wake_at(settled, "the end of every command whose result is unknown");
     }
-    step.record_done(ctx, command, reason::POWER_CONTRADICTED);
+    step.record_done(ctx, command, PowerReason::PowerContradicted);
     step.status.power.command = None;
 }
 
@@ -65,7 +65,7 @@ fn is_read_on(ctx: &PowerContext<'_>, level: usize, since: Duration) -> bool {
 }
 
 fn finish_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &PendingCommand) {
-    step.set_cause(ConditionStatus::True, reason::POWERED_ON, "powered on");
+    step.set_cause(ConditionStatus::True, PowerReason::PoweredOn, "powered on");
     step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
     let settled = ctx.settled_at();
     if ctx.now.mono < settled {
@@ -73,21 +73,21 @@ fn finish_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &Pendi
         // power-on.
         return step.wake_at(settled, "the end of every command whose result is unknown");
     }
-    step.record_done(ctx, command, reason::POWERED_ON);
+    step.record_done(ctx, command, PowerReason::PoweredOn);
     step.status.power.command = None;
     let tries = command.attempt;
     let text = format!(
         "powered on by {}, try {tries}",
         power_off::level_name(command.level)
     );
-    step.add_event(EventSeverity::Normal, reason::POWERED_ON, text);
+    step.add_event(EventSeverity::Normal, PowerReason::PoweredOn, text);
 }
 
 pub(super) fn repeat_power_on(
     ctx: &PowerContext<'_>,
     step: &mut PowerStep,
     level: usize,
-    why: &'static str,
+    why: PowerReason,
 ) {
     step.set_busy(
         why,
@@ -122,7 +122,7 @@ fn handle_answered(
         "{} accepted a power-on; its power is read until it is on",
         power_off::level_name(level)
     );
-    step.set_busy(reason::POWERING_ON, text);
+    step.set_busy(PowerReason::PoweringOn, text);
     step.wake_at(patience, "the limit for a power-on without effect");
     step.read_level_at(
         ctx,
@@ -143,13 +143,13 @@ fn wait_for_first_level(
     if ctx.is_read_off_since(0, at) {
         step.add_event(
             EventSeverity::Normal,
-            reason::POWERING_ON,
+            PowerReason::PoweringOn,
             format!("{gave} supplies power again; the BMC reports off: the host is powered on"),
         );
-        return repeat_power_on(ctx, step, 0, reason::POWERING_ON);
+        return repeat_power_on(ctx, step, 0, PowerReason::PoweringOn);
     }
     let text = format!("{gave} supplies power again; waiting for the BMC's answer");
-    step.set_busy(reason::POWERING_ON, text);
+    step.set_busy(PowerReason::PoweringOn, text);
     step.read_level_at(
         ctx,
         0,
@@ -178,7 +178,7 @@ fn handle_failed(
             command.attempt,
             ctx.format_time_of(pause)
         );
-        step.set_busy(reason::BACKING_OFF, text);
+        step.set_busy(PowerReason::BackingOff, text);
         step.wake_at(pause.max(ctx.now.mono), "the next try of a power-on");
         return step.read_level_at(
             ctx,
@@ -191,8 +191,8 @@ fn handle_failed(
         "PowerOn to {name} is sent again: {said}, try {}",
         command.attempt
     );
-    step.add_event(EventSeverity::Warning, reason::POWER_ON_RETRIED, text);
-    repeat_power_on(ctx, step, level, reason::POWER_ON_RETRIED);
+    step.add_event(EventSeverity::Warning, PowerReason::PowerOnRetried, text);
+    repeat_power_on(ctx, step, level, PowerReason::PowerOnRetried);
 }
 
 /// The BMC may still run the power-on. Pressing a power button twice turns a host off, so it is
@@ -214,9 +214,9 @@ fn handle_unknown_end(
         return handle_failed(ctx, step, command, settled, None);
     }
     let reason = if is_foreign {
-        reason::TAKING_OVER
+        PowerReason::TakingOver
     } else {
-        reason::SETTLING
+        PowerReason::CommandOfUnknownEnd
     };
     let text = format!(
         "it is unknown whether {} received PowerOn; its power is read first",

@@ -8,7 +8,7 @@ use super::decide::PowerObserve;
 use super::refusal::{PowerRefusal, PowerReporting};
 use super::snapshot::LevelAccess;
 use super::step::PowerStep;
-use super::{node_liveness, power_off, reason};
+use super::{PowerReason, node_liveness, power_off};
 use crate::backoff::spread_pause;
 use crate::condition::{ConditionStatus, DesiredCondition};
 
@@ -66,23 +66,23 @@ pub(super) fn ready_condition(
     DesiredCondition {
         kind: "PowerControlReady",
         status,
-        reason: reason.to_owned(),
+        reason: reason.to_string(),
         message,
         heartbeat: false,
     }
 }
 
-fn readiness_of_levels(ctx: &PowerContext<'_>) -> (ConditionStatus, &'static str, String) {
+fn readiness_of_levels(ctx: &PowerContext<'_>) -> (ConditionStatus, PowerReason, String) {
     if !ctx.seen.same_system.is_empty() {
         return (
             ConditionStatus::False,
-            reason::SAME_SYSTEM,
+            PowerReason::SameSystemUUID,
             describe_same_system(ctx),
         );
     }
     if let Some(node) = ctx.living_node() {
         let text = node_liveness::contradiction_message(&node);
-        return (ConditionStatus::False, reason::POWER_CONTRADICTED, text);
+        return (ConditionStatus::False, PowerReason::PowerContradicted, text);
     }
     let all: Vec<_> = (0..ctx.seen.host.levels.len())
         .map(|level| readiness_of_level(ctx, level))
@@ -93,7 +93,7 @@ fn readiness_of_levels(ctx: &PowerContext<'_>) -> (ConditionStatus, &'static str
         .unwrap_or_else(|| {
             (
                 ConditionStatus::True,
-                reason::CHECKED,
+                PowerReason::Checked,
                 "power control was checked and works".to_owned(),
             )
         })
@@ -116,7 +116,7 @@ fn describe_same_system(ctx: &PowerContext<'_>) -> String {
 fn readiness_of_level(
     ctx: &PowerContext<'_>,
     level: usize,
-) -> (ConditionStatus, &'static str, String) {
+) -> (ConditionStatus, PowerReason, String) {
     let name = power_off::level_name(level);
     let devices = &ctx.seen.host.levels[level].devices;
     if let Some(Err(bad)) = devices
@@ -125,10 +125,14 @@ fn readiness_of_level(
         .find(|address| address.is_err())
     {
         let text = format!("{bad}; correct it");
-        return (ConditionStatus::False, reason::INVALID_ADDRESS, text);
+        return (ConditionStatus::False, PowerReason::InvalidBMCAddress, text);
     }
     if let Some(LevelAccess::Missing { reason, message }) = ctx.seen.access.get(level) {
-        return (ConditionStatus::False, reason, format!("{name}: {message}"));
+        return (
+            ConditionStatus::False,
+            *reason,
+            format!("{name}: {message}"),
+        );
     }
     let check = ctx.seen.memory.checks.get(level).and_then(Option::as_ref);
     let read = ctx
@@ -141,13 +145,13 @@ fn readiness_of_level(
     match newest_failure.or(found) {
         None => (
             ConditionStatus::Unknown,
-            reason::NOT_CHECKED,
+            PowerReason::NotCheckedYet,
             format!("{name} has not been checked yet"),
         ),
-        Some((_, None)) => (ConditionStatus::True, reason::CHECKED, String::new()),
+        Some((_, None)) => (ConditionStatus::True, PowerReason::Checked, String::new()),
         Some((_, Some(fault))) => {
             let text = format!("{name}: {fault}; do this: {}", fault.class.next_step());
-            (ConditionStatus::False, fault.class.reason(), text)
+            (ConditionStatus::False, fault.class.power_reason(), text)
         }
     }
 }

@@ -5,11 +5,11 @@ use super::annotations::{DETACHED_ANNOTATION, format_names};
 use super::context::PowerContext;
 use super::host::{HostStatus, PowerState};
 use super::snapshot::{HostOwner, LevelAccess};
-use super::{reason, status_times};
+use super::{PowerReason, status_times};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PowerRefusal {
-    pub(super) reason: &'static str,
+    pub(super) reason: PowerReason,
     /// A sentence that tells a person what to do next.
     pub(super) message: String,
     pub(super) reporting: PowerReporting,
@@ -47,7 +47,7 @@ pub(super) fn find_refusal(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
 
 fn build_refusal(
     knows: PowerReporting,
-    reason: &'static str,
+    reason: PowerReason,
     message: impl Into<String>,
 ) -> PowerRefusal {
     PowerRefusal {
@@ -65,7 +65,7 @@ fn refuse_by_owner(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
                 Some(_) => PowerReporting::Nothing,
                 None => PowerReporting::Metal3Managed,
             },
-            reason::OTHER_CONTROLLER,
+            PowerReason::OwnedByBaremetalOperator,
             format!(
                 "the baremetal-operator with leader {leader} controls this host; to let Dogwatch control it, pause the \
                  host for the operator (baremetalhost.metal3.io/paused) or name its namespace in --host-namespaces"
@@ -73,7 +73,7 @@ fn refuse_by_owner(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
         )),
         HostOwner::NotYetKnown => Some(build_refusal(
             PowerReporting::Nothing,
-            reason::OWNER_UNKNOWN,
+            PowerReason::OwnerNotYetKnown,
             "checking whether a baremetal-operator controls this host",
         )),
     }
@@ -87,7 +87,7 @@ fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
         );
         return Some(build_refusal(
             PowerReporting::Unknown,
-            reason::DETACHED,
+            PowerReason::Detached,
             text,
         ));
     }
@@ -97,7 +97,11 @@ fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
         .is_none_or(|level| level.devices.is_empty())
     {
         let text = "the host has no BMC: write spec.bmc.address and spec.bmc.credentialsName";
-        return Some(build_refusal(PowerReporting::Unknown, reason::NO_BMC, text));
+        return Some(build_refusal(
+            PowerReporting::Unknown,
+            PowerReason::NoBMC,
+            text,
+        ));
     }
     if let Some(Err(bad)) = host.levels[0]
         .devices
@@ -109,7 +113,7 @@ fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
         let text = format!("{bad}; correct it");
         return Some(build_refusal(
             PowerReporting::Unknown,
-            reason::INVALID_ADDRESS,
+            PowerReason::InvalidBMCAddress,
             text,
         ));
     }
@@ -129,7 +133,7 @@ fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
     );
     Some(build_refusal(
         PowerReporting::Unknown,
-        reason::SHARED_BMC,
+        PowerReason::SharedBMC,
         text,
     ))
 }
@@ -139,12 +143,12 @@ fn refuse_by_access(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
         Some(LevelAccess::Ready { .. }) => None,
         Some(LevelAccess::NotYet) | None => Some(build_refusal(
             PowerReporting::Nothing,
-            reason::POWER_UNKNOWN,
+            PowerReason::PowerUnknown,
             "reading the credentials of its BMC",
         )),
         Some(LevelAccess::Missing { reason, message }) => Some(build_refusal(
             PowerReporting::Unknown,
-            reason,
+            *reason,
             message.clone(),
         )),
     }
@@ -158,7 +162,7 @@ fn refuse_by_status_times(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
         possible one, so Dogwatch cannot write a later one; remove it";
     Some(build_refusal(
         PowerReporting::Power,
-        reason::INVALID_TIMES,
+        PowerReason::InvalidStatusTimes,
         text,
     ))
 }
@@ -171,7 +175,7 @@ fn refuse_by_power_off_disabled(ctx: &PowerContext<'_>) -> Option<PowerRefusal> 
         off; fence it by other means, or unset the field";
     Some(build_refusal(
         PowerReporting::Power,
-        reason::POWER_OFF_DISABLED,
+        PowerReason::PowerOffDisabled,
         text,
     ))
 }

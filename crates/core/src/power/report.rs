@@ -4,7 +4,7 @@ use super::annotations;
 use super::context::PowerContext;
 use super::refusal::{PowerRefusal, PowerReporting};
 use super::step::PowerStep;
-use super::{manual_confirmation, readiness, reason};
+use super::{PowerReason, manual_confirmation, readiness};
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::decision::{DecisionEvent, DecisionReport, EventSeverity};
 
@@ -17,7 +17,8 @@ pub(super) fn build_report(
     refusal: Option<&PowerRefusal>,
 ) -> DecisionReport {
     let is_silent = refusal.is_some_and(|refusal| {
-        refusal.reporting == PowerReporting::Nothing && refusal.reason != reason::OTHER_CONTROLLER
+        refusal.reporting == PowerReporting::Nothing
+            && refusal.reason != PowerReason::OwnedByBaremetalOperator
     });
     if is_silent {
         return DecisionReport::default();
@@ -43,7 +44,7 @@ fn as_wanted_condition(step: &PowerStep, notes: String) -> DesiredCondition {
     DesiredCondition {
         kind: "PowerAsWanted",
         status: step.as_wanted,
-        reason: step.cause.reason.to_owned(),
+        reason: step.cause.reason.to_string(),
         message: message.join("; "),
         heartbeat: false,
     }
@@ -52,18 +53,18 @@ fn as_wanted_condition(step: &PowerStep, notes: String) -> DesiredCondition {
 fn held_off_condition(ctx: &PowerContext<'_>) -> DesiredCondition {
     let keys = ctx.obeyed_keys();
     let (status, reason, message) = if keys.is_empty() {
-        (ConditionStatus::False, reason::NOT_HELD, String::new())
+        (ConditionStatus::False, PowerReason::NotHeld, String::new())
     } else {
         let text = format!(
             "kept off by {}; the writer of each must remove it",
             annotations::format_names(&keys)
         );
-        (ConditionStatus::True, reason::HELD_OFF, text)
+        (ConditionStatus::True, PowerReason::HeldOff, text)
     };
     DesiredCondition {
         kind: "HeldOff",
         status,
-        reason: reason.to_owned(),
+        reason: reason.to_string(),
         message,
         heartbeat: false,
     }
@@ -75,13 +76,13 @@ fn annotation_events(ctx: &PowerContext<'_>) -> Vec<DecisionEvent> {
         let problem = request.problem.as_ref()?;
         Some(DecisionEvent {
             severity: EventSeverity::Warning,
-            reason: reason::INVALID_ANNOTATION,
+            reason: PowerReason::InvalidAnnotationValue.as_str(),
             message: format!("annotation {} {problem}; it counts as soft", request.name),
         })
     });
     let disobeyed = ctx.ignored_annotations().map(|request| DecisionEvent {
         severity: EventSeverity::Warning,
-        reason: reason::NOT_PROVISIONED,
+        reason: PowerReason::NotProvisioned.as_str(),
         message: format!(
             r#"annotation {} is not obeyed, because the host is not provisioned; {{"force":true}} in its value overrides that"#,
             request.name

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use super::PowerReason;
 use super::bmc::{BmcFault, FaultClass, PowerCommand};
 use super::config::PowerConfig;
 use super::context::PowerContext;
 use super::host::PendingCommand;
 use super::power_off::{level_name, repeat_command};
 use super::readings::ReadPace;
-use super::reason;
 use super::step::{NextCommand, PowerStep};
 use crate::decision::EventSeverity;
 
@@ -37,7 +37,7 @@ pub(super) fn retry_or_change_level(
             command.command,
             ctx.format_time_of(due)
         );
-        step.set_busy(reason::BACKING_OFF, text);
+        step.set_busy(PowerReason::BackingOff, text);
         step.wake_at(due, "the next try of a power-off");
         let next = super::readings::next_read_at(ctx, command.level, at, ReadPace::Slow);
         return step.read_level_at(ctx, command.level, next, "whether the host is off");
@@ -46,8 +46,8 @@ pub(super) fn retry_or_change_level(
         "{} to {name} is sent again: {said}, try {tries}",
         command.command
     );
-    step.add_event(EventSeverity::Warning, reason::POWER_OFF_RETRIED, text);
-    repeat_command(ctx, step, command, reason::POWER_OFF_RETRIED);
+    step.add_event(EventSeverity::Warning, PowerReason::PowerOffRetried, text);
+    repeat_command(ctx, step, command, PowerReason::PowerOffRetried);
 }
 
 /// The next usable level; after the last one the first.
@@ -72,10 +72,10 @@ pub(super) fn change_level(
         command.attempt,
         level_name(level)
     );
-    step.add_event(EventSeverity::Warning, reason::NEXT_LEVEL, text.clone());
-    step.set_busy(reason::NEXT_LEVEL, text);
-    step.record_done(ctx, command, reason::GAVE_UP);
-    let why = reason::NEXT_LEVEL;
+    step.add_event(EventSeverity::Warning, PowerReason::NextLevel, text.clone());
+    step.set_busy(PowerReason::NextLevel, text);
+    step.record_done(ctx, command, PowerReason::GaveUp);
+    let why = PowerReason::NextLevel;
     step.set_command(
         ctx,
         &NextCommand::continue_need(PowerCommand::Off, level, why),

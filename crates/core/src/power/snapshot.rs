@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::PowerReason;
 use super::annotations::{HostRebootAnnotation, reboot_annotations};
 use super::bmc::{BmcFault, BmcInfo, CallCost, CommandAnswer, PowerReading};
 use super::bmc_crosscheck::PSU_HOLD_UP;
@@ -58,10 +59,10 @@ pub enum LevelAccess {
     },
     /// The credentials are being read.
     NotYet,
-    /// The credentials cannot be had, or the address is invalid: a reason of [`super::reason`], and
-    /// a sentence that says what to do.
+    /// The credentials cannot be had, or the address is invalid; with a sentence that
+    /// says what to do.
     Missing {
-        reason: &'static str,
+        reason: PowerReason,
         /// A sentence without secrets.
         message: String,
     },

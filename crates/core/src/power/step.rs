@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::PowerReason;
 use super::bmc::PowerCommand;
 use super::command_state::PowerCommandState;
 use super::context::PowerContext;
@@ -20,7 +21,7 @@ pub(super) struct PowerStep {
     pub(super) observe: Vec<PowerObserve>,
     pub(super) wake: Option<WakeTime>,
     pub(super) events: Vec<DecisionEvent>,
-    pub(super) cause: DecisionCause,
+    pub(super) cause: DecisionCause<PowerReason>,
     /// Whether the power is as spec and keys want it.
     pub(super) as_wanted: ConditionStatus,
     /// A power-off or power-on needs the BMC: no checks meanwhile.
@@ -30,13 +31,13 @@ pub(super) struct PowerStep {
 pub(super) struct NextCommand {
     pub(super) command: PowerCommand,
     pub(super) level: usize,
-    pub(super) why: &'static str,
+    pub(super) why: PowerReason,
     /// Whether it begins a need, or continues the need of the command on the host.
     pub(super) begins: bool,
 }
 
 impl NextCommand {
-    pub(super) fn begin_need(command: PowerCommand, level: usize, why: &'static str) -> Self {
+    pub(super) fn begin_need(command: PowerCommand, level: usize, why: PowerReason) -> Self {
         Self {
             command,
             level,
@@ -45,7 +46,7 @@ impl NextCommand {
         }
     }
 
-    pub(super) fn continue_need(command: PowerCommand, level: usize, why: &'static str) -> Self {
+    pub(super) fn continue_need(command: PowerCommand, level: usize, why: PowerReason) -> Self {
         Self {
             begins: false,
             ..Self::begin_need(command, level, why)
@@ -61,10 +62,7 @@ impl PowerStep {
             observe: Vec::new(),
             wake: None,
             events: Vec::new(),
-            cause: DecisionCause::new(
-                super::reason::POWER_UNKNOWN,
-                "its power has not been read yet",
-            ),
+            cause: DecisionCause::new(PowerReason::PowerUnknown, "its power has not been read yet"),
             as_wanted: ConditionStatus::Unknown,
             is_busy: false,
         }
@@ -73,7 +71,7 @@ impl PowerStep {
     pub(super) fn set_cause(
         &mut self,
         as_wanted: ConditionStatus,
-        reason: &'static str,
+        reason: PowerReason,
         message: impl Into<String>,
     ) {
         self.as_wanted = as_wanted;
@@ -81,7 +79,7 @@ impl PowerStep {
     }
 
     /// Sets the cause for a host that is not as wanted while Dogwatch works on it.
-    pub(super) fn set_busy(&mut self, reason: &'static str, message: impl Into<String>) {
+    pub(super) fn set_busy(&mut self, reason: PowerReason, message: impl Into<String>) {
         self.is_busy = true;
         self.set_cause(ConditionStatus::False, reason, message);
     }
@@ -89,12 +87,12 @@ impl PowerStep {
     pub(super) fn add_event(
         &mut self,
         severity: EventSeverity,
-        reason: &'static str,
+        reason: PowerReason,
         message: impl Into<String>,
     ) {
         self.events.push(DecisionEvent {
             severity,
-            reason,
+            reason: reason.as_str(),
             message: message.into(),
         });
     }
@@ -154,7 +152,7 @@ impl PowerStep {
             attempt: same.map_or(1, |same| same.attempt.saturating_add(count)),
             before: earlier.map_or(0, |earlier| earlier.before.saturating_add(count)),
             after_unknown: ctx.now.mono < ctx.settled_at(),
-            why: next.why.to_owned(),
+            why: next.why.to_string(),
             end: PendingCommandEnd::Open,
         });
     }
@@ -164,7 +162,7 @@ impl PowerStep {
         &mut self,
         ctx: &PowerContext<'_>,
         command: &PendingCommand,
-        outcome: &str,
+        outcome: PowerReason,
     ) {
         let took = Duration::from_millis(
             u64::try_from(ctx.need_age(command).as_millis()).unwrap_or(u64::MAX),
@@ -177,7 +175,7 @@ impl PowerStep {
                 what: command.command,
                 why: command.why.clone(),
                 at: command.since,
-                outcome: outcome.to_owned(),
+                outcome: outcome.to_string(),
                 took,
                 attempts: command.before.saturating_add(u32::from(!was_unsent)),
             },

@@ -10,7 +10,7 @@ use super::power_off::{level_name, repeat_command};
 use super::readings::{ReadPace, next_read_at};
 use super::retry::{change_level, next_usable_level, retry_or_change_level};
 use super::step::{NextCommand, PowerStep};
-use super::{idle, reason};
+use super::{PowerReason, idle};
 use crate::decision::EventSeverity;
 
 /// The BMC may have received the command. It is read before anything is repeated.
@@ -24,9 +24,9 @@ pub(super) fn handle_unknown_off(
     let level = command.level;
     let settled = at.saturating_add(ctx.config.settle);
     let reason = if is_foreign {
-        reason::TAKING_OVER
+        PowerReason::TakingOver
     } else {
-        reason::SETTLING
+        PowerReason::CommandOfUnknownEnd
     };
     let text = format!(
         "it is unknown whether {} received {}; its power is read first",
@@ -81,8 +81,8 @@ fn prove_by_new_command(
         return retry_or_change_level(ctx, step, command, at, None);
     }
     let text = "already off; Dogwatch sends a power-off to prove it".to_owned();
-    step.set_busy(reason::CONFIRMING, text);
-    let (level, why) = (command.level, reason::CONFIRMING);
+    step.set_busy(PowerReason::ConfirmingOff, text);
+    let (level, why) = (command.level, PowerReason::ConfirmingOff);
     step.set_command(
         ctx,
         &NextCommand::continue_need(PowerCommand::Off, level, why),
@@ -100,7 +100,7 @@ fn handle_unknown_soft_off(
     let level = command.level;
     let still_on = ctx.newest_reading_since(level, settled).is_some();
     if still_on && command.attempt == 1 {
-        return repeat_command(ctx, step, command, reason::SOFT_POWER_OFF);
+        return repeat_command(ctx, step, command, PowerReason::SoftPowerOff);
     }
     let left = ctx.config.soft.saturating_sub(ctx.need_age(command));
     step.wake_at(
@@ -138,8 +138,12 @@ fn handle_unreadable(
         command.command,
         fault.class.next_step()
     );
-    step.add_event(EventSeverity::Warning, fault.class.reason(), text.clone());
-    step.set_busy(reason::TAKING_OVER, text);
+    step.add_event(
+        EventSeverity::Warning,
+        fault.class.power_reason(),
+        text.clone(),
+    );
+    step.set_busy(PowerReason::TakingOver, text);
     step.read_level_at(
         ctx,
         command.level,

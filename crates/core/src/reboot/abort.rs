@@ -9,8 +9,13 @@ use super::{RebootContext, RebootReason, triggers, undo};
 
 pub(super) fn decide_abort(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let text = describe_abort(&ctx.node.abort);
-    // A request to keep the node cordoned after the boot outranks the abort.
-    let kept = record.phase == RebootPhase::Returning && ctx.node.keep_cordoned;
+    // A request to keep the node cordoned after the boot outranks the abort, and so does a
+    // quarantine.
+    let was_out = match record.phase {
+        RebootPhase::Holding | RebootPhase::Returning => true,
+        RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Rebooting => false,
+    };
+    let kept = ctx.node.quarantined || was_out && ctx.node.keep_cordoned;
     if record.cordoned_by_us && !kept {
         let record = RebootRecord {
             cordoned_by_us: false,
@@ -31,7 +36,7 @@ pub(super) fn decide_abort(ctx: &RebootContext<'_>, record: &RebootRecord) -> Re
         return step;
     }
     let outcome = match record.phase {
-        RebootPhase::Returning => RebootOutcome::Rebooted,
+        RebootPhase::Holding | RebootPhase::Returning => record.outcome_of_return(),
         RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Rebooting => {
             RebootOutcome::Aborted
         }

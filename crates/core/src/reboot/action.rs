@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::record::{LastReboot, RebootRecord};
+use crate::drain::PodRules;
 use crate::lock::{LockRecord, ObservedLease};
 use crate::name::GroupName;
 use crate::policy::{PolicyGate, ReturnGate};
-use crate::selector::LabelSelector;
 
 /// One write. The loop performs a decision's actions in order and stops at the first that fails.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,8 +98,8 @@ pub enum RebootObserve {
     Drain {
         /// Delete pods instead of evicting them.
         delete: bool,
-        /// Pods that stay.
-        exclude: Option<LabelSelector>,
+        /// What happens to which pods.
+        rules: PodRules,
     },
     /// The policy's gates, asked again and again for as long as decisions name them.
     StartGates {

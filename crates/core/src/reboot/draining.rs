@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::action::{NodePatch, RebootAction, RebootObserve};
-use super::record::{RebootPhase, RebootRecord};
+use dogwatch_api::node_reboot::RebootMethod;
+
+use super::action::RebootObserve;
+use super::record::RebootRecord;
 use super::snapshot::{DrainTimeoutAction, ObservedDrain};
-use super::step::{RebootStep, build_record_patch};
+use super::step::RebootStep;
 use super::undo::{self, OwnLockState};
-use super::{RebootContext, RebootReason, gates, triggers};
+use super::{RebootContext, RebootReason, drained, gates, triggers};
 use crate::decision::EventSeverity;
-use crate::drain::{BlockedPod, DrainProgress};
+use crate::drain::{BlockedPod, DrainProgress, HeldPod, PodAction};
 
 pub(super) fn decide_draining_phase(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     if let Some(step) = find_drain_obstacle(ctx, record) {
@@ -33,12 +35,12 @@ pub(super) fn observe_drain(
 ) -> RebootStep {
     step.with_observe(RebootObserve::Drain {
         delete: record.deleting,
-        exclude: ctx.config.exclude.clone(),
+        rules: ctx.config.pod_rules.clone(),
     })
 }
 
-/// The drain, if its mode (evict or delete) and its excluded pods are those that the record and the
-/// policy ask for now. Progress of another mode, or with other excluded pods, proves nothing.
+/// The drain, if its mode (evict or delete) and its rules are those that the record and the policy
+/// ask for now. Progress of another mode, or by other rules, proves nothing.
 pub(super) fn matching_drain<'a>(
     ctx: &RebootContext<'a>,
     record: &RebootRecord,
@@ -47,7 +49,7 @@ pub(super) fn matching_drain<'a>(
         .drain
         .as_ref()
         .filter(|drain| drain.progress.deleting == record.deleting)
-        .filter(|drain| drain.progress.exclude == ctx.config.exclude)
+        .filter(|drain| drain.progress.rules == ctx.config.pod_rules)
 }
 
 /// Why the drain must not go on: the lock is lost, the node was uncordoned, or no trigger is left.
@@ -55,7 +57,6 @@ pub(super) fn find_drain_obstacle(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
 ) -> Option<RebootStep> {
-    let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
         let text = "somebody uncordoned the node: that is a veto; undoing the drain".to_owned();
         return Some(undo::undo_and_back_off(
@@ -65,7 +66,7 @@ pub(super) fn find_drain_obstacle(
             text,
         ));
     }
-    if !triggers::is_still_wanted(ctx, &serves) {
+    if !triggers::is_still_wanted(ctx, record) {
         return Some(undo::withdraw_reboot(ctx, record));
     }
     if let Some(no) = gates::find_continue_refusal(ctx) {
@@ -94,7 +95,7 @@ fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> Rebo
     let unseen = ObservedDrain::default();
     let drain = matching_drain(ctx, record).unwrap_or(&unseen);
     if drain.progress.is_drained() && !drain.progress.is_incomplete() {
-        return decide_drained_node(ctx, record, drain);
+        return drained::decide_drained_node(ctx, record, drain);
     }
     if drain.progress.is_incomplete() {
         let text = format!(
@@ -103,8 +104,9 @@ fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> Rebo
         );
         return handle_failed_drain(ctx, record, RebootReason::DrainIncomplete, text);
     }
+    let noted = noted_record(ctx, record, drain);
     let Some(deadline) =
-        ctx.deadline_after(record, drain_time_limit(record, ctx.config.drain_timeout))
+        ctx.deadline_after(&noted, noted.drain_time_limit(ctx.config.drain_timeout))
     else {
         let (allowed, left) = (
             ctx.config.drain_timeout,
@@ -117,46 +119,37 @@ fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> Rebo
     let step = report_drain_under_way(drain, record.deleting, ctx.now.mono);
     let step = warn_of_tolerated_pods(step, describe_tolerated_pods(&drain.progress));
     let step = step.with_wake(deadline, "the drain's deadline");
-    record_budgets(ctx, record, drain, step)
+    if noted == *record {
+        return step;
+    }
+    step.with_record_patch(ctx, noted)
 }
 
-/// Writes the budgets that cover drained pods into the record as soon as they are known. The return
-/// needs them, and this process may not live until then.
-fn record_budgets(
+/// The record with what this process may not live to remember: the budgets that cover drained pods,
+/// which the return needs, and the waits for pods, which the deadline counts in.
+fn noted_record(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
     drain: &ObservedDrain,
-    step: RebootStep,
-) -> RebootStep {
-    let budgets = collect_budgets(record, drain);
-    if budgets.len() == record.budgets.len() {
-        return step;
-    }
-    let noted = RebootRecord {
-        budgets,
+) -> RebootRecord {
+    let wait = Duration::from_secs(record.drain_wait_seconds);
+    let wait = drain.progress.drain_wait(wait, ctx.phase_elapsed(record));
+    RebootRecord {
+        budgets: collect_budgets(record, drain),
+        drain_wait_seconds: wait.as_secs(),
         ..record.clone()
-    };
-    step.with_record_patch(ctx, noted)
+    }
 }
 
 /// The budgets in the record, written by this process or an earlier one, and those that this drain
 /// saw.
-fn collect_budgets(record: &RebootRecord, drain: &ObservedDrain) -> Vec<String> {
+pub(super) fn collect_budgets(record: &RebootRecord, drain: &ObservedDrain) -> Vec<String> {
     let all: BTreeSet<&String> = record
         .budgets
         .iter()
         .chain(&drain.progress.covered_by)
         .collect();
     all.into_iter().cloned().collect()
-}
-
-/// Deleting the remaining pods may take `timeout` once more.
-fn drain_time_limit(record: &RebootRecord, timeout: Duration) -> Duration {
-    if record.deleting {
-        timeout.saturating_mul(2)
-    } else {
-        timeout
-    }
 }
 
 fn report_drain_under_way(drain: &ObservedDrain, delete: bool, now: Duration) -> RebootStep {
@@ -220,90 +213,8 @@ const MAX_CAUSE_EVENTS: usize = 10;
 /// A pod that a budget blocks for less than this is not reported.
 const BLOCK_REPORT_DELAY: Duration = Duration::from_secs(10);
 
-/// All pods are gone: waits for their volumes to detach, then writes the intention to reboot.
-fn decide_drained_node(
-    ctx: &RebootContext<'_>,
-    record: &RebootRecord,
-    drain: &ObservedDrain,
-) -> RebootStep {
-    let claims = drain.progress.claims.clone();
-    let since = drain.drained_since.unwrap_or(ctx.now.mono);
-    let deadline = since + ctx.config.volume_detach_timeout;
-    if claims.is_empty() {
-        return proceed_to_reboot(ctx, record, drain, "drained".into());
-    }
-    let look = |step: RebootStep| {
-        step.with_observe(RebootObserve::Attachments {
-            claims: claims.clone(),
-        })
-    };
-    match &ctx.seen.attachments {
-        // Attachments and drain stay observed: the write may fail, and dropped facts would have to
-        // be awaited again.
-        Some(left) if left.is_empty() => look(proceed_to_reboot(
-            ctx,
-            record,
-            drain,
-            "drained, volumes detached".into(),
-        )),
-        left if ctx.now.mono >= deadline => {
-            proceed_with_attached_volumes(ctx, record, drain, left.as_deref())
-        }
-        left => {
-            let text = format!(
-                "drained; waits for {} volumes to detach",
-                left.as_ref().map_or(claims.len(), Vec::len)
-            );
-            look(
-                RebootStep::new(RebootReason::DetachingVolumes, text)
-                    .with_wake(deadline, "the volumes' deadline"),
-            )
-        }
-    }
-}
-
-/// The detach deadline has passed: the reboot goes on, with a warning.
-fn proceed_with_attached_volumes(
-    ctx: &RebootContext<'_>,
-    record: &RebootRecord,
-    drain: &ObservedDrain,
-    left: Option<&[String]>,
-) -> RebootStep {
-    let names = left.map_or_else(|| "unknown".into(), |left| left.join(", "));
-    let within = crate::duration::format_duration(ctx.config.volume_detach_timeout);
-    let text = format!("volumes are still attached after {within}; the reboot continues: {names}");
-    proceed_to_reboot(ctx, record, drain, format!("drained; {text}")).with_event(
-        EventSeverity::Warning,
-        RebootReason::DetachingVolumes,
-        text,
-    )
-}
-
-/// Goes on to the reboot, and reports pods that should have gone but stay.
-fn proceed_to_reboot(
-    ctx: &RebootContext<'_>,
-    record: &RebootRecord,
-    drain: &ObservedDrain,
-    text: String,
-) -> RebootStep {
-    let tolerated = describe_tolerated_pods(&drain.progress);
-    let text = std::iter::once(text)
-        .chain(describe_own_pods(&drain.progress))
-        .chain(tolerated.clone());
-    let text = text.collect::<Vec<_>>().join("; ");
-    let step = begin_reboot_attempt(ctx, record, drain, text);
-    warn_of_tolerated_pods(step, tolerated)
-}
-
-/// Dogwatch's own pods, which the reboot stops and the kubelet starts again.
-fn describe_own_pods(progress: &DrainProgress) -> Option<String> {
-    let names: Vec<String> = progress.kept.iter().map(ToString::to_string).collect();
-    let stay = || format!("Dogwatch's own pods stay: {}", names.join(", "));
-    (!names.is_empty()).then(stay)
-}
-
 /// The pods that their controllers keep replacing, one for each controller.
-fn describe_tolerated_pods(progress: &DrainProgress) -> Vec<String> {
+pub(super) fn describe_tolerated_pods(progress: &DrainProgress) -> Vec<String> {
     let mut of_controller = BTreeMap::new();
     for one in &progress.tolerated {
         let owner = (&one.pod.namespace, &one.kind, &one.controller);
@@ -313,32 +224,11 @@ fn describe_tolerated_pods(progress: &DrainProgress) -> Vec<String> {
     said.map(ToString::to_string).collect()
 }
 
-fn warn_of_tolerated_pods(step: RebootStep, tolerated: Vec<String>) -> RebootStep {
+pub(super) fn warn_of_tolerated_pods(step: RebootStep, tolerated: Vec<String>) -> RebootStep {
     let warn = |step: RebootStep, text| {
         step.with_event(EventSeverity::Warning, RebootReason::PodsComeBack, text)
     };
     tolerated.into_iter().fold(step, warn)
-}
-
-/// Writes the intention to reboot on the cluster before the command is started.
-pub(super) fn begin_reboot_attempt(
-    ctx: &RebootContext<'_>,
-    record: &RebootRecord,
-    drain: &ObservedDrain,
-    text: String,
-) -> RebootStep {
-    let record = RebootRecord {
-        phase: RebootPhase::Rebooting,
-        since: ctx.now.wall,
-        attempts: record.attempts + 1,
-        message: text.clone(),
-        serves: triggers::collect_served_triggers(ctx, record),
-        budgets: collect_budgets(record, drain),
-        ..record.clone()
-    };
-    let patch: NodePatch = build_record_patch(ctx, record);
-    RebootStep::new(RebootReason::Rebooting, text)
-        .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
 /// The deadline has passed, or a pod cannot be evicted for good.
@@ -349,11 +239,14 @@ fn handle_failed_drain(
     text: String,
 ) -> RebootStep {
     match ctx.config.on_drain_timeout {
-        DrainTimeoutAction::Force => force_reboot(ctx, record, &text),
+        DrainTimeoutAction::Force if record.trigger.method != RebootMethod::Hold => {
+            force_reboot(ctx, record, &text)
+        }
         DrainTimeoutAction::Delete if !record.deleting => {
             delete_remaining_pods(ctx, record, why, &text)
         }
-        DrainTimeoutAction::Abort | DrainTimeoutAction::Delete => {
+        // Who works on a held machine relies on its being drained.
+        DrainTimeoutAction::Abort | DrainTimeoutAction::Delete | DrainTimeoutAction::Force => {
             undo::undo_and_back_off(ctx, record, why, text)
         }
     }
@@ -383,7 +276,7 @@ fn force_reboot(ctx: &RebootContext<'_>, record: &RebootRecord, text: &str) -> R
         ..record.clone()
     };
     let drain = matching_drain(ctx, record).cloned().unwrap_or_default();
-    begin_reboot_attempt(
+    drained::begin_method(
         ctx,
         &forced,
         &drain,
@@ -408,23 +301,27 @@ fn describe_remaining_pods(progress: &DrainProgress) -> String {
         return "listing the node's pods".into();
     }
     let waiting = progress.waiting.len();
-    if let Some((set, why)) = progress.lookups_failed.first() {
-        return format!(
-            "DaemonSet {}/{} could not be read: {why}",
-            set.namespace, set.name
-        );
+    if let Some((lookup, why)) = progress.lookups_failed.first() {
+        return format!("{lookup} could not be read: {why}");
     }
-    match progress.blocked.first() {
-        None => format!("{} pods gone, {waiting} to go", progress.gone),
-        Some(blocked) => {
-            format!(
-                "{} pods gone, {waiting} to go; {} is blocked by {}",
-                progress.gone,
-                blocked.pod,
-                describe_blocker(blocked)
-            )
-        }
-    }
+    let blocked = progress.blocked.first();
+    let blocked = blocked.map(|one| format!("{} is blocked by {}", one.pod, describe_blocker(one)));
+    let left = std::iter::once(format!("{} pods gone, {waiting} to go", progress.gone))
+        .chain(blocked)
+        .chain(describe_pods_that_may_end(progress));
+    left.collect::<Vec<_>>().join("; ")
+}
+
+/// The first pod that may end by itself, with the rule or mark that lets it, and how many more.
+fn describe_pods_that_may_end(progress: &DrainProgress) -> Option<String> {
+    let waits = |held: &&HeldPod| matches!(held.plan.action, PodAction::WaitCompleted(_));
+    let mut held = progress.held.iter().filter(waits);
+    let first = held.next()?;
+    let text = format!("{} may end by itself ({})", first.pod, first.plan.why);
+    Some(match held.count() {
+        0 => text,
+        more => format!("{text}, and {more} more"),
+    })
 }
 
 fn describe_blocker(blocked: &BlockedPod) -> String {

@@ -30,6 +30,10 @@ pub(super) fn hold_while_fenced(
             "the remediator is fencing this machine: no more pods are evicted; cordon and lock \
              stay, and the drain continues after that"
         }
+        RebootPhase::Holding => {
+            "the remediator is fencing this machine; cordon and lock stay, and the hold continues \
+             after that"
+        }
         RebootPhase::Rebooting => {
             "the remediator is fencing this machine: no reboot command is started; cordon and \
              lock stay until the machine has a new boot"

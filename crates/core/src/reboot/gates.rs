@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use dogwatch_api::node_reboot::RebootMethod;
+
 use super::action::RebootObserve;
 use super::record::RebootRecord;
 use super::step::RebootStep;
@@ -20,11 +22,15 @@ const MAX_GATES_AGE_TO_REBOOT: Duration = Duration::from_secs(30);
 /// Why the policy (calendar, pause, `minInterval`) does not let a reboot begin; wakes when that may
 /// end.
 pub(super) fn find_begin_refusal(ctx: &RebootContext<'_>) -> Option<RebootStep> {
-    let interval = MinInterval::since_last_reboot(ctx.node.last_reboot.get());
+    let is_hold = |record: &RebootRecord| record.trigger.method == RebootMethod::Hold;
+    let last = ctx.node.last_reboot.get();
+    // A hold is no reboot.
+    let last = last.filter(|_| !ctx.node.record.get().is_some_and(is_hold));
+    let interval = MinInterval::since_last_reboot(last);
     let answer = policy::may_reboot_begin(
         &ctx.seen.policies,
         ctx.rule.policy,
-        ctx.config.drain_timeout,
+        ctx.config.longest_drain(),
         interval,
         ctx.now.wall,
     );
@@ -61,7 +67,7 @@ fn refusal_step(ctx: &RebootContext<'_>, answer: RebootAllowance) -> Option<Rebo
 
 /// The latest time at which a drain still fits into the window that is open now.
 pub(super) fn latest_begin_time(ctx: &RebootContext<'_>) -> Option<Duration> {
-    Some(window_closes_at(ctx)?.saturating_sub(ctx.config.drain_timeout))
+    Some(window_closes_at(ctx)?.saturating_sub(ctx.config.longest_drain()))
 }
 
 /// When the permission that the policy gives now has to be checked again: the window closes, or the

@@ -1,11 +1,9 @@
 //! A node without a record: no reboot is under way.
 
-use std::collections::BTreeMap;
-
 use super::action::{NodePatch, RebootAction, RecordChange};
-use super::record::{ParsedAnnotation, RebootPhase, RebootRecord};
+use super::record::{ParsedAnnotation, RebootRecord};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, RebootReason, triggers, undo};
+use super::{RebootContext, RebootReason, method, triggers, undo};
 use crate::lock;
 use crate::policy::ClusterPolicies;
 use crate::time::NODE_CLOCK_CHECK_INTERVAL;
@@ -14,36 +12,16 @@ pub(super) fn decide_idle_node(ctx: &RebootContext<'_>) -> RebootStep {
     if ctx.node.abort != ParsedAnnotation::Absent {
         return nothing_to_abort(ctx);
     }
-    let wanted = triggers::list_active_triggers(ctx.seen, ctx.node, ctx.now);
-    let Some((_, trigger)) = wanted.values().next() else {
+    let Some(planned) = method::plan_triggers(ctx) else {
         return decide_without_trigger(ctx);
     };
-    let record = RebootRecord {
-        phase: RebootPhase::Waiting,
-        run: ctx.seen.run.id.clone(),
-        since: ctx.now.wall,
-        planned: ctx.now.wall,
-        trigger: trigger.clone(),
-        boot_id: ctx.boot.clone(),
-        cordoned_by_us: false,
-        lease: None,
-        attempts: 0,
-        message: String::new(),
-        serves: wanted
-            .iter()
-            .map(|(source, (print, _))| (source.clone(), print.clone()))
-            .collect(),
-        failures: 0,
-        retry_after: None,
-        forced: false,
-        deleting: false,
-        budgets: Vec::new(),
-        began: BTreeMap::new(),
-    };
-    let text = format!(
-        "{} requests a reboot: {}",
-        trigger.source,
-        first_line(&trigger.reason)
+    let text = planned.describe();
+    let record = RebootRecord::new_waiting(
+        ctx.seen.run.id.clone(),
+        planned.lead,
+        planned.serves,
+        ctx.boot.clone(),
+        ctx.now.wall,
     );
     let patch = NodePatch {
         waiting_label: Some(true),
@@ -142,7 +120,7 @@ fn empty_patch(ctx: &RebootContext<'_>) -> NodePatch {
 }
 
 fn idle_text(ctx: &RebootContext<'_>) -> String {
-    if let ParsedAnnotation::Bad { why } = &ctx.node.request {
+    if let Some(why) = method::describe_unusable_request(ctx.node) {
         return format!("annotation dogwatch.dev/reboot-requested cannot be read: {why}");
     }
     match ctx

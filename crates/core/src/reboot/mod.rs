@@ -5,13 +5,18 @@
 
 mod abort;
 mod action;
+mod drained;
 mod draining;
 mod fencing;
 mod gates;
 mod group;
 mod holders;
+mod holding;
 mod idle;
 mod memory;
+mod method;
+mod power_cycle;
+mod readiness;
 mod reason;
 mod reboot_deadline;
 mod rebooting;
@@ -30,13 +35,15 @@ mod waiting;
 pub use action::{NodePatch, RebootAction, RebootObserve, RecordChange};
 pub use draining::{describe_dropped_pods, describe_remaining_drain};
 pub use group::{group_of_lease, lock_group};
+pub(crate) use holding::describe_hold;
 pub use memory::HeldBackTime;
+pub(crate) use method::is_hold_requested;
 pub use reason::{HeldBackBy, RebootReason};
 pub use reboot_deadline::{WatchedReboots, rebooting_deadline_since};
 pub use rebooting::permit_time_left;
 pub use record::{
-    AbortRequest, LastReboot, ParsedAnnotation, RebootOutcome, RebootPhase, RebootRecord,
-    RebootRequest, RebootTrigger, TriggerFingerprint,
+    AbortRequest, LastReboot, NodeRebootRef, ParsedAnnotation, RebootOutcome, RebootPhase,
+    RebootRecord, RebootRequest, RebootTrigger, TriggerFingerprint,
 };
 pub use report::WAITS_FOR_LOCK_MESSAGE;
 pub use snapshot::{
@@ -137,7 +144,7 @@ fn decide_step(ctx: &RebootContext<'_>) -> RebootStep {
         return adopt_record(ctx, record);
     }
     if record.phase < RebootPhase::Returning && record.boot_id != *ctx.boot {
-        return returning::begin_return(ctx, record);
+        return take_new_boot(ctx, record);
     }
     if matches!(ctx.seen.policies, ClusterPolicies::NotYetRead) {
         // The policies decide which group's lock it is, and how long each phase may take.
@@ -155,9 +162,29 @@ fn decide_step(ctx: &RebootContext<'_>) -> RebootStep {
     match record.phase {
         RebootPhase::Waiting => waiting::decide_waiting_phase(ctx, record),
         RebootPhase::Draining => draining::decide_draining_phase(ctx, record),
+        RebootPhase::Holding => holding::decide_holding_phase(ctx, record),
         RebootPhase::Rebooting => rebooting::decide_rebooting_phase(ctx, record),
         RebootPhase::Returning => returning::decide_returning_phase(ctx, record),
     }
+}
+
+/// A new boot is the return from a reboot; if it does not end what is under way, it is written down.
+fn take_new_boot(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    if record.ends_with_new_boot() {
+        return returning::begin_return(ctx, record);
+    }
+    let text = format!(
+        "booted again while {}: {} → {}",
+        record.phase.as_str(),
+        record.boot_id,
+        ctx.boot
+    );
+    let record = RebootRecord {
+        boot_id: ctx.boot.clone(),
+        ..record.clone()
+    };
+    let step = RebootStep::new(RebootReason::NewBoot, text).with_normal_event();
+    undo::keep_lock_observed(ctx, step.with_record_patch(ctx, record))
 }
 
 /// Another run owns the record. It is an older run, unless this process has owned the record

@@ -87,6 +87,12 @@ reasons! {
         LockLost(Warning) = "find out who freed it",
         /// Every trigger of this reboot is gone.
         TriggerGone(Progress),
+        /// The node is kept out of service, as a request asks.
+        Held(Waiting) = "when the work on it is done: `dogwatch release NODE`",
+        /// The hold was withdrawn; the node goes back into service.
+        HoldEnded(Progress),
+        /// The node was held, and is back in service.
+        Released(Progress),
         Rebooting(Progress),
         /// The reboot command was started; the node waits for the new boot.
         AwaitingReboot(Waiting),
@@ -99,6 +105,11 @@ reasons! {
         AwaitingReady(Waiting) = "check the kubelet",
         /// The Node has to stay Ready for a while.
         Settling(Waiting),
+        /// The node is back, and `return.ready` of its policy is not met yet.
+        ReadyChecksUnmet(Waiting) = "see what the message names",
+        /// `return.ready` was not met in time.
+        ReadyChecksTimedOut(Alarm) =
+            "repair what the message names, change `return.ready`, or `dogwatch abort NODE`",
         Uncordoning(Progress),
         ReturnGatesShut(Waiting),
         /// Names of budgets in the record that cannot be read from the API server.

@@ -6,12 +6,14 @@
 
 use std::time::Duration;
 
+use dogwatch_api::node_reboot::RebootMethod;
+
 use super::action::RebootAction;
 use super::record::RebootRecord;
 use super::snapshot::{CommandEnd, ObservedDrain, RebootCommandState, RebootSnapshot};
 use super::step::RebootStep;
 use super::undo::{self, OwnLockState};
-use super::{RebootContext, RebootReason, draining, gates, triggers};
+use super::{RebootContext, RebootReason, drained, draining, gates, power_cycle, triggers};
 use crate::Now;
 use crate::drain::DrainProgress;
 
@@ -41,6 +43,9 @@ pub(super) fn decide_rebooting_phase(ctx: &RebootContext<'_>, record: &RebootRec
 }
 
 fn decide_by_command_state(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
+    if record.trigger.method == RebootMethod::PowerCycle {
+        return power_cycle::wait_for_power_cycle(ctx, record);
+    }
     match &ctx.seen.run.command {
         RebootCommandState::FailedToStart { attempt, why } if *attempt == record.attempts => {
             handle_unstartable_command(ctx, record, why)
@@ -121,7 +126,7 @@ fn check_before_command(ctx: &RebootContext<'_>, record: &RebootRecord) -> Optio
 
 /// Asks the policy's gates again after the drain. A gate that is shut now may have been shut by
 /// this very drain, so it counts as a failure; otherwise the node would be drained again and again.
-fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
+pub(super) fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
     let step = gates::find_shut_gate_before_reboot(ctx)?;
     if step.because.reason != RebootReason::GateShut {
         return Some(step);
@@ -141,7 +146,6 @@ fn recheck_gates(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<Reboo
 /// The check before a further attempt. It undoes nothing, because an earlier command may still take
 /// effect.
 fn check_before_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<RebootStep> {
-    let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
     if !ctx.node.unschedulable {
         return Some(report_failed_reboot(
             ctx,
@@ -149,7 +153,7 @@ fn check_before_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> 
             "the node was uncordoned, so the command is not run again",
         ));
     }
-    if !triggers::is_still_wanted(ctx, &serves) {
+    if !triggers::is_still_wanted(ctx, record) {
         return Some(report_failed_reboot(
             ctx,
             record,
@@ -189,7 +193,7 @@ fn wait_for_redrain(ctx: &RebootContext<'_>, record: &RebootRecord) -> Option<Re
     if draining::matching_drain(ctx, record).is_some_and(|drain| drain.progress.is_drained()) {
         return None;
     }
-    let allowed = ctx.config.reboot_timeout + ctx.config.drain_timeout;
+    let allowed = ctx.config.reboot_timeout + ctx.config.longest_drain();
     let Some(deadline) = ctx.deadline_after(record, allowed) else {
         let why = "the node is not drained any more, so the command is not run again";
         return Some(report_failed_reboot(ctx, record, why));
@@ -293,7 +297,7 @@ fn start_next_attempt(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootS
         "no new boot within {}; running the command again",
         crate::duration::format_duration(ctx.config.reboot_timeout)
     );
-    let step = draining::begin_reboot_attempt(ctx, record, &drain, text).with_warning_event();
+    let step = drained::begin_reboot_attempt(ctx, record, &drain, text).with_warning_event();
     draining::observe_drain(ctx, record, step)
 }
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dogwatch_api::node_reboot::RebootMethod;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::json_default::is_default;
 use crate::name::{BootId, RunId, is_dns_name};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -15,6 +17,8 @@ pub enum RebootPhase {
     Waiting,
     /// The lock is held, the node is cordoned, its pods are leaving.
     Draining,
+    /// Drained, and held out of service until the request for it is withdrawn.
+    Holding,
     /// The command may have been started. From here only a new boot id proves the reboot.
     Rebooting,
     /// A new boot id was seen; the node is on its way back into service.
@@ -22,10 +26,19 @@ pub enum RebootPhase {
 }
 
 impl RebootPhase {
+    pub const ALL: [RebootPhase; 5] = [
+        RebootPhase::Waiting,
+        RebootPhase::Draining,
+        RebootPhase::Holding,
+        RebootPhase::Rebooting,
+        RebootPhase::Returning,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             RebootPhase::Waiting => "waiting",
             RebootPhase::Draining => "draining",
+            RebootPhase::Holding => "holding",
             RebootPhase::Rebooting => "rebooting",
             RebootPhase::Returning => "returning",
         }
@@ -38,7 +51,14 @@ impl RebootPhase {
 #[serde(transparent)]
 pub struct TriggerFingerprint(pub String);
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A NodeReboot that a reboot serves.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NodeRebootRef {
+    pub name: String,
+    pub uid: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RebootTrigger {
     /// `sentinel:PATH`, `command`, or `request`.
@@ -49,6 +69,11 @@ pub struct RebootTrigger {
     /// Who asked, for a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub method: RebootMethod,
+    /// The NodeReboots that are served.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_reboots: Vec<NodeRebootRef>,
 }
 
 /// Annotation `dogwatch.dev/reboot`: the planned reboot under way. Written before each step.
@@ -80,7 +105,7 @@ pub struct RebootRecord {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub serves: BTreeMap<String, TriggerFingerprint>,
     /// How many times in a row the reboot was given up and queued again.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub failures: u32,
     /// The reboot is not tried again before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,6 +120,13 @@ pub struct RebootRecord {
     /// waits until each of them has enough healthy pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<String>,
+    /// When `return.ready` let the node be uncordoned. The return gates have their time from then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usable: Option<Timestamp>,
+    /// How many seconds after its start the drain's timeout begins: the drain waits that long for
+    /// pods that may end by themselves.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub drain_wait_seconds: u64,
     /// When each phase began most recently.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub began: BTreeMap<RebootPhase, Timestamp>,
@@ -104,6 +136,66 @@ pub struct RebootRecord {
 const MAX_RECORD_BUDGETS: usize = 500;
 
 impl RebootRecord {
+    /// A reboot that is planned now; nothing was touched.
+    pub fn new_waiting(
+        run: RunId,
+        trigger: RebootTrigger,
+        serves: BTreeMap<String, TriggerFingerprint>,
+        boot_id: BootId,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            phase: RebootPhase::Waiting,
+            run,
+            since: now,
+            planned: now,
+            trigger,
+            boot_id,
+            cordoned_by_us: false,
+            lease: None,
+            attempts: 0,
+            message: String::new(),
+            serves,
+            failures: 0,
+            retry_after: None,
+            forced: false,
+            deleting: false,
+            budgets: Vec::new(),
+            usable: None,
+            drain_wait_seconds: 0,
+            began: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a new boot ends what is under way. A power cycle is not served by a boot that came
+    /// before it began, and a hold by none: somebody works on the machine.
+    pub fn ends_with_new_boot(&self) -> bool {
+        match (self.phase, self.trigger.method) {
+            (RebootPhase::Waiting | RebootPhase::Draining, RebootMethod::Reboot)
+            | (RebootPhase::Rebooting, _) => true,
+            (
+                RebootPhase::Waiting | RebootPhase::Draining,
+                RebootMethod::PowerCycle | RebootMethod::Hold,
+            )
+            | (RebootPhase::Holding | RebootPhase::Returning, _) => false,
+        }
+    }
+
+    /// The outcome once the node is back in service.
+    pub(super) fn outcome_of_return(&self) -> RebootOutcome {
+        match self.trigger.method {
+            RebootMethod::Reboot | RebootMethod::PowerCycle => RebootOutcome::Rebooted,
+            RebootMethod::Hold => RebootOutcome::Released,
+        }
+    }
+
+    /// How long the phase `draining` may last. Deleting the remaining pods may take `timeout` once
+    /// more.
+    pub(crate) fn drain_time_limit(&self, timeout: Duration) -> Duration {
+        let parts = if self.deleting { 2 } else { 1 };
+        Duration::from_secs(self.drain_wait_seconds).saturating_add(timeout.saturating_mul(parts))
+    }
+
     /// The budgets that the return checks. Whoever can write this Node chooses their names, and
     /// each becomes part of a request path: names that are not `namespace/name` of DNS names are
     /// left out, and so are those beyond the first 500.
@@ -118,16 +210,8 @@ fn is_budget_name(text: &str) -> bool {
     parts.is_some_and(|(namespace, name)| is_dns_name(namespace) && is_dns_name(name))
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde's skip_serializing_if passes a reference"
-)]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
 /// Annotation `dogwatch.dev/reboot-requested`: somebody asks for a reboot of this Node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RebootRequest {
     #[serde(default)]
@@ -137,6 +221,11 @@ pub struct RebootRequest {
     /// The reboot must not begin before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub method: RebootMethod,
+    /// The NodeReboots that this request serves. Empty: a person wrote it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_reboots: Vec<NodeRebootRef>,
 }
 
 /// Annotation `dogwatch.dev/abort-requested`: a person wants the reboot under way stopped.
@@ -157,6 +246,8 @@ pub enum RebootOutcome {
     TriggerGone,
     /// A person stopped the reboot. Its triggers count as served.
     Aborted,
+    /// The node was held out of service, as asked, and is back.
+    Released,
 }
 
 impl RebootOutcome {
@@ -166,6 +257,7 @@ impl RebootOutcome {
             RebootOutcome::Rebooted => "Rebooted",
             RebootOutcome::TriggerGone => "TriggerGone",
             RebootOutcome::Aborted => "Aborted",
+            RebootOutcome::Released => "Released",
         }
     }
 }
@@ -199,13 +291,20 @@ impl LastReboot {
     pub fn last_rebooted_at(&self) -> Option<Timestamp> {
         match self.outcome {
             RebootOutcome::Rebooted => Some(self.finished),
-            RebootOutcome::TriggerGone | RebootOutcome::Aborted => self.rebooted,
+            RebootOutcome::TriggerGone | RebootOutcome::Aborted | RebootOutcome::Released => {
+                self.rebooted
+            }
         }
     }
 
-    /// Whether the triggers were served: by another boot, or because a person aborted the reboot.
+    /// Whether the triggers were served: by another boot, by a hold, or because a person aborted the
+    /// reboot.
     pub fn was_served(&self) -> bool {
-        self.old_boot_id != self.new_boot_id || self.outcome == RebootOutcome::Aborted
+        let ended = match self.outcome {
+            RebootOutcome::Aborted | RebootOutcome::Released => true,
+            RebootOutcome::Rebooted | RebootOutcome::TriggerGone => false,
+        };
+        ended || self.old_boot_id != self.new_boot_id
     }
 
     /// How long each phase took, by the node's own clock.

@@ -6,10 +6,11 @@ use dogwatch_api::condition::{
     DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_IN_PROGRESS, MAINTENANCE_PLANNED,
     REBOOT_TRIGGER_UNKNOWN, SENTINEL_SURVIVED_REBOOT,
 };
+use dogwatch_api::node_reboot::RebootMethod;
 
 use super::record::{ParsedAnnotation, RebootOutcome, RebootPhase};
 use super::step::RebootStep;
-use super::{RebootContext, RebootDecision, RebootReason, triggers};
+use super::{RebootContext, RebootDecision, RebootReason, holding, method, triggers};
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::decision::{DecisionEvent, DecisionReport, EventSeverity};
 
@@ -49,7 +50,7 @@ fn phase_conditions(ctx: &RebootContext<'_>, step: &RebootStep) -> Vec<DesiredCo
             let reason = stable_reason(ctx, step);
             return DesiredCondition {
                 heartbeat: needs_heartbeat(ctx),
-                ..build_observation(kind, status, reason, &stable_message(step))
+                ..build_observation(kind, status, reason, &stable_message(ctx, step))
             };
         }
         let (reason, message) = secondary_condition(ctx, kind, status);
@@ -74,6 +75,7 @@ fn phase_flags(ctx: &RebootContext<'_>) -> (bool, bool, bool, bool) {
         ),
         Some(RebootPhase::Waiting) => (true, false, false, false),
         Some(RebootPhase::Draining) => (true, true, false, false),
+        Some(RebootPhase::Holding) => (true, false, true, true),
         Some(RebootPhase::Rebooting) => (true, false, !forced, true),
         Some(RebootPhase::Returning) => (true, false, ctx.node.unschedulable, true),
     }
@@ -91,7 +93,9 @@ fn leading_condition(ctx: &RebootContext<'_>) -> &'static str {
     match ctx.node.record.get().map(|record| record.phase) {
         None | Some(RebootPhase::Waiting) => MAINTENANCE_PLANNED,
         Some(RebootPhase::Draining) => DRAIN_IN_PROGRESS,
-        Some(RebootPhase::Rebooting | RebootPhase::Returning) => MAINTENANCE_IN_PROGRESS,
+        Some(RebootPhase::Holding | RebootPhase::Rebooting | RebootPhase::Returning) => {
+            MAINTENANCE_IN_PROGRESS
+        }
     }
 }
 
@@ -118,7 +122,7 @@ fn stable_reason(ctx: &RebootContext<'_>, step: &RebootStep) -> &'static str {
     if is_planning {
         RebootReason::RebootPlanned.as_str()
     } else if is_returning {
-        RebootReason::NewBoot.as_str()
+        return_reason(ctx).as_str()
     } else if reason == RebootReason::NoRebootWanted {
         last_outcome_reason(ctx)
     } else {
@@ -132,12 +136,13 @@ pub const WAITS_FOR_LOCK_MESSAGE: &str =
     "waits for the lock; `dogwatch explain` shows who holds it";
 
 /// The message that belongs to the reason from `stable_reason`.
-fn stable_message(step: &RebootStep) -> String {
+fn stable_message(ctx: &RebootContext<'_>, step: &RebootStep) -> String {
     let message = &step.because.message;
     if step.because.reason == RebootReason::LockHeldByOther {
         return WAITS_FOR_LOCK_MESSAGE.to_owned();
     }
-    if step.because.reason == RebootReason::Settling {
+    if step.because.reason == RebootReason::Settling && return_reason(ctx) == RebootReason::NewBoot
+    {
         return format!("booted again; {message}");
     }
     message.clone()
@@ -162,11 +167,20 @@ fn secondary_condition(
             ),
         ),
         (DRAINED, true) => (
-            RebootReason::Rebooting.as_str(),
+            match record.phase {
+                RebootPhase::Holding => RebootReason::Held.as_str(),
+                RebootPhase::Waiting
+                | RebootPhase::Draining
+                | RebootPhase::Rebooting
+                | RebootPhase::Returning => RebootReason::Rebooting.as_str(),
+            },
             drained_message(&record.message),
         ),
-        (_, true) => (phase_reason(record.phase).as_str(), record.message.clone()),
-        (_, false) => (phase_reason(record.phase).as_str(), String::new()),
+        (_, true) => (
+            phase_reason(ctx, record.phase).as_str(),
+            record.message.clone(),
+        ),
+        (_, false) => (phase_reason(ctx, record.phase).as_str(), String::new()),
     }
 }
 
@@ -189,12 +203,22 @@ fn last_outcome_reason(ctx: &RebootContext<'_>) -> &'static str {
         })
 }
 
-fn phase_reason(phase: RebootPhase) -> RebootReason {
+/// The reason of phase `returning`.
+fn return_reason(ctx: &RebootContext<'_>) -> RebootReason {
+    let record = ctx.node.record.get();
+    match record.map(|record| record.trigger.method) {
+        Some(RebootMethod::Hold) => RebootReason::HoldEnded,
+        Some(RebootMethod::Reboot | RebootMethod::PowerCycle) | None => RebootReason::NewBoot,
+    }
+}
+
+fn phase_reason(ctx: &RebootContext<'_>, phase: RebootPhase) -> RebootReason {
     match phase {
         RebootPhase::Waiting => RebootReason::RebootPlanned,
         RebootPhase::Draining => RebootReason::Draining,
+        RebootPhase::Holding => RebootReason::Held,
         RebootPhase::Rebooting => RebootReason::Rebooting,
-        RebootPhase::Returning => RebootReason::NewBoot,
+        RebootPhase::Returning => return_reason(ctx),
     }
 }
 
@@ -230,7 +254,7 @@ fn served_sentinel_reason(ctx: &RebootContext<'_>) -> (RebootReason, &'static st
 
 fn observe_unknown_triggers(ctx: &RebootContext<'_>) -> DesiredCondition {
     let mut unknowns = triggers::list_unreadable_sentinels(ctx);
-    if let ParsedAnnotation::Bad { why } = &ctx.node.request {
+    if let Some(why) = method::describe_unusable_request(ctx.node) {
         unknowns.push(format!("annotation dogwatch.dev/reboot-requested: {why}"));
     }
     unknowns.extend(describe_unreadable_last_reboot(ctx));
@@ -269,8 +293,8 @@ fn build_phase_event(ctx: &RebootContext<'_>) -> Option<DecisionEvent> {
         RebootPhase::Waiting => (
             RebootReason::RebootPlanned,
             format!(
-                "{} requests a reboot ({}); waits for the lock",
-                trigger.source,
+                "{} ({}); waits for the lock",
+                method::describe_wish(trigger),
                 super::idle::first_line(&trigger.reason)
             ),
         ),
@@ -279,6 +303,10 @@ fn build_phase_event(ctx: &RebootContext<'_>) -> Option<DecisionEvent> {
             RebootReason::Rebooting,
             format!("attempt {}: {}", record.attempts, record.message),
         ),
+        RebootPhase::Holding => (RebootReason::Held, holding::describe_hold(trigger)),
+        RebootPhase::Returning if trigger.method == RebootMethod::Hold => {
+            (RebootReason::HoldEnded, record.message.clone())
+        }
         RebootPhase::Returning => (
             RebootReason::NewBoot,
             format!("booted again: {} → {}", record.boot_id, ctx.boot),
@@ -301,7 +329,7 @@ fn build_problem_events(ctx: &RebootContext<'_>) -> Vec<DecisionEvent> {
         .into_iter()
         .map(|text| warning(RebootReason::TriggerUnknown, text))
         .collect();
-    if let ParsedAnnotation::Bad { why } = &ctx.node.request {
+    if let Some(why) = method::describe_unusable_request(ctx.node) {
         events.push(warning(
             RebootReason::RequestUnreadable,
             format!("annotation dogwatch.dev/reboot-requested is not removed: {why}"),

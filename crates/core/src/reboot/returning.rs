@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::action::{NodePatch, RebootAction, RebootObserve};
+use super::readiness::{NodeReadiness, check_node_readiness, has_ready_checks};
 use super::record::{RebootOutcome, RebootPhase, RebootRecord};
 use super::snapshot::GateTimeoutAction;
 use super::step::{RebootStep, build_record_patch};
@@ -18,6 +19,7 @@ pub(super) fn begin_return(ctx: &RebootContext<'_>, record: &RebootRecord) -> Re
         phase: RebootPhase::Returning,
         since: ctx.now.wall,
         message: text.clone(),
+        usable: None,
         ..record.clone()
     };
     let patch = NodePatch {
@@ -58,7 +60,18 @@ fn restore_service(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep
         return RebootStep::new(RebootReason::Settling, text)
             .with_wake(settled, "the node to settle");
     }
-    if record.cordoned_by_us && !ctx.node.keep_cordoned {
+    match check_node_readiness(ctx, record, settled) {
+        NodeReadiness::Usable => leave_cordon(ctx, record, settled),
+        NodeReadiness::Unusable(step) => step,
+        NodeReadiness::Overruled(why) => {
+            let reason = RebootReason::ReadyChecksTimedOut;
+            leave_cordon(ctx, record, settled).with_event(EventSeverity::Warning, reason, why)
+        }
+    }
+}
+
+fn leave_cordon(ctx: &RebootContext<'_>, record: &RebootRecord, settled: Duration) -> RebootStep {
+    if record.cordoned_by_us && !ctx.node.stays_cordoned() {
         return uncordon_node(ctx, record);
     }
     check_return_gates(ctx, record, settled)
@@ -70,6 +83,7 @@ fn uncordon_node(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     let record = RebootRecord {
         cordoned_by_us: false,
         message: text.into(),
+        usable: has_ready_checks(ctx).then_some(ctx.now.wall),
         ..record.clone()
     };
     let patch = NodePatch {
@@ -113,6 +127,10 @@ fn decide_return_gates(
         }
         Some(shut) => shut.join("; "),
     };
+    let opened = record.usable.map_or(opened, |usable| {
+        let elapsed = ctx.now.elapsed_since(usable);
+        opened.max(ctx.now.mono.saturating_sub(elapsed))
+    });
     let deadline = opened + ctx.config.gate_timeout;
     if ctx.config.on_gate_timeout == GateTimeoutAction::Release {
         if ctx.now.mono >= deadline {
@@ -146,7 +164,15 @@ fn report_late_return(
     record: &RebootRecord,
     mut step: RebootStep,
 ) -> RebootStep {
-    if let Some(deadline) = ctx.deadline_after(record, ctx.config.gate_timeout) {
+    let allowed = ctx.config.gate_timeout;
+    let deadline = match record.usable {
+        None => ctx.deadline_after(record, allowed),
+        Some(usable) => {
+            let left = allowed.saturating_sub(ctx.now.elapsed_since(usable));
+            (!left.is_zero()).then(|| ctx.now.mono + left)
+        }
+    };
+    if let Some(deadline) = deadline {
         return step.with_wake(deadline, "the return's deadline");
     }
     step.because.reason = RebootReason::ReturnGatesTimedOut;
@@ -169,9 +195,18 @@ fn release_and_finish(ctx: &RebootContext<'_>, record: &RebootRecord, late: bool
     if let Some(step) = undo::release_lock_first(ctx, RebootReason::ReleasingLock, text) {
         return step;
     }
-    let patch = undo::build_finish_patch(ctx, record, RebootOutcome::Rebooted);
-    let text = format!("rebooted: {} → {}", record.boot_id, ctx.boot);
-    RebootStep::new(RebootReason::Rebooted, text)
-        .with_normal_event()
+    let outcome = record.outcome_of_return();
+    let patch = undo::build_finish_patch(ctx, record, outcome);
+    let step = match outcome {
+        RebootOutcome::Released => RebootStep::new(
+            RebootReason::Released,
+            "the node was held, and is back in service",
+        ),
+        RebootOutcome::Rebooted | RebootOutcome::TriggerGone | RebootOutcome::Aborted => {
+            let text = format!("rebooted: {} → {}", record.boot_id, ctx.boot);
+            RebootStep::new(RebootReason::Rebooted, text)
+        }
+    };
+    step.with_normal_event()
         .with_action(RebootAction::PatchNode(Box::new(patch)))
 }

@@ -8,11 +8,10 @@ use super::record::{
     AbortRequest, LastReboot, ParsedAnnotation, RebootRecord, RebootRequest, TriggerFingerprint,
 };
 use crate::condition::CurrentCondition;
-use crate::drain::DrainProgress;
+use crate::drain::{DrainProgress, PodRules};
 use crate::lock::{HolderId, HolderReads, ObservedLease, UnavailableCount};
 use crate::name::{BootId, NodeName, RunId};
 use crate::policy::{ClusterPolicies, PolicyGate, ReturnGate};
-use crate::selector::LabelSelector;
 
 /// Facts that a [`super::RebootObserve`] asks for are `None` until they have been read.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +63,9 @@ pub struct ObservedNode {
     pub labels: BTreeMap<String, String>,
     /// Annotation `dogwatch.dev/keep-cordoned`.
     pub keep_cordoned: bool,
+    /// Annotation `quarantineHealthEvent`: NVSentinel has quarantined the node. An uncordon by
+    /// anybody else would cancel the quarantine.
+    pub quarantined: bool,
     /// Annotation `host.metal3.io/external-remediation`, whatever its value: somebody asks for this
     /// machine to be fenced.
     pub needs_remediation: bool,
@@ -91,6 +93,62 @@ pub struct ObservedNode {
     /// Annotation `dogwatch.dev/last-reboot`.
     pub last_reboot: ParsedAnnotation<LastReboot>,
     pub conditions: Vec<CurrentCondition>,
+    pub taint_keys: Vec<String>,
+    /// Names of allocatable resources above zero, without those that every Node has.
+    pub extended_resources: Vec<String>,
+}
+
+impl ObservedNode {
+    /// A Node that is Ready in this boot, with nothing else on it.
+    pub fn ready_node(name: NodeName, uid: String, boot_id: BootId) -> Self {
+        Self {
+            name,
+            uid,
+            resource_version: "1".into(),
+            unschedulable: false,
+            ready: true,
+            boot_id: Some(boot_id),
+            labels: BTreeMap::new(),
+            keep_cordoned: false,
+            quarantined: false,
+            needs_remediation: false,
+            out_of_service: false,
+            being_fenced: false,
+            system_uuid: None,
+            provider_id: None,
+            waiting_label: false,
+            record: ParsedAnnotation::Absent,
+            request: ParsedAnnotation::Absent,
+            request_fingerprint: None,
+            abort: ParsedAnnotation::Absent,
+            api_lock: false,
+            last_reboot: ParsedAnnotation::Absent,
+            conditions: Vec::new(),
+            taint_keys: Vec::new(),
+            extended_resources: Vec::new(),
+        }
+    }
+
+    /// Whether the node's cordon outlives a reboot that set it.
+    pub fn stays_cordoned(&self) -> bool {
+        self.keep_cordoned || self.quarantined
+    }
+
+    /// Whether Dogwatch set the node's cordon and is to remove it. With an unreadable record the
+    /// cordon counts as somebody else's.
+    pub fn is_cordon_ours(&self) -> bool {
+        let by_record = self
+            .record
+            .get()
+            .is_some_and(|record| record.cordoned_by_us);
+        !self.quarantined && (self.api_lock || by_record && !self.keep_cordoned)
+    }
+
+    /// Kubernetes' own condition, which the kubelet and the node controller write.
+    pub fn ready_condition(&self) -> Option<&CurrentCondition> {
+        let mut conditions = self.conditions.iter();
+        conditions.find(|condition| condition.kind == "Ready")
+    }
 }
 
 /// The host that this coordinator runs on.
@@ -273,8 +331,8 @@ pub struct RebootConfig {
     pub max_unavailable: crate::limit::UnavailabilityLimit,
     pub drain_timeout: Duration,
     pub on_drain_timeout: DrainTimeoutAction,
-    /// Pods that stay.
-    pub exclude: Option<LabelSelector>,
+    /// What the drain does with which pods.
+    pub pod_rules: PodRules,
     /// How long the volumes of drained pods may take to detach.
     pub volume_detach_timeout: Duration,
     /// How long to wait for a new boot after the command was started.
@@ -296,7 +354,7 @@ impl Default for RebootConfig {
             max_unavailable: crate::limit::UnavailabilityLimit::Count(1),
             drain_timeout: Duration::from_hours(1),
             on_drain_timeout: DrainTimeoutAction::Abort,
-            exclude: None,
+            pod_rules: PodRules::default(),
             volume_detach_timeout: Duration::from_mins(2),
             reboot_timeout: Duration::from_mins(30),
             reboot_attempts: 2,
@@ -305,6 +363,14 @@ impl Default for RebootConfig {
             gate_timeout: Duration::from_mins(15),
             on_gate_timeout: GateTimeoutAction::Keep,
         }
+    }
+}
+
+impl RebootConfig {
+    /// How long a drain may take, with the waits for pods that may end by themselves.
+    pub fn longest_drain(&self) -> Duration {
+        let waits = self.pod_rules.longest_wait();
+        self.drain_timeout.saturating_add(waits)
     }
 }
 

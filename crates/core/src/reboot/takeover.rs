@@ -6,14 +6,14 @@
 use super::record::{ParsedAnnotation, RebootPhase};
 use super::snapshot::{OwnNodeState, RebootConfig, RebootSnapshot};
 use super::step::RebootStep;
-use super::{RebootContext, RebootDecision, RebootReason, abort, returning, undo};
+use super::{RebootContext, RebootDecision, RebootReason, abort, holding, returning, undo};
 use crate::Now;
 use crate::policy;
 
 /// A step that the healer takes as the record's own coordinator would.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TakeoverStep {
-    /// Another boot was seen: bring the node back into service.
+    /// Another boot was seen, or a hold has ended: bring the node back into service.
     Return,
     /// Back to waiting: remove our cordon and queue again after a pause. This write also makes a
     /// write fail that a coordinator may still have under way.
@@ -64,10 +64,13 @@ fn build_takeover_step(
         }
     };
     Some(match way {
-        TakeoverStep::Return if record.phase < RebootPhase::Returning => {
-            returning::begin_return(ctx, record)
-        }
-        TakeoverStep::Return => returning::decide_returning_phase(ctx, record),
+        TakeoverStep::Return => match record.phase {
+            RebootPhase::Waiting | RebootPhase::Draining | RebootPhase::Rebooting => {
+                returning::begin_return(ctx, record)
+            }
+            RebootPhase::Holding => holding::end_hold(ctx, record),
+            RebootPhase::Returning => returning::decide_returning_phase(ctx, record),
+        },
         TakeoverStep::Undo => undo::undo_and_back_off(ctx, record, why, text),
         TakeoverStep::Release => undo::release_lock_first(ctx, why, &text)?,
         TakeoverStep::Abort => abort::decide_abort(ctx, record),

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::RebootContext;
+use dogwatch_api::node_reboot::RebootMethod;
+
 use super::record::{
-    LastReboot, ParsedAnnotation, RebootRecord, RebootTrigger, TriggerFingerprint,
+    LastReboot, ParsedAnnotation, RebootPhase, RebootRecord, RebootTrigger, TriggerFingerprint,
 };
 use super::snapshot::{
     ActiveTriggers, ObservedNode, ObservedTrigger, RebootSnapshot, TriggerState,
 };
+use super::{RebootContext, method};
 use crate::Now;
 
 pub const REQUEST_SOURCE: &str = "request";
@@ -60,6 +62,7 @@ fn active_sentinel(
         source: seen.source.clone(),
         reason: reason.clone(),
         requester: None,
+        ..RebootTrigger::default()
     };
     Some((seen.source.clone(), (fingerprint.clone(), trigger)))
 }
@@ -69,6 +72,9 @@ fn active_request(
     now: Now,
 ) -> Option<(String, (TriggerFingerprint, RebootTrigger))> {
     let request = node.request.get()?;
+    if method::lacks_node_reboot(request) {
+        return None;
+    }
     if request.not_before.is_some_and(|at| at > now.wall) {
         return None;
     }
@@ -76,6 +82,8 @@ fn active_request(
         source: REQUEST_SOURCE.into(),
         reason: request.reason.clone(),
         requester: Some(request.requester.clone()),
+        method: request.method,
+        node_reboots: request.node_reboots.clone(),
     };
     Some((
         REQUEST_SOURCE.into(),
@@ -90,7 +98,8 @@ pub(super) fn collect_served_triggers(
 ) -> BTreeMap<String, TriggerFingerprint> {
     let mut serves = record.serves.clone();
     let wanted = list_active_triggers(ctx.seen, ctx.node, ctx.now).into_iter();
-    serves.extend(wanted.map(|(source, (print, _))| (source, print)));
+    let joined = wanted.filter(|(_, (_, trigger))| method::joins_late(record, trigger));
+    serves.extend(joined.map(|(source, (print, _))| (source, print)));
     serves
 }
 
@@ -138,12 +147,29 @@ pub(super) fn list_unreadable_sentinels(ctx: &RebootContext<'_>) -> Vec<String> 
 
 /// Whether a trigger that this reboot serves is still present. An unreadable sentinel or request
 /// counts as present: unknown never means "not needed", and never starts a new reboot either.
-pub(super) fn is_still_wanted(ctx: &RebootContext<'_>, serves: &[&str]) -> bool {
-    if !list_active_triggers(ctx.seen, ctx.node, ctx.now).is_empty() {
+pub(super) fn is_still_wanted(ctx: &RebootContext<'_>, record: &RebootRecord) -> bool {
+    let asked = record.serves.contains_key(REQUEST_SOURCE);
+    if asked && matches!(ctx.node.request, ParsedAnnotation::Bad { .. }) {
         return true;
     }
-    if serves.contains(&REQUEST_SOURCE) && matches!(ctx.node.request, ParsedAnnotation::Bad { .. })
-    {
+    match record.trigger.method {
+        RebootMethod::PowerCycle | RebootMethod::Hold if record.phase > RebootPhase::Waiting => {
+            let request = ctx.node.request.get();
+            request.is_some_and(|request| method::is_request_of(record, request))
+        }
+        RebootMethod::Reboot | RebootMethod::PowerCycle | RebootMethod::Hold => {
+            is_any_trigger_left(ctx, record)
+        }
+    }
+}
+
+fn is_any_trigger_left(ctx: &RebootContext<'_>, record: &RebootRecord) -> bool {
+    let active = list_active_triggers(ctx.seen, ctx.node, ctx.now);
+    if active.keys().any(|source| {
+        let request = ctx.node.request.get().filter(|_| source == REQUEST_SOURCE);
+        let begun = record.phase > RebootPhase::Waiting;
+        !begun || request.is_none_or(|request| method::is_request_of(record, request))
+    }) {
         return true;
     }
     // A process that has just started has no result of its sentinel command before the first run
@@ -152,11 +178,11 @@ pub(super) fn is_still_wanted(ctx: &RebootContext<'_>, serves: &[&str]) -> bool 
         let mut triggers = ctx.seen.host.triggers.iter();
         triggers.all(|trigger| trigger.source != source)
     };
-    if serves.contains(&COMMAND_SOURCE) && silent(COMMAND_SOURCE) {
+    if record.serves.contains_key(COMMAND_SOURCE) && silent(COMMAND_SOURCE) {
         return true;
     }
     ctx.seen.host.triggers.iter().any(|trigger| {
-        serves.contains(&trigger.source.as_str())
+        record.serves.contains_key(&trigger.source)
             && matches!(trigger.state, TriggerState::Unknown { .. })
     })
 }

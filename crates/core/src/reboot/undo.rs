@@ -65,6 +65,7 @@ fn return_to_waiting(
         forced: false,
         deleting: false,
         budgets: Vec::new(),
+        drain_wait_seconds: 0,
         message: text.clone(),
         failures: failed.map_or(record.failures, |(failures, _)| failures),
         retry_after: failed.map(|(_, at)| at),
@@ -79,14 +80,15 @@ fn return_to_waiting(
         .with_action(RebootAction::PatchNode(Box::new(patch)))
 }
 
-/// `Some(false)` if the cordon is ours and still there: nobody else's cordon is ever removed.
+/// `Some(false)` if the cordon is ours and still there: nobody else's cordon is ever removed. A
+/// quarantined node stays cordoned: its cordon belongs to the quarantine now.
 pub(super) fn uncordon_change(ctx: &RebootContext<'_>) -> Option<bool> {
     let ours = ctx
         .node
         .record
         .get()
         .is_some_and(|record| record.cordoned_by_us);
-    (ours && ctx.node.unschedulable).then_some(false)
+    (ours && ctx.node.unschedulable && !ctx.node.quarantined).then_some(false)
 }
 
 /// Ends a reboot that is no longer wanted and has not touched the node: releases the lock, then
@@ -218,7 +220,7 @@ pub(super) fn build_finish_patch(
         fingerprints: collect_fingerprints(ctx, record, outcome),
         rebooted: match outcome {
             RebootOutcome::Rebooted => None,
-            RebootOutcome::TriggerGone | RebootOutcome::Aborted => {
+            RebootOutcome::TriggerGone | RebootOutcome::Aborted | RebootOutcome::Released => {
                 let before = ctx.node.last_reboot.get();
                 before.and_then(LastReboot::last_rebooted_at)
             }

@@ -6,17 +6,18 @@ use std::time::Duration;
 use super::action::{NodePatch, RebootAction, RebootObserve};
 use super::record::{RebootPhase, RebootRecord};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, RebootReason, fencing, gates, group, holders, triggers, undo};
+use super::{RebootContext, RebootReason, fencing, gates, group, holders, method, triggers, undo};
 use crate::decision::EventSeverity;
-use crate::limit::UnavailabilityLimit;
 use crate::lock::{
     self, BidDecision, BudgetVerdict, GroupBudget, LockOwnership, LockRecord, ObservedLease,
 };
 use crate::policy::ClusterPolicies;
 
 pub(super) fn decide_waiting_phase(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
-    let serves: Vec<&str> = record.serves.keys().map(String::as_str).collect();
-    if !triggers::is_still_wanted(ctx, &serves) {
+    if let Some(step) = method::follow_request(ctx, record) {
+        return observe_locks(ctx, step);
+    }
+    if !triggers::is_still_wanted(ctx, record) {
         return undo::finish_withdrawn_reboot(ctx, record);
     }
     if let Some(at) = record.retry_after {
@@ -161,15 +162,14 @@ pub(super) fn observe_locks(ctx: &RebootContext<'_>, step: RebootStep) -> Reboot
     // Leases that are observed stay observed; otherwise a lock that we hold would be dropped from
     // the snapshot.
     let in_sight = ctx.seen.lock.leases.is_some();
-    match (ctx.config.max_unavailable, ctx.seen.lock.group_size) {
-        (UnavailabilityLimit::Percent(_), None) if !in_sight => {
-            step.with_observe(RebootObserve::GroupSize { group })
-        }
-        (UnavailabilityLimit::Percent(_), _) => step
-            .with_observe(RebootObserve::GroupSize { group })
-            .with_observe(locks),
-        (UnavailabilityLimit::Count(_), _) => step.with_observe(locks),
+    if !ctx.config.max_unavailable.needs_group_size() {
+        return step.with_observe(locks);
     }
+    let step = step.with_observe(RebootObserve::GroupSize { group });
+    if ctx.seen.lock.group_size.is_none() && !in_sight {
+        return step;
+    }
+    step.with_observe(locks)
 }
 
 /// Our own maximum, from the current size of the group. A group of unknown size counts as one node.

@@ -57,10 +57,8 @@ impl<'a> RemediationContext<'a> {
             .power
             .as_ref()
             .and_then(|power| power.because.as_ref());
-        because.map_or_else(
-            || "its power has not been read yet".to_owned(),
-            |(reason, text)| format!("{reason}: {text}"),
-        )
+        let unread = || "its power has not been read yet".to_owned();
+        because.cloned().unwrap_or_else(unread)
     }
 
     /// What a person can do about a power that cannot be read.

@@ -165,8 +165,7 @@ impl RequiredSilence {
 /// Whether Kubernetes has heard of this kubelet within its grace period: the node controller sets
 /// Ready to Unknown after 40 s without a heartbeat, and only a kubelet sets True or False.
 fn kubelet_was_alive(node: &ObservedNode) -> bool {
-    let mut conditions = node.conditions.iter();
-    let ready = conditions.find(|condition| condition.kind == "Ready");
+    let ready = node.ready_condition();
     ready.is_some_and(|ready| ready.status == "True" || ready.status == "False")
 }
 

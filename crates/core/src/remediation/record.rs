@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::json_default::is_default;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -131,16 +132,8 @@ pub struct NodeBackup {
     #[serde(default)]
     pub cordoned: bool,
     /// How many annotations were left out because they were too long.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub left_out: u32,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde's skip_serializing_if passes a reference"
-)]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -33,11 +33,8 @@ const STATE_TAINT_PREFIXES: [&str; 2] =
 impl NodeBackup {
     /// The backup of a Node, with its annotations and taints. A cordon of a planned reboot or of
     /// the lock API is left out, because whoever would lift it disappears with the old Node. A
-    /// cordon that a person asked to keep after the boot is included.
+    /// cordon that a person asked to keep after the boot, or of a quarantine, is included.
     pub fn from_node(node: &ObservedNode, annotations: TextMap, taints: Vec<NodeTaint>) -> Self {
-        let record = node.record.get();
-        let by_record = record.is_some_and(|record| record.cordoned_by_us);
-        let is_ours = node.api_lock || by_record && !node.keep_cordoned;
         let whole = Self {
             node: node.name.to_string(),
             uid: node.uid.clone(),
@@ -46,7 +43,7 @@ impl NodeBackup {
             labels: node.labels.clone(),
             annotations,
             taints,
-            cordoned: node.unschedulable && !is_ours,
+            cordoned: node.unschedulable && !node.is_cordon_ours(),
             left_out: 0,
         };
         whole.without_excluded()

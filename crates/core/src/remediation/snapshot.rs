@@ -90,8 +90,8 @@ pub struct ObservedPower {
     pub system_uuid: Option<String>,
     /// When the first of the latest unbroken series of "off" readings was requested.
     pub off_since: Option<Duration>,
-    /// The power controller's reason and message.
-    pub because: Option<(&'static str, String)>,
+    /// The power controller's reason and message, as one sentence.
+    pub because: Option<String>,
 }
 
 /// One set of GETs, all sent at `asked_at` or later.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::due::{DueOccurrences, find_due_occurrences, is_late};
-use super::reason;
+use super::reason::ScheduleReason;
 use super::record::{
     add_to_history, empty_record, finish_occurrence, missed_record, truncate_to_second,
 };
@@ -18,7 +18,7 @@ use super::types::{
     CurrentOccurrence, OccurrenceOutcome, OccurrenceRecord, Schedule, SchedulePlan, ScheduleStatus,
 };
 use crate::Now;
-use crate::condition::DesiredCondition;
+use crate::condition::{DesiredCondition, are_conditions_standing};
 use crate::decision::{DecisionCause, DecisionReport, WakeTime};
 use crate::time::SCHEDULE_CLOCK_CHECK_INTERVAL;
 
@@ -41,12 +41,12 @@ pub enum ScheduleObserve {
     Targets,
 }
 
-pub type ScheduleDecision = crate::Decision<ScheduleAction, ScheduleObserve>;
+pub type ScheduleDecision = crate::Decision<ScheduleAction, ScheduleObserve, ScheduleReason>;
 
 pub fn decide(seen: &ScheduleSnapshot, now: Now) -> ScheduleDecision {
     let schedule = &seen.schedule;
     if schedule.deleting {
-        let because = DecisionCause::new(reason::DELETING, "it is being deleted");
+        let because = DecisionCause::new(ScheduleReason::Deleting, "it is being deleted");
         return decision_without_actions(because, DecisionReport::default());
     }
     let (due, step) = match &schedule.plan {
@@ -210,16 +210,7 @@ fn has_status_changed(
     conditions: &[DesiredCondition],
 ) -> bool {
     let standing = &schedule.status;
-    let stands = |wanted: &DesiredCondition| {
-        let mut there = standing.conditions.iter();
-        there.any(|there| {
-            there.kind == wanted.kind
-                && there.status == wanted.status.as_str()
-                && there.reason == wanted.reason
-                && there.message == wanted.message
-        })
-    };
-    standing != wanted || !conditions.iter().all(stands)
+    standing != wanted || !are_conditions_standing(&standing.conditions, conditions)
 }
 
 fn next_wake(seen: &ScheduleSnapshot, status: &ScheduleStatus, now: Now) -> Option<WakeTime> {
@@ -240,7 +231,10 @@ fn next_wake(seen: &ScheduleSnapshot, status: &ScheduleStatus, now: Now) -> Opti
     soonest.map(|soonest| if soonest.at < look.at { soonest } else { look })
 }
 
-fn decision_without_actions(because: DecisionCause, report: DecisionReport) -> ScheduleDecision {
+fn decision_without_actions(
+    because: DecisionCause<ScheduleReason>,
+    report: DecisionReport,
+) -> ScheduleDecision {
     crate::Decision {
         actions: Vec::new(),
         observe: Vec::new(),

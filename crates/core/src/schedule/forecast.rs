@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::due::{OCCURRENCE_SEARCH_AHEAD, find_due_occurrences};
-use super::reason;
+use super::reason::ScheduleReason;
 use super::report;
 use super::timing::ScheduleTiming;
 use super::types::{Schedule, ScheduleStatus};
@@ -15,7 +15,7 @@ use crate::decision::DecisionCause;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleForecast {
     /// Why the schedule does what it does now, as its decision would say it.
-    pub because: DecisionCause,
+    pub because: DecisionCause<ScheduleReason>,
     /// A time that has come, is not too late, and that no controller has begun.
     pub come: Option<Timestamp>,
     /// The occurrences after it, in order; none while the schedule is suspended.
@@ -30,7 +30,10 @@ pub fn forecast_schedule(schedule: &Schedule, most: usize, now: Now) -> Schedule
         ahead: Vec::new(),
     };
     if schedule.deleting {
-        return nothing(DecisionCause::new(reason::DELETING, "it is being deleted"));
+        return nothing(DecisionCause::new(
+            ScheduleReason::Deleting,
+            "it is being deleted",
+        ));
     }
     let Ok(plan) = &schedule.plan else {
         return nothing(report::schedule_cause(schedule, &schedule.status));
@@ -45,7 +48,7 @@ pub fn forecast_schedule(schedule: &Schedule, most: usize, now: Now) -> Schedule
     };
     let because = match come {
         Some(at) => DecisionCause::new(
-            reason::WAITING_FOR_TIME,
+            ScheduleReason::WaitingForTime,
             format!(
                 "its time came at {}, and no controller has started it",
                 report::format_in_zone(at, &plan.zone)

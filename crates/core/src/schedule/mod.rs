@@ -20,7 +20,7 @@ mod decide;
 mod due;
 mod forecast;
 mod host;
-pub mod reason;
+mod reason;
 mod record;
 mod report;
 mod snapshot;
@@ -34,7 +34,8 @@ mod types;
 pub use decide::{ScheduleAction, ScheduleDecision, ScheduleObserve, decide};
 pub use forecast::{ScheduleForecast, forecast_schedule};
 pub use host::{HostNodeClaim, PowerRebootRefusal};
-pub(crate) use report::format_in_zone;
+pub use reason::ScheduleReason;
+pub(crate) use report::{ACTIVE_CONDITION, format_in_zone};
 pub use snapshot::{CarriedNode, ObservedTargets, ScheduleSnapshot, StandingRequest, TargetObject};
 pub use target::{
     RebootRequestPatch, ScheduleMark, ScheduleMarks, ScheduleTarget, ScheduleTargetKind,

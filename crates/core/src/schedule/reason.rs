@@ -1,36 +1,38 @@
-//! Reasons: one CamelCase word each, the same in conditions, Events, metrics, logs and docs.
+//! Why a schedule does what it does now, and how its occurrences ended.
 
-/// Condition: whether the schedule can be parsed.
-pub const ACCEPTED: &str = "Accepted";
-/// Condition: whether an occurrence lies ahead or is being issued.
-pub const ACTIVE: &str = "Active";
-/// Condition: whether the last occurrence was issued to all of its targets.
-pub const LAST_OCCURRENCE_ISSUED: &str = "LastOccurrenceIssued";
+use crate::reason::reasons;
 
-/// Reason of [`ACCEPTED`]: the schedule can be parsed.
-pub const VALID: &str = "Valid";
-/// Reason: the schedule cannot be parsed, and none of its requests are issued.
-pub const INVALID: &str = "Invalid";
-/// Reason: the next occurrence lies ahead.
-pub const WAITING_FOR_TIME: &str = "WaitingForTime";
-/// Reason: an occurrence's time has come, and its requests are sent.
-pub const ISSUING: &str = "Issuing";
-/// Reason: `spec.suspend` is set.
-pub const SUSPENDED: &str = "Suspended";
-/// Reason: no occurrence is left.
-pub const COMPLETED: &str = "Completed";
-/// Reason: the schedule is being deleted.
-pub const DELETING: &str = "Deleting";
+reasons! {
+    /// The reason of a decision about a schedule, or the outcome of an occurrence.
+    pub enum ScheduleReason {
+        /// The schedule can be parsed.
+        Valid(Progress),
+        /// The schedule cannot be parsed, and none of its requests are issued.
+        Invalid(Alarm) = "correct the field that the message names",
+        /// The next occurrence lies ahead.
+        WaitingForTime(Progress),
+        /// An occurrence's time has come, and its requests are sent.
+        Issuing(Progress),
+        /// `spec.suspend` is set.
+        Suspended(Waiting) = "unset spec.suspend",
+        /// No occurrence is left.
+        Completed(Progress),
+        /// The schedule is being deleted.
+        Deleting(Progress),
 
-/// Outcome: every target was asked, or had a request already.
-pub const REQUESTED: &str = "Requested";
-/// Outcome: some targets were asked, others could not be.
-pub const PARTLY_REQUESTED: &str = "PartlyRequested";
-/// Outcome: no target could be asked.
-pub const FAILED: &str = "Failed";
-/// Outcome: the time passed while no controller was there to issue it.
-pub const MISSED: &str = "Missed";
-/// Outcome: the schedule was suspended or changed while it was being issued.
-pub const CANCELLED: &str = "Cancelled";
-/// Outcome: no target matched.
-pub const NO_TARGETS: &str = "NoTargets";
+        /// Every target was asked, or had a request already.
+        Requested(Progress),
+        /// Some targets were asked, others could not be.
+        PartlyRequested(Warning),
+        /// No target could be asked.
+        Failed(Warning),
+        /// The time passed while no controller was there to issue it.
+        Missed(Warning) =
+            "missed occurrences are not repeated: request the reboot with dogwatch reboot or \
+             dogwatch power cycle, or give spec.startingDeadline more time",
+        /// The schedule was suspended or changed while it was being issued.
+        Cancelled(Progress),
+        /// No target matched.
+        NoTargets(Warning) = "check that its names and selectors match a node or a host",
+    }
+}

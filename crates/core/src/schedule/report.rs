@@ -4,36 +4,45 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::due::MissedOccurrences;
-use super::reason;
+use super::reason::ScheduleReason;
 use super::types::{
     OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleStatus, TargetOutcome, TargetResult,
 };
 use crate::Now;
 use crate::condition::{ConditionStatus as Is, DesiredCondition};
 use crate::decision::{DecisionCause, DecisionEvent, DecisionReport, EventSeverity};
+use crate::reason::ReasonSeverity;
+use crate::reported_events::is_recent_news;
 
-/// Events are reported only about what is at most this old: a leader that starts later does not
-/// repeat old Events.
-const MAX_EVENT_AGE: std::time::Duration = std::time::Duration::from_hours(1);
+/// Condition: whether the schedule can be parsed.
+const ACCEPTED_CONDITION: &str = "Accepted";
+/// Condition: whether an occurrence lies ahead or is being issued.
+pub(crate) const ACTIVE_CONDITION: &str = "Active";
+/// Condition: whether the last occurrence was issued to all of its targets.
+const LAST_OCCURRENCE_ISSUED: &str = "LastOccurrenceIssued";
+
 /// The most targets that a sentence names.
 const MAX_NAMED_TARGETS: usize = 3;
 
 /// Why the schedule does what it does now.
-pub(super) fn schedule_cause(schedule: &Schedule, status: &ScheduleStatus) -> DecisionCause {
+pub(super) fn schedule_cause(
+    schedule: &Schedule,
+    status: &ScheduleStatus,
+) -> DecisionCause<ScheduleReason> {
     let plan = match &schedule.plan {
         Ok(plan) => plan,
-        Err(problems) => return DecisionCause::new(reason::INVALID, problems.join("; ")),
+        Err(problems) => return DecisionCause::new(ScheduleReason::Invalid, problems.join("; ")),
     };
     if let Some(current) = status.current {
         let at = format_in_zone(current.at, &plan.zone);
         return DecisionCause::new(
-            reason::ISSUING,
+            ScheduleReason::Issuing,
             format!("the requests of {at} are being issued; those that fail are tried again"),
         );
     }
     if plan.suspend {
         return DecisionCause::new(
-            reason::SUSPENDED,
+            ScheduleReason::Suspended,
             "spec.suspend is true: no request is issued until you unset it",
         );
     }
@@ -41,32 +50,31 @@ pub(super) fn schedule_cause(schedule: &Schedule, status: &ScheduleStatus) -> De
         Some(next) => {
             let next = format_in_zone(next, &plan.zone);
             DecisionCause::new(
-                reason::WAITING_FOR_TIME,
+                ScheduleReason::WaitingForTime,
                 format!("the next occurrence is at {next}"),
             )
         }
-        None => DecisionCause::new(reason::COMPLETED, "no occurrence is left"),
+        None => DecisionCause::new(ScheduleReason::Completed, "no occurrence is left"),
     }
 }
 
 pub(super) fn build_report(
     schedule: &Schedule,
     status: &ScheduleStatus,
-    because: &DecisionCause,
+    because: &DecisionCause<ScheduleReason>,
     now: Now,
 ) -> DecisionReport {
     let mut conditions = vec![accepted_condition(schedule), active_condition(because)];
     conditions.extend(status.history.first().map(last_issued_condition));
-    let news = status.history.iter().filter(|record| {
-        now.elapsed_since(record.ended) < MAX_EVENT_AGE && record.ended <= now.wall
-    });
+    let history = status.history.iter();
+    let news = history.filter(|record| is_recent_news(record.ended, now));
     let mut events: Vec<DecisionEvent> = news.map(occurrence_event).collect();
     // The oldest first, in the order in which they happened.
     events.reverse();
     if schedule.plan.is_err() {
         events.push(DecisionEvent {
             severity: EventSeverity::Warning,
-            reason: reason::INVALID,
+            reason: ScheduleReason::Invalid.as_str(),
             message: because.message.clone(),
         });
     }
@@ -75,19 +83,32 @@ pub(super) fn build_report(
 
 fn accepted_condition(schedule: &Schedule) -> DesiredCondition {
     match &schedule.plan {
-        Ok(_) => build_observation(reason::ACCEPTED, Is::True, reason::VALID, String::new()),
+        Ok(_) => build_observation(
+            ACCEPTED_CONDITION,
+            Is::True,
+            ScheduleReason::Valid,
+            String::new(),
+        ),
         Err(problems) => {
             let problems = problems.join("; ");
-            build_observation(reason::ACCEPTED, Is::False, reason::INVALID, problems)
+            build_observation(
+                ACCEPTED_CONDITION,
+                Is::False,
+                ScheduleReason::Invalid,
+                problems,
+            )
         }
     }
 }
 
-fn active_condition(because: &DecisionCause) -> DesiredCondition {
-    let is = matches!(because.reason, reason::WAITING_FOR_TIME | reason::ISSUING);
+fn active_condition(because: &DecisionCause<ScheduleReason>) -> DesiredCondition {
+    let is = matches!(
+        because.reason,
+        ScheduleReason::WaitingForTime | ScheduleReason::Issuing
+    );
     let status = if is { Is::True } else { Is::False };
     build_observation(
-        reason::ACTIVE,
+        ACTIVE_CONDITION,
         status,
         because.reason,
         because.message.clone(),
@@ -105,9 +126,9 @@ fn last_issued_condition(record: &OccurrenceRecord) -> DesiredCondition {
     };
     let message = describe_record(record);
     build_observation(
-        reason::LAST_OCCURRENCE_ISSUED,
+        LAST_OCCURRENCE_ISSUED,
         status,
-        record.outcome.as_str(),
+        record.outcome.schedule_reason(),
         message,
     )
 }
@@ -115,25 +136,22 @@ fn last_issued_condition(record: &OccurrenceRecord) -> DesiredCondition {
 fn build_observation(
     kind: &'static str,
     status: Is,
-    reason: &'static str,
+    reason: ScheduleReason,
     message: String,
 ) -> DesiredCondition {
     DesiredCondition {
         kind,
         status,
-        reason: reason.into(),
+        reason: reason.to_string(),
         message,
         heartbeat: false,
     }
 }
 
 fn occurrence_event(record: &OccurrenceRecord) -> DecisionEvent {
-    let severity = match record.outcome {
-        OccurrenceOutcome::Requested | OccurrenceOutcome::Cancelled => EventSeverity::Normal,
-        OccurrenceOutcome::PartlyRequested
-        | OccurrenceOutcome::Failed
-        | OccurrenceOutcome::Missed
-        | OccurrenceOutcome::NoTargets => EventSeverity::Warning,
+    let severity = match record.outcome.schedule_reason().severity() {
+        ReasonSeverity::Progress | ReasonSeverity::Waiting => EventSeverity::Normal,
+        ReasonSeverity::Warning | ReasonSeverity::Alarm => EventSeverity::Warning,
     };
     DecisionEvent {
         severity,

@@ -286,6 +286,7 @@ impl TargetResolver<'_> {
                     reason: format!("{} (scheduled for {})", self.plan.reason, self.current.at),
                     requester: format!("rebootschedule/{name}"),
                     not_before: None,
+                    ..RebootRequest::default()
                 };
                 let text = serde_json::to_string(&request).expect("two texts serialise");
                 (annotation::REBOOT_REQUESTED, text)

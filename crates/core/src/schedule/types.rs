@@ -7,7 +7,7 @@ pub use dogwatch_api::reboot_schedule::{MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS}
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::reason;
+use super::reason::ScheduleReason;
 use super::target::ScheduleTargetKind;
 use super::timing::ScheduleTiming;
 use crate::condition::CurrentCondition;
@@ -162,16 +162,20 @@ impl OccurrenceOutcome {
         OccurrenceOutcome::NoTargets,
     ];
 
-    /// The value in the status; also a reason.
-    pub fn as_str(self) -> &'static str {
+    pub fn schedule_reason(self) -> ScheduleReason {
         match self {
-            OccurrenceOutcome::Requested => reason::REQUESTED,
-            OccurrenceOutcome::PartlyRequested => reason::PARTLY_REQUESTED,
-            OccurrenceOutcome::Failed => reason::FAILED,
-            OccurrenceOutcome::Missed => reason::MISSED,
-            OccurrenceOutcome::Cancelled => reason::CANCELLED,
-            OccurrenceOutcome::NoTargets => reason::NO_TARGETS,
+            OccurrenceOutcome::Requested => ScheduleReason::Requested,
+            OccurrenceOutcome::PartlyRequested => ScheduleReason::PartlyRequested,
+            OccurrenceOutcome::Failed => ScheduleReason::Failed,
+            OccurrenceOutcome::Missed => ScheduleReason::Missed,
+            OccurrenceOutcome::Cancelled => ScheduleReason::Cancelled,
+            OccurrenceOutcome::NoTargets => ScheduleReason::NoTargets,
         }
+    }
+
+    /// The value in the status.
+    pub fn as_str(self) -> &'static str {
+        self.schedule_reason().as_str()
     }
 
     pub fn parse(text: &str) -> Option<Self> {

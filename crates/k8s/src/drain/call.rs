@@ -1,5 +1,7 @@
 //! Sends the API calls of a drain.
 
+use std::collections::BTreeMap;
+
 use dogwatch_core::drain::{
     DaemonSetLookup, DaemonSetRef, EvictionAnswer, EvictionAttempt, EvictionId,
     ObservedDisruptionBudget, PodIdentity, RemovalMethod,
@@ -8,6 +10,7 @@ use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{Request, Response};
 use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::ListParams;
 use kube::client::Body;
@@ -25,6 +28,7 @@ pub(super) enum DrainCallResult {
     Tried(EvictionId, EvictionAnswer),
     LookedUp(DaemonSetRef, DaemonSetLookup),
     Budgets(Result<Vec<ObservedDisruptionBudget>, String>),
+    Namespace(String, Result<BTreeMap<String, String>, String>),
 }
 
 pub(super) type DrainCall = BoxFuture<'static, DrainCallResult>;
@@ -123,6 +127,21 @@ pub(super) fn lookup_call(client: Client, set: DaemonSetRef) -> DrainCall {
             },
         };
         DrainCallResult::LookedUp(set, lookup)
+    })
+}
+
+/// A namespace that does not exist has no labels; its pods are on their way out.
+pub(super) fn namespace_call(client: Client, namespace: String) -> DrainCall {
+    Box::pin(async move {
+        let api: Api<Namespace> = Api::all(client);
+        let labels = match with_timeout(api.get_metadata(&namespace)).await {
+            Ok(found) => Ok(found.metadata.labels.unwrap_or_default()),
+            Err(Error::Answer(status)) if answer::is_not_found_of(&namespace, &status) => {
+                Ok(BTreeMap::new())
+            }
+            Err(error) => Err(error.error_chain()),
+        };
+        DrainCallResult::Namespace(namespace, labels)
     })
 }
 

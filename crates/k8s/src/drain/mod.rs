@@ -2,10 +2,10 @@
 //!
 //! **For:** running a [`dogwatch_core::drain::NodeDrain`], which makes all decisions.
 //! **May touch:** pods of one node (list, watch, evict, delete), DaemonSets and
-//! PodDisruptionBudgets (read).
+//! PodDisruptionBudgets and namespaces (read).
 //! **Promises:** one list and one watch of the pods, one call per eviction, one per DaemonSet, one
-//! list of PodDisruptionBudgets, and a watch of them only while one blocks a pod; every eviction
-//! and deletion carries the pod's UID; a drain runs until it is dropped, whatever the API server
+//! per namespace that a rule asks about, one list of PodDisruptionBudgets, and a watch of them only
+//! while one blocks a pod; every eviction and deletion carries the pod's UID; a drain runs until it is dropped, whatever the API server
 //! answers, and reports in [`DrainProgress`](dogwatch_core::drain::DrainProgress) what it cannot
 //! do; it uses no randomness, so that under a paused clock the same cluster gives the same calls.
 //!

@@ -1,7 +1,7 @@
 //! Converts Pods for the drain.
 
 use dogwatch_api::annotation;
-use dogwatch_core::drain::{ControllerRef, ObservedPod, PodIdentity, PodPhase};
+use dogwatch_core::drain::{ControllerRef, ObservedPod, PodIdentity, PodMark, PodMarks, PodPhase};
 use k8s_openapi::api::core::v1::{Pod, Toleration, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
@@ -26,10 +26,17 @@ pub(crate) fn observed_pod(pod: Pod) -> ObservedPod {
     let spec = pod.spec.unwrap_or_default();
     let volumes = spec.volumes.unwrap_or_default();
     let annotations = meta.annotations.unwrap_or_default();
+    let annotation_value = |mark: PodMark| annotations.get(mark.mark_key()).cloned();
+    let status = pod.status.unwrap_or_default();
     ObservedPod {
-        phase: pod_phase(pod.status.and_then(|status| status.phase).as_deref()),
+        phase: pod_phase(status.phase.as_deref()),
         deleting: meta.deletion_timestamp.is_some(),
         mirror: annotations.contains_key(annotation::MIRROR_POD),
+        marks: PodMarks {
+            do_not_disrupt: annotation_value(PodMark::DoNotDisrupt),
+            safe_to_evict: annotation_value(PodMark::SafeToEvict),
+            started: status.start_time.map(|time| time.0),
+        },
         controller: meta
             .owner_references
             .unwrap_or_default()
@@ -108,7 +115,11 @@ mod tests {
             "metadata": {
                 "name": "web-1", "namespace": "shop", "uid": "u1",
                 "labels": {"app": "web"},
-                "annotations": {"kubernetes.io/config.mirror": "x"},
+                "annotations": {
+                    "kubernetes.io/config.mirror": "x",
+                    "karpenter.sh/do-not-disrupt": "4h",
+                    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                },
                 "deletionTimestamp": "2026-01-01T00:00:00Z",
                 "ownerReferences": [
                     {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "o0"},
@@ -124,7 +135,7 @@ mod tests {
                     {"name": "tmp", "emptyDir": {}},
                 ],
             },
-            "status": {"phase": "Failed"},
+            "status": {"phase": "Failed", "startTime": "1970-01-01T00:00:00Z"},
         }));
         let controller = ControllerRef {
             api_version: "apps/v1".into(),
@@ -148,6 +159,11 @@ mod tests {
                 labels: [("app".to_owned(), "web".to_owned())].into(),
                 tolerates_cordon: true,
                 claims: vec!["data-web-1".into(), "web-1-scratch".into()],
+                marks: PodMarks {
+                    do_not_disrupt: Some("4h".into()),
+                    safe_to_evict: Some("false".into()),
+                    started: Some(jiff::Timestamp::UNIX_EPOCH),
+                },
             }
         );
     }

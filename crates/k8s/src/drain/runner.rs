@@ -128,6 +128,7 @@ impl<C: Fn() -> Now + Send + 'static> DrainRunner<C> {
         let EvictionStep {
             tries,
             look_up,
+            look_up_namespaces,
             list_budgets,
             watch_budgets,
             wake,
@@ -139,6 +140,10 @@ impl<C: Fn() -> Now + Send + 'static> DrainRunner<C> {
         }
         for set in look_up {
             self.calls.push(call::lookup_call(self.client.clone(), set));
+        }
+        for namespace in look_up_namespaces {
+            self.calls
+                .push(call::namespace_call(self.client.clone(), namespace));
         }
         if list_budgets {
             self.calls.push(call::budget_list_call(self.client.clone()));
@@ -187,6 +192,9 @@ impl<C: Fn() -> Now + Send + 'static> DrainRunner<C> {
             }
             DrainEvent::Call(DrainCallResult::LookedUp(set, lookup)) => {
                 self.drain.apply_daemonset_lookup(&set, lookup, now);
+            }
+            DrainEvent::Call(DrainCallResult::Namespace(name, labels)) => {
+                self.drain.apply_namespace_labels(&name, labels, now);
             }
             DrainEvent::Call(DrainCallResult::Budgets(answer)) => {
                 self.drain.apply_budget_list(answer, now);

@@ -1,7 +1,7 @@
 //! Reads what `dogwatch check` needs to know about one node. Each part is read separately: a
 //! missing right costs only that part.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dogwatch_core::check::PodFacts;
 use dogwatch_core::drain::{DaemonSetRef, ObservedDisruptionBudget, ObservedPod};
@@ -17,6 +17,14 @@ use crate::Error;
 use crate::drain::{observed_budget, observed_pod};
 use crate::error::with_timeout;
 use crate::node::list_blocking_pods;
+
+/// All namespaces.
+#[derive(Debug, Clone, Default)]
+pub struct NamespaceFacts {
+    /// Those that are being deleted.
+    pub terminating: BTreeSet<String>,
+    pub labels: BTreeMap<String, BTreeMap<String, String>>,
+}
 
 impl FleetClient {
     pub async fn list_pods_on(&self, node: &NodeName) -> Result<Vec<PodFacts>, Error> {
@@ -43,14 +51,19 @@ impl FleetClient {
         self.list_daemonsets_of(&seen).await
     }
 
-    pub async fn list_terminating_namespaces(&self) -> Result<BTreeSet<String>, Error> {
+    pub async fn list_namespaces(&self) -> Result<NamespaceFacts, Error> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let all = with_timeout(namespaces.list_metadata(&ListParams::default())).await?;
-        let ending = all
-            .items
-            .iter()
-            .filter(|namespace| namespace.metadata.deletion_timestamp.is_some());
-        Ok(ending.map(ResourceExt::name_any).collect())
+        let mut facts = NamespaceFacts::default();
+        for namespace in all.items {
+            let name = namespace.name_any();
+            if namespace.metadata.deletion_timestamp.is_some() {
+                facts.terminating.insert(name.clone());
+            }
+            let labels = namespace.metadata.labels.unwrap_or_default();
+            facts.labels.insert(name, labels);
+        }
+        Ok(facts)
     }
 
     /// The pods on the node that a policy's gate waits for, as text.

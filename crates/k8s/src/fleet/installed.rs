@@ -150,7 +150,11 @@ async fn is_served(client: &Client, version: &str, plural: &str) -> Result<bool,
 async fn has_deleting_policy(client: &Client) -> Result<bool, Error> {
     let policies = none_if_absent(policy::list_policy_objects(client).await)?;
     let mut policies = policies.into_iter().flatten();
-    Ok(policies.any(|policy| policy.spec["drain"]["onTimeout"] == "delete"))
+    Ok(policies.any(|policy| {
+        let drain = &policy.spec["drain"];
+        let mut rules = drain["rules"].as_array().into_iter().flatten();
+        drain["onTimeout"] == "delete" || rules.any(|rule| rule["do"] == "Delete")
+    }))
 }
 
 async fn has_namespace(client: &Client, name: &str) -> Result<bool, Error> {

@@ -1,11 +1,11 @@
 //! Reads and changes the cluster for people's commands.
 //!
-//! **For:** `dogwatch status`, `explain`, `check`, `reboot`, `abort`, `pause`, `resume`, `unlock`,
+//! **For:** `dogwatch status`, `explain`, `check`, `reboot`, `hold`, `release`, `abort`, `pause`, `resume`, `unlock`,
 //! `power` and `confirm-off`.
 //! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces,
 //! PodDisruptionBudgets, hosts, Machines and requests; access reviews of the caller. Writes of two
 //! annotations of a Node, of a host's `spec.online`, reboot annotations and confirmation, of
-//! `spec.paused` of a policy, of the holder of a Lease, and of Events.
+//! `spec.paused` of a policy, of the holder of a Lease, of NodeReboots that hold a node, and of Events.
 //! **Promises:** objects are converted by the same functions that the coordinator uses; every write
 //! has UID and resourceVersion of the checked object as preconditions; an Event is written before a
 //! lock is broken.
@@ -14,6 +14,7 @@ mod abort;
 mod caller;
 mod check;
 mod healer;
+mod hold;
 mod hosts;
 mod installed;
 mod node_contents;
@@ -28,6 +29,7 @@ mod unlock;
 mod watch;
 
 pub use abort::{AbortOutcome, NodeWatch};
+pub use hold::{HoldWithdrawal, NodeHold};
 pub use hosts::{
     FleetHostsWatch, HostChange, HostChangeOutcome, HostFound, HostsFound, NodesByHost,
 };

@@ -1,10 +1,10 @@
 //! Reads what runs on one node: its pods, their DaemonSets and PodDisruptionBudgets, and its
 //! coordinator.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dogwatch_api::COORDINATOR;
-use dogwatch_core::drain::{DaemonSetRef, ObservedPod};
+use dogwatch_core::drain::{DaemonSetRef, ObservedPod, PodRules};
 use dogwatch_core::explain::{NodePods, ObservedCoordinator};
 use dogwatch_core::name::{NodeName, is_dns_name};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -19,9 +19,13 @@ use crate::drain::{observed_budget, observed_pod};
 use crate::error::with_timeout;
 
 impl FleetClient {
-    /// The node's pods and everything that decides about their eviction. Two lists, and one call
-    /// per DaemonSet.
-    pub async fn read_node_contents(&self, node: &NodeName) -> Result<NodePods, Error> {
+    /// The node's pods and everything that decides about their eviction by these rules. Two lists,
+    /// one call per DaemonSet, and one more list if a rule asks for labels of namespaces.
+    pub async fn read_node_contents(
+        &self,
+        node: &NodeName,
+        rules: &PodRules,
+    ) -> Result<NodePods, Error> {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let here = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods = with_timeout(pods.list(&here)).await?.items;
@@ -30,7 +34,13 @@ impl FleetClient {
         let budgets = with_timeout(budgets.list(&ListParams::default()))
             .await?
             .items;
+        let namespaces = if rules.needs_namespaces() {
+            self.list_namespaces().await?.labels
+        } else {
+            BTreeMap::new()
+        };
         Ok(NodePods {
+            namespaces,
             daemonsets: self.list_daemonsets_of(&pods).await?,
             budgets: budgets.into_iter().map(observed_budget).collect(),
             pods,

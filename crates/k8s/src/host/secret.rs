@@ -3,7 +3,7 @@
 use std::fmt;
 
 use dogwatch_core::name::NodeName;
-use dogwatch_core::power::reason;
+use dogwatch_core::power::PowerReason;
 use k8s_openapi::api::core::v1::Secret as SecretObject;
 use kube::{Api, Client, ResourceExt as _};
 
@@ -35,7 +35,7 @@ pub enum BmcSecretError {
     /// A person has to repair the Secret.
     Missing {
         /// `SecretNotFound`, `SecretIncomplete` or `SecretForbidden`.
-        reason: &'static str,
+        reason: PowerReason,
         /// What is wrong and what to do, without secret content.
         message: String,
     },
@@ -51,7 +51,7 @@ pub(super) async fn read_bmc_secret(
     // The name becomes part of a URL path. Secret names follow the same rule as Node names.
     if NodeName::new(name).is_err() {
         let message = "credentialsName is not a valid name of a Secret: correct it".to_owned();
-        return Err(missing_secret(reason::NO_SECRET, message));
+        return Err(missing_secret(PowerReason::SecretNotFound, message));
     }
     let secrets: Api<SecretObject> = Api::namespaced(client.clone(), namespace);
     match with_timeout(secrets.get(name)).await {
@@ -63,12 +63,12 @@ pub(super) async fn read_bmc_secret(
 fn secret_error(error: Error, namespace: &str, name: &str) -> BmcSecretError {
     match (error.kind(), &error) {
         (ApiErrorKind::NotFound, _) => missing_secret(
-            reason::NO_SECRET,
+            PowerReason::SecretNotFound,
             format!("there is no Secret {namespace}/{name}: create it, with username and password"),
         ),
         // 401 is a temporary problem of our own token.
         (ApiErrorKind::Forbidden, Error::Answer(status)) if status.code == 403 => missing_secret(
-            reason::SECRET_FORBIDDEN,
+            PowerReason::SecretForbidden,
             format!(
                 "the controller may not read Secret {namespace}/{name}: give it a Role in {namespace}, as \
                  deploy/hosts does"
@@ -95,7 +95,7 @@ fn parse_secret(object: &SecretObject) -> Result<BmcSecret, BmcSecretError> {
             "Secret {namespace}/{name} has no {}, or the value is empty or not text: correct it",
             lacks.join(" and no ")
         );
-        return Err(missing_secret(reason::BAD_SECRET, message));
+        return Err(missing_secret(PowerReason::SecretIncomplete, message));
     };
     let ca = object.data.as_ref().and_then(|data| data.get("ca.crt"));
     let (uid, version) = (
@@ -110,7 +110,7 @@ fn parse_secret(object: &SecretObject) -> Result<BmcSecret, BmcSecretError> {
     })
 }
 
-fn missing_secret(reason: &'static str, message: String) -> BmcSecretError {
+fn missing_secret(reason: PowerReason, message: String) -> BmcSecretError {
     BmcSecretError::Missing { reason, message }
 }
 
@@ -217,7 +217,7 @@ mod tests {
             let Err(BmcSecretError::Missing { reason, message }) = read(&data) else {
                 panic!("{data}");
             };
-            assert_eq!(reason, reason::BAD_SECRET);
+            assert_eq!(reason, PowerReason::SecretIncomplete);
             assert!(
                 message.contains(lacks) && !message.contains("hunter2"),
                 "{message}"

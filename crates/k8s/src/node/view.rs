@@ -1,5 +1,6 @@
 //! Converts a Node into an [`ObservedNode`].
 
+use dogwatch_api::reboot_policy::is_ready_resource;
 use dogwatch_api::{annotation, label};
 use dogwatch_core::condition::CurrentCondition;
 use dogwatch_core::name::{BadName, BootId, NodeName};
@@ -37,6 +38,7 @@ pub fn observed_node(node: &Node) -> Result<ObservedNode, BadName> {
         boot_id: boot_id.and_then(|text| BootId::new(text).ok()),
         labels: node.labels().clone(),
         keep_cordoned: annotation(annotation::KEEP_CORDONED).is_some_and(|value| value != "false"),
+        quarantined: annotation(annotation::NVSENTINEL_QUARANTINE).is_some(),
         needs_remediation: annotation(annotation::EXTERNAL_REMEDIATION).is_some(),
         out_of_service: node_taints(node)
             .iter()
@@ -60,7 +62,23 @@ pub fn observed_node(node: &Node) -> Result<ObservedNode, BadName> {
         api_lock: annotation(annotation::API_LOCK).is_some(),
         last_reboot: ParsedAnnotation::from_text(annotation(annotation::LAST_REBOOT)),
         conditions: conditions.iter().map(node_condition).collect(),
+        taint_keys: node_taints(node)
+            .iter()
+            .map(|taint| taint.key.clone())
+            .collect(),
+        extended_resources: extended_resources(node),
     })
+}
+
+/// Resources of which the Node has some, without those that every Node has.
+fn extended_resources(node: &Node) -> Vec<String> {
+    let status = node.status.as_ref();
+    let allocatable = status.and_then(|status| status.allocatable.as_ref());
+    let amounts = allocatable.into_iter().flatten();
+    let extended = amounts.filter(|(name, amount)| {
+        is_ready_resource(name) && amount.0.chars().any(|digit| ('1'..='9').contains(&digit))
+    });
+    extended.map(|(name, _)| name.clone()).collect()
 }
 
 fn node_taints(node: &Node) -> &[Taint] {
@@ -94,6 +112,18 @@ mod tests {
         assert!(!seen.unschedulable && !seen.ready && !seen.api_lock);
         assert_eq!(seen.abort, ParsedAnnotation::Absent);
         assert_eq!(seen.record, ParsedAnnotation::Absent);
+    }
+
+    #[test]
+    fn only_what_a_device_plugin_offers_is_an_extended_resource() {
+        let seen = node(serde_json::json!({
+            "metadata": {"name": "n1"},
+            "spec": {"taints": [{"key": "a.example/b", "effect": "NoSchedule"}]},
+            "status": {"allocatable": {
+                "cpu": "8", "memory": "16Gi", "nvidia.com/gpu": "0", "amd.com/gpu": "8",
+                "hugepages-1Gi": "1Gi", "hugepages-2Mi": "0"}}}));
+        assert_eq!(seen.extended_resources, ["amd.com/gpu", "hugepages-1Gi"]);
+        assert_eq!(seen.taint_keys, ["a.example/b"]);
     }
 
     #[test]

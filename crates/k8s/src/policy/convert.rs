@@ -6,13 +6,13 @@ use dogwatch_api::reboot_policy::{self as api, MaxUnavailable, policy_name_probl
 use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::window::{MaintenanceWindow, WindowSpec};
-use dogwatch_core::policy::{DrainRules, Policy, PolicyPause, RebootRules, ReturnRules};
-use dogwatch_core::reboot::{DrainTimeoutAction, GateTimeoutAction};
+use dogwatch_core::policy::{Policy, PolicyPause, RebootRules};
 use dogwatch_core::selector::{LabelOperator, LabelSelector};
 use serde_json::Value;
 
+use super::drain_rules::parse_drain_rules;
 use super::fields::SpecFields;
-use super::{gates, labels};
+use super::{gates, labels, return_rules};
 
 /// Maximum number of slots in a group: each is an object on the cluster.
 const MOST_NODES: i64 = 10_000;
@@ -32,13 +32,14 @@ pub fn convert_policy(name: &str, spec: &Value) -> Policy {
         selector,
         priority,
         max_unavailable: parse_max_unavailable(&mut fields),
+        max_unavailable_nodes: parse_max_unavailable_nodes(&mut fields),
         topology_key: parse_topology_key(&mut fields),
         paused: parse_pause(&mut fields),
         windows: parse_windows(&mut fields),
         min_interval: parse_min_interval(&mut fields),
         drain: parse_drain_rules(&mut fields),
         reboot: parse_reboot_rules(&mut fields),
-        on_return: parse_return_rules(&mut fields),
+        on_return: return_rules::parse_return_rules(&mut fields),
         gates: gates::parse_gates(&mut fields),
         problems: Vec::new(),
     };
@@ -126,6 +127,17 @@ fn parse_max_unavailable(fields: &mut SpecFields) -> Option<UnavailabilityLimit>
     }
 }
 
+fn parse_max_unavailable_nodes(fields: &mut SpecFields) -> Option<u32> {
+    let name = "maxUnavailableNodes";
+    let count: i64 = fields.take_field(name)?;
+    let count = Some(count).filter(|count| (1..=MOST_NODES).contains(count));
+    if count.is_none() {
+        let problem = format!("write a number of nodes from 1 to {MOST_NODES}");
+        fields.add_problem(name, problem);
+    }
+    count.and_then(|count| u32::try_from(count).ok())
+}
+
 fn parse_topology_key(fields: &mut SpecFields) -> Option<String> {
     let key: String = fields.take_field("topologyKey")?;
     match labels::key_problem(&key) {
@@ -181,30 +193,6 @@ fn parse_min_interval(fields: &mut SpecFields) -> Option<std::time::Duration> {
     fields.parse_duration("minInterval", text.as_ref())
 }
 
-fn parse_drain_rules(fields: &mut SpecFields) -> DrainRules {
-    let drain: api::DrainSpec = fields.take_field("drain").unwrap_or_default();
-    let exclude = drain.exclude.filter(|selector| {
-        let problem = labels::nonempty_selector_problem(selector);
-        if let Some(problem) = &problem {
-            fields.add_problem("drain.exclude", problem);
-        }
-        problem.is_none()
-    });
-    DrainRules {
-        timeout: fields.parse_positive_duration("drain.timeout", drain.timeout.as_ref()),
-        on_timeout: drain.on_timeout.map(|then| match then {
-            api::OnDrainTimeoutSpec::Abort => DrainTimeoutAction::Abort,
-            api::OnDrainTimeoutSpec::Delete => DrainTimeoutAction::Delete,
-            api::OnDrainTimeoutSpec::Force => DrainTimeoutAction::Force,
-        }),
-        volume_detach_timeout: fields.parse_duration(
-            "drain.volumeDetachTimeout",
-            drain.volume_detach_timeout.as_ref(),
-        ),
-        exclude,
-    }
-}
-
 fn parse_reboot_rules(fields: &mut SpecFields) -> RebootRules {
     let reboot: api::RebootSpec = fields.take_field("reboot").unwrap_or_default();
     let attempts = reboot.attempts.filter(|attempts| {
@@ -218,19 +206,5 @@ fn parse_reboot_rules(fields: &mut SpecFields) -> RebootRules {
         timeout: fields.parse_positive_duration("reboot.timeout", reboot.timeout.as_ref()),
         attempts,
         escalate: reboot.escalate.unwrap_or(false),
-    }
-}
-
-fn parse_return_rules(fields: &mut SpecFields) -> ReturnRules {
-    let on_return: api::ReturnSpec = fields.take_field("return").unwrap_or_default();
-    ReturnRules {
-        settle: fields.parse_duration("return.settle", on_return.settle.as_ref()),
-        gates: on_return.gates,
-        gate_timeout: fields
-            .parse_positive_duration("return.gateTimeout", on_return.gate_timeout.as_ref()),
-        on_gate_timeout: on_return.on_gate_timeout.map(|then| match then {
-            api::OnGateTimeoutSpec::Keep => GateTimeoutAction::Keep,
-            api::OnGateTimeoutSpec::Release => GateTimeoutAction::Release,
-        }),
     }
 }

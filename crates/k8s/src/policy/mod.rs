@@ -10,10 +10,12 @@
 //! Source: specification §2.6 and §9.
 
 mod convert;
+mod drain_rules;
 mod fields;
 mod gates;
 mod labels;
 mod object;
+mod return_rules;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -78,7 +78,10 @@ fn the_rules_of_each_phase_reach_the_decisions() {
     assert_eq!(policy.drain.on_timeout, Some(DrainTimeoutAction::Force));
     let detach = policy.drain.volume_detach_timeout;
     assert_eq!(detach, Some(Duration::from_mins(5)));
-    assert_eq!(policy.drain.exclude.unwrap().to_query_string(), "stay=yes");
+    assert_eq!(
+        policy.drain.pods.exclude.unwrap().to_query_string(),
+        "stay=yes"
+    );
     let reboot = policy.reboot;
     assert_eq!(reboot.timeout, Some(Duration::from_mins(20)));
     assert_eq!((reboot.attempts, reboot.escalate), (Some(3), true));
@@ -185,6 +188,41 @@ const BAD: &[(&str, &str, &str)] = &[
         r#"{"drain": {"onTimeout": "reboot"}}"#,
         "spec.drain: ",
         "abort",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "WaitCompleted"}]}}"#,
+        "spec.drain.rules[0]: ",
+        "needs a timeout",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Evict", "timeout": "1h"}]}}"#,
+        "spec.drain.rules[0]: ",
+        "nothing else",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Skip"}]}}"#,
+        "spec.drain.rules[0]: ",
+        "every pod would stay",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Skip", "order": 1, "pods": {"selector": {"matchLabels": {"a": "b"}}}}]}}"#,
+        "spec.drain.rules[0]: ",
+        "leave order out",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Evict", "pods": {}}]}}"#,
+        "spec.drain.rules[0].pods: ",
+        "namespaceSelector",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Evict", "pods": {"selector": {}}}]}}"#,
+        "spec.drain.rules[0].pods.selector: ",
+        "every pod",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "Evict"}, {"do": "Delete"}]}}"#,
+        "spec.drain.rules[0]: ",
+        "hides the rules",
     ),
     (
         r#"{"drain": {"exclude": {}}}"#,

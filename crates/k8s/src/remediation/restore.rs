@@ -1,7 +1,6 @@
 //! Copies labels, annotations and taints from a deleted Node to its successor. [`NodeBackup`]
 //! defines what is copied.
 
-use dogwatch_core::reboot::{ObservedNode, ParsedAnnotation};
 use dogwatch_core::remediation::{NodeBackup, NodeTaint};
 use k8s_openapi::api::core::v1::{Node, Taint as TaintObject};
 use kube::ResourceExt as _;
@@ -13,18 +12,8 @@ use crate::node::observed_node;
 pub(super) fn backup_of_node(node: &Node) -> NodeBackup {
     let mut backup = snapshot_node(node);
     let seen = observed_node(node).ok();
-    backup.cordoned &= !seen.is_some_and(|seen| is_cordon_ours(&seen));
+    backup.cordoned &= !seen.is_some_and(|seen| seen.is_cordon_ours());
     backup.without_excluded()
-}
-
-/// With an unreadable record the cordon counts as somebody else's and is restored: people can undo
-/// one cordon too many. A cordon that a person asked to keep after the boot is theirs.
-fn is_cordon_ours(node: &ObservedNode) -> bool {
-    let by_record = match &node.record {
-        ParsedAnnotation::Is(record) => record.cordoned_by_us,
-        ParsedAnnotation::Absent | ParsedAnnotation::Bad { .. } => false,
-    };
-    node.api_lock || by_record && !node.keep_cordoned
 }
 
 /// The merge patch with everything that the Node lacks; `None`: it lacks nothing.

@@ -67,7 +67,7 @@ impl<Calls: DomainCalls> KeyJob<Calls> {
     ) -> Vec<(usize, CallEnd<Calls::Answer>)> {
         let (actions, cause) = (&self.decision.actions, &self.decision.cause);
         let (reason, why, count) = (cause.reason, &cause.message, actions.len());
-        info!(of = self.limits.name, %key, reason, why, actions = count, "acts");
+        info!(of = self.limits.name, %key, %reason, why, actions = count, "acts");
         // A vector, because the compiler cannot prove that a lazy iterator of these is `Send`.
         let calls = actions.iter().enumerate();
         let calls: Vec<_> = calls

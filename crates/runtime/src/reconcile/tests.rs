@@ -22,6 +22,7 @@ impl DomainCalls for Calls {
     type Snapshot = u8;
     type Action = &'static str;
     type Observe = &'static str;
+    type Reason = &'static str;
     type Answer = u8;
     type Finding = u8;
 

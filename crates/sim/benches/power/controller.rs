@@ -187,7 +187,7 @@ async fn listen(log: ChildStderr, said: watch::Sender<Said>) {
         let is_warning = line["level"] == "WARN" || line["level"] == "ERROR";
         let message = line["message"].as_str().unwrap_or_default();
         said.send_modify(|said| match message {
-            "leads" => said.leads = true,
+            "became the leader" => said.leads = true,
             "all hosts have been read" => said.is_in_sync = true,
             _ if message.starts_with("serves /metrics") => {
                 said.metrics = line["address"].as_str().map(str::to_owned);

@@ -7,7 +7,8 @@ use dogwatch_coordinator::agent::{
     CoordinatorAgent, CoordinatorSetup, DecisionSink, NoGateChecker,
 };
 use dogwatch_coordinator::args::{
-    Args, ListenAddress, OnDrainTimeout, PrometheusArgs, RebootMethod, ShellWords, WriterIdentity,
+    Args, ListenAddress, OnDrainTimeout, PrometheusArgs, RebootCommandKind, ShellWords,
+    WriterIdentity,
 };
 use dogwatch_coordinator::clock::ProcessClock;
 use dogwatch_coordinator::health::LoopHeartbeat;
@@ -166,7 +167,7 @@ impl DemoMachineConfig {
             sentinel_command: None,
             sentinel_interval: std::time::Duration::from_mins(1),
             sentinel_timeout: std::time::Duration::from_secs(30),
-            reboot_method: RebootMethod::Command,
+            reboot_method: RebootCommandKind::Command,
             reboot_command: ShellWords(command.into()),
             boot_id_file: self.files.boot_id_path(),
             host_root: "/".into(),

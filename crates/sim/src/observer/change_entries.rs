@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::cluster_observer::{ObservedChange, ObservedKind};
 use super::host_entries;
+use super::node_reboot_entries;
 use super::object_views::{NodeView, PodView, lease_holder, text_at_pointer};
 use super::short_names::ShortNames;
 
@@ -49,6 +50,7 @@ pub fn change_entries(change: &ObservedChange, names: &mut ShortNames) -> Vec<Ob
         ObservedKind::Pod => pod_entries(change),
         ObservedKind::Event => event_entries(change, names),
         ObservedKind::Host => host_entries::host_entries(change),
+        ObservedKind::NodeReboot => node_reboot_entries::node_reboot_entries(change, names),
         ObservedKind::Budget | ObservedKind::Policy | ObservedKind::Definition => Vec::new(),
     }
 }
@@ -88,6 +90,7 @@ fn describe_record(before: &NodeView, after: &NodeView) -> Option<String> {
         (Some(old), Some(new)) if old.run != new.run => Some(format!("{} takes over", new.run)),
         (Some(old), Some(new)) if old.attempts != new.attempts => Some(describe_phase(new)),
         (Some(old), Some(new)) if old.retry_after != new.retry_after => Some(describe_phase(new)),
+        (Some(old), Some(new)) if old.trigger != new.trigger => Some(describe_phase(new)),
         (Some(old), Some(new)) if old.deleting != new.deleting => Some(new.message.clone()),
         (Some(old), Some(new)) if old.since != new.since => {
             Some(format!("{} again: {}", new.phase.as_str(), new.message))
@@ -124,7 +127,9 @@ fn describe_phase(record: &RebootRecord) -> String {
             record.trigger.source,
             first_line(&record.trigger.reason)
         ),
-        RebootPhase::Draining | RebootPhase::Returning => format!("{name}: {}", record.message),
+        RebootPhase::Draining | RebootPhase::Holding | RebootPhase::Returning => {
+            format!("{name}: {}", record.message)
+        }
         RebootPhase::Rebooting => {
             format!("{name}, attempt {}: {}", record.attempts, record.message)
         }

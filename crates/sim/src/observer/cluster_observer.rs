@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use dogwatch_api::{bare_metal_host, reboot_policy};
+use dogwatch_api::{bare_metal_host, node_reboot, reboot_policy};
 use dogwatch_kubesim::api::{ApiReply, ApiRequest, ApiServer, WatchFrame};
 use http::Method;
 use serde_json::Value;
@@ -27,12 +27,14 @@ pub enum ObservedKind {
     Policy,
     /// BareMetalHosts, while the CRD is installed.
     Host,
+    /// NodeReboots, while the CRD is installed.
+    NodeReboot,
     /// CustomResourceDefinitions.
     Definition,
 }
 
 /// Paths that are served once their CRDs are installed.
-const CUSTOM_RESOURCE_PATHS: [(ObservedKind, &str, &str); 2] = [
+const CUSTOM_RESOURCE_PATHS: [(ObservedKind, &str, &str); 3] = [
     (
         ObservedKind::Policy,
         reboot_policy::CRD_NAME,
@@ -42,6 +44,11 @@ const CUSTOM_RESOURCE_PATHS: [(ObservedKind, &str, &str); 2] = [
         ObservedKind::Host,
         bare_metal_host::CRD_NAME,
         "/apis/metal3.io/v1alpha1/baremetalhosts",
+    ),
+    (
+        ObservedKind::NodeReboot,
+        node_reboot::CRD_NAME,
+        "/apis/dogwatch.dev/v1alpha1/nodereboots",
     ),
 ];
 

@@ -10,6 +10,7 @@ mod change_entries;
 mod checks;
 mod cluster_observer;
 mod host_entries;
+mod node_reboot_entries;
 mod object_views;
 mod short_names;
 

@@ -100,7 +100,9 @@ impl NodeView {
         };
         match record.phase {
             RebootPhase::Waiting => false,
-            RebootPhase::Draining | RebootPhase::Rebooting => self.cordoned || !self.ready,
+            RebootPhase::Draining | RebootPhase::Holding | RebootPhase::Rebooting => {
+                self.cordoned || !self.ready
+            }
             RebootPhase::Returning => (self.cordoned && record.cordoned_by_us) || !self.ready,
         }
     }

@@ -136,7 +136,7 @@ impl PlannedNode {
     pub(super) fn reboot_allowance(&self, flags: &RebootConfig, now: Now) -> RebootAllowance {
         let rule = self.policy_rule(flags);
         let interval = MinInterval::since_last_reboot(self.object.last_reboot.get());
-        let needs = rule.config.drain_timeout;
+        let needs = rule.config.longest_drain();
         policy::may_reboot_begin(&self.policies, rule.policy, needs, interval, now.wall)
     }
 
@@ -265,27 +265,9 @@ impl PlannedNode {
 }
 
 fn build_node(name: NodeName, labels: BTreeMap<String, String>, boot: BootId) -> ObservedNode {
+    let uid = format!("node-{name}");
     ObservedNode {
-        uid: format!("node-{name}"),
-        name,
-        resource_version: "1".into(),
-        unschedulable: false,
-        ready: true,
-        boot_id: Some(boot),
         labels,
-        keep_cordoned: false,
-        needs_remediation: false,
-        out_of_service: false,
-        being_fenced: false,
-        system_uuid: None,
-        provider_id: None,
-        waiting_label: false,
-        record: ParsedAnnotation::Absent,
-        request: ParsedAnnotation::Absent,
-        request_fingerprint: None,
-        abort: ParsedAnnotation::Absent,
-        api_lock: false,
-        last_reboot: ParsedAnnotation::Absent,
-        conditions: Vec::new(),
+        ..ObservedNode::ready_node(name, uid, boot)
     }
 }

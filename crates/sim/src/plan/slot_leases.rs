@@ -1,5 +1,6 @@
 //! The Leases of the rollout's groups, as an API server would keep them.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -16,24 +17,19 @@ pub(super) struct SlotLeases {
     waiting: BTreeMap<GroupName, BTreeSet<WaiterPlace>>,
 }
 
-/// A waiter's position: control-plane nodes last, then the longest waiting first, then by name. If
-/// the policy considers zones, they come before that order.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WaiterPlace {
-    pub(super) control_plane: bool,
-    pub(super) since: jiff::Timestamp,
-    pub(super) holder: HolderId,
-    pub(super) zone: Option<String>,
+/// A waiter in the order of the core. If the policy considers zones, they come before that order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WaiterPlace(pub(super) LockWaiter);
+
+impl Ord for WaiterPlace {
+    fn cmp(&self, other: &Self) -> Ordering {
+        lock::compare_waiters(&self.0, &other.0)
+    }
 }
 
-impl WaiterPlace {
-    fn to_waiter(&self) -> LockWaiter {
-        LockWaiter {
-            holder: self.holder.clone(),
-            control_plane: self.control_plane,
-            zone: self.zone.clone(),
-            since: Some(self.since),
-        }
+impl PartialOrd for WaiterPlace {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -175,11 +171,11 @@ impl SlotLeases {
     fn next_in_line(&self, group: &GroupName, me: &HolderId, zone: Option<&str>) -> Vec<HolderId> {
         let waiting = || self.waiting.get(group).into_iter().flatten();
         if zone.is_some() {
-            let waiters: Vec<LockWaiter> = waiting().map(WaiterPlace::to_waiter).collect();
+            let waiters: Vec<LockWaiter> = waiting().map(|place| place.0.clone()).collect();
             return lock::order_next_waiters(&waiters, me, zone, lock::MAX_NEXT_WAITERS);
         }
         waiting()
-            .map(|place| &place.holder)
+            .map(|place| &place.0.holder)
             .filter(|holder| *holder != me)
             .take(lock::MAX_NEXT_WAITERS)
             .cloned()
@@ -197,7 +193,7 @@ impl SlotLeases {
     /// All waiters, in order.
     pub(super) fn list_waiters(&self, group: &GroupName) -> Vec<HolderId> {
         let waiting = self.waiting.get(group).into_iter().flatten();
-        waiting.map(|place| place.holder.clone()).collect()
+        waiting.map(|place| place.0.holder.clone()).collect()
     }
 
     /// Whether the Lease is unchanged since it was released.

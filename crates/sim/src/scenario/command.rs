@@ -14,6 +14,8 @@ use super::bare_metal_hosts::{BareMetalCommand, HostSetup};
 use super::condition::ScenarioCondition;
 use super::controllers::ControllerCommand;
 use super::faults::ScriptedFaultRule;
+use super::node_facts::NodeFact;
+use super::node_reboot_objects::ScriptedNodeReboot;
 use super::remediation_objects::MachineSetup;
 use crate::host::{AlertState, RebootCommand};
 
@@ -33,6 +35,8 @@ pub struct ScenarioSetup {
     pub hosts: Vec<HostSetup>,
     /// Whether the kind `PowerRemediation` is installed from the start.
     pub remediations_installed: bool,
+    /// Whether the kind `NodeReboot` is installed from the start.
+    pub node_reboots_installed: bool,
     /// Machines from the start.
     pub machines: Vec<MachineSetup>,
 }
@@ -48,6 +52,7 @@ impl Default for ScenarioSetup {
             labels: Vec::new(),
             hosts: Vec::new(),
             remediations_installed: false,
+            node_reboots_installed: false,
             machines: Vec::new(),
         }
     }
@@ -153,11 +158,17 @@ pub enum UserCommand {
         /// A JSON merge patch.
         patch: serde_json::Value,
     },
+    /// A program writes a fact on a Node.
+    NodeFact {
+        node: String,
+        fact: NodeFact,
+    },
     Request {
         node: String,
         reason: String,
         /// The earliest time, from now.
         not_before: Option<Duration>,
+        method: Option<String>,
     },
     /// Changes a BareMetalHost, a Machine or a PowerRemediation.
     PatchObject {
@@ -165,6 +176,7 @@ pub enum UserCommand {
         /// A JSON merge patch.
         patch: serde_json::Value,
     },
+    NodeReboot(ScriptedNodeReboot),
     CreateObject {
         /// The path of its kind.
         path: String,
@@ -189,7 +201,10 @@ pub enum UserCommand {
         /// How long the pod takes to stop.
         stops_after: Duration,
         labels: BTreeMap<String, String>,
+        annotations: BTreeMap<String, String>,
     },
+    /// The containers of a pod exit with success.
+    EndPod(String),
     DeletePod(String),
     /// Creates or changes a policy.
     Policy {

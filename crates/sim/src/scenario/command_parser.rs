@@ -11,7 +11,10 @@ use super::command::{
     ClusterDisruption, HostCommand, PrometheusChange, ScriptCommand, UserCommand,
 };
 use super::line_words::LineWords;
-use super::{bare_metal_hosts, controllers, faults, policy, remediation_objects};
+use super::{
+    bare_metal_hosts, controllers, faults, node_facts, node_reboot_objects, policy,
+    remediation_objects,
+};
 use crate::host::{AlertState, RebootCommand};
 
 const NODE_WORD: &str = "the node";
@@ -34,7 +37,14 @@ pub(super) fn parse_cluster_command(
         "kill" => parse_kill(words),
         "request" | "cordon" | "uncordon" | "annotate" | "unannotate" | "label" | "delete"
         | "budget" | "eviction-policy" | "pod" | "policy" | "policies" | "abort" | "patch"
-        | "remediation" => Ok(ScriptCommand::User(parse_user_command(name, words)?)),
+        | "remediation" | "node-reboot" => {
+            Ok(ScriptCommand::User(parse_user_command(name, words)?))
+        }
+        name if node_facts::NODE_FACT_COMMANDS.contains(&name) => {
+            let node = words.next_word(NODE_WORD)?;
+            let fact = node_facts::parse_node_fact(name, words)?;
+            Ok(ScriptCommand::User(UserCommand::NodeFact { node, fact }))
+        }
         name if controllers::CONTROLLER_COMMANDS.contains(&name) => Ok(ScriptCommand::Controller(
             controllers::parse_controller_command(name, words)?,
         )),
@@ -93,6 +103,7 @@ fn parse_user_command(name: &str, words: &mut LineWords) -> Result<UserCommand, 
             node: words.next_word(NODE_WORD)?,
             reason: words.take_option("reason").unwrap_or_default(),
             not_before: words.duration_option("not-before")?,
+            method: words.take_option("method"),
         },
         "cordon" => cordon(words.next_word(NODE_WORD)?, Some(true)),
         "uncordon" => cordon(words.next_word(NODE_WORD)?, None),
@@ -116,6 +127,7 @@ fn parse_user_command(name: &str, words: &mut LineWords) -> Result<UserCommand, 
             patch_command(&object, patch)
         }
         "remediation" => remediation_objects::parse_remediation(words)?,
+        "node-reboot" => node_reboot_objects::parse_node_reboot(words)?,
         "policy" => {
             let (name, patch) = policy::parse_policy(words)?;
             UserCommand::Policy { name, patch }
@@ -134,21 +146,29 @@ fn parse_user_command(name: &str, words: &mut LineWords) -> Result<UserCommand, 
             budget: parse_budget_options(words)?,
         },
         "eviction-policy" => parse_eviction_policy(words)?,
-        _ => {
-            let name = words.next_word("the pod's name")?;
-            words.expect_word("on")?;
-            let stops_after = words
-                .duration_option("stops-after")?
-                .unwrap_or(Duration::from_secs(1));
-            UserCommand::Pod {
-                name,
-                node: words.next_word(NODE_WORD)?,
-                stops_after,
-                labels: words
-                    .read_option("labels", parse_labels)?
-                    .unwrap_or_default(),
-            }
-        }
+        _ => parse_pod(words)?,
+    })
+}
+
+fn parse_pod(words: &mut LineWords) -> Result<UserCommand, String> {
+    let name = words.next_word("the pod's name")?;
+    if words.take_if_next("ends") {
+        return Ok(UserCommand::EndPod(name));
+    }
+    words.expect_word("on")?;
+    let stops_after = words
+        .duration_option("stops-after")?
+        .unwrap_or(Duration::from_secs(1));
+    Ok(UserCommand::Pod {
+        name,
+        node: words.next_word(NODE_WORD)?,
+        stops_after,
+        labels: words
+            .read_option("labels", parse_labels)?
+            .unwrap_or_default(),
+        annotations: words
+            .read_option("annotations", parse_labels)?
+            .unwrap_or_default(),
     })
 }
 
@@ -159,7 +179,7 @@ fn parse_deletion(words: &mut LineWords) -> Result<UserCommand, String> {
     if words.take_if_next("policy") {
         return Ok(UserCommand::DeletePolicy(words.next_word("the policy")?));
     }
-    for kind in ["host", "machine", "remediation"] {
+    for kind in ["host", "machine", "remediation", "node-reboot"] {
         if words.take_if_next(kind) {
             return delete_command(kind, words);
         }

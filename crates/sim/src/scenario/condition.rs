@@ -42,8 +42,8 @@ pub enum ScenarioCondition {
     PowerOffs(String, usize),
     /// Whether this object has this annotation.
     Annotated(String, String, bool),
-    /// The status of the condition `Succeeded` of a PowerRemediation.
-    Remediation(String, &'static str),
+    /// The status of the condition `Succeeded` of `remediation/NAME` or `node-reboot/NAME`.
+    Succeeded(String, &'static str),
     /// The number of ready pods of this application.
     Pods(String, usize),
     /// The number of pods on this node that a drain would evict.
@@ -101,8 +101,8 @@ impl ScenarioCondition {
             ScenarioCondition::Annotated(object, name, is_there) => {
                 stage.has_annotation(object, name) == Some(*is_there)
             }
-            ScenarioCondition::Remediation(name, status) => {
-                stage.remediation_outcome(name).as_deref() == Some(*status)
+            ScenarioCondition::Succeeded(object, status) => {
+                stage.request_outcome(object).as_deref() == Some(*status)
             }
             ScenarioCondition::Pods(app, count) => stage.count_ready_pods(app) == *count,
             ScenarioCondition::PodsOn(name, count) => count_pods_on_node(stage, name) == *count,
@@ -133,8 +133,8 @@ impl ScenarioCondition {
                 "whether it is there: {:?}",
                 stage.has_annotation(object, name)
             ),
-            ScenarioCondition::Remediation(name, _) => {
-                format!("Succeeded is {:?}", stage.remediation_outcome(name))
+            ScenarioCondition::Succeeded(object, _) => {
+                format!("Succeeded is {:?}", stage.request_outcome(object))
             }
             ScenarioCondition::Pods(app, _) => {
                 format!("{} pods are ready", stage.count_ready_pods(app))

@@ -5,11 +5,11 @@ use dogwatch_core::reboot::RebootPhase;
 use super::condition::ScenarioCondition;
 use super::lock_caller::ANSWER_WORDS;
 
-pub(super) const CONDITION_FORMS: &str = "NODE phase=waiting|draining|rebooting|returning|none, NODE boots=N, NODE commands=N, NODE pods=N, \
+pub(super) const CONDITION_FORMS: &str = "NODE phase=waiting|draining|holding|rebooting|returning|none, NODE boots=N, NODE commands=N, NODE pods=N, \
      NODE cordoned, NODE uncordoned, NODE ready, NODE not-ready, NODE gone, NODE there, NODE says REASON, \
      NODE shows CONDITION, NODE hides CONDITION, NODE made=N, lock NAME free, lock NAME held by NODE|HOLDER, NAME leads, nobody leads, \
      HOST answered WORD|nothing, host/NAME on|off|proved-off|not-proved-off|offs=N, \
-     OBJECT has ANNOTATION, OBJECT lacks ANNOTATION, remediation NAME open|succeeded|failed, pods APP=N, most-out=N, clean";
+     OBJECT has ANNOTATION, OBJECT lacks ANNOTATION, remediation NAME open|succeeded|failed, node-reboot NAME open|succeeded|failed, pods APP=N, most-out=N, clean";
 
 pub fn parse_condition(words: &[String]) -> Result<ScenarioCondition, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -58,10 +58,10 @@ fn parse_verb_condition(subject: &str, verb: &str, object: &str) -> Option<Scena
             let word = ANSWER_WORDS.into_iter().find(|known| *known == word)?;
             ScenarioCondition::Answered(name, Some(word))
         }
-        (outcome_of, outcome) if subject == "remediation" => {
-            let mut outcomes = REMEDIATION_OUTCOMES.into_iter();
+        (outcome_of, outcome) if subject == "remediation" || subject == "node-reboot" => {
+            let mut outcomes = REQUEST_OUTCOMES.into_iter();
             let (_, status) = outcomes.find(|(known, _)| *known == outcome)?;
-            ScenarioCondition::Remediation(outcome_of.to_owned(), status)
+            ScenarioCondition::Succeeded(format!("{subject}/{outcome_of}"), status)
         }
         _ => return None,
     })
@@ -108,16 +108,17 @@ fn parse_number(text: &str) -> Option<usize> {
     text.parse().ok()
 }
 
-const REMEDIATION_OUTCOMES: [(&str, &str); 3] = [
+const REQUEST_OUTCOMES: [(&str, &str); 3] = [
     ("open", "Unknown"),
     ("succeeded", "True"),
     ("failed", "False"),
 ];
 
-const PHASES: [(&str, Option<RebootPhase>); 5] = [
+const PHASES: [(&str, Option<RebootPhase>); 6] = [
     ("none", None),
     ("waiting", Some(RebootPhase::Waiting)),
     ("draining", Some(RebootPhase::Draining)),
+    ("holding", Some(RebootPhase::Holding)),
     ("rebooting", Some(RebootPhase::Rebooting)),
     ("returning", Some(RebootPhase::Returning)),
 ];

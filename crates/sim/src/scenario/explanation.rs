@@ -118,7 +118,11 @@ async fn explain_node(
 ) -> Result<Vec<ScenarioExplanation>, String> {
     let node = NodeName::new(node).map_err(|error| error.to_string())?;
     let fleet = client.read_fleet().await.map_err(error_text)?;
-    let on_node = client.read_node_contents(&node).await.map_err(error_text)?;
+    let rules = fleet.pod_rules_of(&node);
+    let on_node = client
+        .read_node_contents(&node, &rules)
+        .await
+        .map_err(error_text)?;
     // A script without a controller tests coordinators only.
     let healer = if stage.controllers.is_empty() {
         None

@@ -6,8 +6,9 @@ node NODE KEY=VALUE KEY=VALUE
 host NAME [node=NODE] [unlinked]
 machine NAME host=HOST [node=NODE]
 remediations installed
+node-reboots installed
 policies installed|removed
-policy NAME nodes=all|KEY=VALUE,KEY priority=N max=N|N% zones=KEY min-interval=TIME window="DAYS|FREQ=RULE HH:MM-HH:MM ZONE except=DATE" paused=REASON until="DATE TIME ZONE" gate-pods=SELECTOR gate-query=QUERY gate-alerts=all|firing|only:NAME|ignore:NAME drain-timeout=TIME on-drain-timeout=Abort|Delete|Force exclude=SELECTOR reboot-timeout=TIME reboot-attempts=N settle=TIME return-gates=all|none|DaemonSetPods,DisruptionBudgets,Volumes gate-timeout=TIME on-gate-timeout=Keep|Release; FIELD=none takes it away
+policy NAME nodes=all|KEY=VALUE,KEY priority=N max=N|N% max-nodes=N zones=KEY min-interval=TIME window="DAYS|FREQ=RULE HH:MM-HH:MM ZONE except=DATE" paused=REASON until="DATE TIME ZONE" gate-pods=SELECTOR gate-query=QUERY gate-alerts=all|firing|only:NAME|ignore:NAME drain-timeout=TIME on-drain-timeout=Abort|Delete|Force exclude=SELECTOR reboot-timeout=TIME reboot-attempts=N settle=TIME return-gates=all|none|DaemonSetPods,DisruptionBudgets,Volumes gate-timeout=TIME on-gate-timeout=Keep|Release ready-condition=TYPE:STATUS ready-no-taint=KEY ready-resource=NAME ready-timeout=TIME on-ready-timeout=Keep|Proceed; FIELD=none takes it away
 policy-json NAME {"FIELD": VALUE}
 workload NAME replicas=N|kind=daemonset stops-after=TIME starts-after=TIME grace=TIME pdb=min:N|max:N [volume] [apart]
 config max-unavailable=N|N% drain-timeout=TIME on-drain-timeout=abort|delete|force settle=TIME reboot-timeout=TIME reboot-attempts=N gate-timeout=TIME on-gate-timeout=keep|release volume-detach-timeout=TIME
@@ -15,15 +16,20 @@ start
 touch NODE PATH [REASON]
 remove NODE PATH
 break NODE PATH WHY
-request NODE [reason=TEXT] [not-before=TIME]
+request NODE [reason=TEXT] [not-before=TIME] [method=Reboot|PowerCycle|Hold]
 cordon NODE
 uncordon NODE
 annotate NODE|host/NAME|machine/NAME NAME VALUE
 label NODE NAME VALUE
 unannotate NODE|host/NAME|machine/NAME NAME
-patch NODE|host/NAME|machine/NAME JSON
+condition NODE TYPE=STATUS
+taint NODE KEY
+untaint NODE KEY
+resource NODE NAME=AMOUNT
+patch NODE|host/NAME|machine/NAME|node-reboot/NAME JSON
 remediation NAME of NODE [strategy=DeleteNode|OutOfServiceTaint] [timeout=TIME] [retries=N]
-delete node|pod|policy|host|machine|remediation NAME
+node-reboot NAME of NODE [method=Reboot|Hold] [not-before=TIME] [deadline=TIME] [success=TYPE:STATUS] [within=TIME] [escalation=METHOD,METHOD]
+delete node|pod|policy|host|machine|remediation|node-reboot NAME
 abort NODE [reason=TEXT]
 alert NAME fires|pends|ends
 prometheus away|back
@@ -52,7 +58,8 @@ lose|lose-answer|duplicate|delay|delay-answer|refuse next [N] VERB RESOURCE of N
 clock NODE +TIME|-TIME
 reboot-command NODE missing|fails|nothing|hangs|works [after=TIME]
 budget NAME min=N|max=N
-pod NAME on NODE [stops-after=TIME] [labels=KEY=VALUE,KEY=VALUE]
+pod NAME on NODE [stops-after=TIME] [labels=KEY=VALUE,KEY=VALUE] [annotations=KEY=VALUE,KEY=VALUE]
+pod NAME ends
 budgets may break
 eviction-policy NAME refuses POD-NAME-START [message=TEXT]
 eviction-policy NAME removed

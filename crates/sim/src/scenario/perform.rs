@@ -143,17 +143,22 @@ pub fn apply_user_command(stage: &ScenarioCluster, wish: &UserCommand) -> Result
         UserCommand::PatchNode { node, patch } => {
             stage.send_user_request(Method::PATCH, &node_path(node), patch)
         }
+        UserCommand::NodeFact { node, fact } => {
+            return super::node_facts::write_node_fact(stage, node, fact);
+        }
         UserCommand::Request {
             node,
             reason,
             not_before,
+            method,
         } => {
-            let patch = reboot_request_patch(stage, reason, *not_before);
+            let patch = reboot_request_patch(stage, reason, *not_before, method.as_deref());
             stage.send_user_request(Method::PATCH, &node_path(node), &patch)
         }
         UserCommand::PatchObject { path, patch } => {
             stage.send_user_request(Method::PATCH, path, patch)
         }
+        UserCommand::NodeReboot(asked) => stage.create_node_reboot(asked),
         UserCommand::CreateObject { path, object } => {
             stage.send_user_request(Method::POST, path, object)
         }
@@ -161,11 +166,8 @@ pub fn apply_user_command(stage: &ScenarioCluster, wish: &UserCommand) -> Result
         UserCommand::DeleteNode(node) => delete(&node_path(node)),
         UserCommand::Budget { name, budget } => {
             let path = format!("/apis/policy/v1/namespaces/default/poddisruptionbudgets/{name}");
-            stage.send_user_request(
-                Method::PATCH,
-                &path,
-                &json!({ "spec": budget_spec(budget) }),
-            )
+            let patch = json!({ "spec": budget_spec(budget) });
+            stage.send_user_request(Method::PATCH, &path, &patch)
         }
         UserCommand::RefuseEvictions(policy) => {
             stage.server.lock_store().refuse_evictions(policy.clone());
@@ -180,9 +182,15 @@ pub fn apply_user_command(stage: &ScenarioCluster, wish: &UserCommand) -> Result
             node,
             stops_after,
             labels,
+            annotations,
         } => {
-            let pod = pod_manifest(name, node, *stops_after, labels);
+            let pod = pod_manifest(name, node, *stops_after, labels, annotations);
             stage.send_user_request(Method::POST, PODS_PATH, &pod)
+        }
+        UserCommand::EndPod(name) => {
+            let path = format!("{PODS_PATH}/{name}/status");
+            let ended = json!({ "status": { "phase": "Succeeded" } });
+            stage.send_user_request(Method::PATCH, &path, &ended)
         }
         UserCommand::DeletePod(name) => delete(&format!("{PODS_PATH}/{name}")),
         UserCommand::Policy { name, patch } => stage.set_policy(name, patch),
@@ -203,10 +211,14 @@ fn reboot_request_patch(
     stage: &ScenarioCluster,
     reason: &str,
     not_before: Option<Duration>,
+    method: Option<&str>,
 ) -> Value {
     let mut request = json!({ "reason": reason, "requester": "admin" });
     if let Some(time) = not_before {
         request["notBefore"] = json!(stage.time_after(time).to_string());
+    }
+    if let Some(method) = method {
+        request["method"] = json!(method);
     }
     annotation_patch(dogwatch_api::annotation::REBOOT_REQUESTED, &request)
 }
@@ -235,14 +247,18 @@ fn pod_manifest(
     node: &str,
     stops_after: Duration,
     labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
 ) -> Value {
+    let mut annotations = annotations.clone();
+    let stops_after = dogwatch_core::duration::format_duration(stops_after);
+    annotations.insert(STOPS_AFTER.to_owned(), stops_after);
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": name,
             "labels": labels,
-            "annotations": { STOPS_AFTER: dogwatch_core::duration::format_duration(stops_after) },
+            "annotations": annotations,
         },
         "spec": {
             "nodeName": node,

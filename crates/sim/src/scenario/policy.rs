@@ -19,6 +19,10 @@ pub(super) fn parse_policy(words: &mut LineWords) -> Result<(String, Value), Str
     set("nodeSelector", words.read_option("nodes", parse_selector)?);
     set("priority", words.read_option("priority", parse_number)?);
     set("maxUnavailable", words.take_option("max").map(limit_value));
+    set(
+        "maxUnavailableNodes",
+        words.read_option("max-nodes", parse_number)?,
+    );
     set("topologyKey", words.take_option("zones").map(text_or_null));
     set(
         "minInterval",
@@ -42,17 +46,20 @@ pub(super) fn parse_policy(words: &mut LineWords) -> Result<(String, Value), Str
         "return.gates",
         words.take_option("return-gates").as_deref().map(list_value),
     );
+    set("return.ready", parse_ready_checks(words)?);
     Ok((name, Value::Object(spec)))
 }
 
 /// Options whose value goes unchanged into a field.
-const TEXT_FIELDS: [(&str, &str); 6] = [
+const TEXT_FIELDS: [(&str, &str); 8] = [
     ("drain-timeout", "drain.timeout"),
     ("on-drain-timeout", "drain.onTimeout"),
     ("reboot-timeout", "reboot.timeout"),
     ("settle", "return.settle"),
     ("gate-timeout", "return.gateTimeout"),
     ("on-gate-timeout", "return.onGateTimeout"),
+    ("ready-timeout", "return.readyTimeout"),
+    ("on-ready-timeout", "return.onReadyTimeout"),
 ];
 
 fn put_field(spec: &mut Map<String, Value>, field: &str, value: Value) {
@@ -97,6 +104,31 @@ fn list_value(word: &str) -> Value {
         "none" => json!([]),
         names => names.split(',').collect(),
     }
+}
+
+/// `ready-condition=TYPE:STATUS`, `ready-no-taint=KEY`, `ready-resource=NAME`, each any number of
+/// times; `ready=none` removes all checks.
+fn parse_ready_checks(words: &mut LineWords) -> Result<Option<Value>, String> {
+    if words
+        .take_option("ready")
+        .is_some_and(|word| word == "none")
+    {
+        return Ok(Some(Value::Null));
+    }
+    let mut checks = Vec::new();
+    while let Some(condition) = words.take_option("ready-condition") {
+        let (kind, status) = condition
+            .split_once(':')
+            .ok_or_else(|| format!("{condition:?} has no status"))?;
+        checks.push(json!({ "condition": { "type": kind, "status": status } }));
+    }
+    while let Some(key) = words.take_option("ready-no-taint") {
+        checks.push(json!({ "noTaint": key }));
+    }
+    while let Some(name) = words.take_option("ready-resource") {
+        checks.push(json!({ "resource": name }));
+    }
+    Ok((!checks.is_empty()).then(|| checks.into()))
 }
 
 /// `all`, or `KEY=VALUE,KEY`: labels with that value, labels that exist.
@@ -232,7 +264,7 @@ mod tests {
     fn short_words_say_what_the_fields_say() {
         let spec = spec(
             "p nodes=team=a,gpu max=50% window=\"Fri,Sat 22:00-04:00 Europe/Berlin\" window=\"FREQ=MONTHLY;BYDAY=2TU except=2026-12-24\" \
-             paused=\"a freeze\" until=\"2026-03-29 03:00 Europe/Berlin\" settle=5s return-gates=Volumes gate-pods=app=ci gate-alerts=only:A|B",
+             paused=\"a freeze\" until=\"2026-03-29 03:00 Europe/Berlin\" settle=5s return-gates=Volumes ready-no-taint=a/b ready-condition=Gpu:True ready-timeout=5m gate-pods=app=ci gate-alerts=only:A|B",
         );
         let expected = json!({
             "nodeSelector": { "matchLabels": { "team": "a" }, "matchExpressions": [{ "key": "gpu", "operator": "Exists" }] },
@@ -242,7 +274,10 @@ mod tests {
                 { "rrule": "FREQ=MONTHLY;BYDAY=2TU", "excludedDates": ["2026-12-24"] },
             ],
             "paused": { "reason": "a freeze", "until": "2026-03-29T01:00:00Z" },
-            "return": { "settle": "5s", "gates": ["Volumes"] },
+            "return": {
+                "settle": "5s", "gates": ["Volumes"], "readyTimeout": "5m",
+                "ready": [{ "condition": { "type": "Gpu", "status": "True" } }, { "noTaint": "a/b" }],
+            },
             "gates": [
                 { "pods": { "selector": { "matchLabels": { "app": "ci" } } } },
                 { "prometheus": { "url": "http://prometheus.monitoring.svc:9090", "alerts": { "only": "A|B" } } },

@@ -2,12 +2,14 @@
 
 use dogwatch_api::annotation::{BARE_METAL_HOST, NHC_NODE_NAME};
 use dogwatch_api::bare_metal_host::{API_VERSION as HOST_API_VERSION, PLURAL as HOST_PLURAL};
+use dogwatch_api::node_reboot::node_reboot_crd;
 use dogwatch_api::power_remediation::{API_VERSION, KIND, PLURAL, condition, remediation_crd};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::command::{ScenarioSetup, UserCommand};
 use super::line_words::LineWords;
+use super::node_reboot_objects::node_reboot_path;
 use super::scenario_cluster::{DEFINITIONS_PATH, ScenarioCluster, UserRequestError};
 use crate::bare_metal::LAB_NAMESPACE;
 
@@ -58,13 +60,14 @@ pub(super) fn parse_remediation(words: &mut LineWords) -> Result<UserCommand, St
     })
 }
 
-/// The path of `host/NAME`, `machine/NAME` or `remediation/NAME`; anything else is a Node's name.
+/// The path of `host/NAME`, `machine/NAME`, `remediation/NAME` or `node-reboot/NAME`; anything else is a Node's name.
 pub(super) fn object_path(object: &str) -> String {
     let path = |version, plural, name| format!("{}/{name}", objects_path(version, plural));
     match object.split_once('/') {
         Some(("host", name)) => path(HOST_API_VERSION, HOST_PLURAL, name),
         Some(("machine", name)) => path(MACHINE_API_VERSION, MACHINE_PLURAL, name),
         Some(("remediation", name)) => path(API_VERSION, PLURAL, name),
+        Some(("node-reboot", name)) => node_reboot_path(name),
         Some(_) | None => format!("/api/v1/nodes/{object}"),
     }
 }
@@ -79,6 +82,9 @@ impl ScenarioCluster {
         &self,
         setup: &ScenarioSetup,
     ) -> Result<(), UserRequestError> {
+        if setup.node_reboots_installed {
+            self.send_user_request(Method::POST, DEFINITIONS_PATH, &node_reboot_crd())?;
+        }
         if setup.remediations_installed {
             self.send_user_request(Method::POST, DEFINITIONS_PATH, &remediation_crd())?;
         }
@@ -106,9 +112,9 @@ impl ScenarioCluster {
         Some(!object["metadata"]["annotations"][name].is_null())
     }
 
-    /// The status of the condition `Succeeded` of a request to remediate; `None`: there is no such request.
-    pub(super) fn remediation_outcome(&self, name: &str) -> Option<String> {
-        let request = self.read_object(&object_path(&format!("remediation/{name}")))?;
+    /// The status of the condition `Succeeded` of `remediation/NAME` or `node-reboot/NAME`; `None`: there is no such object.
+    pub(super) fn request_outcome(&self, object: &str) -> Option<String> {
+        let request = self.read_object(&object_path(object))?;
         let conditions = request["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
         let succeeded = conditions.find(|one| one["type"] == condition::SUCCEEDED);

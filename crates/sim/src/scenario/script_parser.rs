@@ -38,6 +38,7 @@ pub fn parse_script(text: &str) -> Result<ParsedScript, ScriptError> {
         match name {
             "start" => started = true,
             "cluster" | "workload" | "config" | "node" | "host" | "machine" | "remediations"
+            | "node-reboots"
                 if started =>
             {
                 return Err(bad(format!("{name:?} must come before start")));

@@ -13,7 +13,7 @@ use super::line_words::LineWords;
 use super::{bare_metal_hosts, policy, remediation_objects};
 
 /// Commands that come before `start`.
-pub(super) const SETUP_COMMANDS: [&str; 9] = [
+pub(super) const SETUP_COMMANDS: [&str; 10] = [
     "cluster",
     "workload",
     "config",
@@ -23,6 +23,7 @@ pub(super) const SETUP_COMMANDS: [&str; 9] = [
     "policy",
     "policies",
     "remediations",
+    "node-reboots",
 ];
 
 /// Applies one line of the setup.
@@ -45,6 +46,10 @@ pub(super) fn parse_setup_line(
         "remediations" => {
             words.expect_word("installed")?;
             setup.remediations_installed = true;
+        }
+        "node-reboots" => {
+            words.expect_word("installed")?;
+            setup.node_reboots_installed = true;
         }
         "policies" => {
             words.expect_word("installed")?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dogwatch_core::drain::{
     AdmissionRefuser, DrainConfig, EvictionAnswer, EvictionAttempt, EvictionId, PodIdentity,
-    RemovalMethod,
+    PodRules, RemovalMethod,
 };
 use dogwatch_k8s::drain::{AttachmentWatch, request_pod_removal};
 use serde_json::json;
@@ -80,7 +80,10 @@ pub async fn excluded_pods_stay(world: &World) {
     world.pod("go", json!({})).await;
     let exclude = serde_json::from_value(json!({"matchLabels": {"keep": "yes"}})).unwrap();
     let config = DrainConfig {
-        exclude: Some(exclude),
+        rules: PodRules {
+            exclude: Some(exclude),
+            ..PodRules::default()
+        },
         ..DrainConfig::default()
     };
     let drain = world.drain(config);

@@ -24,6 +24,9 @@ mod host_cases;
 #[path = "../lock_cases/mod.rs"]
 mod lock_cases;
 #[allow(dead_code, reason = "each test binary uses its part")]
+#[path = "../node_reboot_cases/mod.rs"]
+mod node_reboot_cases;
+#[allow(dead_code, reason = "each test binary uses its part")]
 #[path = "../policy_cases/mod.rs"]
 mod policy_cases;
 #[allow(dead_code, reason = "each test binary uses its part")]
@@ -50,6 +53,7 @@ mod handshake_on_embedded;
 mod heal_on_embedded;
 mod host_on_embedded;
 mod lock_on_embedded;
+mod node_reboot_on_embedded;
 mod policy_on_embedded;
 mod power_chaos;
 mod power_on_embedded;

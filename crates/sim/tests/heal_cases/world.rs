@@ -332,27 +332,24 @@ async fn post(client: &Client, name: &NodeName, boot: &str, number: u32) {
 
 pub fn record(phase: RebootPhase) -> RebootRecord {
     let since: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let trigger = RebootTrigger {
+        source: "request".into(),
+        reason: "kernel".into(),
+        requester: None,
+        ..RebootTrigger::default()
+    };
+    let planned = RebootRecord::new_waiting(
+        RunId::new("coordinator/a").unwrap(),
+        trigger,
+        std::collections::BTreeMap::new(),
+        BootId::new("boot-1").unwrap(),
+        since,
+    );
     RebootRecord {
         phase,
-        run: RunId::new("coordinator/a").unwrap(),
-        since,
-        planned: since,
-        trigger: RebootTrigger {
-            source: "request".into(),
-            reason: "kernel".into(),
-            requester: None,
-        },
-        boot_id: BootId::new("boot-1").unwrap(),
         cordoned_by_us: phase != RebootPhase::Waiting,
         lease: (phase != RebootPhase::Waiting).then(|| "dogwatch-default-0".into()),
         attempts: u32::from(phase >= RebootPhase::Rebooting),
-        message: String::new(),
-        serves: std::collections::BTreeMap::new(),
-        failures: 0,
-        retry_after: None,
-        forced: false,
-        deleting: false,
-        budgets: Vec::new(),
-        began: std::collections::BTreeMap::new(),
+        ..planned
     }
 }

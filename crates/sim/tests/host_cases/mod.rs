@@ -13,7 +13,7 @@ use dogwatch_core::condition::{ConditionStatus, ConditionWrite, DesiredCondition
 use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::power::{
     HostOwner, HostStatus, KubeletLeases, OwnerRules, PendingCommand, PendingCommandEnd,
-    PowerCommand, PowerState, reason,
+    PowerCommand, PowerReason, PowerState,
 };
 use dogwatch_k8s::host::{BmcSecretError, HostWatchView, HostWriteError};
 use jiff::Timestamp;
@@ -288,16 +288,16 @@ pub async fn a_secret_is_read_by_its_name_and_half_a_one_is_said(world: &World) 
         }
         other => panic!("{other:?}"),
     };
-    assert_eq!(trouble("bmc").await, reason::NO_SECRET);
+    assert_eq!(trouble("bmc").await, PowerReason::SecretNotFound);
     assert_eq!(
         trouble("../../default/secrets/bmc").await,
-        reason::NO_SECRET
+        PowerReason::SecretNotFound
     );
-    assert_eq!(trouble("").await, reason::NO_SECRET);
+    assert_eq!(trouble("").await, PowerReason::SecretNotFound);
     world
         .secret("bmc", &json!({ "password": "aHVudGVyMgo=" }))
         .await;
-    assert_eq!(trouble("bmc").await, reason::BAD_SECRET);
+    assert_eq!(trouble("bmc").await, PowerReason::SecretIncomplete);
     let whole = json!({ "username": "YWRtaW4=", "password": "aHVudGVyMgo=", "ca.crt": "UEVN" });
     world.secret("bmc", &whole).await;
     let secret = hosts.read_secret(&world.namespace, "bmc").await.unwrap();
@@ -321,7 +321,7 @@ pub async fn the_same_news_about_a_host_is_told_once_where_the_host_is(world: &W
     let host = world.host("h", "ipmi://192.0.2.1").await;
     let event = |message: &str| DecisionEvent {
         severity: EventSeverity::Warning,
-        reason: reason::FOUND_ON,
+        reason: PowerReason::FoundOn.as_str(),
         message: message.into(),
     };
     let now = Now {
@@ -344,7 +344,7 @@ pub async fn the_same_news_about_a_host_is_told_once_where_the_host_is(world: &W
         .await
         .unwrap();
     let mut events = world.events().await;
-    events.retain(|it| it.reason.as_deref() == Some(reason::FOUND_ON));
+    events.retain(|it| it.reason.as_deref() == Some(PowerReason::FoundOn.as_str()));
     assert_eq!(events.len(), 3);
     let about = &events[0].involved_object;
     assert_eq!(about.kind.as_deref(), Some("BareMetalHost"));

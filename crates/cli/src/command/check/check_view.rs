@@ -23,13 +23,15 @@ pub async fn read_check_view(
         Ok(pods) => hand.list_daemonsets(pods).await.map_err(error_text),
         Err(why) => Err(why.clone()),
     };
+    let namespaces = hand.list_namespaces().await.map_err(error_text);
     CheckView {
         node: node.clone(),
         fleet: fleet.clone(),
         daemonsets,
         pods,
         budgets: hand.list_budgets().await.map_err(error_text),
-        terminating: hand.list_terminating_namespaces().await.map_err(error_text),
+        terminating: namespaces.clone().map(|facts| facts.terminating),
+        namespace_labels: namespaces.map(|facts| facts.labels),
         gates: query_gates(connected, fleet, node).await,
         coordinator: hand.read_coordinator(node).await.map_err(error_text),
         admission: admission.clone(),

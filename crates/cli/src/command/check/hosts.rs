@@ -11,7 +11,7 @@ use device_check::{DeviceCheck, PowerControlWorks, power_control_verdict};
 use dogwatch_bmc::DriverOptions;
 use dogwatch_core::duration;
 use dogwatch_core::explain::{POWER_CONTROL_READY, host_condition, next_step};
-use dogwatch_core::power::{HostName, HostSnapshot, PowerState, reason};
+use dogwatch_core::power::{HostName, HostSnapshot, PowerReason, PowerState};
 use dogwatch_k8s::fleet::HostsFound;
 use futures::stream::{self, StreamExt as _};
 
@@ -140,7 +140,7 @@ fn shared_bmc_check(host: &HostSnapshot, others: &[HostName]) -> DeviceCheck {
         "host {} uses the same BMC; Dogwatch controls only the host that used it first",
         others.join(", ")
     );
-    DeviceCheck::not_working(host, None, reason::SHARED_BMC, message)
+    DeviceCheck::not_working(host, None, PowerReason::SharedBMC, message)
 }
 
 /// Takes the result from the host's condition PowerControlReady.
@@ -150,7 +150,7 @@ fn check_from_status(host: &HostSnapshot) -> DeviceCheck {
         return DeviceCheck {
             works: PowerControlWorks::Unknown,
             next: Some(format!("dogwatch explain host/{}", host.name)),
-            ..DeviceCheck::not_working(host, Some(0), reason::NOT_CHECKED, message)
+            ..DeviceCheck::not_working(host, Some(0), PowerReason::NotCheckedYet, message)
         };
     };
     let works = match ready.status.as_str() {
@@ -161,7 +161,8 @@ fn check_from_status(host: &HostSnapshot) -> DeviceCheck {
     DeviceCheck {
         works,
         power: host.status.power.state.map(PowerState::as_str),
+        reason: ready.reason.clone(),
         next: next_step(&ready.reason).map(str::to_owned),
-        ..DeviceCheck::not_working(host, Some(0), &ready.reason, &ready.message)
+        ..DeviceCheck::not_working(host, Some(0), PowerReason::NotCheckedYet, &ready.message)
     }
 }

@@ -49,6 +49,8 @@ fn build_drain(plan: &KuredTranslation) -> Option<DrainSpec> {
         }),
         volume_detach_timeout: None,
         exclude: plan.exclude.clone(),
+        rules: None,
+        honor: None,
     };
     (drain != DrainSpec::default()).then_some(drain)
 }

@@ -42,6 +42,12 @@ pub fn write_pause_effect(out: &mut impl Write, fleet: &FleetSnapshot, now: Now)
         write_nodes_in_phase(
             out,
             &nodes,
+            &[RebootPhase::Holding],
+            "held out of service; stays held until it is released",
+        )?;
+        write_nodes_in_phase(
+            out,
+            &nodes,
             &[RebootPhase::Waiting],
             "waiting; keeps waiting until the pause ends",
         )?;

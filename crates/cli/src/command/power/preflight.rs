@@ -1,6 +1,7 @@
 //! Checks for obstacles before a host's power is cut, and for what keeps a request from being
 //! carried out.
 
+use dogwatch_core::drain::PodRules;
 use dogwatch_core::explain::{POWER_CONTROL_READY, host_condition, join_first_names, next_step};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::HostSnapshot;
@@ -78,7 +79,8 @@ async fn node_state_text(connected: &ConnectedCluster, node: &NodeName) -> Optio
     if !seen.unschedulable {
         return Some("which is in service".into());
     }
-    match connected.fleet.read_node_contents(node).await {
+    let rules = PodRules::default();
+    match connected.fleet.read_node_contents(node, &rules).await {
         Ok(on_node) => {
             let pods = on_node.undrained_pod_names(current_time());
             (!pods.is_empty()).then(|| {

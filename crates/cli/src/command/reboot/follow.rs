@@ -192,6 +192,9 @@ fn reboot_end(
             RebootOutcome::TriggerGone => {
                 NodeRebootEnd::NotRebooted("was not rebooted: the request was removed".into())
             }
+            RebootOutcome::Released => {
+                NodeRebootEnd::NotRebooted("was not rebooted: it was held, and is back".into())
+            }
             RebootOutcome::Aborted => NodeRebootEnd::NotRebooted(
                 "was not rebooted: somebody aborted the reboot (dogwatch abort)".into(),
             ),

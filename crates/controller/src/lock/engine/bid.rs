@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::lock::ObservedLease;
 use dogwatch_core::lock::api_lock::{self as rules, PolicyDenial, QueueSnapshot, QueueStep};
 use dogwatch_core::reboot::RebootReason;
@@ -108,7 +107,7 @@ impl PendingLockRequest {
 
     /// The number of slots in the target's group.
     async fn count_slots(&mut self, target: &LockTarget) -> Result<u32, Error> {
-        if matches!(target.max, UnavailabilityLimit::Percent(_)) {
+        if target.max.needs_group_size() {
             let policies = self.shared.policies.borrow().clone();
             self.group_size = self
                 .shared

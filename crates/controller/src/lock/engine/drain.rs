@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::drain::DrainConfig;
+use dogwatch_core::drain::{DrainConfig, DrainStart};
 use dogwatch_core::lock::ObservedLease;
 use dogwatch_core::lock::api_lock::{self as rules, ApiDrainSnapshot, ApiDrainStep, PolicyDenial};
 use dogwatch_core::name::GroupName;
@@ -50,6 +50,8 @@ pub(super) struct HostDrain {
     /// Keeps the group's Lease watch alive.
     _queue: Arc<GroupQueue>,
     since: Duration,
+    /// How long the drain has waited for pods to end by themselves, or may wait.
+    drain_wait: Duration,
     drained_since: Option<Duration>,
     deleting: bool,
     volumes: Option<AttachmentsHandle>,
@@ -66,8 +68,13 @@ impl HostDrain {
         let queue = shared.queue_of_group(group);
         let name = target.node_name()?.to_string();
         let client = shared.setup.client.clone();
+        let since = shared.now().mono;
         let config = DrainConfig {
-            exclude: target.config.exclude.clone(),
+            rules: target.config.pod_rules.clone(),
+            start: DrainStart {
+                seen: since,
+                before: Duration::ZERO,
+            },
             ..DrainConfig::default()
         };
         let clock = shared.setup.clock.clone();
@@ -76,7 +83,8 @@ impl HostDrain {
             node: watch_node(client, &name).boxed(),
             leases: queue.subscribe_leases(),
             _queue: queue,
-            since: shared.now().mono,
+            since,
+            drain_wait: Duration::ZERO,
             drained_since: None,
             deleting: false,
             volumes: None,
@@ -133,6 +141,7 @@ impl HostDrain {
         self.drained_since = progress
             .is_drained()
             .then(|| self.drained_since.unwrap_or(now));
+        self.drain_wait = progress.drain_wait(self.drain_wait, now.saturating_sub(self.since));
         let volumes = self
             .volumes
             .as_mut()
@@ -140,6 +149,7 @@ impl HostDrain {
         let seen = ApiDrainSnapshot {
             progress: &progress,
             since: self.since,
+            drain_wait: self.drain_wait,
             drained_since: self.drained_since,
             deleting: self.deleting,
             volumes: volumes.as_deref(),

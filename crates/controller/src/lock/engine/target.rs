@@ -81,7 +81,7 @@ impl LockTarget {
             .and_then(|node| node.seen.last_reboot.get());
         let interval = MinInterval::since_last_reboot(last);
         let drain = match &self.node {
-            Some(_) => self.config.drain_timeout,
+            Some(_) => self.config.longest_drain(),
             None => Duration::ZERO,
         };
         self.combine_allowances(|policy| {
@@ -166,21 +166,13 @@ impl LockState {
             }
             LockRequester::Api { .. } => {
                 let policy = of_name(GroupName::default_group().as_str());
-                let max = policy.and_then(|policy| policy.max_unavailable);
-                (
-                    GroupName::default_group(),
-                    max.unwrap_or(flags.max_unavailable),
-                    policy,
-                )
+                let max = limit_under_policy(policy, flags.max_unavailable);
+                (GroupName::default_group(), max, policy)
             }
             LockRequester::FleetLock { group, .. } => {
                 let policy = of_name(group);
-                let max = policy.and_then(|policy| policy.max_unavailable);
-                (
-                    fleetlock_group(group),
-                    max.unwrap_or(UnavailabilityLimit::Count(1)),
-                    policy,
-                )
+                let max = limit_under_policy(policy, UnavailabilityLimit::Count(1));
+                (fleetlock_group(group), max, policy)
             }
         };
         let own = rule.policy.filter(|_| node.is_some());
@@ -269,4 +261,11 @@ pub(super) fn spawn_policy_watch(shared: &Arc<LockState>) {
             shared.update_policies(seen.policies);
         }
     });
+}
+
+fn limit_under_policy(
+    policy: Option<&Policy>,
+    default: UnavailabilityLimit,
+) -> UnavailabilityLimit {
+    policy.map_or(default, |policy| policy.limit_nodes_over(default))
 }

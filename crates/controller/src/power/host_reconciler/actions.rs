@@ -205,9 +205,9 @@ impl HostReconciler {
         let conditions = conditions_to_write(&host.status.conditions, wanted, now);
         let because = &decision.cause;
         if intention.is_some() {
-            info!(host = %host.name, reason = because.reason, why = because.message, "writes the pending command before it is sent");
+            info!(host = %host.name, reason = %because.reason, why = because.message, "writes the pending command before it is sent");
         } else {
-            debug!(host = %host.name, reason = because.reason, why = because.message, "writes a host's status");
+            debug!(host = %host.name, reason = %because.reason, why = because.message, "writes a host's status");
         }
         let job = StatusWriteJob {
             services: self.services.clone(),
@@ -231,7 +231,7 @@ impl HostReconciler {
         };
         let host = self.entry.lock_state().seen.host.clone();
         let because = &decision.cause;
-        info!(host = %host.name, reason = because.reason, why = because.message, annotations = ?names, "removes annotations of a host");
+        info!(host = %host.name, reason = %because.reason, why = because.message, annotations = ?names, "removes annotations of a host");
         let events = self.pending_events(decision);
         self.under_way.write = true;
         let job =

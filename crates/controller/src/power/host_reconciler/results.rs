@@ -7,7 +7,7 @@ use std::time::Duration;
 use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::power::{
     BmcFault, BmcInfo, CommandAnswer, FaultClass, HostSnapshot, KubeletLeases, LevelAccess,
-    LevelReading, reason,
+    LevelReading, PowerReason,
 };
 use futures::FutureExt as _;
 use tracing::{error, info, warn};
@@ -113,7 +113,7 @@ impl HostReconciler {
         match &how {
             Ok(answer) => info!(host = %spot.seen.host.name, ?answer, "a BMC answered a command"),
             Err(fault) => {
-                warn!(host = %spot.seen.host.name, reason = fault.class.reason(), error = fault.message, "a command failed");
+                warn!(host = %spot.seen.host.name, reason = %fault.class.power_reason(), error = fault.message, "a command failed");
             }
         }
         spot.seen.memory.record_command_end(id, how, now);
@@ -197,7 +197,7 @@ impl HostReconciler {
         if self.pruned.is_none() {
             let event = DecisionEvent {
                 severity: EventSeverity::Warning,
-                reason: reason::CRD_TOO_OLD,
+                reason: PowerReason::CRDDropsStatus.as_str(),
                 message: message.clone(),
             };
             self.report_events(vec![event]);
@@ -261,7 +261,7 @@ impl HostReconciler {
             return levels;
         };
         let missing = |_| LevelAccess::Missing {
-            reason: reason::CRD_TOO_OLD,
+            reason: PowerReason::CRDDropsStatus,
             message: message.clone(),
         };
         levels.into_iter().map(missing).collect()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dogwatch_core::power::{self, CurrentPower, HostName, PowerOffProof, ProofSource, reason};
+use dogwatch_core::power::{self, CurrentPower, HostName, PowerOffProof, PowerReason, ProofSource};
 
 use super::world::{Process, World};
 use super::{HARD, KEY};
@@ -153,7 +153,7 @@ async fn of_two_hosts_whose_bmcs_tell_one_machine_the_older_is_proved_off_and_th
     let is_said = |world: &World, name: &HostName| {
         let host = world.host(name);
         let mut conditions = host.status.conditions.iter();
-        conditions.any(|condition| condition.reason == reason::SAME_SYSTEM)
+        conditions.any(|condition| condition.reason == PowerReason::SameSystemUUID.as_str())
     };
     world
         .until(

@@ -14,7 +14,7 @@ use dogwatch_core::leader::LeaderTerm;
 use dogwatch_core::power::{
     BmcAddress, BmcFault, BmcInfo, CallCost, CommandAnswer, FaultClass, HostName, HostOwner,
     HostSeniority, HostSnapshot, HostStatus, KubeletLeases, OwnerRules, PowerCommand, PowerConfig,
-    PowerDevice, PowerLevel, PowerReading, StatusWrite,
+    PowerDevice, PowerLevel, PowerReading, PowerReason, StatusWrite,
 };
 use dogwatch_runtime::clock::ProcessClock;
 use futures::future::BoxFuture;
@@ -409,7 +409,7 @@ impl HostStore for World {
             },
             Some((_, other)) => other.clone(),
             None => BmcSecretState::Missing {
-                reason: "SecretNotFound",
+                reason: PowerReason::SecretNotFound,
                 message: "make it".into(),
             },
         };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::drain::DaemonSetRef;
+use crate::drain::{DaemonSetRef, PodRules};
 use crate::policy::DrainRules;
 
 fn with(pods: Vec<PodFacts>, budgets: Vec<ObservedDisruptionBudget>) -> CheckView {
@@ -134,10 +134,13 @@ fn pods_that_stay_are_nobodys_trouble() {
 fn pods_that_the_policy_leaves_out_are_not_judged() {
     let mut left_out = policy("p", 0);
     left_out.drain = DrainRules {
-        exclude: Some(LabelSelector {
-            match_labels: [("app".to_owned(), "db".to_owned())].into(),
-            ..LabelSelector::default()
-        }),
+        pods: PodRules {
+            exclude: Some(LabelSelector {
+                match_labels: [("app".to_owned(), "db".to_owned())].into(),
+                ..LabelSelector::default()
+            }),
+            ..PodRules::default()
+        },
         ..DrainRules::default()
     };
     let view = with(vec![pod("db")], vec![budget("db", "db", 0, 2, 2)]);

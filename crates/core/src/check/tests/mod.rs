@@ -6,12 +6,12 @@ mod forced;
 mod restore;
 mod standing;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::drain::{
     BudgetNumbers, ControllerRef, LabelSelector, ObservedDisruptionBudget, ObservedPod,
-    PodIdentity, PodPhase,
+    PodIdentity, PodMarks, PodPhase,
 };
 use crate::explain::testkit::{fleet, node, now};
 use crate::explain::{LeaseRow, ObservedCoordinator};
@@ -27,6 +27,7 @@ pub(super) fn view(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> CheckView
         budgets: Ok(Vec::new()),
         daemonsets: Ok(BTreeSet::new()),
         terminating: Ok(BTreeSet::new()),
+        namespace_labels: Ok(BTreeMap::new()),
         gates: Vec::new(),
         coordinator: Ok(ObservedCoordinator::Pod {
             name: "dogwatch/c".into(),
@@ -76,6 +77,7 @@ pub(super) fn pod(name: &str) -> PodFacts {
             labels: [("app".to_owned(), name.to_owned())].into(),
             tolerates_cordon: false,
             claims: Vec::new(),
+            marks: PodMarks::default(),
         },
         empty_dirs: Vec::new(),
     }

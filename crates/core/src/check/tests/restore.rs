@@ -107,6 +107,7 @@ fn a_cordon_that_is_gone_a_label_left_behind_and_a_served_request_are_told() {
             source: "request".into(),
             reason: String::new(),
             requester: None,
+            ..RebootTrigger::default()
         },
         fingerprints: [("request".to_owned(), print)].into(),
         began: std::collections::BTreeMap::new(),

@@ -2,7 +2,9 @@
 //! §2.3.
 
 use super::*;
-use crate::drain::{DaemonSetLookup, DaemonSetRef, LabelOperator, LabelRequirement};
+use crate::drain::{
+    DaemonSetLookup, DaemonSetRef, LabelOperator, LabelRequirement, PodLookup, PodRules,
+};
 
 fn agent() -> DaemonSetRef {
     DaemonSetRef {
@@ -98,7 +100,10 @@ fn excluded_pods_stay() {
         }],
     };
     let config = DrainConfig {
-        exclude: Some(exclude),
+        rules: PodRules {
+            exclude: Some(exclude),
+            ..PodRules::default()
+        },
         ..DrainConfig::default()
     };
     let mut drain = started(config, Vec::new(), &[pod("keep"), pod("go")]);
@@ -127,7 +132,7 @@ fn a_lookup_that_fails_is_reported_repeated_with_back_off_and_keeps_the_node_fro
     drain.apply_daemonset_lookup(&agent(), failed(), at(1.0));
     assert_eq!(
         drain.current_progress().lookups_failed,
-        [(agent(), "503".to_owned())]
+        [(PodLookup::DaemonSet(agent()), "503".to_owned())]
     );
     assert!(!drain.current_progress().is_drained());
     let step = drain.next_step(at(1.1));

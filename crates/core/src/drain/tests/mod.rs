@@ -4,6 +4,7 @@ mod answers;
 mod fates;
 mod model;
 mod races;
+mod rules;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use jiff::Timestamp;
 
 use super::{
     BudgetNumbers, ControllerRef, DrainConfig, EvictionAnswer, EvictionAttempt, EvictionStep,
-    LabelSelector, NodeDrain, ObservedDisruptionBudget, ObservedPod, PodIdentity, PodPhase,
+    LabelSelector, NodeDrain, ObservedDisruptionBudget, ObservedPod, PodIdentity, PodMarks,
+    PodPhase,
 };
 use crate::Now;
 
@@ -43,6 +45,7 @@ fn pod(name: &str) -> ObservedPod {
         labels: BTreeMap::from([("app".into(), name.into())]),
         tolerates_cordon: false,
         claims: Vec::new(),
+        marks: PodMarks::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 
 use super::*;
-use crate::drain::{DaemonSetLookup, DaemonSetRef};
+use crate::drain::{DaemonSetLookup, DaemonSetRef, PodRules};
 
 const IN_FLIGHT: usize = 3;
 
@@ -100,7 +100,7 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 enum Event {
-    Applied(ObservedPod),
+    Applied(Box<ObservedPod>),
     Deleted(PodIdentity),
 }
 
@@ -130,7 +130,10 @@ impl World {
         Self {
             drain: NodeDrain::new(DrainConfig {
                 in_flight: IN_FLIGHT,
-                exclude: Some(exclude),
+                rules: PodRules {
+                    exclude: Some(exclude),
+                    ..PodRules::default()
+                },
                 ..DrainConfig::default()
             }),
             listed: false,
@@ -192,7 +195,7 @@ impl World {
         }
         seen.pod.uid = format!("u-{born}");
         self.pods.insert(name, (seen.clone(), kind));
-        self.say(Event::Applied(seen));
+        self.say(Event::Applied(Box::new(seen)));
     }
 
     /// An event before the first list becomes part of that list.
@@ -206,7 +209,7 @@ impl World {
         if let Some((pod, _)) = self.pods.get_mut(name) {
             change(pod);
             let seen = pod.clone();
-            self.say(Event::Applied(seen));
+            self.say(Event::Applied(Box::new(seen)));
         }
     }
 
@@ -223,7 +226,7 @@ impl World {
 
     fn deliver(&mut self) {
         match self.events.pop_front() {
-            Some(Event::Applied(seen)) => self.drain.apply_pod(seen),
+            Some(Event::Applied(seen)) => self.drain.apply_pod(*seen),
             Some(Event::Deleted(pod)) => {
                 self.told_gone.insert(pod.uid.clone());
                 self.drain.apply_pod_deletion(&pod);

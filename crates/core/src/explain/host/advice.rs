@@ -4,42 +4,12 @@ use super::forecast::{forecast_without_reading, is_condition_current};
 use super::requests::explained_annotations;
 use super::{HostReportInput, POWER_AS_WANTED, POWER_CONTROL_READY, host_condition};
 use crate::Now;
-use crate::power::{FaultClass, reason};
+use crate::power::PowerReason;
 
 /// The next step after a reason of the power controller; `None` if there is nothing to do, or if
 /// the message says it.
 pub fn next_step(word: &str) -> Option<&'static str> {
-    if let Some(class) = FaultClass::ALL
-        .into_iter()
-        .find(|class| class.reason() == word)
-    {
-        return Some(class.next_step());
-    }
-    Some(match word {
-        reason::NO_SECRET => {
-            "create the Secret that credentialsName names, in the host's namespace"
-        }
-        reason::BAD_SECRET => "give the host's Secret a username and a password",
-        reason::SECRET_FORBIDDEN => {
-            "give the power controller the right to get Secrets in the host's namespace"
-        }
-        reason::INVALID_ADDRESS => "correct the address; docs/hosts.md lists what can be written",
-        reason::NO_BMC => "write spec.bmc.address and spec.bmc.credentialsName",
-        reason::SHARED_BMC => "correct the address of one of the hosts",
-        reason::POWER_CONTRADICTED => {
-            "correct the host's BMC address or its link to the Node, or reset the BMC"
-        }
-        reason::DETACHED => "remove annotation baremetalhost.metal3.io/detached",
-        reason::POWER_OFF_DISABLED => {
-            "unset spec.disablePowerOff, or fence the host by other means"
-        }
-        reason::OTHER_CONTROLLER => {
-            "leave this host to the baremetal-operator; or pause the host for it, or name the \
-             namespace in --host-namespaces"
-        }
-        reason::CRD_TOO_OLD => "dogwatch crds --hosts | kubectl apply --server-side -f -",
-        _ => return None,
-    })
+    PowerReason::parse(word)?.next_step()
 }
 
 /// The advice, the most likely help first.
@@ -47,7 +17,7 @@ pub(super) fn host_advice(view: &HostReportInput, now: Now) -> Vec<String> {
     let mut advice = Vec::new();
     let host = &view.host;
     if let Some(because) = forecast_without_reading(view, now) {
-        advice.extend(next_step(because.reason).map(str::to_owned));
+        advice.extend(because.reason.next_step().map(str::to_owned));
     } else {
         for kind in [POWER_CONTROL_READY, POWER_AS_WANTED] {
             let bad = host_condition(host, kind).filter(|said| said.status != "True");

@@ -220,7 +220,7 @@ impl HostExplainer<'_> {
             );
         }
         if let Some(because) = forecast_without_reading(self.view, self.now)
-            && said.is_none_or(|said| said.reason != because.reason)
+            && said.is_none_or(|said| said.reason != because.reason.as_str())
         {
             let text = format!("current state: {}: {}", because.reason, because.message);
             self.add_line(ExplanationTopic::Says, text);

@@ -5,21 +5,24 @@ use std::sync::Arc;
 use super::{HostReportInput, POWER_AS_WANTED, host_condition};
 use crate::explain::human_format::format_age;
 use crate::power::{
-    CallCost, HostOwner, LevelAccess, PowerConfig, PowerMemory, PowerSnapshot, decide, reason,
+    CallCost, HostOwner, LevelAccess, PowerConfig, PowerMemory, PowerReason, PowerSnapshot, decide,
 };
 use crate::{DecisionCause, Now};
 
 /// The power controller's decision for reasons that no reading of the power can change; `None` for
 /// all others.
-pub(super) fn forecast_without_reading(view: &HostReportInput, now: Now) -> Option<DecisionCause> {
-    const REASONS_WITHOUT_READING: [&str; 7] = [
-        reason::OTHER_CONTROLLER,
-        reason::DETACHED,
-        reason::NO_BMC,
-        reason::INVALID_ADDRESS,
-        reason::SHARED_BMC,
-        reason::POWER_OFF_DISABLED,
-        reason::INVALID_TIMES,
+pub(super) fn forecast_without_reading(
+    view: &HostReportInput,
+    now: Now,
+) -> Option<DecisionCause<PowerReason>> {
+    const REASONS_WITHOUT_READING: [PowerReason; 7] = [
+        PowerReason::OwnedByBaremetalOperator,
+        PowerReason::Detached,
+        PowerReason::NoBMC,
+        PowerReason::InvalidBMCAddress,
+        PowerReason::SharedBMC,
+        PowerReason::PowerOffDisabled,
+        PowerReason::InvalidStatusTimes,
     ];
     let cost = CallCost::Request;
     let seen = PowerSnapshot {
@@ -45,8 +48,8 @@ pub(super) fn forecast_without_reading(view: &HostReportInput, now: Now) -> Opti
 pub(super) fn is_condition_current(view: &HostReportInput, now: Now) -> bool {
     let standing = host_condition(&view.host, POWER_AS_WANTED);
     match (forecast_without_reading(view, now), standing) {
-        (Some(because), _) if because.reason == reason::OTHER_CONTROLLER => true,
-        (Some(because), Some(standing)) => standing.reason == because.reason,
+        (Some(because), _) if because.reason == PowerReason::OwnedByBaremetalOperator => true,
+        (Some(because), Some(standing)) => standing.reason == because.reason.as_str(),
         (Some(_), None) | (None, _) => standing.is_some(),
     }
 }

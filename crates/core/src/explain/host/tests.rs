@@ -3,7 +3,7 @@
 use super::testkit::{annotated, going_off, host, level, said, view};
 use super::*;
 use crate::explain::testkit::{at, now};
-use crate::power::{FaultClass, PowerState, reason};
+use crate::power::{FaultClass, PowerReason, PowerState};
 
 fn told(view: &HostReportInput) -> String {
     let explanation = explain_host(view, now(100));
@@ -192,12 +192,12 @@ fn what_no_reading_can_change_is_told_by_the_decision_itself_before_the_controll
     };
     let detached = annotated(unseen.clone(), &[("baremetalhost.metal3.io/detached", "")]);
     for (view, reason) in [
-        (view(without), reason::NO_BMC),
-        (view(no_address), reason::INVALID_ADDRESS),
-        (view(always_on), reason::POWER_OFF_DISABLED),
-        (theirs, reason::OTHER_CONTROLLER),
-        (shared, reason::SHARED_BMC),
-        (view(detached), reason::DETACHED),
+        (view(without), PowerReason::NoBMC),
+        (view(no_address), PowerReason::InvalidBMCAddress),
+        (view(always_on), PowerReason::PowerOffDisabled),
+        (theirs, PowerReason::OwnedByBaremetalOperator),
+        (shared, PowerReason::SharedBMC),
+        (view(detached), PowerReason::Detached),
     ] {
         let told = told(&view);
         let summary = format!("metal/h1: Dogwatch does not control its power: {reason}\n");
@@ -243,7 +243,7 @@ fn each_class_of_trouble_with_a_bmc_has_its_next_step() {
         sick.status.conditions[1] = said(
             POWER_CONTROL_READY,
             "False",
-            class.reason(),
+            class.power_reason().as_str(),
             "the BMC did not do it",
         );
         let told = told(&view(sick));

@@ -120,12 +120,7 @@ fn power_from_status(host: &HostSnapshot, now: Now) -> ObservedPower {
         bmc_answers: false,
         system_uuid: None,
         off_since: None,
-        because: said.map(|said| {
-            (
-                POWER_AS_WANTED,
-                format!("{}: {}", said.reason, said.message),
-            )
-        }),
+        because: said.map(|said| format!("{POWER_AS_WANTED}: {}: {}", said.reason, said.message)),
     }
 }
 

@@ -4,8 +4,8 @@ use super::row::fell_short;
 use super::{ScheduleReportInput, is_unobserved};
 use crate::Now;
 use crate::schedule::{
-    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleForecast, ScheduleTargetKind,
-    TargetOutcome, TargetResult, reason,
+    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleForecast, ScheduleReason,
+    ScheduleTargetKind, TargetOutcome, TargetResult,
 };
 
 /// The advice, the most likely help first.
@@ -28,17 +28,19 @@ pub(super) fn schedule_advice(
         .collect()
 }
 
-fn state_advice(schedule: &Schedule, state: &str) -> Option<String> {
+fn state_advice(schedule: &Schedule, state: ScheduleReason) -> Option<String> {
     let (namespace, name) = (&schedule.name.namespace, &schedule.name.name);
-    match state {
-        reason::INVALID => Some(format!(
+    if state == ScheduleReason::Invalid {
+        Some(format!(
             "correct it: kubectl edit -n {namespace} rebootschedule {name}"
-        )),
-        reason::SUSPENDED => Some(format!(
+        ))
+    } else if state == ScheduleReason::Suspended {
+        Some(format!(
             "to resume the schedule: kubectl patch -n {namespace} rebootschedule {name} \
              --type=merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
-        )),
-        _ => None,
+        ))
+    } else {
+        None
     }
 }
 
@@ -54,13 +56,13 @@ fn last_occurrence_advice(schedule: &Schedule, last: &OccurrenceRecord) -> Vec<S
         of_it.map(|target| target_name(schedule, target))
     };
     match last.outcome {
-        OccurrenceOutcome::Missed => vec![
-            "missed occurrences are not repeated: request the reboot with dogwatch reboot or \
-             dogwatch power cycle, or give spec.startingDeadline more time"
-                .into(),
-        ],
-        OccurrenceOutcome::NoTargets => {
-            vec!["check that its names and selectors match a node or a host".into()]
+        OccurrenceOutcome::Missed | OccurrenceOutcome::NoTargets => {
+            let step = last
+                .outcome
+                .schedule_reason()
+                .next_step()
+                .map(str::to_owned);
+            step.into_iter().collect()
         }
         OccurrenceOutcome::Requested
         | OccurrenceOutcome::PartlyRequested

@@ -8,8 +8,8 @@ use crate::Now;
 use crate::explain::human_format::{format_age, format_due, format_since, format_time};
 use crate::explain::{ExplanationLine, ExplanationTopic, ObservedController};
 use crate::schedule::{
-    CurrentOccurrence, OccurrenceRecord, Schedule, ScheduleForecast, SchedulePlan, TargetOutcome,
-    forecast_schedule, format_in_zone, reason,
+    ACTIVE_CONDITION, CurrentOccurrence, OccurrenceRecord, Schedule, ScheduleForecast,
+    SchedulePlan, TargetOutcome, forecast_schedule, format_in_zone,
 };
 
 const MAX_AHEAD_OCCURRENCES: usize = 3;
@@ -99,7 +99,7 @@ impl ScheduleExplainer<'_> {
             let text = "no controller has read this version of the schedule";
             self.add_line(ExplanationTopic::Says, text);
         }
-        let said = find_condition(self.schedule, reason::ACTIVE);
+        let said = find_condition(self.schedule, ACTIVE_CONDITION);
         if let Some(said) = said {
             self.add_line(
                 ExplanationTopic::Says,

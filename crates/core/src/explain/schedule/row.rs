@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::describe_targets;
 use crate::Now;
 use crate::schedule::{
-    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleForecast, forecast_schedule,
+    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleForecast, ScheduleReason,
+    forecast_schedule,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,7 +16,7 @@ pub struct ScheduleRow {
     pub namespace: String,
     pub name: String,
     /// `WaitingForTime`, `Issuing`, `Suspended`, `Completed`, `Invalid` or `Deleting`.
-    pub state: &'static str,
+    pub state: ScheduleReason,
     pub message: String,
     /// The next time at which it issues requests.
     #[serde(skip_serializing_if = "Option::is_none")]

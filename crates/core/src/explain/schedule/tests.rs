@@ -7,7 +7,8 @@ use crate::Now;
 use crate::condition::CurrentCondition;
 use crate::schedule::{
     CurrentOccurrence, HostRebootMode, OccurrenceOutcome, OccurrenceRecord, ScheduleName,
-    ScheduleRecurrence, ScheduleStatus, ScheduleTiming, TargetOutcome, TargetResult,
+    ScheduleReason, ScheduleRecurrence, ScheduleStatus, ScheduleTiming, TargetOutcome,
+    TargetResult,
 };
 use crate::selector::LabelSelector;
 
@@ -130,7 +131,10 @@ fn the_next_times_are_told_on_the_schedules_own_clock() {
     assert!(!text.contains("2026-11-25"), "three are enough: {text}");
     let row = only_row(&daily());
     assert_eq!(row.next, Some(at("2026-11-22T02:00:00Z")));
-    assert_eq!((row.state, row.needs_somebody), ("WaitingForTime", false));
+    assert_eq!(
+        (row.state, row.needs_somebody),
+        (ScheduleReason::WaitingForTime, false)
+    );
 }
 
 #[test]
@@ -150,7 +154,7 @@ fn a_time_that_has_come_and_that_nobody_begins_is_said_with_what_to_do() {
         begun: at("2026-11-21T23:30:00Z"),
     });
     let row = only_row(&begun);
-    assert_eq!((row.state, row.not_begun), ("Issuing", None));
+    assert_eq!((row.state, row.not_begun), (ScheduleReason::Issuing, None));
     let text = text(&explained(&begun));
     assert!(text.contains("phase: the requests of 2026-11-21 23:30:00Z are issued since"));
 
@@ -165,7 +169,10 @@ fn a_time_that_has_come_and_that_nobody_begins_is_said_with_what_to_do() {
 #[test]
 fn a_time_that_is_too_late_has_not_come() {
     let row = only_row(&once("2026-11-21T22:59:59Z"));
-    assert_eq!((row.state, row.not_begun), ("Completed", None));
+    assert_eq!(
+        (row.state, row.not_begun),
+        (ScheduleReason::Completed, None)
+    );
 }
 
 #[test]
@@ -175,7 +182,7 @@ fn while_it_is_suspended_no_time_lies_ahead() {
         let row = only_row(&schedule);
         assert_eq!(
             (row.state, row.next, row.not_begun),
-            ("Suspended", None, None)
+            (ScheduleReason::Suspended, None, None)
         );
         let explanation = explained(&schedule);
         assert!(!text(&explanation).contains("when: "), "{explanation:?}");

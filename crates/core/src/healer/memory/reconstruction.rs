@@ -76,7 +76,7 @@ impl TimestampClock {
             0 | 1 => record.since,
             _ => sign.unwrap_or(record.since),
         });
-        let ready = node.conditions.iter().find(|c| c.kind == "Ready");
+        let ready = node.ready_condition();
         let known_since = record.map(|record| record.since.max(self.began));
         let unknown = self.now.mono;
         let at_sign = NodeMemory::from_observed_node(None, node, self.now_at(sign));

@@ -41,57 +41,38 @@ pub(super) fn name(text: &str) -> NodeName {
 /// A Node in boot `boot-1`, Ready, cordoned, with a coordinator's record in this phase.
 pub(super) fn node(text: &str, phase: RebootPhase) -> ObservedNode {
     ObservedNode {
-        name: name(text),
-        uid: format!("uid-{text}"),
-        resource_version: "1".into(),
         unschedulable: phase != RebootPhase::Waiting,
-        ready: true,
-        boot_id: Some(boot("boot-1")),
-        labels: BTreeMap::new(),
-        keep_cordoned: false,
-        needs_remediation: false,
-        out_of_service: false,
-        being_fenced: false,
-        system_uuid: None,
-        provider_id: None,
-        waiting_label: false,
         record: ParsedAnnotation::Is(record(phase)),
-        request: ParsedAnnotation::Absent,
-        request_fingerprint: None,
-        abort: ParsedAnnotation::Absent,
-        api_lock: false,
-        last_reboot: ParsedAnnotation::Absent,
         conditions: vec![kubelet(0), ours(phase, 0)],
+        ..ObservedNode::ready_node(name(text), format!("uid-{text}"), boot("boot-1"))
     }
 }
 
 pub(super) fn record(phase: RebootPhase) -> RebootRecord {
+    let trigger = RebootTrigger {
+        source: "sentinel:/run/reboot-needed".into(),
+        reason: "kernel".into(),
+        requester: None,
+        ..RebootTrigger::default()
+    };
+    let serves = [(
+        "sentinel:/run/reboot-needed".to_owned(),
+        TriggerFingerprint("a".into()),
+    )]
+    .into();
+    let planned = RebootRecord::new_waiting(
+        run("coordinator/a"),
+        trigger,
+        serves,
+        boot("boot-1"),
+        wall(0),
+    );
     RebootRecord {
         phase,
-        run: run("coordinator/a"),
-        since: wall(0),
-        planned: wall(0),
-        trigger: RebootTrigger {
-            source: "sentinel:/run/reboot-needed".into(),
-            reason: "kernel".into(),
-            requester: None,
-        },
-        boot_id: boot("boot-1"),
         cordoned_by_us: phase != RebootPhase::Waiting,
         lease: (phase != RebootPhase::Waiting).then(|| "dogwatch-default-0".into()),
         attempts: u32::from(phase >= RebootPhase::Rebooting),
-        message: String::new(),
-        serves: [(
-            "sentinel:/run/reboot-needed".to_owned(),
-            TriggerFingerprint("a".into()),
-        )]
-        .into(),
-        failures: 0,
-        retry_after: None,
-        forced: false,
-        deleting: false,
-        budgets: Vec::new(),
-        began: BTreeMap::new(),
+        ..planned
     }
 }
 
@@ -105,7 +86,9 @@ pub(super) fn ours(phase: RebootPhase, at: u64) -> CurrentCondition {
     let kind = match phase {
         RebootPhase::Waiting => "MaintenancePlanned",
         RebootPhase::Draining => "DrainInProgress",
-        RebootPhase::Rebooting | RebootPhase::Returning => "MaintenanceInProgress",
+        RebootPhase::Holding | RebootPhase::Rebooting | RebootPhase::Returning => {
+            "MaintenanceInProgress"
+        }
     };
     condition(kind, "True", "AtWork", at)
 }

@@ -1,6 +1,7 @@
 mod api;
 mod escalate;
 mod foresee;
+mod holding;
 mod kit;
 mod lease;
 mod node;

@@ -2,9 +2,11 @@
 
 use super::super::*;
 use super::kit::*;
-use crate::policy::{ClusterPolicies, Policy, PolicyPause};
+use crate::policy::{ClusterPolicies, Policy, PolicyPause, ReadyCheck};
 use crate::reboot::RebootReason;
-use crate::reboot::{AbortRequest, ParsedAnnotation, RebootOutcome, RebootPhase, RecordChange};
+use crate::reboot::{
+    AbortRequest, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RecordChange,
+};
 
 /// Long enough for every deadline of every phase.
 const LONG: u64 = 10 * 60 * MINUTE;
@@ -459,4 +461,23 @@ fn a_node_that_is_being_fenced_is_left_as_it_is_until_that_is_over_or_it_has_boo
         let back = watch.patch(2 * LONG);
         assert_eq!(written(&back).phase, RebootPhase::Returning, "{phase:?}");
     }
+}
+
+#[test]
+fn a_node_that_is_not_usable_is_not_uncordoned_by_the_healer_either() {
+    let mut watch = back();
+    let mut policy = Policy::without_rules(crate::name::GroupName::default_group());
+    policy.on_return.ready = vec![ReadyCheck::NoTaint {
+        key: "example.com/starting".into(),
+    }];
+    watch.seen.policies = ClusterPolicies::Known(vec![policy]);
+    let tainted = |node: &mut ObservedNode| node.taint_keys = vec!["example.com/starting".into()];
+    watch.change(20, tainted);
+    watch.patches(950);
+    watch.leaves_alone(951);
+    let said = watch.of_node(951 + 16 * MINUTE).unwrap();
+    assert_eq!(said.cause.reason, RebootReason::ReadyChecksTimedOut);
+    assert!(said.actions.is_empty() && !said.report.events.is_empty());
+    watch.change(951 + 17 * MINUTE, |node| node.taint_keys.clear());
+    assert_eq!(watch.patches(951 + 17 * MINUTE).unschedulable, Some(false));
 }

@@ -12,6 +12,8 @@ use crate::reboot::{
 pub struct ApiDrainSnapshot<'a> {
     pub progress: &'a DrainProgress,
     pub since: Duration,
+    /// The waits for pods that may end by themselves: the timeout begins after them.
+    pub drain_wait: Duration,
     pub drained_since: Option<Duration>,
     /// Whether the remaining pods are being deleted.
     pub deleting: bool,
@@ -57,7 +59,10 @@ pub fn decide_drain(
     } else {
         timeout
     };
-    let until = seen.since.saturating_add(allowed);
+    let until = seen
+        .since
+        .saturating_add(seen.drain_wait)
+        .saturating_add(allowed);
     if now < until {
         return ApiDrainStep::Wait { until };
     }
@@ -146,6 +151,7 @@ mod tests {
         let seen = ApiDrainSnapshot {
             progress,
             since: Duration::ZERO,
+            drain_wait: Duration::ZERO,
             drained_since: Some(Duration::ZERO),
             deleting,
             volumes: None,

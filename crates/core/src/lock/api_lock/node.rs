@@ -65,7 +65,8 @@ impl ApiNode {
         let ours = self.lock.get().is_some_and(|lock| lock.cordoned_by_us);
         NodeWrite {
             resource_version: self.seen.resource_version.clone(),
-            unschedulable: (ours && self.seen.unschedulable).then_some(false),
+            unschedulable: (ours && self.seen.unschedulable && !self.seen.quarantined)
+                .then_some(false),
             lock: None,
         }
     }
@@ -101,6 +102,9 @@ pub fn describe_refusal(node: &ObservedNode) -> Option<String> {
         ParsedAnnotation::Absent => None,
         ParsedAnnotation::Is(record) => match record.phase {
             RebootPhase::Waiting => None,
+            RebootPhase::Holding => Some(format!(
+                "node {name} is held out of service; for whom and why, run `dogwatch explain node/{name}`"
+            )),
             RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning => {
                 Some(format!(
                     "the coordinator of node {name} is rebooting it (phase {}); for its progress, \
@@ -125,27 +129,14 @@ pub(in crate::lock) mod tests {
     pub(crate) fn node(unschedulable: bool, lock: ParsedAnnotation<ApiLock>) -> ApiNode {
         ApiNode {
             seen: ObservedNode {
-                name: NodeName::new("h").unwrap(),
-                uid: "uid-h".into(),
                 resource_version: "7".into(),
                 unschedulable,
-                ready: true,
-                boot_id: BootId::new("boot").ok(),
-                labels: std::collections::BTreeMap::new(),
-                keep_cordoned: false,
-                needs_remediation: false,
-                out_of_service: false,
-                being_fenced: false,
-                system_uuid: None,
-                provider_id: None,
-                waiting_label: false,
-                record: ParsedAnnotation::Absent,
-                request: ParsedAnnotation::Absent,
-                request_fingerprint: None,
-                abort: ParsedAnnotation::Absent,
                 api_lock: lock != ParsedAnnotation::Absent,
-                last_reboot: ParsedAnnotation::Absent,
-                conditions: Vec::new(),
+                ..ObservedNode::ready_node(
+                    NodeName::new("h").unwrap(),
+                    "uid-h".into(),
+                    BootId::new("boot").unwrap(),
+                )
             },
             lock,
         }
@@ -195,6 +186,9 @@ pub(in crate::lock) mod tests {
             let write = node(unschedulable, lock).build_uncordon();
             assert_eq!((write.unschedulable, write.lock), (expected, None));
         }
+        let mut quarantined = node(true, locked("api/p/1", true));
+        quarantined.seen.quarantined = true;
+        assert_eq!(quarantined.build_uncordon().unschedulable, None);
     }
 
     #[test]

@@ -129,8 +129,8 @@ fn each_field_of_a_policy_goes_before_its_flag_and_a_silent_one_does_not() {
             |config| config.volume_detach_timeout = Duration::from_secs(7),
         ),
         (
-            |policy| policy.drain.exclude = Some(LabelSelector::default()),
-            |config| config.exclude = Some(LabelSelector::default()),
+            |policy| policy.drain.pods.exclude = Some(LabelSelector::default()),
+            |config| config.pod_rules.exclude = Some(LabelSelector::default()),
         ),
         (
             |policy| policy.reboot.timeout = Some(Duration::from_secs(2)),

@@ -66,7 +66,7 @@ fn only_the_prefix_with_a_slash_is_a_key() {
 fn a_bad_value_is_kept_and_said() {
     let mut world = World::new(&[(KEY, r#"{"mode":"medium"}"#)], true, true);
     world.until_confirmed();
-    assert!(world.said(reason::INVALID_ANNOTATION));
+    assert!(world.said(PowerReason::InvalidAnnotationValue));
     assert!(world.seen.host.annotations.contains_key(KEY));
     assert!(world.condition("PowerAsWanted").message.contains("mode"));
 }
@@ -90,7 +90,7 @@ fn off_provisioned_states_only_force_is_obeyed_and_the_rest_is_said() {
     world.seen.host_mut().externally_provisioned = Some(false);
     world.run(60);
     assert_eq!(world.kinds(), []);
-    assert!(world.said(reason::NOT_PROVISIONED));
+    assert!(world.said(PowerReason::NotProvisioned));
     assert!(world.seen.host.annotations.contains_key(BASE));
     world.annotate(BASE, r#"{"mode":"hard","force":true}"#);
     world.until_confirmed();
@@ -145,7 +145,7 @@ fn a_host_that_is_deprovisioned_loses_all_reboot_annotations_and_no_others() {
     world.run(60);
     let left: Vec<_> = world.seen.host.annotations.keys().cloned().collect();
     assert_eq!(left, ["mine"]);
-    assert!(world.said(reason::DEPROVISIONED));
+    assert!(world.said(PowerReason::Deprovisioned));
     world.until_on();
     world.annotate(KEY, "");
     world.run(60);

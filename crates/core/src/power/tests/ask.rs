@@ -48,11 +48,13 @@ impl World {
         self.sent.iter().map(|trace| trace.command).collect()
     }
 
-    pub(crate) fn said(&self, reason: &str) -> bool {
-        self.events.iter().any(|(_, said, _)| *said == reason)
+    pub(crate) fn said(&self, reason: PowerReason) -> bool {
+        self.events
+            .iter()
+            .any(|(_, said, _)| *said == reason.as_str())
     }
 
-    pub(crate) fn because(&self) -> &'static str {
+    pub(crate) fn because(&self) -> PowerReason {
         self.last.as_ref().expect("it decided").cause.reason
     }
 

@@ -100,7 +100,7 @@ fn an_earlier_leaders_command_is_not_repeated_while_it_may_be_run() {
     ] {
         let mut world = takeover(command, is_on, Some(25_000));
         let before = world.sent.len();
-        assert_eq!(world.because(), reason::TAKING_OVER, "{command}");
+        assert_eq!(world.because(), PowerReason::TakingOver, "{command}");
         world.run(20);
         assert_eq!(world.sent.len(), before, "{command}");
         world.run(240);
@@ -146,8 +146,8 @@ fn an_earlier_leaders_command_is_not_repeated_on_a_bmc_that_cannot_be_read() {
     world.crash(1_000);
     world.run(300);
     assert_eq!(world.sent.len(), before);
-    assert_eq!(world.because(), reason::TAKING_OVER);
-    assert!(world.said("BMCTimedOut"), "loudly");
+    assert_eq!(world.because(), PowerReason::TakingOver);
+    assert!(world.said(PowerReason::BMCTimedOut), "loudly");
 }
 
 #[test]
@@ -202,5 +202,5 @@ fn a_leader_that_takes_a_power_off_over_proves_nothing_for_nobody() {
     world.crash(1_000);
     world.run(300);
     assert_eq!(world.sent.len(), 1, "{:?}", world.kinds());
-    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.because(), PowerReason::AsWanted);
 }

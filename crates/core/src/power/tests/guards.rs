@@ -23,7 +23,7 @@ fn a_live_baremetal_operators_host_is_not_ours() {
         leader: "bmo-1".into(),
     };
     let world = refused(|seen| seen.owner = owner.clone());
-    assert_eq!(world.because(), reason::OTHER_CONTROLLER);
+    assert_eq!(world.because(), PowerReason::OwnedByBaremetalOperator);
     assert!(world.writes.is_empty(), "its status is its own");
     let condition = world.condition("PowerAsWanted");
     assert!(condition.message.contains("bmo-1"), "{}", condition.message);
@@ -43,7 +43,7 @@ fn a_bmc_that_two_hosts_name_is_used_for_neither_and_off_is_not_believed() {
     world.run(300);
     assert_eq!(world.kinds(), []);
     assert_eq!(world.status().powered_on, Some(true));
-    assert_eq!(world.because(), reason::SHARED_BMC);
+    assert_eq!(world.because(), PowerReason::SharedBMC);
     assert!(
         world
             .condition("PowerControlReady")
@@ -58,32 +58,32 @@ fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
         reason: why,
         message: "create it".into(),
     };
-    let rows: [(&str, Change); 6] = [
+    let rows: [(PowerReason, Change); 6] = [
         (
-            reason::NO_BMC,
+            PowerReason::NoBMC,
             Box::new(|seen| seen.host_mut().levels.clear()),
         ),
         (
-            reason::INVALID_ADDRESS,
+            PowerReason::InvalidBMCAddress,
             Box::new(|seen| {
                 seen.host_mut().levels[0].devices[0].address =
                     Err(BadBmcAddress("is no address".into()));
             }),
         ),
         (
-            reason::NO_SECRET,
-            Box::new(move |seen| seen.access[0] = missing(reason::NO_SECRET)),
+            PowerReason::SecretNotFound,
+            Box::new(move |seen| seen.access[0] = missing(PowerReason::SecretNotFound)),
         ),
         (
-            reason::BAD_SECRET,
-            Box::new(move |seen| seen.access[0] = missing(reason::BAD_SECRET)),
+            PowerReason::SecretIncomplete,
+            Box::new(move |seen| seen.access[0] = missing(PowerReason::SecretIncomplete)),
         ),
         (
-            reason::SECRET_FORBIDDEN,
-            Box::new(move |seen| seen.access[0] = missing(reason::SECRET_FORBIDDEN)),
+            PowerReason::SecretForbidden,
+            Box::new(move |seen| seen.access[0] = missing(PowerReason::SecretForbidden)),
         ),
         (
-            reason::POWER_OFF_DISABLED,
+            PowerReason::PowerOffDisabled,
             Box::new(|seen| seen.host_mut().disable_power_off = true),
         ),
     ];
@@ -92,7 +92,7 @@ fn bad_input_has_a_condition_with_its_reason_and_what_to_do() {
         let condition = world.condition("PowerControlReady");
         assert_eq!(
             (condition.status, condition.reason.as_str()),
-            (ConditionStatus::False, why)
+            (ConditionStatus::False, why.as_str())
         );
         assert!(!condition.message.is_empty());
         assert_eq!(world.status().powered_on, Some(true), "{why}");

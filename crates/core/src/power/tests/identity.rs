@@ -101,7 +101,7 @@ fn hosts_whose_bmcs_tell_one_system_are_proved_off_neither_and_it_is_said() {
     let ready = world.condition("PowerControlReady");
     assert_eq!(
         (ready.status, ready.reason.as_str()),
-        (ConditionStatus::False, reason::SAME_SYSTEM)
+        (ConditionStatus::False, PowerReason::SameSystemUUID.as_str())
     );
     assert!(ready.message.contains("hosts/h2"), "{}", ready.message);
     world.seen.same_system.clear();

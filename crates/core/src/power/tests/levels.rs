@@ -17,7 +17,7 @@ fn the_next_level_is_used_after_three_commands_that_came_to_nothing() {
     world.until_confirmed();
     let levels: Vec<_> = world.sent.iter().map(|trace| trace.level).collect();
     assert_eq!(levels, [0, 0, 0, 1]);
-    assert!(world.said(reason::NEXT_LEVEL));
+    assert!(world.said(PowerReason::NextLevel));
     assert!(
         world.time - 1_000_000 < 30_000,
         "a fence is not kept waiting"
@@ -73,12 +73,12 @@ fn the_level_that_cut_the_power_gives_it_back_and_then_the_bmc_is_asked() {
 fn a_second_level_that_cannot_be_spoken_to_does_not_stop_the_first() {
     let mut world = with_pdu();
     world.seen.access[1] = LevelAccess::Missing {
-        reason: reason::NO_SECRET,
+        reason: PowerReason::SecretNotFound,
         message: "create it".into(),
     };
     world.bmcs[0].takes = vec![Takes::Fails(FaultClass::Refused); 5];
     world.until_confirmed();
     assert!(world.sent.iter().all(|trace| trace.level == 0));
     let condition = world.condition("PowerControlReady");
-    assert_eq!(condition.reason, reason::NO_SECRET);
+    assert_eq!(condition.reason, PowerReason::SecretNotFound.as_str());
 }

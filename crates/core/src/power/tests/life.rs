@@ -37,7 +37,7 @@ fn a_host_whose_node_lives_gets_no_command_however_long_its_bmc_says_off() {
             world.run(120);
             assert_eq!(
                 (world.kinds(), world.because()),
-                (vec![], reason::AS_WANTED)
+                (vec![], PowerReason::AsWanted)
             );
         }
     }
@@ -47,19 +47,25 @@ fn a_host_whose_node_lives_gets_no_command_however_long_its_bmc_says_off() {
 fn a_contradiction_is_said_in_conditions_and_events_and_nothing_is_proved() {
     let mut world = lied_about(&[], true);
     world.run(300);
-    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    assert_eq!(world.because(), PowerReason::PowerContradicted);
     let wanted = world.condition("PowerAsWanted");
     assert_eq!(
         (wanted.status, &*wanted.reason),
-        (ConditionStatus::Unknown, reason::POWER_CONTRADICTED)
+        (
+            ConditionStatus::Unknown,
+            PowerReason::PowerContradicted.as_str()
+        )
     );
     assert!(wanted.message.contains("node n1"), "{}", wanted.message);
     let ready = world.condition("PowerControlReady");
     assert_eq!(
         (ready.status, &*ready.reason),
-        (ConditionStatus::False, reason::POWER_CONTRADICTED)
+        (
+            ConditionStatus::False,
+            PowerReason::PowerContradicted.as_str()
+        )
     );
-    assert!(world.said(reason::POWER_CONTRADICTED));
+    assert!(world.said(PowerReason::PowerContradicted));
     assert_eq!(world.power().state, Some(PowerState::Unknown));
     let (seen, config, at) = (&world.seen, &world.config, world.now());
     assert_eq!(current_power(seen, config, at), CurrentPower::Unknown);
@@ -78,14 +84,14 @@ fn a_host_that_is_really_off_is_powered_on_once_its_node_was_silent() {
     assert!((30_000..100_000).contains(&took), "{took} ms");
     world.until_on();
     assert_eq!(world.kinds(), [PowerCommand::On]);
-    assert!(!world.said(reason::POWER_CONTRADICTED));
+    assert!(!world.said(PowerReason::PowerContradicted));
 }
 
 #[test]
 fn a_contradiction_ends_when_the_node_falls_silent() {
     let mut world = lied_about(&[], true);
     world.run(200);
-    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    assert_eq!(world.because(), PowerReason::PowerContradicted);
     world.set_power(false);
     world.bmcs[0].default_says = Says::Truth;
     world.until_on();
@@ -107,7 +113,7 @@ fn a_power_on_is_not_sent_again_to_a_machine_whose_node_lives() {
         .filter(|kind| *kind == PowerCommand::On);
     assert!(ons.count() <= 3, "{:?}", world.kinds());
     assert!(world.is_on());
-    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    assert_eq!(world.because(), PowerReason::PowerContradicted);
     assert_eq!(world.power().command, None);
 }
 
@@ -119,7 +125,7 @@ fn a_held_host_whose_node_lives_is_proved_off_no_more() {
     world.bmcs[0].default_says = Says::Lie(PowerReading::Off);
     world.set_power(true);
     world.until("contradicted", |world| {
-        world.because() == reason::POWER_CONTRADICTED
+        world.because() == PowerReason::PowerContradicted
     });
     world.run(300);
     assert_eq!(world.status().powered_on, Some(true));
@@ -153,7 +159,7 @@ fn a_lease_is_read_only_of_a_host_that_says_off() {
 fn no_power_on_is_even_intended_for_a_host_whose_node_lives() {
     let mut world = lied_about(&[], true);
     world.run(600);
-    assert!(!world.said(reason::FOUND_OFF), "{:?}", world.events);
+    assert!(!world.said(PowerReason::FoundOff), "{:?}", world.events);
     let mut written = world.writes.iter().map(|(_, status)| &status.power.command);
     assert!(written.all(Option::is_none));
 }
@@ -168,7 +174,7 @@ fn nothing_is_sent_before_it_is_known_whether_the_node_lives() {
     world.bmcs[0].default_says = Says::Lie(PowerReading::Off);
     world.run(600);
     assert_eq!(world.kinds(), []);
-    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    assert_eq!(world.because(), PowerReason::PowerContradicted);
 }
 
 #[test]
@@ -176,9 +182,9 @@ fn a_host_that_is_to_be_off_is_not_as_wanted_while_its_node_lives() {
     let mut world = lied_about(&[], false);
     for _ in 0..600 {
         world.run(1);
-        assert_ne!(world.because(), reason::AS_WANTED, "{}", world.time);
+        assert_ne!(world.because(), PowerReason::AsWanted, "{}", world.time);
     }
-    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    assert_eq!(world.because(), PowerReason::PowerContradicted);
 }
 
 #[test]
@@ -191,7 +197,7 @@ fn an_off_that_was_answered_is_not_confirmed_while_the_node_lives() {
     assert_eq!(world.kinds(), [PowerCommand::Off]);
     let mut written = world.writes.iter();
     assert!(written.all(|(_, status)| status.power.off_confirmed_at.is_none()));
-    assert_eq!(world.because(), reason::POWER_CONTRADICTED);
+    assert_eq!(world.because(), PowerReason::PowerContradicted);
     world.set_power(false);
     world.until_confirmed();
 }
@@ -202,10 +208,10 @@ fn a_lease_that_was_renewed_before_the_host_went_off_contradicts_nothing() {
     world.run(200);
     world.bmcs[0].default_says = Says::Truth;
     world.run(120);
-    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.because(), PowerReason::AsWanted);
     world.set_power(false);
     world.until("powered on", |world| {
-        assert_ne!(world.because(), reason::POWER_CONTRADICTED);
+        assert_ne!(world.because(), PowerReason::PowerContradicted);
         world.is_on()
     });
 }
@@ -214,11 +220,11 @@ fn a_lease_that_was_renewed_before_the_host_went_off_contradicts_nothing() {
 fn a_lease_that_came_was_not_renewed() {
     let mut world = World::new(&[], false, false);
     world.run(60);
-    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.because(), PowerReason::AsWanted);
     world.node = Some(world.time);
     world.run(300);
     assert!(world.life_looks > 2);
-    assert!(!world.said(reason::POWER_CONTRADICTED));
+    assert!(!world.said(PowerReason::PowerContradicted));
 }
 
 #[test]

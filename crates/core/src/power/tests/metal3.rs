@@ -96,7 +96,7 @@ fn test_reboot_with_annotations_power_off_disabled() {
         world.run(300);
         // Where metal3 reboots without a proof, Dogwatch does nothing and reports that.
         assert_eq!(world.kinds(), []);
-        assert_eq!(world.because(), reason::POWER_OFF_DISABLED);
+        assert_eq!(world.because(), PowerReason::PowerOffDisabled);
         assert!(world.seen.host.annotations.contains_key(name));
     }
 }
@@ -167,5 +167,5 @@ fn test_detach_no_power_action_when_detached() {
     let mut world = World::new(&[detached, (BASE, HARD)], true, true);
     world.run(120);
     assert_eq!(world.kinds(), []);
-    assert_eq!(world.because(), reason::DETACHED);
+    assert_eq!(world.because(), PowerReason::Detached);
 }

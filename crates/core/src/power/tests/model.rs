@@ -182,7 +182,7 @@ impl Judge {
                 .writes
                 .iter()
                 .any(|(_, s)| s.power.off_confirmed_at.is_some());
-            let is_plain = trace.why == reason::FOUND_OFF;
+            let is_plain = trace.why == PowerReason::FoundOff.as_str();
             assert!(
                 before > 0 || confirmed || is_plain,
                 "off is confirmed before the first power-on"

@@ -38,10 +38,16 @@ fn soft_first_with_one_deadline_then_hard() {
     });
     let took = world.sent[1].sent - world.sent[0].sent;
     assert!((179_900..181_000).contains(&took), "{took}");
-    assert!(world.said(reason::SOFT_TIMED_OUT));
+    assert!(world.said(PowerReason::SoftPowerOffTimedOut));
     world.until_confirmed();
-    assert_eq!(world.power().history[1].outcome, reason::SOFT_TIMED_OUT);
-    assert_eq!(world.power().history[0].outcome, reason::POWERED_OFF);
+    assert_eq!(
+        world.power().history[1].outcome,
+        PowerReason::SoftPowerOffTimedOut.as_str()
+    );
+    assert_eq!(
+        world.power().history[0].outcome,
+        PowerReason::PoweredOff.as_str()
+    );
     assert_eq!(world.power().history[0].attempts, 2);
 }
 
@@ -74,7 +80,7 @@ fn hard_at_once_if_asked_or_if_the_bmc_knows_no_soft_one() {
     world.bmcs[0].takes = vec![Takes::Fails(FaultClass::Unsupported)];
     world.until_confirmed();
     assert_eq!(world.kinds(), [PowerCommand::SoftOff, PowerCommand::Off]);
-    assert!(world.said(reason::SOFT_UNSUPPORTED));
+    assert!(world.said(PowerReason::SoftPowerOffUnsupported));
 
     let mut world = World::new(&[(KEY, "")], true, true);
     let about = BmcInfo {
@@ -85,7 +91,7 @@ fn hard_at_once_if_asked_or_if_the_bmc_knows_no_soft_one() {
     world.seen.memory.record_check(0, Ok(about), now);
     world.until_confirmed();
     assert_eq!(world.kinds(), [PowerCommand::Off]);
-    assert!(world.said(reason::SOFT_UNSUPPORTED));
+    assert!(world.said(PowerReason::SoftPowerOffUnsupported));
 }
 
 #[test]
@@ -101,7 +107,7 @@ fn a_soft_power_off_that_fails_twice_becomes_a_hard_one() {
             PowerCommand::Off
         ]
     );
-    assert!(world.said(reason::SOFT_FAILED));
+    assert!(world.said(PowerReason::SoftPowerOffFailed));
 }
 
 #[test]
@@ -126,7 +132,10 @@ fn off_is_confirmed_only_after_our_own_command_was_answered_also_on_a_host_that_
     assert_eq!(world.power().off_confirmed_at, None, "and is not proved");
     world.bmcs[0].default_takes = Takes::Runs(100);
     world.until_confirmed();
-    assert_eq!(world.power().history[0].outcome, reason::ALREADY_OFF);
+    assert_eq!(
+        world.power().history[0].outcome,
+        PowerReason::AlreadyOff.as_str()
+    );
 }
 
 #[test]
@@ -192,7 +201,7 @@ fn found_on_while_held_off_is_off_again() {
     world.run(30);
     world.set_power(true);
     world.until_confirmed();
-    assert!(world.said(reason::FOUND_ON));
+    assert!(world.said(PowerReason::FoundOn));
     assert!(!world.is_on());
     assert!(world.power().off_confirmed_at > first);
     let cleared = |(_, status): &(u64, HostStatus)| status.power.off_confirmed_at.is_none();
@@ -323,7 +332,7 @@ fn a_power_off_that_does_not_take_is_sent_again_within_a_minute_and_said() {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.bmcs[0].default_takes = Takes::Ignores;
     world.run(900);
-    assert!(world.said(reason::POWER_OFF_RETRIED));
+    assert!(world.said(PowerReason::PowerOffRetried));
     let gaps = world
         .sent
         .windows(2)
@@ -359,7 +368,10 @@ fn a_power_off_that_is_not_wanted_any_more_is_withdrawn_before_it_is_sent_and_wa
     world.until("closed", |world| world.power().command.is_none());
     assert!(world.is_on());
     assert_eq!(world.kinds(), [PowerCommand::SoftOff], "no hard one");
-    assert_eq!(world.power().history[0].outcome, reason::WITHDRAWN);
+    assert_eq!(
+        world.power().history[0].outcome,
+        PowerReason::Withdrawn.as_str()
+    );
 
     let mut world = World::new(&[], false, true);
     world.run(5);
@@ -582,7 +594,7 @@ fn a_host_that_was_off_as_wanted_is_proved_off_for_a_key_that_comes() {
     world.run(60);
     assert_eq!(
         (world.kinds(), world.because()),
-        (vec![], reason::AS_WANTED)
+        (vec![], PowerReason::AsWanted)
     );
     world.annotate(KEY, HARD);
     world.until("proved", |world| {
@@ -601,7 +613,7 @@ fn a_proof_that_another_address_made_nothing_is_not_made_again_for_nobody() {
     world.seen.memory.forget_bmc();
     world.run(300);
     assert_eq!(world.kinds().len(), sent, "it reads off, as it is wanted");
-    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.because(), PowerReason::AsWanted);
     assert_eq!(world.power().off_confirmed_at, None);
 }
 
@@ -615,7 +627,7 @@ fn a_power_off_that_failed_is_not_sent_again_to_a_host_that_reads_off() {
     let sent = world.sent.len();
     world.run(600);
     assert_eq!(world.sent.len(), sent);
-    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.because(), PowerReason::AsWanted);
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn base_is_removed_once_off_is_confirmed_and_before_the_power_on() {
     let left: Vec<_> = world.seen.host.annotations.keys().cloned().collect();
     assert_eq!(left, [KEY]);
     assert!(!world.is_on(), "a key is left");
-    assert_eq!(world.because(), reason::HELD_OFF);
+    assert_eq!(world.because(), PowerReason::HeldOff);
     assert!(world.condition("HeldOff").message.contains(KEY));
 }
 
@@ -68,7 +68,7 @@ fn a_power_on_that_did_not_take_is_sent_again_and_said_and_its_time_stays() {
     world.bmcs[0].takes = vec![Takes::Runs(100), Takes::Ignores, Takes::Ignores];
     world.until_on();
     assert_eq!(world.kinds()[1..], [PowerCommand::On; 3]);
-    assert!(world.said(reason::POWER_ON_RETRIED));
+    assert!(world.said(PowerReason::PowerOnRetried));
     let mut times: Vec<_> = world
         .writes
         .iter()
@@ -77,7 +77,10 @@ fn a_power_on_that_did_not_take_is_sent_again_and_said_and_its_time_stays() {
     times.dedup();
     assert_eq!(times.len(), 1);
     assert_eq!(world.power().history[0].attempts, 3);
-    assert_eq!(world.power().history[0].outcome, reason::POWERED_ON);
+    assert_eq!(
+        world.power().history[0].outcome,
+        PowerReason::PoweredOn.as_str()
+    );
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn a_host_found_off_that_nobody_asked_to_be_off_is_powered_on_without_an_off_bef
     assert!(world.time - off >= 30_000, "two readings powerSettle apart");
     world.until_on();
     assert_eq!(world.kinds(), [PowerCommand::On]);
-    assert!(world.said(reason::FOUND_OFF));
+    assert!(world.said(PowerReason::FoundOff));
     assert_eq!(
         world.status().last_powered_on,
         None,
@@ -192,7 +195,7 @@ fn a_host_that_reads_as_it_is_wanted_gets_no_command() {
         world.run(300);
         assert_eq!(world.kinds(), [], "online: {online}");
         assert_eq!(world.status().powered_on, Some(is_on));
-        assert_eq!(world.because(), reason::AS_WANTED);
+        assert_eq!(world.because(), PowerReason::AsWanted);
         let condition = world.condition("PowerAsWanted");
         assert_eq!(condition.status, crate::condition::ConditionStatus::True);
     }
@@ -204,7 +207,7 @@ fn a_host_that_is_to_be_off_and_cannot_be_read_gets_no_command_until_it_can() {
     world.bmcs[0].default_says = Says::Fails(FaultClass::TimedOut);
     world.run(300);
     assert_eq!(world.kinds(), []);
-    assert_eq!(world.because(), reason::POWER_UNKNOWN);
+    assert_eq!(world.because(), PowerReason::PowerUnknown);
     world.bmcs[0].default_says = Says::Truth;
     world.until_confirmed();
     assert_eq!(world.kinds(), [PowerCommand::SoftOff]);
@@ -222,7 +225,7 @@ fn what_is_sent_to_a_host_that_is_to_be_off_ends_when_it_reads_off() {
     world.seen.host_mut().online = false;
     world.run(120);
     assert_eq!(world.kinds(), [PowerCommand::On]);
-    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.because(), PowerReason::AsWanted);
     assert_eq!(world.power().command, None);
 }
 
@@ -277,8 +280,8 @@ fn a_host_that_is_to_be_off_is_not_as_wanted_while_a_power_on_may_still_be_run()
     world.seen.host_mut().online = false;
     world.run(35);
     let because = (world.because(), world.power().command.is_some());
-    assert_eq!(because, (reason::SETTLING, true));
+    assert_eq!(because, (PowerReason::CommandOfUnknownEnd, true));
     world.run(60);
-    assert_eq!(world.because(), reason::AS_WANTED);
+    assert_eq!(world.because(), PowerReason::AsWanted);
     assert_eq!(world.kinds(), [PowerCommand::On]);
 }

@@ -54,7 +54,7 @@ fn a_persons_word_proves_off_where_the_bmc_cannot_be_read_for_the_keys_that_stoo
     );
     let seen = proof.valid_since();
     assert!(is_for(&world, KEY));
-    assert!(world.said(reason::CONFIRMED_BY_PERSON));
+    assert!(world.said(PowerReason::OffConfirmedByPerson));
     world.run(600);
     assert_eq!(proved(&world).unwrap().valid_since(), seen, "seen once");
     // A key that came later needs a confirmation of its own.
@@ -97,7 +97,7 @@ fn a_word_is_void_as_soon_as_its_key_goes_also_when_the_same_key_comes_again() {
     world.remove(KEY);
     world.tick();
     assert_eq!(proved(&world), None);
-    assert!(world.said(reason::CONFIRMATION_WITHOUT_KEY));
+    assert!(world.said(PowerReason::ConfirmationWithoutKey));
     world.annotate(KEY, HARD);
     world.run(120);
     assert_eq!(proved(&world), None, "older than the key");
@@ -149,7 +149,7 @@ fn a_word_for_another_value_of_the_key_is_for_another_request() {
     world.annotate(KEY, r#"{"mode":"hard","machineUID":"2"}"#);
     world.tick();
     assert_eq!(proved(&world), None);
-    assert!(world.said(reason::CONFIRMATION_WITHOUT_KEY));
+    assert!(world.said(PowerReason::ConfirmationWithoutKey));
 }
 
 #[test]
@@ -164,7 +164,10 @@ fn a_reading_that_shows_life_contradicts_a_word_until_it_is_older_than_two_polls
         world.run(70);
         confirm(&mut world);
         assert_eq!(proved(&world), None, "{reading:?}");
-        assert!(world.said(reason::CONFIRMATION_CONTRADICTED), "{reading:?}");
+        assert!(
+            world.said(PowerReason::ConfirmationContradicted),
+            "{reading:?}"
+        );
         world.run(300);
         assert_eq!(proved(&world), None, "{reading:?}");
         // A later failed reading does not hide the running machine.
@@ -222,7 +225,7 @@ fn a_persons_word_counts_where_power_control_is_refused() {
         }),
         ("no Secret", |world| {
             world.seen.access[0] = LevelAccess::Missing {
-                reason: reason::NO_SECRET,
+                reason: PowerReason::SecretNotFound,
                 message: "create it".into(),
             };
         }),
@@ -285,7 +288,7 @@ fn a_word_that_lacks_something_is_worth_nothing_and_it_is_said() {
         world.tick();
         assert_eq!(proved(&world), None, "{text}");
         let mut events = world.events.iter();
-        let said = events.find(|(_, why, _)| *why == reason::INVALID_CONFIRMATION);
+        let said = events.find(|(_, why, _)| *why == PowerReason::InvalidConfirmation.as_str());
         assert!(
             said.is_some_and(|(_, _, said)| said.contains(says)),
             "{text}: {said:?}"

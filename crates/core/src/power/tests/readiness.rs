@@ -35,7 +35,7 @@ fn a_failed_reading_is_unknown_at_once_and_power_control_is_not_ready() {
     world.bmcs[0].default_says = Says::Fails(FaultClass::WrongCredentials);
     world.run(60);
     assert_eq!(world.power().state, Some(PowerState::Unknown));
-    assert_eq!(world.because(), reason::POWER_UNKNOWN);
+    assert_eq!(world.because(), PowerReason::PowerUnknown);
     assert_eq!(
         world.condition("PowerControlReady").reason,
         "WrongCredentials"

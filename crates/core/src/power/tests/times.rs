@@ -37,9 +37,9 @@ fn without_room_for_a_later_time_nothing_is_done_and_it_is_said() {
     world.seen.host_mut().status.last_powered_on = Some(Timestamp::MAX);
     world.run(60);
     assert_eq!(world.kinds(), []);
-    assert_eq!(world.because(), reason::INVALID_TIMES);
+    assert_eq!(world.because(), PowerReason::InvalidStatusTimes);
     let condition = world.condition("PowerControlReady");
-    assert_eq!(condition.reason, reason::INVALID_TIMES);
+    assert_eq!(condition.reason, PowerReason::InvalidStatusTimes.as_str());
     assert!(condition.message.contains("remove it"));
 }
 

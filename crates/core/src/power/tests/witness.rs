@@ -29,7 +29,7 @@ fn an_outlet_that_is_off_proves_nothing_while_the_bmc_says_on_after_it() {
         assert_ne!(bit, CurrentPower::Off);
     }
     assert!(world.is_on());
-    assert!(world.said(reason::LEVEL_CONTRADICTED));
+    assert!(world.said(PowerReason::LevelContradictedByBMC));
     // The BMC is tried again, and switches the host off.
     world.bmcs[0].default_takes = Takes::Runs(300);
     world.until_confirmed();
@@ -67,7 +67,7 @@ fn a_bmc_that_says_on_later_ends_the_proof() {
     world.until("the proof ends", |world| proved(world).is_none());
     world.run(120);
     assert_eq!(proved(&world), None);
-    assert!(world.said(reason::LEVEL_CONTRADICTED));
+    assert!(world.said(PowerReason::LevelContradictedByBMC));
     assert_eq!(world.status().powered_on, Some(true));
 }
 
@@ -76,7 +76,7 @@ fn a_bmc_that_does_not_always_answer_contradicts_all_the_same() {
     let mut world = with_pdu(true);
     world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unsupported);
     world.until("it is contradicted", |world| {
-        world.said(reason::LEVEL_CONTRADICTED)
+        world.said(PowerReason::LevelContradictedByBMC)
     });
     for tick in 0..(600 * 20) {
         let silent = Says::Fails(FaultClass::TimedOut);
@@ -108,7 +108,7 @@ fn what_a_bmc_says_in_its_last_moment_means_nothing() {
     let begun = world.time;
     world.until_confirmed();
     assert!(world.time - begun < 20_000, "nobody waits for what it said");
-    assert!(!world.said(reason::LEVEL_CONTRADICTED));
+    assert!(!world.said(PowerReason::LevelContradictedByBMC));
 }
 
 #[test]

@@ -87,6 +87,22 @@ fn who_asked_to_keep_it_cordoned_after_the_boot_is_not_overruled() {
 }
 
 #[test]
+fn an_abort_leaves_the_cordon_of_a_quarantined_node_in_every_phase() {
+    for phase in [
+        RebootPhase::Draining,
+        RebootPhase::Rebooting,
+        RebootPhase::Returning,
+    ] {
+        let mut seen = stopped(phase);
+        set(&mut seen, |node| node.quarantined = true);
+        seen.lock.leases = Some(vec![free(0)]);
+        let decision = decide(&seen, &config(), now(5));
+        assert_eq!(patch(&decision).unschedulable, None, "{phase:?}");
+        assert_eq!(patch(&decision).record, RecordChange::Remove, "{phase:?}");
+    }
+}
+
+#[test]
 fn what_asked_for_it_counts_as_served_and_what_comes_later_does_not() {
     let mut seen = stopped(RebootPhase::Waiting);
     seen.lock.leases = Some(vec![free(0)]);
@@ -186,6 +202,7 @@ fn a_request_for_later_outlives_the_reboot_that_is_stopped_and_one_that_is_due_d
                     reason: "firmware".into(),
                     requester: "somebody else".into(),
                     not_before,
+                    ..RebootRequest::default()
                 });
                 node.request_fingerprint = Some(print("r"));
             });
@@ -208,6 +225,7 @@ fn when_nothing_is_under_way_it_is_served_at_once_with_the_request_that_has_not_
             reason: String::new(),
             requester: String::new(),
             not_before: Some(wall(1000)),
+            ..RebootRequest::default()
         });
     });
     let decision = decide(&seen, &config(), now(5));

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::kit::*;
-use crate::drain::{DroppedPod, PodIdentity};
+use crate::drain::{DroppedPod, PodIdentity, PodRules};
 
 fn refused() -> ObservedDrain {
     let pod = PodIdentity {
@@ -134,6 +134,19 @@ fn each_pause_is_twice_as_long_up_to_a_day() {
 }
 
 #[test]
+fn the_cordon_of_a_quarantined_node_stays_when_the_drain_is_undone() {
+    let mut seen = with(one_pod_left());
+    set(&mut seen, |node| node.quarantined = true);
+    let decision = decide(&seen, &config(), now(3600));
+    assert_eq!(patch(&decision).unschedulable, None);
+    let record = written(&decision);
+    assert_eq!(
+        (record.phase, record.cordoned_by_us),
+        (RebootPhase::Waiting, false)
+    );
+}
+
+#[test]
 fn past_the_deadline_delete_is_written_down_first_and_has_as_long_again() {
     let config = on(DrainTimeoutAction::Delete);
     let decision = decide(&with(one_pod_left()), &config, now(3600));
@@ -149,7 +162,7 @@ fn past_the_deadline_delete_is_written_down_first_and_has_as_long_again() {
     assert_eq!(going_on.actions, []);
     assert!(going_on.observe.contains(&RebootObserve::Drain {
         delete: true,
-        exclude: None
+        rules: PodRules::default()
     }));
     assert_eq!(
         written(&decide(&deleting, &config, now(7200))).phase,

@@ -37,29 +37,11 @@ pub(super) fn config() -> RebootConfig {
 }
 
 pub(super) fn node_seen(name: &str) -> ObservedNode {
-    ObservedNode {
-        name: NodeName::new(name).unwrap(),
-        uid: format!("uid-{name}"),
-        resource_version: "1".into(),
-        unschedulable: false,
-        ready: true,
-        boot_id: Some(boot("boot-1")),
-        labels: std::collections::BTreeMap::new(),
-        keep_cordoned: false,
-        needs_remediation: false,
-        out_of_service: false,
-        being_fenced: false,
-        system_uuid: None,
-        provider_id: None,
-        waiting_label: false,
-        record: ParsedAnnotation::Absent,
-        request: ParsedAnnotation::Absent,
-        request_fingerprint: None,
-        abort: ParsedAnnotation::Absent,
-        api_lock: false,
-        last_reboot: ParsedAnnotation::Absent,
-        conditions: Vec::new(),
-    }
+    ObservedNode::ready_node(
+        NodeName::new(name).unwrap(),
+        format!("uid-{name}"),
+        boot("boot-1"),
+    )
 }
 
 pub(super) fn run_seen(name: &str, run_id: RunId) -> RunMemory {
@@ -130,28 +112,21 @@ pub(super) fn unknown() -> ObservedTrigger {
 
 /// A record of our run; the trigger is the sentinel with fingerprint `a`.
 pub(super) fn record(phase: RebootPhase) -> RebootRecord {
+    let trigger = RebootTrigger {
+        source: "sentinel:/run/reboot-needed".into(),
+        reason: "kernel".into(),
+        requester: None,
+        ..RebootTrigger::default()
+    };
+    let serves = [("sentinel:/run/reboot-needed".to_owned(), print("a"))].into();
+    let planned = RebootRecord::new_waiting(run(RUN), trigger, serves, boot("boot-1"), wall(0));
     RebootRecord {
         phase,
-        run: run(RUN),
-        since: wall(0),
-        planned: wall(0),
-        trigger: RebootTrigger {
-            source: "sentinel:/run/reboot-needed".into(),
-            reason: "kernel".into(),
-            requester: None,
-        },
-        boot_id: boot("boot-1"),
         cordoned_by_us: phase != RebootPhase::Waiting,
         lease: (phase != RebootPhase::Waiting).then(|| "dogwatch-default-0".into()),
         attempts: u32::from(phase >= RebootPhase::Rebooting),
-        message: String::new(),
-        serves: [("sentinel:/run/reboot-needed".to_owned(), print("a"))].into(),
-        failures: 0,
-        retry_after: None,
-        forced: false,
-        deleting: false,
-        budgets: Vec::new(),
         began: std::collections::BTreeMap::from([(phase, wall(0))]),
+        ..planned
     }
 }
 

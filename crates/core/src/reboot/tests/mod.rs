@@ -3,12 +3,15 @@
 
 mod abort;
 mod clocks;
+mod drain_waits;
 mod draining;
 mod fenced;
 mod gates;
 mod group;
+mod holding;
 mod kit;
 mod lock;
+mod methods;
 mod model;
 mod policy;
 mod rebooting;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
+use crate::drain::PodRules;
 use crate::name::GroupName;
 use crate::policy::window::{MaintenanceWindow, WindowSpec};
 use crate::policy::{ClusterPolicies, DrainRules, Policy, PolicyGate, PolicyPause};
@@ -380,9 +381,12 @@ fn the_lock_of_an_attempt_that_was_undone_is_given_back_before_the_next() {
 
 #[test]
 fn what_a_drain_said_while_other_pods_were_to_stay_is_no_news_of_this_one() {
-    let exclude = Some(LabelSelector::default());
+    let rules = PodRules {
+        exclude: Some(LabelSelector::default()),
+        ..PodRules::default()
+    };
     let drain = DrainRules {
-        exclude: exclude.clone(),
+        pods: rules.clone(),
         ..DrainRules::default()
     };
     for phase in [RebootPhase::Draining, RebootPhase::Rebooting] {
@@ -395,15 +399,15 @@ fn what_a_drain_said_while_other_pods_were_to_stay_is_no_news_of_this_one() {
         assert_eq!(decision.actions, [], "{phase:?}");
         let look = RebootObserve::Drain {
             delete: false,
-            exclude: exclude.clone(),
+            rules: rules.clone(),
         };
         assert!(decision.observe.contains(&look), "{phase:?}");
         seen.drain
             .as_mut()
             .unwrap()
             .progress
-            .exclude
-            .clone_from(&exclude);
+            .rules
+            .clone_from(&rules);
         let decision = decide(&seen, &config(), now(NINE));
         assert_eq!(does(phase, &decision), 'g', "{phase:?}");
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::super::*;
 use super::kit::*;
 use crate::Now;
+use crate::drain::PodRules;
 
 /// In phase `rebooting`; the patch that wrote it was answered at second 5.
 fn permitted() -> RebootSnapshot {
@@ -68,7 +69,7 @@ fn the_step_that_starts_the_command_keeps_in_sight_what_it_was_decided_from() {
     let decision = decide(&permitted(), &config(), now(5));
     assert!(decision.observe.contains(&RebootObserve::Drain {
         delete: false,
-        exclude: None
+        rules: PodRules::default()
     }));
     assert!(
         decision
@@ -146,7 +147,7 @@ fn a_deleted_drain_is_still_drained() {
     assert!(starts(&decision));
     assert!(decision.observe.contains(&RebootObserve::Drain {
         delete: true,
-        exclude: None
+        rules: PodRules::default()
     }));
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
+use crate::policy::{ClusterPolicies, Policy, ReadyCheck, ReadyTimeoutAction};
 
 /// A node with a new boot, Ready since second 10, with our cordon.
 fn back() -> RebootSnapshot {
@@ -71,10 +72,16 @@ fn only_our_own_cordon_is_undone() {
 
 #[test]
 fn a_cordon_that_somebody_asked_to_keep_stays_and_the_lock_goes_all_the_same() {
-    let mut seen = back();
-    set(&mut seen, |node| node.keep_cordoned = true);
-    seen.gates = Some(Vec::new());
-    assert!(releases(&decide(&seen, &config(), now(40))));
+    let keeps: [fn(&mut ObservedNode); 2] = [
+        |node| node.keep_cordoned = true,
+        |node| node.quarantined = true,
+    ];
+    for keep in keeps {
+        let mut seen = back();
+        set(&mut seen, keep);
+        seen.gates = Some(Vec::new());
+        assert!(releases(&decide(&seen, &config(), now(40))));
+    }
 }
 
 #[test]
@@ -254,4 +261,88 @@ fn while_it_settles_the_condition_says_that_it_booted_anew() {
         condition.message.starts_with("booted again; "),
         "{condition:?}"
     );
+}
+
+fn needs_gpu(seen: &mut RebootSnapshot, on_ready_timeout: ReadyTimeoutAction) {
+    let mut policy = Policy::without_rules(crate::name::GroupName::default_group());
+    policy.on_return.ready = vec![ReadyCheck::Resource {
+        name: "example.com/gpu".into(),
+    }];
+    policy.on_return.on_ready_timeout = on_ready_timeout;
+    seen.policies = ClusterPolicies::Known(vec![policy]);
+}
+
+#[test]
+fn a_node_that_is_not_usable_keeps_cordon_and_lock_until_it_is() {
+    let mut seen = back();
+    needs_gpu(&mut seen, ReadyTimeoutAction::Keep);
+    for (second, reason) in [
+        (40, RebootReason::ReadyChecksUnmet),
+        (940, RebootReason::ReadyChecksTimedOut),
+        (90_000, RebootReason::ReadyChecksTimedOut),
+    ] {
+        let decision = decide(&seen, &config(), now(second));
+        assert_eq!((decision.actions, decision.cause.reason), (vec![], reason));
+    }
+    assert_eq!(
+        decide(&seen, &config(), now(40)).wake.unwrap().at,
+        now(940).mono
+    );
+    assert!(has_event(
+        &decide(&seen, &config(), now(940)),
+        RebootReason::ReadyChecksTimedOut
+    ));
+    set(&mut seen, |node| {
+        node.extended_resources = vec!["example.com/gpu".into()];
+    });
+    let usable = decide(&seen, &config(), now(90_000));
+    assert_eq!(patch(&usable).unschedulable, Some(false));
+}
+
+#[test]
+fn past_the_deadline_of_ready_the_policy_may_proceed_and_it_is_said() {
+    let mut seen = back();
+    needs_gpu(&mut seen, ReadyTimeoutAction::Proceed);
+    let waits = decide(&seen, &config(), now(939));
+    assert_eq!(waits.actions, []);
+    let goes = decide(&seen, &config(), now(940));
+    assert_eq!(patch(&goes).unschedulable, Some(false));
+    assert!(has_event(&goes, RebootReason::ReadyChecksTimedOut));
+}
+
+#[test]
+fn a_kept_cordon_and_a_foreign_one_do_not_hide_that_a_node_is_not_usable() {
+    for ours in [true, false] {
+        let mut seen = back();
+        needs_gpu(&mut seen, ReadyTimeoutAction::Keep);
+        seen.gates = Some(Vec::new());
+        set(&mut seen, |node| node.keep_cordoned = true);
+        set_record(&mut seen, |record| record.cordoned_by_us = ours);
+        let decision = decide(&seen, &config(), now(40));
+        assert_eq!(decision.cause.reason, RebootReason::ReadyChecksUnmet);
+        assert_eq!(decision.actions, []);
+    }
+}
+
+#[test]
+fn the_return_gates_have_their_whole_time_after_a_long_wait_to_be_usable() {
+    let config = RebootConfig {
+        on_gate_timeout: GateTimeoutAction::Release,
+        ..config()
+    };
+    let mut seen = at_gates(Some(&["short"]));
+    set_record(&mut seen, |record| record.usable = Some(wall(5000)));
+    let waits = decide(&seen, &config, now(5899));
+    assert_eq!(
+        (waits.actions, waits.cause.reason),
+        (vec![], RebootReason::ReturnGatesShut)
+    );
+    assert!(releases(&decide(&seen, &config, now(5900))));
+}
+
+#[test]
+fn a_person_who_uncordons_decides_that_the_node_is_usable() {
+    let mut seen = at_gates(Some(&[]));
+    needs_gpu(&mut seen, ReadyTimeoutAction::Keep);
+    assert!(releases(&decide(&seen, &config(), now(40))));
 }

@@ -8,6 +8,7 @@ fn request(not_before: Option<jiff::Timestamp>) -> ParsedAnnotation<RebootReques
         reason: "patch".into(),
         requester: "me".into(),
         not_before,
+        ..RebootRequest::default()
     })
 }
 

@@ -182,7 +182,5 @@ impl RequestFlow<'_> {
 
 /// `lastHeartbeatTime` of the Ready condition.
 fn last_ready_heartbeat(node: &ObservedNode) -> Option<Timestamp> {
-    let mut conditions = node.conditions.iter();
-    let ready = conditions.find(|condition| condition.kind == "Ready")?;
-    ready.last_heartbeat
+    node.ready_condition()?.last_heartbeat
 }

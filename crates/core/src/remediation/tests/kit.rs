@@ -171,7 +171,7 @@ pub(super) fn power_at(power: &Power, now: crate::Now) -> ObservedPower {
         bmc_answers: power::is_bmc_answering(&power.seen, &power.config, now),
         system_uuid: power::bmc_system_uuid(&power.seen).map(str::to_owned),
         off_since: power::off_since(&power.seen, &power.config, now),
-        because: because.map(|because| (because.reason, because.message.clone())),
+        because: because.map(|because| format!("{}: {}", because.reason, because.message)),
     }
 }
 

@@ -73,6 +73,11 @@ fn a_cordon_comes_back_unless_it_was_ours() {
         }
         NodeBackup::from_node(&node, BTreeMap::new(), Vec::new()).cordoned
     };
+    let mut quarantined = node("a");
+    quarantined.unschedulable = true;
+    quarantined.quarantined = true;
+    quarantined.record = ParsedAnnotation::Is(reboot_record(RebootPhase::Draining, 5));
+    assert!(NodeBackup::from_node(&quarantined, BTreeMap::new(), Vec::new()).cordoned);
     assert!(cordoned(false, false, false));
     assert!(!cordoned(true, false, false));
     assert!(!cordoned(false, true, false));

@@ -24,7 +24,7 @@ fn the_intention_stands_before_the_first_request() {
     });
     let due = decide(&seen, now(TEN));
     assert_eq!(written(&due).current.unwrap().at, at(TEN));
-    assert_eq!(due.cause.reason, reason::ISSUING);
+    assert_eq!(due.cause.reason, ScheduleReason::Issuing);
     let (seen, asking) = seen.settled(now(TEN));
     assert_eq!(asked(&asking).len(), 1);
     assert_eq!(seen.schedule.status.last, Some(at(TEN)));
@@ -67,7 +67,7 @@ fn what_is_later_than_the_deadline_is_missed_and_said_loudly_once() {
         (event.severity, event.reason),
         (EventSeverity::Warning, "Missed")
     );
-    assert_eq!(after.cause.reason, reason::COMPLETED);
+    assert_eq!(after.cause.reason, ScheduleReason::Completed);
     let (much_later, quiet) = missed.clone().settled(now("2026-03-09T00:00:00Z"));
     assert_eq!(much_later.schedule.status, missed.schedule.status);
     assert_eq!(quiet.report.events, []);
@@ -104,7 +104,7 @@ fn a_change_makes_no_time_of_before_it_come() {
         plan.suspend = true;
     }
     let (mut resumed, decision) = resumed.settled(now("2026-03-02T09:50:00Z"));
-    assert_eq!(decision.cause.reason, reason::SUSPENDED);
+    assert_eq!(decision.cause.reason, ScheduleReason::Suspended);
     assert_eq!(resumed.schedule.status.next, None);
     resumed.schedule.plan = Ok(daily("09:45"));
     resumed.schedule.changed = Some(at(TEN));
@@ -218,7 +218,7 @@ fn a_schedule_that_cannot_be_understood_any_more_issues_nothing_and_says_why() {
     seen.schedule.plan = Err(vec!["spec.at: \"x\" is no time".into()]);
     let (seen, decision) = seen.settled(now(TEN));
     assert_eq!(record_of(&seen).outcome, OccurrenceOutcome::Cancelled);
-    assert_eq!(decision.cause.reason, reason::INVALID);
+    assert_eq!(decision.cause.reason, ScheduleReason::Invalid);
     assert!(decision.cause.message.contains("spec.at"));
     assert!(
         decision

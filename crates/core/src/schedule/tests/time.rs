@@ -150,7 +150,7 @@ fn a_rule_finds_its_day_however_far_it_is_and_says_when_there_is_none() {
     let ended = seen(rule("DTSTART:20250101\nFREQ=DAILY;COUNT=3"));
     let (ended, decision) = ended.settled(now("2026-01-02T00:00:00Z"));
     assert_eq!(ended.schedule.status.next, None);
-    assert_eq!(decision.cause.reason, reason::COMPLETED);
+    assert_eq!(decision.cause.reason, ScheduleReason::Completed);
     assert_eq!(decision.wake, None);
 }
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// All files that delete objects, and what each deletes.
-const DELETING: [(&str, &str); 8] = [
+const DELETING: [(&str, &str); 10] = [
     ("drain/call.rs", "pods, with their UID"),
+    ("fleet/hold.rs", "NodeReboots of method Hold"),
     ("fleet/pause.rs", "policies that pause"),
     ("healer/mod.rs", "presences of processes that are gone"),
     ("lock/presence.rs", "a process' own presence"),
@@ -14,6 +15,7 @@ const DELETING: [(&str, &str); 8] = [
         "free Leases where a quota leaves no room",
     ),
     ("markers/lease.rs", "a Lease of medik8s' that we took"),
+    ("node_reboot/client.rs", "NodeReboots that have ended"),
     ("remediation/backup.rs", "what is kept of a deleted Node"),
     (
         "remediation/write/release.rs",

@@ -70,7 +70,10 @@ impl PromiseChecks {
             }
             // `crate::bare_metal` compares the other promises about hosts with the machines.
             ObservedKind::Host => self.check_budgets_of_groups(now),
-            ObservedKind::Pod | ObservedKind::Event | ObservedKind::Definition => {}
+            ObservedKind::Pod
+            | ObservedKind::Event
+            | ObservedKind::NodeReboot
+            | ObservedKind::Definition => {}
         }
         self.violations[before..].to_vec()
     }
@@ -189,7 +192,8 @@ impl PromiseChecks {
         let Some(before) = before else { return };
         let begins = phase(after) == Some(RebootPhase::Returning)
             && phase(before) != Some(RebootPhase::Returning);
-        if begins && phase(before) != Some(RebootPhase::Rebooting) {
+        let announced = [RebootPhase::Rebooting, RebootPhase::Holding].map(Some);
+        if begins && !announced.contains(&phase(before)) {
             // A machine that crashes during a drain boots too; then no command was due.
             let attempts = before.record.as_ref().map_or(0, |record| record.attempts);
             if attempts > 0 {

@@ -81,7 +81,7 @@ impl PolicyCheck {
             policy::may_reboot_begin(
                 policies,
                 rule.policy,
-                rule.config.drain_timeout,
+                rule.config.longest_drain(),
                 interval,
                 at,
             )

@@ -14,6 +14,7 @@ use dogwatch_core::reboot::{
 use super::{NEXT_IN_LINE_TIMEOUT, PlannedRollout, RolloutEvent, SHUTDOWN_TIME};
 use crate::plan::planned_node::PlannedNode;
 use crate::plan::slot_leases::{ReleaseKind, WaiterPlace};
+use dogwatch_core::lock::LockWaiter;
 
 impl PlannedRollout<'_> {
     pub(super) fn finish_action(&mut self, number: usize, action: &RebootAction) {
@@ -244,10 +245,10 @@ impl PlannedRollout<'_> {
 }
 
 fn waiter_place(machine: &PlannedNode, since: jiff::Timestamp) -> WaiterPlace {
-    WaiterPlace {
+    WaiterPlace(LockWaiter {
         control_plane: machine.is_control_plane(),
-        since,
+        since: Some(since),
         holder: machine.holder_id.clone(),
         zone: machine.zone_of_node(),
-    }
+    })
 }

@@ -68,7 +68,7 @@ impl PlannedRollout<'_> {
                     self.lease_holder_fact(lease),
                 )
             }
-            RebootObserve::Drain { exclude, .. } => {
+            RebootObserve::Drain { rules, .. } => {
                 let pods = u64::from(self.plan.pods_per_node);
                 self.count_calls("evict pods", pods);
                 self.count_calls("list and watch pods", 3);
@@ -76,12 +76,12 @@ impl PlannedRollout<'_> {
                 let gone = usize::try_from(pods).unwrap_or(usize::MAX);
                 (
                     time,
-                    ObservedFact::Drain(DrainProgress {
+                    ObservedFact::Drain(Box::new(DrainProgress {
                         listed: true,
-                        exclude: exclude.clone(),
+                        rules: rules.clone(),
                         gone,
                         ..DrainProgress::default()
-                    }),
+                    })),
                 )
             }
             RebootObserve::Attachments { .. } => {

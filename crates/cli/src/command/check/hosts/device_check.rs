@@ -1,7 +1,7 @@
 //! The result of checking one device.
 
-use dogwatch_core::explain::{next_step, scheme_and_host};
-use dogwatch_core::power::{FaultClass, HostSnapshot};
+use dogwatch_core::explain::scheme_and_host;
+use dogwatch_core::power::{FaultClass, HostSnapshot, PowerReason};
 use serde::Serialize;
 
 use crate::exit::{CliExitCode, CommandFailure};
@@ -44,7 +44,7 @@ impl DeviceCheck {
     pub fn not_working(
         host: &HostSnapshot,
         level: Option<usize>,
-        reason: &str,
+        reason: PowerReason,
         message: impl Into<String>,
     ) -> Self {
         let device = host.levels.get(level.unwrap_or(0));
@@ -55,9 +55,9 @@ impl DeviceCheck {
             level,
             bmc: bmc.map(scheme_and_host),
             works: PowerControlWorks::No,
-            reason: reason.to_owned(),
+            reason: reason.to_string(),
             message: message.into(),
-            next: next_step(reason).map(str::to_owned),
+            next: reason.next_step().map(str::to_owned),
             power: None,
             product: None,
             system_uuid: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dogwatch_bmc::{BmcFault, Credentials, DriverOptions, Password};
 use dogwatch_core::explain::{POWER_CONTROL_READY, host_condition, scheme_and_host};
 use dogwatch_core::power::{
-    BmcInfo, FaultClass, HostSnapshot, PowerCommand, PowerDevice, PowerReading, reason,
+    BmcInfo, FaultClass, HostSnapshot, PowerCommand, PowerDevice, PowerReading, PowerReason,
 };
 use dogwatch_k8s::host::BmcSecretError;
 
@@ -22,7 +22,7 @@ pub async fn probe_host(
         return vec![DeviceCheck::not_working(
             host,
             None,
-            reason::NO_BMC,
+            PowerReason::NoBMC,
             "the host has no BMC",
         )];
     }
@@ -43,13 +43,13 @@ async fn probe_device(
     options: &DriverOptions,
     within: Duration,
 ) -> DeviceCheck {
-    let at = |reason: &str, message: String| DeviceCheck {
+    let at = |reason: PowerReason, message: String| DeviceCheck {
         bmc: device.address.as_ref().ok().map(scheme_and_host),
         ..DeviceCheck::not_working(host, Some(level), reason, message)
     };
     let address = match &device.address {
         Ok(address) => address,
-        Err(bad) => return at(reason::INVALID_ADDRESS, bad.to_string()),
+        Err(bad) => return at(PowerReason::InvalidBMCAddress, bad.to_string()),
     };
     let namespace = &host.name.namespace;
     let credentials = match read_credentials(connected, namespace, &device.credentials).await {
@@ -75,8 +75,14 @@ async fn probe_device(
         Err(fault) => Err(fault),
     };
     match found {
-        Ok((about, reading)) => answered_probe(at(reason::CHECKED, String::new()), about, reading),
-        Err(fault) => failed_probe(host, at(fault.class.reason(), fault.message), fault.class),
+        Ok((about, reading)) => {
+            answered_probe(at(PowerReason::Checked, String::new()), about, reading)
+        }
+        Err(fault) => failed_probe(
+            host,
+            at(fault.class.power_reason(), fault.message),
+            fault.class,
+        ),
     }
 }
 
@@ -141,7 +147,7 @@ fn answered_probe(checked: DeviceCheck, about: BmcInfo, reading: PowerReading) -
     }
     let class = FaultClass::Unsupported;
     DeviceCheck {
-        reason: class.reason().into(),
+        reason: class.power_reason().to_string(),
         message: format!(
             "the device answers, but does not support {}",
             lacking.join(" and ")
@@ -152,7 +158,7 @@ fn answered_probe(checked: DeviceCheck, about: BmcInfo, reading: PowerReading) -
 }
 
 struct CredentialsError {
-    reason: &'static str,
+    reason: PowerReason,
     message: String,
     works: PowerControlWorks,
 }
@@ -169,7 +175,7 @@ async fn read_credentials(
             ca: secret.ca,
         }),
         // The person lacks the right, which says nothing about the controller's rights.
-        Err(BmcSecretError::Missing { reason, .. }) if reason == reason::SECRET_FORBIDDEN => {
+        Err(BmcSecretError::Missing { reason, .. }) if reason == PowerReason::SecretForbidden => {
             Err(CredentialsError {
                 reason,
                 message: format!(
@@ -184,7 +190,7 @@ async fn read_credentials(
             works: PowerControlWorks::No,
         }),
         Err(BmcSecretError::Transient(error)) => Err(CredentialsError {
-            reason: reason::NOT_CHECKED,
+            reason: PowerReason::NotCheckedYet,
             message: format!(
                 "Secret {namespace}/{name} could not be read: {}",
                 error.error_chain()

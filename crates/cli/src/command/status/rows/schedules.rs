@@ -2,6 +2,8 @@
 
 use dogwatch_core::Now;
 use dogwatch_core::explain::{ScheduleRow, format_age, format_time};
+use dogwatch_core::reason::ReasonSeverity;
+use dogwatch_core::schedule::ScheduleReason;
 
 use crate::paint::TerminalColour;
 use crate::table::{OutputColumn, TableCell, TextTable};
@@ -10,7 +12,7 @@ const COLUMNS: [OutputColumn<ScheduleRow>; 8] = [
     OutputColumn::new("NAMESPACE", |row, _| row.namespace.as_str().into()),
     OutputColumn::new("SCHEDULE", |row, _| row.name.as_str().into()),
     OutputColumn::new("STATE", |row, _| {
-        TableCell::coloured(row.state, state_colour(row.state))
+        TableCell::coloured(row.state.as_str(), state_colour(row.state))
     }),
     OutputColumn::new("NEXT", |row, now| {
         row.next.map(|next| time_ahead(next, now)).into()
@@ -36,13 +38,13 @@ fn time_ahead(next: jiff::Timestamp, now: Now) -> String {
     format!("in {}", format_age(ahead))
 }
 
-fn state_colour(state: &str) -> Option<TerminalColour> {
-    match state {
-        "Invalid" => Some(TerminalColour::Red),
-        "Suspended" => Some(TerminalColour::Yellow),
-        "Issuing" => Some(TerminalColour::Cyan),
-        "Completed" => Some(TerminalColour::Dim),
-        _ => None,
+fn state_colour(state: ScheduleReason) -> Option<TerminalColour> {
+    match (state.severity(), state) {
+        (ReasonSeverity::Alarm, _) => Some(TerminalColour::Red),
+        (ReasonSeverity::Waiting | ReasonSeverity::Warning, _) => Some(TerminalColour::Yellow),
+        (ReasonSeverity::Progress, ScheduleReason::Issuing) => Some(TerminalColour::Cyan),
+        (ReasonSeverity::Progress, ScheduleReason::Completed) => Some(TerminalColour::Dim),
+        (ReasonSeverity::Progress, _) => None,
     }
 }
 
@@ -57,7 +59,7 @@ fn outcome_colour(outcome: &str) -> TerminalColour {
 /// What needs a person comes before the schedule's state.
 fn schedule_reason_cell(row: &ScheduleRow) -> TableCell {
     let is_well = !row.needs_somebody;
-    if is_well || row.state == "Invalid" || row.not_begun.is_some() {
+    if is_well || row.state.needs_person() || row.not_begun.is_some() {
         let colour = (!is_well).then_some(TerminalColour::Red);
         return TableCell::coloured(row.message.as_str(), colour);
     }

@@ -4,6 +4,7 @@
 
 mod acts;
 mod healer;
+mod holds;
 mod late;
 mod policed;
 mod process;
@@ -49,6 +50,9 @@ enum Happens {
     Touches,
     Removes,
     Requests,
+    /// A NodeReboot asks for a hold, or its request is withdrawn.
+    Holds,
+    Withdraws,
     Cordons,
     Uncordons,
     PodGoes,
@@ -97,6 +101,8 @@ fn happens() -> impl Strategy<Value = (usize, Happens)> {
         5 => Just(Happens::Touches),
         1 => Just(Happens::Removes),
         2 => Just(Happens::Requests),
+        2 => Just(Happens::Holds),
+        2 => Just(Happens::Withdraws),
         1 => Just(Happens::Cordons),
         2 => Just(Happens::Uncordons),
         6 => Just(Happens::PodGoes),
@@ -140,6 +146,8 @@ impl World {
             Happens::Touches => self.touch(node),
             Happens::Removes => self.hosts[node].file = None,
             Happens::Requests => self.request(node),
+            Happens::Holds => self.ask_for_hold(node),
+            Happens::Withdraws => self.withdraw_hold(node),
             Happens::Cordons => self.cordon(node),
             Happens::Uncordons => self.uncordon(node),
             Happens::PodGoes => self.hosts[node].pods = 0,

@@ -10,11 +10,13 @@ use proptest::prelude::*;
 use super::super::super::{AbortRequest, DrainTimeoutAction, ParsedAnnotation, RebootReason};
 use super::world::{Fate, World};
 use super::{Happens, happens, on_timeout};
+use crate::drain::PodRules;
 use crate::limit::UnavailabilityLimit;
 use crate::name::GroupName;
 use crate::policy::window::{MaintenanceWindow, WindowSpec};
 use crate::policy::{
-    DrainRules, Policy, PolicyGate, PolicyPause, RebootRules, ReturnRules, ruling_policy,
+    DrainRules, Policy, PolicyGate, PolicyPause, ReadyCheck, ReadyTimeoutAction, RebootRules,
+    ReturnRules, ruling_policy,
 };
 use crate::selector::LabelSelector;
 
@@ -41,6 +43,8 @@ struct Words {
     excludes: bool,
     invalid: bool,
     min_interval: bool,
+    /// Its `return.ready` is never met; the policy then proceeds.
+    unusable: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -59,6 +63,7 @@ fn words() -> impl Strategy<Value = Words> {
         3 => Just(UnavailabilityLimit::Count(2)),
         1 => Just(UnavailabilityLimit::Count(3)),
         2 => Just(UnavailabilityLimit::Percent(50)),
+        1 => Just(UnavailabilityLimit::Percent(100).capped_at(Some(2))),
     ];
     let pause = prop_oneof![
         5 => Just(None),
@@ -79,10 +84,14 @@ fn words() -> impl Strategy<Value = Words> {
             rare(),
             prop::bool::weighted(0.05),
             rare(),
+            rare(),
         ),
     )
         .prop_map(
-            |((wide, priority, max, pause), (window, gated, excludes, invalid, min_interval))| {
+            |(
+                (wide, priority, max, pause),
+                (window, gated, excludes, invalid, min_interval, unusable),
+            )| {
                 Words {
                     wide,
                     priority,
@@ -93,6 +102,7 @@ fn words() -> impl Strategy<Value = Words> {
                     excludes,
                     invalid,
                     min_interval,
+                    unusable,
                 }
             },
         )
@@ -123,6 +133,9 @@ fn policy(which: usize, words: &Words, world: &World) -> Policy {
     let gate = PolicyGate::Pods {
         selector: LabelSelector::default(),
     };
+    let never_met = ReadyCheck::Resource {
+        name: "example.com/gpu".into(),
+    };
     let wall = world.now(0).wall;
     let until = |seconds: u64| wall + jiff::SignedDuration::from_secs(seconds.cast_signed());
     Policy {
@@ -130,6 +143,7 @@ fn policy(which: usize, words: &Words, world: &World) -> Policy {
         selector,
         priority: words.priority,
         max_unavailable: Some(words.max),
+        max_unavailable_nodes: None,
         topology_key: None,
         paused: words.pause.map(|ends| PolicyPause {
             reason: String::new(),
@@ -141,11 +155,18 @@ fn policy(which: usize, words: &Words, world: &World) -> Policy {
         windows: words.window.map(half_of_the_day).into_iter().collect(),
         min_interval: words.min_interval.then_some(Duration::from_hours(1)),
         drain: DrainRules {
-            exclude: words.excludes.then(LabelSelector::default),
+            pods: PodRules {
+                exclude: words.excludes.then(LabelSelector::default),
+                ..PodRules::default()
+            },
             ..DrainRules::default()
         },
         reboot: RebootRules::default(),
-        on_return: ReturnRules::default(),
+        on_return: ReturnRules {
+            ready: words.unusable.then_some(never_met).into_iter().collect(),
+            on_ready_timeout: ReadyTimeoutAction::Proceed,
+            ..ReturnRules::default()
+        },
         gates: words.gated.then_some(gate).into_iter().collect(),
         problems: words
             .invalid
@@ -314,6 +335,7 @@ fn plain(max: UnavailabilityLimit) -> Words {
         excludes: false,
         invalid: false,
         min_interval: false,
+        unusable: false,
     }
 }
 

@@ -127,17 +127,17 @@ impl Process {
 
     pub(super) fn saw_pods(&mut self, left: u32, refused: bool, now: Duration) {
         let drain = |look: &&RebootObserve| matches!(look, RebootObserve::Drain { .. });
-        let Some(RebootObserve::Drain { delete, exclude }) = self.looks.iter().find(drain) else {
+        let Some(RebootObserve::Drain { delete, rules }) = self.looks.iter().find(drain) else {
             return;
         };
-        let (deleting, exclude) = (*delete, exclude.clone());
+        let (deleting, rules) = (*delete, rules.clone());
         // A policy that excludes any pods excludes the model's one pod.
-        let mut drain = if left == 0 || exclude.is_some() {
+        let mut drain = if left == 0 || rules.exclude.is_some() {
             kit::drained()
         } else {
             kit::one_pod_left()
         };
-        if refused && !deleting && exclude.is_none() {
+        if refused && !deleting && rules.exclude.is_none() {
             let pod = kit::one_pod_left().progress.waiting.remove(0);
             drain.progress.waiting.clear();
             drain.progress.dropped = vec![crate::drain::DroppedPod {
@@ -146,7 +146,7 @@ impl Process {
             }];
         }
         drain.progress.deleting = deleting;
-        drain.progress.exclude = exclude;
+        drain.progress.rules = rules;
         drain.drained_since = drain.progress.is_drained().then_some(now);
         self.seen.drain = Some(drain);
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use dogwatch_api::node_reboot::RebootMethod;
+
 use super::process::Process;
 use super::world::{Command, Cordon, World, boot_id};
 use crate::lock;
@@ -48,7 +50,18 @@ impl World {
                 "S3: the record claims a foreign cordon"
             );
         }
-        if phase(to) == Some(RebootPhase::Returning) && phase(from) != Some(RebootPhase::Returning)
+        let held = Some(RebootPhase::Holding);
+        if let Some(from) = from.filter(|_| phase(from) == held && phase(to) != held) {
+            let asked = is_hold_requested(before, from);
+            let aborts = before.abort != ParsedAnnotation::Absent;
+            assert!(
+                !asked || aborts,
+                "§10.1: a hold ended although it is asked for"
+            );
+        }
+        if phase(to) == Some(RebootPhase::Returning)
+            && phase(from) != Some(RebootPhase::Returning)
+            && phase(from) != held
         {
             assert_ne!(
                 to.unwrap().boot_id,
@@ -66,7 +79,8 @@ impl World {
         if to.is_none()
             && let Some(from) = from
         {
-            if from.phase == RebootPhase::Returning {
+            let was_held = from.trigger.method == RebootMethod::Hold;
+            if from.phase == RebootPhase::Returning && !was_held {
                 host.returned = Some(self.mono);
             }
             if let Some(last) = after.last_reboot.get().filter(|_| aborts) {
@@ -188,7 +202,9 @@ impl World {
                 WindowOpening::Open { .. }
             );
         assert!(open, "§2.6: outside the window");
-        let last = self.hosts[node].returned.filter(|_| begins);
+        let is_hold = |record: &RebootRecord| record.trigger.method == RebootMethod::Hold;
+        let counts = begins && !seen.record.get().is_some_and(is_hold);
+        let last = self.hosts[node].returned.filter(|_| counts);
         if let (Some(least), Some(last)) = (rules.min_interval, last) {
             let kept = self.mono >= last + least || self.hosts[node].wall_ahead.is_some();
             assert!(kept, "§2.6: too soon after the last one");
@@ -226,6 +242,11 @@ impl World {
             (RebootPhase::Rebooting, attempt),
             "S5: not what stands"
         );
+        assert_eq!(
+            record.trigger.method,
+            RebootMethod::Reboot,
+            "§10.1: the command of another method"
+        );
         let held =
             |lease: &lock::ObservedLease| lease.holder.as_ref() == Some(&process.seen.run.holder);
         let holds = self.server.leases().iter().any(held);
@@ -237,11 +258,12 @@ impl World {
             panic!("acts without a Node")
         };
         let rule = policy::resolve_policy(&process.seen.policies, &seen.labels, &self.config);
-        let exclude = rule.config.exclude;
-        let drained =
-            process.seen.drain.as_ref().is_some_and(|drain| {
-                drain.progress.is_drained() && drain.progress.exclude == exclude
-            });
+        let rules = rule.config.pod_rules;
+        let drained = process
+            .seen
+            .drain
+            .as_ref()
+            .is_some_and(|drain| drain.progress.is_drained() && drain.progress.rules == rules);
         if attempt == 1 {
             self.hold_leave_to_the_promises(node, process, false);
         }
@@ -309,6 +331,9 @@ impl World {
         !stopped
             && (host.cordon == Cordon::Ours
                 || host.pending
-                || matches!(phase, Some(RebootPhase::Draining | RebootPhase::Rebooting)))
+                || matches!(
+                    phase,
+                    Some(RebootPhase::Draining | RebootPhase::Holding | RebootPhase::Rebooting)
+                ))
     }
 }

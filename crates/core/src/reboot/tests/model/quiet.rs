@@ -56,6 +56,7 @@ impl World {
                 self.uncordon(node);
             }
             self.hosts[node].refused = false;
+            self.withdraw_hold(node);
         }
         for _ in 0..ROUNDS {
             self.late.clear();

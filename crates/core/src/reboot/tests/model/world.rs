@@ -51,7 +51,7 @@ pub(super) struct Host {
     pub(super) wall_ahead: Option<i64>,
     pub(super) processes: Vec<Process>,
     runs: u32,
-    prints: u32,
+    pub(super) prints: u32,
     pub(super) cordon: Cordon,
     pub(super) served: BTreeSet<(String, TriggerFingerprint)>,
     pub(super) commands: Vec<Command>,
@@ -322,6 +322,7 @@ impl World {
                 reason,
                 requester,
                 not_before: None,
+                ..RebootRequest::default()
             });
             node.request_fingerprint = Some(text);
         });

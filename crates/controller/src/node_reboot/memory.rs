@@ -1,0 +1,81 @@
+//! What the leader knows of one NodeReboot beyond the watches: answers to its own writes and reads.
+
+use std::sync::Arc;
+
+use dogwatch_core::node_reboot::{NodeRebootSnapshot, ObservedNodeReboot, RebootNodeRead};
+use dogwatch_core::reboot::ObservedNode;
+use dogwatch_core::resource_version::{is_newer_version, is_older_version};
+
+pub(super) struct NodeRebootMemory {
+    /// From the watch, or from the answer to our own write if that is newer.
+    reboot: Arc<ObservedNodeReboot>,
+    /// The Node in the answer to our last patch, or as that patch met it.
+    written: Option<Arc<ObservedNode>>,
+    /// Sent after `reboot` had its present version.
+    read: Option<RebootNodeRead>,
+}
+
+impl NodeRebootMemory {
+    pub(super) fn new(reboot: &Arc<ObservedNodeReboot>) -> Self {
+        Self {
+            reboot: Arc::clone(reboot),
+            written: None,
+            read: None,
+        }
+    }
+
+    pub(super) fn latest_reboot(&self) -> &Arc<ObservedNodeReboot> {
+        &self.reboot
+    }
+
+    /// Applies a version from the watch or from an answer, unless it is older.
+    pub(super) fn observe_reboot(&mut self, reboot: &Arc<ObservedNodeReboot>) {
+        let known = &self.reboot.resource_version;
+        if is_older_version(&reboot.resource_version, known) || reboot.resource_version == *known {
+            return;
+        }
+        self.read = None;
+        self.reboot = Arc::clone(reboot);
+    }
+
+    pub(super) fn observe_written_node(&mut self, node: Option<Arc<ObservedNode>>) {
+        self.written = node;
+    }
+
+    pub(super) fn observe_read(&mut self, read: RebootNodeRead) {
+        self.read = Some(read);
+    }
+
+    pub(super) fn build_snapshot(
+        &self,
+        others: impl Iterator<Item = Arc<ObservedNodeReboot>>,
+        watched: Option<&Arc<ObservedNode>>,
+    ) -> NodeRebootSnapshot {
+        NodeRebootSnapshot {
+            own: Arc::clone(&self.reboot),
+            others: others.collect(),
+            node: self.newest_node(watched),
+            read: self.read.clone(),
+        }
+    }
+
+    /// The watch may be behind our own patch, and behind a fresh read. A Node that the watch does
+    /// not show any more was deleted after our patch.
+    fn newest_node(&self, watched: Option<&Arc<ObservedNode>>) -> Option<Arc<ObservedNode>> {
+        let read = self.read.as_ref().and_then(|read| read.node.as_ref().ok());
+        if let Some(None) = read {
+            return None;
+        }
+        let read = read.and_then(Option::as_ref);
+        let written = self.written.as_ref().filter(|_| watched.is_some());
+        let known = [watched, written, read].into_iter().flatten();
+        let newest = known.reduce(|newest, other| {
+            if is_newer_version(&other.resource_version, &newest.resource_version) {
+                other
+            } else {
+                newest
+            }
+        });
+        newest.cloned()
+    }
+}

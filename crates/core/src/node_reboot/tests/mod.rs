@@ -1,0 +1,5 @@
+mod asking;
+mod coordinator;
+mod ending;
+mod kit;
+mod model;

@@ -1,0 +1,218 @@
+//! A cluster with nodes and NodeReboots, a leader, and a coordinator by hand.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dogwatch_api::annotation;
+use dogwatch_api::node_reboot::{NodeReboot, NodeRebootStatus};
+use dogwatch_controller::node_reboot;
+use dogwatch_core::reboot::RebootConfig;
+use dogwatch_k8s::cluster::ClusterWatch;
+use dogwatch_runtime::clock::ProcessClock;
+use k8s_openapi::api::core::v1::{Event, Node};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::support::leader::Leader;
+use crate::support::{objects, until};
+
+const AT: &str = "2026-11-21T22:00:00Z";
+
+pub struct World {
+    pub client: Client,
+    /// The leaders' client.
+    pub leading: Client,
+    /// Dogwatch's namespace; also the prefix of all names, because both kinds are cluster-scoped.
+    pub home: String,
+    pub clock: ProcessClock,
+}
+
+impl World {
+    pub async fn on(client: Client, clock: ProcessClock) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let home = format!("reboots-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        objects::make_namespace(&client, &home).await;
+        let kinds = [
+            dogwatch_api::node_reboot::node_reboot_crd(),
+            dogwatch_api::reboot_policy::policy_crd(),
+        ];
+        objects::install(&client, kinds).await;
+        let world = Self {
+            leading: client.clone(),
+            client,
+            home,
+            clock,
+        };
+        objects::until_served(&world.reboots()).await;
+        world
+    }
+
+    /// A process that leads from now on.
+    pub fn leader(&self) -> Leader {
+        let (flags, leading) = (RebootConfig::default(), &self.leading);
+        let (mut leader, context, showing) = Leader::new(leading, &self.home, &self.clock, &flags);
+        let watches = ClusterWatch::new(leading.clone(), &self.home, || 0.5);
+        leader.run(showing.publish_watched_views(watches));
+        leader.run(node_reboot::run_node_reboots(context));
+        leader
+    }
+
+    pub fn full_name(&self, short: &str) -> String {
+        format!("{}-{short}", self.home)
+    }
+
+    pub async fn make_node(&self, short: &str) {
+        let node = json!({ "metadata": { "name": self.full_name(short) } });
+        objects::create(&self.nodes(), node).await;
+        self.boot(short, "boot-1").await;
+    }
+
+    pub async fn boot(&self, short: &str, boot_id: &str) {
+        let info = json!({ "architecture": "", "bootID": boot_id, "containerRuntimeVersion": "",
+            "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "",
+            "operatingSystem": "", "osImage": "", "systemUUID": "" });
+        let status = json!({ "nodeInfo": info });
+        objects::change_status(&self.nodes(), &self.full_name(short), status).await;
+    }
+
+    /// A NodeReboot of node `n1`; returns its UID.
+    pub async fn ask(&self, short: &str, spec: Value) -> String {
+        let mut whole = json!({ "nodeName": self.full_name("n1") });
+        let fields = spec.as_object().unwrap().clone();
+        whole.as_object_mut().unwrap().extend(fields);
+        let spec = serde_json::from_value(whole).unwrap();
+        let made = NodeReboot::new(self.full_name(short), spec);
+        let made = self.reboots().create(&PostParams::default(), &made).await;
+        made.unwrap().uid().unwrap()
+    }
+
+    pub async fn status(&self, short: &str) -> NodeRebootStatus {
+        let found = self.reboots().get(&self.full_name(short)).await.unwrap();
+        found.status.unwrap_or_default()
+    }
+
+    /// `STATUS REASON` of condition Succeeded.
+    pub async fn succeeded(&self, short: &str) -> String {
+        let conditions = self.status(short).await.conditions;
+        let mut all = conditions.into_iter();
+        let found = all.find(|one| one.type_ == "Succeeded");
+        found.map_or_else(String::new, |one| format!("{} {}", one.status, one.reason))
+    }
+
+    pub async fn until_succeeded(&self, short: &str, wanted: &str) {
+        let is_so = || async { self.succeeded(short).await == wanted };
+        until(&format!("{short} is {wanted}"), is_so).await;
+    }
+
+    pub async fn exists(&self, short: &str) -> bool {
+        let found = self.reboots().get_opt(&self.full_name(short)).await;
+        found.unwrap().is_some()
+    }
+
+    pub async fn delete(&self, short: &str) {
+        let (name, params) = (self.full_name(short), DeleteParams::default());
+        self.reboots().delete(&name, &params).await.unwrap();
+    }
+
+    pub async fn cancel(&self, short: &str) {
+        let body = json!({ "spec": { "cancel": true } });
+        objects::change(&self.reboots(), &self.full_name(short), body).await;
+    }
+
+    pub async fn request(&self) -> Option<Value> {
+        self.read_annotation(annotation::REBOOT_REQUESTED).await
+    }
+
+    async fn read_annotation(&self, key: &str) -> Option<Value> {
+        let node = self.nodes().get(&self.full_name("n1")).await.unwrap();
+        let text = node.annotations().get(key)?;
+        Some(serde_json::from_str(text).unwrap())
+    }
+
+    pub async fn until_asked(&self) {
+        until("the Node is asked", || async {
+            self.request().await.is_some()
+        })
+        .await;
+    }
+
+    /// The coordinator writes its record in this phase, for what the request lists now.
+    pub async fn record(&self, phase: &str) {
+        let trigger = match self.read_annotation(annotation::REBOOT).await {
+            Some(record) if phase != "draining" => record["trigger"].clone(),
+            _ => self.trigger().await,
+        };
+        let record = json!({
+            "phase": phase, "run": "coordinator/a", "since": AT, "planned": AT,
+            "trigger": trigger, "bootId": "boot-1", "cordonedByUs": true, "attempts": 0,
+            "message": format!("is {phase}"), "began": { phase: AT },
+        });
+        self.annotate(json!({ annotation::REBOOT: record.to_string() }))
+            .await;
+    }
+
+    async fn trigger(&self) -> Value {
+        let request = self.request().await.unwrap();
+        let mut trigger = json!({ "source": "request", "reason": request["reason"],
+            "requester": request["requester"], "nodeReboots": request["nodeReboots"] });
+        if !request["method"].is_null() {
+            trigger["method"] = request["method"].clone();
+        }
+        trigger
+    }
+
+    /// The coordinator has finished: one patch, as the real one writes it.
+    pub async fn finish(&self, outcome: &str, boot_id: &str) {
+        let record = self.read_annotation(annotation::REBOOT).await;
+        let trigger = record.unwrap()["trigger"].clone();
+        let last = json!({ "outcome": outcome, "planned": AT, "finished": AT,
+            "oldBootId": "boot-1", "newBootId": boot_id, "trigger": trigger });
+        self.annotate(json!({
+            annotation::REBOOT: null,
+            annotation::REBOOT_REQUESTED: null,
+            annotation::LAST_REBOOT: last.to_string(),
+        }))
+        .await;
+    }
+
+    async fn annotate(&self, annotations: Value) {
+        let body = json!({ "metadata": { "annotations": annotations } });
+        objects::change(&self.nodes(), &self.full_name("n1"), body).await;
+    }
+
+    /// The coordinator's whole reboot.
+    pub async fn reboot(&self) {
+        self.record("draining").await;
+        self.record("rebooting").await;
+        self.boot("n1", "boot-2").await;
+        self.record("returning").await;
+        self.finish("Rebooted", "boot-2").await;
+    }
+
+    /// The reasons of the Events about a NodeReboot.
+    pub async fn events(&self, short: &str) -> Vec<String> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+        let about = format!("involvedObject.name={}", self.full_name(short));
+        let params = ListParams::default().fields(&about);
+        let all = events.list(&params).await.unwrap().items.into_iter();
+        all.filter_map(|event| event.reason).collect()
+    }
+
+    /// Deletes what other cases' leaders would find.
+    pub async fn end(&self) {
+        for reboot in self.reboots().list(&ListParams::default()).await.unwrap() {
+            let body = json!({ "metadata": { "finalizers": null } });
+            objects::change(&self.reboots(), &reboot.name_any(), body).await;
+            let params = DeleteParams::default();
+            let _ = self.reboots().delete(&reboot.name_any(), &params).await;
+        }
+    }
+
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    pub fn reboots(&self) -> Api<NodeReboot> {
+        Api::all(self.client.clone())
+    }
+}
