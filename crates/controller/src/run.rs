@@ -177,6 +177,7 @@ pub async fn run_controller(
         election.spawn(build_election(&context, terms, jitter).run(last_stop));
     }
     let ended = tokio::select! {
+        biased;
         () = stop => Ok(()),
         Some(part) = components.join_next() => Err(unexpected_end(part)),
         Some(_) = election.join_next() => Err(RunError::Ended("the election")),

@@ -74,6 +74,7 @@ async fn run(args: Args) -> anyhow::Result<CoordinatorExit> {
     let mut interrupted = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let stop = async move {
         tokio::select! {
+            biased;
             _ = terminated.recv() => {}
             _ = interrupted.recv() => {}
         }

@@ -195,6 +195,7 @@ async fn serve_connection(
             answer,
         );
     tokio::select! {
+        biased;
         served = served => if let Err(error) = served {
             tracing::debug!(%error, "a client's connection broke");
         },

@@ -67,6 +67,7 @@ impl LeadershipHandle {
                 return;
             };
             tokio::select! {
+                biased;
                 changed = terms.changed() => if changed.is_err() { return },
                 () = self.clock.sleep_until(now.until.mono) => {}
             }

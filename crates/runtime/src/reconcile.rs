@@ -192,8 +192,10 @@ impl<D: ReconcileDomain> ReconcileLoop<D> {
             let sleep = wake.map(|wake| wake.saturating_sub(now));
             self.heart.mark_sleeping(sleep);
             tokio::select! {
-                () = self.domain.wait_for_change() => {}
+                // `biased`, so that events of one moment are always handled in the same order.
+                biased;
                 Some((key, result)) = self.jobs.next() => self.finish_job(&key, result),
+                () = self.domain.wait_for_change() => {}
                 () = self.clock.wake_at(wake) => {}
             }
         }

@@ -84,6 +84,7 @@ impl MaintenanceMarkerLoop {
             self.heart
                 .mark_sleeping(wake.map(|wake| wake.saturating_sub(now)));
             tokio::select! {
+                biased;
                 _ = cluster.next_view() => {}
                 () = self.context.clock.wake_at(wake) => {}
             }

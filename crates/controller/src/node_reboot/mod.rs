@@ -110,6 +110,7 @@ impl ReconcileDomain for NodeRebootDomain {
     async fn wait_for_change(&mut self) {
         let needs_nodes = !self.open.is_empty() || !self.cluster.current_view().synced;
         tokio::select! {
+            biased;
             () = self.watch.wait_for_change() => {}
             _ = self.cluster.next_view(), if needs_nodes => {}
         }

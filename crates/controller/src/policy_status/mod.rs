@@ -69,6 +69,7 @@ async fn run_as_leader(context: ControllerContext) {
         heart.mark_sleeping(next.map(|next| next.saturating_sub(context.clock.now().mono)));
         // Wakes at a change, or when a policy that had to wait may be written.
         tokio::select! {
+            biased;
             changed = cluster.next_view() => view = changed,
             () = context.clock.wake_at(next) => {}
         }

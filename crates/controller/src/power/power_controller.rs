@@ -240,6 +240,7 @@ async fn next_lead_change(
         return LeadChange::Won(leadership.wait_until_leading().await);
     };
     tokio::select! {
+        biased;
         () = leadership.wait_until_lost(*term) => LeadChange::Lost,
         never = keepers.report_ended_tasks() => match never {},
     }

@@ -127,12 +127,13 @@ impl RemediatorLoop {
             }
         };
         tokio::select! {
-            () = self.watch.wait_for_change() => self.unseen.objects = true,
-            _ = self.cluster.next_view() => self.unseen.cluster = true,
-            // `self.settings` holds the sender.
-            _ = self.power.changed() => {}
+            biased;
             Some(done) = self.jobs.next() => self.handle_job_result(done),
             Some(()) = self.speeches.next() => {}
+            // `self.settings` holds the sender.
+            _ = self.power.changed() => {}
+            () = self.watch.wait_for_change() => self.unseen.objects = true,
+            _ = self.cluster.next_view() => self.unseen.cluster = true,
             () = wake => {}
         }
     }

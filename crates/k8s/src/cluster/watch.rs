@@ -70,9 +70,11 @@ impl ClusterWatch {
 
     async fn next_change(&mut self) -> ClusterChange {
         tokio::select! {
-            event = self.nodes.next_event() => ClusterChange::Node(event),
-            event = self.leases.next_event() => ClusterChange::Lease(event),
+            // The one that changes least comes first, so that no other delays it.
+            biased;
             event = self.policies.next_event() => ClusterChange::Policy(Box::new(event)),
+            event = self.leases.next_event() => ClusterChange::Lease(event),
+            event = self.nodes.next_event() => ClusterChange::Node(event),
         }
     }
 

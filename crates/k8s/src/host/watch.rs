@@ -157,12 +157,14 @@ impl HostWatch {
         let due = self.view.metal3_leaders.next_list_at(&self.view.rules);
         let due = due.map(|due| self.began + due.max(self.next_look));
         tokio::select! {
-            event = self.hosts.next_event() => HostWatchChange::Host(event),
+            // Hosts change most, so they come last.
+            biased;
             event = self.leases.next_event() => HostWatchChange::Lease(event),
             looked = async { self.look.as_mut().expect("checked").await }, if self.look.is_some() => {
                 HostWatchChange::Looked(looked)
             }
             () = sleep_until_due(due), if self.look.is_none() => HostWatchChange::LookAtLeases,
+            event = self.hosts.next_event() => HostWatchChange::Host(event),
         }
     }
 

@@ -120,11 +120,12 @@ impl RemediationWatch {
 
     async fn next_change(&mut self) -> RemediationWatchChange {
         tokio::select! {
-            told = self.openshift.next_event() => RemediationWatchChange::Machine(MachineApi::OpenShift, told),
-            told = self.cluster_api.next_event() => RemediationWatchChange::Machine(MachineApi::ClusterApi, told),
-            told = self.infra.next_event() => RemediationWatchChange::Infra(told),
+            biased;
             told = self.requests.next_event() => RemediationWatchChange::Request(told),
             event = next_backup_event(&mut self.backups) => RemediationWatchChange::Backup(event),
+            told = self.infra.next_event() => RemediationWatchChange::Infra(told),
+            told = self.cluster_api.next_event() => RemediationWatchChange::Machine(MachineApi::ClusterApi, told),
+            told = self.openshift.next_event() => RemediationWatchChange::Machine(MachineApi::OpenShift, told),
         }
     }
 

@@ -35,8 +35,9 @@ async fn accept_connections(listener: TcpListener, find: impl Fn(IpAddr) -> Opti
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            biased;
             Some(_) = connections.join_next() => continue,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {

@@ -67,6 +67,7 @@ impl PendingLockRequest {
             }
             self.report_waiting_reason(RebootReason::LockHeldByOther, &why);
             tokio::select! {
+                biased;
                 // The senders are held by the place and by `shared`.
                 _ = leases.changed() => {}
                 // The group or its limits may have changed.

@@ -30,9 +30,10 @@ async fn run_presence_loop(engine: Weak<LockState>) {
         renew_presence(&shared).await;
         tokio::time::sleep(MIN_PRESENCE_WRITE_INTERVAL).await;
         tokio::select! {
+            biased;
+            () = shared.wait_for_stop() => return,
             () = shared.waiters_changed.notified() => {}
             () = tokio::time::sleep(PRESENCE_RENEW_INTERVAL.saturating_sub(MIN_PRESENCE_WRITE_INTERVAL)) => {}
-            () = shared.wait_for_stop() => return,
         }
         shared.forget_idle_queues();
     }

@@ -372,6 +372,7 @@ impl PendingLockRequest {
                 .until
                 .map_or(again, |until| now.mono_time_of(until).min(again));
             tokio::select! {
+                biased;
                 // Its sender is in `shared`.
                 _ = policies.changed() => {}
                 () = self.shared.setup.clock.sleep_until(until) => {}

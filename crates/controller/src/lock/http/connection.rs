@@ -84,6 +84,7 @@ pub(super) async fn serve_connection(
         Some((link, last))
     };
     let served = tokio::select! {
+        biased;
         served = served => served,
         () = place.wait_for_close() => {
             tracing::debug!(%peer, "too many connections: closes an idle one to accept a new one");

@@ -153,10 +153,11 @@ impl HostReconciler {
                 break;
             }
             tokio::select! {
-                changed = self.input.changed() => if changed.is_err() { break },
-                Some(done) = self.jobs.next() => self.handle_job_result(done),
-                () = self.services.clock.sleep_until(wake) => {}
+                biased;
                 () = stop.wait_for_stop(), if !self.is_finishing => self.is_finishing = true,
+                Some(done) = self.jobs.next() => self.handle_job_result(done),
+                changed = self.input.changed() => if changed.is_err() { break },
+                () = self.services.clock.sleep_until(wake) => {}
             }
         }
         let Self {

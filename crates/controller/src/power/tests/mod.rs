@@ -37,6 +37,7 @@ async fn reboot(annotation: &str, cut: Option<(usize, Cut)>) -> (World, Machine)
     world.annotate(&name, ANY, annotation);
     let is_done = world.until("the reboot is done", |world| is_settled(world, &name));
     let has_died = tokio::select! {
+        biased;
         () = world.death() => true,
         () = is_done => false,
     };

@@ -78,6 +78,7 @@ pub fn watch_sentinels(
     let (sender, receiver) = watch::channel(sight.read_sentinels(&mut eyes.watches));
     tokio::spawn(async move {
         tokio::select! {
+            biased;
             () = sender.closed() => {}
             () = sight.follow_changes(eyes, &sender) => {}
         }
@@ -194,13 +195,14 @@ impl SentinelChanges {
     async fn wait_for_change(&mut self) -> io::Result<()> {
         loop {
             tokio::select! {
+                biased;
+                changed = wait_for_mount_change(&mut self.mounts) => return changed,
                 event = self.events.next() => {
                     let event = event.unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))?;
                     if is_relevant_event(&event, &self.watches) {
                         return Ok(());
                     }
                 }
-                changed = wait_for_mount_change(&mut self.mounts) => return changed,
             }
         }
     }

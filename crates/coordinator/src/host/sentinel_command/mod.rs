@@ -38,6 +38,7 @@ impl SentinelCommand {
         let (sender, receiver) = watch::channel(None);
         tokio::spawn(async move {
             tokio::select! {
+                biased;
                 () = sender.closed() => {}
                 () = self.run_periodically(&sender) => {}
             }
