@@ -1,7 +1,6 @@
 //! A leader that watches a small cluster.
 
 use crate::reboot::RebootReason;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
