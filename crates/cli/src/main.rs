@@ -14,6 +14,7 @@ mod command;
 mod complete;
 mod exit;
 mod follow;
+mod node_reboots;
 mod output;
 mod paint;
 mod person;

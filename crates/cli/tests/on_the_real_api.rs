@@ -153,13 +153,26 @@ async fn a_request_is_written_shown_and_explained() {
         "--reason",
         "kernel",
     ];
-    assert_eq!(
-        text(&dogwatch(control_plane, &asked)),
-        "node/asked was requested to reboot\n"
-    );
+    let said = text(&dogwatch(control_plane, &asked));
+    let made = said.strip_prefix("node/asked was requested to reboot: ");
+    let made = made.expect("a NodeReboot is created").trim();
+    let again = text(&dogwatch(control_plane, &asked));
     assert!(
-        text(&dogwatch(control_plane, &asked))
-            .contains("already requested to reboot, with the same reason")
+        again.contains("already requested to reboot") && again.contains(made),
+        "{again}"
+    );
+    let explained = text(&dogwatch(control_plane, &["explain", made]));
+    assert!(
+        explained.contains("method Reboot for node asked by ann: \"kernel\""),
+        "{explained}"
+    );
+    let cancelled = text(&dogwatch(control_plane, &["reboot", "asked", "--cancel"]));
+    assert!(cancelled.contains(made), "{cancelled}");
+
+    let by_annotation = [&asked[..], &["--replace"]].concat();
+    assert_eq!(
+        text(&dogwatch(control_plane, &by_annotation)),
+        "node/asked was requested to reboot\n"
     );
 
     let status = text(&dogwatch(control_plane, &["status", "-o", "json"]));
@@ -343,7 +356,11 @@ async fn a_viewer_sees_an_operator_acts_and_who_only_patches_nodes_may_not_ask_f
     let roles = ["dogwatch-viewer", "dogwatch-operator"];
     let operator = person(&control_plane, "operator", &roles).await;
     let asked = dogwatch_by(&operator, &["reboot", "n1"]);
-    assert_eq!(text(&asked), "node/n1 was requested to reboot\n");
+    let said = text(&asked);
+    assert!(
+        said.starts_with("node/n1 was requested to reboot: nodereboot/reboot-n1-"),
+        "{said}"
+    );
     schedules(&control_plane, "viewer").await.unwrap_err();
     schedules(&control_plane, "operator").await.unwrap();
     let seen = text(&dogwatch_by(&viewer, &["status", "schedules"]));

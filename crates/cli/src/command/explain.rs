@@ -1,6 +1,7 @@
 //! Implements `dogwatch explain`.
 
 mod host;
+mod node_reboot;
 mod remediation;
 mod schedule;
 
@@ -18,31 +19,45 @@ use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::CommandFailure;
 use crate::output::{self, OutputArgs, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::resource::{ObjectArg, ObjectKind, ResourceArg};
+use crate::resource::{ObjectArg, ObjectKind, ResourceArg, parse_node_reboot};
 use crate::table::to_printable;
 
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// Subject: node/NAME, NAME, host/NAMESPACE/NAME, machine/NAMESPACE/NAME,
+    /// Subject: node/NAME, NAME, nodereboot/NAME, host/NAMESPACE/NAME, machine/NAMESPACE/NAME,
     /// remediation/NAMESPACE/NAME or schedule/NAMESPACE/NAME; with -n, NAMESPACE/ may be left out
     #[arg(
-        value_name = "node/NAME|KIND/NAMESPACE/NAME",
+        value_name = "node/NAME|nodereboot/NAME|KIND/NAMESPACE/NAME",
         value_parser = parse_subject
     )]
-    subject: ResourceArg,
+    subject: ExplainSubject,
 
     #[command(flatten)]
     output: OutputArgs,
 }
 
-fn parse_subject(text: &str) -> Result<ResourceArg, String> {
-    ResourceArg::parse_argument(text, &ObjectKind::ALL)
+#[derive(Debug, Clone)]
+enum ExplainSubject {
+    NodeReboot(String),
+    Resource(ResourceArg),
+}
+
+fn parse_subject(text: &str) -> Result<ExplainSubject, String> {
+    if let Some(name) = parse_node_reboot(text) {
+        return name.map(ExplainSubject::NodeReboot);
+    }
+    ResourceArg::parse_argument(text, &ObjectKind::ALL).map(ExplainSubject::Resource)
 }
 
 pub async fn run(cluster: &ClusterArgs, args: &ExplainArgs) -> Result<(), CommandFailure> {
     let node = match &args.subject {
-        ResourceArg::Node(node) => node,
-        ResourceArg::Object(named) => return explain_object(cluster, named, args).await,
+        ExplainSubject::Resource(ResourceArg::Node(node)) => node,
+        ExplainSubject::Resource(ResourceArg::Object(named)) => {
+            return explain_object(cluster, named, args).await;
+        }
+        ExplainSubject::NodeReboot(name) => {
+            return node_reboot::run(cluster, name, args.output.format).await;
+        }
     };
     let connected = ConnectedCluster::connect_to(cluster).await?;
     let view = read_node_input(&connected, node).await?;

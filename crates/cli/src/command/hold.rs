@@ -5,23 +5,22 @@ pub mod release;
 
 use std::time::Duration;
 
-use dogwatch_api::node_reboot::RebootMethod;
+use dogwatch_api::node_reboot::{NodeRebootSpec, RebootMethod};
 use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
+use dogwatch_core::node_reboot::{NodeRebootPlan, ObservedNodeReboot};
 use dogwatch_core::reboot::RebootRequest;
-use dogwatch_k8s::fleet::{NodeHold, RebootRequestOutcome};
+use dogwatch_k8s::fleet::RebootRequestOutcome;
 
 use crate::args::ClusterArgs;
-use crate::cluster::{ConnectedCluster, current_time};
+use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::node_reboots;
 use crate::output::print_line;
 use crate::person;
 use crate::resource::parse_node;
 use crate::table::to_printable;
 use follow::{FollowGoal, HoldFollower};
-
-/// The longest name of an object, without the time that is added to it.
-const MAX_NAME_LENGTH: usize = 200;
 
 #[derive(Debug, clap::Args)]
 pub struct HoldArgs {
@@ -63,9 +62,11 @@ pub async fn run(cluster: &ClusterArgs, args: &HoldArgs) -> Result<(), CommandFa
     }
     match list_node_holds(&connected, node).await? {
         Some(holds) => hold_by_object(&connected, node, &request, &holds).await?,
-        None => hold_by_annotation(&connected, node, &request).await?,
+        None => {
+            hold_by_annotation(&connected, node, &request).await?;
+            connected.warn_if_unanswered(node, false).await;
+        }
     }
-    connected.warn_if_unanswered(node, false).await;
     match follower {
         Some(follower) => follower.follow_until_done(&connected, args.timeout).await,
         None => Ok(()),
@@ -76,43 +77,46 @@ pub async fn run(cluster: &ClusterArgs, args: &HoldArgs) -> Result<(), CommandFa
 async fn list_node_holds(
     connected: &ConnectedCluster,
     node: &NodeName,
-) -> Result<Option<Vec<NodeHold>>, CommandFailure> {
-    let listed = connected.fleet.list_holds(node).await;
-    listed.map_err(|error| connected.api_failure("list NodeReboots", &error))
+) -> Result<Option<Vec<ObservedNodeReboot>>, CommandFailure> {
+    let open = node_reboots::list_open_reboots(connected, node).await?;
+    Ok(open.map(|mut open| {
+        open.retain(|one| one.plan.as_ref().is_ok_and(NodeRebootPlan::is_hold));
+        open
+    }))
 }
 
 async fn hold_by_object(
     connected: &ConnectedCluster,
     node: &NodeName,
     request: &RebootRequest,
-    holds: &[NodeHold],
+    holds: &[ObservedNodeReboot],
 ) -> Result<(), CommandFailure> {
     if let Some(hold) = holds.first() {
         return print_line(&format!(
-            "node/{node} was already requested to be held: nodereboot/{} by {}",
-            hold.name,
-            to_printable(&hold.requester)
+            "node/{node} was already requested to be held: {}",
+            describe_hold(hold)
         ));
     }
-    let what = format!("request a hold of node {node}");
-    let fleet = &connected.fleet;
-    let seen = fleet.read_node(node).await;
-    let seen = seen.map_err(|error| connected.api_failure(&what, &error))?;
-    let Some(seen) = seen else {
-        return Err(connected.no_such_node(node).await);
+    let spec = NodeRebootSpec {
+        method: Some(RebootMethod::Hold),
+        reason: node_reboots::optional_text(&request.reason),
+        requester: node_reboots::optional_text(&request.requester),
+        ..NodeRebootSpec::default()
     };
-    let name = hold_name(node);
-    let created = fleet.create_hold(&name, node, &seen.uid, request).await;
-    created.map_err(|error| connected.api_failure(&what, &error))?;
+    let name = node_reboots::create_node_reboot(connected, "hold", node, spec).await?;
     print_line(&format!(
         "node/{node} was requested to be held: nodereboot/{name}"
-    ))
+    ))?;
+    node_reboots::warn_if_without_status(connected, &name).await;
+    Ok(())
 }
 
-/// The time makes the name differ from that of a hold that has ended.
-fn hold_name(node: &NodeName) -> String {
-    let short: String = node.as_str().chars().take(MAX_NAME_LENGTH).collect();
-    format!("hold-{short}-{}", current_time().wall.as_second())
+/// The object, and who asked for it.
+fn describe_hold(hold: &ObservedNodeReboot) -> String {
+    let plan = hold.plan.as_ref().ok();
+    let requester = plan.and_then(|plan| plan.requester.as_deref());
+    let requester = to_printable(requester.unwrap_or("an unnamed requester"));
+    format!("nodereboot/{} by {requester}", hold.name)
 }
 
 async fn hold_by_annotation(

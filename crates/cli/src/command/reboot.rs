@@ -1,22 +1,25 @@
 //! Implements `dogwatch reboot`.
 
+mod ask;
+mod cancel;
 mod follow;
 
 use std::time::Duration;
 
+use clap::ValueEnum;
+use dogwatch_api::node_reboot::RebootMethod;
 use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::RebootRequest;
-use dogwatch_k8s::fleet::RebootRequestOutcome;
+use dogwatch_k8s::fleet::NodeRebootsFound;
 use jiff::Timestamp;
 
+use self::ask::{AskedNode, RebootDemand, RequestChannel};
 use super::nodes::NodeSelectionArgs;
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
-use crate::exit::{CliExitCode, CommandFailure};
-use crate::output::print_line;
+use crate::exit::CommandFailure;
+use crate::node_reboots;
 use crate::person;
-use crate::table::to_printable;
 
 #[derive(Debug, clap::Args)]
 pub struct RebootArgs {
@@ -35,9 +38,21 @@ pub struct RebootArgs {
     #[arg(long, value_name = "TIME|DURATION", value_parser = parse_time_or_delay)]
     not_before: Option<Timestamp>,
 
-    /// Replace another request that a node already carries
-    #[arg(long)]
+    /// Give the reboot up if a node has not begun to drain by then: a time or a duration from now
+    #[arg(long, value_name = "TIME|DURATION", value_parser = parse_time_or_delay)]
+    deadline: Option<Timestamp>,
+
+    /// How the nodes are restarted
+    #[arg(long, value_enum, default_value_t)]
+    method: RebootMethodArg,
+
+    /// Write the request as an annotation, and replace another one that a node already carries
+    #[arg(long, conflicts_with_all = ["deadline", "method"])]
     replace: bool,
+
+    /// Cancel the reboots of these nodes that have not begun, instead of requesting one
+    #[arg(long, conflicts_with_all = ["reason", "not_before", "deadline", "method", "replace", "wait"])]
+    cancel: bool,
 
     /// Follow the nodes until each has been rebooted and is back
     #[arg(long)]
@@ -52,17 +67,25 @@ pub struct RebootArgs {
     yes: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum RebootMethodArg {
+    /// The node's coordinator runs the reboot command
+    #[default]
+    Reboot,
+    /// The controller switches the drained node's host off and on
+    PowerCycle,
+}
+
 /// Writes each request on its own; the first failure gives the exit code.
 pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), CommandFailure> {
     args.which.require_selection()?;
     let connected = ConnectedCluster::connect_to(cluster).await?;
-    let request = RebootRequest {
-        reason: args.reason.clone(),
-        requester: args.requester.clone().unwrap_or_else(person::user_name),
-        not_before: args.not_before,
-        ..RebootRequest::default()
-    };
-    let nodes = args.which.list_node_names(&connected).await?;
+    let mut nodes = args.which.list_node_names(&connected).await?;
+    nodes.dedup();
+    if args.cancel {
+        return cancel::cancel_reboots(&connected, &nodes).await;
+    }
+    let channel = choose_channel(&connected, args).await?;
     if args.which.all {
         let question = format!("Reboot all {} nodes, one after the other?", nodes.len());
         person::ask_confirmation(&question, args.yes)?;
@@ -72,67 +95,83 @@ pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), Command
     if args.wait {
         following = Some(follow::RebootFollower::start_watching(&connected).await?);
     }
-    let mut failures = Vec::new();
-    let mut asked = Vec::new();
+    let demand = args.to_demand();
+    let (mut asked, mut failures) = (Vec::new(), Vec::new());
     for node in &nodes {
-        match request_node_reboot(&connected, node, &request, args.replace).await {
-            Ok(said) => {
-                print_line(&format!("node/{node} {said}"))?;
-                asked.push(node.clone());
-            }
+        match ask::ask_node(&connected, node, &demand, &channel).await {
+            Ok(node) => asked.push(node),
             Err(failure) => failures.push(failure),
         }
     }
-    if let Some(node) = asked.first() {
-        let is_for_later = args.not_before.is_some_and(|at| at > current_time().wall);
-        connected.warn_if_unanswered(node, is_for_later).await;
+    if let Some(first) = asked.first() {
+        warn_if_unanswered(&connected, first, args).await;
     }
     if let Some(following) = following
         && !asked.is_empty()
     {
-        let followed = following
-            .follow_until_done(&connected, &asked, args.timeout)
-            .await;
-        failures.extend(followed.err());
+        let followed = following.follow_until_done(&connected, asked, args.timeout);
+        failures.extend(followed.await.err());
     }
+    end_with_failures(failures)
+}
+
+/// By NodeReboots, or by annotations where that kind is not installed.
+async fn choose_channel(
+    connected: &ConnectedCluster,
+    args: &RebootArgs,
+) -> Result<RequestChannel, CommandFailure> {
+    let by_annotation = RequestChannel::Annotations {
+        replace: args.replace,
+    };
+    if args.replace {
+        return Ok(by_annotation);
+    }
+    let found = connected.fleet.list_node_reboots().await;
+    let found = found.map_err(|error| connected.api_failure("list NodeReboots", &error))?;
+    match found {
+        NodeRebootsFound::There(_) => Ok(RequestChannel::Objects(found)),
+        NodeRebootsFound::NoKind
+            if args.deadline.is_some() || args.method != RebootMethodArg::Reboot =>
+        {
+            Err(node_reboots::kind_missing())
+        }
+        NodeRebootsFound::NoKind => Ok(by_annotation),
+    }
+}
+
+async fn warn_if_unanswered(connected: &ConnectedCluster, asked: &AskedNode, args: &RebootArgs) {
+    if let Some(name) = &asked.node_reboot {
+        return node_reboots::warn_if_without_status(connected, name).await;
+    }
+    let is_for_later = args.not_before.is_some_and(|at| at > current_time().wall);
+    let node: &NodeName = &asked.node;
+    connected.warn_if_unanswered(node, is_for_later).await;
+}
+
+/// Only the first failure can give the exit code.
+fn end_with_failures(failures: Vec<CommandFailure>) -> Result<(), CommandFailure> {
     let mut failures = failures.into_iter();
     let Some(first) = failures.next() else {
         return Ok(());
     };
     for failure in failures {
-        // Only the first failure can give the exit code.
         let _ = failure.print_and_exit_code();
     }
     Err(first)
 }
 
-async fn request_node_reboot(
-    connected: &ConnectedCluster,
-    node: &NodeName,
-    request: &RebootRequest,
-    replace: bool,
-) -> Result<&'static str, CommandFailure> {
-    let asked = connected
-        .fleet
-        .request_reboot(node, request, replace)
-        .await
-        .map_err(|error| {
-            connected.api_failure(&format!("request a reboot of node {node}"), &error)
-        })?;
-    match asked {
-        RebootRequestOutcome::Written => Ok("was requested to reboot"),
-        RebootRequestOutcome::Same => Ok("was already requested to reboot, with the same reason"),
-        RebootRequestOutcome::Other { text } => Err(CommandFailure::new(
-            CliExitCode::Failed,
-            format!(
-                "node {node} already has another reboot request: {}",
-                to_printable(&text)
-            ),
-        )
-        .with_next_step(format!(
-            "keep that request, or replace it: dogwatch reboot {node} --replace"
-        ))),
-        RebootRequestOutcome::NoSuchNode => Err(connected.no_such_node(node).await),
+impl RebootArgs {
+    fn to_demand(&self) -> RebootDemand {
+        RebootDemand {
+            method: match self.method {
+                RebootMethodArg::Reboot => RebootMethod::Reboot,
+                RebootMethodArg::PowerCycle => RebootMethod::PowerCycle,
+            },
+            reason: self.reason.clone(),
+            requester: self.requester.clone().unwrap_or_else(person::user_name),
+            not_before: self.not_before,
+            deadline: self.deadline,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use dogwatch_core::name::{GroupName, NodeName};
 
-use super::{NODE_WORDS, ObjectKind, POLICY_WORDS};
+use super::{NODE_REBOOT_WORDS, NODE_WORDS, ObjectKind, POLICY_WORDS};
 use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
 
@@ -106,6 +106,16 @@ fn parse_node_name(name: &str) -> Result<NodeName, String> {
     NodeName::new(name).map_err(|error| error.to_string())
 }
 
+/// The name in `nodereboot/NAME`; `None`: another kind is written, or none.
+pub fn parse_node_reboot(text: &str) -> Option<Result<String, String>> {
+    let (word, name) = text.split_once('/')?;
+    NODE_REBOOT_WORDS.contains(&word).then(|| {
+        let is_good = is_object_name(name);
+        let hint = || "write nodereboot/NAME: a NodeReboot has no namespace".to_owned();
+        is_good.then(|| name.to_owned()).ok_or_else(hint)
+    })
+}
+
 /// Accepts `rebootpolicy/NAME` or the bare name.
 pub fn parse_policy(text: &str) -> Result<String, String> {
     let name = GroupName::new(strip_kind(text, POLICY_WORDS)?);
@@ -144,6 +154,18 @@ mod tests {
         assert!(parse_node("node/").is_err());
         assert!(parse_policy("rebootpolicy/workers").is_ok());
         assert!(parse_policy("node/workers").is_err());
+    }
+
+    #[test]
+    fn a_node_reboot_is_named_by_its_kind_and_has_no_namespace() {
+        for text in ["nodereboot/a", "nodereboots/a", "nr/a"] {
+            assert_eq!(parse_node_reboot(text), Some(Ok("a".into())), "{text}");
+        }
+        for text in ["nr/", "nr/a/b", "nr/A"] {
+            assert!(matches!(parse_node_reboot(text), Some(Err(_))), "{text}");
+        }
+        assert_eq!(parse_node_reboot("node/a"), None);
+        assert_eq!(parse_node_reboot("nr"), None);
     }
 
     #[test]

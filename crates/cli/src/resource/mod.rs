@@ -4,7 +4,7 @@
 mod arg;
 mod missing;
 
-pub use arg::{ObjectArg, ResourceArg, parse_host, parse_node, parse_policy};
+pub use arg::{ObjectArg, ResourceArg, parse_host, parse_node, parse_node_reboot, parse_policy};
 pub use missing::{kind_missing, list_object_names, not_found, object_not_found};
 
 /// The namespaced kinds that commands take.
@@ -19,6 +19,7 @@ pub enum ObjectKind {
 
 /// The accepted spellings of a Node; messages use the first one, as for the kinds below.
 const NODE_WORDS: &[&str] = &["node", "nodes", "no"];
+const NODE_REBOOT_WORDS: &[&str] = &["nodereboot", "nodereboots", "nr"];
 const POLICY_WORDS: &[&str] = &["rebootpolicy", "rebootpolicies", "policy"];
 
 impl ObjectKind {

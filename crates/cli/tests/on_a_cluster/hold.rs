@@ -5,21 +5,13 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::rebooting_cluster;
 use super::stage::{Stage, ended};
+use super::{NODE_REBOOTS, rebooting_cluster, with_node_reboots};
 
-const NODE_REBOOTS: &str = "/apis/dogwatch.dev/v1alpha1/nodereboots";
 const HOLD: [&str; 6] = ["hold", "n3", "--reason", "new memory", "--requester", "ann"];
 
 fn node(name: &str) -> String {
     format!("/api/v1/nodes/{name}")
-}
-
-fn with_kind() -> Stage {
-    let stage = rebooting_cluster();
-    let kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    stage.post(kinds, &dogwatch_api::node_reboot::node_reboot_crd());
-    stage
 }
 
 fn holds(stage: &Stage) -> Vec<Value> {
@@ -95,7 +87,7 @@ fn a_release_leaves_requests_for_a_reboot_and_those_of_node_reboots() {
 
 #[test]
 fn with_the_kind_a_hold_is_a_node_reboot_and_a_release_deletes_it() {
-    let stage = with_kind();
+    let stage = with_node_reboots();
     let (code, text, errors) = ended(stage.dogwatch(&HOLD));
     assert_eq!(code, 0, "{errors}");
     let made = holds(&stage).pop().unwrap();
@@ -118,7 +110,7 @@ fn with_the_kind_a_hold_is_a_node_reboot_and_a_release_deletes_it() {
 
 #[test]
 fn several_holds_are_released_only_on_a_clear_word_and_other_nodes_stay_held() {
-    let stage = with_kind();
+    let stage = with_node_reboots();
     for (name, node) in [("a", "n3"), ("b", "n3"), ("c", "n1")] {
         let spec = json!({ "nodeName": node, "method": "Hold", "requester": name });
         let object = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "NodeReboot",
@@ -163,7 +155,7 @@ fn a_wait_ends_when_the_node_is_held_and_when_it_is_back() {
 
 #[test]
 fn a_hold_of_no_node_is_refused_and_a_wait_has_an_end() {
-    for stage in [rebooting_cluster(), with_kind()] {
+    for stage in [rebooting_cluster(), with_node_reboots()] {
         let (code, _, errors) = ended(stage.dogwatch(&["hold", "nobody"]));
         assert!(code == 3 && errors.contains("nobody"), "{code} {errors}");
         let (code, _, errors) =

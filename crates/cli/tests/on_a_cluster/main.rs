@@ -10,6 +10,7 @@ mod check;
 mod check_hosts;
 mod hold;
 mod hosts;
+mod node_reboots;
 mod pause;
 mod power;
 mod reboot;
@@ -33,6 +34,16 @@ fn rebooting_cluster() -> Stage {
     stage.node("n3", None, 0);
     stage.lease("dogwatch-default-0", Some("n1"));
     stage.coordinators(&["n1", "n2", "n3"]);
+    stage
+}
+
+const NODE_REBOOTS: &str = "/apis/dogwatch.dev/v1alpha1/nodereboots";
+
+/// The same, with the kind NodeReboot, and without a controller.
+fn with_node_reboots() -> Stage {
+    let stage = rebooting_cluster();
+    let kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    stage.post(kinds, &dogwatch_api::node_reboot::node_reboot_crd());
     stage
 }
 

@@ -21,6 +21,7 @@ mod healer;
 mod host;
 mod human_format;
 mod locks;
+mod node_reboot;
 mod pods;
 mod policies;
 mod policy;
@@ -47,6 +48,7 @@ pub use host::{
 };
 pub(crate) use human_format::format_ago;
 pub use human_format::{format_age, format_due, format_ordinal, format_time, join_first_names};
+pub use node_reboot::{NodeRebootExplanation, explain_node_reboot};
 pub use pods::NodePods;
 pub use policies::{PolicyRow, WindowRow};
 pub use policy::describe_gate;

@@ -5,7 +5,7 @@
 //! **May touch:** reads of Nodes, Leases, policies, pods, DaemonSets, namespaces,
 //! PodDisruptionBudgets, hosts, Machines and requests; access reviews of the caller. Writes of two
 //! annotations of a Node, of a host's `spec.online`, reboot annotations and confirmation, of
-//! `spec.paused` of a policy, of the holder of a Lease, of NodeReboots that hold a node, and of Events.
+//! `spec.paused` of a policy, of the holder of a Lease, of NodeReboots, and of Events.
 //! **Promises:** objects are converted by the same functions that the coordinator uses; every write
 //! has UID and resourceVersion of the checked object as preconditions; an Event is written before a
 //! lock is broken.
@@ -19,6 +19,7 @@ mod hosts;
 mod installed;
 mod node_contents;
 mod node_names;
+mod node_reboots;
 mod pause;
 mod read;
 mod remediation_mark;
@@ -29,11 +30,12 @@ mod unlock;
 mod watch;
 
 pub use abort::{AbortOutcome, NodeWatch};
-pub use hold::{HoldWithdrawal, NodeHold};
+pub use hold::HoldWithdrawal;
 pub use hosts::{
     FleetHostsWatch, HostChange, HostChangeOutcome, HostFound, HostsFound, NodesByHost,
 };
 pub use installed::{ClusterInstallation, DogwatchWorkload, WorkloadContainer};
+pub use node_reboots::{NodeRebootFound, NodeRebootsFound};
 pub use pause::PauseChange;
 pub(crate) use read::lease_row;
 pub use remediations::{RemediationsFound, remediations_of_watches};

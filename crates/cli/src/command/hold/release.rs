@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
-use dogwatch_k8s::fleet::{HoldWithdrawal, NodeHold};
+use dogwatch_core::node_reboot::ObservedNodeReboot;
+use dogwatch_k8s::fleet::HoldWithdrawal;
 
 use super::follow::{FollowGoal, HoldFollower};
-use super::list_node_holds;
+use super::{describe_hold, list_node_holds};
 use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
@@ -58,11 +59,11 @@ pub async fn run(cluster: &ClusterArgs, args: &ReleaseArgs) -> Result<(), Comman
 async fn release_objects(
     connected: &ConnectedCluster,
     node: &NodeName,
-    holds: &[NodeHold],
+    holds: &[ObservedNodeReboot],
 ) -> Result<(), CommandFailure> {
     for hold in holds {
         let name = &hold.name;
-        let deleted = connected.fleet.delete_hold(hold).await;
+        let deleted = connected.fleet.delete_node_reboot(hold).await;
         deleted
             .map_err(|error| connected.api_failure(&format!("delete NodeReboot {name}"), &error))?;
         print_line(&format!(
@@ -73,11 +74,9 @@ async fn release_objects(
 }
 
 /// Somebody else may still work on the machine.
-fn several_holds_failure(node: &NodeName, holds: &[NodeHold]) -> CommandFailure {
-    let each = holds
-        .iter()
-        .map(|hold| format!("nodereboot/{} by {}", hold.name, hold.requester));
-    let each = to_printable(&each.collect::<Vec<_>>().join(", "));
+fn several_holds_failure(node: &NodeName, holds: &[ObservedNodeReboot]) -> CommandFailure {
+    let each: Vec<String> = holds.iter().map(describe_hold).collect();
+    let each = each.join(", ");
     let text = format!("node {node} is held by several requests: {each}");
     CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
         "end one (kubectl delete nodereboot NAME), or all: dogwatch release {node} --all"

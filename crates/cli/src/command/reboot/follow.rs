@@ -11,7 +11,9 @@ use dogwatch_core::reboot::{
 };
 use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetWatch;
+use dogwatch_k8s::node_reboot::{NodeRebootView, NodeRebootWatch};
 
+use super::ask::AskedNode;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
@@ -62,16 +64,23 @@ impl RebootFollower {
     pub async fn follow_until_done(
         self,
         connected: &ConnectedCluster,
-        nodes: &[NodeName],
+        asked: Vec<AskedNode>,
         timeout: Option<Duration>,
     ) -> Result<(), CommandFailure> {
+        let has_objects = asked.iter().any(|one| one.node_reboot.is_some());
+        let open = asked.into_iter().map(|asked| {
+            let progress = NodeProgress {
+                node_reboot: asked.node_reboot,
+                ..NodeProgress::default()
+            };
+            (asked.node, progress)
+        });
         let mut reboots = FollowedReboots {
             watch: self.watch,
+            objects: has_objects.then(|| connected.fleet.watch_node_reboots()),
+            objects_error: None,
             before: self.before,
-            open: nodes
-                .iter()
-                .map(|node| (node.clone(), NodeProgress::default()))
-                .collect(),
+            open: open.collect(),
             failed: Vec::new(),
         };
         follow_until_done(connected, &mut reboots, timeout, self.interrupts).await
@@ -80,6 +89,9 @@ impl RebootFollower {
 
 struct FollowedReboots {
     watch: FleetWatch,
+    /// If a node was asked by a NodeReboot.
+    objects: Option<NodeRebootWatch>,
+    objects_error: Option<String>,
     before: BTreeMap<NodeName, Option<LastReboot>>,
     /// The nodes whose reboot has not ended.
     open: BTreeMap<NodeName, NodeProgress>,
@@ -92,15 +104,28 @@ struct NodeProgress {
     line: ProgressLine,
     why: Option<String>,
     begun: bool,
+    /// The NodeReboot that tells how it ended.
+    node_reboot: Option<String>,
 }
 
 impl FollowedRequest for FollowedReboots {
     async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
-        let changed = self.watch.wait_for_change().await;
-        changed.map_err(|error| ("watch Nodes and Leases".to_owned(), error))
+        let objects = async {
+            match &mut self.objects {
+                Some(objects) => objects.wait_for_change().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = objects => Ok(()),
+            changed = self.watch.wait_for_change() => {
+                changed.map_err(|error| ("watch Nodes and Leases".to_owned(), error))
+            }
+        }
     }
 
     async fn report_change(&mut self) -> Result<ControlFlow<()>, CommandFailure> {
+        self.report_objects_error();
         if let Some(fleet) = self.watch.current_fleet() {
             self.observe_nodes(&fleet)?;
         }
@@ -141,18 +166,38 @@ impl FollowedRequest for FollowedReboots {
         let names: Vec<String> = self.open.keys().map(ToString::to_string).collect();
         let names = explain::join_first_names(&names, MAX_NAMED_NODES);
         let text = format!("stopped following; the reboot requests stay: {names}");
-        CommandFailure::new(CliExitCode::Interrupted, text)
-            .with_next_step("to remove a request: dogwatch abort NODE")
+        let next_step = match &self.objects {
+            Some(_) => "to cancel what has not begun: dogwatch reboot NODE --cancel",
+            None => "to remove a request: dogwatch abort NODE",
+        };
+        CommandFailure::new(CliExitCode::Interrupted, text).with_next_step(next_step)
     }
 }
 
 impl FollowedReboots {
+    /// Prints each error of the watch once; the watch goes on by itself.
+    fn report_objects_error(&mut self) {
+        let view = self.objects.as_ref().map(NodeRebootWatch::current_view);
+        let error = view.and_then(|view| view.error.clone());
+        if self.objects_error != error {
+            if let Some(error) = &error {
+                eprintln!("dogwatch: failed to watch NodeReboots: {error}; trying again");
+            }
+            self.objects_error = error;
+        }
+    }
+
     fn observe_nodes(&mut self, fleet: &FleetSnapshot) -> Result<(), CommandFailure> {
         let status = explain::fleet_status(fleet, current_time());
+        let objects = self.objects.as_ref().map(NodeRebootWatch::current_view);
         let mut ended = Vec::new();
         for (name, told) in &mut self.open {
             let last = self.before.get(name).and_then(Option::as_ref);
-            match reboot_end(fleet.find_node(name), last, told.begun) {
+            let end = match (objects, &told.node_reboot) {
+                (Some(objects), Some(asked)) => object_end(objects, asked),
+                (_, None) | (None, Some(_)) => reboot_end(fleet.find_node(name), last, told.begun),
+            };
+            match end {
                 Some(NodeRebootEnd::Returned) => {
                     print_line(&format!("node/{name} is back"))?;
                     ended.push(name.clone());
@@ -171,6 +216,27 @@ impl FollowedReboots {
         self.open.retain(|name, _| !ended.contains(name));
         Ok(())
     }
+}
+
+/// How the NodeReboot ended; `None` while it goes on. The watch began after its creation, so one
+/// that a list lacks was deleted.
+fn object_end(view: &NodeRebootView, name: &str) -> Option<NodeRebootEnd> {
+    let Some(reboot) = view.reboots.get(name) else {
+        let is_deleted = view.synced && view.error.is_none();
+        return is_deleted.then(|| {
+            let text = format!("was not rebooted: nodereboot/{name} was deleted");
+            NodeRebootEnd::NotRebooted(text)
+        });
+    };
+    let ended = reboot.final_condition()?;
+    Some(match ended.status.as_str() {
+        "True" => NodeRebootEnd::Returned,
+        _ => NodeRebootEnd::NotRebooted(format!(
+            "was not rebooted: {}: {}",
+            ended.reason,
+            to_printable(&ended.message)
+        )),
+    })
 }
 
 /// Returns `None` while the reboot goes on. `begun`: the request or a record was observed on the

@@ -1,0 +1,196 @@
+//! Tests `dogwatch reboot` and `dogwatch explain` where the kind NodeReboot is installed.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::stage::{Stage, ended};
+use super::{NODE_REBOOTS, rebooting_cluster, with_node_reboots};
+
+const ASK: [&str; 6] = ["reboot", "n3", "--reason", "kernel", "--requester", "ann"];
+
+fn node_reboots(stage: &Stage) -> Vec<Value> {
+    let list = stage.get(NODE_REBOOTS);
+    list["items"].as_array().unwrap().clone()
+}
+
+fn name_of(reboot: &Value) -> &str {
+    reboot["metadata"]["name"].as_str().unwrap()
+}
+
+/// Writes what the controller writes: a phase, and how it ended.
+fn tell(stage: &Stage, name: &str, phase: &str, succeeded: &str, reason: &str) {
+    let condition = |kind: &str, status: &str| {
+        json!({ "type": kind, "status": status, "reason": reason, "message": "as told",
+            "lastTransitionTime": "2026-01-05T00:00:00Z" })
+    };
+    let conditions = [
+        condition("Progressing", "True"),
+        condition("Succeeded", succeeded),
+    ];
+    let status = json!({ "status": {
+        "observedGeneration": 1, "phase": phase, "message": "as told", "conditions": conditions,
+    } });
+    stage.merge(&format!("{NODE_REBOOTS}/{name}/status"), &status);
+}
+
+/// Runs the command, and lets its NodeReboot appear.
+fn asking(stage: &Stage, args: &[&str]) -> (Child, impl FnMut(&str) -> String) {
+    let mut child = stage
+        .dogwatch(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let until = move |part: &str| loop {
+        let line = lines.next().expect("it goes on").unwrap();
+        if line.contains(part) {
+            return line;
+        }
+    };
+    (child, until)
+}
+
+#[test]
+fn a_reboot_is_a_node_reboot_that_is_asked_for_once_and_can_be_cancelled() {
+    let stage = with_node_reboots();
+    let (child, mut until) = asking(&stage, &ASK);
+    let line = until("was requested to reboot");
+    let made = node_reboots(&stage).pop().unwrap();
+    let name = name_of(&made);
+    assert!(
+        name.starts_with("reboot-n3-") && line.ends_with(name),
+        "{line}"
+    );
+    tell(&stage, name, "Pending", "Unknown", "AskingNode");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let uid = stage.get("/api/v1/nodes/n3")["metadata"]["uid"].clone();
+    let spec = json!({ "nodeName": "n3", "nodeUID": uid, "method": "Reboot",
+        "reason": "kernel", "requester": "ann" });
+    assert_eq!(made["spec"], spec);
+
+    let (code, text, _) = ended(stage.dogwatch(&ASK));
+    assert!(code == 0 && text.contains("already"), "{text}");
+    let (code, text, _) = ended(stage.dogwatch(&["reboot", "n3", "--cancel"]));
+    assert!(code == 0 && text.contains(name), "{text}");
+    let cancelled = stage.get(&format!("{NODE_REBOOTS}/{name}"));
+    assert_eq!(cancelled["spec"]["cancel"], true);
+    let (code, _, errors) = ended(stage.dogwatch(&["reboot", "n1", "--cancel"]));
+    assert!(
+        code == 1 && errors.contains("no NodeReboot") && errors.contains("dogwatch abort n1"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn without_a_controller_the_asker_is_warned() {
+    let stage = with_node_reboots();
+    let (code, _, errors) = ended(stage.dogwatch(&ASK));
+    assert!(
+        code == 0 && errors.contains("no controller has answered nodereboot/reboot-n3-"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_wait_ends_as_the_node_reboot_does() {
+    for (succeeded, reason, code, said) in [
+        ("True", "Rebooted", 0, "node/n3 is back"),
+        (
+            "False",
+            "DeadlinePassed",
+            1,
+            "node/n3 was not rebooted: DeadlinePassed: as told",
+        ),
+    ] {
+        let stage = with_node_reboots();
+        let wait = [&ASK[..], &["--wait", "--timeout", "60s"]].concat();
+        let (child, mut until) = asking(&stage, &wait);
+        until("was requested to reboot");
+        let made = node_reboots(&stage).pop().unwrap();
+        tell(&stage, name_of(&made), "Finished", succeeded, reason);
+        until(said);
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(code));
+    }
+}
+
+#[test]
+fn a_wait_ends_when_the_node_reboot_is_deleted() {
+    let stage = with_node_reboots();
+    let wait = [&ASK[..], &["--wait", "--timeout", "60s"]].concat();
+    let (child, mut until) = asking(&stage, &wait);
+    until("was requested to reboot");
+    let made = node_reboots(&stage).pop().unwrap();
+    // The command has seen it when it prints its first step.
+    tell(
+        &stage,
+        name_of(&made),
+        "Waiting",
+        "Unknown",
+        "WaitingForLock",
+    );
+    let record = json!({
+        "phase": "waiting", "run": "coordinator/x", "since": "1970-01-01T00:00:20Z",
+        "planned": "1970-01-01T00:00:20Z", "trigger": { "source": "request" },
+        "bootId": "boot-1", "cordonedByUs": false,
+    });
+    let annotations = json!({ "dogwatch.dev/reboot": record.to_string() });
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    stage.merge("/api/v1/nodes/n3", &patch);
+    let status = json!({ "status": { "conditions": [
+        { "type": "Ready", "status": "True" },
+        { "type": "MaintenancePlanned", "status": "True", "reason": "OutsideWindow",
+          "message": "opens at noon" },
+    ] } });
+    stage.merge("/api/v1/nodes/n3/status", &status);
+    until("OutsideWindow");
+    stage.delete(&format!("{NODE_REBOOTS}/{}", name_of(&made)));
+    until("was deleted");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn what_only_a_node_reboot_can_ask_for_needs_the_kind() {
+    let stage = rebooting_cluster();
+    for args in [
+        &["reboot", "n3", "--deadline", "1h"][..],
+        &["reboot", "n3", "--method", "power-cycle"],
+        &["reboot", "n3", "--cancel"],
+        &["explain", "nodereboot/a"],
+    ] {
+        let (code, _, errors) = ended(stage.dogwatch(args));
+        assert!(
+            code == 3 && errors.contains("CRD NodeReboot is not installed"),
+            "{args:?}: {code} {errors}"
+        );
+    }
+}
+
+#[test]
+fn a_node_reboot_is_explained_with_its_node_and_a_wrong_name_with_the_right_one() {
+    let stage = with_node_reboots();
+    let spec = json!({ "nodeName": "n2", "requester": "gpu-operator", "reason": "XID 79" });
+    let object = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "NodeReboot",
+        "metadata": { "name": "gpu-n2" }, "spec": spec });
+    stage.post(NODE_REBOOTS, &object);
+    tell(&stage, "gpu-n2", "Waiting", "Unknown", "WaitingForLock");
+    let (code, text, errors) = ended(stage.dogwatch(&["explain", "nr/gpu-n2"]));
+    assert_eq!(code, 0, "{errors}");
+    for part in [
+        "gpu-n2: Waiting: WaitingForLock",
+        "method Reboot for node n2 by gpu-operator: \"XID 79\"",
+        "n2: waiting for ",
+        "start the controller",
+    ] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    let (code, text, _) = ended(stage.dogwatch(&["explain", "nr/gpu-n2", "-o", "json"]));
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &told["nodeReboot"]), (0, &json!("gpu-n2")));
+    assert_eq!(told["ofNode"]["node"], "n2");
+    let (code, _, errors) = ended(stage.dogwatch(&["explain", "nr/gpu-n3"]));
+    assert!(code == 3 && errors.contains("gpu-n2"), "{errors}");
+}

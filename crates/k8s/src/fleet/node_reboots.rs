@@ -1,0 +1,115 @@
+//! Lists, creates, cancels and deletes NodeReboots for a person. Source: specification §10.1.
+
+use dogwatch_api::node_reboot::{NodeReboot, NodeRebootSpec};
+use dogwatch_core::name::NodeName;
+use dogwatch_core::node_reboot::ObservedNodeReboot;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, Preconditions};
+use serde_json::json;
+
+use super::FleetClient;
+use super::request::FIELD_MANAGER;
+use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::field_manager::{patch_params_for, post_params_for};
+use crate::informer::fixed_jitter;
+use crate::node_reboot::{NodeRebootObject, NodeRebootWatch, convert_node_reboot};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeRebootsFound {
+    There(Vec<ObservedNodeReboot>),
+    /// The kind NodeReboot is not installed.
+    NoKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeRebootFound {
+    There(Box<ObservedNodeReboot>),
+    /// No NodeReboot has this name. These have.
+    NoNodeReboot {
+        existing: Vec<String>,
+    },
+    /// The kind NodeReboot is not installed.
+    NoKind,
+}
+
+impl FleetClient {
+    pub async fn list_node_reboots(&self) -> Result<NodeRebootsFound, Error> {
+        match with_timeout(self.node_reboot_api().list(&ListParams::default())).await {
+            Ok(list) => {
+                let all = list.items.iter().map(convert_node_reboot);
+                Ok(NodeRebootsFound::There(all.collect()))
+            }
+            // Only a missing kind makes a list fail with 404.
+            Err(error) if error.kind() == ApiErrorKind::NotFound => Ok(NodeRebootsFound::NoKind),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub async fn find_node_reboot(&self, name: &str) -> Result<NodeRebootFound, Error> {
+        let all = match self.list_node_reboots().await? {
+            NodeRebootsFound::There(all) => all,
+            NodeRebootsFound::NoKind => return Ok(NodeRebootFound::NoKind),
+        };
+        let existing = all.iter().map(|one| one.name.clone()).collect();
+        let found = all.into_iter().find(|one| one.name == name);
+        Ok(match found {
+            Some(reboot) => NodeRebootFound::There(Box::new(reboot)),
+            None => NodeRebootFound::NoNodeReboot { existing },
+        })
+    }
+
+    /// Sends nothing before its first wait.
+    pub fn watch_node_reboots(&self) -> NodeRebootWatch {
+        let jitter = fixed_jitter();
+        NodeRebootWatch::new(self.client.clone(), move || jitter())
+    }
+
+    pub async fn create_node_reboot(&self, name: &str, spec: NodeRebootSpec) -> Result<(), Error> {
+        let api = Api::<NodeReboot>::all(self.client.clone());
+        let params = post_params_for(FIELD_MANAGER);
+        with_timeout(api.create(&params, &NodeReboot::new(name, spec))).await?;
+        Ok(())
+    }
+
+    /// Sets `spec.cancel`. One that is gone already is no error.
+    pub async fn cancel_node_reboot(&self, reboot: &ObservedNodeReboot) -> Result<(), Error> {
+        let body = json!({ "metadata": { "uid": reboot.uid }, "spec": { "cancel": true } });
+        let (api, params) = (self.node_reboot_api(), patch_params_for(FIELD_MANAGER));
+        allow_gone(with_timeout(api.patch(&reboot.name, &params, &Patch::Merge(body))).await)
+    }
+
+    /// One that is gone already is no error.
+    pub async fn delete_node_reboot(&self, reboot: &ObservedNodeReboot) -> Result<(), Error> {
+        let params = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(reboot.uid.clone()),
+            resource_version: None,
+        });
+        let api = self.node_reboot_api();
+        allow_gone(with_timeout(api.delete(&reboot.name, &params)).await)
+    }
+
+    fn node_reboot_api(&self) -> Api<NodeRebootObject> {
+        Api::all(self.client.clone())
+    }
+}
+
+impl NodeRebootsFound {
+    /// Those of this node that have not ended and are not being deleted; `None` without the kind.
+    pub fn into_open_of_node(self, node: &NodeName) -> Option<Vec<ObservedNodeReboot>> {
+        let NodeRebootsFound::There(mut all) = self else {
+            return None;
+        };
+        all.retain(|one| {
+            let is_of_node = one.plan.as_ref().is_ok_and(|plan| plan.node == *node);
+            is_of_node && !one.is_final() && !one.deleting
+        });
+        Some(all)
+    }
+}
+
+fn allow_gone<T>(done: Result<T, Error>) -> Result<(), Error> {
+    match done {
+        Err(error) if error.kind() == ApiErrorKind::NotFound => Ok(()),
+        done => done.map(|_| ()),
+    }
+}
