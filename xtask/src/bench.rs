@@ -64,6 +64,13 @@ const BENCHES: &[BenchProgram] = &[
         real: true,
     },
     BenchProgram {
+        package: "dogwatch-controller",
+        target: "node_reboots",
+        // It has the programs built by itself.
+        profile: "quick",
+        real: true,
+    },
+    BenchProgram {
         package: "dogwatch-sim",
         target: "power",
         // It has the program built by itself.
