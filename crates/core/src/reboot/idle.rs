@@ -15,7 +15,7 @@ pub(super) fn decide_idle_node(ctx: &RebootContext<'_>) -> RebootStep {
     let Some(planned) = method::plan_triggers(ctx) else {
         return decide_without_trigger(ctx);
     };
-    let text = planned.describe();
+    let text = planned.describe_triggers();
     let record = RebootRecord::new_waiting(
         ctx.seen.run.id.clone(),
         planned.lead,

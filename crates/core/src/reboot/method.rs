@@ -21,7 +21,7 @@ pub(super) struct PlannedTriggers {
 }
 
 impl PlannedTriggers {
-    pub(super) fn describe(&self) -> String {
+    pub(super) fn describe_triggers(&self) -> String {
         let reason = idle::first_line(&self.lead.reason);
         format!("{}: {reason}", describe_wish(&self.lead))
     }
@@ -66,7 +66,7 @@ pub(super) fn follow_request(ctx: &RebootContext<'_>, record: &RebootRecord) -> 
     if same && same_text {
         return None;
     }
-    let text = planned.describe();
+    let text = planned.describe_triggers();
     let record = RebootRecord {
         trigger: planned.lead,
         serves: planned.serves,

@@ -161,8 +161,7 @@ fn check_from_status(host: &HostSnapshot) -> DeviceCheck {
     DeviceCheck {
         works,
         power: host.status.power.state.map(PowerState::as_str),
-        reason: ready.reason.clone(),
         next: next_step(&ready.reason).map(str::to_owned),
-        ..DeviceCheck::not_working(host, Some(0), PowerReason::NotCheckedYet, &ready.message)
+        ..DeviceCheck::without_reading(host, Some(0), &ready.reason, &ready.message)
     }
 }

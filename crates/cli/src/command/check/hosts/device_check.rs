@@ -47,6 +47,19 @@ impl DeviceCheck {
         reason: PowerReason,
         message: impl Into<String>,
     ) -> Self {
+        Self {
+            next: reason.next_step().map(str::to_owned),
+            ..Self::without_reading(host, level, reason.as_str(), message)
+        }
+    }
+
+    /// A result with this reason of a condition, and nothing else that was read.
+    pub fn without_reading(
+        host: &HostSnapshot,
+        level: Option<usize>,
+        reason: &str,
+        message: impl Into<String>,
+    ) -> Self {
         let device = host.levels.get(level.unwrap_or(0));
         let device = device.and_then(|level| level.devices.first());
         let bmc = device.and_then(|device| device.address.as_ref().ok());
@@ -55,9 +68,9 @@ impl DeviceCheck {
             level,
             bmc: bmc.map(scheme_and_host),
             works: PowerControlWorks::No,
-            reason: reason.to_string(),
+            reason: reason.to_owned(),
             message: message.into(),
-            next: reason.next_step().map(str::to_owned),
+            next: None,
             power: None,
             product: None,
             system_uuid: None,
