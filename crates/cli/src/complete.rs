@@ -11,10 +11,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command};
+use dogwatch_k8s::fleet::NodeRebootsFound;
 
 use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
-use crate::resource::{ObjectKind, list_object_names};
+use crate::resource::{ObjectKind, is_node_prefix, is_node_reboot_prefix, list_object_names};
 
 /// The name under which kubectl looks for the completer.
 const PLUGIN_COMPLETER_NAME: &str = "kubectl_complete-dogwatch";
@@ -24,6 +25,14 @@ const COMPLETION_TIMEOUT: Duration = Duration::from_secs(2);
 const NO_FILES_DIRECTIVE: &str = ":4";
 /// `ShellCompDirectiveDefault`: offers files where a value may be one.
 const FILES_DIRECTIVE: &str = ":0";
+
+/// What a name that is being typed belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NamedKind {
+    Node,
+    NodeReboot,
+    Object(ObjectKind),
+}
 
 /// Prints completions if this process was started under `PLUGIN_COMPLETER_NAME`.
 pub fn complete_as_plugin(words: &[OsString]) -> Option<ExitCode> {
@@ -53,7 +62,7 @@ pub fn complete_as_plugin(words: &[OsString]) -> Option<ExitCode> {
 
 /// The names of all objects of the kind; empty when they cannot be read within
 /// `COMPLETION_TIMEOUT`.
-fn look_up_names(kind: ObjectKind, context: Option<&str>) -> Vec<String> {
+fn look_up_names(kind: NamedKind, context: Option<&str>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -67,7 +76,7 @@ fn look_up_names(kind: ObjectKind, context: Option<&str>) -> Vec<String> {
     };
     let look = async {
         match ConnectedCluster::connect_to(&cluster).await {
-            Ok(connected) => list_object_names(&connected, kind).await,
+            Ok(connected) => list_names(&connected, kind).await,
             Err(_) => Vec::new(),
         }
     };
@@ -75,26 +84,56 @@ fn look_up_names(kind: ObjectKind, context: Option<&str>) -> Vec<String> {
     found.unwrap_or_default()
 }
 
+async fn list_names(connected: &ConnectedCluster, kind: NamedKind) -> Vec<String> {
+    let fleet = &connected.fleet;
+    match kind {
+        NamedKind::Object(kind) => list_object_names(connected, kind).await,
+        NamedKind::Node => {
+            let names = fleet.list_node_names(None).await.unwrap_or_default();
+            names.iter().map(ToString::to_string).collect()
+        }
+        NamedKind::NodeReboot => match fleet.list_node_reboots().await {
+            Ok(NodeRebootsFound::There(all)) => all.into_iter().map(|one| one.name).collect(),
+            Ok(NodeRebootsFound::NoKind) | Err(_) => Vec::new(),
+        },
+    }
+}
+
 /// The prefix before the name that is being typed, and the kind of that name. The value name of a
 /// positional argument tells which kinds it takes.
-fn find_name_prefix<'a>(root: &Command, typed: &[&'a str]) -> Option<(&'a str, ObjectKind)> {
+fn find_name_prefix<'a>(root: &Command, typed: &[&'a str]) -> Option<(&'a str, NamedKind)> {
     let (last, before) = typed.split_last()?;
     let (command, pending) = find_command(root, before);
     if pending.is_some() || last.starts_with('-') {
         return None;
     }
-    let prefix = ObjectKind::split_prefix(last).map(|(kind, name)| {
-        let length = last.len() - name.len();
-        (&last[..length], kind)
-    });
     let positional = command.get_positionals().next()?;
-    let forms = positional.get_value_names()?.first()?.split('|');
-    let mut kinds = forms.filter_map(|form| form.strip_suffix("NAMESPACE/NAME"));
-    kinds.find_map(|form| match form {
+    let mut forms = positional.get_value_names()?.first()?.split('|');
+    forms.find_map(|form| prefix_in_form(form, last))
+}
+
+/// The same for one of the forms that the argument has.
+fn prefix_in_form<'a>(form: &str, typed: &'a str) -> Option<(&'a str, NamedKind)> {
+    let slash = typed.find('/').map_or(0, |at| at + 1);
+    let prefix = &typed[..slash];
+    match form {
+        "NODE" | "node/NAME" => {
+            let is_node = prefix.is_empty() || is_node_prefix(prefix);
+            return is_node.then_some((prefix, NamedKind::Node));
+        }
+        "nodereboot/NAME" => {
+            let is_reboot = is_node_reboot_prefix(prefix);
+            return is_reboot.then_some((prefix, NamedKind::NodeReboot));
+        }
+        _ => {}
+    }
+    let object = || ObjectKind::split_prefix(typed).map(|(kind, _)| (prefix, kind));
+    let found = match form.strip_suffix("NAMESPACE/NAME")? {
         "" => Some(("", ObjectKind::Host)),
-        "KIND/" => prefix,
-        word => prefix.filter(|(typed, _)| *typed == word),
-    })
+        "KIND/" => object(),
+        word => object().filter(|(prefix, _)| *prefix == word),
+    };
+    found.map(|(prefix, kind)| (prefix, NamedKind::Object(kind)))
 }
 
 /// The command that these words name, and the flag that still waits for its value.
@@ -229,43 +268,46 @@ mod tests {
     }
 
     #[test]
-    fn where_a_host_or_a_remediation_is_typed_its_name_is_looked_up_and_nowhere_else() {
+    fn where_a_name_is_typed_it_is_looked_up_and_nowhere_else() {
+        let host = Some(("", NamedKind::Object(ObjectKind::Host)));
         let mut command = crate::args::Args::command();
         command.build();
         for (typed, prefix) in [
-            (&["power", "off", ""][..], Some(("", ObjectKind::Host))),
-            (
-                &["power", "hold", "--key", "k", "me"],
-                Some(("", ObjectKind::Host)),
-            ),
-            (&["check", "hosts", "a/b", ""], Some(("", ObjectKind::Host))),
-            (&["confirm-off", "me"], Some(("", ObjectKind::Host))),
+            (&["power", "off", ""][..], host),
+            (&["power", "hold", "--key", "k", "me"], host),
+            (&["check", "hosts", "a/b", ""], host),
+            (&["confirm-off", "me"], host),
             (&["confirm-off", "--reason", ""], None),
             (
                 &["explain", "schedule/m"],
-                Some(("schedule/", ObjectKind::Schedule)),
+                Some(("schedule/", NamedKind::Object(ObjectKind::Schedule))),
             ),
             (
                 &["--context", "x", "explain", "host/"],
-                Some(("host/", ObjectKind::Host)),
+                Some(("host/", NamedKind::Object(ObjectKind::Host))),
             ),
             (
                 &["explain", "machine/a"],
-                Some(("machine/", ObjectKind::Machine)),
+                Some(("machine/", NamedKind::Object(ObjectKind::Machine))),
             ),
             (
                 &["explain", "remediation/"],
-                Some(("remediation/", ObjectKind::Remediation)),
+                Some(("remediation/", NamedKind::Object(ObjectKind::Remediation))),
             ),
             (
                 &["remediate", "machine/"],
-                Some(("machine/", ObjectKind::Machine)),
+                Some(("machine/", NamedKind::Object(ObjectKind::Machine))),
             ),
-            (&["remediate", ""], None),
+            (&["remediate", ""], Some(("", NamedKind::Node))),
+            (&["reboot", "n"], Some(("", NamedKind::Node))),
+            (&["abort", "node/"], Some(("node/", NamedKind::Node))),
+            (&["explain", "nr/a"], Some(("nr/", NamedKind::NodeReboot))),
+            (&["abort", "nr/a"], None),
             (&["power", ""], None),
             (&["power", "hold", "--key", ""], None),
             (&["power", "off", "--"], None),
-            (&["explain", "node/"], None),
+            (&["explain", "node/"], Some(("node/", NamedKind::Node))),
+            (&["explain", "pod/"], None),
             (&["status", ""], None),
         ] {
             assert_eq!(find_name_prefix(&command, typed), prefix, "{typed:?}");

@@ -17,6 +17,21 @@ pub enum ObjectKind {
     Schedule,
 }
 
+/// Whether this is the kind of a Node, with the slash behind it.
+pub fn is_node_prefix(text: &str) -> bool {
+    is_kind_prefix(text, NODE_WORDS)
+}
+
+/// Whether this is the kind of a NodeReboot, with the slash behind it.
+pub fn is_node_reboot_prefix(text: &str) -> bool {
+    is_kind_prefix(text, NODE_REBOOT_WORDS)
+}
+
+fn is_kind_prefix(text: &str, words: &[&str]) -> bool {
+    let word = text.strip_suffix('/');
+    word.is_some_and(|word| words.contains(&word))
+}
+
 /// The accepted spellings of a Node; messages use the first one, as for the kinds below.
 const NODE_WORDS: &[&str] = &["node", "nodes", "no"];
 const NODE_REBOOT_WORDS: &[&str] = &["nodereboot", "nodereboots", "nr"];
