@@ -10,6 +10,8 @@ mod alerts;
 mod architecture;
 #[path = "docs/nvsentinel.rs"]
 mod nvsentinel;
+#[path = "docs/other_tools.rs"]
+mod other_tools;
 #[path = "docs/truth.rs"]
 mod truth;
 
