@@ -28,7 +28,7 @@ pub async fn list_open_reboots(
 ) -> Result<Option<Vec<ObservedNodeReboot>>, CommandFailure> {
     let listed = connected.fleet.list_node_reboots().await;
     let listed = listed.map_err(|error| connected.api_failure("list NodeReboots", &error))?;
-    Ok(listed.into_open_of_node(node))
+    Ok(listed.open_of_node(node))
 }
 
 /// Creates a NodeReboot for the Node that exists now. Returns its name, which begins with `prefix`.

@@ -46,15 +46,16 @@ impl FleetClient {
     }
 
     pub async fn find_node_reboot(&self, name: &str) -> Result<NodeRebootFound, Error> {
-        let all = match self.list_node_reboots().await? {
-            NodeRebootsFound::There(all) => all,
-            NodeRebootsFound::NoKind => return Ok(NodeRebootFound::NoKind),
-        };
-        let existing = all.iter().map(|one| one.name.clone()).collect();
-        let found = all.into_iter().find(|one| one.name == name);
-        Ok(match found {
-            Some(reboot) => NodeRebootFound::There(Box::new(reboot)),
-            None => NodeRebootFound::NoNodeReboot { existing },
+        let found = with_timeout(self.node_reboot_api().get_opt(name)).await?;
+        if let Some(object) = found {
+            let reboot = Box::new(convert_node_reboot(&object));
+            return Ok(NodeRebootFound::There(reboot));
+        }
+        Ok(match self.list_node_reboots().await? {
+            NodeRebootsFound::There(all) => NodeRebootFound::NoNodeReboot {
+                existing: all.into_iter().map(|one| one.name).collect(),
+            },
+            NodeRebootsFound::NoKind => NodeRebootFound::NoKind,
         })
     }
 
@@ -95,15 +96,15 @@ impl FleetClient {
 
 impl NodeRebootsFound {
     /// Those of this node that have not ended and are not being deleted; `None` without the kind.
-    pub fn into_open_of_node(self, node: &NodeName) -> Option<Vec<ObservedNodeReboot>> {
-        let NodeRebootsFound::There(mut all) = self else {
+    pub fn open_of_node(&self, node: &NodeName) -> Option<Vec<ObservedNodeReboot>> {
+        let NodeRebootsFound::There(all) = self else {
             return None;
         };
-        all.retain(|one| {
+        let open = all.iter().filter(|one| {
             let is_of_node = one.plan.as_ref().is_ok_and(|plan| plan.node == *node);
             is_of_node && !one.is_final() && !one.deleting
         });
-        Some(all)
+        Some(open.cloned().collect())
     }
 }
 

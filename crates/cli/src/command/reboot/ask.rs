@@ -47,7 +47,7 @@ pub async fn ask_node(
 ) -> Result<AskedNode, CommandFailure> {
     let node_reboot = match channel {
         RequestChannel::Objects(found) => {
-            let open = found.clone().into_open_of_node(node).unwrap_or_default();
+            let open = found.open_of_node(node).unwrap_or_default();
             Some(ask_by_object(connected, node, demand, &open).await?)
         }
         RequestChannel::Annotations { replace } => {
