@@ -12,6 +12,7 @@ use crate::name::{GroupName, NodeName};
 use crate::policy::{self, ClusterPolicies, EffectivePolicy};
 use crate::reboot::{
     ObservedNode, RebootConfig, RebootPhase, RebootReason, WAITS_FOR_LOCK_MESSAGE,
+    is_condition_of_other,
 };
 
 use super::healer::ObservedHealer;
@@ -253,7 +254,12 @@ pub fn leading_condition(node: &ObservedNode) -> Option<&CurrentCondition> {
             condition::MAINTENANCE_IN_PROGRESS
         }
     };
-    find_true_condition(node, kind)
+    // While another tool uses that condition, the coordinator writes its reason into this one.
+    let usual = find_true_condition(node, kind);
+    match find_true_condition(node, condition::MAINTENANCE_PLANNED) {
+        Some(planned) if usual.is_some_and(is_condition_of_other) => Some(planned),
+        Some(_) | None => usual,
+    }
 }
 
 /// The reason of the leading condition. `None`: there is none, or this version does not know it.
@@ -342,6 +348,19 @@ mod tests {
             }
             assert_eq!(leading_condition(&begun), None, "{phase:?}");
         }
+    }
+
+    #[test]
+    fn while_another_tool_drains_the_reason_is_in_the_condition_that_is_ours() {
+        let mut begun = waiting("n1", 10);
+        if let crate::reboot::ParsedAnnotation::Is(record) = &mut begun.record {
+            record.phase = RebootPhase::Draining;
+        }
+        let mut others = begun.conditions[0].clone();
+        others.kind = condition::DRAIN_IN_PROGRESS.into();
+        others.reason = "KubectlDrainStarted".into();
+        begun.conditions.push(others);
+        assert_eq!(leading_condition(&begun).unwrap().reason, "LockHeldByOther");
     }
 
     #[test]

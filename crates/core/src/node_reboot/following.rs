@@ -11,7 +11,7 @@ use super::ending;
 use super::reason::NodeRebootReason;
 use super::request::withdraw_patch;
 use super::types::copy_phase_times;
-use crate::reboot::{ObservedNode, RebootPhase, RebootRecord};
+use crate::reboot::{ObservedNode, RebootPhase, RebootRecord, is_condition_of_other};
 use crate::time::SCHEDULE_CLOCK_CHECK_INTERVAL;
 
 /// The Node is asked, and nothing has begun.
@@ -53,6 +53,7 @@ fn is_held(case: RebootCase<'_>) -> bool {
 fn waiting_message(node: &ObservedNode) -> String {
     let mut conditions = node.conditions.iter();
     let planned = conditions.find(|one| one.kind == MAINTENANCE_PLANNED && one.status == "True");
+    let planned = planned.filter(|planned| !is_condition_of_other(planned));
     match planned.filter(|planned| !planned.message.is_empty()) {
         Some(planned) if node.record.get().is_some() => planned.message.clone(),
         _ => "the Node is asked; its coordinator takes it up".into(),

@@ -15,7 +15,9 @@ use super::types::Policy;
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::lock::{HeldLockLease, HolderId};
 use crate::name::NodeName;
-use crate::reboot::{HeldBackBy, ObservedNode, RebootPhase, RebootReason, RebootRecord};
+use crate::reboot::{
+    HeldBackBy, ObservedNode, RebootPhase, RebootReason, RebootRecord, is_condition_of_other,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyStatus {
@@ -334,7 +336,8 @@ fn queued_node(node: &ObservedNode, record: &RebootRecord) -> QueuedNode {
     let planned = node
         .conditions
         .iter()
-        .find(|condition| condition.kind == MAINTENANCE_PLANNED && condition.status == "True");
+        .find(|condition| condition.kind == MAINTENANCE_PLANNED && condition.status == "True")
+        .filter(|condition| !is_condition_of_other(condition));
     let (reason, message) = match planned {
         Some(condition) => (condition.reason.clone(), condition.message.clone()),
         None => (

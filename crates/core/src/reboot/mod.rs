@@ -23,6 +23,7 @@ mod rebooting;
 mod record;
 mod report;
 mod returning;
+mod shared_conditions;
 mod snapshot;
 mod step;
 mod takeover;
@@ -46,6 +47,7 @@ pub use record::{
     RebootRecord, RebootRequest, RebootTrigger, TriggerFingerprint,
 };
 pub use report::WAITS_FOR_LOCK_MESSAGE;
+pub(crate) use shared_conditions::is_condition_of_other;
 pub use snapshot::{
     ActiveTriggers, CommandEnd, DrainTimeoutAction, GateTimeoutAction, ObservedBudgetCount,
     ObservedDrain, ObservedHolderNode, ObservedLock, ObservedNode, ObservedOwnHost, ObservedPhase,

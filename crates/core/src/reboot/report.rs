@@ -9,6 +9,7 @@ use dogwatch_api::condition::{
 use dogwatch_api::node_reboot::RebootMethod;
 
 use super::record::{ParsedAnnotation, RebootOutcome, RebootPhase};
+use super::shared_conditions::is_set_by_other;
 use super::step::RebootStep;
 use super::{RebootContext, RebootDecision, RebootReason, holding, method, triggers};
 use crate::condition::{ConditionStatus, DesiredCondition};
@@ -44,9 +45,9 @@ pub(super) fn build_report(ctx: &RebootContext<'_>, step: &RebootStep) -> Decisi
 /// of the step.
 fn phase_conditions(ctx: &RebootContext<'_>, step: &RebootStep) -> Vec<DesiredCondition> {
     let (planned, draining, drained, maintenance) = phase_flags(ctx);
-    let lead = leading_condition(ctx);
+    let lead = choose_leading_condition(ctx);
     let one = |kind, status: bool| {
-        if kind == lead {
+        if Some(kind) == lead {
             let reason = stable_reason(ctx, step);
             return DesiredCondition {
                 heartbeat: needs_heartbeat(ctx),
@@ -56,12 +57,37 @@ fn phase_conditions(ctx: &RebootContext<'_>, step: &RebootStep) -> Vec<DesiredCo
         let (reason, message) = secondary_condition(ctx, kind, status);
         build_observation(kind, status, reason, &message)
     };
-    vec![
+    let all = [
         one(MAINTENANCE_PLANNED, planned),
         one(DRAIN_IN_PROGRESS, draining),
         one(DRAINED, drained),
         one(MAINTENANCE_IN_PROGRESS, maintenance),
-    ]
+    ];
+    let is_ours = |kind| Some(kind) == lead || !is_set_by_other(ctx.node, kind);
+    all.into_iter().filter(|one| is_ours(one.kind)).collect()
+}
+
+/// The condition that carries the step's own reason, and the sign of life; `None` if another tool
+/// has set it while the node waits. Once the node is cordoned, the healer needs a sign of life: then
+/// another condition of this phase carries it, and if all are taken, the usual one does.
+fn choose_leading_condition(ctx: &RebootContext<'_>) -> Option<&'static str> {
+    let usual = leading_condition(ctx);
+    if !is_set_by_other(ctx.node, usual) {
+        return Some(usual);
+    }
+    if !needs_heartbeat(ctx) {
+        return None;
+    }
+    let (planned, draining, drained, maintenance) = phase_flags(ctx);
+    let set = [
+        (MAINTENANCE_PLANNED, planned),
+        (MAINTENANCE_IN_PROGRESS, maintenance),
+        (DRAIN_IN_PROGRESS, draining),
+        (DRAINED, drained),
+    ];
+    let mut free = set.into_iter().filter(|(_, is_set)| *is_set);
+    let free = free.find(|(kind, _)| !is_set_by_other(ctx.node, kind));
+    Some(free.map_or(usual, |(kind, _)| kind))
 }
 
 fn phase_flags(ctx: &RebootContext<'_>) -> (bool, bool, bool, bool) {
@@ -88,7 +114,7 @@ fn needs_heartbeat(ctx: &RebootContext<'_>) -> bool {
     phase.is_some_and(|phase| phase > RebootPhase::Waiting)
 }
 
-/// The condition that carries the step's own reason.
+/// The condition that usually carries the step's own reason.
 fn leading_condition(ctx: &RebootContext<'_>) -> &'static str {
     match ctx.node.record.get().map(|record| record.phase) {
         None | Some(RebootPhase::Waiting) => MAINTENANCE_PLANNED,

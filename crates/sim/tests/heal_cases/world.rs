@@ -132,7 +132,7 @@ impl World {
     async fn say_at_work(&self, short: &str) {
         let at = "2026-01-01T00:00:00Z";
         let body = json!({ "status": { "conditions": [{
-            "type": "MaintenanceInProgress", "status": "True", "reason": "AtWork", "message": "",
+            "type": "MaintenanceInProgress", "status": "True", "reason": "Rebooting", "message": "",
             "lastHeartbeatTime": at, "lastTransitionTime": at }] } });
         self.patch_status(short, body).await;
     }

@@ -89,7 +89,7 @@ pub(super) fn ours(phase: RebootPhase, at: u64) -> CurrentCondition {
             "MaintenanceInProgress"
         }
     };
-    condition(kind, "True", "AtWork", at)
+    condition(kind, "True", RebootReason::Draining.as_str(), at)
 }
 
 fn condition(kind: &str, status: &str, reason: &str, at: u64) -> CurrentCondition {

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::kit::*;
-use crate::condition::ConditionStatus;
+use crate::condition::{ConditionStatus, CurrentCondition, DesiredCondition};
 
 fn conditions(decision: &RebootDecision) -> Vec<(&'static str, bool)> {
     let named = [
@@ -68,6 +68,75 @@ fn afterwards_they_are_false_with_the_outcome_as_reason() {
         .take(4)
         .map(|c| c.reason.as_str());
     assert_eq!(reasons.collect::<Vec<_>>(), ["Rebooted"; 4]);
+}
+
+fn set_by_other(kind: &str) -> CurrentCondition {
+    CurrentCondition {
+        kind: kind.into(),
+        status: "True".into(),
+        reason: "KubectlDrainStarted".into(),
+        message: "somebody else drains".into(),
+        last_transition: Some(wall(1)),
+        last_heartbeat: Some(wall(1)),
+    }
+}
+
+/// The reported conditions of a node on which another tool has set these.
+fn beside_others(phase: RebootPhase, kinds: &[&str]) -> Vec<DesiredCondition> {
+    let mut seen = seen(phase);
+    set(&mut seen, |node| {
+        node.conditions = kinds.iter().map(|kind| set_by_other(kind)).collect();
+    });
+    decide(&seen, &config(), now(5)).report.conditions
+}
+
+#[test]
+fn a_condition_that_another_tool_has_set_is_neither_cleared_nor_overwritten() {
+    let phases = [
+        RebootPhase::Waiting,
+        RebootPhase::Draining,
+        RebootPhase::Rebooting,
+        RebootPhase::Returning,
+    ];
+    for phase in phases {
+        for kind in ["MaintenancePlanned", "DrainInProgress", "Drained"] {
+            let reported = beside_others(phase, &[kind]);
+            assert!(
+                reported.iter().all(|one| one.kind != kind),
+                "{phase:?} {kind}: {reported:?}"
+            );
+            let has_sign = reported.iter().any(|one| one.heartbeat);
+            assert_eq!(has_sign, phase != RebootPhase::Waiting, "{phase:?} {kind}");
+        }
+    }
+}
+
+#[test]
+fn what_another_tool_has_cleared_may_be_used() {
+    let mut seen = seen(RebootPhase::Rebooting);
+    set(&mut seen, |node| {
+        let status = "False".into();
+        node.conditions = vec![CurrentCondition {
+            status,
+            ..set_by_other("Drained")
+        }];
+    });
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(conditions(&decision)[2], ("Drained", true));
+}
+
+#[test]
+fn the_sign_of_life_goes_on_although_another_tool_has_set_every_condition() {
+    let all = [
+        "MaintenancePlanned",
+        "DrainInProgress",
+        "Drained",
+        "MaintenanceInProgress",
+    ];
+    let reported = beside_others(RebootPhase::Draining, &all);
+    let signs = reported.iter().filter(|one| one.heartbeat);
+    let signs: Vec<&str> = signs.map(|one| one.kind).collect();
+    assert_eq!(signs, ["DrainInProgress"]);
 }
 
 #[test]
