@@ -137,7 +137,8 @@ impl PlannedNode {
         let rule = self.policy_rule(flags);
         let interval = MinInterval::since_last_reboot(self.object.last_reboot.get());
         let needs = rule.config.longest_drain();
-        policy::may_reboot_begin(&self.policies, rule.policy, needs, interval, now.wall)
+        let candidate = self.object.rollout_candidate();
+        policy::may_reboot_begin(&self.policies, rule.policy, needs, interval, candidate, now.wall)
     }
 
     /// Shuts the host down; the process and its memory are gone.
