@@ -20,14 +20,7 @@ pub struct RolloutSpec {
     /// How many nodes may be unavailable at once after the canaries: the first number, then the
     /// next one after that many successful reboots in a row, and so on. maxUnavailable rules where
     /// it is smaller, and alone after the last number. Default: maxUnavailable rules alone.
-    #[cfg_attr(test, schemars(
-        length(min = 1, max = 20),
-        inner(range(min = 1, max = 10_000), extend("format" = "int32")),
-        extend("x-kubernetes-validations" = [validation_rule(
-            "self.isSorted() && self.all(a, self.exists_one(b, b == a))",
-            "write ascending numbers like [1, 2, 4]",
-        )]),
-    ))]
+    #[cfg_attr(test, schemars(schema_with = "ramp_numbers"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Vec<u32>>,
     /// After so many failures nothing begins any more, and drains under way are undone, until
@@ -36,6 +29,27 @@ pub struct RolloutSpec {
     #[cfg_attr(test, schemars(range(min = 1, max = 100), extend("format" = "int32")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halt_after_failures: Option<u32>,
+}
+
+#[cfg(test)]
+fn ramp_numbers(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let ascending = validation_rule(
+        "self.isSorted() && self.all(a, self.exists_one(b, b == a))",
+        "write ascending numbers like [1, 2, 4]",
+    );
+    schemars::json_schema!({
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 20,
+        "items": {
+            "type": "integer",
+            "format": "int32",
+            "minimum": 1,
+            "maximum": 10_000,
+            "description": "A number of nodes.",
+        },
+        "x-kubernetes-validations": [ascending],
+    })
 }
 
 /// `spec.rollout.canary`.

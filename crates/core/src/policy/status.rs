@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::effective_policy::{losing_policies, ruling_policy};
 use super::reason::PolicyReason;
-use super::rollout::RolloutState;
+use super::rollout::{RolloutState, describe_halt};
 use super::types::Policy;
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::lock::{HeldLockLease, HolderId};
@@ -300,10 +300,7 @@ fn halted_condition(policy: &Policy, state: &RolloutState) -> DesiredCondition {
         Some(halt) => (
             ConditionStatus::True,
             PolicyReason::TooManyFailures,
-            format!(
-                "{}; nothing begins until somebody runs `dogwatch resume {}`",
-                halt.reason, policy.name
-            ),
+            describe_halt(policy, halt),
         ),
         None => (
             ConditionStatus::False,

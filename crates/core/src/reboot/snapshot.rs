@@ -159,7 +159,7 @@ impl ObservedNode {
         }
         let record = self.record.get();
         RolloutCandidate::Reboot {
-            node: &self.name,
+            node: self.name.as_str(),
             uid: &self.uid,
             boot_id: record.map(|record| &record.boot_id).or(self.boot_id.as_ref()),
         }

@@ -141,6 +141,13 @@ impl PlannedNode {
         policy::may_reboot_begin(&self.policies, rule.policy, needs, interval, candidate, now.wall)
     }
 
+    /// Takes the policies with a newer state of their rollouts, as the watch would bring them.
+    pub(super) fn take_policies(&mut self, policies: &Arc<ClusterPolicies>, now: Now) {
+        self.policies = Arc::clone(policies);
+        let fact = ObservedFact::Policies(ClusterPolicies::clone(policies));
+        self.apply_fact(fact, now);
+    }
+
     /// Shuts the host down; the process and its memory are gone.
     pub(super) fn shut_down(&mut self) {
         self.object.ready = false;

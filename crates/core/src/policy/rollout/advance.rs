@@ -28,9 +28,7 @@ pub fn advance_rollouts<'a>(
     nodes: impl IntoIterator<Item = &'a ObservedNode>,
     now: Timestamp,
 ) -> Vec<RolloutAdvance> {
-    let has_rollout =
-        |policy: &Policy| policy.rollout.shape.is_some() || policy.rollout.state.is_some();
-    if !policies.iter().any(has_rollout) {
+    if !policies.iter().any(|policy| policy.rollout.may_halt()) {
         return vec![RolloutAdvance::default(); policies.len()];
     }
     let mut ruled: Vec<Vec<&ObservedNode>> = vec![Vec::new(); policies.len()];

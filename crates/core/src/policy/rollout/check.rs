@@ -1,8 +1,9 @@
 //! Whether a node may begin.
 
-use super::{RolloutPhase, RolloutState};
-use crate::name::{BootId, NodeName};
-use crate::policy::Policy;
+use super::{RolloutHalt, RolloutPhase, RolloutState};
+use crate::decision::{DecisionEvent, EventSeverity};
+use crate::name::BootId;
+use crate::policy::{Policy, PolicyReason};
 use crate::reboot::RebootReason;
 
 /// Who is to begin.
@@ -10,7 +11,7 @@ use crate::reboot::RebootReason;
 pub enum RolloutCandidate<'a> {
     /// A reboot of this Node that is to end this boot.
     Reboot {
-        node: &'a NodeName,
+        node: &'a str,
         uid: &'a str,
         boot_id: Option<&'a BootId>,
     },
@@ -27,7 +28,7 @@ impl RolloutCandidate<'_> {
                 let boot_id = boot_id.map(BootId::as_str);
                 let mut canaries = state.canaries.iter().filter(|canary| !canary.done);
                 canaries.any(|canary| {
-                    canary.node == node.as_str()
+                    canary.node == node
                         && canary.uid == uid
                         && Some(canary.boot_id.as_str()) == boot_id
                 })
@@ -99,7 +100,7 @@ fn refuse_before_canaries(policy: &Policy) -> RolloutRefusal {
         .as_ref()
         .map_or(0, super::RolloutShape::canary_count);
     let message = format!(
-        "RebootPolicy {} lets {nodes} canaries go first; `dogwatch status policies` names them",
+        "RebootPolicy {} lets {nodes} canaries go first; `dogwatch status policies -o wide` names them",
         policy.name
     );
     RolloutRefusal {
@@ -120,4 +121,21 @@ fn refuse_while_soaking(policy: &Policy, state: &RolloutState) -> RolloutRefusal
         reason: RebootReason::RolloutSoaking,
         message,
     }
+}
+
+/// The Event about a halt.
+pub fn halt_event(policy: &Policy, halt: &RolloutHalt) -> DecisionEvent {
+    DecisionEvent {
+        severity: EventSeverity::Warning,
+        reason: PolicyReason::TooManyFailures.as_str(),
+        message: describe_halt(policy, halt),
+    }
+}
+
+/// The halt in a sentence, with the way out.
+pub fn describe_halt(policy: &Policy, halt: &RolloutHalt) -> String {
+    format!(
+        "{}; nothing begins until somebody runs `dogwatch resume {}`",
+        halt.reason, policy.name
+    )
 }

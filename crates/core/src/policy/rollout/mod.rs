@@ -20,7 +20,9 @@ mod shape;
 mod tests;
 
 pub use advance::{RolloutAdvance, advance_rollout, advance_rollouts, is_urgent_change};
-pub use check::{RolloutCandidate, RolloutRefusal, check_rollout, find_halt};
+pub use check::{
+    RolloutCandidate, RolloutRefusal, check_rollout, describe_halt, find_halt, halt_event,
+};
 pub use shape::{PolicyRollout, RolloutCanary, RolloutShape, describe_rollout};
 
 pub use dogwatch_api::reboot_policy::{

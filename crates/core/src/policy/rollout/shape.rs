@@ -96,6 +96,11 @@ pub struct PolicyRollout {
 }
 
 impl PolicyRollout {
+    /// Whether the policy has a rollout, or a state of one.
+    pub fn may_halt(&self) -> bool {
+        self.shape.is_some() || self.state.is_some()
+    }
+
     /// The state, if it belongs to the shape of now.
     pub fn current_state(&self) -> Option<&RolloutState> {
         let shape = self.shape.as_ref()?.to_string();
