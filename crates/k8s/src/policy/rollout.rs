@@ -94,3 +94,93 @@ fn parse_state(state: &Value) -> RolloutState {
         ..RolloutShape::default().first_state()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use dogwatch_core::policy::Policy;
+    use serde_json::json;
+
+    use super::super::{convert_policy, convert_policy_object};
+    use super::*;
+
+    fn object(spec: &Value, status: &Value, resumed: &str) -> Policy {
+        let metadata = json!({ "name": "workers", "annotations": { ROLLOUT_RESUMED: resumed } });
+        let object = json!({ "metadata": metadata, "spec": spec, "status": status });
+        convert_policy_object(&serde_json::from_value(object).unwrap())
+    }
+
+    fn spec() -> Value {
+        json!({ "rollout": {
+            "canary": { "nodes": 2, "soak": "1h" }, "ramp": [1, 2], "haltAfterFailures": 3,
+        } })
+    }
+
+    #[test]
+    fn the_shape_reaches_the_decisions() {
+        let policy = convert_policy("workers", &spec());
+        assert_eq!(policy.problems, Vec::<String>::new());
+        let shape = policy.rollout.shape.unwrap();
+        let canary = RolloutCanary {
+            nodes: 2,
+            soak: Duration::from_hours(1),
+        };
+        assert_eq!(shape.canary, Some(canary));
+        assert_eq!((shape.ramp, shape.halt_after_failures), (vec![1, 2], Some(3)));
+    }
+
+    #[test]
+    fn what_the_api_server_would_refuse_is_a_problem_too() {
+        for (rollout, field) in [
+            (json!({}), "spec.rollout:"),
+            (json!({ "ramp": [] }), "spec.rollout.ramp:"),
+            (json!({ "ramp": [2, 2] }), "spec.rollout.ramp:"),
+            (json!({ "ramp": [0] }), "spec.rollout.ramp:"),
+            (
+                json!({ "canary": { "nodes": 1, "soak": "3d" } }),
+                "spec.rollout.canary.soak:",
+            ),
+            (
+                json!({ "canary": { "nodes": 101 } }),
+                "spec.rollout.canary.nodes:",
+            ),
+            (
+                json!({ "haltAfterFailures": 0 }),
+                "spec.rollout.haltAfterFailures:",
+            ),
+            (json!({ "canary": {} }), "spec.rollout:"),
+            (json!({ "speed": 1 }), "spec.rollout:"),
+        ] {
+            let policy = convert_policy("workers", &json!({ "rollout": rollout }));
+            let [problem] = policy.problems.as_slice() else {
+                panic!("{rollout}: {:?}", policy.problems);
+            };
+            assert!(problem.starts_with(field), "{problem}");
+        }
+    }
+
+    #[test]
+    fn the_written_state_is_read_back_with_the_word_about_its_halt() {
+        let policy = object(&spec(), &Value::Null, "2026-01-01T00:00:00Z");
+        assert_eq!(policy.rollout.state, None);
+        assert_eq!(policy.rollout.resumed, "2026-01-01T00:00:00Z".parse().ok());
+        let state = policy.rollout.shape.unwrap().first_state();
+        let policy = object(&spec(), &json!({ "rollout": state.clone() }), "now");
+        assert_eq!(policy.rollout.current_state(), Some(&state));
+        assert_eq!(policy.rollout.resumed, None);
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_read_counts_as_a_halt() {
+        for state in [
+            json!({ "phase": "Flying" }),
+            json!("Ramping"),
+            json!({ "shape": "ramp 1", "phase": "Ramping", "halted": { "since": "yesterday" } }),
+        ] {
+            let policy = object(&spec(), &json!({ "rollout": state }), "");
+            let read = policy.rollout.state.unwrap();
+            assert!(read.halted.is_some(), "{state}");
+        }
+    }
+}
