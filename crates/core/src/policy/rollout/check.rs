@@ -94,13 +94,8 @@ fn refuse_unstarted(policy: &Policy) -> RolloutRefusal {
 }
 
 fn refuse_before_canaries(policy: &Policy) -> RolloutRefusal {
-    let nodes = policy
-        .rollout
-        .shape
-        .as_ref()
-        .map_or(0, super::RolloutShape::canary_count);
     let message = format!(
-        "RebootPolicy {} lets {nodes} canaries go first; `dogwatch status policies -o wide` names them",
+        "the canaries of RebootPolicy {} go first; `dogwatch status policies -o wide` names them",
         policy.name
     );
     RolloutRefusal {
