@@ -9,6 +9,9 @@ pub const REBOOT_REQUESTED: &str = "dogwatch.dev/reboot-requested";
 pub const ABORT_REQUESTED: &str = "dogwatch.dev/abort-requested";
 /// Node: the lock API has taken it out of service (JSON). Source: specification §2.7.
 pub const API_LOCK: &str = "dogwatch.dev/api-lock";
+/// RebootPolicy: the time of the halt that a person ended; a later halt has another time. Source:
+/// specification §10.4.
+pub const ROLLOUT_RESUMED: &str = "dogwatch.dev/rollout-resumed";
 /// Node: how the last planned reboot ended (JSON). Source: specification §2.5.
 pub const LAST_REBOOT: &str = "dogwatch.dev/last-reboot";
 /// Node: keep our cordon after the reboot. Source: specification §2.5.

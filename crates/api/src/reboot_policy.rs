@@ -15,6 +15,7 @@ pub(crate) mod crd;
 mod drain_rules;
 mod policy_name;
 mod return_spec;
+mod rollout;
 mod spec;
 mod status;
 #[cfg(test)]
@@ -26,6 +27,10 @@ pub use policy_name::{POLICY_NAME_RULE, policy_name_problem};
 pub use return_spec::{
     CORDON_TAINT, OnGateTimeoutSpec, OnReadyTimeoutSpec, ReadyCheckSpec, ReadyConditionSpec,
     ReadyConditionStatus, ReturnGate, ReturnSpec, is_ready_resource,
+};
+pub use rollout::{
+    CanaryNode, CanarySpec, FailedRolloutNode, RolloutHalt, RolloutNode, RolloutPhase, RolloutSpec,
+    RolloutState,
 };
 pub use spec::{
     AlertsSpec, DrainSpec, GateSpec, MaxUnavailable, OnDrainTimeoutSpec, PausedSpec, PodsGateSpec,

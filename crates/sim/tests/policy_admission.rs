@@ -358,6 +358,41 @@ const REFUSED: &[Refused] = &[
         "\"keep\", \"release\"",
     ),
     (
+        r#"{"rollout": {}}"#,
+        "spec.rollout",
+        "at least 1 properties",
+    ),
+    (
+        r#"{"rollout": {"canary": {"soak": "1h"}}}"#,
+        "spec.rollout.canary.nodes",
+        "Required",
+    ),
+    (
+        r#"{"rollout": {"canary": {"nodes": 1, "soak": "3d"}}}"#,
+        "spec.rollout.canary.soak",
+        "a day is 24h",
+    ),
+    (
+        r#"{"rollout": {"ramp": [2, 1]}}"#,
+        "spec.rollout.ramp",
+        "ascending",
+    ),
+    (
+        r#"{"rollout": {"ramp": [1, 1]}}"#,
+        "spec.rollout.ramp",
+        "ascending",
+    ),
+    (
+        r#"{"rollout": {"ramp": [0, 1]}}"#,
+        "spec.rollout.ramp[0]",
+        "greater than or equal to 1",
+    ),
+    (
+        r#"{"rollout": {"haltAfterFailures": 0}}"#,
+        "spec.rollout.haltAfterFailures",
+        "greater than or equal to 1",
+    ),
+    (
         r#"{"maxUnavailable": "10%", "maxUnavailableNodes": 0}"#,
         "spec.maxUnavailableNodes",
         "greater than or equal to 1",
@@ -512,6 +547,10 @@ async fn too_much_is_refused() {
         (json!({ "windows": vec![window; 17] }), "spec.windows"),
         (json!({ "gates": vec![gate; 17] }), "spec.gates"),
         (
+            json!({ "rollout": { "ramp": (1..=21).collect::<Vec<u32>>() } }),
+            "spec.rollout.ramp",
+        ),
+        (
             json!({ "windows": [{ "excludedDates": dates }] }),
             "spec.windows[0].excludedDates",
         ),
@@ -622,6 +661,11 @@ const TAKEN: &[(&str, &str)] = &[
     ),
     (
         "workers",
+        r#"{"rollout": {"canary": {"nodes": 2, "soak": "1h"}, "ramp": [1, 2, 4], "haltAfterFailures": 2}}"#,
+    ),
+    ("workers", r#"{"rollout": {"canary": {"nodes": 0}}}"#),
+    (
+        "workers",
         r#"{"return": {"ready": [{"condition": {"type": "example.com/GpuHealthy", "status": "False"}}, {"noTaint": "a.example/b"}, {"noTaint": "startup"}, {"resource": "nvidia.com/gpu"}, {"resource": "hugepages-1Gi"}], "readyTimeout": "20m", "onReadyTimeout": "Proceed"}}"#,
     ),
     (
@@ -688,6 +732,12 @@ async fn what_the_controller_may_write_is_taken() {
         "waitingTotal": 12,
         "waiting": vec![json!({ "node": "n2", "since": since, "reason": "Paused", "message": "freeze" }); 10],
         "conflicts": [{ "policy": "gpu", "nodes": 2, "example": "n3" }],
+        "rollout": { "shape": "ramp 1", "phase": "Ramping", "limit": 1, "step": 0, "successes": 0, "failures": 1,
+            "underWay": [{ "node": "n1", "uid": "u1", "bootId": "b1" }],
+            "failed": [{ "node": "n4", "uid": "u4", "bootId": "b4", "reason": "RebootFailed" }],
+            "canaries": [{ "node": "n5", "uid": "u5", "bootId": "b5", "done": true }],
+            "soakEnds": since, "quietSince": since,
+            "halted": { "since": since, "reason": "1 failure: n4 RebootFailed" } },
         "conditions": [condition("Accepted", "True", "Valid"), condition("Blocked", "True", "Paused")] });
     let change = json!({ "status": status });
     let stored = POLICIES.send(&client, "PATCH", "/written/status", &change);

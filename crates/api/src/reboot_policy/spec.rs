@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::drain_rules::only_the_last_rule_matches_all;
 use super::drain_rules::{DrainRuleSpec, HonoredMark};
 use super::return_spec::ReturnSpec;
+use super::rollout::RolloutSpec;
 #[cfg(test)]
 use crate::schema::{self, pattern_rule, validation_rule};
 use crate::selector::LabelSelector;
@@ -46,6 +47,11 @@ pub struct RebootPolicySpec {
     #[cfg_attr(test, schemars(schema_with = "schema::label_key"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology_key: Option<String>,
+    /// In which steps a wave of reboots goes through the nodes: canaries, a soak, a ramp, a halt
+    /// after failures. Needs the controller: nothing begins beyond what it wrote in the status.
+    /// Default: maxUnavailable rules from the first node on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutSpec>,
     /// While it is set, no reboot begins and a drain under way is undone; a node that is already
     /// rebooting comes back into service.
     #[serde(default, skip_serializing_if = "Option::is_none")]

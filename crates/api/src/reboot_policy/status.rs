@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rollout::RolloutState;
 #[cfg(test)]
 use crate::schema;
 
@@ -26,6 +27,9 @@ pub mod condition {
     /// True: nodes wait and none of them may begin; the reason is that of the node that waits
     /// longest, from its own conditions (`Paused`, `OutsideWindow`, …).
     pub const BLOCKED: &str = "Blocked";
+    /// True: too many reboots failed, and nothing begins until somebody resumes the policy. Only a
+    /// policy with `rollout` has it.
+    pub const HALTED: &str = "Halted";
 }
 
 /// `status` of a policy.
@@ -63,8 +67,12 @@ pub struct RebootPolicyStatus {
     #[cfg_attr(test, schemars(length(max = STATUS_LIST_LIMIT)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<PolicyConflictStatus>,
+    /// How far the rollout is; only if the policy has spec.rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutState>,
     /// Accepted: whether the policy is valid. Progressing: whether a node is unavailable because of
-    /// Dogwatch. Blocked: whether nodes wait and none may begin.
+    /// Dogwatch. Blocked: whether nodes wait and none may begin. Halted: whether too many
+    /// reboots failed.
     #[cfg_attr(test, schemars(schema_with = "schema::condition_list"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

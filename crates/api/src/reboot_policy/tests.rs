@@ -37,6 +37,14 @@ fn spec() -> RebootPolicySpec {
         max_unavailable: Some(MaxUnavailable::Percent("10%".into())),
         max_unavailable_nodes: Some(5),
         topology_key: some("topology.kubernetes.io/zone"),
+        rollout: Some(RolloutSpec {
+            canary: Some(CanarySpec {
+                nodes: 2,
+                soak: some("1h"),
+            }),
+            ramp: Some(vec![1, 2, 4]),
+            halt_after_failures: Some(2),
+        }),
         paused: Some(PausedSpec {
             reason: some("release freeze"),
             until: some("2026-12-24T18:00:00Z"),
@@ -122,6 +130,7 @@ fn status() -> RebootPolicyStatus {
             nodes: 1,
             example: "n3".into(),
         }],
+        rollout: Some(rollout_state()),
         conditions: vec![Condition {
             type_: condition::ACCEPTED.into(),
             status: "True".into(),
@@ -130,6 +139,41 @@ fn status() -> RebootPolicyStatus {
             last_transition_time: Time("2026-01-01T00:00:00Z".parse().unwrap()),
             observed_generation: Some(1),
         }],
+    }
+}
+
+fn rollout_state() -> RolloutState {
+    let at: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    RolloutState {
+        shape: "canary 2, soak 1h".into(),
+        phase: RolloutPhase::Soaking,
+        canaries: vec![CanaryNode {
+            node: "n1".into(),
+            uid: "u1".into(),
+            boot_id: "b1".into(),
+            done: true,
+        }],
+        soak_ends: Some(at),
+        limit: Some(2),
+        step: 1,
+        successes: 1,
+        under_way: vec![RolloutNode {
+            node: "n2".into(),
+            uid: "u2".into(),
+            boot_id: "b2".into(),
+        }],
+        failures: 1,
+        failed: vec![FailedRolloutNode {
+            node: "n3".into(),
+            uid: "u3".into(),
+            boot_id: "b3".into(),
+            reason: "RebootFailed".into(),
+        }],
+        halted: Some(RolloutHalt {
+            since: at,
+            reason: "n3: RebootFailed".into(),
+        }),
+        quiet_since: Some(at),
     }
 }
 

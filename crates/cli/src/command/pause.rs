@@ -168,7 +168,12 @@ async fn pause_policy(
     let end = end.as_deref().unwrap_or(" until somebody resumes it");
     match changed {
         Some(PauseChange::Set(_)) => print_line(&format!("rebootpolicy/{name} is paused{end}")),
-        Some(PauseChange::Keep | PauseChange::Clear | PauseChange::Delete) => {
+        Some(
+            PauseChange::Keep
+            | PauseChange::Clear
+            | PauseChange::EndHalt(_)
+            | PauseChange::Delete,
+        ) => {
             let objects = list_policy_objects(connected).await?;
             let there = objects
                 .iter()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dogwatch_core::Now;
 use dogwatch_core::policy::{
-    ClusterPolicies, MinInterval, Policy, RebootAllowance, may_reboot_begin,
+    ClusterPolicies, MinInterval, Policy, RebootAllowance, RolloutCandidate, may_reboot_begin,
 };
 use dogwatch_core::reboot::{HeldBackTime, RebootReason};
 use jiff::Timestamp;
@@ -31,7 +31,8 @@ fn policy() -> Policy {
 fn decided(policies: &ClusterPolicies, now: Timestamp) -> RebootReason {
     let policy = &policies.known_policies()[0];
     let drain = policy.drain.timeout.unwrap();
-    match may_reboot_begin(policies, Some(policy), drain, MinInterval::default(), now) {
+    let (interval, candidate) = (MinInterval::default(), RolloutCandidate::LockHost);
+    match may_reboot_begin(policies, Some(policy), drain, interval, candidate, now) {
         RebootAllowance::No { reason, .. } => reason,
         RebootAllowance::Yes { .. } => RebootReason::LockHeldByOther,
     }

@@ -4,20 +4,25 @@
 //! **May touch:** the status of RebootPolicies.
 //! **Promises:** only the leader writes, at most once per policy in [`MIN_STATUS_WRITE_INTERVAL`],
 //! and the last state is always written. A status that is already correct is not written, so that
-//! the loop never wakes itself.
+//! the loop never wakes itself. How far a rollout is does not wait for that interval: nodes wait
+//! for it, and begin nothing beyond it.
 
+mod halt_events;
 mod write_schedule;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_api::reboot_policy::RebootPolicyStatus;
+use dogwatch_core::Now;
+use dogwatch_core::policy::rollout::{RolloutAdvance, is_urgent_change};
 use dogwatch_core::policy::{self, ClusterPolicies, PolicyStatus};
 use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::cluster::{ClusterView, PolicyObjectState};
 use dogwatch_k8s::policy::{status_to_write, write_status};
 use tracing::warn;
 
+use self::halt_events::HaltEventWriter;
 use self::write_schedule::StatusWriteSchedule;
 use crate::ControllerContext;
 use crate::metrics::{MetricFamily, MetricLabels, MetricShape};
@@ -43,6 +48,11 @@ static POLICY_ACCEPTED_METRIC: MetricFamily = MetricFamily {
     help: "0 for an invalid policy: no reboot of its nodes begins.",
     shape: MetricShape::Gauge,
 };
+static POLICY_HALTED_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_policy_halted",
+    help: "1 while the policy's rollout is halted after too many failures, until somebody runs `dogwatch resume`; 0 while it goes on. Only of policies with a rollout.",
+    shape: MetricShape::Gauge,
+};
 static POLICY_STATUS_WRITES_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_policy_status_writes_total",
     help: "Writes of a policy's status, by result: written, changed or failed.",
@@ -61,10 +71,12 @@ async fn run_as_leader(context: ControllerContext) {
     let heart = context.health.heartbeat_of("policy status");
     let mut cluster = context.cluster.clone();
     let mut pace = StatusWriteSchedule::default();
+    let mut halts = HaltEventWriter::default();
     let mut view = cluster.current_view();
     loop {
         heart.mark_working("the status of policies");
         let next = reconcile_statuses(&context, &view, &mut pace).await;
+        halts.write_halt_events(&context, &view).await;
         let again = context.clock.now().mono + MIN_OBSERVE_INTERVAL;
         heart.mark_sleeping(next.map(|next| next.saturating_sub(context.clock.now().mono)));
         // Wakes at a change, or when a policy that had to wait may be written.
@@ -99,19 +111,28 @@ async fn reconcile_statuses(
     if !view.synced {
         return None;
     }
-    let nodes = view.nodes.values().map(AsRef::as_ref);
-    let statuses = policy::policy_statuses(policies, nodes, &view.list_remediation_leases());
+    let nodes = || view.nodes.values().map(AsRef::as_ref);
+    let now = context.clock.now();
+    let statuses = policy::policy_statuses(policies, nodes(), &view.list_remediation_leases());
+    let rollouts = policy::advance_rollouts(policies, nodes(), now.wall);
+    let mut next = next_rollout_wake(&rollouts, now);
+    let each = policies.iter().zip(statuses).zip(rollouts);
+    let statuses: Vec<PolicyStatus> = each
+        .map(|((policy, status), rollout)| status.with_rollout(policy, rollout.state))
+        .collect();
     publish_metrics(context, policies, &statuses);
     pace.retain_existing(|name| view.policy_objects.contains_key(name));
-    let mut next: Option<Duration> = None;
-    for ((name, standing), status) in view.policy_objects.iter().zip(&statuses) {
+    let policies_by_name = view.policy_objects.iter().zip(policies);
+    for (((name, standing), policy), status) in policies_by_name.zip(&statuses) {
         let now = context.clock.now().wall;
         let Some(wanted) = status_to_write(status, policies, standing, now) else {
             continue;
         };
+        let before = policy.rollout.state.as_ref();
+        let is_urgent = is_urgent_change(before, wanted.rollout.as_ref());
         let due = pace.due_at(name);
-        if context.clock.now().mono < due {
-            next = Some(next.map_or(due, |next| next.min(due)));
+        if !is_urgent && context.clock.now().mono < due {
+            next = earlier_of(next, due);
             continue;
         }
         context.leadership.current_term()?;
@@ -119,9 +140,23 @@ async fn reconcile_statuses(
         let due = context.clock.now().mono + pause_after_write(view.nodes.len());
         pace.record_write(name, due);
         // The watch brings the result; if the write failed, this is when it is tried again.
-        next = Some(next.map_or(due, |next| next.min(due)));
+        next = earlier_of(next, due);
     }
     next
+}
+
+/// How often the wall clock is read while a rollout waits for a time of day.
+const ROLLOUT_CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(1);
+
+/// When time alone may change one of the rollouts.
+fn next_rollout_wake(rollouts: &[RolloutAdvance], now: Now) -> Option<Duration> {
+    let wakes = rollouts.iter().filter_map(|rollout| rollout.wake);
+    let wakes = wakes.map(|at| now.recheck_time_of(at, ROLLOUT_CLOCK_CHECK_INTERVAL));
+    wakes.min()
+}
+
+fn earlier_of(next: Option<Duration>, due: Duration) -> Option<Duration> {
+    Some(next.map_or(due, |next| next.min(due)))
 }
 
 async fn write_policy_status(
@@ -163,6 +198,7 @@ fn publish_metrics(
     let mut nodes: Vec<(MetricLabels, f64)> = Vec::new();
     let mut blocked: Vec<(MetricLabels, f64)> = Vec::new();
     let mut accepted: Vec<(MetricLabels, f64)> = Vec::new();
+    let mut halted: Vec<(MetricLabels, f64)> = Vec::new();
     for (policy, status) in policies.iter().zip(statuses) {
         let label = || ("policy", policy.name.to_string());
         for (state, count) in node_counts_of(status) {
@@ -173,7 +209,12 @@ fn publish_metrics(
         }
         let is_accepted = policy.problems.is_empty();
         accepted.push((vec![label()], f64::from(u8::from(is_accepted))));
+        if let Some(rollout) = &status.rollout {
+            let is_halted = rollout.halted.is_some();
+            halted.push((vec![label()], f64::from(u8::from(is_halted))));
+        }
     }
+    context.metrics.replace_gauge(&POLICY_HALTED_METRIC, halted);
     context.metrics.replace_gauge(&POLICY_NODES_METRIC, nodes);
     context
         .metrics
@@ -213,6 +254,7 @@ impl Drop for PublishedMetricsGuard<'_> {
             &POLICY_NODES_METRIC,
             &POLICY_BLOCKED_METRIC,
             &POLICY_ACCEPTED_METRIC,
+            &POLICY_HALTED_METRIC,
         ] {
             self.0.metrics.replace_gauge(family, []);
         }

@@ -256,7 +256,12 @@ impl CoordinatorAgent {
         // do not. A newer run that took over relies on this check: it waits no longer than a permit
         // is valid.
         let answer = node::get_node(&self.client, &self.name).await;
-        for done in [self.observe_node_read(answer), self.relist_leases().await] {
+        let reads = [
+            self.observe_node_read(answer),
+            self.relist_leases().await,
+            self.reread_halted_policies().await,
+        ];
+        for done in reads {
             if matches!(done, ActionOutcome::Failed | ActionOutcome::Refused) {
                 return ActionOutcome::Failed;
             }
@@ -287,6 +292,22 @@ impl CoordinatorAgent {
             }
         }
         ActionOutcome::Changed
+    }
+
+    /// Under a policy with a rollout, which may have been halted a moment ago, reads the policies.
+    async fn reread_halted_policies(&mut self) -> ActionOutcome {
+        let OwnNodeState::There(node) = &self.seen.node else {
+            return ActionOutcome::Changed;
+        };
+        let known = self.seen.policies.known_policies();
+        let ruling = policy::ruling_policy(known, &node.labels);
+        if !ruling.is_some_and(|policy| policy.rollout.may_halt()) {
+            return ActionOutcome::Changed;
+        }
+        match dogwatch_k8s::policy::list_policies(&self.client).await {
+            Ok(policies) => self.observe_fact(ObservedFact::Policies(policies)),
+            Err(error) => self.handle_api_error("read the RebootPolicies", &error),
+        }
     }
 
     /// The report before the reboot took time, so the permit of 10 s may have expired.

@@ -164,7 +164,8 @@ fn find_policy_blockers(
         None => "RebootPolicies".into(),
     };
     let mut found = Vec::new();
-    match policy::may_reboot_begin(known, rule.policy, drain, interval, now.wall) {
+    let candidate = node.rollout_candidate();
+    match policy::may_reboot_begin(known, rule.policy, drain, interval, candidate, now.wall) {
         RebootAllowance::No {
             reason, message, ..
         } => {

@@ -10,6 +10,7 @@ use crate::Now;
 use crate::condition::ConditionStatus as Truth;
 use crate::name::GroupName;
 use crate::policy::window::{WindowOpening, describe_window, window_opening};
+use crate::policy::rollout::describe_rollout;
 use crate::policy::{self, Policy, PolicyStatus};
 use crate::reboot::RebootReason;
 
@@ -28,6 +29,9 @@ pub struct PolicyRow {
     /// How many of its nodes may be unavailable; absent if the coordinator's flags decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<String>,
+    /// The shape of the rollout and how far it is; absent if the policy has no `rollout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<String>,
     /// Unavailable nodes, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out: Vec<String>,
@@ -122,6 +126,7 @@ fn policy_row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) 
         nodes: status.nodes,
         ignored: Vec::new(),
         max_unavailable: describe_limit(policy),
+        rollout: describe_rollout(&policy.rollout),
         out: status.out.iter().map(|out| out.node.to_string()).collect(),
         waiting: status
             .waiting
@@ -145,7 +150,9 @@ fn policy_row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) 
 
 /// An invalid policy is reported before the reason for which its nodes wait.
 fn policy_reason(status: &PolicyStatus) -> Option<(String, String)> {
-    let [accepted, _, blocked] = &status.conditions;
+    let [accepted, _, blocked, ..] = status.conditions.as_slice() else {
+        return None;
+    };
     let said = |condition: &crate::condition::DesiredCondition| {
         (condition.reason.clone(), condition.message.clone())
     };

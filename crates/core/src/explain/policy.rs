@@ -4,6 +4,7 @@ use super::chain::NodeExplainer;
 use super::explanation::ExplanationTopic;
 use super::fleet::leading_reason;
 use super::human_format::{format_due, join_first_names, quote_reason};
+use crate::policy::rollout::describe_rollout;
 use crate::policy::window::{WindowOpening, describe_window, window_opening};
 use crate::policy::{self, ClusterPolicies, Policy, PolicyGate};
 use crate::reboot::{RebootPhase, RebootReason};
@@ -51,6 +52,7 @@ impl NodeExplainer<'_> {
             self.add_line(ExplanationTopic::Policy, text);
         }
         self.add_pause(ruling);
+        self.add_rollout(ruling);
         self.add_windows(ruling);
         self.add_interval(ruling);
         self.add_gates(ruling);
@@ -75,6 +77,12 @@ impl NodeExplainer<'_> {
             ),
         };
         self.add_line(ExplanationTopic::Pause, text);
+    }
+
+    fn add_rollout(&mut self, policy: &Policy) {
+        if let Some(text) = describe_rollout(&policy.rollout) {
+            self.add_line(ExplanationTopic::Policy, format!("rollout: {text}"));
+        }
     }
 
     /// Uses the coordinator's rule: a window must stay open for as long as a drain may take.

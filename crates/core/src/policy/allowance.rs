@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::rollout::{self, RolloutCandidate, RolloutRefusal};
 use super::types::{ClusterPolicies, Policy};
 use super::window::{WindowOpening, window_opening};
 use crate::reboot::{LastReboot, RebootReason};
@@ -39,12 +40,13 @@ impl MinInterval {
 }
 
 /// Whether a reboot may begin at `now`, given how long its drain may take and when the last reboot
-/// was.
+/// was. `candidate` is who is to begin: a rollout names its first nodes.
 pub fn may_reboot_begin(
     policies: &ClusterPolicies,
     policy: Option<&Policy>,
     drain_timeout: Duration,
     interval: MinInterval,
+    candidate: RolloutCandidate<'_>,
     now: Timestamp,
 ) -> RebootAllowance {
     match check_policy_state(policies, policy, now) {
@@ -57,10 +59,14 @@ pub fn may_reboot_begin(
     if let Some(no) = check_min_interval(policy, interval, now) {
         return no;
     }
-    check_window(policy, now, drain_timeout)
+    let window = check_window(policy, now, drain_timeout);
+    match (&window, rollout::check_rollout(policy, candidate)) {
+        (RebootAllowance::Yes { .. }, Some(refusal)) => refuse_for_rollout(refusal),
+        (RebootAllowance::Yes { .. } | RebootAllowance::No { .. }, _) => window,
+    }
 }
 
-/// Whether a drain that has begun may go on at `now`: no pause, and the window still open.
+/// Whether a drain that has begun may go on at `now`: no pause, no halt, and the window still open.
 pub fn may_reboot_continue(
     policies: &ClusterPolicies,
     policy: Option<&Policy>,
@@ -75,7 +81,8 @@ pub fn may_reboot_continue(
     })
 }
 
-/// The conditions that do not depend on the time: policies can be read, and there is no pause.
+/// The conditions that do not depend on the time: policies can be read, and there is neither a
+/// pause nor a halt.
 fn check_policy_state(
     policies: &ClusterPolicies,
     policy: Option<&Policy>,
@@ -106,7 +113,14 @@ fn check_policy_state(
         );
         return refuse_reboot(RebootReason::PolicyInvalid, text, None);
     }
-    check_pause(policy, now).unwrap_or(RebootAllowance::Yes { until: None })
+    let halt = || rollout::find_halt(policy).map(refuse_for_rollout);
+    let refusal = check_pause(policy, now).or_else(halt);
+    refusal.unwrap_or(RebootAllowance::Yes { until: None })
+}
+
+/// No time ends it: the controller or a person does.
+fn refuse_for_rollout(refusal: RolloutRefusal) -> RebootAllowance {
+    refuse_reboot(refusal.reason, refusal.message, None)
 }
 
 fn check_pause(policy: &Policy, now: Timestamp) -> Option<RebootAllowance> {

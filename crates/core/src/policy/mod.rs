@@ -15,6 +15,7 @@ mod allowance;
 mod effective_policy;
 mod ready_check;
 mod reason;
+pub mod rollout;
 mod status;
 mod types;
 pub mod window;
@@ -26,6 +27,7 @@ pub use effective_policy::{
 };
 pub use ready_check::{DEFAULT_READY_TIMEOUT, ReadyCheck, ReadyTimeoutAction, unmet_ready_checks};
 pub use reason::PolicyReason;
+pub use rollout::{RolloutCandidate, advance_rollouts, check_rollout};
 pub use status::{OutOfServiceNode, PolicyConflict, PolicyStatus, QueuedNode, policy_statuses};
 pub use types::{
     BlockingAlerts, ClusterPolicies, DrainRules, Policy, PolicyGate, PolicyPause, PrometheusGate,

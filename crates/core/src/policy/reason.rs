@@ -13,5 +13,10 @@ reasons! {
         NodesOut(Progress),
         /// Nodes wait only for the node that is unavailable.
         InTurn(Progress),
+        /// Of condition `Halted`.
+        TooManyFailures(Alarm) =
+            "repair the nodes that the message names, then `dogwatch resume POLICY`",
+        /// Of condition `Halted`: the rollout goes on.
+        NotHalted(Progress),
     }
 }

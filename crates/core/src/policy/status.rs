@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 
 use dogwatch_api::condition::MAINTENANCE_PLANNED;
+use dogwatch_api::reboot_policy::condition::HALTED;
 use jiff::Timestamp;
 
 use super::effective_policy::{losing_policies, ruling_policy};
 use super::reason::PolicyReason;
+use super::rollout::{RolloutState, describe_halt};
 use super::types::Policy;
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::lock::{HeldLockLease, HolderId};
@@ -35,8 +37,22 @@ pub struct PolicyStatus {
     /// Why the policy's nodes are stuck: the reason of the node that has been stuck longest.
     /// Waiting for a window, the end of a pause or `minInterval` does not count.
     pub stuck: Option<String>,
-    /// `Accepted`, `Progressing` and `Blocked`.
-    pub conditions: [DesiredCondition; 3],
+    /// How far the policy's rollout is; `None`: it has no `rollout`.
+    pub rollout: Option<RolloutState>,
+    /// `Accepted`, `Progressing` and `Blocked`; with a rollout also `Halted`.
+    pub conditions: Vec<DesiredCondition>,
+}
+
+impl PolicyStatus {
+    /// The status with this state of the rollout, and its condition.
+    #[must_use]
+    pub fn with_rollout(mut self, policy: &Policy, state: Option<RolloutState>) -> Self {
+        if let Some(state) = &state {
+            self.conditions.push(halted_condition(policy, state));
+        }
+        self.rollout = state;
+        self
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,7 +185,7 @@ impl PolicyTally {
             .sort_by(|a, b| (a.since, &a.node).cmp(&(b.since, &b.node)));
         let held = |waiting: &&QueuedNode| waiting.held_back_by().is_by_policy();
         let blocked = self.waiting.iter().filter(held).count();
-        let conditions = [
+        let conditions = vec![
             accepted_condition(policy),
             self.progressing_condition(),
             self.blocked_condition(),
@@ -192,6 +208,7 @@ impl PolicyTally {
             waiting: self.waiting,
             conflicts,
             stuck,
+            rollout: None,
             conditions,
         }
     }
@@ -278,6 +295,22 @@ fn accepted_condition(policy: &Policy) -> DesiredCondition {
         PolicyReason::Invalid.as_str(),
         text,
     )
+}
+
+fn halted_condition(policy: &Policy, state: &RolloutState) -> DesiredCondition {
+    let (status, reason, text) = match &state.halted {
+        Some(halt) => (
+            ConditionStatus::True,
+            PolicyReason::TooManyFailures,
+            describe_halt(policy, halt),
+        ),
+        None => (
+            ConditionStatus::False,
+            PolicyReason::NotHalted,
+            String::new(),
+        ),
+    };
+    policy_observation(HALTED, status, reason.as_str(), text)
 }
 
 fn policy_observation(

@@ -7,6 +7,7 @@ pub use dogwatch_api::reboot_policy::ReturnGate;
 use jiff::Timestamp;
 
 use super::ready_check::{ReadyCheck, ReadyTimeoutAction};
+use super::rollout::PolicyRollout;
 use super::window::MaintenanceWindow;
 use crate::drain::PodRules;
 use crate::limit::UnavailabilityLimit;
@@ -51,6 +52,8 @@ pub struct Policy {
     /// The lock goes to nodes with the same value of this node label first: an order, and no
     /// barrier.
     pub topology_key: Option<String>,
+    /// In which steps reboots go through the nodes, and how far they are.
+    pub rollout: PolicyRollout,
     /// While paused, nothing begins, and a drain is undone.
     pub paused: Option<PolicyPause>,
     /// When reboots may happen; empty means always.
@@ -77,6 +80,7 @@ impl Policy {
             max_unavailable: None,
             max_unavailable_nodes: None,
             topology_key: None,
+            rollout: PolicyRollout::default(),
             paused: None,
             windows: Vec::new(),
             min_interval: None,
@@ -91,13 +95,16 @@ impl Policy {
 
 impl Policy {
     /// How many nodes of its group may be unavailable; `flags` rules where the policy has no limit.
+    /// The ramp of a rollout is a smaller limit.
     pub fn limit_nodes_over(&self, flags: UnavailabilityLimit) -> UnavailabilityLimit {
         let limit = self.max_unavailable.unwrap_or(flags);
-        limit.capped_at(self.max_unavailable_nodes)
+        let limit = limit.capped_at(self.max_unavailable_nodes);
+        limit.capped_at(self.rollout.limit_now())
     }
 
     pub fn limits_nodes(&self) -> bool {
-        self.max_unavailable.is_some() || self.max_unavailable_nodes.is_some()
+        let own = self.max_unavailable.is_some() || self.max_unavailable_nodes.is_some();
+        own || self.rollout.limit_now().is_some()
     }
 }
 

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use dogwatch_api::node_reboot::RebootMethod;
-
 use super::action::RebootObserve;
 use super::record::RebootRecord;
 use super::step::RebootStep;
@@ -22,16 +20,16 @@ const MAX_GATES_AGE_TO_REBOOT: Duration = Duration::from_secs(30);
 /// Why the policy (calendar, pause, `minInterval`) does not let a reboot begin; wakes when that may
 /// end.
 pub(super) fn find_begin_refusal(ctx: &RebootContext<'_>) -> Option<RebootStep> {
-    let is_hold = |record: &RebootRecord| record.trigger.method == RebootMethod::Hold;
     let last = ctx.node.last_reboot.get();
     // A hold is no reboot.
-    let last = last.filter(|_| !ctx.node.record.get().is_some_and(is_hold));
+    let last = last.filter(|_| !ctx.node.is_to_be_held());
     let interval = MinInterval::since_last_reboot(last);
     let answer = policy::may_reboot_begin(
         &ctx.seen.policies,
         ctx.rule.policy,
         ctx.config.longest_drain(),
         interval,
+        ctx.node.rollout_candidate(),
         ctx.now.wall,
     );
     refusal_step(ctx, answer)

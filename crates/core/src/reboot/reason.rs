@@ -41,6 +41,15 @@ reasons! {
         WindowTooShort(Waiting, Calendar) = "lower `drain.timeout`, or make the window longer",
         /// The node's last reboot is more recent than the policy's `minInterval`.
         RebootedTooRecently(Waiting, MinInterval),
+        /// The policy's rollout is halted: too many reboots failed.
+        RolloutHalted(Alarm, RolloutStop) =
+            "repair what the message names, then `dogwatch resume POLICY`",
+        /// The controller has not written a state for the policy's `rollout` as it is now.
+        RolloutNotStarted(Waiting, RolloutStop) = "check that the controller runs",
+        /// Other nodes go first, as the policy's `rollout` asks.
+        AwaitingCanary(Waiting, RolloutWait),
+        /// The canaries are back; nothing begins for a while.
+        RolloutSoaking(Waiting, RolloutWait),
         LookingAtGates(Progress),
         GateShut(Waiting, Policy) = "the message names what keeps the gate closed (gates)",
         /// The lock API has taken this node out of service.
@@ -163,6 +172,10 @@ pub enum HeldBackBy {
     MinInterval,
     /// The policy cannot be read or parsed, for all its nodes at once.
     BadPolicy,
+    /// The canaries or the soak of the policy's rollout.
+    RolloutWait,
+    /// The policy's rollout is halted or not begun, for all its nodes at once.
+    RolloutStop,
     /// Something else that the policy asks for.
     Policy,
     /// The rest of the cluster, or an earlier attempt.
@@ -170,11 +183,13 @@ pub enum HeldBackBy {
 }
 
 impl HeldBackBy {
-    /// Whether a calendar or a pause ends the wait, so that nothing has to be repaired.
+    /// Whether a calendar, a pause or the rollout itself ends the wait, so that nothing has to be
+    /// repaired.
     pub fn is_scheduled(self) -> bool {
         match self {
-            HeldBackBy::Calendar | HeldBackBy::MinInterval => true,
+            HeldBackBy::Calendar | HeldBackBy::MinInterval | HeldBackBy::RolloutWait => true,
             HeldBackBy::BadPolicy
+            | HeldBackBy::RolloutStop
             | HeldBackBy::Policy
             | HeldBackBy::Cluster
             | HeldBackBy::Nothing => false,
@@ -186,6 +201,8 @@ impl HeldBackBy {
             HeldBackBy::Calendar
             | HeldBackBy::MinInterval
             | HeldBackBy::BadPolicy
+            | HeldBackBy::RolloutWait
+            | HeldBackBy::RolloutStop
             | HeldBackBy::Policy => true,
             HeldBackBy::Cluster | HeldBackBy::Nothing => false,
         }
@@ -194,7 +211,10 @@ impl HeldBackBy {
     /// Whether the policy refuses all its nodes, and later allows all of them at once.
     pub fn is_policy_refusal(self) -> bool {
         match self {
-            HeldBackBy::Calendar | HeldBackBy::BadPolicy => true,
+            HeldBackBy::Calendar
+            | HeldBackBy::BadPolicy
+            | HeldBackBy::RolloutWait
+            | HeldBackBy::RolloutStop => true,
             HeldBackBy::MinInterval
             | HeldBackBy::Policy
             | HeldBackBy::Cluster

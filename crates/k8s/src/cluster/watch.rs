@@ -17,7 +17,7 @@ use crate::informer::{InformerEvent, JitterFunction, KindInformer, KindRecheck};
 use crate::lock::TrimmedLeases;
 use crate::node::observed_node;
 use crate::paged::{PagedObjects, TrimmedObject};
-use crate::policy::{PolicyObject, convert_policy, unreadable_policies};
+use crate::policy::{PolicyObject, convert_policy_object, unreadable_policies};
 use crate::watch::{FullObjects, ObjectSelection};
 
 /// Keeps a [`ClusterView`] up to date.
@@ -180,7 +180,7 @@ fn inform_of_policies(
         jitter,
         |object: &PolicyObject| {
             let name = object.name_any();
-            let policy = convert_policy(&name, &object.spec);
+            let policy = convert_policy_object(object);
             Some((
                 name,
                 (policy, Arc::new(PolicyObjectState::from_object(object))),

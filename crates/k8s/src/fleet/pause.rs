@@ -1,5 +1,6 @@
 //! Pauses policies: `spec.paused` of a `RebootPolicy`. Source: specification §2.6.
 
+use dogwatch_api::annotation::ROLLOUT_RESUMED;
 use dogwatch_api::label;
 use dogwatch_api::reboot_policy::{PausedSpec, RebootPolicy, RebootPolicySpec};
 use dogwatch_core::selector::LabelSelector;
@@ -19,6 +20,8 @@ pub enum PauseChange {
     /// Replaces an existing pause.
     Set(PausedSpec),
     Clear,
+    /// Ends the pause, if there is one, and the halt of the policy's rollout since this time.
+    EndHalt(jiff::Timestamp),
     /// Deletes the whole policy.
     Delete,
 }
@@ -82,6 +85,7 @@ impl FleetClient {
 
     async fn write_pause(&self, seen: &PolicyObject, change: &PauseChange) -> Result<(), Error> {
         let name = seen.name_any();
+        let mut annotations = json!({});
         let paused = match change {
             PauseChange::Keep => return Ok(()),
             PauseChange::Set(paused) => {
@@ -89,6 +93,10 @@ impl FleetClient {
                 json!({ "reason": paused.reason, "until": paused.until })
             }
             PauseChange::Clear => json!(null),
+            PauseChange::EndHalt(since) => {
+                annotations = json!({ ROLLOUT_RESUMED: since.to_string() });
+                json!(null)
+            }
             PauseChange::Delete => {
                 let params = DeleteParams::default().preconditions(Preconditions {
                     uid: seen.uid(),
@@ -99,7 +107,11 @@ impl FleetClient {
             }
         };
         let body = json!({
-            "metadata": { "uid": seen.uid(), "resourceVersion": seen.resource_version() },
+            "metadata": {
+                "uid": seen.uid(),
+                "resourceVersion": seen.resource_version(),
+                "annotations": annotations,
+            },
             "spec": { "paused": paused },
         });
         let params = patch_params_for(FIELD_MANAGER);

@@ -8,18 +8,27 @@ use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::window::{MaintenanceWindow, WindowSpec};
 use dogwatch_core::policy::{Policy, PolicyPause, RebootRules};
 use dogwatch_core::selector::{LabelOperator, LabelSelector};
+use kube::ResourceExt as _;
 use serde_json::Value;
 
 use super::drain_rules::parse_drain_rules;
 use super::fields::SpecFields;
-use super::{gates, labels, return_rules};
+use super::{PolicyObject, gates, labels, return_rules, rollout};
 
 /// Maximum number of slots in a group: each is an object on the cluster.
 const MOST_NODES: i64 = 10_000;
 /// Maximum of reboot command attempts.
 const MOST_ATTEMPTS: u32 = 10;
 
-/// Converts any `spec`, also an invalid one.
+/// Converts a policy with what its status and its annotations say about its rollout.
+pub fn convert_policy_object(object: &PolicyObject) -> Policy {
+    let mut policy = convert_policy(&object.name_any(), &object.spec);
+    rollout::read_rollout_state(object, &mut policy.rollout);
+    policy
+}
+
+/// Converts any `spec`, also an invalid one. Nothing is known about its rollout, so nothing begins
+/// if it has one: see [`convert_policy_object`].
 ///
 /// A policy whose selector or priority cannot be read takes precedence over all others, for every
 /// node: it might be the one that should hold reboots back.
@@ -34,6 +43,7 @@ pub fn convert_policy(name: &str, spec: &Value) -> Policy {
         max_unavailable: parse_max_unavailable(&mut fields),
         max_unavailable_nodes: parse_max_unavailable_nodes(&mut fields),
         topology_key: parse_topology_key(&mut fields),
+        rollout: rollout::parse_rollout(&mut fields),
         paused: parse_pause(&mut fields),
         windows: parse_windows(&mut fields),
         min_interval: parse_min_interval(&mut fields),

@@ -16,21 +16,22 @@ mod gates;
 mod labels;
 mod object;
 mod return_rules;
+mod rollout;
 mod status;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 use dogwatch_core::policy::{ClusterPolicies, Policy};
+use kube::Client;
 use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
 
 use crate::error::{ApiErrorKind, Error, with_timeout};
 
-pub use convert::convert_policy;
+pub use convert::{convert_policy, convert_policy_object};
 pub(crate) use labels::selector_problem;
 pub use object::PolicyObject;
-pub use status::{status_to_write, write_status};
+pub use status::{status_to_write, write_policy_event, write_status};
 pub use watch::{
     PolicyRecheckIntervals, PolicyWatchView, watch_policies, watch_policies_with_intervals,
 };
@@ -61,9 +62,7 @@ pub async fn list_policy_objects(client: &Client) -> Result<Vec<PolicyObject>, E
 
 /// Sorted by name, so that the same objects give an equal value.
 fn convert_policies<'a>(objects: impl Iterator<Item = &'a PolicyObject>) -> Vec<Policy> {
-    let mut policies: Vec<Policy> = objects
-        .map(|object| convert_policy(&object.name_any(), &object.spec))
-        .collect();
+    let mut policies: Vec<Policy> = objects.map(convert_policy_object).collect();
     policies.sort_by(|a, b| a.name.cmp(&b.name));
     policies
 }

@@ -2,9 +2,11 @@
 
 use dogwatch_api::CONTROLLER;
 use dogwatch_api::reboot_policy::{
-    OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode,
+    API_VERSION, KIND, OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode,
 };
+use dogwatch_core::Now;
 use dogwatch_core::condition::{DesiredCondition, transition_time};
+use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::policy::{OutOfServiceNode, Policy, PolicyConflict, PolicyStatus, QueuedNode};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -16,16 +18,29 @@ use super::PolicyObject;
 use crate::cluster::PolicyObjectState;
 use crate::condition;
 use crate::error::{Error, with_timeout};
+use crate::event::{EventDraft, EventName};
 use crate::field_manager::patch_params_for;
 use crate::json_field::null_absent_fields;
 
 /// Fields that an empty status omits; a merge patch has to remove them.
-const OPTIONAL_FIELDS: [&str; 5] = [
+const OPTIONAL_FIELDS: [&str; 6] = [
     "observedGeneration",
+    "rollout",
     "out",
     "waiting",
     "conflicts",
     "conditions",
+];
+
+/// The same of `status.rollout`.
+const OPTIONAL_ROLLOUT_FIELDS: [&str; 7] = [
+    "canaries",
+    "soakEnds",
+    "limit",
+    "underWay",
+    "failed",
+    "halted",
+    "quietSince",
 ];
 
 /// The status to write; `None` if the current one is equal.
@@ -47,6 +62,7 @@ pub fn status_to_write(
         waiting_total: saturating_count(&status.waiting),
         waiting: limit_list(&status.waiting, waiting_node),
         conflicts: limit_list(&status.conflicts, |lost| policy_conflict(lost, policies)),
+        rollout: status.rollout.clone(),
         conditions: status_conditions(&status.conditions, standing, now),
     };
     (standing.status.as_ref() != Some(&wanted)).then_some(wanted)
@@ -68,6 +84,31 @@ pub async fn write_status(
     let body = status_patch_body(seen, status);
     with_timeout(policies.patch_status(name, &params, &Patch::Merge(&body))).await?;
     Ok(())
+}
+
+/// Writes an Event about the policy of this name and UID, unless it was written before in the same
+/// episode. Events about cluster-scoped objects live in namespace `default`.
+///
+/// # Errors
+/// When the request fails.
+pub async fn write_policy_event(
+    client: &Client,
+    (name, uid): (&str, &str),
+    event: &DecisionEvent,
+    episode: &str,
+    now: Now,
+) -> Result<(), Error> {
+    let draft = EventDraft {
+        namespace: "default",
+        name: EventName::of_episode(name, uid, episode, event),
+        involved_object: json!({
+            "kind": KIND, "apiVersion": API_VERSION, "name": name, "uid": uid,
+        }),
+        component: CONTROLLER,
+        host: None,
+        event,
+    };
+    draft.write_event(client, now).await
 }
 
 fn saturating_count<T>(list: &[T]) -> u32 {
@@ -124,6 +165,9 @@ fn status_conditions(
 fn status_patch_body(seen: &PolicyObjectState, status: &RebootPolicyStatus) -> Value {
     let mut status = serde_json::to_value(status).expect("numbers, texts and times serialise");
     null_absent_fields(&mut status, &OPTIONAL_FIELDS);
+    if let Some(rollout) = status.get_mut("rollout").filter(|it| it.is_object()) {
+        null_absent_fields(rollout, &OPTIONAL_ROLLOUT_FIELDS);
+    }
     json!({
         "metadata": { "uid": seen.uid, "resourceVersion": seen.resource_version },
         "status": status,
@@ -161,7 +205,8 @@ mod tests {
             out: Vec::new(),
             waiting: Vec::new(),
             conflicts: Vec::new(),
-            conditions: [
+            rollout: None,
+            conditions: vec![
                 observation("Accepted", accepted),
                 observation("Progressing", ConditionStatus::False),
                 observation("Blocked", ConditionStatus::False),
@@ -210,6 +255,38 @@ mod tests {
     }
 
     #[test]
+    fn of_the_older_state_of_a_rollout_nothing_stays() {
+        let shape = dogwatch_core::policy::rollout::RolloutShape::default();
+        let status = RebootPolicyStatus {
+            rollout: Some(shape.first_state()),
+            ..RebootPolicyStatus::default()
+        };
+        let body = status_patch_body(&standing(None), &status);
+        let rollout = &body["status"]["rollout"];
+        for field in OPTIONAL_ROLLOUT_FIELDS {
+            assert_eq!(rollout.get(field), Some(&Value::Null), "{field}");
+        }
+        let state = serde_json::to_value(build_full_state()).unwrap();
+        let written = state.as_object().unwrap().keys();
+        for field in written {
+            assert!(rollout.get(field).is_some(), "{field} would stay");
+        }
+    }
+
+    /// Every optional field is set.
+    fn build_full_state() -> dogwatch_api::reboot_policy::RolloutState {
+        let at = "2026-01-01T00:00:00Z";
+        serde_json::from_value(json!({
+            "shape": "ramp 1", "phase": "Ramping", "soakEnds": at, "limit": 1, "quietSince": at,
+            "canaries": [{ "node": "n1", "uid": "u", "bootId": "b" }],
+            "underWay": [{ "node": "n1", "uid": "u", "bootId": "b" }],
+            "failed": [{ "node": "n1", "uid": "u", "bootId": "b", "reason": "RebootFailed" }],
+            "halted": { "since": at, "reason": "1 failure" },
+        }))
+        .unwrap()
+    }
+
+    #[test]
     fn what_is_empty_now_is_taken_away_and_not_left_as_it_was() {
         let body = status_patch_body(&standing(None), &RebootPolicyStatus::default());
         let expected = json!({
@@ -217,7 +294,7 @@ mod tests {
             "status": {
                 "nodes": 0, "ready": 0, "blocked": 0, "outTotal": 0, "waitingTotal": 0,
                 "observedGeneration": null, "out": null, "waiting": null, "conflicts": null,
-                "conditions": null,
+                "conditions": null, "rollout": null,
             },
         });
         assert_eq!(body, expected);

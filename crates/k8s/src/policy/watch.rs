@@ -8,7 +8,7 @@ use dogwatch_core::policy::{ClusterPolicies, Policy};
 use futures::stream::Stream;
 use kube::{Api, Client, ResourceExt as _};
 
-use super::{PolicyObject, convert_policy, unreadable_policies};
+use super::{PolicyObject, convert_policy_object, unreadable_policies};
 use crate::error::REQUEST_TIMEOUT;
 use crate::informer::{InformerEvent, JitterFunction, KindInformer, KindRecheck};
 use crate::watch::{FullObjects, LONGEST_RETRY_PAUSE, ObjectSelection, SHORTEST_RETRY_PAUSE};
@@ -53,7 +53,7 @@ pub struct PolicyWatchView {
 
 /// Watches the policies for ever: one item at the start and one at each change of their content.
 ///
-/// Writes that change only a policy's status give no item. `jitter` returns a number in 0..1 for
+/// Writes that change a policy's status give no item, unless they change `status.rollout`. `jitter` returns a number in 0..1 for
 /// each pause. Dropping the stream ends the watch.
 pub fn watch_policies(
     client: Client,
@@ -151,6 +151,5 @@ impl PolicyWatch {
 
 fn policy_entry(object: &PolicyObject) -> (String, Policy) {
     let name = object.name_any();
-    let policy = convert_policy(&name, &object.spec);
-    (name, policy)
+    (name, convert_policy_object(object))
 }

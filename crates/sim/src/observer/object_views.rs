@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use dogwatch_api::node_reboot::RebootMethod;
 use dogwatch_api::{annotation, label};
+use dogwatch_core::policy::RolloutCandidate;
 use dogwatch_core::reboot::{LastReboot, ParsedAnnotation, RebootPhase, RebootRecord};
 use serde_json::Value;
 
@@ -28,6 +30,7 @@ fn object_annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the object's own")]
 pub struct NodeView {
+    pub uid: String,
     /// `spec.unschedulable`.
     pub cordoned: bool,
     /// Condition `Ready` is `True`.
@@ -57,6 +60,7 @@ impl NodeView {
         let is_true = |condition: &&Value| condition["status"] == "True";
         let labels = object_labels(node);
         Self {
+            uid: text_at_pointer(node, "/metadata/uid").to_owned(),
             cordoned: node["spec"]["unschedulable"].as_bool().unwrap_or(false),
             ready: conditions
                 .iter()
@@ -83,6 +87,19 @@ impl NodeView {
                     (word("/type"), word("/reason"), word("/message"))
                 })
                 .collect(),
+        }
+    }
+
+    /// Who begins, for the rollout of its policy.
+    pub fn rollout_candidate<'a>(&'a self, name: &'a str) -> RolloutCandidate<'a> {
+        let record = self.record.as_ref();
+        if record.is_some_and(|record| record.trigger.method == RebootMethod::Hold) {
+            return RolloutCandidate::Hold;
+        }
+        RolloutCandidate::Reboot {
+            node: name,
+            uid: &self.uid,
+            boot_id: record.map(|record| &record.boot_id),
         }
     }
 

@@ -137,7 +137,15 @@ impl PlannedNode {
         let rule = self.policy_rule(flags);
         let interval = MinInterval::since_last_reboot(self.object.last_reboot.get());
         let needs = rule.config.longest_drain();
-        policy::may_reboot_begin(&self.policies, rule.policy, needs, interval, now.wall)
+        let candidate = self.object.rollout_candidate();
+        policy::may_reboot_begin(&self.policies, rule.policy, needs, interval, candidate, now.wall)
+    }
+
+    /// Takes the policies with a newer state of their rollouts, as the watch would bring them.
+    pub(super) fn take_policies(&mut self, policies: &Arc<ClusterPolicies>, now: Now) {
+        self.policies = Arc::clone(policies);
+        let fact = ObservedFact::Policies(ClusterPolicies::clone(policies));
+        self.apply_fact(fact, now);
     }
 
     /// Shuts the host down; the process and its memory are gone.

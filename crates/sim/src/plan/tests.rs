@@ -127,6 +127,35 @@ fn each_group_goes_by_its_own_policy() {
 }
 
 #[test]
+fn a_rollout_with_a_shape_takes_its_canaries_its_soak_and_its_ramp() {
+    let took = |rollout: Value| {
+        let spec = json!({ "maxUnavailable": 5, "rollout": rollout });
+        let plan = ruled(&[nodes("a", 20)], &[policy("a", spec)]);
+        let outcome = run_plan(&plan);
+        assert_eq!(outcome.rebooted, 23);
+        let group = group(&outcome, "a").clone();
+        assert_eq!(group.held_up, None);
+        (group.took, group.most_out)
+    };
+    let (plain, out) = took(Value::Null);
+    assert_eq!(out, 5);
+    let soak = Duration::from_hours(3);
+    let (canary, out) = took(json!({ "canary": { "nodes": 2, "soak": "3h" } }));
+    assert_eq!(out, 5);
+    assert!(canary > plain + soak, "{canary:?} {plain:?}");
+    let (ramp, out) = took(json!({ "ramp": [1, 2] }));
+    assert_eq!(out, 5);
+    assert!(ramp > plain && ramp < plain + soak, "{ramp:?} {plain:?}");
+    // Twenty nodes have no twenty-one successes, so the ramp is never over.
+    let (slow, out) = took(json!({ "ramp": [1, 2, 20] }));
+    assert!(slow > plain && out <= 5, "{slow:?} {out}");
+    let (_, out) = took(json!({ "canary": { "nodes": 3, "soak": "1m" }, "ramp": [4, 17] }));
+    assert_eq!(out, 5);
+    let (_, out) = took(json!({ "canary": { "nodes": 100 } }));
+    assert_eq!(out, 5);
+}
+
+#[test]
 fn a_window_that_is_over_is_followed_by_the_next_one() {
     let short =
         json!({ "windows": [{ "start": "22:00", "end": "22:30" }], "drain": { "timeout": "10m" } });

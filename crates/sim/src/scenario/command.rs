@@ -213,6 +213,8 @@ pub enum UserCommand {
         patch: serde_json::Value,
     },
     DeletePolicy(String),
+    /// Ends the halt of a policy's rollout, as `dogwatch resume` does.
+    ResumeRollout(String),
     /// Installs the CRD `RebootPolicy`, or removes it with all its objects.
     PoliciesInstalled(bool),
     /// Asks to abort a reboot.

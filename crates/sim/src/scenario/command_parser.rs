@@ -37,7 +37,7 @@ pub(super) fn parse_cluster_command(
         "kill" => parse_kill(words),
         "request" | "cordon" | "uncordon" | "annotate" | "unannotate" | "label" | "delete"
         | "budget" | "eviction-policy" | "pod" | "policy" | "policies" | "abort" | "patch"
-        | "remediation" | "node-reboot" => {
+        | "remediation" | "node-reboot" | "resume-rollout" => {
             Ok(ScriptCommand::User(parse_user_command(name, words)?))
         }
         name if node_facts::NODE_FACT_COMMANDS.contains(&name) => {
@@ -132,6 +132,7 @@ fn parse_user_command(name: &str, words: &mut LineWords) -> Result<UserCommand, 
             let (name, patch) = policy::parse_policy(words)?;
             UserCommand::Policy { name, patch }
         }
+        "resume-rollout" => UserCommand::ResumeRollout(words.next_word("the policy's name")?),
         "policies" if words.take_if_next("removed") => UserCommand::PoliciesInstalled(false),
         "policies" => {
             words.expect_word("installed")?;

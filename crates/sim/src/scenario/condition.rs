@@ -44,6 +44,8 @@ pub enum ScenarioCondition {
     Annotated(String, String, bool),
     /// The status of the condition `Succeeded` of `remediation/NAME` or `node-reboot/NAME`.
     Succeeded(String, &'static str),
+    /// The phase of a policy's rollout, `Halted`, or `None`: it has no state.
+    Rollout(String, Option<&'static str>),
     /// The number of ready pods of this application.
     Pods(String, usize),
     /// The number of pods on this node that a drain would evict.
@@ -104,6 +106,9 @@ impl ScenarioCondition {
             ScenarioCondition::Succeeded(object, status) => {
                 stage.request_outcome(object).as_deref() == Some(*status)
             }
+            ScenarioCondition::Rollout(policy, phase) => {
+                stage.rollout_phase(policy).as_deref() == *phase
+            }
             ScenarioCondition::Pods(app, count) => stage.count_ready_pods(app) == *count,
             ScenarioCondition::PodsOn(name, count) => count_pods_on_node(stage, name) == *count,
             ScenarioCondition::MostOut(most) => stage
@@ -135,6 +140,9 @@ impl ScenarioCondition {
             ),
             ScenarioCondition::Succeeded(object, _) => {
                 format!("Succeeded is {:?}", stage.request_outcome(object))
+            }
+            ScenarioCondition::Rollout(policy, _) => {
+                format!("it is {:?}", stage.rollout_phase(policy))
             }
             ScenarioCondition::Pods(app, _) => {
                 format!("{} pods are ready", stage.count_ready_pods(app))

@@ -9,7 +9,7 @@ pub(super) const CONDITION_FORMS: &str = "NODE phase=waiting|draining|holding|re
      NODE cordoned, NODE uncordoned, NODE ready, NODE not-ready, NODE gone, NODE there, NODE says REASON, \
      NODE shows CONDITION, NODE hides CONDITION, NODE made=N, lock NAME free, lock NAME held by NODE|HOLDER, NAME leads, nobody leads, \
      HOST answered WORD|nothing, host/NAME on|off|proved-off|not-proved-off|offs=N, \
-     OBJECT has ANNOTATION, OBJECT lacks ANNOTATION, remediation NAME open|succeeded|failed, node-reboot NAME open|succeeded|failed, pods APP=N, most-out=N, clean";
+     OBJECT has ANNOTATION, OBJECT lacks ANNOTATION, remediation NAME open|succeeded|failed, node-reboot NAME open|succeeded|failed, rollout POLICY canary|soaking|ramping|halted|none, pods APP=N, most-out=N, clean";
 
 pub fn parse_condition(words: &[String]) -> Result<ScenarioCondition, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -31,6 +31,11 @@ pub fn parse_condition(words: &[String]) -> Result<ScenarioCondition, String> {
         [name, "leads"] => Some(ScenarioCondition::Leads(Some((*name).into()))),
         [host, state] if host.starts_with("host/") => {
             parse_host_condition(&host["host/".len()..], state)
+        }
+        ["rollout", policy, phase] => {
+            let mut phases = ROLLOUT_PHASES.into_iter();
+            let known = phases.find(|(known, _)| known == phase);
+            known.map(|(_, phase)| ScenarioCondition::Rollout((*policy).into(), phase))
         }
         [node, state] => parse_node_condition(node, state),
         [subject, verb, object] => parse_verb_condition(subject, verb, object),
@@ -112,6 +117,14 @@ const REQUEST_OUTCOMES: [(&str, &str); 3] = [
     ("open", "Unknown"),
     ("succeeded", "True"),
     ("failed", "False"),
+];
+
+const ROLLOUT_PHASES: [(&str, Option<&str>); 5] = [
+    ("canary", Some("Canary")),
+    ("soaking", Some("Soaking")),
+    ("ramping", Some("Ramping")),
+    ("halted", Some("Halted")),
+    ("none", None),
 ];
 
 const PHASES: [(&str, Option<RebootPhase>); 6] = [

@@ -32,6 +32,7 @@ mod node_reboot_objects;
 mod perform;
 mod policy;
 mod remediation_objects;
+mod rollout_state;
 mod run;
 mod scenario_cluster;
 mod script_parser;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dogwatch_api::annotation::ROLLOUT_RESUMED;
 use dogwatch_api::reboot_policy::CRD_NAME;
 use dogwatch_kubesim::seed::SimulationSeed;
 use dogwatch_kubesim::world::annotation::STOPS_AFTER;
@@ -195,6 +196,12 @@ pub fn apply_user_command(stage: &ScenarioCluster, wish: &UserCommand) -> Result
         UserCommand::DeletePod(name) => delete(&format!("{PODS_PATH}/{name}")),
         UserCommand::Policy { name, patch } => stage.set_policy(name, patch),
         UserCommand::DeletePolicy(name) => delete(&format!("{POLICIES_PATH}/{name}")),
+        UserCommand::ResumeRollout(name) => {
+            let since = stage.rollout_halted_since(name).unwrap_or_default();
+            let annotations = json!({ ROLLOUT_RESUMED: since });
+            let patch = json!({ "metadata": { "annotations": annotations } });
+            stage.send_user_request(Method::PATCH, &format!("{POLICIES_PATH}/{name}"), &patch)
+        }
         UserCommand::PoliciesInstalled(true) => stage.install_policy_crd(),
         UserCommand::PoliciesInstalled(false) => delete(&format!("{DEFINITIONS_PATH}/{CRD_NAME}")),
         UserCommand::Abort { node, reason } => {

@@ -6,7 +6,7 @@ use dogwatch_core::explain::FleetSnapshot;
 use dogwatch_core::policy::{self, PolicyPause as InForce};
 use dogwatch_core::reboot::ObservedNode;
 use dogwatch_k8s::fleet::PauseChange;
-use dogwatch_k8s::policy::{PolicyObject, convert_policy};
+use dogwatch_k8s::policy::{PolicyObject, convert_policy, convert_policy_object};
 use jiff::Timestamp;
 
 /// Keeps an existing pause that lasts at least as long as the wanted one, because its reason
@@ -40,7 +40,13 @@ pub fn is_long_enough(there: &InForce, wanted: &PausedSpec) -> bool {
 }
 
 /// Deletes a policy that `pause` created and that says nothing else; clears the pause of any other.
+/// A rollout that is halted goes on.
 pub fn decide_resume(object: &PolicyObject) -> PauseChange {
+    let rollout = convert_policy_object(object).rollout;
+    let halt = rollout.state.and_then(|state| state.halted);
+    if let Some(halt) = halt.filter(|halt| rollout.resumed != Some(halt.since)) {
+        return PauseChange::EndHalt(halt.since);
+    }
     let paused = object.spec.get("paused");
     if paused.is_none_or(serde_json::Value::is_null) {
         return PauseChange::Keep;
@@ -124,6 +130,24 @@ mod tests {
             let done = decide_pause(&object(&there, false), &wanted(until), replace, now());
             assert_eq!(done, expected, "{there} {until:?} {replace}");
         }
+    }
+
+    #[test]
+    fn a_halt_that_nobody_has_ended_yet_is_ended_and_a_pause_with_it() {
+        let since = "2026-11-21T11:00:00Z";
+        let mut halted = object(&json!({ "paused": {}, "rollout": { "ramp": [1] } }), false);
+        halted.status = json!({ "rollout": {
+            "shape": "ramp 1", "phase": "Ramping", "halted": { "since": since, "reason": "n1" },
+        } });
+        let ended = PauseChange::EndHalt(since.parse().unwrap());
+        assert_eq!(decide_resume(&halted), ended);
+        let mut annotate = |time: &str| {
+            let name = dogwatch_api::annotation::ROLLOUT_RESUMED.to_owned();
+            halted.metadata.annotations = Some([(name, time.to_owned())].into());
+            decide_resume(&halted)
+        };
+        assert_eq!(annotate("2026-11-20T11:00:00Z"), ended, "another halt");
+        assert_eq!(annotate(since), PauseChange::Clear);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct ResumeArgs {
     #[arg(value_name = "POLICY", value_parser = parse_policy, required_unless_present = "all")]
     policies: Vec<String>,
 
-    /// All paused policies
+    /// All policies that are paused or halted
     #[arg(long, conflicts_with = "policies")]
     all: bool,
 }
@@ -42,7 +42,7 @@ pub async fn run(cluster: &ClusterArgs, args: &ResumeArgs) -> Result<(), Command
         effect::write_resume_effect(&mut out, &fleet, current_time())?;
         out.flush()?;
     } else if args.all && trouble.is_none() {
-        print_line("no RebootPolicy is paused")?;
+        print_line("no RebootPolicy is paused or halted")?;
     }
     trouble.map_or(Ok(()), Err)
 }
@@ -61,13 +61,17 @@ async fn resume_policy(
         Some(PauseChange::Clear) => {
             print_line(&format!("rebootpolicy/{name} is resumed")).map(|()| true)
         }
+        Some(PauseChange::EndHalt(since)) => print_line(&format!(
+            "rebootpolicy/{name} is resumed; the controller ends the halt of {since}"
+        ))
+        .map(|()| true),
         Some(PauseChange::Delete) => print_line(&format!(
             "rebootpolicy/{name} existed only for the pause and was deleted"
         ))
         .map(|()| true),
         Some(PauseChange::Keep | PauseChange::Set(_)) if quiet => Ok(false),
         Some(PauseChange::Keep | PauseChange::Set(_)) => {
-            print_line(&format!("rebootpolicy/{name} was not paused")).map(|()| false)
+            print_line(&format!("rebootpolicy/{name} was neither paused nor halted")).map(|()| false)
         }
         None => Err(CommandFailure::new(
             CliExitCode::NotFound,

@@ -10,7 +10,7 @@ use dogwatch_core::lock::HolderId;
 use dogwatch_core::lock::api_lock::{ApiNode, fleetlock_group};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::{
-    self, ClusterPolicies, MinInterval, Policy, PolicyGate, RebootAllowance,
+    self, ClusterPolicies, MinInterval, Policy, PolicyGate, RebootAllowance, RolloutCandidate,
 };
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::lock::api_lock;
@@ -85,7 +85,8 @@ impl LockTarget {
             None => Duration::ZERO,
         };
         self.combine_allowances(|policy| {
-            policy::may_reboot_begin(policies, policy, drain, interval, now)
+            let candidate = RolloutCandidate::LockHost;
+            policy::may_reboot_begin(policies, policy, drain, interval, candidate, now)
         })
     }
 

@@ -84,6 +84,9 @@ impl PolicyDenial {
             RebootReason::GateShut,
             RebootReason::LookingAtPolicies,
             RebootReason::PoliciesUnreadable,
+            RebootReason::RolloutNotStarted,
+            RebootReason::AwaitingCanary,
+            RebootReason::RolloutSoaking,
         ];
         self.until.is_none() && !passes.contains(&self.reason)
     }
@@ -202,6 +205,19 @@ mod tests {
             // Only a person ends a pause, and nobody knows when.
             (pause.clone(), WaitMode::Soon, 0, Some(MAX_POLICY_WAIT)),
             (pause, WaitMode::Always, 700, None),
+            // The controller goes on with a rollout; a halt ends only by a person.
+            (
+                not(RebootReason::RolloutNotStarted, None),
+                WaitMode::Soon,
+                0,
+                None,
+            ),
+            (
+                not(RebootReason::RolloutHalted, None),
+                WaitMode::Soon,
+                0,
+                Some(MAX_POLICY_WAIT),
+            ),
             // A gate may open at any moment, but the client is told after a while.
             (gates.clone(), WaitMode::Soon, 9, None),
             (gates.clone(), WaitMode::Soon, 10, Some(MAX_POLICY_WAIT)),

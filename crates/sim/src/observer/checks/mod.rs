@@ -124,7 +124,8 @@ impl PromiseChecks {
     fn check_policies(&mut self, now: &ClusterObserver, at: Timestamp) {
         let all = now.list_objects(ObservedKind::Policy);
         let all: Vec<Policy> = all
-            .map(|(name, policy)| dogwatch_k8s::policy::convert_policy(name, &policy["spec"]))
+            .filter_map(|(_, policy)| serde_json::from_value(policy.clone()).ok())
+            .map(|object| dogwatch_k8s::policy::convert_policy_object(&object))
             .collect();
         self.leave.record_policies(at, all);
         self.check_budgets_of_groups(now);

@@ -83,6 +83,7 @@ impl PolicyCheck {
                 rule.policy,
                 rule.config.longest_drain(),
                 interval,
+                node.rollout_candidate(name),
                 at,
             )
         })

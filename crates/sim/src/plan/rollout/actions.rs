@@ -11,6 +11,7 @@ use dogwatch_core::reboot::{
     self, NodePatch, RebootAction, RebootCommandState, RebootPhase, RecordChange,
 };
 
+use super::shape::SHAPE_ADVANCE_DELAY;
 use super::{NEXT_IN_LINE_TIMEOUT, PlannedRollout, RolloutEvent, SHUTDOWN_TIME};
 use crate::plan::planned_node::PlannedNode;
 use crate::plan::slot_leases::{ReleaseKind, WaiterPlace};
@@ -60,6 +61,7 @@ impl PlannedRollout<'_> {
             self.record_finished(number);
         }
         self.track_out_of_service(number);
+        self.plan_shape_advance(SHAPE_ADVANCE_DELAY);
     }
 
     pub(super) fn place_bid(&mut self, number: usize, lease: &ObservedLease, record: &LockRecord) {
@@ -83,7 +85,7 @@ impl PlannedRollout<'_> {
     /// Records the window in which the reboot began.
     fn record_window(&mut self, number: usize, now: Now) {
         let machine = &self.machines[number];
-        let policies = ClusterPolicies::Known(self.plan.policies.clone());
+        let policies = ClusterPolicies::Known(self.policies.clone());
         let rule = machine.policy_rule(&self.config);
         let leave = policy::may_reboot_continue(&policies, rule.policy, now.wall);
         if let RebootAllowance::Yes { until: Some(end) } = leave {

@@ -3,6 +3,7 @@
 mod actions;
 mod observations;
 mod setup;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use dogwatch_core::Now;
 use dogwatch_core::decision::WakeTime;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::GroupName;
-use dogwatch_core::policy::RebootAllowance;
+use dogwatch_core::policy::{Policy, RebootAllowance};
 use dogwatch_core::reboot::{self, RebootAction, RebootConfig, RebootObserve};
 use jiff::Timestamp;
 
@@ -42,6 +43,10 @@ enum RolloutEvent {
     Down(usize),
     Up(usize),
     NextInLineTimeout(GroupName, u32, String),
+    /// The controller looks at the rollouts' shapes.
+    AdvanceShapes,
+    /// The watch brings what it wrote.
+    TakePolicies,
 }
 
 /// Runs the rollout to its end.
@@ -85,6 +90,10 @@ struct PlannedRollout<'a> {
     /// The windows in which each group's reboots began, by their ends.
     windows: BTreeMap<GroupName, BTreeSet<Timestamp>>,
     left: usize,
+    /// The policies as the controller wrote them last.
+    policies: Vec<Policy>,
+    /// When the controller looks next at the rollouts' shapes, if it is to.
+    shapes_due: Option<Duration>,
     result: RolloutOutcome,
 }
 
@@ -110,9 +119,12 @@ impl<'a> PlannedRollout<'a> {
             out: BTreeMap::new(),
             waits: BTreeMap::new(),
             windows: BTreeMap::new(),
+            policies: plan.policies.clone(),
+            shapes_due: None,
             result: empty_outcome(plan),
         };
         rollout.schedule_triggers();
+        rollout.plan_shape_advance(Duration::ZERO);
         rollout
     }
 
@@ -165,6 +177,8 @@ impl<'a> PlannedRollout<'a> {
             RolloutEvent::NextInLineTimeout(group, slot, version) => {
                 self.offer_to_all_waiters(&group, slot, &version);
             }
+            RolloutEvent::AdvanceShapes => self.advance_shapes(),
+            RolloutEvent::TakePolicies => self.take_policies(),
         }
     }
 

@@ -7,7 +7,7 @@ use super::reason_cell;
 use crate::paint::TerminalColour;
 use crate::table::{OutputColumn, TableCell, TextTable};
 
-const COLUMNS: [OutputColumn<PolicyRow>; 12] = [
+const COLUMNS: [OutputColumn<PolicyRow>; 13] = [
     OutputColumn::new("POLICY", |row, _| row.name.as_str().into()),
     OutputColumn::new("PRIORITY", |row, _| row.priority.to_string().into()),
     OutputColumn::new("NODES", |row, _| node_count_text(row).into()),
@@ -25,6 +25,7 @@ const COLUMNS: [OutputColumn<PolicyRow>; 12] = [
         let window = row.window.as_ref();
         window.map(|window| window.windows.join("; ")).into()
     }),
+    OutputColumn::only_wide("ROLLOUT", |row, _| row.rollout.as_deref().into()),
     OutputColumn::only_wide("GATES", |row, _| join_texts(&row.gates).into()),
     OutputColumn::only_wide("LOST-TO", |row, _| join_texts(&row.lost_to).into()),
     OutputColumn::new("WAITS-FOR", |row, _| {

@@ -13,6 +13,7 @@ use super::{Happens, happens, on_timeout};
 use crate::drain::PodRules;
 use crate::limit::UnavailabilityLimit;
 use crate::name::GroupName;
+use crate::policy::rollout::PolicyRollout;
 use crate::policy::window::{MaintenanceWindow, WindowSpec};
 use crate::policy::{
     DrainRules, Policy, PolicyGate, PolicyPause, ReadyCheck, ReadyTimeoutAction, RebootRules,
@@ -145,6 +146,7 @@ fn policy(which: usize, words: &Words, world: &World) -> Policy {
         max_unavailable: Some(words.max),
         max_unavailable_nodes: None,
         topology_key: None,
+        rollout: PolicyRollout::default(),
         paused: words.pause.map(|ends| PolicyPause {
             reason: String::new(),
             until: match ends {

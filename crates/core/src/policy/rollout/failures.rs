@@ -1,0 +1,112 @@
+//! Counts failures, and halts.
+
+use jiff::Timestamp;
+
+use super::node_facts::{self, StandingFailure};
+use super::{FailedRolloutNode, RolloutHalt, RolloutShape, RolloutState};
+use crate::reboot::ObservedNode;
+
+/// The most failures that a state remembers. With more, a policy that halts stays halted.
+const MAX_REMEMBERED_FAILURES: usize = 200;
+/// The most nodes that a halt names.
+const MAX_NAMED_FAILURES: usize = 5;
+
+/// Takes the failures that stand now as known, without counting them: they are older than the
+/// rollout.
+pub(super) fn remember_standing_failures(state: &mut RolloutState, nodes: &[&ObservedNode]) {
+    for (node, failure) in standing_failures(nodes) {
+        if !is_known(state, node, &failure) && !remembers_no_more(state) {
+            state.failed.push(failed_node(node, &failure));
+        }
+    }
+}
+
+/// Forgets failures whose reboot is over, and counts those that are new: they end the row of
+/// successes.
+pub(super) fn count_failures(state: &mut RolloutState, nodes: &[&ObservedNode]) {
+    state.failed.retain(|failed| is_still_open(failed, nodes));
+    for (node, failure) in standing_failures(nodes) {
+        // What cannot be remembered is not counted, or it would be counted again and again.
+        if is_known(state, node, &failure) || remembers_no_more(state) {
+            continue;
+        }
+        state.failed.push(failed_node(node, &failure));
+        state.failures = state.failures.saturating_add(1);
+        state.successes = 0;
+        state.under_way.retain(|tracked| tracked.uid != node.uid);
+    }
+}
+
+fn remembers_no_more(state: &RolloutState) -> bool {
+    state.failed.len() >= MAX_REMEMBERED_FAILURES
+}
+
+/// Halts the rollout if too many failures count.
+pub(super) fn halt_if_failing(state: &mut RolloutState, shape: &RolloutShape, now: Timestamp) {
+    let Some(most) = shape.halt_after_failures.filter(|_| state.halted.is_none()) else {
+        return;
+    };
+    if state.failures < most && !remembers_no_more(state) {
+        return;
+    }
+    // The newest stand last; those from before this rollout stand first.
+    let counted = usize::try_from(state.failures).unwrap_or(usize::MAX);
+    let newest = state.failed.iter().rev();
+    let newest = newest.take(counted.min(MAX_NAMED_FAILURES));
+    let mut named: Vec<String> = newest
+        .map(|failed| format!("{} {}", failed.node, failed.reason))
+        .collect();
+    named.reverse();
+    let count = match state.failures {
+        1 => "1 failure".to_owned(),
+        many => format!("{many} failures"),
+    };
+    state.halted = Some(RolloutHalt {
+        since: crate::time::truncate_to_micros(now),
+        reason: format!("{count}: {}", named.join(", ")),
+    });
+}
+
+/// Ends the halt that a person has named. What failed before is not counted again.
+pub(super) fn end_resumed_halt(state: &mut RolloutState, resumed: Option<Timestamp>) {
+    let named = |halt: &RolloutHalt| Some(halt.since) == resumed;
+    if state.halted.as_ref().is_some_and(named) {
+        state.halted = None;
+        state.failures = 0;
+        state.successes = 0;
+    }
+}
+
+fn standing_failures<'a>(
+    nodes: &'a [&'a ObservedNode],
+) -> impl Iterator<Item = (&'a ObservedNode, StandingFailure<'a>)> {
+    nodes
+        .iter()
+        .filter_map(|node| Some((*node, node_facts::find_failure(node)?)))
+}
+
+fn is_known(state: &RolloutState, node: &ObservedNode, failure: &StandingFailure<'_>) -> bool {
+    state
+        .failed
+        .iter()
+        .any(|known| known.uid == node.uid && known.boot_id == failure.boot_id.as_str())
+}
+
+/// Whether the reboot that failed is still on the Node: it may show its failure again.
+fn is_still_open(failed: &FailedRolloutNode, nodes: &[&ObservedNode]) -> bool {
+    let mut nodes = nodes.iter();
+    let Some(node) = nodes.find(|node| node.uid == failed.uid) else {
+        return false;
+    };
+    node_facts::reboot_record(node)
+        .is_some_and(|record| record.boot_id.as_str() == failed.boot_id)
+}
+
+fn failed_node(node: &ObservedNode, failure: &StandingFailure<'_>) -> FailedRolloutNode {
+    FailedRolloutNode {
+        node: node.name.to_string(),
+        uid: node.uid.clone(),
+        boot_id: failure.boot_id.to_string(),
+        reason: failure.reason.clone(),
+    }
+}

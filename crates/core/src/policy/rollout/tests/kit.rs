@@ -1,0 +1,146 @@
+//! A policy, its nodes, and a controller that writes each state.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::explain::testkit::{at, boot, condition, node, record};
+use crate::name::GroupName;
+use crate::policy::rollout::{
+    RolloutAdvance, RolloutCanary, RolloutShape, RolloutState, advance_rollout, check_rollout,
+};
+use crate::policy::Policy;
+use crate::reboot::{
+    LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RebootReason,
+};
+
+pub(super) const SOAK: Duration = Duration::from_mins(30);
+
+pub(super) fn shape(canaries: u32, ramp: &[u32], halt: Option<u32>) -> RolloutShape {
+    RolloutShape {
+        canary: Some(RolloutCanary {
+            nodes: canaries,
+            soak: SOAK,
+        }),
+        ramp: ramp.to_vec(),
+        halt_after_failures: halt,
+    }
+}
+
+pub(super) struct RolloutWorld {
+    pub(super) policy: Policy,
+    pub(super) nodes: Vec<ObservedNode>,
+    pub(super) second: i64,
+    boots: u32,
+}
+
+impl RolloutWorld {
+    pub(super) fn new(shape: RolloutShape, nodes: usize) -> Self {
+        let mut policy = Policy::without_rules(GroupName::new("p").unwrap());
+        policy.rollout.shape = Some(shape);
+        let nodes = (1..=nodes).map(|number| node(&format!("n{number}")));
+        Self {
+            policy,
+            nodes: nodes.collect(),
+            second: 1_000_000,
+            boots: 0,
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        at(self.second)
+    }
+
+    pub(super) fn pass_time(&mut self, time: Duration) {
+        self.second += i64::try_from(time.as_secs()).unwrap();
+    }
+
+    /// What the controller would write.
+    pub(super) fn next_advance(&self) -> RolloutAdvance {
+        let nodes: Vec<&ObservedNode> = self.nodes.iter().collect();
+        advance_rollout(&self.policy, &nodes, self.now())
+    }
+
+    /// The controller writes the next state.
+    pub(super) fn write_state(&mut self) -> RolloutAdvance {
+        let next = self.next_advance();
+        self.policy.rollout.state.clone_from(&next.state);
+        next
+    }
+
+    pub(super) fn state(&self) -> &RolloutState {
+        self.policy.rollout.state.as_ref().unwrap()
+    }
+
+    pub(super) fn node(&mut self, number: usize) -> &mut ObservedNode {
+        &mut self.nodes[number - 1]
+    }
+
+    pub(super) fn want_reboot(&mut self, number: usize) {
+        let second = self.second;
+        let node = self.node(number);
+        let mut record = record(RebootPhase::Waiting, second);
+        record.boot_id = node.boot_id.clone().unwrap();
+        node.record = ParsedAnnotation::Is(record);
+    }
+
+    pub(super) fn set_phase(&mut self, number: usize, phase: RebootPhase) {
+        let node = self.node(number);
+        let mut record = node.record.get().unwrap().clone();
+        record.phase = phase;
+        node.record = ParsedAnnotation::Is(record);
+    }
+
+    /// The node reboots and is back.
+    pub(super) fn come_back(&mut self, number: usize) {
+        let now = self.now();
+        self.boots += 1;
+        let new = boot(&format!("boot-after-{}", self.boots));
+        let node = self.node(number);
+        let record = node.record.get().unwrap().clone();
+        node.last_reboot = ParsedAnnotation::Is(LastReboot {
+            outcome: RebootOutcome::Rebooted,
+            planned: record.planned,
+            finished: now,
+            old_boot_id: record.boot_id,
+            new_boot_id: new.clone(),
+            trigger: record.trigger,
+            fingerprints: std::collections::BTreeMap::new(),
+            began: std::collections::BTreeMap::new(),
+            rebooted: None,
+        });
+        node.boot_id = Some(new);
+        node.record = ParsedAnnotation::Absent;
+        node.conditions.clear();
+    }
+
+    pub(super) fn fail_reboot(&mut self, number: usize) {
+        self.set_phase(number, RebootPhase::Rebooting);
+        self.node(number).conditions = vec![condition(
+            "MaintenanceInProgress",
+            ("RebootFailed", "no new boot"),
+        )];
+    }
+
+    /// Waits, begins and comes back.
+    pub(super) fn reboot_node(&mut self, number: usize) {
+        self.want_reboot(number);
+        self.write_state();
+        assert_eq!(self.refusal(number), None, "n{number}");
+        self.set_phase(number, RebootPhase::Draining);
+        self.write_state();
+        self.come_back(number);
+        self.write_state();
+    }
+
+    /// Why the node may not begin.
+    pub(super) fn refusal(&self, number: usize) -> Option<RebootReason> {
+        let node = &self.nodes[number - 1];
+        check_rollout(&self.policy, node.rollout_candidate()).map(|refusal| refusal.reason)
+    }
+
+    pub(super) fn resume(&mut self) {
+        let halt = self.state().halted.as_ref().unwrap();
+        self.policy.rollout.resumed = Some(halt.since);
+    }
+}

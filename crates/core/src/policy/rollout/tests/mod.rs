@@ -1,0 +1,4 @@
+mod kit;
+mod model;
+mod rules;
+mod steps;
