@@ -84,18 +84,21 @@ fn find_leftovers(file: &Path, text: &str) -> Vec<String> {
 /// Without `biased;`, `select!` takes one of several ready branches by chance.
 fn find_random_selects(file: &Path, text: &str) -> Vec<String> {
     let path = file.to_string_lossy();
-    if !CRATES_OF_SCENARIOS.iter().any(|start| path.starts_with(start)) {
+    if !CRATES_OF_SCENARIOS
+        .iter()
+        .any(|start| path.starts_with(start))
+    {
         return Vec::new();
     }
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let is_random = |start: usize| {
-        let first = lines[start + 1..].iter().find(|line| !line.starts_with("//"));
+        let first = lines[start + 1..]
+            .iter()
+            .find(|line| !line.starts_with("//"));
         lines[start].ends_with("select! {") && first != Some(&"biased;")
     };
     let found = (0..lines.len()).filter(|start| is_random(*start));
-    found
-        .map(|start| format!("{path}:{}", start + 1))
-        .collect()
+    found.map(|start| format!("{path}:{}", start + 1)).collect()
 }
 
 fn find_long_code(file: &Path, text: &str) -> Vec<String> {
