@@ -259,7 +259,7 @@ pub fn leading_components(
                 .contains(&ControllerComponent::Power)
                 .then(|| node_reboot::PowerCycleAccess {
                     board: power.board.clone(),
-                    config: power.config.clone(),
+                    config: power.config,
                     is_identity_required: remediation.require_identity,
                 });
         let node_reboots = node_reboot::run_node_reboots(context.clone(), switching);

@@ -53,7 +53,7 @@ impl HostAccess {
         NodeHostView {
             is_power_controlled: true,
             is_identity_required: access.is_identity_required,
-            read: memory.latest_host_read().cloned(),
+            reads: memory.host_reads().to_vec(),
             power: host.and_then(|host| observe_host(access, &host, now)),
         }
     }

@@ -17,8 +17,8 @@ pub(super) struct NodeRebootMemory {
     written: Option<Arc<ObservedNode>>,
     /// Sent after `reboot` had its present version.
     read: Option<RebootNodeRead>,
-    /// The last read of the Node's host, or the host in the answer to our last patch.
-    host_read: Option<NodeHostRead>,
+    /// The last reads of the Node's host, or the host in the answer to our last patch.
+    host_reads: Vec<NodeHostRead>,
 }
 
 impl NodeRebootMemory {
@@ -27,7 +27,7 @@ impl NodeRebootMemory {
             reboot: Arc::clone(reboot),
             written: None,
             read: None,
-            host_read: None,
+            host_reads: Vec::new(),
         }
     }
 
@@ -54,21 +54,21 @@ impl NodeRebootMemory {
     }
 
     pub(super) fn observe_host_read(&mut self, read: NodeHostRead) {
-        self.host_read = Some(read);
+        read.replace_in(&mut self.host_reads);
     }
 
-    /// The host as our own patch left it.
+    /// The host as our own patch left it. What was read by links is older than that.
     pub(super) fn observe_written_host(&mut self, host: HostSnapshot, taken: Duration) {
-        self.host_read = Some(NodeHostRead {
+        self.host_reads = vec![NodeHostRead {
             lookup: HostLookup::ByName(host.name.clone()),
             found: Ok(Ok(Arc::new(host))),
             taken,
-        });
+        }];
     }
 
     /// What a refused patch of the host rested on is read again.
     pub(super) fn forget_host_read(&mut self) {
-        self.host_read = None;
+        self.host_reads.clear();
         self.read = None;
     }
 
@@ -82,12 +82,15 @@ impl NodeRebootMemory {
             let (namespace, name) = power.host.split_once('/')?;
             return Some(HostName::new(namespace, name));
         }
-        let read = self.host_read.as_ref()?.found.as_ref().ok()?;
-        read.as_ref().ok().map(|host| host.name.clone())
+        let mut found = self.host_reads.iter().map(|read| &read.found);
+        found.find_map(|found| match found {
+            Ok(Ok(host)) => Some(host.name.clone()),
+            Ok(Err(_)) | Err(_) => None,
+        })
     }
 
-    pub(super) fn latest_host_read(&self) -> Option<&NodeHostRead> {
-        self.host_read.as_ref()
+    pub(super) fn host_reads(&self) -> &[NodeHostRead] {
+        &self.host_reads
     }
 
     pub(super) fn build_snapshot(

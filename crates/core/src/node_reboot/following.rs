@@ -28,8 +28,14 @@ pub(super) fn follow_waiting(
         return step;
     }
     let reason = NodeRebootReason::WaitingForLock;
+    // A power cycle that was stopped begins anew with the next record.
+    let attempt = RebootAttemptStatus {
+        power: None,
+        ..attempt.clone()
+    };
     let step = NodeRebootStep::new(case.own, NextStep::Wait, reason, waiting_message(case.node))
-        .with_phase(NodeRebootPhase::Waiting);
+        .with_phase(NodeRebootPhase::Waiting)
+        .with_attempt(attempt);
     match ending::waiting_deadline(case) {
         Some(deadline) => {
             let now = case.now;

@@ -33,8 +33,8 @@ pub struct NodeHostView {
     pub is_power_controlled: bool,
     /// `--require-host-identity`.
     pub is_identity_required: bool,
-    /// The last read of the host.
-    pub read: Option<NodeHostRead>,
+    /// The last reads of the host, one of each lookup.
+    pub reads: Vec<NodeHostRead>,
     /// The power controller's view of the host that was read, or that the attempt names. `None`: it
     /// knows no such host yet.
     pub power: Option<NodeHostPower>,
@@ -76,6 +76,14 @@ pub struct RebootNodeRead {
     pub taken: Duration,
 }
 
+impl NodeHostRead {
+    /// Puts this read in the place of the older one of its lookup.
+    pub fn replace_in(self, reads: &mut Vec<NodeHostRead>) {
+        reads.retain(|read| read.lookup != self.lookup);
+        reads.push(self);
+    }
+}
+
 impl NodeHostView {
     /// The last read of the host by this lookup, if it is not older than `max_age`.
     pub(super) fn read_within(
@@ -84,7 +92,8 @@ impl NodeHostView {
         max_age: Duration,
         now: Now,
     ) -> Option<&NodeHostRead> {
-        let read = self.read.as_ref().filter(|read| read.lookup == *lookup)?;
+        let mut reads = self.reads.iter();
+        let read = reads.find(|read| read.lookup == *lookup)?;
         (now.mono.saturating_sub(read.taken) < max_age).then_some(read)
     }
 

@@ -28,9 +28,13 @@ pub struct HostKit {
     pub bmc_answers: bool,
     pub system_uuid: Option<String>,
     pub is_on: bool,
-    pub read: Option<NodeHostRead>,
+    pub known_reads: Vec<NodeHostRead>,
     pub reads: usize,
     pub offs: u32,
+    /// A key was put on it: it goes off and on, whatever becomes of the key.
+    pub is_reboot_owed: bool,
+    /// The keys for which off is proved, and the proof.
+    pub proof: Option<(Vec<(String, String)>, PowerOffProof)>,
 }
 
 impl HostKit {
@@ -46,9 +50,11 @@ impl HostKit {
             bmc_answers: true,
             system_uuid: None,
             is_on: true,
-            read: None,
+            known_reads: Vec::new(),
             reads: 0,
             offs: 0,
+            is_reboot_owed: false,
+            proof: None,
         }
     }
 
@@ -82,7 +88,7 @@ impl HostKit {
         NodeHostView {
             is_power_controlled: self.is_controlled,
             is_identity_required: self.is_identity_required,
-            read: self.read.clone(),
+            reads: self.known_reads.clone(),
             power: host.map(|host| NodeHostPower {
                 host: Arc::new(host.clone()),
                 obstacle: self.obstacle.clone(),
@@ -98,7 +104,7 @@ impl HostKit {
                 (true, true) => CurrentPower::On,
                 (true, false) => CurrentPower::Off,
             },
-            proof: self.proof(),
+            proof: self.current_proof(),
             bmc_answers: self.bmc_answers,
             system_uuid: self.system_uuid.clone(),
             off_since: None,
@@ -106,26 +112,33 @@ impl HostKit {
         }
     }
 
-    /// The proof of a real power controller for this key.
-    fn proof(&self) -> Option<PowerOffProof> {
-        let (name, value) = self.keys().into_iter().next()?;
-        if self.is_on || !self.bmc_answers {
-            return None;
-        }
-        let mut power = PowerWorld::new(&[(&name, &value)], true, true);
+    /// A real power controller switches the host off for the keys that are on it, and proves it.
+    fn prove_off(&mut self) {
+        let keys = self.keys();
+        let named: Vec<(&str, &str)> = keys
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let mut power = PowerWorld::new(&named, true, true);
         let provisioned = Some("provisioned".to_owned());
         power.seen.host_mut().status.provisioning = provisioned;
         for _ in 0..2_000 {
             power.tick();
             let proof = find_off_proof(&power.seen, &power.config, power.now());
             if proof.is_some() {
-                return proof;
+                self.proof = proof.map(|proof| (keys, proof));
+                return;
             }
         }
         panic!("the host is not proved off");
     }
 
-    pub fn read_host(&mut self, lookup: &HostLookup, now: crate::Now) -> NodeHostRead {
+    fn current_proof(&self) -> Option<PowerOffProof> {
+        let (_, proof) = self.proof.as_ref()?;
+        (!self.is_on && self.bmc_answers).then(|| proof.clone())
+    }
+
+    pub fn read_host(&mut self, lookup: &HostLookup, now: crate::Now) {
         self.reads += 1;
         let host = self.host.clone().map(Arc::new);
         let missing = || HostLinkProblem::NoHost("no host".into());
@@ -142,8 +155,7 @@ impl HostKit {
             found,
             taken: now.mono,
         };
-        self.read = Some(read.clone());
-        read
+        read.replace_in(&mut self.known_reads);
     }
 
     /// Whether the patch was accepted.
@@ -151,10 +163,11 @@ impl HostKit {
         let same = |host: &HostSnapshot| {
             host.uid == patch.uid && host.resource_version == patch.resource_version
         };
-        self.read = None;
+        self.known_reads.clear();
         if !self.host.as_ref().is_some_and(same) {
             return false;
         }
+        self.is_reboot_owed |= patch.value.is_some();
         self.change(|host| {
             match &patch.value {
                 Some(value) => host.annotations.insert(patch.key.clone(), value.clone()),
@@ -177,14 +190,21 @@ impl World {
         if !self.host.bmc_answers || self.host.host.is_none() {
             return;
         }
-        let is_held = !self.host.keys().is_empty();
-        if is_held && self.host.is_on {
+        let keys = self.host.keys();
+        let is_held = !keys.is_empty();
+        if self.host.is_on && self.host.is_reboot_owed {
             self.host.is_on = false;
             self.host.offs += 1;
             self.change_node(|node| node.ready = false);
-        } else if !is_held && !self.host.is_on {
+        } else if !self.host.is_on && !is_held {
             self.host.is_on = true;
+            self.host.is_reboot_owed = false;
+            self.host.proof = None;
             self.boot_node();
+        }
+        let proved = self.host.proof.as_ref().map(|(keys, _)| keys);
+        if is_held && proved != Some(&keys) {
+            self.host.prove_off();
         }
     }
 

@@ -174,8 +174,8 @@ impl World {
         let others = reboots.values().filter(|other| other.name != name);
         let own = reboots.get(name)?;
         let attempt = own.open_attempt();
-        let is_concerned =
-            self.host.read.is_some() || attempt.is_some_and(|attempt| attempt.power.is_some());
+        let is_concerned = !self.host.known_reads.is_empty()
+            || attempt.is_some_and(|attempt| attempt.power.is_some());
         Some(NodeRebootSnapshot {
             own: Arc::new(own.clone()),
             others: others.cloned().map(Arc::new).collect(),
@@ -189,16 +189,15 @@ impl World {
     /// Returns the number of writes.
     pub fn lead(&mut self, name: &str, calls: usize, is_stale: bool) -> usize {
         let mut seen = self.snapshot(name, is_stale);
-        let mut done = 0;
+        let (mut done, mut reads) = (0, 0);
         while let Some(snapshot) = seen.take() {
             let decision = decide(&snapshot, self.now());
+            reads += decision.observe.len();
+            assert!(reads < MANY, "it reads for ever: {decision:?}");
             if let [NodeRebootObserve::Host(lookup)] = decision.observe.as_slice() {
                 let mut snapshot = snapshot;
-                let read = self.host.read_host(lookup, self.now());
-                snapshot.host = NodeHostView {
-                    read: Some(read),
-                    ..self.host.view(true)
-                };
+                self.host.read_host(lookup, self.now());
+                snapshot.host = self.host.view(true);
                 seen = Some(snapshot);
                 continue;
             }

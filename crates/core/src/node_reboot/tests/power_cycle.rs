@@ -257,7 +257,7 @@ fn a_drained_node_waits_for_a_host_that_cannot_be_switched_and_nothing_fails() {
         world.coordinate();
         world.settle();
         begins(&mut world);
-        world.host.read = None;
+        world.host.known_reads.clear();
         world.coordinate();
         world.settle();
         assert!(world.host.keys().is_empty(), "{reason}");
@@ -468,7 +468,7 @@ fn killed_after_any_write_the_next_leader_goes_on_and_the_host_is_switched_once(
             world.switch_host();
         }
         // The next leader has read nothing.
-        world.host.read = None;
+        world.host.known_reads.clear();
         for _ in 0..30 {
             world.settle();
             world.coordinate();
