@@ -325,7 +325,9 @@ fn deleted_while_the_host_is_off_it_finishes_first() {
 const ENDS: &[(&str, fn(&mut World))] = &[
     ("the Node is deleted", |world| world.node = None),
     ("another Node has its name", |world| {
-        world.change_node(|node| node.uid = "uid-other".into());
+        let mut other = empty_node();
+        other.uid = "uid-other".into();
+        world.change_node(|node| *node = other);
     }),
     ("somebody aborts it", |world| {
         world.finish(RebootOutcome::Aborted)
