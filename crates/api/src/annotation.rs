@@ -56,6 +56,9 @@ pub const MACHINE_REMEDIATION_KEY: &str = "reboot.metal3.io/machine-remediation"
 /// BareMetalHost: prefix of the key of a `PowerRemediation`, whose UID follows. Source:
 /// specification §4.2.
 pub const POWER_REMEDIATION_PREFIX: &str = "reboot.metal3.io/power-remediation-";
+/// BareMetalHost: prefix of the key of a `NodeReboot` with method `PowerCycle`, whose UID follows.
+/// Source: specification §10.1.
+pub const NODE_REBOOT_PREFIX: &str = "reboot.metal3.io/node-reboot-";
 /// BareMetalHost: where versions before 0.2 kept labels, annotations, taints and cordon of a
 /// deleted Node (JSON). It is taken over, or removed.
 pub const NODE_BACKUP: &str = "dogwatch.dev/node-backup";

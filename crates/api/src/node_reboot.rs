@@ -26,7 +26,9 @@ pub use spec::{
     DEFAULT_TTL_AFTER_FINISHED, DEFAULT_WITHIN, MAX_ESCALATIONS, NodeRebootSpec, RequiredCondition,
     SuccessSpec,
 };
-pub use status::{NodeRebootPhase, NodeRebootStatus, RebootAttemptStatus, condition};
+pub use status::{
+    NodeRebootPhase, NodeRebootStatus, PowerCycleStatus, RebootAttemptStatus, condition,
+};
 
 /// Kind of a request.
 pub const KIND: &str = "NodeReboot";

@@ -254,7 +254,15 @@ pub fn leading_components(
     if parts.iter().any(|part| part.needs_cluster_watch()) {
         let telling = maintenance_markers::run_maintenance_markers(context.clone());
         leading.push(("the handshake with other health checks", telling.boxed()));
-        let node_reboots = node_reboot::run_node_reboots(context.clone());
+        let switching =
+            parts
+                .contains(&ControllerComponent::Power)
+                .then(|| node_reboot::PowerCycleAccess {
+                    board: power.board.clone(),
+                    config: power.config,
+                    is_identity_required: remediation.require_identity,
+                });
+        let node_reboots = node_reboot::run_node_reboots(context.clone(), switching);
         leading.push(("the NodeReboots", node_reboots.boxed()));
     }
     if parts.contains(&ControllerComponent::Remediation) {

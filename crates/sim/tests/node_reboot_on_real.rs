@@ -65,7 +65,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("{}", "spec.nodeName", "Required"),
     (r#"{"nodeName": "N 1"}"#, "spec.nodeName", "write a name"),
     (
-        r#"{"nodeName": "n1", "method": "PowerCycle"}"#,
+        r#"{"nodeName": "n1", "method": "Restart"}"#,
         "spec.method",
         "supported values",
     ),

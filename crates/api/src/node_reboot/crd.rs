@@ -22,9 +22,8 @@ pub(crate) fn derived_crd() -> Value {
     .into_crd()
 }
 
-/// The methods that are served. PowerCycle is not yet: nobody would switch the host.
 pub(super) fn served_method(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": ["Reboot", "Hold"] })
+    json_schema!({ "type": "string", "enum": ["Reboot", "PowerCycle", "Hold"] })
 }
 
 pub(super) fn escalation_methods(_: &mut SchemaGenerator) -> Schema {
@@ -32,7 +31,7 @@ pub(super) fn escalation_methods(_: &mut SchemaGenerator) -> Schema {
         "type": "array",
         "minItems": 1,
         "maxItems": MAX_ESCALATIONS,
-        "items": { "type": "string", "enum": ["Reboot"], "description": "A method." },
+        "items": { "type": "string", "enum": ["Reboot", "PowerCycle"], "description": "A method." },
     })
 }
 

@@ -40,7 +40,8 @@ pub struct NodeRebootSpec {
     #[cfg_attr(test, schemars(length(min = 1, max = 64)))]
     #[serde(default, rename = "nodeUID", skip_serializing_if = "Option::is_none")]
     pub node_uid: Option<String>,
-    /// How. Reboot: lock, drain, reboot command, and back into service. Hold: lock, cordon and drain,
+    /// How. Reboot: lock, drain, reboot command, and back into service. PowerCycle: the same, but the
+    /// node's BareMetalHost is switched off, which is proved, and on again. Hold: lock, cordon and drain,
     /// and nothing more until this object is deleted or cancelled.
     #[cfg_attr(test, schemars(
         schema_with = "crd::served_method",

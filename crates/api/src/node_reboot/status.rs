@@ -86,10 +86,34 @@ pub struct RebootAttemptStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub boot_id_after: Option<String>,
+    /// With method PowerCycle: the host that is switched off and on. One reboot may serve several
+    /// NodeReboots; one of them switches the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<PowerCycleStatus>,
     /// The reason with which it ended, like Rebooted, Released, SuccessNotReached or Aborted. Absent
     /// while it is under way, or while its success is awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
+}
+
+/// The power cycle of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PowerCycleStatus {
+    /// The BareMetalHost, as NAMESPACE/NAME.
+    pub host: String,
+    /// Its UID: another host of the same name is not switched.
+    #[serde(rename = "hostUID")]
+    pub host_uid: String,
+    /// When it was decided to switch the host off; the key is put on the host after this.
+    pub requested_at: Timestamp,
+    /// When the host was proved to be off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_at: Option<Timestamp>,
+    /// When the key was seen to be gone from the host: nothing of this attempt keeps it off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released_at: Option<Timestamp>,
 }
 
 /// The phase of a request.

@@ -56,6 +56,7 @@ fn status() -> NodeRebootStatus {
             finished_at: Some(at),
             boot_id_before: Some("b1".into()),
             boot_id_after: Some("b2".into()),
+            power: None,
             outcome: Some("Rebooted".into()),
         }],
         conditions: vec![Condition {

@@ -1,8 +1,12 @@
 //! What the leader knows of one NodeReboot beyond the watches: answers to its own writes and reads.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use dogwatch_core::node_reboot::{NodeRebootSnapshot, ObservedNodeReboot, RebootNodeRead};
+use dogwatch_core::node_reboot::{
+    HostLookup, NodeHostRead, NodeHostView, NodeRebootSnapshot, ObservedNodeReboot, RebootNodeRead,
+};
+use dogwatch_core::power::{HostName, HostSnapshot};
 use dogwatch_core::reboot::ObservedNode;
 use dogwatch_core::resource_version::{is_newer_version, is_older_version};
 
@@ -13,6 +17,8 @@ pub(super) struct NodeRebootMemory {
     written: Option<Arc<ObservedNode>>,
     /// Sent after `reboot` had its present version.
     read: Option<RebootNodeRead>,
+    /// The last reads of the Node's host, or the host in the answer to our last patch.
+    host_reads: Vec<NodeHostRead>,
 }
 
 impl NodeRebootMemory {
@@ -21,6 +27,7 @@ impl NodeRebootMemory {
             reboot: Arc::clone(reboot),
             written: None,
             read: None,
+            host_reads: Vec::new(),
         }
     }
 
@@ -46,16 +53,58 @@ impl NodeRebootMemory {
         self.read = Some(read);
     }
 
+    pub(super) fn observe_host_read(&mut self, read: NodeHostRead) {
+        read.replace_in(&mut self.host_reads);
+    }
+
+    /// The host as our own patch left it. What was read by links is older than that.
+    pub(super) fn observe_written_host(&mut self, host: HostSnapshot, taken: Duration) {
+        self.host_reads = vec![NodeHostRead {
+            lookup: HostLookup::ByName(host.name.clone()),
+            found: Ok(Ok(Arc::new(host))),
+            taken,
+        }];
+    }
+
+    /// What a refused patch of the host rested on is read again.
+    pub(super) fn forget_host_read(&mut self) {
+        self.host_reads.clear();
+        self.read = None;
+    }
+
+    /// The host that a power cycle is about. `None`: no power cycle, or the host is not known yet.
+    pub(super) fn concerned_host(&self) -> Option<HostName> {
+        if self.reboot.is_final() {
+            return None;
+        }
+        let attempt = self.reboot.open_attempt();
+        if let Some(power) = attempt.and_then(|attempt| attempt.power.as_ref()) {
+            let (namespace, name) = power.host.split_once('/')?;
+            return Some(HostName::new(namespace, name));
+        }
+        let mut found = self.host_reads.iter().map(|read| &read.found);
+        found.find_map(|found| match found {
+            Ok(Ok(host)) => Some(host.name.clone()),
+            Ok(Err(_)) | Err(_) => None,
+        })
+    }
+
+    pub(super) fn host_reads(&self) -> &[NodeHostRead] {
+        &self.host_reads
+    }
+
     pub(super) fn build_snapshot(
         &self,
         others: impl Iterator<Item = Arc<ObservedNodeReboot>>,
         watched: Option<&Arc<ObservedNode>>,
+        host: NodeHostView,
     ) -> NodeRebootSnapshot {
         NodeRebootSnapshot {
             own: Arc::clone(&self.reboot),
             others: others.collect(),
             node: self.newest_node(watched),
             read: self.read.clone(),
+            host,
         }
     }
 

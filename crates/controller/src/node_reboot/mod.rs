@@ -1,10 +1,16 @@
 //! Carries each `NodeReboot` to its Node, and writes what becomes of it.
 //!
 //! **For:** one domain of the loop ([`dogwatch_runtime::reconcile`]); decided by
-//! [`node_reboot::decide`].
-//! **May touch:** what [`NodeRebootClient`] may.
-//! **Promises:** those of the loop. Nodes come from the watch that all components share.
+//! [`node_reboot::decide`], and for keys on hosts that no NodeReboot answers for by
+//! [`node_reboot::decide_host_key`].
+//! **May touch:** what [`NodeRebootClient`] may; [`HostRegistry`](crate::power::HostRegistry) to
+//! read the power of hosts.
+//! **Promises:** those of the loop. Nodes come from the watch that all components share. Nothing is
+//! read of hosts while no power cycle is asked for.
 
+mod host_access;
+mod host_key_memory;
+mod keys;
 mod memory;
 mod node_reboot_metrics;
 mod perform;
@@ -12,29 +18,31 @@ mod perform;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use dogwatch_core::Now;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::node_reboot::{
-    self, NodeRebootAction, NodeRebootSnapshot, ObservedNodeReboot, RebootNodeRead,
-};
+use dogwatch_core::node_reboot::{self, NodeRebootAction, NodeRebootSnapshot, ObservedNodeReboot};
 use dogwatch_k8s::node_reboot::{NodeRebootClient, NodeRebootWatch};
 use dogwatch_runtime::jitter::JitterSource;
 use dogwatch_runtime::reconcile::{CallEnd, DecisionOf, LoopLimits, ReconcileDomain};
 
+use self::host_access::HostAccess;
+pub use self::host_access::PowerCycleAccess;
+use self::host_key_memory::HostKeyMemory;
+use self::keys::{KeySnapshot, NodeRebootAnswer, NodeRebootFinding, NodeRebootKey, NodeRebootName};
 use self::memory::NodeRebootMemory;
-use self::perform::{NodeRebootAnswer, NodeRebootCalls};
+use self::perform::NodeRebootCalls;
 use crate::ControllerContext;
 use crate::cluster_views::ClusterViewReceiver;
 use crate::context::RETRY_PAUSES;
 use crate::metrics::MetricsRegistry;
 use crate::watch_error_log::WatchErrorLog;
 
-pub async fn run_node_reboots(context: ControllerContext) {
+/// `power`: the power controller of this process, if it runs one.
+pub async fn run_node_reboots(context: ControllerContext, power: Option<PowerCycleAccess>) {
     context
-        .run_domain_while_leading(|| NodeRebootDomain::new(&context))
+        .run_domain_while_leading(|| NodeRebootDomain::new(&context, power.clone()))
         .await;
 }
 
@@ -43,27 +51,16 @@ struct NodeRebootDomain {
     cluster: ClusterViewReceiver,
     calls: Arc<NodeRebootCalls>,
     metrics: MetricsRegistry,
-    memories: BTreeMap<NodeRebootKey, NodeRebootMemory>,
+    hosts: HostAccess,
+    memories: BTreeMap<NodeRebootName, NodeRebootMemory>,
+    host_keys: HostKeyMemory,
     /// The NodeReboots that have not ended, by their Node.
     open: BTreeMap<NodeName, Vec<Arc<ObservedNodeReboot>>>,
     watch_error: WatchErrorLog,
 }
 
-/// A NodeReboot that was deleted and created again is another one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct NodeRebootKey {
-    name: String,
-    uid: String,
-}
-
-impl fmt::Display for NodeRebootKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.name.fmt(f)
-    }
-}
-
 impl NodeRebootDomain {
-    fn new(context: &ControllerContext) -> Self {
+    fn new(context: &ControllerContext, power: Option<PowerCycleAccess>) -> Self {
         let jitter = JitterSource::of_process(&context.process);
         Self {
             watch: NodeRebootWatch::new(context.client.clone(), move || jitter.next_fraction()),
@@ -73,7 +70,9 @@ impl NodeRebootDomain {
                 clock: context.clock.clone(),
             }),
             metrics: context.metrics.clone(),
+            hosts: HostAccess::new(power),
             memories: BTreeMap::new(),
+            host_keys: HostKeyMemory::default(),
             open: BTreeMap::new(),
             watch_error: WatchErrorLog::default(),
         }
@@ -87,6 +86,49 @@ impl NodeRebootDomain {
                 let of_node = self.open.entry(plan.node.clone()).or_default();
                 of_node.push(Arc::clone(reboot));
             }
+        }
+    }
+
+    fn build_reboot_snapshot(&self, name: &NodeRebootName) -> NodeRebootSnapshot {
+        let memory = &self.memories[name];
+        let plan = memory.latest_reboot().plan.as_ref().ok();
+        let node = plan.map(|plan| &plan.node);
+        let others = node.and_then(|node| self.open.get(node));
+        let others = others.into_iter().flatten();
+        let view = self.cluster.current_view();
+        let watched = node.and_then(|node| view.nodes.get(node));
+        memory.build_snapshot(
+            others.filter(|other| other.uid != name.uid).cloned(),
+            watched,
+            self.hosts.build_view(memory, self.calls.clock.now()),
+        )
+    }
+
+    fn apply_reboot_action_end(
+        &mut self,
+        name: &NodeRebootName,
+        seen: &NodeRebootSnapshot,
+        action: &NodeRebootAction,
+        end: CallEnd<NodeRebootAnswer>,
+    ) {
+        let now = self.calls.clock.now().mono;
+        let Some(memory) = self.memories.get_mut(name) else {
+            return;
+        };
+        match (action, end) {
+            (_, CallEnd::Done(NodeRebootAnswer::Reboot(reboot))) => {
+                node_reboot_metrics::record_end(&self.metrics, &seen.own, &reboot);
+                memory.observe_reboot(&reboot);
+            }
+            (_, CallEnd::Done(NodeRebootAnswer::Node(node))) => memory.observe_written_node(node),
+            (_, CallEnd::Done(NodeRebootAnswer::Host(host))) => {
+                memory.observe_written_host(*host, now);
+            }
+            (NodeRebootAction::PatchHost(_), CallEnd::Changed | CallEnd::Failed(_)) => {
+                memory.forget_host_read();
+            }
+            // The watch shows what has changed, and the action is decided again.
+            (_, CallEnd::Done(NodeRebootAnswer::Gone) | CallEnd::Changed | CallEnd::Failed(_)) => {}
         }
     }
 }
@@ -112,6 +154,7 @@ impl ReconcileDomain for NodeRebootDomain {
         tokio::select! {
             biased;
             () = self.watch.wait_for_change() => {}
+            () = self.hosts.wait_for_change() => {}
             _ = self.cluster.next_view(), if needs_nodes => {}
         }
     }
@@ -123,70 +166,91 @@ impl ReconcileDomain for NodeRebootDomain {
         if !view.synced || !self.cluster.current_view().synced {
             return None;
         }
-        let mut keys = Vec::new();
         for (name, reboot) in &view.reboots {
             let (name, uid) = (name.clone(), reboot.uid.clone());
-            let key = NodeRebootKey { name, uid };
-            let memory = self.memories.entry(key.clone());
+            let memory = self.memories.entry(NodeRebootName { name, uid });
             memory
                 .or_insert_with(|| NodeRebootMemory::new(reboot))
                 .observe_reboot(reboot);
-            keys.push(key);
         }
         self.memories.retain(|key, _| {
             let reboot = view.reboots.get(&key.name);
             reboot.is_some_and(|reboot| reboot.uid == key.uid)
         });
         self.index_open_reboots();
-        Some(keys)
-    }
-
-    fn object_generation(&self, key: &NodeRebootKey) -> Option<i64> {
-        self.memories[key].latest_reboot().generation
-    }
-
-    fn build_snapshot(&self, key: &NodeRebootKey) -> NodeRebootSnapshot {
-        let memory = &self.memories[key];
-        let plan = memory.latest_reboot().plan.as_ref().ok();
-        let node = plan.map(|plan| &plan.node);
-        let others = node.and_then(|node| self.open.get(node));
-        let others = others.into_iter().flatten();
-        let view = self.cluster.current_view();
-        let watched = node.and_then(|node| view.nodes.get(node));
-        memory.build_snapshot(
-            others.filter(|other| other.uid != key.uid).cloned(),
-            watched,
+        let all = self.memories.values().map(NodeRebootMemory::latest_reboot);
+        self.host_keys
+            .observe_hosts(&self.hosts.list_keyed_hosts(), all);
+        let reboots = self.memories.keys().cloned().map(NodeRebootKey::Reboot);
+        let host_keys = self.host_keys.names().cloned();
+        Some(
+            reboots
+                .chain(host_keys.map(NodeRebootKey::HostKey))
+                .collect(),
         )
     }
 
-    fn decide(&self, seen: &NodeRebootSnapshot, now: Now) -> DecisionOf<NodeRebootCalls> {
-        node_reboot::decide(seen, now)
+    fn object_generation(&self, key: &NodeRebootKey) -> Option<i64> {
+        match key {
+            NodeRebootKey::Reboot(name) => self.memories[name].latest_reboot().generation,
+            NodeRebootKey::HostKey(_) => None,
+        }
+    }
+
+    fn build_snapshot(&self, key: &NodeRebootKey) -> KeySnapshot {
+        match key {
+            NodeRebootKey::Reboot(name) => {
+                KeySnapshot::Reboot(Box::new(self.build_reboot_snapshot(name)))
+            }
+            NodeRebootKey::HostKey(name) => {
+                KeySnapshot::HostKey(self.host_keys.build_snapshot(name))
+            }
+        }
+    }
+
+    fn decide(&self, seen: &KeySnapshot, now: Now) -> DecisionOf<NodeRebootCalls> {
+        match seen {
+            KeySnapshot::Reboot(seen) => node_reboot::decide(seen, now),
+            KeySnapshot::HostKey(seen) => node_reboot::decide_host_key(seen, now),
+        }
     }
 
     fn apply_action_end(
         &mut self,
         key: &NodeRebootKey,
-        seen: &NodeRebootSnapshot,
+        seen: &KeySnapshot,
         action: &NodeRebootAction,
         end: CallEnd<NodeRebootAnswer>,
     ) {
-        let Some(memory) = self.memories.get_mut(key) else {
-            return;
-        };
-        match (action, end) {
-            (_, CallEnd::Done(NodeRebootAnswer::Reboot(reboot))) => {
-                node_reboot_metrics::record_end(&self.metrics, &seen.own, &reboot);
-                memory.observe_reboot(&reboot);
+        match (key, seen) {
+            (NodeRebootKey::Reboot(name), KeySnapshot::Reboot(seen)) => {
+                self.apply_reboot_action_end(name, seen, action, end);
             }
-            (_, CallEnd::Done(NodeRebootAnswer::Node(node))) => memory.observe_written_node(node),
-            // The watch shows what has changed, and the action is decided again.
-            (_, CallEnd::Done(NodeRebootAnswer::Gone) | CallEnd::Changed | CallEnd::Failed(_)) => {}
+            (NodeRebootKey::HostKey(name), _) => {
+                if let CallEnd::Done(NodeRebootAnswer::Host(host)) = end {
+                    self.host_keys.observe_written_host(name, *host);
+                }
+            }
+            (NodeRebootKey::Reboot(_), KeySnapshot::HostKey(_)) => {}
         }
     }
 
-    fn apply_finding(&mut self, key: &NodeRebootKey, read: RebootNodeRead) {
-        if let Some(memory) = self.memories.get_mut(key) {
-            memory.observe_read(read);
+    fn apply_finding(&mut self, key: &NodeRebootKey, finding: NodeRebootFinding) {
+        match (key, finding) {
+            (NodeRebootKey::HostKey(name), NodeRebootFinding::KeyOwner(read)) => {
+                self.host_keys.observe_read(name, read);
+            }
+            (NodeRebootKey::Reboot(name), NodeRebootFinding::Node(read)) => {
+                if let Some(memory) = self.memories.get_mut(name) {
+                    memory.observe_read(read);
+                }
+            }
+            (NodeRebootKey::Reboot(name), NodeRebootFinding::Host(read)) => {
+                if let Some(memory) = self.memories.get_mut(name) {
+                    memory.observe_host_read(read);
+                }
+            }
+            (NodeRebootKey::HostKey(_) | NodeRebootKey::Reboot(_), _) => {}
         }
     }
 

@@ -1,19 +1,21 @@
-//! The calls of NodeReboots: a finalizer, a status, a patch of a Node, a read of it, an Event.
+//! The calls of NodeReboots: a finalizer, a status, a patch of a Node or a host, a read, an Event.
 
 use std::sync::Arc;
 
 use dogwatch_core::decision::DecisionEvent;
+use dogwatch_core::name::NodeName;
 use dogwatch_core::node_reboot::{
-    NodeRebootAction, NodeRebootObserve, NodeRebootReason, NodeRebootSnapshot, NodeRequestPatch,
-    ObservedNodeReboot, RebootNodeRead,
+    HostKeyPatch, HostKeySnapshot, HostLookup, KeyOwnerRead, NodeHostRead, NodeRebootAction,
+    NodeRebootObserve, NodeRebootReason, NodeRebootSnapshot, NodeRequestPatch, RebootNodeRead,
+    is_power_cycle_open,
 };
-use dogwatch_core::reboot::ObservedNode;
 use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::node_reboot::NodeRebootClient;
 use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::reconcile::{CallEnd, DecisionOf, DomainCalls};
 use tracing::warn;
 
+use super::keys::{KeySnapshot, NodeRebootAnswer, NodeRebootFinding};
 use crate::call_end::call_end_of;
 
 pub(super) struct NodeRebootCalls {
@@ -21,59 +23,58 @@ pub(super) struct NodeRebootCalls {
     pub(super) clock: ProcessClock,
 }
 
-/// An object after our own write.
-pub(super) enum NodeRebootAnswer {
-    Reboot(Arc<ObservedNodeReboot>),
-    Node(Option<Arc<ObservedNode>>),
-    Gone,
-}
-
 impl DomainCalls for NodeRebootCalls {
-    type Snapshot = NodeRebootSnapshot;
+    type Snapshot = KeySnapshot;
     type Action = NodeRebootAction;
     type Observe = NodeRebootObserve;
     type Reason = NodeRebootReason;
     type Answer = NodeRebootAnswer;
-    type Finding = RebootNodeRead;
+    type Finding = NodeRebootFinding;
 
     async fn perform_action(
         &self,
-        seen: &NodeRebootSnapshot,
+        seen: &KeySnapshot,
         decision: &DecisionOf<Self>,
         action: &NodeRebootAction,
     ) -> CallEnd<NodeRebootAnswer> {
-        let (client, own) = (&self.client, &*seen.own);
-        let written = match action {
-            NodeRebootAction::AddFinalizer => client.write_finalizer(own, true).await,
-            NodeRebootAction::RemoveFinalizer => client.write_finalizer(own, false).await,
-            NodeRebootAction::WriteStatus(status) => {
-                let (conditions, now) = (&decision.report.conditions, self.clock.now());
-                client.write_status(own, status, conditions, now).await
-            }
-            NodeRebootAction::PatchNode(patch) => return self.patch_node(patch).await,
-            NodeRebootAction::DeleteObject => {
-                let deleted = client.delete_object(own).await;
-                return call_end_of(deleted.map(|()| NodeRebootAnswer::Gone));
-            }
-        };
-        call_end_of(written.map(|reboot| NodeRebootAnswer::Reboot(Arc::new(reboot))))
+        if let NodeRebootAction::PatchHost(patch) = action {
+            return self.patch_host(patch).await;
+        }
+        match seen {
+            KeySnapshot::Reboot(seen) => self.write_reboot(seen, decision, action).await,
+            KeySnapshot::HostKey(_) => CallEnd::Changed,
+        }
     }
 
     async fn perform_observation(
         &self,
-        seen: &NodeRebootSnapshot,
+        seen: &KeySnapshot,
         what: &NodeRebootObserve,
-    ) -> Option<RebootNodeRead> {
-        let (NodeRebootObserve::Node, plan) = (what, seen.own.plan.as_ref().ok()?);
-        let taken = self.clock.now().mono;
-        let node = self.client.read_node(&plan.node).await;
-        Some(RebootNodeRead {
-            node: node.map_err(|error| error.error_chain()),
-            taken,
-        })
+    ) -> Option<NodeRebootFinding> {
+        match (seen, what) {
+            (KeySnapshot::HostKey(seen), NodeRebootObserve::KeyOwner) => {
+                let read = self.read_key_owner(seen).await;
+                Some(NodeRebootFinding::KeyOwner(read))
+            }
+            (KeySnapshot::Reboot(seen), NodeRebootObserve::Node) => {
+                let plan = seen.own.plan.as_ref().ok()?;
+                let read = self.read_node(&plan.node).await;
+                Some(NodeRebootFinding::Node(read))
+            }
+            (KeySnapshot::Reboot(seen), NodeRebootObserve::Host(lookup)) => {
+                let plan = seen.own.plan.as_ref().ok()?;
+                let read = self.read_host(&plan.node, lookup).await;
+                Some(NodeRebootFinding::Host(read))
+            }
+            (KeySnapshot::HostKey(_), NodeRebootObserve::Node | NodeRebootObserve::Host(_))
+            | (KeySnapshot::Reboot(_), NodeRebootObserve::KeyOwner) => None,
+        }
     }
 
-    async fn report_event(&self, seen: &NodeRebootSnapshot, event: &DecisionEvent) -> CallEnd<()> {
+    async fn report_event(&self, seen: &KeySnapshot, event: &DecisionEvent) -> CallEnd<()> {
+        let KeySnapshot::Reboot(seen) = seen else {
+            return CallEnd::Done(());
+        };
         let (own, now) = (&seen.own, self.clock.now());
         match self.client.write_event(own, event, now).await {
             Err(error) if error.kind() != ApiErrorKind::Transient => {
@@ -88,6 +89,79 @@ impl DomainCalls for NodeRebootCalls {
 }
 
 impl NodeRebootCalls {
+    async fn write_reboot(
+        &self,
+        seen: &NodeRebootSnapshot,
+        decision: &DecisionOf<Self>,
+        action: &NodeRebootAction,
+    ) -> CallEnd<NodeRebootAnswer> {
+        let (client, own) = (&self.client, &*seen.own);
+        let written = match action {
+            NodeRebootAction::AddFinalizer => client.write_finalizer(own, true).await,
+            NodeRebootAction::RemoveFinalizer => client.write_finalizer(own, false).await,
+            NodeRebootAction::WriteStatus(status) => {
+                let (conditions, now) = (&decision.report.conditions, self.clock.now());
+                client.write_status(own, status, conditions, now).await
+            }
+            NodeRebootAction::PatchNode(patch) => return self.patch_node(patch).await,
+            NodeRebootAction::PatchHost(patch) => return self.patch_host(patch).await,
+            NodeRebootAction::DeleteObject => {
+                let deleted = client.delete_object(own).await;
+                return call_end_of(deleted.map(|()| NodeRebootAnswer::Gone));
+            }
+        };
+        call_end_of(written.map(|reboot| NodeRebootAnswer::Reboot(Arc::new(reboot))))
+    }
+
+    async fn read_node(&self, node: &NodeName) -> RebootNodeRead {
+        let taken = self.clock.now().mono;
+        let node = self.client.read_node(node).await;
+        RebootNodeRead {
+            node: node.map_err(|error| error.error_chain()),
+            taken,
+        }
+    }
+
+    async fn read_host(&self, node: &NodeName, lookup: &HostLookup) -> NodeHostRead {
+        let taken = self.clock.now().mono;
+        let found = match lookup {
+            HostLookup::ByLinks => self.client.find_host_of(node).await,
+            HostLookup::ByName(host) => self.client.read_host(host).await,
+        };
+        NodeHostRead {
+            lookup: lookup.clone(),
+            found: found.map_err(|error| error.error_chain()),
+            taken,
+        }
+    }
+
+    async fn read_key_owner(&self, seen: &HostKeySnapshot) -> KeyOwnerRead {
+        let taken = self.clock.now().mono;
+        let all = self.client.list_reboots().await;
+        let is_owned = all.map(|all| {
+            let mut all = all.into_iter();
+            let owner = all.find(|one| one.uid == seen.owner);
+            owner.is_some_and(|owner| is_power_cycle_open(&owner, &seen.host))
+        });
+        KeyOwnerRead {
+            is_owned: is_owned.map_err(|error| error.error_chain()),
+            taken,
+        }
+    }
+
+    /// The answer is compared: the loop would not end if something dropped our change.
+    async fn patch_host(&self, patch: &HostKeyPatch) -> CallEnd<NodeRebootAnswer> {
+        let written = self.client.patch_host_key(patch).await;
+        match call_end_of(written) {
+            CallEnd::Done(host) if host.annotations.get(&patch.key) != patch.value.as_ref() => {
+                let (key, host) = (&patch.key, &patch.host);
+                CallEnd::Failed(format!("annotation {key} of host {host} was not written"))
+            }
+            CallEnd::Done(host) => CallEnd::Done(NodeRebootAnswer::Host(Box::new(host))),
+            CallEnd::Changed => CallEnd::Changed,
+            CallEnd::Failed(error) => CallEnd::Failed(error),
+        }
+    }
     async fn patch_node(&self, patch: &NodeRequestPatch) -> CallEnd<NodeRebootAnswer> {
         match self.client.patch_request(patch).await {
             // The Node changes all the time; it is decided anew, at once and with the newest one.

@@ -106,6 +106,17 @@ impl HostRegistry {
             .collect()
     }
 
+    /// The host objects for which `is_wanted` is true. Nothing else is copied.
+    pub fn select_hosts(
+        &self,
+        is_wanted: impl Fn(&HostSnapshot) -> bool,
+    ) -> Vec<Arc<HostSnapshot>> {
+        let entries = self.lock_entries();
+        let states = entries.values().map(HostEntry::lock_state);
+        let hosts = states.map(|state| Arc::clone(&state.host));
+        hosts.filter(|host| is_wanted(host)).collect()
+    }
+
     /// Whether the registry holds all hosts that exist: this process leads, and has listed them.
     pub fn is_in_sync(&self) -> bool {
         self.0.is_in_sync.load(Ordering::Acquire)

@@ -24,6 +24,7 @@ mod host_reconcilers;
 mod host_registry;
 mod host_store;
 mod host_summary;
+mod observed_power;
 mod power_controller;
 mod power_metrics;
 mod services;
@@ -33,4 +34,5 @@ mod write_limiter;
 
 pub use bmc_connections::{ConnectDriver, driver_connector};
 pub use host_registry::{HostRegistry, RegisteredHost};
+pub(crate) use observed_power::{does_bmc_answer, observe_power, summarize_power};
 pub use power_controller::{PowerSettings, run_power_controller};

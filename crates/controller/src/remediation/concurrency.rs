@@ -1,45 +1,14 @@
-//! Reads what a decision needs beside its own remediation: the host's power, and which other nodes
-//! are out.
+//! Reads what a decision needs beside its own remediation: which other nodes are out.
 
-use dogwatch_core::Now;
 use dogwatch_core::lock::holder_node_name;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::is_control_plane;
-use dogwatch_core::power::{self, HostName, PowerOffProof, PowerSnapshot};
+use dogwatch_core::power::HostName;
 use dogwatch_core::reboot::WatchedReboots;
-use dogwatch_core::remediation::{ConcurrentRemediations, ObservedPower, Remediation};
+use dogwatch_core::remediation::{ConcurrentRemediations, Remediation};
 use dogwatch_k8s::cluster::ClusterView;
 
-use crate::power::HostRegistry;
-
-/// The host's power now. Ask each time, because a proof holds only for its moment.
-pub(super) fn observe_power(
-    board: &HostRegistry,
-    config: &power::PowerConfig,
-    host: &HostName,
-    at: Now,
-) -> Option<ObservedPower> {
-    board.inspect_host(host, |seen, decision| {
-        let proof = power::find_off_proof(seen, config, at);
-        let because = decision.map(|decision| &decision.cause);
-        ObservedPower {
-            now: power::current_power(seen, config, at),
-            off_since: power::off_since(seen, config, at)
-                .or(proof.as_ref().map(PowerOffProof::valid_since)),
-            proof,
-            bmc_answers: does_bmc_answer(seen),
-            system_uuid: power::bmc_system_uuid(seen).map(str::to_owned),
-            because: because.map(|because| format!("{}: {}", because.reason, because.message)),
-        }
-    })
-}
-
-/// Whether the newest reading succeeded. A BMC without a reading counts as answering.
-fn does_bmc_answer(seen: &PowerSnapshot) -> bool {
-    let readings = seen.memory.readings.iter();
-    let newest = readings.max_by_key(|read| read.answered);
-    newest.is_none_or(|read| read.result.is_ok())
-}
+use crate::power::{HostRegistry, does_bmc_answer};
 
 pub(super) fn observe_concurrency(
     cases: &[Remediation],

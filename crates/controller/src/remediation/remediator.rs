@@ -32,6 +32,7 @@ use super::remediation_ops::RemediationCallError;
 use super::{RemediationSettings, concurrency};
 use crate::ControllerContext;
 use crate::cluster_views::ClusterViewReceiver;
+use crate::power::observe_power;
 
 /// The shortest pause after a pass, so that simultaneous changes are decided together.
 const MIN_PASS_PAUSE: Duration = Duration::from_millis(10);
@@ -249,7 +250,7 @@ impl RemediatorLoop {
             .get_mut(&case.subject)
             .expect("every case has a note");
         let power = case.host.as_ref().ok().and_then(|host| {
-            concurrency::observe_power(
+            observe_power(
                 &self.settings.power,
                 &self.settings.power_config,
                 &host.name,

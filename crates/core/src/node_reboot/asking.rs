@@ -6,9 +6,10 @@ use dogwatch_api::node_reboot::{NodeRebootPhase, RebootAttemptStatus, RebootMeth
 use super::attempt::{RebootCase, begun_record};
 use super::decide::{NextStep, NodeRebootStep};
 use super::ending;
+use super::host_check;
 use super::reason::NodeRebootReason;
 use super::request::ask_patch;
-use super::types::{NodeRebootPlan, ObservedNodeReboot, begin_attempt};
+use super::types::{ObservedNodeReboot, begin_attempt};
 use crate::reboot::{ParsedAnnotation, RebootRequest};
 use crate::time::{SCHEDULE_CLOCK_CHECK_INTERVAL, truncate_to_micros};
 
@@ -25,12 +26,12 @@ pub(super) fn decide_next_attempt(case: RebootCase<'_>) -> NodeRebootStep {
         let text = "no method is left";
         return ending::end_with(own, NodeRebootReason::SuccessNotReached, text, now);
     };
-    if let Some(method) = unserved_method(plan) {
-        let text = format!("this version does not serve method {}", method.as_str());
-        return ending::refuse_request(own, NodeRebootReason::MethodNotServed, text);
-    }
     if let Some(step) = check_not_before(case) {
         return step;
+    }
+    let check = || host_check::check_before_asking(case, method);
+    if let Some(step) = host_check::check_later_attempts(case).or_else(check) {
+        return wait_until_deadline(case, accept_node(case, step));
     }
     if let Some(step) = find_obstacle(case) {
         return wait_until_deadline(case, step);
@@ -45,16 +46,13 @@ pub(super) fn decide_next_attempt(case: RebootCase<'_>) -> NodeRebootStep {
     step
 }
 
-/// Nobody switches hosts for a NodeReboot yet.
-fn unserved_method(plan: &NodeRebootPlan) -> Option<RebootMethod> {
-    let mut methods = plan.escalation.iter().copied().chain([plan.method]);
-    methods.find(|method| *method == RebootMethod::PowerCycle)
-}
-
 /// The attempt is in the status: the Node is asked, unless something has come between.
 pub(super) fn ask_node(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> NodeRebootStep {
     if let Some(step) = find_obstacle(case) {
         return wait_until_deadline(case, step);
+    }
+    if let Some(step) = host_check::check_before_asking(case, attempt.method) {
+        return wait_until_deadline(case, require_fresh_node(case, step));
     }
     let (own, plan) = (case.own, case.plan);
     let patch = ask_patch(case.node, own, plan, attempt.method);
@@ -62,6 +60,19 @@ pub(super) fn ask_node(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> N
     let text = format!("asks Node {} for method {method}", plan.node);
     let reason = NodeRebootReason::AskingNode;
     NodeRebootStep::new(own, NextStep::Patch(patch), reason, text)
+}
+
+/// The watch shows nothing of the attempt, and it may be behind: an end needs a fresh read.
+fn require_fresh_node(case: RebootCase<'_>, step: NodeRebootStep) -> NodeRebootStep {
+    let is_read = case
+        .seen
+        .fresh_read(case.now)
+        .is_some_and(|it| it.node.is_ok());
+    if is_read || !matches!(step.next, NextStep::End) {
+        return step;
+    }
+    let (reason, text) = (step.cause.reason, step.cause.message);
+    NodeRebootStep::read_node(case.seen, reason, text, case.now)
 }
 
 /// Remembers which Node it is about.

@@ -6,6 +6,7 @@ use super::asking;
 use super::decide::{NextStep, NodeRebootStep};
 use super::ending;
 use super::following;
+use super::host_release;
 use super::reason::NodeRebootReason;
 use super::request::lists_reboot;
 use super::snapshot::{NodeRebootSnapshot, RebootNodeRead};
@@ -35,6 +36,9 @@ pub(super) enum NodeTrace<'a> {
 }
 
 pub(super) fn decide_attempt(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootStep {
+    if let Some(step) = host_release::release_unwanted_host(seen, now) {
+        return step;
+    }
     let own = &*seen.own;
     let plan = match &own.plan {
         Ok(plan) => plan,
@@ -111,7 +115,7 @@ fn check_node_uid(case: RebootCase<'_>) -> Option<NodeRebootStep> {
 fn decide_open_attempt(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> NodeRebootStep {
     match find_trace(case) {
         NodeTrace::Serving(record) => following::follow_record(case, attempt, record),
-        NodeTrace::Asked => following::follow_waiting(case),
+        NodeTrace::Asked => following::follow_waiting(case, attempt),
         NodeTrace::Ended(last) => ending::take_outcome(case, attempt, last),
         NodeTrace::Nothing => decide_without_trace(case, attempt),
     }

@@ -3,10 +3,11 @@
 use dogwatch_api::node_reboot::{NodeRebootPhase, RebootAttemptStatus};
 
 use super::attempt::decide_attempt;
+use super::host_key::HostKeyPatch;
 use super::reason::NodeRebootReason;
 use super::report;
 use super::request::NodeRequestPatch;
-use super::snapshot::{MAX_READ_AGE, NodeRebootSnapshot};
+use super::snapshot::{HostLookup, MAX_READ_AGE, NodeRebootSnapshot};
 use super::types::{NodeRebootState, ObservedNodeReboot};
 use crate::Now;
 use crate::decision::{DecisionCause, DecisionReport, EventSeverity, WakeTime};
@@ -23,15 +24,21 @@ pub enum NodeRebootAction {
     WriteStatus(Box<NodeRebootState>),
     /// Change what the Node is asked for.
     PatchNode(Box<NodeRequestPatch>),
+    /// Put our key on the host, or take it away.
+    PatchHost(Box<HostKeyPatch>),
     /// Delete the NodeReboot: the time after its end is over.
     DeleteObject,
 }
 
 /// A fact to read once, now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeRebootObserve {
     /// The Node, from the API server and not from a watch.
     Node,
+    /// The Node's host, the same way.
+    Host(HostLookup),
+    /// The NodeReboot that a key on a host names, the same way.
+    KeyOwner,
 }
 
 pub type NodeRebootDecision =
@@ -52,6 +59,9 @@ pub(super) enum NextStep {
     /// The attempt in the status begins; the finalizer comes before it.
     Start,
     Patch(NodeRequestPatch),
+    /// The host must be read afresh.
+    ReadHost(HostLookup),
+    PatchHost(HostKeyPatch),
     /// The end. `Succeeded` becomes True or False, by [`is_success`].
     End,
 }
@@ -82,12 +92,14 @@ pub fn decide(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
     if is_end {
         status.phase = NodeRebootPhase::Finished;
     }
-    let report = report::build_report(&step.cause, is_end);
+    let is_begun = !status.attempts.is_empty();
+    let report = report::build_report(&step.cause, is_end, is_begun);
     let is_changed = report::has_status_changed(&seen.own.status, &status, &report);
     let mut decision = build_decision(step.cause, report, step.wake);
     match step.next {
         // The answer takes milliseconds: what the status says stays until then.
         NextStep::Read => decision.observe.push(NodeRebootObserve::Node),
+        NextStep::ReadHost(lookup) => decision.observe.push(NodeRebootObserve::Host(lookup)),
         NextStep::Start if !seen.own.has_finalizer => {
             decision.actions.push(NodeRebootAction::AddFinalizer);
         }
@@ -100,6 +112,11 @@ pub fn decide(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
             decision
                 .actions
                 .push(NodeRebootAction::PatchNode(Box::new(patch)));
+        }
+        NextStep::PatchHost(patch) => {
+            decision
+                .actions
+                .push(NodeRebootAction::PatchHost(Box::new(patch)));
         }
     }
     decision

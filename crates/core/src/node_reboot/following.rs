@@ -8,6 +8,8 @@ use super::asking;
 use super::attempt::{RebootCase, begun_record};
 use super::decide::{NextStep, NodeRebootStep};
 use super::ending;
+use super::host_check;
+use super::power_cycle;
 use super::reason::NodeRebootReason;
 use super::request::withdraw_patch;
 use super::types::copy_phase_times;
@@ -15,13 +17,25 @@ use crate::reboot::{ObservedNode, RebootPhase, RebootRecord, is_condition_of_oth
 use crate::time::SCHEDULE_CLOCK_CHECK_INTERVAL;
 
 /// The Node is asked, and nothing has begun.
-pub(super) fn follow_waiting(case: RebootCase<'_>) -> NodeRebootStep {
+pub(super) fn follow_waiting(
+    case: RebootCase<'_>,
+    attempt: &RebootAttemptStatus,
+) -> NodeRebootStep {
     if let Some((reason, text)) = ending::find_withdrawal(case) {
         return withdraw_request(case, &format!("takes the request back: {reason}: {text}"));
     }
+    if let Some(step) = check_host(case, attempt) {
+        return step;
+    }
     let reason = NodeRebootReason::WaitingForLock;
+    // A power cycle that was stopped begins anew with the next record.
+    let attempt = RebootAttemptStatus {
+        power: None,
+        ..attempt.clone()
+    };
     let step = NodeRebootStep::new(case.own, NextStep::Wait, reason, waiting_message(case.node))
-        .with_phase(NodeRebootPhase::Waiting);
+        .with_phase(NodeRebootPhase::Waiting)
+        .with_attempt(attempt);
     match ending::waiting_deadline(case) {
         Some(deadline) => {
             let now = case.now;
@@ -30,6 +44,25 @@ pub(super) fn follow_waiting(case: RebootCase<'_>) -> NodeRebootStep {
         }
         None => step,
     }
+}
+
+/// No drain begins for a host that cannot be switched: the request is taken back until it can. The
+/// status says first that nothing is asked, so that a request that is gone is not taken for one
+/// that somebody removed.
+fn check_host(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> Option<NodeRebootStep> {
+    if attempt.method != RebootMethod::PowerCycle {
+        return None;
+    }
+    let obstacle = host_check::find_reason_to_withdraw(case)?;
+    let mut step = obstacle.into_wait(case);
+    if let (NextStep::Wait, Some(patch)) = (
+        &step.next,
+        withdraw_patch(case.node, case.own, &case.seen.others),
+    ) {
+        step.next = NextStep::Patch(patch);
+        step = step.with_phase(NodeRebootPhase::Pending);
+    }
+    Some(step)
 }
 
 /// Takes the request back. While another reboot is under way, the Node is left alone.
@@ -88,10 +121,18 @@ pub(super) fn follow_record(
             }
             None => follow_phase(case, reason, record),
         }
+    } else if is_power_cycle_due(record) {
+        // It keeps the power cycle's times in the attempt itself.
+        return power_cycle::follow_power_cycle(case, &attempt).with_phase(phase);
     } else {
         follow_phase(case, reason, record)
     };
     step.with_phase(phase).with_attempt(attempt)
+}
+
+/// The node is drained for a power cycle.
+fn is_power_cycle_due(record: &RebootRecord) -> bool {
+    record.phase == RebootPhase::Rebooting && record.trigger.method == RebootMethod::PowerCycle
 }
 
 fn follow_phase(

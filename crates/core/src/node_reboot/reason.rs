@@ -9,8 +9,20 @@ reasons! {
         Accepted(Progress),
         /// The spec cannot be understood.
         InvalidSpec(Alarm) = "create another NodeReboot with the field corrected",
-        /// This version does not serve the method.
-        MethodNotServed(Alarm) = "create another NodeReboot with method Reboot",
+        /// A power cycle is asked for, and this controller does not control the power of hosts.
+        PowerNotControlled(Alarm) =
+            "run the controller with component power, then create another NodeReboot",
+        /// A power cycle is asked for, and no host is linked to the Node.
+        NoHostKnown(Alarm) =
+            "write annotation dogwatch.dev/node on the BareMetalHost, then create another NodeReboot",
+        /// The links between the Node and its host contradict each other.
+        HostContradicted(Alarm) = "correct the link that is named, then create another NodeReboot",
+        /// The host has spec.disablePowerOff.
+        HostAlwaysOn(Alarm) =
+            "use method Reboot; or unset spec.disablePowerOff, then create another NodeReboot",
+        /// The host's BMC belongs to another machine than the Node's.
+        OtherMachine(Alarm) =
+            "correct the BMC's address, or the link to the host, then create another NodeReboot",
         /// There was no Node of this name.
         NodeNotFound(Alarm) = "create another NodeReboot with the name of a Node",
         /// The Node of this name has another UID than the spec.
@@ -40,6 +52,27 @@ reasons! {
         DrainingNode(Progress),
         /// The reboot command may have been started.
         RebootingNode(Progress),
+        /// The host cannot be read from the API server.
+        HostUnreadable(Waiting) = "wait; the read is repeated",
+        /// Something else keeps the host off, reboots it, or remediates it.
+        HostInUse(Waiting) = "wait until that has ended, or end it",
+        /// The host is in no state in which it can be switched off and on.
+        HostNotReady(Waiting) = "correct what the message names",
+        /// The host's BMC does not answer, or its power is not known.
+        HostUnreachable(Warning) = "`dogwatch explain host/NAMESPACE/NAME` shows the host's power",
+        /// The node was drained for a power cycle, and is not cordoned any more: its host stays on.
+        CordonRemoved(Alarm) = "cordon and drain the node by hand, or run `dogwatch abort NODE`",
+        /// The key is put on the host, and the host is switched off.
+        SwitchingOff(Progress),
+        /// The key is taken off the host.
+        ReleasingHost(Progress),
+        /// Nothing of the request keeps the host off; a new boot is awaited.
+        SwitchingOn(Progress),
+        /// The host was replaced while it was to be switched off and on.
+        HostReplaced(Alarm) = "reboot the machine by hand, or run `dogwatch abort NODE`",
+        /// The host was not proved off in time: the key was taken off it.
+        OffNotProved(Alarm) =
+            "repair the BMC, or reboot the machine by hand; `dogwatch abort NODE` if neither helps",
         /// A new boot was seen, or a hold was released.
         ReturningNode(Progress),
         /// Drained and kept out of service.

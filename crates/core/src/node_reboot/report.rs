@@ -12,13 +12,18 @@ use crate::reported_events::is_recent_news;
 
 type NodeRebootCause = DecisionCause<NodeRebootReason>;
 
-pub(super) fn build_report(cause: &NodeRebootCause, is_end: bool) -> DecisionReport {
+/// A request that has had an attempt was accepted, whatever comes of the next one.
+pub(super) fn build_report(
+    cause: &NodeRebootCause,
+    is_end: bool,
+    is_begun: bool,
+) -> DecisionReport {
     let (progressing, succeeded) = match is_end {
         false => (Is::True, Is::Unknown),
         true if is_success(cause.reason) => (Is::False, Is::True),
         true => (Is::False, Is::False),
     };
-    let accepted = if is_refusal(cause.reason) {
+    let accepted = if is_end && !is_begun && is_refusal(cause.reason) {
         build_condition(condition::ACCEPTED, Is::False, cause)
     } else {
         let accepted = DecisionCause::new(NodeRebootReason::Accepted, String::new());
@@ -66,9 +71,13 @@ fn is_refusal(reason: NodeRebootReason) -> bool {
     matches!(
         reason,
         NodeRebootReason::InvalidSpec
-            | NodeRebootReason::MethodNotServed
             | NodeRebootReason::NodeNotFound
             | NodeRebootReason::OtherNodeUid
+            | NodeRebootReason::PowerNotControlled
+            | NodeRebootReason::NoHostKnown
+            | NodeRebootReason::HostContradicted
+            | NodeRebootReason::HostAlwaysOn
+            | NodeRebootReason::OtherMachine
     )
 }
 

@@ -139,6 +139,7 @@ pub(super) fn begin_attempt(
         finished_at: None,
         boot_id_before: boot_id,
         boot_id_after: None,
+        power: None,
         outcome: None,
     }
 }

@@ -81,6 +81,7 @@ pub use node_liveness::{KubeletLease, KubeletLeaseHistory, KubeletLeases};
 pub(crate) use node_liveness::{missed_renewal, required_silence};
 pub use proof::{OffReadings, PowerOffProof, ProofSource, ReadingTimes, find_off_proof};
 pub use reason::PowerReason;
+pub use refusal::find_switching_obstacle;
 pub use seniority::HostSeniority;
 pub use shared_bmcs::SharedBmcs;
 pub use shared_system_ids::SharedSystemIds;

@@ -2,10 +2,12 @@
 //! and §3.3.
 
 use super::annotations::{DETACHED_ANNOTATION, format_names};
+use super::config::PowerConfig;
 use super::context::PowerContext;
 use super::host::{HostStatus, PowerState};
-use super::snapshot::{HostOwner, LevelAccess};
+use super::snapshot::{HostOwner, LevelAccess, PowerSnapshot};
 use super::{PowerReason, status_times};
+use crate::Now;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PowerRefusal {
@@ -43,6 +45,23 @@ pub(super) fn find_refusal(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
         .or_else(|| refuse_by_access(ctx))
         .or_else(|| refuse_by_status_times(ctx))
         .or_else(|| refuse_by_power_off_disabled(ctx))
+}
+
+/// Why this host cannot be switched off and on, and proved off. `None`: nothing is known against
+/// it; a host of metal3's controller is switched by it.
+pub fn find_switching_obstacle(
+    seen: &PowerSnapshot,
+    config: &PowerConfig,
+    now: Now,
+) -> Option<(PowerReason, String)> {
+    let ctx = PowerContext::new(seen, config, "", 0.0, now);
+    let refusal = refuse_by_power_off_disabled(&ctx).or_else(|| find_refusal(&ctx));
+    if let Some(other) = seen.same_system.first() {
+        let text = format!("its BMC reports the same machine as that of host {other}");
+        return Some((PowerReason::SharedBMC, text));
+    }
+    let refusal = refusal.filter(|it| it.reporting != PowerReporting::Metal3Managed)?;
+    Some((refusal.reason, refusal.message))
 }
 
 fn build_refusal(

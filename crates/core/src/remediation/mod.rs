@@ -60,12 +60,13 @@ pub use machine::{InfraMachine, InfraRef, MachineApi, MachineName, ObjectName, O
 pub use manual_confirmation::remediation_to_confirm;
 pub use reason::{ReasonSource, RemediationReason};
 pub use record::{NodeBackup, NodeTaint, RemediationRecord, RemediationStep, StepStamp};
+pub(crate) use release_permit::find_identity_problem;
 pub use release_permit::{ReleasePermit, WorkloadRelease};
 pub use request::{
     MAX_TIMELINE_STEPS, PowerRequest, ProofNote, RemediationAttempt, RemediationStrategy,
     RequestStatus, StrategyType,
 };
-pub use request_target::host_carrying;
+pub use request_target::{HostLinkProblem, host_carrying, sole_host_carrying};
 pub use snapshot::{
     FreshReads, HeldRemediationLease, ObservedPower, RemediationMemory, RemediationSnapshot,
     WorkloadLeftovers,

@@ -212,7 +212,8 @@ fn check_identity(
     node: &ObservedNode,
 ) -> Result<SystemMatch, RemediationDecision> {
     let same = node_silence::compare_system_ids(proof.system_uuid(), node.system_uuid.as_deref());
-    match identity_problem(ctx, proof.host(), proof.system_uuid(), node) {
+    let is_required = ctx.config.require_identity;
+    match find_identity_problem(proof.host(), proof.system_uuid(), node, is_required) {
         Some(problem) => Err(RemediationContext::refuse_with_warning(problem)),
         None => Ok(same),
     }
@@ -226,16 +227,16 @@ pub(super) fn foreseen_problem(
     let node = ctx.case.node.as_ref()?;
     let power = ctx.memory.power.as_ref();
     let bmc = power.and_then(|power| power.system_uuid.as_deref());
-    identity_problem(ctx, &host.name, bmc, node)
+    find_identity_problem(&host.name, bmc, node, ctx.config.require_identity)
 }
 
 /// The host's BMC belongs to another machine, or is not known to belong to this Node's although
 /// that is required.
-fn identity_problem(
-    ctx: &RemediationContext<'_>,
+pub(crate) fn find_identity_problem(
     host: &HostName,
     bmc: Option<&str>,
     node: &ObservedNode,
+    is_required: bool,
 ) -> Option<RemediationProblem> {
     let own = node.system_uuid.as_deref();
     let same = node_silence::compare_system_ids(bmc, own);
@@ -249,7 +250,7 @@ fn identity_problem(
             );
             Some((RemediationReason::WrongHost, text))
         }
-        SystemMatch::NotComparable if ctx.config.require_identity => {
+        SystemMatch::NotComparable if is_required => {
             let text = format!(
                 "the BMC of host {host} reports system UUID {bmc}, and node {} reports {own}: \
                  they cannot be compared, and --require-host-identity is set",

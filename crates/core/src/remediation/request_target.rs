@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::RemediationReason;
-use super::host_link::{LinkIndex, RemediationProblem, node_by_name};
+use super::host_link::{LinkIndex, RemediationProblem, node_annotated_on, node_by_name};
 use super::machine::ObservedMachine;
 use super::request::PowerRequest;
 use super::snapshot::RemediationSnapshot;
@@ -12,18 +12,68 @@ use crate::name::NodeName;
 use crate::power::HostSnapshot;
 use crate::reboot::ObservedNode;
 
+/// Why the host of a Node is not known. The message says what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostLinkProblem {
+    /// Nothing links the Node to a host that exists.
+    NoHost(String),
+    /// Links contradict each other.
+    Contradiction(String),
+}
+
+impl HostLinkProblem {
+    pub fn message(&self) -> &str {
+        match self {
+            HostLinkProblem::NoHost(why) | HostLinkProblem::Contradiction(why) => why,
+        }
+    }
+}
+
 /// Finds the host that carries this Node, by every link that remediation follows.
 ///
 /// # Errors
-/// No host is known; the message says what to do.
+/// No host is known, or links contradict each other.
 pub fn host_carrying(
     world: &RemediationSnapshot,
     node: &NodeName,
-) -> Result<Arc<HostSnapshot>, String> {
+) -> Result<Arc<HostSnapshot>, HostLinkProblem> {
     let target = PowerRequestTarget::by_node(&LinkIndex::build_index(world), node.as_str());
     match (target.host, target.problem) {
         (Ok(host), None) => Ok(host),
-        (Ok(_), Some((_, why))) | (Err((_, why)), _) => Err(why),
+        (Ok(_), Some((_, why))) => Err(HostLinkProblem::Contradiction(why)),
+        (
+            Err((
+                RemediationReason::NoHost
+                | RemediationReason::NoNode
+                | RemediationReason::HostNotFound,
+                why,
+            )),
+            _,
+        ) => Err(HostLinkProblem::NoHost(why)),
+        (Err((_, why)), _) => Err(HostLinkProblem::Contradiction(why)),
+    }
+}
+
+/// As [`host_carrying`], but a second host that names the Node is a contradiction: a Ready node is
+/// switched off by intention, so nothing is gained by a guess.
+///
+/// # Errors
+/// As [`host_carrying`].
+pub fn sole_host_carrying(
+    world: &RemediationSnapshot,
+    node: &NodeName,
+) -> Result<Arc<HostSnapshot>, HostLinkProblem> {
+    let host = host_carrying(world, node)?;
+    let mut others = world.hosts.values().filter(|other| other.name != host.name);
+    let names_node = |other: &&Arc<HostSnapshot>| node_annotated_on(other).as_ref() == Some(node);
+    match others.find(names_node) {
+        None => Ok(host),
+        Some(other) => Err(HostLinkProblem::Contradiction(format!(
+            "hosts {} and {} both claim node {node}; remove annotation {} from the wrong one",
+            host.name,
+            other.name,
+            dogwatch_api::annotation::NODE
+        ))),
     }
 }
 

@@ -31,7 +31,7 @@ const EVENT_NAMESPACE: &str = "default";
 /// is gone. Then nothing was written.
 #[derive(Clone)]
 pub struct NodeRebootClient {
-    client: Client,
+    pub(super) client: Client,
 }
 
 impl NodeRebootClient {
@@ -115,7 +115,7 @@ impl NodeRebootClient {
         draft.write_event(&self.client, now).await
     }
 
-    fn object_api(&self) -> Api<NodeRebootObject> {
+    pub(super) fn object_api(&self) -> Api<NodeRebootObject> {
         Api::all(self.client.clone())
     }
 }

@@ -3,7 +3,7 @@
 //! **For:** [`NodeRebootWatch`] watches them, [`convert_node_reboot`] turns one into what `core`
 //! decides with, [`NodeRebootClient`] reads Nodes and writes.
 //! **May touch:** `nodereboots.dogwatch.dev` (list, watch, finalizer, status, delete), Nodes (get,
-//! and one annotation), Events.
+//! and one annotation), BareMetalHosts (get, list, and one annotation), Machines (list), Events.
 //! **Promises:** every write carries UID and resourceVersion of what it was decided on. A NodeReboot
 //! that cannot be understood has problems, and hides no other.
 //!
@@ -11,6 +11,7 @@
 
 mod client;
 mod convert;
+mod host;
 mod object;
 mod status;
 #[cfg(test)]

@@ -28,7 +28,7 @@ untaint NODE KEY
 resource NODE NAME=AMOUNT
 patch NODE|host/NAME|machine/NAME|node-reboot/NAME JSON
 remediation NAME of NODE [strategy=DeleteNode|OutOfServiceTaint] [timeout=TIME] [retries=N]
-node-reboot NAME of NODE [method=Reboot|Hold] [not-before=TIME] [deadline=TIME] [success=TYPE:STATUS] [within=TIME] [escalation=METHOD,METHOD]
+node-reboot NAME of NODE [method=Reboot|PowerCycle|Hold] [not-before=TIME] [deadline=TIME] [success=TYPE:STATUS] [within=TIME] [escalation=METHOD,METHOD]
 resume-rollout POLICY
 delete node|pod|policy|host|machine|remediation|node-reboot NAME
 abort NODE [reason=TEXT]

@@ -19,7 +19,7 @@ pub struct ScriptedNodeReboot {
     deadline: Option<Duration>,
 }
 
-/// `node-reboot NAME of NODE [method=Reboot|Hold] [not-before=TIME] [deadline=TIME]
+/// `node-reboot NAME of NODE [method=Reboot|PowerCycle|Hold] [not-before=TIME] [deadline=TIME]
 /// [success=TYPE:STATUS within=TIME escalation=METHOD,METHOD]`.
 pub(super) fn parse_node_reboot(words: &mut LineWords) -> Result<UserCommand, String> {
     let name = words.next_word("the request's name")?;

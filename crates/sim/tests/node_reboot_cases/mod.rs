@@ -20,6 +20,7 @@ macro_rules! every_case {
             what_has_begun_is_finished_before_the_deleted_object_goes
             a_hold_ends_when_its_object_is_deleted
             a_node_that_is_unknown_is_refused_for_good
+            a_power_cycle_is_refused_by_a_controller_that_controls_no_power
             what_has_ended_is_deleted_when_its_time_is_over
         }
     };
@@ -124,6 +125,14 @@ pub async fn a_node_that_is_unknown_is_refused_for_good(world: &World) {
     let mut all = conditions.iter();
     let accepted = all.find(|one| one.type_ == "Accepted").unwrap();
     assert_eq!(accepted.status, "False");
+}
+
+pub async fn a_power_cycle_is_refused_by_a_controller_that_controls_no_power(world: &World) {
+    world.make_node("n1").await;
+    let _leader = world.leader();
+    world.ask("a", json!({ "method": "PowerCycle" })).await;
+    world.until_succeeded("a", "False PowerNotControlled").await;
+    assert_eq!(world.request().await, None);
 }
 
 pub async fn what_has_ended_is_deleted_when_its_time_is_over(world: &World) {

@@ -53,7 +53,7 @@ impl World {
         let (mut leader, context, showing) = Leader::new(leading, &self.home, &self.clock, &flags);
         let watches = ClusterWatch::new(leading.clone(), &self.home, || 0.5);
         leader.run(showing.publish_watched_views(watches));
-        leader.run(node_reboot::run_node_reboots(context));
+        leader.run(node_reboot::run_node_reboots(context, None));
         leader
     }
 

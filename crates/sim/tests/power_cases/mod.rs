@@ -1,5 +1,6 @@
 //! Cases of the power controller on any API server, with the real Redfish driver.
 
+mod node_reboots;
 pub mod world;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ use serde_json::json;
 use crate::support::life::Life;
 use crate::support::objects::{self, CAPI};
 
+pub use self::node_reboots::a_node_reboot_has_the_host_of_its_drained_node_switched_off_and_on;
 use self::world::{ANY, HARD, KEY, PASSWORD, World};
 
 /// Passes the name of each case to a macro that makes a test of it.
@@ -38,6 +40,7 @@ macro_rules! every_power_case {
             a_host_without_a_usable_address_says_so
             another_leader_carries_a_reboot_on
             no_password_is_ever_shown
+            a_node_reboot_has_the_host_of_its_drained_node_switched_off_and_on
         }
     };
 }

@@ -11,9 +11,11 @@ use bytes::Bytes;
 use dogwatch_api::bare_metal_host::host_crd;
 use dogwatch_bmc::redfish::{RedfishDriver, RedfishTransport};
 use dogwatch_bmc::{Bmc, BmcFault, Credentials};
+use dogwatch_controller::node_reboot;
 use dogwatch_controller::power::{self, HostRegistry, PowerSettings};
 use dogwatch_core::power::{BmcAddress, HostName, HostSnapshot, OwnerRules, PowerConfig};
 use dogwatch_core::reboot;
+use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::host::{HostObject, convert_host};
 use dogwatch_kubesim::api::{FaultEffect, RequestInfo};
 use dogwatch_kubesim::clock::{ClusterClock as _, TokioClock};
@@ -306,6 +308,25 @@ impl World {
             ..self.settings(&board)
         };
         leader.run(power::run_power_controller(context, settings));
+        Process { leader, board }
+    }
+
+    /// A process that also serves NodeReboots, and may switch hosts for them.
+    pub fn process_with_node_reboots(&self, name: &str) -> Process {
+        let flags = reboot::RebootConfig::default();
+        let (mut leader, mut context, showing) =
+            Leader::new(&self.leading, "dogwatch", &self.wall(), &flags);
+        context.process = name.into();
+        let board = HostRegistry::default();
+        let access = node_reboot::PowerCycleAccess {
+            board: board.clone(),
+            config: self.config,
+            is_identity_required: false,
+        };
+        let watches = ClusterWatch::new(self.leading.clone(), "dogwatch", || 0.5);
+        leader.run(showing.publish_watched_views(watches));
+        leader.run(node_reboot::run_node_reboots(context.clone(), Some(access)));
+        leader.run(power::run_power_controller(context, self.settings(&board)));
         Process { leader, board }
     }
 

@@ -57,6 +57,7 @@ impl World {
                 record.trigger = trigger;
             }
             record.phase = phase;
+            node.unschedulable = phase > RebootPhase::Waiting;
             record.began.insert(phase, now);
             node.record = ParsedAnnotation::Is(record);
         });
@@ -80,6 +81,16 @@ impl World {
             }
             RebootPhase::Holding => {}
             RebootPhase::Draining => self.set_phase(RebootPhase::Rebooting),
+            RebootPhase::Rebooting if record.trigger.method == RebootMethod::PowerCycle => {
+                let node = self.node.as_ref().unwrap();
+                if node.boot_id.as_ref() == Some(&record.boot_id) || !self.host.is_on {
+                    return;
+                }
+                for one in &record.trigger.node_reboots {
+                    *self.served.entry(one.uid.clone()).or_default() += 1;
+                }
+                self.set_phase(RebootPhase::Returning);
+            }
             RebootPhase::Rebooting => {
                 self.boots += 1;
                 let boot = boot(self.boots);
@@ -122,6 +133,7 @@ impl World {
         let now = self.now().wall;
         self.change_node(|node| {
             node.record = ParsedAnnotation::Absent;
+            node.unschedulable = false;
             node.last_reboot = ParsedAnnotation::Is(LastReboot {
                 outcome,
                 planned: record.planned,

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::super::request::lists_reboot;
 use super::super::*;
+use super::host_kit::HostKit;
 use crate::Now;
 use crate::condition::{CurrentCondition, transition_time};
 use crate::name::{BootId, NodeName};
@@ -72,6 +73,7 @@ pub struct World {
     pub boots: u32,
     /// How many reboots served each NodeReboot, by its UID.
     pub served: BTreeMap<String, u32>,
+    pub host: HostKit,
 }
 
 impl World {
@@ -85,6 +87,7 @@ impl World {
             version: 1,
             boots: 0,
             served: BTreeMap::new(),
+            host: HostKit::none(),
         }
     }
 
@@ -169,11 +172,16 @@ impl World {
             (&self.node, &self.reboots)
         };
         let others = reboots.values().filter(|other| other.name != name);
+        let own = reboots.get(name)?;
+        let attempt = own.open_attempt();
+        let is_concerned = !self.host.known_reads.is_empty()
+            || attempt.is_some_and(|attempt| attempt.power.is_some());
         Some(NodeRebootSnapshot {
-            own: Arc::new(reboots.get(name)?.clone()),
+            own: Arc::new(own.clone()),
             others: others.cloned().map(Arc::new).collect(),
             node: node.clone().map(Arc::new),
             read: None,
+            host: self.host.view(is_concerned),
         })
     }
 
@@ -181,9 +189,18 @@ impl World {
     /// Returns the number of writes.
     pub fn lead(&mut self, name: &str, calls: usize, is_stale: bool) -> usize {
         let mut seen = self.snapshot(name, is_stale);
-        let mut done = 0;
+        let (mut done, mut reads) = (0, 0);
         while let Some(snapshot) = seen.take() {
             let decision = decide(&snapshot, self.now());
+            reads += decision.observe.len();
+            assert!(reads < MANY, "it reads for ever: {decision:?}");
+            if let [NodeRebootObserve::Host(lookup)] = decision.observe.as_slice() {
+                let mut snapshot = snapshot;
+                self.host.read_host(lookup, self.now());
+                snapshot.host = self.host.view(true);
+                seen = Some(snapshot);
+                continue;
+            }
             if !decision.observe.is_empty() {
                 let node = self.node.clone().map(Arc::new);
                 let read = RebootNodeRead {
@@ -231,6 +248,9 @@ impl World {
         action: &NodeRebootAction,
     ) -> bool {
         let name = seen.own.name.clone();
+        if let NodeRebootAction::PatchHost(patch) = action {
+            return self.patch_host(patch);
+        }
         if let NodeRebootAction::PatchNode(patch) = action {
             return self.patch_node(seen, patch);
         }
@@ -250,6 +270,7 @@ impl World {
             NodeRebootAction::WriteStatus(status) => self.write_status(seen, decision, status),
             NodeRebootAction::DeleteObject => self.delete(&name),
             NodeRebootAction::PatchNode(_) => unreachable!("handled above"),
+            NodeRebootAction::PatchHost(_) => unreachable!("handled above"),
         }
         true
     }
@@ -296,6 +317,20 @@ impl World {
         // A hold goes on for others.
         let runs = begun.is_some_and(|record| lists_reboot(&record.trigger.node_reboots, own));
         assert!(!runs || request.is_some(), "it ended while its reboot runs");
+        let keys = self.host.keys();
+        let is_its = |key: &(String, String)| key.0.ends_with(&own.uid);
+        assert!(
+            !keys.iter().any(is_its),
+            "it ended, and its key is on the host"
+        );
+    }
+
+    fn patch_host(&mut self, patch: &HostKeyPatch) -> bool {
+        let is_done = self.host.patch(patch);
+        if is_done && patch.value.is_some() {
+            self.assert_drained();
+        }
+        is_done
     }
 
     fn patch_node(&mut self, seen: &NodeRebootSnapshot, patch: &NodeRequestPatch) -> bool {

@@ -4,6 +4,7 @@
 use dogwatch_api::node_reboot::RebootMethod;
 use proptest::prelude::*;
 
+use super::host_kit::HostKit;
 use super::kit::*;
 use crate::reboot::{ParsedAnnotation, RebootOutcome};
 
@@ -30,6 +31,9 @@ enum Happens {
     RequestRemoved,
     NodeCrashes,
     Cured(bool),
+    /// The power controller and the machine take their next step.
+    HostTurns,
+    BmcAnswers(bool),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +42,8 @@ enum Kind {
     Escalating,
     Hold,
     Hurried,
+    PowerCycle,
+    PowerCycleSecond,
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -46,7 +52,9 @@ fn happens() -> impl Strategy<Value = Happens> {
         3 => Just(Kind::Reboot),
         1 => Just(Kind::Escalating),
         1 => Just(Kind::Hold),
-        1 => Just(Kind::Hurried)
+        1 => Just(Kind::Hurried),
+        2 => Just(Kind::PowerCycle),
+        1 => Just(Kind::PowerCycleSecond)
     ];
     let leads = (which.clone(), 0..5_usize, any::<bool>());
     prop_oneof![
@@ -54,6 +62,8 @@ fn happens() -> impl Strategy<Value = Happens> {
         4 => (which.clone(), kind).prop_map(|(which, kind)| Happens::Created(which, kind)),
         1 => which.clone().prop_map(Happens::Deleted),
         1 => which.prop_map(Happens::Cancelled),
+        4 => Just(Happens::HostTurns),
+        1 => any::<bool>().prop_map(Happens::BmcAnswers),
         10 => leads.prop_map(|(which, calls, is_stale)| Happens::Leads { which, calls, is_stale }),
         8 => Just(Happens::Coordinates),
         1 => Just(Happens::SentinelAppears),
@@ -91,6 +101,8 @@ impl World {
                 self.before = now;
             }
             Happens::Coordinates => self.coordinate(),
+            Happens::HostTurns => self.switch_host(),
+            Happens::BmcAnswers(answers) => self.host.bmc_answers = *answers,
             Happens::SentinelAppears => self.plan_reboot(true),
             Happens::DrainGivenUp => self.give_up_drain(),
             Happens::Aborted => self.finish(RebootOutcome::Aborted),
@@ -114,6 +126,8 @@ impl World {
         match kind {
             Kind::Reboot => plan(RebootMethod::Reboot),
             Kind::Hold => plan(RebootMethod::Hold),
+            Kind::PowerCycle => plan(RebootMethod::PowerCycle),
+            Kind::PowerCycleSecond => plan_with_success(&[RebootMethod::PowerCycle]),
             Kind::Escalating => plan_with_success(&[RebootMethod::Reboot]),
             Kind::Hurried => {
                 let mut hurried = plan(RebootMethod::Reboot);
@@ -142,13 +156,17 @@ proptest! {
         story in proptest::collection::vec(happens(), 1..80)
     ) {
         let mut world = World::new();
+        world.host = HostKit::one();
         for what in &story {
             world.happens(what);
             world.assert_one_reboot_each();
         }
+        world.host.bmc_answers = true;
         // Without further events everything but holds comes to its end.
         for _ in 0..40 {
             world.settle();
+            assert!(!world.release_orphan_keys(), "a key without its NodeReboot");
+            world.switch_host();
             world.coordinate();
             world.second += 60;
         }
@@ -157,11 +175,14 @@ proptest! {
         }
         for _ in 0..40 {
             world.settle();
+            assert!(!world.release_orphan_keys(), "a key without its NodeReboot");
+            world.switch_host();
             world.coordinate();
             world.assert_one_reboot_each();
             world.second += 60;
         }
         prop_assert!(world.reboots.is_empty(), "{:#?}", world.reboots);
+        prop_assert!(world.host.is_on && world.host.keys().is_empty(), "left off");
         prop_assert_eq!(world.record(), None);
         prop_assert_eq!(&world.node.as_ref().unwrap().request, &ParsedAnnotation::Absent);
     }

@@ -770,15 +770,21 @@ fn a_planned_reboot_is_handed_over_by_every_link_that_remediation_goes_by() {
     assert_eq!(found(&by_itself), Ok(host_name("b")));
     // The two contradict each other; the host has another consumer; there is no host.
     let both = world([machine("a")], [host("a"), says], [node("a")]);
-    assert!(found(&both).unwrap_err().contains("correct"));
+    assert!(found(&both).unwrap_err().message().contains("correct"));
     let object = ObjectName::new("machines", "other");
     let of_another = consumed(host("a"), "machine.openshift.io", "Machine", &object);
     let of_another = world([machine("a")], [of_another], [node("a")]);
-    assert!(found(&of_another).unwrap_err().contains("spec.consumerRef"));
+    assert!(
+        found(&of_another)
+            .unwrap_err()
+            .message()
+            .contains("spec.consumerRef")
+    );
     let none = world([], [host("a")], [node("a")]);
     assert!(
         found(&none)
             .unwrap_err()
+            .message()
             .contains("no BareMetalHost has annotation")
     );
 }
