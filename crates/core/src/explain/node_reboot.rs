@@ -171,9 +171,12 @@ fn summarize_reboot(reboot: &ObservedNodeReboot) -> String {
 }
 
 fn describe_attempt(attempt: &RebootAttemptStatus) -> String {
+    let power = attempt.power.as_ref();
     let times = [
         ("begun", Some(attempt.started_at)),
         ("drained", attempt.drained_at),
+        ("off requested", power.map(|power| power.requested_at)),
+        ("off proved", power.and_then(|power| power.off_at)),
         ("rebooted", attempt.rebooted_at),
         ("back", attempt.finished_at),
     ];
@@ -182,9 +185,11 @@ fn describe_attempt(attempt: &RebootAttemptStatus) -> String {
         .filter_map(|(what, at)| Some(format!("{what} {}", format_time(at?))));
     let times: Vec<String> = times.collect();
     let outcome = attempt.outcome.as_deref().unwrap_or("under way");
+    let host = power.map(|power| format!(" of host {}", power.host));
     format!(
-        "{}: {outcome}: {}",
+        "{}{}: {outcome}: {}",
         attempt.method.as_str(),
+        host.unwrap_or_default(),
         times.join(", ")
     )
 }

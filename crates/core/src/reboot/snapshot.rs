@@ -161,7 +161,9 @@ impl ObservedNode {
         RolloutCandidate::Reboot {
             node: self.name.as_str(),
             uid: &self.uid,
-            boot_id: record.map(|record| &record.boot_id).or(self.boot_id.as_ref()),
+            boot_id: record
+                .map(|record| &record.boot_id)
+                .or(self.boot_id.as_ref()),
         }
     }
 

@@ -127,7 +127,10 @@ mod tests {
             soak: Duration::from_hours(1),
         };
         assert_eq!(shape.canary, Some(canary));
-        assert_eq!((shape.ramp, shape.halt_after_failures), (vec![1, 2], Some(3)));
+        assert_eq!(
+            (shape.ramp, shape.halt_after_failures),
+            (vec![1, 2], Some(3))
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use dogwatch_api::CONTROLLER;
 use dogwatch_api::reboot_policy::{
-    API_VERSION, KIND, OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode,
+    API_VERSION, KIND, OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT,
+    WaitingNode,
 };
 use dogwatch_core::Now;
 use dogwatch_core::condition::{DesiredCondition, transition_time};

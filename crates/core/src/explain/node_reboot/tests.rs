@@ -74,6 +74,7 @@ fn waiting() -> ObservedNodeReboot {
                 boot_id_before: None,
                 boot_id_after: None,
                 outcome: None,
+                power: None,
             }],
             conditions: vec![condition_of(condition::PROGRESSING, "True", reason)],
             ..NodeRebootState::default()

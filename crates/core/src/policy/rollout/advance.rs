@@ -162,7 +162,10 @@ fn find_wake_time(
     let is_missing_canaries =
         state.phase == RolloutPhase::Canary && state.canaries.len() < shape.canary_count();
     let recheck = is_missing_canaries && nodes.iter().any(|node| node_facts::is_waiting(node));
-    let recheck = recheck.then(|| now.checked_add(CANARY_RECHECK_TIME).unwrap_or(Timestamp::MAX));
+    let recheck = recheck.then(|| {
+        now.checked_add(CANARY_RECHECK_TIME)
+            .unwrap_or(Timestamp::MAX)
+    });
     let quiet = state.quiet_since.map(quiet_until);
     let soak = state.soak_ends;
     [soak, quiet, recheck].into_iter().flatten().min()

@@ -117,10 +117,14 @@ fn may_be_named(node: &ObservedNode, policy: &Policy, now: Timestamp) -> bool {
     let is_backing_off =
         node_facts::reboot_record(node).is_some_and(|record| record.retry_after.is_some());
     let is_taken = node.api_lock || node.being_fenced || node.needs_remediation;
-    let last = node.last_reboot.get().and_then(LastReboot::last_rebooted_at);
-    let rebooted_lately = policy.min_interval.zip(last).is_some_and(|(least, last)| {
-        last.checked_add(least).unwrap_or(Timestamp::MAX) > now
-    });
+    let last = node
+        .last_reboot
+        .get()
+        .and_then(LastReboot::last_rebooted_at);
+    let rebooted_lately = policy
+        .min_interval
+        .zip(last)
+        .is_some_and(|(least, last)| last.checked_add(least).unwrap_or(Timestamp::MAX) > now);
     !is_backing_off && !is_taken && !rebooted_lately
 }
 

@@ -98,8 +98,7 @@ fn is_still_open(failed: &FailedRolloutNode, nodes: &[&ObservedNode]) -> bool {
     let Some(node) = nodes.find(|node| node.uid == failed.uid) else {
         return false;
     };
-    node_facts::reboot_record(node)
-        .is_some_and(|record| record.boot_id.as_str() == failed.boot_id)
+    node_facts::reboot_record(node).is_some_and(|record| record.boot_id.as_str() == failed.boot_id)
 }
 
 fn failed_node(node: &ObservedNode, failure: &StandingFailure<'_>) -> FailedRolloutNode {

@@ -8,7 +8,11 @@ use crate::reboot::ObservedNode;
 const MAX_TRACKED_NODES: usize = 200;
 
 /// Phase `Ramping`: a step of it.
-pub(super) fn advance_ramp(state: &mut RolloutState, shape: &RolloutShape, nodes: &[&ObservedNode]) {
+pub(super) fn advance_ramp(
+    state: &mut RolloutState,
+    shape: &RolloutShape,
+    nodes: &[&ObservedNode],
+) {
     let Some(limit) = shape.ramp_limit(state.step) else {
         state.limit = None;
         state.successes = 0;

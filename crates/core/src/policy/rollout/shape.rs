@@ -32,8 +32,7 @@ impl RolloutShape {
     }
 
     pub fn soak_time(&self) -> Duration {
-        self.canary
-            .map_or(Duration::ZERO, |canary| canary.soak)
+        self.canary.map_or(Duration::ZERO, |canary| canary.soak)
     }
 
     /// The number of the ramp after so many steps; `None`: the ramp is over.
@@ -54,7 +53,9 @@ impl RolloutShape {
             phase,
             canaries: Vec::new(),
             soak_ends: None,
-            limit: self.ramp_limit(0).filter(|_| phase == RolloutPhase::Ramping),
+            limit: self
+                .ramp_limit(0)
+                .filter(|_| phase == RolloutPhase::Ramping),
             step: 0,
             successes: 0,
             under_way: Vec::new(),
@@ -119,7 +120,10 @@ impl PolicyRollout {
 
 /// How far a rollout is, in a sentence for people.
 pub fn describe_rollout(rollout: &PolicyRollout) -> Option<String> {
-    let halt = rollout.state.as_ref().and_then(|state| state.halted.as_ref());
+    let halt = rollout
+        .state
+        .as_ref()
+        .and_then(|state| state.halted.as_ref());
     if let Some(halt) = halt {
         return Some(format!("halted since {}: {}", halt.since, halt.reason));
     }

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use crate::explain::testkit::{at, boot, condition, node, record};
 use crate::name::GroupName;
+use crate::policy::Policy;
 use crate::policy::rollout::{
     RolloutAdvance, RolloutCanary, RolloutShape, RolloutState, advance_rollout, check_rollout,
 };
-use crate::policy::Policy;
 use crate::reboot::{
     LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RebootReason,
 };

@@ -101,7 +101,10 @@ impl ModelRun {
             }
             RolloutMove::MakeAnew(n) => {
                 self.made += 1;
-                let (uid, new) = (format!("made-{}", self.made), boot(&format!("b{}", self.made)));
+                let (uid, new) = (
+                    format!("made-{}", self.made),
+                    boot(&format!("b{}", self.made)),
+                );
                 let node = self.world.node(*n);
                 node.uid = uid;
                 node.boot_id = Some(new);
@@ -178,8 +181,9 @@ impl ModelRun {
         let before = self.world.policy.rollout.clone();
         self.world.write_state();
         let after = self.world.policy.rollout.state.clone();
-        let halt_of =
-            |state: &Option<RolloutState>| -> Option<RolloutHalt> { state.as_ref()?.halted.clone() };
+        let halt_of = |state: &Option<RolloutState>| -> Option<RolloutHalt> {
+            state.as_ref()?.halted.clone()
+        };
         if let Some(halt) = halt_of(&before.state) {
             let ended = before.resumed == Some(halt.since);
             assert!(ended || halt_of(&after) == Some(halt), "a halt was lost");

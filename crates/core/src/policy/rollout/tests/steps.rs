@@ -133,7 +133,10 @@ fn a_failure_ends_the_row_of_successes_and_counts_once() {
     world.come_back(3);
     world.write_state();
     let state = world.state();
-    assert_eq!((state.successes, state.failures, state.failed.len()), (0, 1, 0));
+    assert_eq!(
+        (state.successes, state.failures, state.failed.len()),
+        (0, 1, 0)
+    );
 }
 
 #[test]
@@ -167,7 +170,11 @@ fn a_halt_stands_through_a_new_shape_and_a_removed_one_until_a_person_ends_it() 
     world.write_state();
     let halt = world.state().halted.clone().unwrap();
     assert_eq!(halt.reason, "1 failure: n2 RebootFailed");
-    for asked in [Some(shape(1, &[1], Some(5))), None, Some(shape(0, &[], None))] {
+    for asked in [
+        Some(shape(1, &[1], Some(5))),
+        None,
+        Some(shape(0, &[], None)),
+    ] {
         world.policy.rollout.shape = asked;
         world.pass_time(Duration::from_hours(5));
         world.write_state();
@@ -243,7 +250,11 @@ fn after_an_hour_of_rest_the_next_wave_begins_with_canaries() {
     let anew = world.write_state();
     assert_eq!(world.refusal(3), Some(RebootReason::AwaitingCanary));
     assert_eq!(anew.wake, None);
-    assert_eq!(world.next_advance(), anew, "a state at rest is not written again");
+    assert_eq!(
+        world.next_advance(),
+        anew,
+        "a state at rest is not written again"
+    );
 }
 
 #[test]
