@@ -50,7 +50,7 @@ impl HostKeyMemory {
         }
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &HostKeyName> {
+    pub(super) fn list_names(&self) -> impl Iterator<Item = &HostKeyName> {
         self.0.keys()
     }
 

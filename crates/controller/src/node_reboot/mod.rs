@@ -182,7 +182,7 @@ impl ReconcileDomain for NodeRebootDomain {
         self.host_keys
             .observe_hosts(&self.hosts.list_keyed_hosts(), all);
         let reboots = self.memories.keys().cloned().map(NodeRebootKey::Reboot);
-        let host_keys = self.host_keys.names().cloned();
+        let host_keys = self.host_keys.list_names().cloned();
         Some(
             reboots
                 .chain(host_keys.map(NodeRebootKey::HostKey))

@@ -1,6 +1,6 @@
 //! Decides by where the request is: nowhere yet, on the Node, in its record, or in its last reboot.
 
-use dogwatch_api::node_reboot::RebootAttemptStatus;
+use dogwatch_api::node_reboot::{NodeRebootPhase, RebootAttemptStatus, RebootMethod};
 
 use super::asking;
 use super::decide::{NextStep, NodeRebootStep};
@@ -12,7 +12,7 @@ use super::request::lists_reboot;
 use super::snapshot::{NodeRebootSnapshot, RebootNodeRead};
 use super::types::{NodeRebootPlan, ObservedNodeReboot};
 use crate::Now;
-use crate::reboot::{LastReboot, ObservedNode, RebootPhase, RebootRecord};
+use crate::reboot::{LastReboot, ObservedNode, RebootOutcome, RebootPhase, RebootRecord};
 
 /// What a decision about an open NodeReboot is made of.
 #[derive(Clone, Copy)]
@@ -131,6 +131,7 @@ pub(super) fn find_trace(case: RebootCase<'_>) -> NodeTrace<'_> {
     if let Some(last) = node.last_reboot.get()
         && lists_reboot(&last.trigger.node_reboots, own)
         && !is_of_earlier_attempt(own, last)
+        && !is_of_own_withdrawal(own, last)
     {
         return NodeTrace::Ended(last);
     }
@@ -147,6 +148,15 @@ pub(super) fn find_trace(case: RebootCase<'_>) -> NodeTrace<'_> {
 pub(super) fn begun_record(node: &ObservedNode) -> Option<&RebootRecord> {
     let record = node.record.get();
     record.filter(|record| record.phase != RebootPhase::Waiting)
+}
+
+/// The request for a power cycle was taken back until the host can be switched, which the status
+/// says since before; it is asked for again.
+fn is_of_own_withdrawal(own: &ObservedNodeReboot, last: &LastReboot) -> bool {
+    let method = own.open_attempt().map(|attempt| attempt.method);
+    last.outcome == RebootOutcome::TriggerGone
+        && method == Some(RebootMethod::PowerCycle)
+        && own.status.phase == NodeRebootPhase::Pending
 }
 
 /// Boot ids are never used twice.

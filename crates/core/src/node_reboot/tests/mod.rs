@@ -4,4 +4,5 @@ mod ending;
 mod host_kit;
 mod kit;
 mod model;
+mod obstacles;
 mod power_cycle;

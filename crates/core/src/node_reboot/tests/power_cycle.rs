@@ -1,12 +1,11 @@
 //! A node whose host is switched off and on. Source: specification §10.1.
 
-use dogwatch_api::annotation::{METAL3_REBOOT, REMEDIATION};
 use dogwatch_api::node_reboot::RebootMethod;
 
 use super::super::*;
 use super::host_kit::HostKit;
 use super::kit::*;
-use crate::power::PowerReason;
+use super::obstacles::OBSTACLES;
 use crate::reboot::{AbortRequest, ParsedAnnotation, RebootOutcome};
 use crate::remediation::HostLinkProblem;
 
@@ -102,102 +101,6 @@ fn a_request_that_no_host_can_serve_is_refused_before_the_node_is_asked() {
     }
 }
 
-/// An obstacle, and how it ends.
-type Obstacle = (&'static str, fn(&mut World), fn(&mut World));
-
-const OBSTACLES: &[Obstacle] = &[
-    (
-        "HostUnreachable",
-        |world| world.host.bmc_answers = false,
-        |world| world.host.bmc_answers = true,
-    ),
-    (
-        "HostUnreachable",
-        |world| world.host.is_known = false,
-        |world| world.host.is_known = true,
-    ),
-    (
-        "HostUnreadable",
-        |world| world.host.is_readable = false,
-        |world| world.host.is_readable = true,
-    ),
-    (
-        "HostNotReady",
-        |world| world.host.obstacle = Some((PowerReason::Detached, "it is detached".into())),
-        |world| world.host.obstacle = None,
-    ),
-    (
-        "HostUnreachable",
-        |world| world.host.obstacle = Some((PowerReason::PowerUnknown, "not read yet".into())),
-        |world| world.host.obstacle = None,
-    ),
-    (
-        "HostNotReady",
-        |world| world.host.change(|host| host.online = false),
-        |world| world.host.change(|host| host.online = true),
-    ),
-    (
-        "HostNotReady",
-        |world| {
-            let state = Some("deprovisioning".into());
-            world.host.change(|host| host.status.provisioning = state);
-        },
-        |world| {
-            let state = Some("provisioned".into());
-            world.host.change(|host| host.status.provisioning = state);
-        },
-    ),
-    (
-        "HostInUse",
-        |world| {
-            world.host.change(|host| {
-                let key = format!("{METAL3_REBOOT}/disk-swap");
-                host.annotations.insert(key, String::new());
-            });
-        },
-        |world| world.host.change(|host| host.annotations.clear()),
-    ),
-    (
-        "HostInUse",
-        |world| {
-            let record = r#"{"subject":"node/n1","uid":"u","attempt":1,"steps":[]}"#;
-            world.host.change(|host| {
-                host.annotations.insert(REMEDIATION.into(), record.into());
-            });
-        },
-        |world| world.host.change(|host| host.annotations.clear()),
-    ),
-    (
-        "HostInUse",
-        |world| world.change_node(|node| node.being_fenced = true),
-        |world| world.change_node(|node| node.being_fenced = false),
-    ),
-    (
-        "HostInUse",
-        |world| world.change_node(|node| node.needs_remediation = true),
-        |world| world.change_node(|node| node.needs_remediation = false),
-    ),
-    (
-        "HostInUse",
-        |world| world.host.change(|host| host.deleting = true),
-        |world| world.host.change(|host| host.deleting = false),
-    ),
-    (
-        "HostInUse",
-        |world| {
-            let at = Some(wall(0));
-            world
-                .host
-                .change(|host| host.status.pending_reboot_since = at);
-        },
-        |world| {
-            world
-                .host
-                .change(|host| host.status.pending_reboot_since = None);
-        },
-    ),
-];
-
 #[test]
 fn a_host_that_cannot_be_switched_now_is_waited_for_before_the_node_is_asked() {
     for (reason, begins, ends) in OBSTACLES {
@@ -232,9 +135,13 @@ fn a_request_is_taken_back_while_its_host_cannot_be_switched_and_asked_again() {
     let mut world = World::with_host("a", power_cycle());
     world.settle();
     assert!(is_asked(&world));
+    world.coordinate();
     world.host.bmc_answers = false;
     world.settle();
     assert!(!is_asked(&world), "no drain begins for a dead BMC");
+    // The coordinator notes that its trigger is gone.
+    world.coordinate();
+    world.settle();
     assert_eq!(world.succeeded("a"), "Unknown HostUnreachable");
     assert_eq!(world.reboots["a"].status.attempts.len(), 1);
     world.host.bmc_answers = true;
