@@ -169,10 +169,7 @@ async fn pause_policy(
     match changed {
         Some(PauseChange::Set(_)) => print_line(&format!("rebootpolicy/{name} is paused{end}")),
         Some(
-            PauseChange::Keep
-            | PauseChange::Clear
-            | PauseChange::EndHalt(_)
-            | PauseChange::Delete,
+            PauseChange::Keep | PauseChange::Clear | PauseChange::EndHalt(_) | PauseChange::Delete,
         ) => {
             let objects = list_policy_objects(connected).await?;
             let there = objects

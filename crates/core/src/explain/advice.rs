@@ -201,9 +201,9 @@ fn policy_advice(view: &NodeReportInput, node: &ObservedNode) -> Option<String> 
         HeldBackBy::RolloutStop if reason == RebootReason::RolloutHalted => Some(format!(
             "to let the rollout go on, after a repair: dogwatch resume {policy}"
         )),
-        HeldBackBy::RolloutWait | HeldBackBy::RolloutStop => Some(
-            "to see how far the rollout is: dogwatch status policies -o wide".to_owned(),
-        ),
+        HeldBackBy::RolloutWait | HeldBackBy::RolloutStop => {
+            Some("to see how far the rollout is: dogwatch status policies -o wide".to_owned())
+        }
         HeldBackBy::BadPolicy | HeldBackBy::Policy | HeldBackBy::Cluster | HeldBackBy::Nothing => {
             None
         }

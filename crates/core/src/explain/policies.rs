@@ -9,8 +9,8 @@ use super::policy::describe_gate;
 use crate::Now;
 use crate::condition::ConditionStatus as Truth;
 use crate::name::GroupName;
-use crate::policy::window::{WindowOpening, describe_window, window_opening};
 use crate::policy::rollout::describe_rollout;
+use crate::policy::window::{WindowOpening, describe_window, window_opening};
 use crate::policy::{self, Policy, PolicyStatus};
 use crate::reboot::RebootReason;
 

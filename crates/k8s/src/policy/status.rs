@@ -2,7 +2,8 @@
 
 use dogwatch_api::CONTROLLER;
 use dogwatch_api::reboot_policy::{
-    API_VERSION, KIND, OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT, WaitingNode,
+    API_VERSION, KIND, OutNode, PolicyConflictStatus, RebootPolicyStatus, STATUS_LIST_LIMIT,
+    WaitingNode,
 };
 use dogwatch_core::Now;
 use dogwatch_core::condition::{DesiredCondition, transition_time};
@@ -274,7 +275,7 @@ mod tests {
     }
 
     /// Every optional field is set.
-    fn build_full_state() -> dogwatch_api::reboot_policy::RolloutState {
+    fn build_full_state() -> dogwatch_api::reboot_policy::PolicyRolloutState {
         let at = "2026-01-01T00:00:00Z";
         serde_json::from_value(json!({
             "shape": "ramp 1", "phase": "Ramping", "soakEnds": at, "limit": 1, "quietSince": at,

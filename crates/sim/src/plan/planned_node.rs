@@ -138,7 +138,14 @@ impl PlannedNode {
         let interval = MinInterval::since_last_reboot(self.object.last_reboot.get());
         let needs = rule.config.longest_drain();
         let candidate = self.object.rollout_candidate();
-        policy::may_reboot_begin(&self.policies, rule.policy, needs, interval, candidate, now.wall)
+        policy::may_reboot_begin(
+            &self.policies,
+            rule.policy,
+            needs,
+            interval,
+            candidate,
+            now.wall,
+        )
     }
 
     /// Takes the policies with a newer state of their rollouts, as the watch would bring them.

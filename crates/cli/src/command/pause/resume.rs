@@ -70,9 +70,10 @@ async fn resume_policy(
         ))
         .map(|()| true),
         Some(PauseChange::Keep | PauseChange::Set(_)) if quiet => Ok(false),
-        Some(PauseChange::Keep | PauseChange::Set(_)) => {
-            print_line(&format!("rebootpolicy/{name} was neither paused nor halted")).map(|()| false)
-        }
+        Some(PauseChange::Keep | PauseChange::Set(_)) => print_line(&format!(
+            "rebootpolicy/{name} was neither paused nor halted"
+        ))
+        .map(|()| false),
         None => Err(CommandFailure::new(
             CliExitCode::NotFound,
             format!("RebootPolicy {name} has been deleted"),

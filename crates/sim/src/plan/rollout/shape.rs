@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::policy::rollout::{advance_rollouts, is_urgent_change};
 use dogwatch_core::policy::ClusterPolicies;
+use dogwatch_core::policy::rollout::{advance_rollouts, is_urgent_change};
 
 use super::{PlannedRollout, RolloutEvent};
 
