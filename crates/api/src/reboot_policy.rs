@@ -29,8 +29,8 @@ pub use return_spec::{
     ReadyConditionStatus, ReturnGate, ReturnSpec, is_ready_resource,
 };
 pub use rollout::{
-    CanaryNode, CanarySpec, FailedRolloutNode, RolloutHalt, RolloutNode, RolloutPhase, RolloutSpec,
-    RolloutState,
+    CanaryNode, CanarySpec, FailedRolloutNode, PolicyRolloutState, RolloutHalt, RolloutNode,
+    RolloutPhase, RolloutSpec,
 };
 pub use spec::{
     AlertsSpec, DrainSpec, GateSpec, MaxUnavailable, OnDrainTimeoutSpec, PausedSpec, PodsGateSpec,

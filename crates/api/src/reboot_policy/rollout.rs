@@ -70,7 +70,7 @@ pub struct CanarySpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct RolloutState {
+pub struct PolicyRolloutState {
     /// The spec.rollout that this belongs to, in words. Nothing begins under another one.
     pub shape: String,
     /// Which part of the rollout it is in.

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rollout::RolloutState;
+use super::rollout::PolicyRolloutState;
 #[cfg(test)]
 use crate::schema;
 
@@ -69,7 +69,7 @@ pub struct RebootPolicyStatus {
     pub conflicts: Vec<PolicyConflictStatus>,
     /// How far the rollout is; only if the policy has spec.rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rollout: Option<RolloutState>,
+    pub rollout: Option<PolicyRolloutState>,
     /// Accepted: whether the policy is valid. Progressing: whether a node is unavailable because of
     /// Dogwatch. Blocked: whether nodes wait and none may begin. Halted: whether too many
     /// reboots failed.

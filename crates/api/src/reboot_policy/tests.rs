@@ -142,9 +142,9 @@ fn status() -> RebootPolicyStatus {
     }
 }
 
-fn rollout_state() -> RolloutState {
+fn rollout_state() -> PolicyRolloutState {
     let at: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    RolloutState {
+    PolicyRolloutState {
         shape: "canary 2, soak 1h".into(),
         phase: RolloutPhase::Soaking,
         canaries: vec![CanaryNode {

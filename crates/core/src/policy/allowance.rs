@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::rollout::{self, RolloutCandidate, RolloutRefusal};
+use super::rollout::{self, BeginRefusal, RolloutCandidate};
 use super::types::{ClusterPolicies, Policy};
 use super::window::{WindowOpening, window_opening};
 use crate::reboot::{LastReboot, RebootReason};
@@ -119,7 +119,7 @@ fn check_policy_state(
 }
 
 /// No time ends it: the controller or a person does.
-fn refuse_for_rollout(refusal: RolloutRefusal) -> RebootAllowance {
+fn refuse_for_rollout(refusal: BeginRefusal) -> RebootAllowance {
     refuse_reboot(refusal.reason, refusal.message, None)
 }
 

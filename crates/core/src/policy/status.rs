@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::effective_policy::{losing_policies, ruling_policy};
 use super::reason::PolicyReason;
-use super::rollout::{RolloutState, describe_halt};
+use super::rollout::{PolicyRolloutState, describe_halt};
 use super::types::Policy;
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::lock::{HeldLockLease, HolderId};
@@ -38,7 +38,7 @@ pub struct PolicyStatus {
     /// Waiting for a window, the end of a pause or `minInterval` does not count.
     pub stuck: Option<String>,
     /// How far the policy's rollout is; `None`: it has no `rollout`.
-    pub rollout: Option<RolloutState>,
+    pub rollout: Option<PolicyRolloutState>,
     /// `Accepted`, `Progressing` and `Blocked`; with a rollout also `Halted`.
     pub conditions: Vec<DesiredCondition>,
 }
@@ -46,7 +46,7 @@ pub struct PolicyStatus {
 impl PolicyStatus {
     /// The status with this state of the rollout, and its condition.
     #[must_use]
-    pub fn with_rollout(mut self, policy: &Policy, state: Option<RolloutState>) -> Self {
+    pub fn with_rollout(mut self, policy: &Policy, state: Option<PolicyRolloutState>) -> Self {
         if let Some(state) = &state {
             self.conditions.push(halted_condition(policy, state));
         }
@@ -297,7 +297,7 @@ fn accepted_condition(policy: &Policy) -> DesiredCondition {
     )
 }
 
-fn halted_condition(policy: &Policy, state: &RolloutState) -> DesiredCondition {
+fn halted_condition(policy: &Policy, state: &PolicyRolloutState) -> DesiredCondition {
     let (status, reason, text) = match &state.halted {
         Some(halt) => (
             ConditionStatus::True,

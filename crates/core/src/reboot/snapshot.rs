@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dogwatch_api::node_reboot::RebootMethod;
-
 use super::memory::HeldBackTime;
 use super::record::{
     AbortRequest, LastReboot, ParsedAnnotation, RebootRecord, RebootRequest, TriggerFingerprint,
@@ -13,7 +11,7 @@ use crate::condition::CurrentCondition;
 use crate::drain::{DrainProgress, PodRules};
 use crate::lock::{HolderId, HolderReads, ObservedLease, UnavailableCount};
 use crate::name::{BootId, NodeName, RunId};
-use crate::policy::{ClusterPolicies, PolicyGate, ReturnGate, RolloutCandidate};
+use crate::policy::{ClusterPolicies, PolicyGate, ReturnGate};
 
 /// Facts that a [`super::RebootObserve`] asks for are `None` until they have been read.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,27 +142,6 @@ impl ObservedNode {
             .get()
             .is_some_and(|record| record.cordoned_by_us);
         !self.quarantined && (self.api_lock || by_record && !self.keep_cordoned)
-    }
-
-    /// Whether the record asks for a hold and not for a reboot.
-    pub fn is_to_be_held(&self) -> bool {
-        let record = self.record.get();
-        record.is_some_and(|record| record.trigger.method == RebootMethod::Hold)
-    }
-
-    /// Who begins, for the rollout of its policy.
-    pub fn rollout_candidate(&self) -> RolloutCandidate<'_> {
-        if self.is_to_be_held() {
-            return RolloutCandidate::Hold;
-        }
-        let record = self.record.get();
-        RolloutCandidate::Reboot {
-            node: self.name.as_str(),
-            uid: &self.uid,
-            boot_id: record
-                .map(|record| &record.boot_id)
-                .or(self.boot_id.as_ref()),
-        }
     }
 
     /// Kubernetes' own condition, which the kubelet and the node controller write.

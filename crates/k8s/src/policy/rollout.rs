@@ -1,7 +1,7 @@
 //! `spec.rollout`, `status.rollout`, and the annotation by which a person ends a halt.
 
 use dogwatch_api::annotation::ROLLOUT_RESUMED;
-use dogwatch_api::reboot_policy::{RolloutSpec, RolloutState};
+use dogwatch_api::reboot_policy::{PolicyRolloutState, RolloutSpec};
 use dogwatch_core::policy::rollout::{
     PolicyRollout, RolloutCanary, RolloutHalt, RolloutPhase, RolloutShape,
 };
@@ -84,8 +84,8 @@ pub(super) fn read_rollout_state(object: &PolicyObject, rollout: &mut PolicyRoll
 }
 
 /// A state that cannot be read may say that the rollout is halted, so it counts as that.
-fn parse_state(state: &Value) -> RolloutState {
-    serde_json::from_value(state.clone()).unwrap_or_else(|error| RolloutState {
+fn parse_state(state: &Value) -> PolicyRolloutState {
+    serde_json::from_value(state.clone()).unwrap_or_else(|error| PolicyRolloutState {
         halted: Some(RolloutHalt {
             since: Timestamp::UNIX_EPOCH,
             reason: format!("status.rollout cannot be read: {error}"),
@@ -105,13 +105,13 @@ mod tests {
     use super::super::{convert_policy, convert_policy_object};
     use super::*;
 
-    fn object(spec: &Value, status: &Value, resumed: &str) -> Policy {
+    fn policy_with(spec: &Value, status: &Value, resumed: &str) -> Policy {
         let metadata = json!({ "name": "workers", "annotations": { ROLLOUT_RESUMED: resumed } });
         let object = json!({ "metadata": metadata, "spec": spec, "status": status });
         convert_policy_object(&serde_json::from_value(object).unwrap())
     }
 
-    fn spec() -> Value {
+    fn rollout_spec() -> Value {
         json!({ "rollout": {
             "canary": { "nodes": 2, "soak": "1h" }, "ramp": [1, 2], "haltAfterFailures": 3,
         } })
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_shape_reaches_the_decisions() {
-        let policy = convert_policy("workers", &spec());
+        let policy = convert_policy("workers", &rollout_spec());
         assert_eq!(policy.problems, Vec::<String>::new());
         let shape = policy.rollout.shape.unwrap();
         let canary = RolloutCanary {
@@ -165,11 +165,11 @@ mod tests {
 
     #[test]
     fn the_written_state_is_read_back_with_the_word_about_its_halt() {
-        let policy = object(&spec(), &Value::Null, "2026-01-01T00:00:00Z");
+        let policy = policy_with(&rollout_spec(), &Value::Null, "2026-01-01T00:00:00Z");
         assert_eq!(policy.rollout.state, None);
         assert_eq!(policy.rollout.resumed, "2026-01-01T00:00:00Z".parse().ok());
         let state = policy.rollout.shape.unwrap().first_state();
-        let policy = object(&spec(), &json!({ "rollout": state.clone() }), "now");
+        let policy = policy_with(&rollout_spec(), &json!({ "rollout": state.clone() }), "now");
         assert_eq!(policy.rollout.current_state(), Some(&state));
         assert_eq!(policy.rollout.resumed, None);
     }
@@ -181,7 +181,7 @@ mod tests {
             json!("Ramping"),
             json!({ "shape": "ramp 1", "phase": "Ramping", "halted": { "since": "yesterday" } }),
         ] {
-            let policy = object(&spec(), &json!({ "rollout": state }), "");
+            let policy = policy_with(&rollout_spec(), &json!({ "rollout": state }), "");
             let read = policy.rollout.state.unwrap();
             assert!(read.halted.is_some(), "{state}");
         }

@@ -275,7 +275,7 @@ mod tests {
     }
 
     /// Every optional field is set.
-    fn build_full_state() -> dogwatch_api::reboot_policy::RolloutState {
+    fn build_full_state() -> dogwatch_api::reboot_policy::PolicyRolloutState {
         let at = "2026-01-01T00:00:00Z";
         serde_json::from_value(json!({
             "shape": "ramp 1", "phase": "Ramping", "soakEnds": at, "limit": 1, "quietSince": at,

@@ -1,12 +1,12 @@
 //! Reads how far the rollout of a policy is.
 
-use dogwatch_api::reboot_policy::RolloutState;
+use dogwatch_api::reboot_policy::PolicyRolloutState;
 
 use super::scenario_cluster::ScenarioCluster;
 use crate::observer::ObservedKind;
 
 impl ScenarioCluster {
-    fn rollout_state(&self, policy: &str) -> Option<RolloutState> {
+    fn rollout_state(&self, policy: &str) -> Option<PolicyRolloutState> {
         let object = self.observer.get_object(ObservedKind::Policy, policy)?;
         serde_json::from_value(object["status"]["rollout"].clone()).ok()
     }

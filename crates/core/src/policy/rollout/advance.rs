@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{RolloutPhase, RolloutShape, RolloutState, canaries, failures, node_facts, ramp};
+use super::{PolicyRolloutState, RolloutPhase, RolloutShape, canaries, failures, node_facts, ramp};
 use crate::policy::{Policy, ruling_policy};
 use crate::reboot::ObservedNode;
 
@@ -17,7 +17,7 @@ const CANARY_RECHECK_TIME: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RolloutAdvance {
     /// `status.rollout` as it should be.
-    pub state: Option<RolloutState>,
+    pub state: Option<PolicyRolloutState>,
     /// By the controller's clock.
     pub wake: Option<Timestamp>,
 }
@@ -72,8 +72,11 @@ pub fn advance_rollout(policy: &Policy, nodes: &[&ObservedNode], now: Timestamp)
 }
 
 /// Whether nodes wait for this change, so that it must not wait for the pause between two writes.
-pub fn is_urgent_change(before: Option<&RolloutState>, after: Option<&RolloutState>) -> bool {
-    let essence = |state: &RolloutState| RolloutState {
+pub fn is_urgent_change(
+    before: Option<&PolicyRolloutState>,
+    after: Option<&PolicyRolloutState>,
+) -> bool {
+    let essence = |state: &PolicyRolloutState| PolicyRolloutState {
         under_way: Vec::new(),
         quiet_since: None,
         ..state.clone()
@@ -82,7 +85,7 @@ pub fn is_urgent_change(before: Option<&RolloutState>, after: Option<&RolloutSta
 }
 
 /// A policy whose `rollout` was removed: a halt stands until somebody ends it.
-fn kept_halt(policy: &Policy) -> Option<RolloutState> {
+fn kept_halt(policy: &Policy) -> Option<PolicyRolloutState> {
     let state = policy.rollout.state.as_ref()?;
     let halt = state.halted.as_ref()?;
     (Some(halt.since) != policy.rollout.resumed).then(|| state.clone())
@@ -91,9 +94,9 @@ fn kept_halt(policy: &Policy) -> Option<RolloutState> {
 /// A new shape begins with its canaries. The halt of the older one stands.
 fn begin_rollout(
     shape: &RolloutShape,
-    before: Option<&RolloutState>,
+    before: Option<&PolicyRolloutState>,
     nodes: &[&ObservedNode],
-) -> RolloutState {
+) -> PolicyRolloutState {
     let mut state = shape.first_state();
     if let Some(before) = before {
         state.halted.clone_from(&before.halted);
@@ -109,7 +112,7 @@ fn begin_rollout(
 }
 
 fn advance_phase(
-    state: &mut RolloutState,
+    state: &mut PolicyRolloutState,
     (policy, shape): (&Policy, &RolloutShape),
     nodes: &[&ObservedNode],
     now: Timestamp,
@@ -123,15 +126,15 @@ fn advance_phase(
 
 /// After an hour of rest the state is that of a new rollout, before anybody waits again.
 fn begin_anew_when_quiet(
-    mut state: RolloutState,
+    mut state: PolicyRolloutState,
     shape: &RolloutShape,
     nodes: &[&ObservedNode],
     now: Timestamp,
-) -> RolloutState {
+) -> PolicyRolloutState {
     let is_quiet = state.phase != RolloutPhase::Soaking
         && nodes.iter().all(|node| node_facts::is_at_rest(node));
     let since = state.quiet_since.take().filter(|_| is_quiet);
-    let fresh = RolloutState {
+    let fresh = PolicyRolloutState {
         failed: state.failed.clone(),
         ..shape.first_state()
     };
@@ -151,7 +154,7 @@ fn quiet_until(since: Timestamp) -> Timestamp {
 }
 
 fn find_wake_time(
-    state: &RolloutState,
+    state: &PolicyRolloutState,
     shape: &RolloutShape,
     nodes: &[&ObservedNode],
     now: Timestamp,

@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 
 use super::node_facts;
-use super::{CanaryNode, RolloutPhase, RolloutShape, RolloutState};
+use super::{CanaryNode, PolicyRolloutState, RolloutPhase, RolloutShape};
 use crate::policy::Policy;
 use crate::reboot::{LastReboot, ObservedNode};
 
 /// Phase `Canary`: a step of it.
 pub(super) fn advance_canaries(
-    state: &mut RolloutState,
+    state: &mut PolicyRolloutState,
     (policy, shape): (&Policy, &RolloutShape),
     nodes: &[&ObservedNode],
     now: Timestamp,
@@ -29,7 +29,7 @@ pub(super) fn advance_canaries(
     }
 }
 
-fn begin_soak(state: &mut RolloutState, shape: &RolloutShape, now: Timestamp) {
+fn begin_soak(state: &mut PolicyRolloutState, shape: &RolloutShape, now: Timestamp) {
     let soak = shape.soak_time();
     if soak.is_zero() {
         return begin_ramp(state, shape);
@@ -41,13 +41,13 @@ fn begin_soak(state: &mut RolloutState, shape: &RolloutShape, now: Timestamp) {
 }
 
 /// Phase `Soaking`: a step of it.
-pub(super) fn advance_soak(state: &mut RolloutState, shape: &RolloutShape, now: Timestamp) {
+pub(super) fn advance_soak(state: &mut PolicyRolloutState, shape: &RolloutShape, now: Timestamp) {
     if state.soak_ends.is_none_or(|ends| ends <= now) {
         begin_ramp(state, shape);
     }
 }
 
-fn begin_ramp(state: &mut RolloutState, shape: &RolloutShape) {
+fn begin_ramp(state: &mut PolicyRolloutState, shape: &RolloutShape) {
     state.phase = RolloutPhase::Ramping;
     state.soak_ends = None;
     state.step = 0;
@@ -77,7 +77,7 @@ fn update_canary(canary: &mut CanaryNode, nodes: &[&ObservedNode]) -> bool {
 /// Names as many nodes as are missing: those that wait longest. A node that began without a name,
 /// before this shape, takes a place until it is back.
 fn name_canaries(
-    state: &mut RolloutState,
+    state: &mut PolicyRolloutState,
     (policy, shape): (&Policy, &RolloutShape),
     nodes: &[&ObservedNode],
     now: Timestamp,

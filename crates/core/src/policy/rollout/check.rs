@@ -1,6 +1,6 @@
 //! Whether a node may begin.
 
-use super::{RolloutHalt, RolloutPhase, RolloutState};
+use super::{PolicyRolloutState, RolloutHalt, RolloutPhase};
 use crate::decision::{DecisionEvent, EventSeverity};
 use crate::name::BootId;
 use crate::policy::{Policy, PolicyReason};
@@ -22,7 +22,7 @@ pub enum RolloutCandidate<'a> {
 }
 
 impl RolloutCandidate<'_> {
-    fn is_canary(self, state: &RolloutState) -> bool {
+    fn is_canary(self, state: &PolicyRolloutState) -> bool {
         match self {
             RolloutCandidate::Reboot { node, uid, boot_id } => {
                 let boot_id = boot_id.map(BootId::as_str);
@@ -40,7 +40,7 @@ impl RolloutCandidate<'_> {
 
 /// Why the rollout does not let a node begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RolloutRefusal {
+pub struct BeginRefusal {
     pub reason: RebootReason,
     /// The same for all nodes of the policy and for the whole phase: thousands write it on their
     /// Nodes.
@@ -49,7 +49,7 @@ pub struct RolloutRefusal {
 
 /// Whether the rollout of `policy` lets this candidate begin now; `None`: it does. No clock is
 /// asked: the controller ends a soak.
-pub fn check_rollout(policy: &Policy, candidate: RolloutCandidate<'_>) -> Option<RolloutRefusal> {
+pub fn check_rollout(policy: &Policy, candidate: RolloutCandidate<'_>) -> Option<BeginRefusal> {
     if let Some(halt) = find_halt(policy) {
         return Some(halt);
     }
@@ -70,41 +70,41 @@ pub fn check_rollout(policy: &Policy, candidate: RolloutCandidate<'_>) -> Option
 
 /// The halt of the policy's rollout, if it is halted. It also undoes drains under way. It stands
 /// whatever `rollout` says by now.
-pub fn find_halt(policy: &Policy) -> Option<RolloutRefusal> {
+pub fn find_halt(policy: &Policy) -> Option<BeginRefusal> {
     let halt = policy.rollout.state.as_ref()?.halted.as_ref()?;
     let message = format!(
         "the rollout of RebootPolicy {} is halted since {} ({}); when that is repaired, run `dogwatch resume {}`",
         policy.name, halt.since, halt.reason, policy.name
     );
-    Some(RolloutRefusal {
+    Some(BeginRefusal {
         reason: RebootReason::RolloutHalted,
         message,
     })
 }
 
-fn refuse_unstarted(policy: &Policy) -> RolloutRefusal {
+fn refuse_unstarted(policy: &Policy) -> BeginRefusal {
     let message = format!(
         "the controller has not begun the rollout of RebootPolicy {} as it is written now",
         policy.name
     );
-    RolloutRefusal {
+    BeginRefusal {
         reason: RebootReason::RolloutNotStarted,
         message,
     }
 }
 
-fn refuse_before_canaries(policy: &Policy) -> RolloutRefusal {
+fn refuse_before_canaries(policy: &Policy) -> BeginRefusal {
     let message = format!(
         "the canaries of RebootPolicy {} go first; `dogwatch status policies -o wide` names them",
         policy.name
     );
-    RolloutRefusal {
+    BeginRefusal {
         reason: RebootReason::AwaitingCanary,
         message,
     }
 }
 
-fn refuse_while_soaking(policy: &Policy, state: &RolloutState) -> RolloutRefusal {
+fn refuse_while_soaking(policy: &Policy, state: &PolicyRolloutState) -> BeginRefusal {
     let until = state
         .soak_ends
         .map_or_else(String::new, |at| format!(" until {at}"));
@@ -112,7 +112,7 @@ fn refuse_while_soaking(policy: &Policy, state: &RolloutState) -> RolloutRefusal
         "the canaries of RebootPolicy {} are back; nothing begins{until}",
         policy.name
     );
-    RolloutRefusal {
+    BeginRefusal {
         reason: RebootReason::RolloutSoaking,
         message,
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::node_facts::{self, StandingFailure};
-use super::{FailedRolloutNode, RolloutHalt, RolloutShape, RolloutState};
+use super::{FailedRolloutNode, PolicyRolloutState, RolloutHalt, RolloutShape};
 use crate::reboot::ObservedNode;
 
 /// The most failures that a state remembers. With more, a policy that halts stays halted.
@@ -13,7 +13,7 @@ const MAX_NAMED_FAILURES: usize = 5;
 
 /// Takes the failures that stand now as known, without counting them: they are older than the
 /// rollout.
-pub(super) fn remember_standing_failures(state: &mut RolloutState, nodes: &[&ObservedNode]) {
+pub(super) fn remember_standing_failures(state: &mut PolicyRolloutState, nodes: &[&ObservedNode]) {
     for (node, failure) in standing_failures(nodes) {
         if !is_known(state, node, &failure) && !remembers_no_more(state) {
             state.failed.push(failed_node(node, &failure));
@@ -23,7 +23,7 @@ pub(super) fn remember_standing_failures(state: &mut RolloutState, nodes: &[&Obs
 
 /// Forgets failures whose reboot is over, and counts those that are new: they end the row of
 /// successes.
-pub(super) fn count_failures(state: &mut RolloutState, nodes: &[&ObservedNode]) {
+pub(super) fn count_failures(state: &mut PolicyRolloutState, nodes: &[&ObservedNode]) {
     state.failed.retain(|failed| is_still_open(failed, nodes));
     for (node, failure) in standing_failures(nodes) {
         // What cannot be remembered is not counted, or it would be counted again and again.
@@ -37,12 +37,16 @@ pub(super) fn count_failures(state: &mut RolloutState, nodes: &[&ObservedNode]) 
     }
 }
 
-fn remembers_no_more(state: &RolloutState) -> bool {
+fn remembers_no_more(state: &PolicyRolloutState) -> bool {
     state.failed.len() >= MAX_REMEMBERED_FAILURES
 }
 
 /// Halts the rollout if too many failures count.
-pub(super) fn halt_if_failing(state: &mut RolloutState, shape: &RolloutShape, now: Timestamp) {
+pub(super) fn halt_if_failing(
+    state: &mut PolicyRolloutState,
+    shape: &RolloutShape,
+    now: Timestamp,
+) {
     let Some(most) = shape.halt_after_failures.filter(|_| state.halted.is_none()) else {
         return;
     };
@@ -68,7 +72,7 @@ pub(super) fn halt_if_failing(state: &mut RolloutState, shape: &RolloutShape, no
 }
 
 /// Ends the halt that a person has named. What failed before is not counted again.
-pub(super) fn end_resumed_halt(state: &mut RolloutState, resumed: Option<Timestamp>) {
+pub(super) fn end_resumed_halt(state: &mut PolicyRolloutState, resumed: Option<Timestamp>) {
     let named = |halt: &RolloutHalt| Some(halt.since) == resumed;
     if state.halted.as_ref().is_some_and(named) {
         state.halted = None;
@@ -85,7 +89,11 @@ fn standing_failures<'a>(
         .filter_map(|node| Some((*node, node_facts::find_failure(node)?)))
 }
 
-fn is_known(state: &RolloutState, node: &ObservedNode, failure: &StandingFailure<'_>) -> bool {
+fn is_known(
+    state: &PolicyRolloutState,
+    node: &ObservedNode,
+    failure: &StandingFailure<'_>,
+) -> bool {
     state
         .failed
         .iter()

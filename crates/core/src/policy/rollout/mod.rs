@@ -11,6 +11,7 @@
 
 mod advance;
 mod canaries;
+mod candidate;
 mod check;
 mod failures;
 mod node_facts;
@@ -21,10 +22,10 @@ mod tests;
 
 pub use advance::{RolloutAdvance, advance_rollout, advance_rollouts, is_urgent_change};
 pub use check::{
-    RolloutCandidate, RolloutRefusal, check_rollout, describe_halt, find_halt, halt_event,
+    BeginRefusal, RolloutCandidate, check_rollout, describe_halt, find_halt, halt_event,
 };
 pub use shape::{PolicyRollout, RolloutCanary, RolloutShape, describe_rollout};
 
 pub use dogwatch_api::reboot_policy::{
-    CanaryNode, FailedRolloutNode, RolloutHalt, RolloutNode, RolloutPhase, RolloutState,
+    CanaryNode, FailedRolloutNode, PolicyRolloutState, RolloutHalt, RolloutNode, RolloutPhase,
 };

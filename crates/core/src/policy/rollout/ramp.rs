@@ -1,7 +1,7 @@
 //! Counts successes, and raises the limit.
 
 use super::node_facts;
-use super::{RolloutNode, RolloutShape, RolloutState};
+use super::{PolicyRolloutState, RolloutNode, RolloutShape};
 use crate::reboot::ObservedNode;
 
 /// The most nodes of which a success is awaited at once; with more the ramp is a little slower.
@@ -9,7 +9,7 @@ const MAX_TRACKED_NODES: usize = 200;
 
 /// Phase `Ramping`: a step of it.
 pub(super) fn advance_ramp(
-    state: &mut RolloutState,
+    state: &mut PolicyRolloutState,
     shape: &RolloutShape,
     nodes: &[&ObservedNode],
 ) {
@@ -33,7 +33,7 @@ pub(super) fn advance_ramp(
     track_reboots(state, nodes);
 }
 
-fn count_successes(state: &mut RolloutState, nodes: &[&ObservedNode]) {
+fn count_successes(state: &mut PolicyRolloutState, nodes: &[&ObservedNode]) {
     let mut successes = 0;
     state.under_way.retain(|tracked| {
         let Some(node) = nodes.iter().find(|node| node.uid == tracked.uid) else {
@@ -51,7 +51,7 @@ fn count_successes(state: &mut RolloutState, nodes: &[&ObservedNode]) {
 }
 
 /// Notes which reboots are under way. One that has failed does not count as a success later.
-fn track_reboots(state: &mut RolloutState, nodes: &[&ObservedNode]) {
+fn track_reboots(state: &mut PolicyRolloutState, nodes: &[&ObservedNode]) {
     for node in nodes.iter().filter(|node| node_facts::is_under_way(node)) {
         let known = state.under_way.iter().any(|it| it.uid == node.uid);
         let failed = state.failed.iter().any(|it| it.uid == node.uid);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{RolloutPhase, RolloutState};
+use super::{PolicyRolloutState, RolloutPhase};
 use crate::duration::format_duration;
 
 /// `spec.rollout`.
@@ -42,13 +42,13 @@ impl RolloutShape {
     }
 
     /// The first state of a rollout.
-    pub fn first_state(&self) -> RolloutState {
+    pub fn first_state(&self) -> PolicyRolloutState {
         let phase = if self.canary_count() == 0 {
             RolloutPhase::Ramping
         } else {
             RolloutPhase::Canary
         };
-        RolloutState {
+        PolicyRolloutState {
             shape: self.to_string(),
             phase,
             canaries: Vec::new(),
@@ -91,7 +91,7 @@ impl fmt::Display for RolloutShape {
 pub struct PolicyRollout {
     pub shape: Option<RolloutShape>,
     /// `status.rollout`, as the controller wrote it last. It may belong to another shape.
-    pub state: Option<RolloutState>,
+    pub state: Option<PolicyRolloutState>,
     /// Annotation `dogwatch.dev/rollout-resumed`: the halt of this time is to end.
     pub resumed: Option<Timestamp>,
 }
@@ -103,7 +103,7 @@ impl PolicyRollout {
     }
 
     /// The state, if it belongs to the shape of now.
-    pub fn current_state(&self) -> Option<&RolloutState> {
+    pub fn current_state(&self) -> Option<&PolicyRolloutState> {
         let shape = self.shape.as_ref()?.to_string();
         self.state.as_ref().filter(|state| state.shape == shape)
     }
@@ -152,7 +152,7 @@ pub fn describe_rollout(rollout: &PolicyRollout) -> Option<String> {
     Some(format!("{shape}; now: {now}{failures}"))
 }
 
-fn describe_canaries(state: &RolloutState, wanted: usize) -> String {
+fn describe_canaries(state: &PolicyRolloutState, wanted: usize) -> String {
     let done = state.canaries.iter().filter(|canary| canary.done).count();
     let open = state.canaries.iter().filter(|canary| !canary.done);
     let open: Vec<&str> = open.map(|canary| canary.node.as_str()).collect();

@@ -8,7 +8,7 @@ use crate::explain::testkit::{at, boot, condition, node, record};
 use crate::name::GroupName;
 use crate::policy::Policy;
 use crate::policy::rollout::{
-    RolloutAdvance, RolloutCanary, RolloutShape, RolloutState, advance_rollout, check_rollout,
+    PolicyRolloutState, RolloutAdvance, RolloutCanary, RolloutShape, advance_rollout, check_rollout,
 };
 use crate::reboot::{
     LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RebootReason,
@@ -16,7 +16,7 @@ use crate::reboot::{
 
 pub(super) const SOAK: Duration = Duration::from_mins(30);
 
-pub(super) fn shape(canaries: u32, ramp: &[u32], halt: Option<u32>) -> RolloutShape {
+pub(super) fn build_shape(canaries: u32, ramp: &[u32], halt: Option<u32>) -> RolloutShape {
     RolloutShape {
         canary: Some(RolloutCanary {
             nodes: canaries,
@@ -47,7 +47,7 @@ impl RolloutWorld {
         }
     }
 
-    pub(super) fn now(&self) -> Timestamp {
+    pub(super) fn current_time(&self) -> Timestamp {
         at(self.second)
     }
 
@@ -58,7 +58,7 @@ impl RolloutWorld {
     /// What the controller would write.
     pub(super) fn next_advance(&self) -> RolloutAdvance {
         let nodes: Vec<&ObservedNode> = self.nodes.iter().collect();
-        advance_rollout(&self.policy, &nodes, self.now())
+        advance_rollout(&self.policy, &nodes, self.current_time())
     }
 
     /// The controller writes the next state.
@@ -68,24 +68,24 @@ impl RolloutWorld {
         next
     }
 
-    pub(super) fn state(&self) -> &RolloutState {
+    pub(super) fn written_state(&self) -> &PolicyRolloutState {
         self.policy.rollout.state.as_ref().unwrap()
     }
 
-    pub(super) fn node(&mut self, number: usize) -> &mut ObservedNode {
+    pub(super) fn node_mut(&mut self, number: usize) -> &mut ObservedNode {
         &mut self.nodes[number - 1]
     }
 
     pub(super) fn want_reboot(&mut self, number: usize) {
         let second = self.second;
-        let node = self.node(number);
+        let node = self.node_mut(number);
         let mut record = record(RebootPhase::Waiting, second);
         record.boot_id = node.boot_id.clone().unwrap();
         node.record = ParsedAnnotation::Is(record);
     }
 
     pub(super) fn set_phase(&mut self, number: usize, phase: RebootPhase) {
-        let node = self.node(number);
+        let node = self.node_mut(number);
         let mut record = node.record.get().unwrap().clone();
         record.phase = phase;
         node.record = ParsedAnnotation::Is(record);
@@ -93,10 +93,10 @@ impl RolloutWorld {
 
     /// The node reboots and is back.
     pub(super) fn come_back(&mut self, number: usize) {
-        let now = self.now();
+        let now = self.current_time();
         self.boots += 1;
         let new = boot(&format!("boot-after-{}", self.boots));
-        let node = self.node(number);
+        let node = self.node_mut(number);
         let record = node.record.get().unwrap().clone();
         node.last_reboot = ParsedAnnotation::Is(LastReboot {
             outcome: RebootOutcome::Rebooted,
@@ -116,7 +116,7 @@ impl RolloutWorld {
 
     pub(super) fn fail_reboot(&mut self, number: usize) {
         self.set_phase(number, RebootPhase::Rebooting);
-        self.node(number).conditions = vec![condition(
+        self.node_mut(number).conditions = vec![condition(
             "MaintenanceInProgress",
             ("RebootFailed", "no new boot"),
         )];
@@ -126,7 +126,7 @@ impl RolloutWorld {
     pub(super) fn reboot_node(&mut self, number: usize) {
         self.want_reboot(number);
         self.write_state();
-        assert_eq!(self.refusal(number), None, "n{number}");
+        assert_eq!(self.begin_refusal(number), None, "n{number}");
         self.set_phase(number, RebootPhase::Draining);
         self.write_state();
         self.come_back(number);
@@ -134,13 +134,13 @@ impl RolloutWorld {
     }
 
     /// Why the node may not begin.
-    pub(super) fn refusal(&self, number: usize) -> Option<RebootReason> {
+    pub(super) fn begin_refusal(&self, number: usize) -> Option<RebootReason> {
         let node = &self.nodes[number - 1];
         check_rollout(&self.policy, node.rollout_candidate()).map(|refusal| refusal.reason)
     }
 
-    pub(super) fn resume(&mut self) {
-        let halt = self.state().halted.as_ref().unwrap();
+    pub(super) fn resume_policy(&mut self) {
+        let halt = self.written_state().halted.as_ref().unwrap();
         self.policy.rollout.resumed = Some(halt.since);
     }
 }

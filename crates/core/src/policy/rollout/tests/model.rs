@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::kit::{RolloutWorld, shape};
+use super::kit::{RolloutWorld, build_shape};
 use crate::explain::testkit::boot;
 use crate::model_depth::model_cases;
-use crate::policy::rollout::{RolloutHalt, RolloutPhase, RolloutShape, RolloutState};
+use crate::policy::rollout::{PolicyRolloutState, RolloutHalt, RolloutPhase, RolloutShape};
 use crate::reboot::{ParsedAnnotation, RebootPhase};
 
 const NODES: usize = 6;
@@ -39,7 +39,7 @@ fn any_move() -> impl Strategy<Value = RolloutMove> {
         Just(vec![2, 4])
     ];
     let asked = (0_u32..4, ramp, proptest::option::of(1_u32..3));
-    let asked = asked.prop_map(|(canaries, ramp, halt)| shape(canaries, &ramp, halt));
+    let asked = asked.prop_map(|(canaries, ramp, halt)| build_shape(canaries, &ramp, halt));
     prop_oneof![
         4 => node.clone().prop_map(RolloutMove::WantReboot),
         1 => node.clone().prop_map(RolloutMove::Withdraw),
@@ -85,7 +85,7 @@ impl ModelRun {
         match step {
             RolloutMove::WantReboot(n) if self.phase_of(*n).is_none() => self.world.want_reboot(*n),
             RolloutMove::Withdraw(n) if self.phase_of(*n) == Some(RebootPhase::Waiting) => {
-                self.world.node(*n).record = ParsedAnnotation::Absent;
+                self.world.node_mut(*n).record = ParsedAnnotation::Absent;
             }
             RolloutMove::WriteState => self.write_and_check(),
             RolloutMove::BeginReboot(n) if self.phase_of(*n) == Some(RebootPhase::Waiting) => {
@@ -105,7 +105,7 @@ impl ModelRun {
                     format!("made-{}", self.made),
                     boot(&format!("b{}", self.made)),
                 );
-                let node = self.world.node(*n);
+                let node = self.world.node_mut(*n);
                 node.uid = uid;
                 node.boot_id = Some(new);
                 node.record = ParsedAnnotation::Absent;
@@ -116,7 +116,7 @@ impl ModelRun {
             RolloutMove::ResumePolicy => {
                 let state = self.world.policy.rollout.state.as_ref();
                 if state.is_some_and(|state| state.halted.is_some()) {
-                    self.world.resume();
+                    self.world.resume_policy();
                 }
             }
             RolloutMove::PassMinutes(minutes) => {
@@ -134,7 +134,7 @@ impl ModelRun {
 
     fn return_to_waiting(&mut self, number: usize, failures: u32) {
         self.began.remove(&self.key_of(number));
-        let node = self.world.node(number);
+        let node = self.world.node_mut(number);
         let mut record = node.record.get().unwrap().clone();
         record.phase = RebootPhase::Waiting;
         record.failures += failures;
@@ -149,7 +149,7 @@ impl ModelRun {
             u32::try_from(MAX_UNAVAILABLE).unwrap(),
         ));
         let out = (1..=NODES).filter(|n| self.is_out(*n)).count();
-        if self.world.refusal(number).is_some() || out >= limit.allowed_nodes(NODES) {
+        if self.world.begin_refusal(number).is_some() || out >= limit.allowed_nodes(NODES) {
             return;
         }
         assert!(out < MAX_UNAVAILABLE);
@@ -181,7 +181,7 @@ impl ModelRun {
         let before = self.world.policy.rollout.clone();
         self.world.write_state();
         let after = self.world.policy.rollout.state.clone();
-        let halt_of = |state: &Option<RolloutState>| -> Option<RolloutHalt> {
+        let halt_of = |state: &Option<PolicyRolloutState>| -> Option<RolloutHalt> {
             state.as_ref()?.halted.clone()
         };
         if let Some(halt) = halt_of(&before.state) {
@@ -201,7 +201,7 @@ impl ModelRun {
         }
     }
 
-    fn check_counts(&mut self, before: Option<&RolloutState>, after: &RolloutState) {
+    fn check_counts(&mut self, before: Option<&PolicyRolloutState>, after: &PolicyRolloutState) {
         let same = before.filter(|before| before.shape == after.shape);
         let was_ramping = same.is_some_and(|state| state.phase == RolloutPhase::Ramping);
         let is_canary = after.phase == RolloutPhase::Canary;
@@ -266,7 +266,7 @@ proptest! {
         moves in proptest::collection::vec(any_move(), 1..120),
     ) {
         let mut run = ModelRun {
-            world: RolloutWorld::new(shape(1, &[1, 2], Some(2)), NODES),
+            world: RolloutWorld::new(build_shape(1, &[1, 2], Some(2)), NODES),
             began: BTreeSet::new(),
             returned: 0,
             made: 0,
@@ -275,7 +275,7 @@ proptest! {
             // Boots of different nodes differ.
             if number == 0 {
                 for n in 1..=NODES {
-                    run.world.node(n).boot_id = Some(boot(&format!("boot-{n}")));
+                    run.world.node_mut(n).boot_id = Some(boot(&format!("boot-{n}")));
                 }
             }
             run.make_move(step);

@@ -1,6 +1,6 @@
 //! Whether a node may begin, and the limit.
 
-use super::kit::{RolloutWorld, shape};
+use super::kit::{RolloutWorld, build_shape};
 use crate::limit::UnavailabilityLimit;
 use crate::policy::rollout::{
     CanaryNode, RolloutCandidate, RolloutHalt, RolloutPhase, RolloutShape, check_rollout,
@@ -11,7 +11,7 @@ use crate::reboot::RebootReason::{
 };
 
 fn world_in(phase: RolloutPhase) -> RolloutWorld {
-    let mut world = RolloutWorld::new(shape(1, &[2], Some(1)), 2);
+    let mut world = RolloutWorld::new(build_shape(1, &[2], Some(1)), 2);
     let mut state = world.policy.rollout.shape.as_ref().unwrap().first_state();
     state.phase = phase;
     state.canaries = vec![CanaryNode {
@@ -37,7 +37,7 @@ fn each_phase_lets_begin_whom_it_names_and_nobody_else() {
     ] {
         let world = world_in(phase);
         assert_eq!(
-            (world.refusal(1), world.refusal(2)),
+            (world.begin_refusal(1), world.begin_refusal(2)),
             (first, second),
             "{phase:?}"
         );
@@ -47,21 +47,25 @@ fn each_phase_lets_begin_whom_it_names_and_nobody_else() {
 #[test]
 fn a_canary_is_the_node_that_was_named_and_not_a_later_one_of_its_name() {
     let mut world = world_in(RolloutPhase::Canary);
-    world.node(1).uid = "another".into();
-    assert_eq!(world.refusal(1), Some(AwaitingCanary));
+    world.node_mut(1).uid = "another".into();
+    assert_eq!(world.begin_refusal(1), Some(AwaitingCanary));
     let mut world = world_in(RolloutPhase::Canary);
     world.want_reboot(1);
-    assert_eq!(world.refusal(1), None);
+    assert_eq!(world.begin_refusal(1), None);
     world.come_back(1);
     world.want_reboot(1);
-    assert_eq!(world.refusal(1), Some(AwaitingCanary), "it was one already");
+    assert_eq!(
+        world.begin_refusal(1),
+        Some(AwaitingCanary),
+        "it was one already"
+    );
 }
 
 #[test]
 fn a_policy_without_rollout_refuses_nothing_and_limits_nothing() {
     let mut world = world_in(RolloutPhase::Canary);
     world.policy.rollout.shape = None;
-    assert_eq!(world.refusal(2), None);
+    assert_eq!(world.begin_refusal(2), None);
     assert_eq!(world.policy.rollout.limit_now(), None);
 }
 
@@ -69,37 +73,37 @@ fn a_policy_without_rollout_refuses_nothing_and_limits_nothing() {
 fn a_state_of_another_shape_lets_nothing_begin_and_neither_does_none() {
     let mut world = world_in(RolloutPhase::Ramping);
     let shapes = [
-        shape(2, &[2], Some(1)),
-        shape(1, &[2, 4], Some(1)),
-        shape(1, &[2], None),
+        build_shape(2, &[2], Some(1)),
+        build_shape(1, &[2, 4], Some(1)),
+        build_shape(1, &[2], None),
         RolloutShape::default(),
     ];
     for other in shapes {
         world.policy.rollout.shape = Some(other.clone());
-        assert_eq!(world.refusal(1), Some(RolloutNotStarted), "{other}");
+        assert_eq!(world.begin_refusal(1), Some(RolloutNotStarted), "{other}");
         assert_eq!(world.policy.rollout.limit_now(), None);
     }
-    world.policy.rollout.shape = Some(shape(1, &[2], Some(1)));
+    world.policy.rollout.shape = Some(build_shape(1, &[2], Some(1)));
     world.policy.rollout.state = None;
-    assert_eq!(world.refusal(1), Some(RolloutNotStarted));
+    assert_eq!(world.begin_refusal(1), Some(RolloutNotStarted));
 }
 
 #[test]
 fn a_halt_refuses_canaries_holds_and_hosts_whatever_the_shape_is_now() {
     let mut world = world_in(RolloutPhase::Canary);
-    let since = world.now();
+    let since = world.current_time();
     let state = world.policy.rollout.state.as_mut().unwrap();
     state.halted = Some(RolloutHalt {
         since,
         reason: "1 failure: n7 RebootFailed".into(),
     });
     for other in [
-        Some(shape(1, &[2], Some(1))),
-        Some(shape(9, &[], None)),
+        Some(build_shape(1, &[2], Some(1))),
+        Some(build_shape(9, &[], None)),
         None,
     ] {
         world.policy.rollout.shape = other;
-        assert_eq!(world.refusal(1), Some(RolloutHalted));
+        assert_eq!(world.begin_refusal(1), Some(RolloutHalted));
         for candidate in [RolloutCandidate::Hold, RolloutCandidate::LockHost] {
             let refusal = check_rollout(&world.policy, candidate).unwrap();
             assert_eq!(refusal.reason, RolloutHalted);
@@ -144,9 +148,9 @@ fn the_ramp_is_a_smaller_max_unavailable_and_never_a_larger_one() {
     assert_eq!(limit, UnavailabilityLimit::Count(9), "the ramp is over");
 }
 
-fn allowance(world: &RolloutWorld, begins: bool) -> Option<RebootReason> {
+fn ask_allowance(world: &RolloutWorld, begins: bool) -> Option<RebootReason> {
     let policies = ClusterPolicies::Known(vec![world.policy.clone()]);
-    let (policy, now) = (Some(&world.policy), world.now());
+    let (policy, now) = (Some(&world.policy), world.current_time());
     let answer = if begins {
         let candidate = world.nodes[1].rollout_candidate();
         let interval = MinInterval::default();
@@ -168,14 +172,14 @@ fn allowance(world: &RolloutWorld, begins: bool) -> Option<RebootReason> {
 fn only_a_halt_undoes_what_has_begun() {
     for phase in [RolloutPhase::Canary, RolloutPhase::Soaking] {
         let mut world = world_in(phase);
-        assert!(allowance(&world, true).is_some());
-        assert_eq!(allowance(&world, false), None);
-        let since = world.now();
+        assert!(ask_allowance(&world, true).is_some());
+        assert_eq!(ask_allowance(&world, false), None);
+        let since = world.current_time();
         world.policy.rollout.state.as_mut().unwrap().halted = Some(RolloutHalt {
             since,
             reason: String::new(),
         });
-        assert_eq!(allowance(&world, true), Some(RolloutHalted));
-        assert_eq!(allowance(&world, false), Some(RolloutHalted));
+        assert_eq!(ask_allowance(&world, true), Some(RolloutHalted));
+        assert_eq!(ask_allowance(&world, false), Some(RolloutHalted));
     }
 }
