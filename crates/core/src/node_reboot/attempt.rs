@@ -131,7 +131,7 @@ pub(super) fn find_trace(case: RebootCase<'_>) -> NodeTrace<'_> {
     if let Some(last) = node.last_reboot.get()
         && lists_reboot(&last.trigger.node_reboots, own)
         && !is_of_earlier_attempt(own, last)
-        && !is_of_own_withdrawal(own, last)
+        && !is_of_own_withdrawal(case, last)
     {
         return NodeTrace::Ended(last);
     }
@@ -151,12 +151,14 @@ pub(super) fn begun_record(node: &ObservedNode) -> Option<&RebootRecord> {
 }
 
 /// The request for a power cycle was taken back until the host can be switched, which the status
-/// says since before; it is asked for again.
-fn is_of_own_withdrawal(own: &ObservedNodeReboot, last: &LastReboot) -> bool {
+/// says since before; or it is asked for again since.
+fn is_of_own_withdrawal(case: RebootCase<'_>, last: &LastReboot) -> bool {
+    let (own, request) = (case.own, case.node.request.get());
     let method = own.open_attempt().map(|attempt| attempt.method);
+    let is_asked = request.is_some_and(|request| lists_reboot(&request.node_reboots, own));
     last.outcome == RebootOutcome::TriggerGone
         && method == Some(RebootMethod::PowerCycle)
-        && own.status.phase == NodeRebootPhase::Pending
+        && (is_asked || own.status.phase == NodeRebootPhase::Pending)
 }
 
 /// Boot ids are never used twice.
