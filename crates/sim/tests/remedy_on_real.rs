@@ -6,11 +6,7 @@
     reason = "a real API server has the real time"
 )]
 
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "each test binary uses its part"
-)]
+#[allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 mod power_cases;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod power_rights;
