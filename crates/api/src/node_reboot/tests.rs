@@ -56,7 +56,13 @@ fn status() -> NodeRebootStatus {
             finished_at: Some(at),
             boot_id_before: Some("b1".into()),
             boot_id_after: Some("b2".into()),
-            power: None,
+            power: Some(PowerCycleStatus {
+                host: "hosts/h1".into(),
+                host_uid: "u2".into(),
+                requested_at: at,
+                off_at: Some(at),
+                released_at: Some(at),
+            }),
             outcome: Some("Rebooted".into()),
         }],
         conditions: vec![Condition {

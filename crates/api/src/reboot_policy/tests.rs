@@ -30,6 +30,17 @@ fn drain_rule() -> DrainRuleSpec {
     }
 }
 
+fn rollout() -> RolloutSpec {
+    RolloutSpec {
+        canary: Some(CanarySpec {
+            nodes: 2,
+            soak: some("1h"),
+        }),
+        ramp: Some(vec![1, 2, 4]),
+        halt_after_failures: Some(2),
+    }
+}
+
 fn spec() -> RebootPolicySpec {
     RebootPolicySpec {
         node_selector: Some(selector()),
@@ -37,14 +48,7 @@ fn spec() -> RebootPolicySpec {
         max_unavailable: Some(MaxUnavailable::Percent("10%".into())),
         max_unavailable_nodes: Some(5),
         topology_key: some("topology.kubernetes.io/zone"),
-        rollout: Some(RolloutSpec {
-            canary: Some(CanarySpec {
-                nodes: 2,
-                soak: some("1h"),
-            }),
-            ramp: Some(vec![1, 2, 4]),
-            halt_after_failures: Some(2),
-        }),
+        rollout: Some(rollout()),
         paused: Some(PausedSpec {
             reason: some("release freeze"),
             until: some("2026-12-24T18:00:00Z"),

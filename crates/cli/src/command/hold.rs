@@ -60,12 +60,11 @@ pub async fn run(cluster: &ClusterArgs, args: &HoldArgs) -> Result<(), CommandFa
         let started = HoldFollower::start_watching(&connected, node, FollowGoal::Held).await?;
         follower = Some(started);
     }
-    match list_node_holds(&connected, node).await? {
-        Some(holds) => hold_by_object(&connected, node, &request, &holds).await?,
-        None => {
-            hold_by_annotation(&connected, node, &request).await?;
-            connected.warn_if_unanswered(node, false).await;
-        }
+    if let Some(holds) = list_node_holds(&connected, node).await? {
+        hold_by_object(&connected, node, &request, &holds).await?;
+    } else {
+        hold_by_annotation(&connected, node, &request).await?;
+        connected.warn_if_unanswered(node, false).await;
     }
     match follower {
         Some(follower) => follower.follow_until_done(&connected, args.timeout).await,

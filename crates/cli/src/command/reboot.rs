@@ -22,6 +22,7 @@ use crate::node_reboots;
 use crate::person;
 
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct RebootArgs {
     #[command(flatten)]
     which: NodeSelectionArgs,

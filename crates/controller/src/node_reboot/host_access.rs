@@ -41,7 +41,7 @@ impl HostAccess {
         };
         if changes.changed().await.is_err() {
             // The registry is gone with the process.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

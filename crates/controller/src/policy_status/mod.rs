@@ -132,7 +132,7 @@ async fn reconcile_statuses(
         let is_urgent = is_urgent_change(before, wanted.rollout.as_ref());
         let due = pace.due_at(name);
         if !is_urgent && context.clock.now().mono < due {
-            next = earlier_of(next, due);
+            next = Some(earlier_of(next, due));
             continue;
         }
         context.leadership.current_term()?;
@@ -140,7 +140,7 @@ async fn reconcile_statuses(
         let due = context.clock.now().mono + pause_after_write(view.nodes.len());
         pace.record_write(name, due);
         // The watch brings the result; if the write failed, this is when it is tried again.
-        next = earlier_of(next, due);
+        next = Some(earlier_of(next, due));
     }
     next
 }
@@ -155,8 +155,8 @@ fn next_rollout_wake(rollouts: &[RolloutAdvance], now: Now) -> Option<Duration> 
     wakes.min()
 }
 
-fn earlier_of(next: Option<Duration>, due: Duration) -> Option<Duration> {
-    Some(next.map_or(due, |next| next.min(due)))
+fn earlier_of(next: Option<Duration>, due: Duration) -> Duration {
+    next.map_or(due, |next| next.min(due))
 }
 
 async fn write_policy_status(

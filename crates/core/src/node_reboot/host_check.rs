@@ -113,7 +113,7 @@ impl HostObstacle {
             HostObstacle::Lasting(reason, text) => {
                 super::ending::end_with(case.own, reason, text, case.now)
             }
-            other => other.into_wait(case),
+            other @ (HostObstacle::Unread | HostObstacle::Passing { .. }) => other.into_wait(case),
         }
     }
 
@@ -152,10 +152,8 @@ pub(super) fn find_usable_host(
         return Err(HostObstacle::unknown(text));
     };
     check_machine(case, power)?;
-    let newest = match is_newer_version(&host.resource_version, &power.host.resource_version) {
-        true => &host,
-        false => &power.host,
-    };
+    let is_newer = is_newer_version(&host.resource_version, &power.host.resource_version);
+    let newest = if is_newer { &host } else { &power.host };
     check_not_in_use(case, newest)?;
     check_switchable(case, newest, power)?;
     check_power(power, stage)?;

@@ -263,7 +263,7 @@ fn put_key(
 }
 
 /// A read of the Node that is young enough for the key.
-fn young_node_read<'a>(case: RebootCase<'a>) -> Option<Result<Option<&'a ObservedNode>, &'a str>> {
+fn young_node_read(case: RebootCase<'_>) -> Option<Result<Option<&ObservedNode>, &str>> {
     let read: &RebootNodeRead = case.seen.read.as_ref()?;
     let is_young = case.now.mono.saturating_sub(read.taken) < KEY_READ_AGE;
     let is_same = |node: &&ObservedNode| node.uid == case.node.uid;

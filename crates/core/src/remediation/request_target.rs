@@ -40,7 +40,6 @@ pub fn host_carrying(
     let target = PowerRequestTarget::by_node(&LinkIndex::build_index(world), node.as_str());
     match (target.host, target.problem) {
         (Ok(host), None) => Ok(host),
-        (Ok(_), Some((_, why))) => Err(HostLinkProblem::Contradiction(why)),
         (
             Err((
                 RemediationReason::NoHost
@@ -50,7 +49,7 @@ pub fn host_carrying(
             )),
             _,
         ) => Err(HostLinkProblem::NoHost(why)),
-        (Err((_, why)), _) => Err(HostLinkProblem::Contradiction(why)),
+        (Ok(_), Some((_, why))) | (Err((_, why)), _) => Err(HostLinkProblem::Contradiction(why)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Lists, creates, cancels and deletes NodeReboots for a person. Source: specification §10.1.
 
+use std::time::Duration;
+
 use dogwatch_api::node_reboot::{NodeReboot, NodeRebootSpec};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::node_reboot::ObservedNodeReboot;
@@ -13,6 +15,10 @@ use crate::error::{ApiErrorKind, Error, with_timeout};
 use crate::field_manager::{patch_params_for, post_params_for};
 use crate::informer::fixed_jitter;
 use crate::node_reboot::{NodeRebootObject, NodeRebootWatch, convert_node_reboot};
+
+/// The API server throttles the lists of a kind for the first seconds after its installation.
+const MAX_LIST_TRIES: u32 = 20;
+const LIST_RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeRebootsFound {
@@ -34,14 +40,23 @@ pub enum NodeRebootFound {
 
 impl FleetClient {
     pub async fn list_node_reboots(&self) -> Result<NodeRebootsFound, Error> {
-        match with_timeout(self.node_reboot_api().list(&ListParams::default())).await {
-            Ok(list) => {
-                let all = list.items.iter().map(convert_node_reboot);
-                Ok(NodeRebootsFound::There(all.collect()))
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match with_timeout(self.node_reboot_api().list(&ListParams::default())).await {
+                Ok(list) => {
+                    let all = list.items.iter().map(convert_node_reboot);
+                    return Ok(NodeRebootsFound::There(all.collect()));
+                }
+                // Only a missing kind makes a list fail with 404.
+                Err(error) if error.kind() == ApiErrorKind::NotFound => {
+                    return Ok(NodeRebootsFound::NoKind);
+                }
+                // The kind was installed a moment ago.
+                Err(error) if is_throttled(&error) && tries < MAX_LIST_TRIES => {}
+                Err(error) => return Err(error),
             }
-            // Only a missing kind makes a list fail with 404.
-            Err(error) if error.kind() == ApiErrorKind::NotFound => Ok(NodeRebootsFound::NoKind),
-            Err(error) => Err(error),
+            tokio::time::sleep(LIST_RETRY_PAUSE).await;
         }
     }
 
@@ -106,6 +121,10 @@ impl NodeRebootsFound {
         });
         Some(open.cloned().collect())
     }
+}
+
+fn is_throttled(error: &Error) -> bool {
+    matches!(error.kind(), ApiErrorKind::Throttled { .. })
 }
 
 fn allow_gone<T>(done: Result<T, Error>) -> Result<(), Error> {

@@ -12,7 +12,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::command::{ClusterDisruption, HostCommand, PrometheusChange, UserCommand};
-use super::scenario_cluster::{DEFINITIONS_PATH, POLICIES_PATH, ScenarioCluster, ScenarioHost};
+use super::scenario_cluster::{
+    DEFINITIONS_PATH, POLICIES_PATH, ScenarioCluster, ScenarioHost, UserRequestError,
+};
 
 /// Users whose partition ends after a time.
 pub struct PartitionEnd {
@@ -165,11 +167,7 @@ pub fn apply_user_command(stage: &ScenarioCluster, wish: &UserCommand) -> Result
         }
         UserCommand::DeleteObject(path) => delete(path),
         UserCommand::DeleteNode(node) => delete(&node_path(node)),
-        UserCommand::Budget { name, budget } => {
-            let path = format!("/apis/policy/v1/namespaces/default/poddisruptionbudgets/{name}");
-            let patch = json!({ "spec": budget_spec(budget) });
-            stage.send_user_request(Method::PATCH, &path, &patch)
-        }
+        UserCommand::Budget { name, budget } => change_budget(stage, name, budget),
         UserCommand::RefuseEvictions(policy) => {
             stage.server.lock_store().refuse_evictions(policy.clone());
             return Ok(());
@@ -188,20 +186,11 @@ pub fn apply_user_command(stage: &ScenarioCluster, wish: &UserCommand) -> Result
             let pod = pod_manifest(name, node, *stops_after, labels, annotations);
             stage.send_user_request(Method::POST, PODS_PATH, &pod)
         }
-        UserCommand::EndPod(name) => {
-            let path = format!("{PODS_PATH}/{name}/status");
-            let ended = json!({ "status": { "phase": "Succeeded" } });
-            stage.send_user_request(Method::PATCH, &path, &ended)
-        }
+        UserCommand::EndPod(name) => end_pod(stage, name),
         UserCommand::DeletePod(name) => delete(&format!("{PODS_PATH}/{name}")),
         UserCommand::Policy { name, patch } => stage.set_policy(name, patch),
         UserCommand::DeletePolicy(name) => delete(&format!("{POLICIES_PATH}/{name}")),
-        UserCommand::ResumeRollout(name) => {
-            let since = stage.rollout_halted_since(name).unwrap_or_default();
-            let annotations = json!({ ROLLOUT_RESUMED: since });
-            let patch = json!({ "metadata": { "annotations": annotations } });
-            stage.send_user_request(Method::PATCH, &format!("{POLICIES_PATH}/{name}"), &patch)
-        }
+        UserCommand::ResumeRollout(name) => resume_rollout(stage, name),
         UserCommand::PoliciesInstalled(true) => stage.install_policy_crd(),
         UserCommand::PoliciesInstalled(false) => delete(&format!("{DEFINITIONS_PATH}/{CRD_NAME}")),
         UserCommand::Abort { node, reason } => {
@@ -211,6 +200,28 @@ pub fn apply_user_command(stage: &ScenarioCluster, wish: &UserCommand) -> Result
         }
     };
     done.map_err(|error| error.to_string())
+}
+
+type UserRequestEnd = Result<(), UserRequestError>;
+
+fn change_budget(stage: &ScenarioCluster, name: &str, budget: &WorkloadBudget) -> UserRequestEnd {
+    let path = format!("/apis/policy/v1/namespaces/default/poddisruptionbudgets/{name}");
+    let patch = json!({ "spec": budget_spec(budget) });
+    stage.send_user_request(Method::PATCH, &path, &patch)
+}
+
+fn end_pod(stage: &ScenarioCluster, name: &str) -> UserRequestEnd {
+    let path = format!("{PODS_PATH}/{name}/status");
+    let ended = json!({ "status": { "phase": "Succeeded" } });
+    stage.send_user_request(Method::PATCH, &path, &ended)
+}
+
+/// As `dogwatch resume` does.
+fn resume_rollout(stage: &ScenarioCluster, name: &str) -> UserRequestEnd {
+    let since = stage.rollout_halted_since(name).unwrap_or_default();
+    let annotations = json!({ ROLLOUT_RESUMED: since });
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    stage.send_user_request(Method::PATCH, &format!("{POLICIES_PATH}/{name}"), &patch)
 }
 
 /// The annotation with which a person requests a reboot.

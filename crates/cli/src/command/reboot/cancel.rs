@@ -54,9 +54,10 @@ fn is_reboot(reboot: &ObservedNodeReboot) -> bool {
 
 fn describe_cancel(node: &NodeName, reboot: &ObservedNodeReboot) -> String {
     let has_begun = reboot.status.phase > NodeRebootPhase::Waiting;
-    let begun = match has_begun {
-        true => "; what has begun is finished first",
-        false => "",
+    let begun = if has_begun {
+        "; what has begun is finished first"
+    } else {
+        ""
     };
     format!(
         "node/{node}: nodereboot/{} was cancelled{begun}",

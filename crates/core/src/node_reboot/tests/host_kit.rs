@@ -14,6 +14,10 @@ use crate::remediation::{HostLinkProblem, ObservedPower};
 use dogwatch_api::node_reboot::RebootMethod;
 
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each test changes some facts of the host"
+)]
 pub struct HostKit {
     pub is_controlled: bool,
     pub is_identity_required: bool,

@@ -269,8 +269,9 @@ impl World {
             }
             NodeRebootAction::WriteStatus(status) => self.write_status(seen, decision, status),
             NodeRebootAction::DeleteObject => self.delete(&name),
-            NodeRebootAction::PatchNode(_) => unreachable!("handled above"),
-            NodeRebootAction::PatchHost(_) => unreachable!("handled above"),
+            NodeRebootAction::PatchNode(_) | NodeRebootAction::PatchHost(_) => {
+                unreachable!("handled above")
+            }
         }
         true
     }

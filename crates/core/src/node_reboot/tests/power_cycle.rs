@@ -58,13 +58,15 @@ fn a_drained_node_is_switched_off_and_on_and_served_by_its_new_boot() {
     assert_eq!(power.unwrap().host, "hosts/h1");
 }
 
+type HostChange = fn(&mut HostKit, HostLinkProblem);
+
 #[test]
 fn a_request_that_no_host_can_serve_is_refused_before_the_node_is_asked() {
     let contradiction = HostLinkProblem::Contradiction("two hosts".into());
-    let cases: [(&str, fn(&mut HostKit, HostLinkProblem)); 6] = [
+    let cases: [(&str, HostChange); 6] = [
         ("NoHostKnown", |host, _| host.host = None),
         ("HostContradicted", |host, problem| {
-            host.problem = Some(problem)
+            host.problem = Some(problem);
         }),
         ("PowerNotControlled", |host, _| host.is_controlled = false),
         ("HostAlwaysOn", |host, _| {
@@ -229,8 +231,10 @@ fn deleted_while_the_host_is_off_it_finishes_first() {
     assert!(world.reboots.is_empty());
 }
 
+type WorldChange = fn(&mut World);
+
 /// What happens while the key is on the host.
-const ENDS: &[(&str, fn(&mut World))] = &[
+const ENDS: &[(&str, WorldChange)] = &[
     ("the Node is deleted", |world| world.node = None),
     ("another Node has its name", |world| {
         let mut other = empty_node();
@@ -238,7 +242,7 @@ const ENDS: &[(&str, fn(&mut World))] = &[
         world.change_node(|node| *node = other);
     }),
     ("somebody aborts it", |world| {
-        world.finish(RebootOutcome::Aborted)
+        world.finish(RebootOutcome::Aborted);
     }),
     ("somebody asks to abort it", |world| {
         let abort = AbortRequest {

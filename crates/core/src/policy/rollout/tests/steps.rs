@@ -29,7 +29,7 @@ fn canaries_then_a_soak_then_the_ramp_then_max_unavailable() {
     assert_eq!(world.written_state().phase, RolloutPhase::Soaking);
     assert_eq!(world.begin_refusal(2), Some(RebootReason::RolloutSoaking));
     assert_eq!(soak.wake, world.written_state().soak_ends);
-    world.pass_time(SOAK - Duration::from_secs(1));
+    world.pass_time(SOAK.saturating_sub(Duration::from_secs(1)));
     world.write_state();
     assert_eq!(world.written_state().phase, RolloutPhase::Soaking);
     world.pass_time(Duration::from_secs(1));
