@@ -61,10 +61,14 @@ impl FleetClient {
     }
 
     pub async fn find_node_reboot(&self, name: &str) -> Result<NodeRebootFound, Error> {
-        let found = with_timeout(self.node_reboot_api().get_opt(name)).await?;
-        if let Some(object) = found {
-            let reboot = Box::new(convert_node_reboot(&object));
-            return Ok(NodeRebootFound::There(reboot));
+        match with_timeout(self.node_reboot_api().get(name)).await {
+            Ok(object) => {
+                let reboot = Box::new(convert_node_reboot(&object));
+                return Ok(NodeRebootFound::There(reboot));
+            }
+            // The object is missing, or its kind.
+            Err(error) if error.kind() == ApiErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
         Ok(match self.list_node_reboots().await? {
             NodeRebootsFound::There(all) => NodeRebootFound::NoNodeReboot {
