@@ -21,8 +21,7 @@ fn every_reason_is_in_the_book_with_its_next_step() {
     for reason in NodeRebootReason::ALL {
         let row = format!("| `{reason}` |");
         let mut rows = lines.iter().filter(|line| line.starts_with(&row));
-        let row = rows.next().unwrap_or_else(|| panic!("no row for {reason}"));
         let step = reason.next_step().unwrap_or_default();
-        assert!(row.contains(step), "{reason}: {step}");
+        assert!(rows.any(|row| row.contains(step)), "{reason}: {step}");
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// All files that delete objects, and what each deletes.
 const DELETING: [(&str, &str); 10] = [
     ("drain/call.rs", "pods, with their UID"),
-    ("fleet/hold.rs", "NodeReboots of method Hold"),
+    ("fleet/node_reboots.rs", "NodeReboots, with their UID"),
     ("fleet/pause.rs", "policies that pause"),
     ("healer/mod.rs", "presences of processes that are gone"),
     ("lock/presence.rs", "a process' own presence"),
