@@ -94,6 +94,7 @@ impl ModelRun {
             RolloutMove::ComeBack(n) if self.is_out(*n) => {
                 self.world.come_back(*n);
                 self.returned += 1;
+                self.forget_stranger(*n);
             }
             RolloutMove::FailReboot(n) if self.is_out(*n) => self.world.fail_reboot(*n),
             RolloutMove::GiveUp(n) if self.is_out(*n) => {
@@ -129,6 +130,16 @@ impl ModelRun {
             | RolloutMove::ComeBack(_)
             | RolloutMove::FailReboot(_)
             | RolloutMove::GiveUp(_) => {}
+        }
+    }
+
+    /// A node that began before this rollout takes the place of a canary only until it is back.
+    fn forget_stranger(&mut self, number: usize) {
+        let uid = &self.world.nodes[number - 1].uid;
+        let state = self.world.policy.rollout.state.as_ref();
+        let canaries = state.map_or(&[][..], |state| &state.canaries);
+        if canaries.iter().all(|canary| canary.uid != *uid) {
+            self.began.retain(|(began, _)| began != uid);
         }
     }
 
