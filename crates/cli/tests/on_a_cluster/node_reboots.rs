@@ -1,10 +1,8 @@
 //! Tests `dogwatch reboot` and `dogwatch explain` where the kind NodeReboot is installed.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
-
 use serde_json::{Value, json};
 
+use super::reboot::followed;
 use super::stage::{Stage, ended};
 use super::{NODE_REBOOTS, rebooting_cluster, with_node_reboots};
 
@@ -35,28 +33,10 @@ fn tell(stage: &Stage, name: &str, phase: &str, succeeded: &str, reason: &str) {
     stage.merge(&format!("{NODE_REBOOTS}/{name}/status"), &status);
 }
 
-/// Runs the command, and lets its NodeReboot appear.
-fn asking(stage: &Stage, args: &[&str]) -> (Child, impl FnMut(&str) -> String) {
-    let mut child = stage
-        .dogwatch(args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let until = move |part: &str| loop {
-        let line = lines.next().expect("it goes on").unwrap();
-        if line.contains(part) {
-            return line;
-        }
-    };
-    (child, until)
-}
-
 #[test]
 fn a_reboot_is_a_node_reboot_that_is_asked_for_once_and_can_be_cancelled() {
     let stage = with_node_reboots();
-    let (child, mut until) = asking(&stage, &ASK);
+    let (child, mut until) = followed(&stage, &ASK);
     let line = until("was requested to reboot");
     let made = node_reboots(&stage).pop().unwrap();
     let name = name_of(&made);
@@ -108,7 +88,7 @@ fn a_wait_ends_as_the_node_reboot_does() {
     ] {
         let stage = with_node_reboots();
         let wait = [&ASK[..], &["--wait", "--timeout", "60s"]].concat();
-        let (child, mut until) = asking(&stage, &wait);
+        let (child, mut until) = followed(&stage, &wait);
         until("was requested to reboot");
         let made = node_reboots(&stage).pop().unwrap();
         tell(&stage, name_of(&made), "Finished", succeeded, reason);
@@ -121,7 +101,7 @@ fn a_wait_ends_as_the_node_reboot_does() {
 fn a_wait_ends_when_the_node_reboot_is_deleted() {
     let stage = with_node_reboots();
     let wait = [&ASK[..], &["--wait", "--timeout", "60s"]].concat();
-    let (child, mut until) = asking(&stage, &wait);
+    let (child, mut until) = followed(&stage, &wait);
     until("was requested to reboot");
     let made = node_reboots(&stage).pop().unwrap();
     // The command has seen it when it prints its first step.

@@ -48,7 +48,8 @@ fn begin(stage: &Stage, name: &str) {
     stage.merge(&format!("{}/status", node(name)), &status);
 }
 
-fn followed(stage: &Stage, args: &[&str]) -> (Child, impl FnMut(&str) -> String) {
+/// Runs the command. The function reads its lines up to one that contains a text.
+pub(super) fn followed(stage: &Stage, args: &[&str]) -> (Child, impl FnMut(&str) -> String) {
     let mut child = stage
         .dogwatch(args)
         .stdout(Stdio::piped())

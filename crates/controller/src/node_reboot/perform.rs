@@ -13,10 +13,9 @@ use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::node_reboot::NodeRebootClient;
 use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::reconcile::{CallEnd, DecisionOf, DomainCalls};
-use tracing::warn;
 
 use super::keys::{KeySnapshot, NodeRebootAnswer, NodeRebootFinding};
-use crate::call_end::call_end_of;
+use crate::call_end::{call_end_of, event_end_of};
 
 pub(super) struct NodeRebootCalls {
     pub(super) client: NodeRebootClient,
@@ -76,15 +75,8 @@ impl DomainCalls for NodeRebootCalls {
             return CallEnd::Done(());
         };
         let (own, now) = (&seen.own, self.clock.now());
-        match self.client.write_event(own, event, now).await {
-            Err(error) if error.kind() != ApiErrorKind::Transient => {
-                // A retry would not help; the conditions say the same.
-                let error = error.error_chain();
-                warn!(node_reboot = %own.name, event = event.reason, error, "failed to write an Event");
-                CallEnd::Done(())
-            }
-            answer => call_end_of(answer),
-        }
+        let written = self.client.write_event(own, event, now).await;
+        event_end_of(written, &own.name, event)
     }
 }
 

@@ -6,13 +6,11 @@ use dogwatch_core::schedule::{
     ObservedTargets, RebootRequestPatch, Schedule, ScheduleAction, ScheduleDecision,
     ScheduleObserve, ScheduleReason, ScheduleSnapshot, ScheduleStatus, TargetObject,
 };
-use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::schedule::ScheduleClient;
 use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::reconcile::{CallEnd, DomainCalls};
-use tracing::warn;
 
-use crate::call_end::call_end_of;
+use crate::call_end::{call_end_of, event_end_of};
 
 pub(super) struct ScheduleCalls {
     pub(super) client: ScheduleClient,
@@ -58,15 +56,8 @@ impl DomainCalls for ScheduleCalls {
 
     async fn report_event(&self, seen: &ScheduleSnapshot, event: &DecisionEvent) -> CallEnd<()> {
         let (schedule, now) = (&seen.schedule, self.clock.now());
-        match self.client.write_event(schedule, event, now).await {
-            Err(error) if error.kind() != ApiErrorKind::Transient => {
-                // A retry would not help; the condition and the history say the same.
-                let error = error.error_chain();
-                warn!(schedule = %schedule.name, event = event.reason, error, "failed to write an Event");
-                CallEnd::Done(())
-            }
-            answer => call_end_of(answer),
-        }
+        let written = self.client.write_event(schedule, event, now).await;
+        event_end_of(written, &schedule.name, event)
     }
 }
 
