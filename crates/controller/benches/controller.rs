@@ -6,17 +6,21 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the bench")]
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use dogwatch_testbed::ControlPlane;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::task::JoinSet;
+
+use support::{find_program, install_manifests, print_figure, resident_mebibytes};
 
 const WAITERS: usize = 1_000;
 /// The pause before the memory is read.
@@ -28,13 +32,16 @@ const PATIENCE: Duration = Duration::from_mins(2);
 async fn main() {
     let waiters = number_of("WAITERS", WAITERS);
     let served = number_of("SERVED", waiters);
-    let program = program().await;
+    let program = find_program("DOGWATCH", "dogwatch-cli", "dogwatch").await;
     let plane = ControlPlane::builder().with_controllers([]).start().await;
     let plane = plane.expect("the control plane starts");
-    install(&plane, &program).await;
+    install_manifests(&plane, &program).await;
     let controller = Controller::start(&program, plane.admin_kubeconfig()).await;
     controller.call("lock", "first").await;
-    eprintln!("nobody waits: {:.1} MiB", controller.resident("VmRSS:"));
+    eprintln!(
+        "nobody waits: {:.1} MiB",
+        resident_mebibytes(&controller.child, "VmRSS:")
+    );
     let (told, mut turns) = mpsc::unbounded_channel();
     let (waiting, came) = controller.many(waiters, told).await;
     tokio::time::sleep(LEFT_ALONE).await;
@@ -66,58 +73,13 @@ struct Turn {
     left: Instant,
 }
 
-/// Builds the release program, but without the steps that take long and only reduce its size.
-async fn program() -> PathBuf {
-    if let Some(built) = std::env::var_os("DOGWATCH") {
-        return built.into();
-    }
-    let words =
-        "build --profile quick --package dogwatch-cli --bin dogwatch --quiet --message-format=json";
-    let output = Command::new(env!("CARGO"))
-        .args(words.split(' '))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::inherit())
-        .output();
-    let output = output.await.expect("cargo runs");
-    assert!(
-        output.status.success(),
-        "cargo ended with {}",
-        output.status
-    );
-    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
-    let built = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "dogwatch")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.expect("cargo names what it has built")
-}
-
-/// Installs Dogwatch's CRDs and its namespace.
-async fn install(plane: &ControlPlane, program: &Path) {
-    let words = [
-        "manifests",
-        "--ignore-cluster",
-        "--image=none",
-        "--controller-image=none",
-        "--without-policies",
-    ];
-    let output = Command::new(program).args(words).output().await;
-    let manifests = String::from_utf8(output.unwrap().stdout).unwrap();
-    let apply = ["apply", "--server-side", "-f", "-"];
-    plane.run_kubectl(&apply, &manifests).await.unwrap();
-    let kind = "crd/rebootpolicies.dogwatch.dev";
-    let established = ["wait", "--for=condition=established", "--timeout=60s", kind];
-    plane.run_kubectl(&established, "").await.unwrap();
-}
-
 /// Waits until the lock that the departed hosts held is free again.
 async fn until_free(plane: &ControlPlane) {
     let get = "get lease dogwatch-default-0 -n dogwatch -o jsonpath={.spec.holderIdentity}";
     let words: Vec<&str> = get.split(' ').collect();
     let look = async { while plane.run_kubectl(&words, "").await.unwrap() != "" {} };
     let free = tokio::time::timeout(PATIENCE, look).await;
-    figure(
+    print_figure(
         "locks left behind by hosts that hung up",
         if free.is_ok() { "none" } else { "one" },
         "none",
@@ -197,22 +159,16 @@ impl Controller {
     }
 
     fn report_memory(&self, waiters: usize) {
-        let (now, most) = (self.resident("VmRSS:"), self.resident("VmHWM:"));
-        figure(
+        let (now, most) = (
+            resident_mebibytes(&self.child, "VmRSS:"),
+            resident_mebibytes(&self.child, "VmHWM:"),
+        );
+        print_figure(
             &format!("controller's RSS, {waiters} wait for the lock"),
             &format!("{now:.1} MiB, most {most:.1} MiB"),
             "<= 64 MiB",
             most <= 64.0,
         );
-    }
-
-    /// A line of the process' status, in MiB.
-    fn resident(&self, field: &str) -> f64 {
-        let id = self.child.id().expect("it runs");
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let value = status.lines().find_map(|line| line.strip_prefix(field));
-        let kibibytes = value.unwrap().split_whitespace().next().unwrap();
-        kibibytes.parse::<f64>().unwrap() / 1024.0
     }
 }
 
@@ -260,14 +216,14 @@ async fn exchange(address: &str, request: &str) -> String {
 fn report(turns: &[Turn], came: &[Instant]) {
     let pairs = || turns.windows(2);
     let twice = pairs().filter(|pair| pair[1].won < pair[0].leaving).count();
-    figure(
+    print_figure(
         "hosts that held the lock beside another one",
         &format!("{twice} of {}", turns.len()),
         "0",
         twice == 0,
     );
     let worst = worst_inversion(turns, came);
-    figure(
+    print_figure(
         "worst inversion at one replica",
         &format!("{worst:.1?}"),
         "none",
@@ -294,9 +250,4 @@ fn worst_inversion(turns: &[Turn], came: &[Instant]) -> Duration {
         latest - came[turn.number]
     });
     early.max().unwrap_or_default()
-}
-
-fn figure(what: &str, measured: &str, reach: &str, kept: bool) {
-    let line = json!({ "what": what, "measured": measured, "reach": reach, "kept": kept });
-    println!("{line}");
 }

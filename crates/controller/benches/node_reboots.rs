@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the bench")]
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
+
+use support::{find_program, install_manifests, print_figure, resident_mebibytes};
 
 /// How often the time to the lock request is measured, each time with a new Node.
 const ROUNDS: usize = 15;
@@ -145,7 +149,7 @@ impl NodeRebootBench {
     async fn measure_memory(&self, controller: &Child) {
         let ended = std::env::var("ENDED").map_or(ENDED, |text| text.parse().unwrap());
         tokio::time::sleep(SETTLE_TIME).await;
-        let before = resident_mebibytes(controller);
+        let before = resident_mebibytes(controller, "VmRSS:");
         for part in (0..ended).collect::<Vec<_>>().chunks(100) {
             let items = part.iter().map(|number| {
                 let name = format!("ended-{number}");
@@ -160,7 +164,7 @@ impl NodeRebootBench {
         let wait = [&wait[..], &[&last]].concat();
         self.plane.run_kubectl(&wait, "").await.unwrap();
         tokio::time::sleep(SETTLE_TIME).await;
-        let after = resident_mebibytes(controller);
+        let after = resident_mebibytes(controller, "VmRSS:");
         print_figure(
             &format!("controller's RSS for {ended} NodeReboots that have ended"),
             &format!("{:.1} MiB ({before:.1} → {after:.1})", after - before),
@@ -209,52 +213,6 @@ fn report_lock_requests(taken: &mut [Duration]) {
     );
 }
 
-/// Builds the program without the steps that take long and only reduce its size.
-async fn find_program(variable: &str, package: &str, name: &str) -> PathBuf {
-    if let Some(built) = std::env::var_os(variable) {
-        return built.into();
-    }
-    let words = ["build", "--profile", "quick", "--quiet"];
-    let output = Command::new(env!("CARGO"))
-        .args(words)
-        .args(["--package", package, "--bin", name])
-        .arg("--message-format=json")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::inherit())
-        .output();
-    let output = output.await.expect("cargo runs");
-    assert!(
-        output.status.success(),
-        "cargo ended with {}",
-        output.status
-    );
-    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
-    let built = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == name)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.expect("cargo names what it has built")
-}
-
-/// Installs Dogwatch's CRDs and its namespace.
-async fn install_manifests(plane: &ControlPlane, program: &Path) {
-    let words = [
-        "manifests",
-        "--ignore-cluster",
-        "--image=none",
-        "--controller-image=none",
-        "--without-policies",
-    ];
-    let output = Command::new(program).args(words).output().await;
-    let manifests = String::from_utf8(output.unwrap().stdout).unwrap();
-    let apply = ["apply", "--server-side", "-f", "-"];
-    plane.run_kubectl(&apply, &manifests).await.unwrap();
-    let kind = "crd/nodereboots.dogwatch.dev";
-    let established = ["wait", "--for=condition=established", "--timeout=60s", kind];
-    plane.run_kubectl(&established, "").await.unwrap();
-}
-
 fn read_lines(child: &mut Child) -> Lines<BufReader<ChildStderr>> {
     BufReader::new(child.stderr.take().expect("it is piped")).lines()
 }
@@ -262,18 +220,4 @@ fn read_lines(child: &mut Child) -> Lines<BufReader<ChildStderr>> {
 /// Later lines are discarded, as for a pod whose log nobody reads.
 fn drain_log(mut log: Lines<BufReader<ChildStderr>>) {
     tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
-}
-
-fn resident_mebibytes(child: &Child) -> f64 {
-    let id = child.id().expect("it runs");
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = value.unwrap().split_whitespace().next().unwrap();
-    kibibytes.parse::<f64>().unwrap() / 1024.0
-}
-
-/// One line for `cargo xtask bench`.
-fn print_figure(what: &str, measured: &str, reach: &str, kept: bool) {
-    let line = json!({ "what": what, "measured": measured, "reach": reach, "kept": kept });
-    println!("{line}");
 }
