@@ -7,11 +7,17 @@ use serde::Deserialize;
 use crate::Error;
 
 /// Logs every request's metadata once per stage, without RequestReceived: later stages contain all
-/// that it does.
+/// that it does. Writes of nodes and Leases are logged with the object that they made, so that
+/// `dogwatch audit` can recount the promises.
 pub(crate) const AUDIT_POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
   "omitStages": ["RequestReceived"],
-  "rules": [{"level": "Metadata"}]
+  "rules": [
+    {"level": "RequestResponse", "verbs": ["create", "update", "patch", "delete"],
+     "resources": [{"group": "", "resources": ["nodes", "nodes/status"]},
+                   {"group": "coordination.k8s.io", "resources": ["leases"]}]},
+    {"level": "Metadata"}
+  ]
 }"#;
 
 /// A request in the API server's audit log. Fields that do not apply are empty, or 0.
@@ -110,6 +116,17 @@ pub(crate) fn read_entries(log: &Path, mark: AuditMark) -> Result<Vec<AuditEntry
         .filter(|line| line.ends_with('\n'))
         .map(|line| Ok(serde_json::from_str::<AuditEvent>(line)?.into()))
         .collect()
+}
+
+/// The complete lines after `mark`, as the API server wrote them.
+pub(crate) fn read_lines(log: &Path, mark: AuditMark) -> Result<Vec<String>, Error> {
+    let text = read_text(log)?;
+    let from = usize::try_from(mark.0)
+        .expect("a log fits memory")
+        .min(text.len());
+    let lines = text[from..].split_inclusive('\n');
+    let complete = lines.filter(|line| line.ends_with('\n'));
+    Ok(complete.map(str::to_owned).collect())
 }
 
 /// The position after the last complete line.

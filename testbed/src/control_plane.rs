@@ -258,6 +258,12 @@ impl ControlPlane {
         Ok(entries)
     }
 
+    /// The audit log's own lines after `mark`, with the bodies of writes of nodes and Leases.
+    pub async fn audit_lines_since(&self, mark: AuditMark) -> Result<Vec<String>, Error> {
+        self.flush_audit().await?;
+        audit::read_lines(&self.audit_log_path(), mark)
+    }
+
     /// The position in the audit log after all requests that were answered so far.
     pub async fn audit_mark(&self) -> Result<AuditMark, Error> {
         self.flush_audit().await?;

@@ -18,6 +18,18 @@ pub fn cluster_api_machines() -> Value {
     parse_fixture(include_str!("../fixtures/machines.cluster.x-k8s.io.yaml"))
 }
 
+/// Cluster API's MachineDrainRule: `cluster.x-k8s.io`, `v1beta2` (stored) and `v1beta1`.
+pub fn machine_drain_rules() -> Value {
+    parse_fixture(include_str!(
+        "../fixtures/machinedrainrules.cluster.x-k8s.io.yaml"
+    ))
+}
+
+/// Cluster API's Cluster: `cluster.x-k8s.io/v1beta2`. Its spec may have any field.
+pub fn cluster_api_clusters() -> Value {
+    parse_fixture(include_str!("../fixtures/clusters.cluster.x-k8s.io.yaml"))
+}
+
 /// metal3's machine for Cluster API: `infrastructure.cluster.x-k8s.io`, `v1beta1` (stored) and
 /// `v1beta2`.
 pub fn metal3_machines() -> Value {

@@ -1,7 +1,7 @@
 //! Real counterparts for tests, on loopback: a Kubernetes control plane (etcd, kube-apiserver,
 //! kubectl and optionally kube-controller-manager, but no kubelet and no scheduler: a test plays
-//! those), Prometheus ([`prometheus`]), a Redfish emulator ([`sushy`]), a BMC that speaks IPMI
-//! ([`ipmi_sim`]), and a virtual machine behind one ([`vm`]).
+//! those), helm ([`helm`]), Prometheus ([`prometheus`]), a Redfish emulator ([`sushy`]), a BMC that speaks IPMI
+//! ([`ipmi_sim`]), a virtual machine behind one ([`vm`]), and a browser ([`browser`]).
 //!
 //! It may touch: processes, loopback ports, one temporary folder for each control plane, the
 //! project's cache folder (where the programs are built once), and the folder named by
@@ -16,6 +16,7 @@
 
 mod audit;
 mod binaries;
+pub mod browser;
 mod builder;
 mod cache;
 mod cached_artifact;
@@ -24,6 +25,7 @@ mod error;
 pub mod fixtures;
 mod flags;
 mod go_program;
+pub mod helm;
 mod identity;
 pub mod ipmi_sim;
 mod kubectl;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use dogwatch_testbed::{
-    ControlPlane, ControlPlaneBinaries, ControlPlaneProgram, kubernetes_version, prometheus, sushy,
-    vm,
+    ControlPlane, ControlPlaneBinaries, ControlPlaneProgram, browser, helm, kubernetes_version,
+    prometheus, sushy, vm,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,7 +27,9 @@ enum TestbedCommand {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum TestbedPart {
+    Browser,
     ControlPlane,
+    Helm,
     Prometheus,
     RedfishEmulator,
     VirtualMachine,
@@ -50,9 +52,15 @@ fn main() -> ExitCode {
 
 fn prepare_part(part: TestbedPart) -> Result<()> {
     match part {
+        TestbedPart::Browser => browser::find_or_install()
+            .map(drop)
+            .context("failed to get the browser's driver"),
         TestbedPart::ControlPlane => ControlPlaneBinaries::find_or_build()
             .map(drop)
             .context("failed to get the real control plane"),
+        TestbedPart::Helm => helm::find_or_build()
+            .map(drop)
+            .context("failed to get the real helm"),
         TestbedPart::Prometheus => prometheus::find_or_build()
             .map(drop)
             .context("failed to get the real Prometheus"),

@@ -11,6 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     net::TcpStream,
@@ -91,12 +92,17 @@ impl TestPrometheus {
     /// Starts Prometheus over plain HTTP; it answers when this returns. From then on it evaluates
     /// its rules once a second.
     pub async fn start(alerts: &[TestAlert<'_>]) -> Result<Self, Error> {
-        Self::start_with_scheme("http", alerts).await
+        Self::start_with_scheme("http", &rules_of_alerts(alerts)).await
     }
 
-    /// The same over TLS, with a certificate that [`TestPrometheus::ca_file`] has signed.
+    /// Evaluates these rules, in their order. Rules with `record` are the only source of samples.
+    pub async fn start_with_rules(rules: &[Value]) -> Result<Self, Error> {
+        Self::start_with_scheme("http", rules).await
+    }
+
+    /// The same as [`TestPrometheus::start`] over TLS, with a certificate that [`TestPrometheus::ca_file`] has signed.
     pub async fn start_with_tls(alerts: &[TestAlert<'_>]) -> Result<Self, Error> {
-        Self::start_with_scheme("https", alerts).await
+        Self::start_with_scheme("https", &rules_of_alerts(alerts)).await
     }
 
     /// `http://127.0.0.1:PORT/prometheus`.
@@ -111,18 +117,18 @@ impl TestPrometheus {
 
     /// Makes these alerts active, and no others. The change takes a second or two to show.
     pub fn set_alerts(&self, alerts: &[TestAlert<'_>]) -> Result<(), Error> {
-        write_rules(self.folder.path(), alerts)?;
+        write_rules(self.folder.path(), &rules_of_alerts(alerts))?;
         kill_process(Pid::from_child(&self.process.0), Signal::HUP)
             .map_err(|errno| Error::io_error("signal", PROGRAM_NAME)(errno.into()))
     }
 
-    async fn start_with_scheme(scheme: &str, alerts: &[TestAlert<'_>]) -> Result<Self, Error> {
+    async fn start_with_scheme(scheme: &str, rules: &[Value]) -> Result<Self, Error> {
         let program = tokio::task::spawn_blocking(find_or_build)
             .await
             .expect("finding does not panic")?;
         let mut attempt = 1;
         loop {
-            match Self::start_once(&program, scheme, alerts).await {
+            match Self::start_once(&program, scheme, rules).await {
                 Err(Error::Died { log, .. })
                     if attempt < START_ATTEMPTS && log.contains("address already in use") =>
                 {
@@ -133,18 +139,14 @@ impl TestPrometheus {
         }
     }
 
-    async fn start_once(
-        program: &Path,
-        scheme: &str,
-        alerts: &[TestAlert<'_>],
-    ) -> Result<Self, Error> {
+    async fn start_once(program: &Path, scheme: &str, rules: &[Value]) -> Result<Self, Error> {
         let folder = tempfile::Builder::new()
             .prefix("dogwatch-prometheus-")
             .tempdir()
             .map_err(Error::io_error("make a folder in", std::env::temp_dir()))?;
         let brood = GuardedProcessGroup::new(folder.path())?;
         identity::write_certificates(folder.path())?;
-        write_rules(folder.path(), alerts)?;
+        write_rules(folder.path(), rules)?;
         let port = ports::find_free_port()?;
         let address = format!("{scheme}://127.0.0.1:{port}{URL_PATH}");
         let mut command = build_command(program, folder.path(), port, &address);
@@ -204,16 +206,17 @@ fn log_path(folder: &Path) -> PathBuf {
 }
 
 /// One rule always exists: when a whole group is removed, its alerts stay active for a while.
-fn write_rules(folder: &Path, alerts: &[TestAlert<'_>]) -> Result<(), Error> {
-    let mut rules = serde_json::json!([{ "record": "always", "expr": "vector(1)" }]);
-    let list = rules.as_array_mut().expect("written above");
-    list.extend(alerts.iter().map(|alert| match alert {
-        TestAlert::Firing(name) => serde_json::json!({ "alert": name, "expr": "vector(1)" }),
-        TestAlert::Pending(name) => {
-            serde_json::json!({ "alert": name, "expr": "vector(1)", "for": "1h" })
-        }
-    }));
-    let file = serde_json::json!({ "groups": [{ "name": "tests", "rules": rules }] });
+fn rules_of_alerts(alerts: &[TestAlert<'_>]) -> Vec<Value> {
+    let always = json!({ "record": "always", "expr": "vector(1)" });
+    let alerts = alerts.iter().map(|alert| match alert {
+        TestAlert::Firing(name) => json!({ "alert": name, "expr": "vector(1)" }),
+        TestAlert::Pending(name) => json!({ "alert": name, "expr": "vector(1)", "for": "1h" }),
+    });
+    [always].into_iter().chain(alerts).collect()
+}
+
+fn write_rules(folder: &Path, rules: &[Value]) -> Result<(), Error> {
+    let file = json!({ "groups": [{ "name": "tests", "rules": rules }] });
     // JSON is YAML.
     write_file(folder.join("rules.json"), &file.to_string()).map(drop)
 }

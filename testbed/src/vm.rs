@@ -24,6 +24,8 @@ use crate::{
 
 /// Console text: the guest is running.
 pub const GUEST_RUNNING: &str = "dogwatch-guest: running";
+/// Console text, followed by the boot id of the guest's kernel; printed before [`GUEST_RUNNING`].
+pub const GUEST_BOOT_ID: &str = "dogwatch-guest: boot id ";
 /// Console text: the guest was asked to shut down, and does.
 pub const GUEST_SHUTTING_DOWN: &str = "dogwatch-guest: shutting down";
 /// Console text: the guest was asked to shut down, and does not.
@@ -74,6 +76,7 @@ insmod /button.ko
 insmod /evdev.ko
 button=$(grep -l "Power Button" /sys/class/input/event*/device/name | head -n 1)
 event=/dev/input/$(echo "$button" | cut -d / -f 5)
+echo "dogwatch-guest: boot id $(cat /proc/sys/kernel/random/boot_id)"
 echo "dogwatch-guest: running"
 head -c 1 "$event" > /dev/null
 if grep -q dogwatch.deaf /proc/cmdline; then

@@ -3,18 +3,26 @@
 //! A bench program is a `[[bench]]` target without the test harness (`harness = false`). It prints, for each figure, one
 //! line of JSON on standard output: [`BenchFigure`]. Everything else it wants to say goes to standard error.
 
+mod comparison;
+mod figure_table;
+mod machine_use;
+
 use std::{
     io::{BufRead, BufReader},
-    process::Stdio,
+    path::Path,
+    process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
 
+use self::figure_table::{
+    BenchFigure, FigureVerdict, TakenFigure, render_columns, render_markdown,
+};
+use self::machine_use::{MachineCounters, describe_machine};
 use crate::{source_tree, testbed};
 
 /// A bench program.
-struct BenchProgram {
+pub struct BenchProgram {
     package: &'static str,
     target: &'static str,
     /// `release` where the binary itself is measured (size, memory), else `quick`, which compiles in a fraction.
@@ -85,6 +93,12 @@ const BENCHES: &[BenchProgram] = &[
         real: true,
     },
     BenchProgram {
+        package: "dogwatch-web",
+        target: "dashboard",
+        profile: "quick",
+        real: false,
+    },
+    BenchProgram {
         package: "dogwatch-sim",
         target: "rollout",
         profile: "quick",
@@ -92,23 +106,22 @@ const BENCHES: &[BenchProgram] = &[
     },
 ];
 
-/// One line of the table.
-#[derive(Deserialize)]
-struct BenchFigure {
-    /// What was measured.
-    what: String,
-    /// The outcome, with its unit.
-    measured: String,
-    /// What is promised, with its unit; with what it was compared, where it was.
-    reach: String,
-    /// Whether the promise is kept.
-    kept: bool,
-}
-
 #[derive(clap::Args)]
 pub struct BenchArguments {
     /// Only these bench programs, by the target's name
     names: Vec<String>,
+
+    /// Print the table in Markdown, for a page
+    #[arg(long)]
+    markdown: bool,
+
+    /// Measure this commit and the present tree in turn, instead of judging figures
+    #[arg(long, value_name = "COMMIT", conflicts_with = "markdown")]
+    compare: Option<String>,
+
+    /// How often each of the two is measured
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "compare")]
+    rounds: usize,
 }
 
 pub fn run(arguments: &BenchArguments) -> Result<()> {
@@ -116,15 +129,60 @@ pub fn run(arguments: &BenchArguments) -> Result<()> {
     if chosen.iter().any(|bench| bench.real) {
         testbed::prepare_parts(&["control-plane"], None)?;
     }
-    let mut figures = Vec::new();
-    for bench in chosen {
-        figures.extend(run_bench(bench)?);
+    if let Some(revision) = &arguments.compare {
+        return comparison::compare_revisions(&chosen, revision, arguments.rounds);
     }
-    print_figures(&figures);
-    let missed = figures.iter().filter(|figure| !figure.kept).count();
+    let mut figures = Vec::new();
+    let mut uses = Vec::new();
+    for bench in chosen {
+        build_program(bench)?;
+        let before = MachineCounters::read_counters()?;
+        let measured = run_program(bench, source_tree::workspace_root())?;
+        let used = before.measure_use()?;
+        let quiet = used.was_quiet();
+        figures.extend(
+            measured
+                .into_iter()
+                .map(|figure| TakenFigure { figure, quiet }),
+        );
+        uses.push(format!("{}: {used}", bench.target));
+    }
+    print_report(&figures, &uses, arguments.markdown)?;
+    judge_figures(&figures)
+}
+
+fn print_report(figures: &[TakenFigure], uses: &[String], markdown: bool) -> Result<()> {
+    let date = source_tree::read_output(Command::new("date").args(["-u", "+%F %R UTC"]))?;
+    println!("{}, {}", date.trim(), describe_machine());
+    if markdown {
+        println!("\n{}", render_markdown(figures));
+        for used in uses {
+            println!("- {used}");
+        }
+        return Ok(());
+    }
+    print!("{}", render_columns(figures));
+    for used in uses {
+        println!("{used}");
+    }
+    Ok(())
+}
+
+/// A figure that was not taken fails too, with what to do.
+fn judge_figures(figures: &[TakenFigure]) -> Result<()> {
+    let count = |verdict| {
+        let those = figures.iter().filter(|figure| figure.verdict() == verdict);
+        those.count()
+    };
+    let (missed, not_taken) = (count(FigureVerdict::Missed), count(FigureVerdict::NotTaken));
     ensure!(
         missed == 0,
         "{missed} of {} figures not reached",
+        figures.len()
+    );
+    ensure!(
+        not_taken == 0,
+        "{not_taken} of {} figures were not taken, because others used the machine: run it again on a quiet one",
         figures.len()
     );
     Ok(())
@@ -146,25 +204,31 @@ fn choose_benches(names: &[String]) -> Result<Vec<&'static BenchProgram>> {
     Ok(BENCHES.iter().filter(wanted).collect())
 }
 
-fn run_bench(bench: &BenchProgram) -> Result<Vec<BenchFigure>> {
-    let BenchProgram {
-        package,
-        target,
-        profile,
-        ..
-    } = bench;
+/// The command that builds and runs a bench of a tree.
+fn bench_command(bench: &BenchProgram, tree: &Path) -> Command {
     let mut command = source_tree::cargo_command();
-    command.args([
+    command.current_dir(tree).args([
         "bench",
         "--quiet",
         "--package",
-        package,
+        bench.package,
         "--bench",
-        target,
+        bench.target,
         "--profile",
-        profile,
+        bench.profile,
     ]);
-    let mut child = command
+    command
+}
+
+/// Compiles a bench, so that its compilation does not count as its use of the machine.
+fn build_program(bench: &BenchProgram) -> Result<()> {
+    let mut command = bench_command(bench, source_tree::workspace_root());
+    source_tree::run_command(command.arg("--no-run"))
+}
+
+fn run_program(bench: &BenchProgram, tree: &Path) -> Result<Vec<BenchFigure>> {
+    let target = bench.target;
+    let mut child = bench_command(bench, tree)
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("failed to start the bench {target}"))?;
@@ -181,28 +245,4 @@ fn run_bench(bench: &BenchProgram) -> Result<Vec<BenchFigure>> {
         .with_context(|| format!("failed to wait for the bench {target}"))?;
     ensure!(status.success(), "the bench {target} ended with {status}");
     figures
-}
-
-fn print_figures(figures: &[BenchFigure]) {
-    let width = |column: fn(&BenchFigure) -> &str, title: &str| {
-        let cells = figures.iter().map(|figure| column(figure).chars().count());
-        cells.chain([title.len()]).max().unwrap_or_default()
-    };
-    let what = width(|figure| &figure.what, "what");
-    let measured = width(|figure| &figure.measured, "measured");
-    let reach = width(|figure| &figure.reach, "reach");
-    println!(
-        "{:what$}  {:measured$}  {:reach$}",
-        "what", "measured", "reach"
-    );
-    for figure in figures {
-        let verdict = if figure.kept { "ok" } else { "NOT REACHED" };
-        let BenchFigure {
-            what: name,
-            measured: outcome,
-            reach: promise,
-            ..
-        } = figure;
-        println!("{name:what$}  {outcome:measured$}  {promise:reach$}  {verdict}");
-    }
 }

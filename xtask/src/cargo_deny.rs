@@ -1,12 +1,17 @@
-//! cargo-deny: installed once into the project's cache, at one version.
+//! cargo-deny: who may depend on whom, licences, and known holes.
 
-use std::{env, path::PathBuf, process::Command};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::source_tree;
+use crate::{cargo_tool::CargoTool, source_tree};
 
-const CARGO_DENY_VERSION: &str = "0.20.2";
+const CARGO_DENY: CargoTool = CargoTool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    install_arguments: &[],
+    usual_install_time: "about 2 minutes",
+};
 
 /// A room that may name kube need not, and the tree of who wants what is longer than all else together.
 const CHECK_ARGUMENTS: [&str; 4] = [
@@ -45,42 +50,7 @@ pub fn check_advisories() -> Result<String> {
 }
 
 fn cargo_deny_command() -> Result<Command> {
-    let mut command = Command::new(install_cargo_deny()?);
+    let mut command = Command::new(CARGO_DENY.find_or_install()?);
     command.current_dir(source_tree::workspace_root());
     Ok(command)
-}
-
-/// The folder where the test bed builds its programs (`cache_dir` there).
-fn cache_folder() -> Result<PathBuf> {
-    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-    let below = |name: &str, folder: &str| Some(PathBuf::from(variable(name)?).join(folder));
-    below("DOGWATCH_CACHE", "")
-        .or_else(|| below("XDG_CACHE_HOME", "dogwatch"))
-        .or_else(|| below("HOME", ".cache/dogwatch"))
-        .context("failed to find a cache folder: set DOGWATCH_CACHE, XDG_CACHE_HOME or HOME")
-}
-
-fn install_cargo_deny() -> Result<PathBuf> {
-    let folder = cache_folder()?.join(format!("cargo-deny-{CARGO_DENY_VERSION}"));
-    let program = folder.join("bin/cargo-deny");
-    if !program.is_file() {
-        eprintln!(
-            "installing cargo-deny {CARGO_DENY_VERSION} (about 2 minutes, once) into {}",
-            folder.display()
-        );
-        let mut cargo = source_tree::cargo_command();
-        cargo
-            .args([
-                "install",
-                "--quiet",
-                "--locked",
-                "--version",
-                CARGO_DENY_VERSION,
-                "cargo-deny",
-                "--root",
-            ])
-            .arg(&folder);
-        source_tree::run_command(&mut cargo).context("failed to install cargo-deny")?;
-    }
-    Ok(program)
 }

@@ -29,18 +29,24 @@ pub fn install_missing() -> Result<()> {
 fn missing_packages() -> Vec<&'static str> {
     // Whoever runs us has cargo and what cargo links with; Go may come from elsewhere than Debian.
     let go = (!has_go()).then_some("golang-go");
+    // So may Node.js, whose other packages bring an npm that conflicts with Debian's.
+    let npm = (!runs_version("npm")).then_some("npm");
     let tests = TEST_PACKAGES
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
     go.into_iter()
+        .chain(npm)
         .chain(tests.filter(|package| !is_installed(package)))
         .collect()
 }
 
 fn has_go() -> bool {
-    let runs = |go: &str| Command::new(go).arg("version").output().is_ok();
-    runs("go") || Path::new("/usr/local/go/bin/go").is_file()
+    runs_version("go") || Path::new("/usr/local/go/bin/go").is_file()
+}
+
+fn runs_version(program: &str) -> bool {
+    Command::new(program).arg("version").output().is_ok()
 }
 
 fn is_installed(package: &str) -> bool {

@@ -1,13 +1,13 @@
 //! `cargo xtask generate`: the files, and the blocks in files, that are made from code. `--check` only says what is stale.
 //!
-//! A test of `dogwatch-api` makes the definitions in `deploy/` (`src/schema/generated_manifests.rs`), so that xtask links none
-//! of the project's crates.
+//! A test of `dogwatch-api` makes the definitions in `deploy/` (`src/schema/generated_manifests.rs`), and one of `dogwatch-top`
+//! the pictures in `docs/pictures/` (`src/tests/pictures.rs`), so that xtask links none of the project's crates.
 
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::source_tree;
+use crate::{helm_chart, source_tree};
 
 /// The page with the block that `cargo xtask help` fills.
 const HELP_PAGE: &str = "CONTRIBUTING.md";
@@ -25,6 +25,10 @@ pub fn run(arguments: &GenerateArguments) -> Result<()> {
         return check_up_to_date();
     }
     run_manifest_test(true)?;
+    run_picture_test(true)?;
+    for name in helm_chart::write_templates()? {
+        println!("wrote deploy/chart/templates/{name}");
+    }
     let (current, wanted) = read_help_page()?;
     if current != wanted {
         let file = source_tree::workspace_root().join(HELP_PAGE);
@@ -41,7 +45,20 @@ pub fn check_up_to_date() -> Result<()> {
         current == wanted,
         "stale: {HELP_PAGE} (cargo xtask generate writes it)"
     );
+    helm_chart::check_templates()?;
+    run_picture_test(false)?;
     run_manifest_test(false)
+}
+
+/// The screens and pictures of `dogwatch top` and of the demo.
+fn run_picture_test(write: bool) -> Result<()> {
+    let mut command = source_tree::test_cargo_command();
+    command.args(["test", "--quiet", "--package", "dogwatch-top", "--lib"]);
+    command.args(["generated_", "--", "--nocapture"]);
+    if write {
+        command.env("DOGWATCH_WRITE_GENERATED", "1");
+    }
+    source_tree::run_command(&mut command)
 }
 
 fn run_manifest_test(write: bool) -> Result<()> {

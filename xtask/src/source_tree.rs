@@ -16,9 +16,18 @@ pub fn workspace_root() -> &'static Path {
 }
 
 /// The cargo that runs us, in the workspace's folder.
+///
+/// It does not see what cargo has set for xtask itself: crates whose build scripts read these variables (ring) would
+/// be compiled again, with everything above them, after each `cargo build` without xtask.
 pub fn cargo_command() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace_root());
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command
 }
 

@@ -8,18 +8,25 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{source_tree, test_needs::TestNeeds};
+use crate::{packaging, source_tree, test_needs::TestNeeds};
 
 mod programs;
 
 #[derive(clap::Args)]
 pub struct TestArguments {
+    /// Instead of the tests: compile both programs for release, pack them, run the tests of images and packages with them, and
+    /// make the book; some 20 minutes
+    #[arg(long, exclusive = true)]
+    packaging: bool,
     /// Handed to `cargo test` in place of `--workspace`, as in `cargo xtask test -p dogwatch-core`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     cargo_test: Vec<String>,
 }
 
 pub fn run(arguments: &TestArguments) -> Result<()> {
+    if arguments.packaging {
+        return packaging::run_packaging_tests();
+    }
     let needs = TestNeeds::of_arguments(&arguments.cargo_test)?;
     needs.install_packages()?;
     let outcome = if arguments.cargo_test.is_empty() {

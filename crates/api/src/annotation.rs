@@ -4,6 +4,9 @@
 pub const REBOOT: &str = "dogwatch.dev/reboot";
 /// Node: a request to reboot it (JSON), removed once served. Source: specification §2.1.
 pub const REBOOT_REQUESTED: &str = "dogwatch.dev/reboot-requested";
+/// Node: about when its reboot begins, while that is near; the controller's estimate. Source:
+/// specification §10.6.
+pub const ESTIMATED_START: &str = "dogwatch.dev/estimated-start";
 /// Node: a person's request to abort the reboot under way (JSON), removed once served. Source:
 /// specification §2.4.
 pub const ABORT_REQUESTED: &str = "dogwatch.dev/abort-requested";
@@ -28,6 +31,8 @@ pub const NODE: &str = "dogwatch.dev/node";
 /// It outlives the request, so that no occurrence requests a reboot twice. Source: specification
 /// §5.
 pub const SCHEDULED: &str = "dogwatch.dev/scheduled";
+/// NodeReboot: the appointed time of the RebootSchedule's occurrence that made it.
+pub const SCHEDULED_FOR: &str = "dogwatch.dev/scheduled-for";
 /// BareMetalHost: reboot it once. Source: metal3; specification §3.2.
 pub const METAL3_REBOOT: &str = "reboot.metal3.io";
 /// Lease: the holder's record (JSON), owned by the holder's own field manager.

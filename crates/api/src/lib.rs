@@ -36,3 +36,6 @@ pub const CONTROLLER: &str = "dogwatch-controller";
 
 /// The Deployment and ServiceAccount of the lock API, where it runs as a program of its own.
 pub const LOCK_API_ACCOUNT: &str = "dogwatch-lock";
+
+/// The Deployment, ServiceAccount and Service of the dashboard, where it runs in the cluster.
+pub const WEB_ACCOUNT: &str = "dogwatch-web";

@@ -22,8 +22,9 @@ mod tests;
 pub use crate::kind::{API_VERSION, GROUP, VERSION};
 pub use spec::{HostPowerOffMode, RebootScheduleSpec, RecurrenceSpec, TargetsSpec};
 pub use status::{
-    CurrentOccurrenceStatus, MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS, OccurrenceStatus,
-    RebootScheduleStatus, TargetEndStatus,
+    CurrentOccurrenceStatus, MAX_HISTORY_RECORDS, MAX_LISTED_FAILURES, MAX_LISTED_TARGETS,
+    OccurrenceRebootsStatus, OccurrenceStatus, RebootFailureStatus, RebootScheduleStatus,
+    SettledRebootsStatus, TargetEndStatus,
 };
 
 /// Kind of a schedule.

@@ -131,14 +131,16 @@ pub(crate) fn redacted_last_line<'a>(
     secret: &str,
 ) -> String {
     let last = lines.map(str::trim).rfind(|line| !line.is_empty());
-    let mut line = last.unwrap_or("nothing").to_owned();
+    // Control characters go first: one inside the secret would hide it from the search.
+    let mut line: String = last
+        .unwrap_or("nothing")
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
     if !secret.is_empty() {
         line = line.replace(secret, "***");
     }
-    line.chars()
-        .filter(|c| !c.is_control())
-        .take(MESSAGE_LENGTH_LIMIT)
-        .collect()
+    line.chars().take(MESSAGE_LENGTH_LIMIT).collect()
 }
 
 fn start_error(name: String, error: io::Error) -> ChildError {

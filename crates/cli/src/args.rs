@@ -1,9 +1,13 @@
 //! The `dogwatch` command line.
 
 use std::ffi::OsString;
+use std::fmt;
+use std::net::SocketAddr;
 
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+
+use dogwatch_k8s::ClusterConnection;
 
 use crate::command::DogwatchCommand;
 
@@ -62,7 +66,23 @@ const PLUGIN_NAME: &str = "kubectl dogwatch";
 /// Environment variable that names Dogwatch's namespace when the command line does not.
 pub const NAMESPACE_VARIABLE: &str = "DOGWATCH_NAMESPACE";
 
-#[derive(Debug, clap::Args)]
+/// An address on loopback; `why` says what an address of the network would mean.
+pub fn parse_loopback_address(text: &str, why: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .replace("localhost", "127.0.0.1")
+        .parse()
+        .map_err(|_| "write it like 127.0.0.1:8001".to_owned())?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err(format!(
+            "{} is not loopback: {why}, so write an address like 127.0.0.1:8001",
+            address.ip()
+        ))
+    }
+}
+
+#[derive(Debug, Clone, clap::Args)]
 pub struct ClusterArgs {
     /// Dogwatch's namespace, which holds its Leases; also the namespace of hosts, machines,
     /// remediations and schedules that are named without one
@@ -84,4 +104,18 @@ pub struct ClusterArgs {
     /// Context of the kubeconfig; defaults to its current context
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
+
+    /// The connection to use in place of one to the context. The dashboard runs commands for its
+    /// viewers, whose rights differ.
+    #[arg(skip)]
+    pub given_connection: Option<GivenConnection>,
+}
+
+#[derive(Clone)]
+pub struct GivenConnection(pub ClusterConnection);
+
+impl fmt::Debug for GivenConnection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "GivenConnection({})", self.0.server)
+    }
 }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::args::{ClusterArgs, NAMESPACE_VARIABLE};
 use crate::exit::CommandFailure;
+use crate::output;
 use crate::resource;
 
 /// A coordinator accepts a request within 1 s; the rest is a margin for a slow API server.
@@ -25,9 +26,12 @@ pub struct ConnectedCluster {
 impl ConnectedCluster {
     /// Builds the client without sending a request.
     pub async fn connect_to(cluster: &ClusterArgs) -> Result<Self, CommandFailure> {
-        let connection = dogwatch_k8s::connect_to_context(cluster.context.as_deref())
-            .await
-            .map_err(|error| CommandFailure::from_connect_error(&error))?;
+        let connection = match &cluster.given_connection {
+            Some(given) => given.0.clone(),
+            None => dogwatch_k8s::connect_to_context(cluster.context.as_deref())
+                .await
+                .map_err(|error| CommandFailure::from_connect_error(&error))?,
+        };
         Ok(Self {
             fleet: FleetClient::new(connection.client, cluster.namespace.clone()),
             namespace: cluster.namespace.clone(),
@@ -47,6 +51,7 @@ impl ConnectedCluster {
             namespace: own.unwrap_or_else(|| dogwatch_api::DEFAULT_NAMESPACE.into()),
             namespace_given: false,
             context: cluster.context.clone(),
+            given_connection: cluster.given_connection.clone(),
         };
         Self::connect_to(&cluster).await
     }
@@ -77,11 +82,11 @@ impl ConnectedCluster {
             self.describe_unanswered_request(node).await
         };
         if let Some(found) = found {
-            eprintln!(
+            output::print_warning(&format!(
                 "dogwatch: {found}, and {missing} {}\n  \
                  → dogwatch check {node}; are the coordinators installed, and is --namespace right?",
                 self.namespace
-            );
+            ));
         }
     }
 

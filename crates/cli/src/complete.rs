@@ -73,6 +73,7 @@ fn look_up_names(kind: NamedKind, context: Option<&str>) -> Vec<String> {
         namespace: dogwatch_api::DEFAULT_NAMESPACE.into(),
         namespace_given: false,
         context: context.map(str::to_owned),
+        given_connection: None,
     };
     let look = async {
         match ConnectedCluster::connect_to(&cluster).await {

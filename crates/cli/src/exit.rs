@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use dogwatch_k8s::{ApiErrorKind, ConnectError};
 
+use crate::output;
+
 /// The codes that `--help` lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CliExitCode {
@@ -117,13 +119,22 @@ impl CommandFailure {
         Self::new(exit, format!("failed to write the output: {error}"))
     }
 
+    /// What went wrong, and what the person can do about it.
+    pub fn to_text(&self) -> String {
+        match &self.next_step {
+            Some(next) => format!("dogwatch: {}\n  → {next}", self.message),
+            None => format!("dogwatch: {}", self.message),
+        }
+    }
+
+    pub fn exit_code(&self) -> CliExitCode {
+        self.exit
+    }
+
     /// Prints the failure to standard error and returns its exit code.
     pub fn print_and_exit_code(self) -> ExitCode {
         if self.exit != CliExitCode::Success {
-            eprintln!("dogwatch: {}", self.message);
-            if let Some(next) = self.next_step {
-                eprintln!("  → {next}");
-            }
+            output::print_warning(&self.to_text());
         }
         self.exit.into()
     }

@@ -13,6 +13,7 @@ mod cluster;
 mod command;
 mod complete;
 mod exit;
+mod fleet_feed;
 mod follow;
 mod node_reboots;
 mod output;

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::output;
 use crate::resource::not_found;
 
 /// The longest part of a node's name in the name of an object, which has 253 characters at most.
@@ -78,9 +79,9 @@ pub async fn warn_if_without_status(connected: &ConnectedCluster, name: &str) {
         tokio::time::sleep(STATUS_READ_INTERVAL).await;
     }
     let within = duration::format_duration(STATUS_TIMEOUT);
-    eprintln!(
+    output::print_warning(&format!(
         "dogwatch: no controller has answered nodereboot/{name} within {within}\n  → {STATUS_HINT}"
-    );
+    ));
 }
 
 /// Reads the NodeReboot of this name.

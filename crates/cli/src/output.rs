@@ -1,8 +1,10 @@
 //! Output formats, and writing to standard output.
 
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 
 use clap::ValueEnum;
+use dogwatch_runtime::mutex::lock_ignoring_poison;
 use serde::Serialize;
 
 use crate::exit::{CliExitCode, CommandFailure};
@@ -87,11 +89,76 @@ pub fn print_line(text: &str) -> Result<(), CommandFailure> {
     Ok(out.flush()?)
 }
 
-pub type StdoutWriter = io::BufWriter<io::StdoutLock<'static>>;
+tokio::task_local! {
+    static CAPTURED_OUTPUT: CapturedOutput;
+}
+
+/// What a command prints when the dashboard runs it.
+#[derive(Debug, Clone, Default)]
+pub struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
+
+impl CapturedOutput {
+    /// Runs a command whose output, and warnings, come here in place of the terminal.
+    pub async fn capture<T>(&self, command: impl Future<Output = T>) -> T {
+        CAPTURED_OUTPUT.scope(self.clone(), command).await
+    }
+
+    pub fn to_text(&self) -> String {
+        String::from_utf8_lossy(&lock_ignoring_poison(&self.0)).into_owned()
+    }
+}
+
+/// Whether the running command has no terminal of its own.
+pub fn is_captured() -> bool {
+    CAPTURED_OUTPUT.try_with(|_| ()).is_ok()
+}
+
+pub type StdoutWriter = io::BufWriter<CommandOutputWriter>;
+
+/// Standard output, or what takes its place.
+#[derive(Debug)]
+pub enum CommandOutputWriter {
+    Stdout(io::Stdout),
+    Captured(CapturedOutput),
+}
+
+impl Write for CommandOutputWriter {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match self {
+            CommandOutputWriter::Stdout(stdout) => stdout.write(data),
+            CommandOutputWriter::Captured(captured) => {
+                lock_ignoring_poison(&captured.0).write(data)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            CommandOutputWriter::Stdout(stdout) => stdout.flush(),
+            CommandOutputWriter::Captured(_) => Ok(()),
+        }
+    }
+}
 
 /// Standard output that is written at once and not line by line.
 pub fn buffered_stdout() -> StdoutWriter {
-    io::BufWriter::new(io::stdout().lock())
+    let captured = CAPTURED_OUTPUT.try_with(Clone::clone);
+    io::BufWriter::new(match captured {
+        Ok(captured) => CommandOutputWriter::Captured(captured),
+        Err(_) => CommandOutputWriter::Stdout(io::stdout()),
+    })
+}
+
+/// Prints lines to standard error.
+pub fn print_warning(text: &str) {
+    let captured = CAPTURED_OUTPUT.try_with(|captured| {
+        let mut bytes = lock_ignoring_poison(&captured.0);
+        bytes.extend_from_slice(text.as_bytes());
+        bytes.push(b'\n');
+    });
+    if captured.is_err() {
+        eprintln!("{text}");
+    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,10 @@ impl TerminalPaint {
         let no = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            enabled: std::io::stdout().is_terminal() && !no && !dumb,
+            enabled: std::io::stdout().is_terminal()
+                && !no
+                && !dumb
+                && !crate::output::is_captured(),
         }
     }
 

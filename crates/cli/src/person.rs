@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::output;
 
 pub fn user_name() -> String {
     ["USER", "LOGNAME"]
@@ -17,7 +18,7 @@ pub fn ask_confirmation(question: &str, yes: bool) -> Result<(), CommandFailure>
     if yes {
         return Ok(());
     }
-    if !std::io::stdin().is_terminal() {
+    if output::is_captured() || !std::io::stdin().is_terminal() {
         return Err(CommandFailure::new(
             CliExitCode::Usage,
             format!(

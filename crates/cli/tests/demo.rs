@@ -4,16 +4,15 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod demo_serving;
+
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use dogwatch_testbed::{ControlPlaneBinaries, ControlPlaneProgram};
+use demo_serving::{ServingDemo, demo_command as demo, kubectl_program};
 
-fn demo(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
-    command.arg("demo").args(args);
-    command
-}
+/// A serving demo and its kubectl.
+struct Serving(ServingDemo);
 
 #[test]
 fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
@@ -22,6 +21,8 @@ fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
+    // Long lines are wrapped.
+    let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for promise in [
         "ok      every node that needed a reboot was rebooted: 4 of 4",
         "ok      at most one node of each group was out of service at a time: control-plane: 1, default: 1",
@@ -35,19 +36,16 @@ fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
         "ok      the host with the key stayed off until the key was removed: h2: off for",
         "ok      off was proved by two readings before each power-on: h1: ",
     ] {
-        assert!(text.contains(promise), "{promise}\nis not in\n{text}");
+        let promise = promise.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(unwrapped.contains(&promise), "{promise}\nis not in\n{text}");
     }
     assert!(
-        text.contains("is blocked by PodDisruptionBudget default/db"),
+        unwrapped.contains("is blocked by PodDisruptionBudget default/db"),
         "{text}"
     );
-    for story in [
-        "cp1 and n1 to n3 are nodes",
-        "h1 and h2 are bare-metal hosts",
-        "s1 and s2 are storage nodes",
-    ] {
-        assert!(text.contains(story), "{story}: {text}");
-    }
+    the_stories_come_one_after_the_other(&text);
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest < Some(80), "a line of {widest:?} columns: {text}");
     let stamps = text
         .lines()
         .filter_map(|line| line.trim_start().split_once("s  "));
@@ -60,6 +58,41 @@ fn the_demo_reboots_every_node_once_and_says_what_it_checked() {
         !text.contains('\u{1b}'),
         "escape sequences, and no terminal: {text}"
     );
+}
+
+/// Each story has an introduction, and then only its own subjects act.
+fn the_stories_come_one_after_the_other(text: &str) {
+    let [before, nodes, hosts, failed] =
+        ["1 of 3: cp1 and n1 to n3", "2 of 3: h1 and h2", "3 of 3:"]
+            .iter()
+            .fold(vec![text], |mut parts, title| {
+                let rest = parts.pop().unwrap();
+                let (before, after) = rest.split_once(&format!("Story {title}")).unwrap();
+                parts.extend([before, after]);
+                parts
+            })[..]
+    else {
+        panic!("three stories");
+    };
+    assert!(!before.contains("draining"), "{before}");
+    for (part, subject, others) in [
+        (nodes, "n3  ", ["h1  ", "s1  "]),
+        (hosts, "h2  ", ["n1  ", "s1  "]),
+        (
+            failed.split("These promises").next().unwrap(),
+            "s1  ",
+            ["n1  ", "h1  "],
+        ),
+    ] {
+        let acts = |subject: &str| {
+            part.lines()
+                .any(|line| line.contains(&format!("s  {subject}")))
+        };
+        assert!(acts(subject), "{subject}: {part}");
+        for other in others {
+            assert!(!acts(other), "{other}: {part}");
+        }
+    }
 }
 
 #[test]
@@ -81,69 +114,22 @@ fn what_cannot_be_shown_is_refused() {
     }
 }
 
-/// A serving demo, and its output up to a line.
-struct Serving {
-    child: Child,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
-    kubeconfig: String,
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // SIGTERM makes it remove its folder. It may have ended already.
-        let _ = Command::new("kill")
-            .arg(self.child.id().to_string())
-            .status();
-        let _ = self.child.wait();
-    }
-}
-
 impl Serving {
     fn start(args: &[&str]) -> Self {
-        let mut child = demo(&["--serve"])
-            .args(args)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut serving = Self {
-            child,
-            lines,
-            kubeconfig: String::new(),
-        };
-        let line = serving.until("export KUBECONFIG=");
-        line.split_once('=')
-            .unwrap()
-            .1
-            .clone_into(&mut serving.kubeconfig);
-        serving
-    }
-
-    /// Reads up to the first line that contains this text.
-    fn until(&mut self, text: &str) -> String {
-        let found = self
-            .lines
-            .by_ref()
-            .map(Result::unwrap)
-            .find(|line| line.contains(text));
-        found.unwrap_or_else(|| panic!("the demo ended and never said {text:?}"))
+        Self(ServingDemo::start_demo(args))
     }
 
     /// The path of this node's sentinel file.
     fn sentinel(&mut self, node: &str) -> String {
-        let line = self.until(&format!("  {node}  "));
+        let line = self.0.read_until(&format!("  {node}  "));
         line.split_whitespace().nth(1).unwrap().to_owned()
     }
 
     fn kubectl(&self, args: &[&str]) -> Command {
-        let binaries = ControlPlaneBinaries::find_or_build().unwrap();
-        let mut command = Command::new(binaries.program_path(ControlPlaneProgram::Kubectl));
+        let mut command = Command::new(kubectl_program());
         command
-            .env("KUBECONFIG", &self.kubeconfig)
-            .env(
-                "KUBECACHEDIR",
-                std::path::Path::new(&self.kubeconfig).with_file_name("kubectl"),
-            )
+            .env("KUBECONFIG", &self.0.kubeconfig)
+            .env("KUBECACHEDIR", self.0.kubectl_cache())
             .args(args);
         command
     }
@@ -153,6 +139,13 @@ impl Serving {
         assert!(output.status.success(), "kubectl {args:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
+
+    /// What kubectl says when it refuses.
+    fn refused(&self, args: &[&str]) -> String {
+        let output: Output = self.kubectl(args).output().unwrap();
+        assert!(!output.status.success(), "kubectl {args:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
 }
 
 #[test]
@@ -160,7 +153,7 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
 {
     let mut demo = Serving::start(&["--speed", "8", "--nodes", "2"]);
     let sentinel = demo.sentinel("n1");
-    demo.until("the cluster keeps running");
+    demo.0.read_until("the cluster keeps running");
     let mut watch = demo
         .kubectl(&["get", "nodes", "-w"])
         .stdout(Stdio::piped())
@@ -183,7 +176,7 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
     watch.kill().unwrap();
     watch.wait().unwrap();
 
-    demo.until("done: Rebooted, boot n1#2 → boot n1#3");
+    demo.0.read_until("done: Rebooted, boot n1#2 → boot n1#3");
     let nodes = demo.said(&["get", "nodes"]);
     assert!(nodes.starts_with("NAME"), "{nodes}");
     // One control-plane node, two workers, and the two nodes of the volume.
@@ -192,6 +185,7 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
     assert!(described.contains("MaintenancePlanned"), "{described}");
     assert!(described.contains("Rebooted"), "{described}");
     the_commands_that_the_demo_names_work(&demo);
+    the_demos_api_is_like_a_clusters(&demo);
     // Two nodes and web's PodDisruptionBudget: its pods are evicted two at a time.
     let drain = [
         "drain",
@@ -211,7 +205,7 @@ fn a_sentinel_touched_while_the_demo_serves_reboots_its_node_again_and_kubectl_s
 fn the_commands_that_the_demo_names_work(demo: &Serving) {
     let dogwatch = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
-        let command = command.env("KUBECONFIG", &demo.kubeconfig).args(args);
+        let command = command.env("KUBECONFIG", &demo.0.kubeconfig).args(args);
         let output = command.output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8(text).unwrap())
@@ -225,6 +219,61 @@ fn the_commands_that_the_demo_names_work(demo: &Serving) {
     assert!(!text.contains("does not work now"), "{text}");
     let (code, text) = dogwatch(&["reboot", "n1", "--not-before", "2h"]);
     assert!(code == Some(0) && !text.contains("no DaemonSet"), "{text}");
-    let (code, text) = dogwatch(&["abort", "n1", "--reason", "only a try"]);
+    let (code, text) = dogwatch(&["reboot", "n1", "--cancel"]);
     assert_eq!(code, Some(0), "{text}");
+}
+
+/// The API explains, validates and answers reviews.
+fn the_demos_api_is_like_a_clusters(demo: &Serving) {
+    let explained = demo.said(&["explain", "rebootpolicy.spec.windows.start"]);
+    assert!(explained.contains("FIELD: start <string>"), "{explained}");
+    let explained = demo.said(&["explain", "pod.spec.nodeName"]);
+    assert!(
+        explained.contains("FIELD: nodeName <string>"),
+        "{explained}"
+    );
+    assert_eq!(demo.said(&["auth", "can-i", "delete", "nodes"]), "yes\n");
+    let identity = demo.said(&["auth", "whoami"]);
+    assert!(identity.contains("system:admin"), "{identity}");
+
+    let folder = std::path::Path::new(&demo.0.kubeconfig).with_file_name("policies");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, spec: &str| {
+        let path = folder.join(name);
+        let head =
+            "apiVersion: dogwatch.dev/v1alpha1\nkind: RebootPolicy\nmetadata: {name: workers}\n";
+        std::fs::write(&path, format!("{head}spec: {spec}\n")).unwrap();
+        path.display().to_string()
+    };
+    let typo = file("typo.yaml", "{maxUnavailabel: 2}");
+    let text = demo.refused(&["apply", "-f", &typo]);
+    assert!(
+        text.contains("unknown field \"spec.maxUnavailabel\""),
+        "{text}"
+    );
+    let wrong = file(
+        "wrong.yaml",
+        "{windows: [{days: [Sun], start: \"03:00\", end: 3d}]}",
+    );
+    let text = demo.refused(&["apply", "-f", &wrong]);
+    assert!(
+        text.contains("spec.windows[0].end: Invalid value: \"3d\": write a time of day like 04:00"),
+        "{text}"
+    );
+    let sound = file("sound.yaml", "{maxUnavailable: 2, priority: 5}");
+    demo.said(&["apply", "--dry-run=server", "-f", &sound]);
+    demo.refused(&["get", "rebootpolicy", "workers"]);
+    demo.said(&["apply", "-f", &sound]);
+    demo.said(&["apply", "--server-side", "--force-conflicts", "-f", &sound]);
+    // The controller keeps the policy's status.
+    let ready = [
+        "wait",
+        "rebootpolicy/workers",
+        "--timeout=180s",
+        "--for=jsonpath={.status.observedGeneration}=1",
+    ];
+    demo.said(&ready);
+    demo.said(&["delete", "-f", &sound]);
+    let set = demo.said(&["get", "daemonset", "-n", "dogwatch", "dogwatch-coordinator"]);
+    assert!(set.contains("dogwatch-coordinator"), "{set}");
 }

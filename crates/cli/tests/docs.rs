@@ -8,6 +8,8 @@
 mod alerts;
 #[path = "docs/architecture.rs"]
 mod architecture;
+#[path = "docs/book.rs"]
+mod book;
 #[path = "docs/nvsentinel.rs"]
 mod nvsentinel;
 #[path = "docs/other_tools.rs"]
@@ -299,27 +301,51 @@ fn sources(folder: &Path, found: &mut String) {
     }
 }
 
-#[test]
-fn each_of_the_twenty_pains_is_shown_by_a_test_or_a_scenario_that_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/twenty-pains.md")).unwrap();
-    let rows: Vec<Vec<&str>> = page
-        .lines()
+/// The rows of four columns that begin with a number.
+fn numbered_rows(page: &str) -> Vec<Vec<&str>> {
+    page.lines()
         .map(|line| line.split(" | ").collect::<Vec<_>>())
         .filter(|row| row.len() == 4 && row[0].trim_start_matches("| ").parse::<u8>().is_ok())
-        .collect();
-    assert_eq!(rows.len(), 20, "{rows:?}");
+        .collect()
+}
+
+/// What shows a row: the names in code style of its last cell, each a scenario or a test.
+fn assert_rows_are_shown(rows: &[Vec<&str>]) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut code = String::new();
     sources(&root.join("crates"), &mut code);
     let there = |name: &str| {
         root.join(format!("scenarios/{name}.txt")).exists() || code.contains(&format!("fn {name}("))
     };
-    for row in &rows {
+    for row in rows {
         let names: Vec<&str> = row[3].split('`').skip(1).step_by(2).collect();
         assert!(!names.is_empty(), "nothing shows {}", row[1]);
         let lost: Vec<&&str> = names.iter().filter(|name| !there(name)).collect();
         assert!(lost.is_empty(), "not there: {lost:?}");
     }
+}
+
+#[test]
+fn each_public_bug_has_an_issue_and_is_shown_by_a_test_or_a_scenario_that_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/forty-bugs.md")).unwrap();
+    let rows = numbered_rows(&page);
+    assert!(rows.len() >= 40, "{}", rows.len());
+    for (number, row) in (1..).zip(&rows) {
+        assert_eq!(row[0], format!("| {number}"));
+        let (repository, _) = row[1].split_once('#').expect("an issue");
+        assert!(repository.contains('/'), "{}", row[1]);
+    }
+    assert_rows_are_shown(&rows);
+}
+
+#[test]
+fn each_of_the_twenty_pains_is_shown_by_a_test_or_a_scenario_that_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/twenty-pains.md")).unwrap();
+    let rows = numbered_rows(&page);
+    assert_eq!(rows.len(), 20, "{rows:?}");
+    assert_rows_are_shown(&rows);
 }
 
 #[test]
@@ -352,12 +378,16 @@ fn each_attack_of_the_threat_model_names_a_test_that_is_there() {
 }
 
 #[test]
-fn each_test_that_the_table_of_pairs_names_is_there() {
+fn each_test_that_the_tables_of_pairs_and_of_requests_name_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/design/0023-pairs.md")).unwrap();
-    let names = page.split('`').skip(1).step_by(2);
+    let pages = ["0023-pairs.md", "0038-requests-tested.md"];
+    let pages = pages.map(|page| root.join("docs/design").join(page));
+    let pages = pages.map(|page| std::fs::read_to_string(page).unwrap());
+    let names = pages
+        .iter()
+        .flat_map(|page| page.split('`').skip(1).step_by(2));
     let names: Vec<(&str, &str)> = names.filter_map(|name| name.split_once(".rs::")).collect();
-    assert!(names.len() > 40, "{names:?}");
+    assert!(names.len() > 65, "{names:?}");
     for (file, test) in names {
         let source = std::fs::read_to_string(root.join(format!("{file}.rs")));
         let source = source.unwrap_or_else(|_| panic!("{file}.rs is not there"));
@@ -371,7 +401,7 @@ fn no_page_links_to_one_that_is_not_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let shown_first = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
     let mut pages = Vec::from(shown_first.map(|page| root.join(page)));
-    for folder in ["docs", "docs/design"] {
+    for folder in ["docs", "docs/design", "docs/reference"] {
         let entries = std::fs::read_dir(root.join(folder)).unwrap();
         pages.extend(
             entries

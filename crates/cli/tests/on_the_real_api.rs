@@ -227,11 +227,14 @@ async fn kustomize_makes_the_same_of_the_base_as_the_program_prints() {
         ("policies", "policies"),
         ("remediation", "remediation"),
         ("delete-pods", "delete-pods"),
+        ("roll-first", "roll-first"),
+        ("machine-drain-rules", "machine-drain-rules"),
         ("power", "power"),
         ("cluster-api", "cluster-api"),
         ("medik8s", "medik8s"),
         ("network-policies", "network-policies"),
         ("lock", "lock"),
+        ("web", "web"),
         ("crds", "crds"),
     ] {
         let only = printed(&["--only", part]);

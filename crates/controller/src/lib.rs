@@ -1,7 +1,7 @@
 //! The controller: what no single node can do, and the lock API for hosts that run no coordinator.
 //!
 //! **For:** `dogwatch controller`. Its components are the healer, policy status, maintenance
-//! markers, the lock API, host power, remediation, schedules and NodeReboots.
+//! markers, the lock API, host power, remediation, schedules, NodeReboots and estimates.
 //! **May touch:** the API server through `dogwatch-k8s`, BMCs through `dogwatch-bmc`, and the
 //! listeners that its flags name.
 //! **Promises:** a component that acts on the cluster does so only while its process holds the
@@ -21,6 +21,7 @@ pub mod node_reboot;
 pub mod policy_status;
 pub mod power;
 pub mod remediation;
+pub mod rollout_estimate;
 pub mod run;
 pub mod schedule;
 mod watch_error_log;

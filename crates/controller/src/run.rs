@@ -4,6 +4,7 @@
 //! Lease is released, so that another replica takes over at once, but never while this one still
 //! acts.
 
+mod component;
 mod lock_thread;
 
 use std::collections::BTreeSet;
@@ -15,8 +16,10 @@ use dogwatch_core::admission::{describe_unknown_account, list_unenforced_policie
 
 use dogwatch_core::leader::LeaderElector;
 use dogwatch_core::reboot::RebootConfig;
+use dogwatch_core::report::EstimateRollout;
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::leader::LeaderClient;
+use dogwatch_k8s::workload_cluster::KubeconfigSecret;
 use dogwatch_k8s::{ApiErrorKind, Client, admission};
 use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::http::{HealthServer, HttpError};
@@ -27,6 +30,8 @@ use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+pub use component::ControllerComponent;
+
 use crate::cluster_views::{ClusterViewPublisher, ClusterViewReceiver};
 use crate::health_registry::HealthRegistry;
 use crate::leader::{LeaderElection, LeadershipHandle};
@@ -34,6 +39,7 @@ use crate::lock::engine::GateChecker;
 use crate::lock::http;
 use crate::metrics::MetricsRegistry;
 use crate::power;
+use crate::rollout_estimate::{EstimateReceiver, run_rollout_estimates};
 use crate::{
     ControllerContext, StopSignal, StopTrigger, healer, maintenance_markers, node_reboot,
     policy_status, remediation, schedule,
@@ -45,40 +51,6 @@ pub const FINISH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The retry interval while the API server does not answer.
 const API_RETRY_INTERVAL: Duration = Duration::from_secs(30);
-
-/// A component of one replica. Source: specification §7.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ControllerComponent {
-    /// The healer, policy status and maintenance markers, on the leader.
-    Healer,
-    /// The lock API, on every replica. Strangers can connect to it: it runs best as a process of
-    /// its own.
-    Lock,
-    /// The power of BareMetalHosts, on the leader.
-    Power,
-    /// Remediation of failed machines, on the leader; needs [`ControllerComponent::Power`].
-    Remediation,
-}
-
-impl ControllerComponent {
-    /// Whether the component acts for the whole cluster, so that only one replica may run it.
-    fn needs_leader(self) -> bool {
-        match self {
-            ControllerComponent::Healer
-            | ControllerComponent::Power
-            | ControllerComponent::Remediation => true,
-            ControllerComponent::Lock => false,
-        }
-    }
-
-    /// Whether the component reads Nodes and Leases from the watches.
-    fn needs_cluster_watch(self) -> bool {
-        match self {
-            ControllerComponent::Healer | ControllerComponent::Remediation => true,
-            ControllerComponent::Lock | ControllerComponent::Power => false,
-        }
-    }
-}
 
 pub struct ControllerSetup {
     pub client: Client,
@@ -98,9 +70,19 @@ pub struct ControllerSetup {
     pub lock: http::LockApiConfig,
     pub power: power::PowerSettings,
     pub remediation: dogwatch_core::remediation::RemediationConfig,
+    /// Which Secrets have the kubeconfigs of workload clusters; `None`: all Nodes are in this
+    /// cluster.
+    pub workload: Option<KubeconfigSecret>,
     /// Asks the Prometheus gates of policies that apply to hosts of the lock API.
     pub gate_checker: Arc<dyn GateChecker>,
+    /// Makes the estimates of NodeReboots and of the metrics.
+    pub planner: Arc<dyn EstimateRollout>,
+    /// Component `web`, which has its socket; it ends when the signal that it is given fires.
+    pub web: Option<WebTask>,
 }
+
+/// Serves the dashboard until the signal fires.
+pub type WebTask = Box<dyn FnOnce(StopSignal) -> BoxFuture<'static, ()> + Send>;
 
 /// Why the process failed.
 #[derive(Debug, thiserror::Error)]
@@ -163,13 +145,22 @@ pub async fn run_controller(
         let lock = lock_thread::start_lock_thread(context, setup.lock, setup.gate_checker).await?;
         components.spawn(run_named("the lock", lock));
     }
+    if let Some(web) = setup.web {
+        components.spawn(run_named("the dashboard", web(context.stop.clone())));
+    }
     let (last_stopper, last_stop) = StopSignal::new();
     let mut election = JoinSet::new();
     let parts = &setup.components;
     if parts.iter().any(|part| part.needs_cluster_watch()) {
         watch_cluster(&context, showing, jitter.clone());
     }
-    let leading = leading_components(&context, parts, setup.power, setup.remediation);
+    let leading = leading_components(
+        &context,
+        parts,
+        setup.power,
+        (setup.remediation, setup.workload),
+        Some(setup.planner),
+    );
     for (name, part) in leading {
         components.spawn(run_named(name, part));
     }
@@ -213,6 +204,10 @@ async fn admission_gaps(
     context: &ControllerContext,
     parts: &BTreeSet<ControllerComponent>,
 ) -> Result<Vec<String>, dogwatch_k8s::Error> {
+    if parts.iter().all(|part| *part == ControllerComponent::Web) {
+        // It writes nothing, so that no policy is about it.
+        return Ok(Vec::new());
+    }
     let user = admission::read_own_user(&context.client)
         .await?
         .unwrap_or_default();
@@ -231,12 +226,16 @@ async fn admission_gaps(
 type NamedComponent = (&'static str, BoxFuture<'static, ()>);
 
 /// The components that act only while this process leads, each with its name. They end when the
-/// context's `stop` fires.
+/// context's `stop` fires. Without a planner, there are no estimates.
 pub fn leading_components(
     context: &ControllerContext,
     parts: &BTreeSet<ControllerComponent>,
     power: power::PowerSettings,
-    remediation: dogwatch_core::remediation::RemediationConfig,
+    (remediation, workload): (
+        dogwatch_core::remediation::RemediationConfig,
+        Option<KubeconfigSecret>,
+    ),
+    planner: Option<Arc<dyn EstimateRollout>>,
 ) -> Vec<NamedComponent> {
     let mut leading: Vec<NamedComponent> = Vec::new();
     if parts.contains(&ControllerComponent::Healer) {
@@ -254,16 +253,13 @@ pub fn leading_components(
     if parts.iter().any(|part| part.needs_cluster_watch()) {
         let telling = maintenance_markers::run_maintenance_markers(context.clone());
         leading.push(("the handshake with other health checks", telling.boxed()));
-        let switching =
-            parts
-                .contains(&ControllerComponent::Power)
-                .then(|| node_reboot::PowerCycleAccess {
-                    board: power.board.clone(),
-                    config: power.config,
-                    is_identity_required: remediation.require_identity,
-                });
-        let node_reboots = node_reboot::run_node_reboots(context.clone(), switching);
-        leading.push(("the NodeReboots", node_reboots.boxed()));
+        let switching = parts.contains(&ControllerComponent::Power);
+        let switching = switching.then(|| node_reboot::PowerCycleAccess {
+            board: power.board.clone(),
+            config: power.config,
+            is_identity_required: remediation.require_identity,
+        });
+        leading.extend(node_reboot_components(context, switching, planner));
     }
     if parts.contains(&ControllerComponent::Remediation) {
         let settings = remediation::RemediationSettings {
@@ -271,6 +267,7 @@ pub fn leading_components(
             power: power.board.clone(),
             power_config: power.config,
             board: remediation::RemediationRegistry::default(),
+            workload,
         };
         let remediation = remediation::run_remediation(context.clone(), settings);
         leading.push(("remediation", remediation.boxed()));
@@ -282,12 +279,38 @@ pub fn leading_components(
         ));
     }
     if parts.iter().any(|part| part.needs_leader()) {
-        leading.push((
-            "the schedules",
-            schedule::run_schedules(context.clone()).boxed(),
-        ));
+        let schedules = schedule::run_schedules(context.clone(), node_reboot_carrier(parts));
+        leading.push(("the schedules", schedules.boxed()));
     }
     leading
+}
+
+/// Whether this process carries NodeReboots to their Nodes.
+fn node_reboot_carrier(parts: &BTreeSet<ControllerComponent>) -> schedule::NodeRebootCarrier {
+    if parts.iter().any(|part| part.needs_cluster_watch()) {
+        schedule::NodeRebootCarrier::ThisProcess
+    } else {
+        schedule::NodeRebootCarrier::Nobody
+    }
+}
+
+/// The estimates, and the NodeReboots that show them.
+fn node_reboot_components(
+    context: &ControllerContext,
+    switching: Option<node_reboot::PowerCycleAccess>,
+    planner: Option<Arc<dyn EstimateRollout>>,
+) -> Vec<NamedComponent> {
+    let mut components: Vec<NamedComponent> = Vec::new();
+    let mut estimates = EstimateReceiver::without_planner();
+    if let Some(planner) = planner {
+        let (publisher, receiver) = EstimateReceiver::new();
+        let estimating = run_rollout_estimates(context.clone(), planner, publisher);
+        components.push(("the estimates", estimating.boxed()));
+        estimates = receiver;
+    }
+    let node_reboots = node_reboot::run_node_reboots(context.clone(), switching, estimates);
+    components.push(("the NodeReboots", node_reboots.boxed()));
+    components
 }
 
 /// The watches end with the runtime: a stop need not wait for them.

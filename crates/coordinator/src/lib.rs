@@ -7,6 +7,7 @@
 
 pub mod agent;
 pub mod args;
+pub mod decision_log;
 pub mod host;
 pub mod http;
 pub mod linux_host_ops;

@@ -15,9 +15,14 @@ use tokio::sync::watch;
 use crate::agent::{HostOps, RebootEnd, RebootNotStarted};
 use crate::args::Args;
 use crate::host::boot_id;
+use crate::host::dbus::{self, SoftRebootsUnknown};
 use crate::host::reboot::{HostRebooter, RebootStartError, StartedReboot, StartedRebootEnd};
 use crate::host::sentinel::{self, SentinelError};
 use crate::host::sentinel_command::SentinelCommand;
+
+/// So often systemd is asked for its count of soft reboots, with this pause.
+const SOFT_REBOOT_READS: u32 = 24;
+const SOFT_REBOOT_READ_PAUSE: Duration = Duration::from_secs(5);
 
 pub struct LinuxHostOps {
     boot_id_file: PathBuf,
@@ -41,6 +46,23 @@ impl LinuxHostOps {
 impl HostOps for LinuxHostOps {
     fn read_boot_id(&mut self) -> Result<BootId, String> {
         boot_id::read_boot_id(&self.boot_id_file).map_err(|error| error_chain(&error))
+    }
+
+    fn read_soft_reboots(&mut self) -> BoxFuture<'static, Option<u32>> {
+        let socket = self.reboot.bus_socket();
+        async move {
+            let mut tries = 0;
+            loop {
+                let count = dbus::read_soft_reboots(&socket).await;
+                tries += 1;
+                // Right after a boot the bus may not answer yet.
+                if count.is_ok() || tries == SOFT_REBOOT_READS {
+                    return count.inspect_err(log_unknown_soft_reboots).ok();
+                }
+                tokio::time::sleep(SOFT_REBOOT_READ_PAUSE).await;
+            }
+        }
+        .boxed()
     }
 
     fn watch_triggers(&mut self) -> BoxStream<'static, Vec<ObservedTrigger>> {
@@ -85,6 +107,14 @@ impl HostOps for LinuxHostOps {
         }
         .boxed()
     }
+}
+
+fn log_unknown_soft_reboots(error: &SoftRebootsUnknown) {
+    let error = error_chain(error);
+    tracing::info!(
+        error,
+        "soft reboots cannot be told from reboots that do not happen"
+    );
 }
 
 /// Pending for ever if there is no command.

@@ -8,10 +8,11 @@ use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use dogwatch_api::COORDINATOR;
 use dogwatch_coordinator::agent::{
-    CoordinatorAgent, CoordinatorExit, CoordinatorSetup, HostOps as _,
+    CoordinatorAgent, CoordinatorExit, CoordinatorSetup, DecisionSink, HostOps as _,
 };
 use dogwatch_coordinator::args::{Args, WriterIdentity};
 use dogwatch_coordinator::clock::ProcessClock;
+use dogwatch_coordinator::decision_log::LoggedDecisions;
 use dogwatch_coordinator::http::{CoordinatorHttpState, HealthServer};
 use dogwatch_coordinator::linux_host_ops::LinuxHostOps;
 use dogwatch_coordinator::log;
@@ -111,6 +112,9 @@ async fn prepare_agent(args: &Args) -> anyhow::Result<CoordinatorAgent> {
         .with_context(|| format!("cannot read {RANDOM_UUID}"))?;
     let run = RunId::new(format!("coordinator/{}", run.trim()))?;
     info!(node = %args.node_name, %run, "started");
+    let clock = ProcessClock::system_clock();
+    let heart = board.heart.clone();
+    let decision_sink = open_decision_sink(board, args, &clock, &run)?;
     Ok(CoordinatorAgent::new(CoordinatorSetup {
         client,
         node_client,
@@ -118,12 +122,33 @@ async fn prepare_agent(args: &Args) -> anyhow::Result<CoordinatorAgent> {
         namespace: args.namespace.clone(),
         config: build_config(args),
         run,
-        clock: ProcessClock::system_clock(),
+        clock,
         host_ops: Box::new(hands),
         gatekeeper: Arc::new(PrometheusClient::new(args.prometheus.prometheus_settings())),
-        heart: board.heart.clone(),
-        decision_sink: Arc::new(board),
+        heart,
+        decision_sink,
     }))
+}
+
+/// Without `--decision-log` there is no file, no thread and no line.
+fn open_decision_sink(
+    board: CoordinatorHttpState,
+    args: &Args,
+    clock: &ProcessClock,
+    run: &RunId,
+) -> anyhow::Result<Arc<dyn DecisionSink>> {
+    let Some(path) = &args.decision_log else {
+        return Ok(Arc::new(board));
+    };
+    let run = run.to_string();
+    let logged = LoggedDecisions::open(board, path, clock.clone(), run, &args.node_name);
+    let logged = logged.with_context(|| {
+        let path = path.display();
+        format!(
+            "cannot open {path} for --decision-log: check that its folder exists and may be written"
+        )
+    })?;
+    Ok(Arc::new(logged))
 }
 
 /// The client with the identity that writes this Node and evicts its pods.
@@ -236,6 +261,7 @@ fn build_config(args: &Args) -> RebootConfig {
         reboot_timeout: args.reboot_timeout,
         reboot_attempts: args.reboot_attempts,
         settle: args.settle,
+        request_label: args.reboot_request_label.clone(),
         ..RebootConfig::default()
     }
 }

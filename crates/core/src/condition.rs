@@ -54,6 +54,9 @@ pub struct DesiredCondition {
     pub message: String,
     /// Whether it is written again every [`HEARTBEAT_INTERVAL`], as a sign of life.
     pub heartbeat: bool,
+    /// Whether `False` is written also where the condition was never there: people look there for
+    /// its reason.
+    pub shows_reason: bool,
 }
 
 /// A condition as it is on the object.
@@ -86,7 +89,7 @@ pub struct ConditionWrite {
 /// - A change of the message alone waits until [`PROGRESS_WRITE_INTERVAL`] has passed since the
 ///   last write.
 /// - A condition that was never there and would be `False` is not written: no noise on nodes that
-///   never rebooted. The types in `AWAITED_CONDITION_TYPES` are written.
+///   never rebooted. The types in `AWAITED_CONDITION_TYPES` are written, and what shows a reason.
 pub fn conditions_to_write(
     standing: &[CurrentCondition],
     wanted: &[DesiredCondition],
@@ -138,6 +141,7 @@ pub fn next_condition_write(
 fn is_write_due(there: Option<&CurrentCondition>, wanted: &DesiredCondition, now: Now) -> bool {
     let Some(there) = there else {
         return wanted.status != ConditionStatus::False
+            || wanted.shows_reason
             || AWAITED_CONDITION_TYPES.contains(&wanted.kind);
     };
     if there.status != wanted.status.as_str() || there.reason != wanted.reason {
@@ -203,6 +207,7 @@ mod tests {
             reason: reason.into(),
             message: message.into(),
             heartbeat: false,
+            shows_reason: false,
         }]
     }
 
@@ -234,6 +239,13 @@ mod tests {
             failed[0].kind = kind;
             assert_eq!(conditions_to_write(&[], &failed, now(1)).len(), 1, "{kind}");
         }
+    }
+
+    #[test]
+    fn a_false_that_shows_a_reason_is_written() {
+        let mut waits = wanted(ConditionStatus::False, "LockHeldByOther", "");
+        waits[0].shows_reason = true;
+        assert_eq!(conditions_to_write(&[], &waits, now(1)).len(), 1);
     }
 
     #[test]

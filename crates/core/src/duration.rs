@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use crate::one_line::one_line;
+
 /// Go's units with their length in nanoseconds, longest first.
 const GO_UNITS: [(&str, u128); 8] = [
     ("h", 3_600_000_000_000),
@@ -56,14 +58,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         return Err(DurationError::Empty);
     }
     if text.starts_with('-') {
-        return Err(DurationError::Negative(text.to_owned()));
+        return Err(DurationError::Negative(one_line(text)));
     }
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
         return Ok(Duration::ZERO);
     }
     if rest.is_empty() {
-        return Err(DurationError::NoNumber(text.to_owned()));
+        return Err(DurationError::NoNumber(one_line(text)));
     }
     let mut total: u128 = 0;
     while !rest.is_empty() {
@@ -72,7 +74,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         rest = tail;
     }
     if total > MAX_NANOSECONDS {
-        return Err(DurationError::TooLong(text.to_owned()));
+        return Err(DurationError::TooLong(one_line(text)));
     }
     let seconds = u64::try_from(total / 1_000_000_000).expect("LONGEST seconds fit in 64 bits");
     let nanos = u32::try_from(total % 1_000_000_000).expect("a remainder of 1e9 fits in 32 bits");
@@ -105,7 +107,7 @@ fn parse_number_and_unit<'a>(rest: &'a str, text: &str) -> Result<(u128, &'a str
         None => ("", after),
     };
     if whole.is_empty() && fraction.is_empty() {
-        return Err(DurationError::NoNumber(text.to_owned()));
+        return Err(DurationError::NoNumber(one_line(text)));
     }
     let end = after
         .find(|c: char| c.is_ascii_digit() || c == '.')
@@ -114,7 +116,7 @@ fn parse_number_and_unit<'a>(rest: &'a str, text: &str) -> Result<(u128, &'a str
     let length = unit_length(unit, text)?;
     let nanos = scale_whole(whole, length)
         .and_then(|nanos| nanos.checked_add(scale_fraction(fraction, length)))
-        .ok_or_else(|| DurationError::TooLong(text.to_owned()))?;
+        .ok_or_else(|| DurationError::TooLong(one_line(text)))?;
     Ok((nanos, tail))
 }
 
@@ -127,15 +129,15 @@ fn split_digits(text: &str) -> (&str, &str) {
 
 fn unit_length(unit: &str, text: &str) -> Result<u128, DurationError> {
     if unit.is_empty() {
-        return Err(DurationError::NoUnit(text.to_owned()));
+        return Err(DurationError::NoUnit(one_line(text)));
     }
     GO_UNITS
         .iter()
         .find(|(name, _)| *name == unit)
         .map(|(_, length)| *length)
         .ok_or_else(|| DurationError::UnknownUnit {
-            text: text.to_owned(),
-            unit: unit.to_owned(),
+            text: one_line(text),
+            unit: one_line(unit),
         })
 }
 

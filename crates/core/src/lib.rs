@@ -28,16 +28,19 @@ pub mod markers;
 mod model_depth;
 pub mod name_suggestions;
 pub mod node_reboot;
+mod one_line;
 pub mod policy;
 pub mod power;
 pub mod reason;
 pub mod reboot;
 pub mod remediation;
+pub mod report;
 pub mod reported_events;
 pub mod resource_version;
 pub mod rollout;
 pub mod schedule;
 pub mod time;
+pub mod verify;
 
 /// Names and selectors are the same type on an object and in a decision.
 pub use dogwatch_api::{name, selector};

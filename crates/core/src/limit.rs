@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::one_line::one_line;
+
 /// How many nodes of a group may be unavailable at once.
 ///
 /// Never zero: to let no node reboot, people use `pause`, which says so.
@@ -110,18 +112,18 @@ impl FromStr for UnavailabilityLimit {
         };
         // `parse` alone would accept a plus sign.
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(LimitError::NotANumber(text.to_owned()));
+            return Err(LimitError::NotANumber(one_line(text)));
         }
         let number: u32 = digits
             .parse()
-            .map_err(|_| LimitError::NotANumber(text.to_owned()))?;
+            .map_err(|_| LimitError::NotANumber(one_line(text)))?;
         match (number, percent) {
-            (0, _) => Err(LimitError::Zero(text.to_owned())),
+            (0, _) => Err(LimitError::Zero(one_line(text))),
             (count, false) => Ok(UnavailabilityLimit::Count(count)),
             (1..=100, true) => Ok(UnavailabilityLimit::Percent(
                 u8::try_from(number).expect("at most 100 in this arm"),
             )),
-            (_, true) => Err(LimitError::OverHundred(text.to_owned())),
+            (_, true) => Err(LimitError::OverHundred(one_line(text))),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! [`CONNECT_TIMEOUT`] fails; no request is retried without the caller's knowledge.
 
 mod certificate;
+mod workload;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use tower::{BoxError, ServiceBuilder};
 use crate::deadline::SendDeadlineService;
 
 pub use certificate::connect_by_certificate;
+pub use workload::{KubeconfigRefusal, connect_by_kubeconfig_text};
 
 /// Limit for establishing a TCP and TLS connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -92,6 +94,20 @@ pub async fn connect_by_kubeconfig(kubeconfig: &std::path::Path) -> Result<Clien
 /// Connects to a context of the kubeconfig; `None` is its current one.
 pub async fn connect_to_context(context: Option<&str>) -> Result<ClusterConnection, ConnectError> {
     build_connection(load_config(context).await?)
+}
+
+/// Connects as the owner of a bearer token, to the cluster that [`connect_to_context`] names. Nothing
+/// of the kubeconfig's or the pod's own credentials is used.
+pub async fn connect_with_token(
+    context: Option<&str>,
+    token: &str,
+) -> Result<ClusterConnection, ConnectError> {
+    let mut config = load_config(context).await?;
+    config.auth_info = kube::config::AuthInfo {
+        token: Some(token.to_owned().into()),
+        ..kube::config::AuthInfo::default()
+    };
+    build_connection(config)
 }
 
 /// kube's own conversion from a configuration to a client lacks two things that we need.

@@ -77,6 +77,23 @@ impl Error {
         matches!(self, Error::Answer(status) if status.code == 403)
     }
 
+    /// Whether the API server does not accept the credential (401).
+    pub fn is_unauthorized(&self) -> bool {
+        matches!(self, Error::Answer(status) if status.code == 401)
+    }
+
+    /// Whether the caller has no right to this verb: the answer of the authorizer, not of an
+    /// admission webhook. Source: Kubernetes, `responsewriters.forbiddenMessage`.
+    pub(crate) fn is_missing_right(&self, verb: &str) -> bool {
+        let says = format!(" cannot {verb} resource ");
+        match self {
+            Error::Answer(status) => status.code == 403 && status.message.contains(&says),
+            Error::NoAnswer(_) | Error::Timeout(_) | Error::Unreadable(_) | Error::NotSent(_) => {
+                false
+            }
+        }
+    }
+
     /// Whether a ResourceQuota forbids the creation. Source: Kubernetes' admission plugin, which
     /// has no reason of its own for this.
     pub fn is_over_quota(&self) -> bool {

@@ -3,7 +3,7 @@
 //! **For:** every view of the cluster that is more than one object: a view has one informer for each
 //! kind, and applies its events to a map.
 //! **May touch:** the kind (list, watch).
-//! **Promises:** what [`list_and_watch`] promises. One answer that a listed kind is missing or
+//! **Promises:** what [`list_and_watch_over`] promises. One answer that a listed kind is missing or
 //! forbidden drops no objects: a second one has to confirm it. Whatever the answer, the kind is
 //! asked for again for ever, and found when it comes.
 
@@ -18,7 +18,8 @@ use tokio::time::Instant;
 
 use crate::error::{ApiErrorKind, Error};
 use crate::watch::{
-    ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE, WatchSource, list_and_watch,
+    ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE, WatchConnection, WatchSource,
+    list_and_watch_over,
 };
 
 /// Returns a number in 0..1 for each pause.
@@ -66,6 +67,7 @@ pub(crate) struct KindInformer<N, V> {
     jitter: JitterFunction,
     state: InformerState<N, V>,
     is_synced: bool,
+    connection: WatchConnection,
 }
 
 enum InformerState<N, V> {
@@ -89,9 +91,12 @@ impl<N: Send + 'static, V: Send + 'static> KindInformer<N, V> {
         entry: impl Fn(&W::Object) -> Option<(N, V)> + Send + Sync + 'static,
     ) -> Self {
         let (entry, pauses) = (Arc::new(entry), Arc::clone(jitter));
+        let connection = WatchConnection::default();
+        let connected = connection.clone();
         let open = move || {
             let (entry, pauses) = (Arc::clone(&entry), Arc::clone(&pauses));
-            list_and_watch(source.clone(), selection.clone(), move || pauses())
+            let (source, selection) = (source.clone(), selection.clone());
+            list_and_watch_over(source, selection, move || pauses(), connected.clone())
                 .filter_map(move |event| ready(convert_event(event, &*entry)))
                 .boxed()
         };
@@ -105,7 +110,14 @@ impl<N: Send + 'static, V: Send + 'static> KindInformer<N, V> {
                 is_listed: false,
             },
             is_synced: false,
+            connection,
         }
+    }
+
+    /// Whether the watch has not failed since the API server last answered it: what is known is up
+    /// to date.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connection.is_open()
     }
 
     /// A list has arrived, or the kind was found missing or forbidden. Before that, an object that

@@ -34,10 +34,13 @@ pub mod policy;
 pub mod remediation;
 pub mod rollout;
 pub mod schedule;
+pub mod start_marks;
 pub mod watch;
+pub mod workload_cluster;
 
 pub use connect::{
     ClusterConnection, ConnectError, connect, connect_by_certificate, connect_to_context,
+    connect_with_token,
 };
 pub use error::{ApiErrorKind, Error};
 pub use kube::Client;

@@ -10,8 +10,12 @@
 //! to [`LONGEST_RETRY_PAUSE`]. A connection that died silently is noticed when the server should
 //! have ended the watch.
 
+mod watch_pauses;
+
 use std::fmt::Debug;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
@@ -21,6 +25,7 @@ use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use self::watch_pauses::WatchPauses;
 use crate::error::{ApiErrorKind, Error, with_timeout};
 
 /// How long the server should keep a watch open; kube refuses 295 s and more.
@@ -166,12 +171,37 @@ where
     }
 }
 
+/// Whether a watch is open, as far as the watcher knows: a failure closes it, and the API server's
+/// next answer to a watch opens it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WatchConnection(Arc<AtomicBool>);
+
+impl WatchConnection {
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set_open(&self, is_open: bool) {
+        self.0.store(is_open, Ordering::Relaxed);
+    }
+}
+
 /// Lists, then watches, for ever. `jitter` returns a number in 0..1 for each pause; nothing else
 /// here is random. Dropping the stream ends the watch.
 pub fn list_and_watch<W: WatchSource>(
     source: W,
     selection: ObjectSelection,
     jitter: impl FnMut() -> f64 + Send + 'static,
+) -> impl Stream<Item = ObjectEvent<W::Object>> + Send {
+    list_and_watch_over(source, selection, jitter, WatchConnection::default())
+}
+
+/// Like [`list_and_watch`]; keeps `connection` up to date.
+pub(crate) fn list_and_watch_over<W: WatchSource>(
+    source: W,
+    selection: ObjectSelection,
+    jitter: impl FnMut() -> f64 + Send + 'static,
+    connection: WatchConnection,
 ) -> impl Stream<Item = ObjectEvent<W::Object>> + Send {
     let reflection = WatchLoop {
         source,
@@ -182,6 +212,7 @@ pub fn list_and_watch<W: WatchSource>(
             due: None,
         },
         state: WatchState::List,
+        connection,
     };
     futures::stream::unfold(reflection, |mut reflection| async move {
         let event = reflection.next_event().await;
@@ -194,6 +225,7 @@ struct WatchLoop<W: WatchSource, J> {
     selection: ObjectSelection,
     pauses: WatchPauses<J>,
     state: WatchState<W::Object>,
+    connection: WatchConnection,
 }
 
 enum WatchState<K> {
@@ -248,14 +280,16 @@ impl<W: WatchSource, J: FnMut() -> f64> WatchLoop<W, J> {
         )
         .await
         {
-            Ok(changes) => (
-                WatchState::Open {
+            Ok(changes) => {
+                self.connection.set_open(true);
+                let since = Instant::now();
+                let open = WatchState::Open {
                     version,
                     changes,
-                    since: Instant::now(),
-                },
-                None,
-            ),
+                    since,
+                };
+                (open, None)
+            }
             Err(error) => self.handle_interruption(version, error),
         }
     }
@@ -346,45 +380,9 @@ impl<W: WatchSource, J: FnMut() -> f64> WatchLoop<W, J> {
             | ApiErrorKind::Transient => None,
         };
         self.pauses.lengthen_pause(after);
+        self.connection.set_open(false);
         (state, Some(ObjectEvent::Failed(error)))
     }
 }
 
 type WatchStep<K> = (WatchState<K>, Option<ObjectEvent<K>>);
-
-/// Pauses between tries. The pause comes before the next try and not after the last, so that a
-/// failure is reported at once.
-struct WatchPauses<J> {
-    backoff: RetryBackoff,
-    jitter: J,
-    due: Option<Duration>,
-}
-
-impl<J: FnMut() -> f64> WatchPauses<J> {
-    async fn wait_pause(&mut self) {
-        if let Some(due) = self.due.take() {
-            tokio::time::sleep(due).await;
-        }
-    }
-
-    fn reset(&mut self) {
-        self.backoff.reset();
-    }
-
-    /// At least as long as the server asked for.
-    fn lengthen_pause(&mut self, at_least: Option<Duration>) {
-        let half = self.backoff.next_pause(WATCH_RETRY_PAUSES) / 2;
-        let pause = half + half.mul_f64((self.jitter)().clamp(0.0, 1.0));
-        self.due = Some(pause.max(at_least.unwrap_or_default()));
-    }
-
-    /// As [`Self::lengthen_pause`], but without a pause the first time: a version can become too
-    /// old without a failure.
-    fn lengthen_after_first(&mut self) {
-        if self.backoff.has_failed() {
-            self.lengthen_pause(None);
-        } else {
-            self.backoff.next_pause(WATCH_RETRY_PAUSES);
-        }
-    }
-}

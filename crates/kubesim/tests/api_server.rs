@@ -403,7 +403,7 @@ fn a_definition_serves_its_kind_at_once_and_takes_it_away_again() {
     let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {
         "group": "example.com", "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"},
         "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
     }});
     assert_eq!(cluster.post(definitions, &definition).code, 201);
     let things = "/apis/example.com/v1/things";

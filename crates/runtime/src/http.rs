@@ -21,7 +21,7 @@ use hyper::{Method, Request, Response, StatusCode, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
-use self::timed_stream::TimedStream;
+pub use self::timed_stream::TimedStream;
 use crate::connections::{ConnectionLimits, ConnectionSlot, ConnectionTable};
 use crate::listen::ListenAddress;
 

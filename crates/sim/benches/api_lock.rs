@@ -21,6 +21,9 @@ mod api_lock_rounds;
 #[allow(dead_code, reason = "the bench uses its part")]
 #[path = "../tests/drain_cases/mod.rs"]
 mod drain_cases;
+#[allow(dead_code, reason = "the bench uses its part")]
+#[path = "../tests/support/mod.rs"]
+mod support;
 
 use std::time::Instant;
 

@@ -12,4 +12,5 @@ pub mod host;
 mod names;
 pub mod observer;
 pub mod plan;
+pub mod prove;
 pub mod scenario;

@@ -4,6 +4,7 @@
 
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod drain_cases;
+mod drain_real;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
 #[path = "support/webhook.rs"]

@@ -227,6 +227,16 @@ const REFUSED: &[Refused] = &[
         "like 2026-12-24",
     ),
     (
+        r#"{"windows": [{"excludedDates": ["2026-12-20..01-06"]}]}"#,
+        "spec.windows[0].excludedDates[0]",
+        "a span like 12-20..01-06",
+    ),
+    (
+        r#"{"windows": [{"excludedDates": ["2027-01-06..2026-12-20"]}]}"#,
+        "spec.windows[0].excludedDates[0]",
+        "the earlier date of a span first",
+    ),
+    (
         r#"{"minInterval": "1d"}"#,
         "spec.minInterval",
         "a day is 24h",
@@ -266,6 +276,11 @@ const REFUSED: &[Refused] = &[
         r#"{"drain": {"rules": [{"do": "WaitCompleted"}]}}"#,
         "spec.drain.rules[0]",
         "timeout with do: WaitCompleted",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "RollFirst"}]}}"#,
+        "spec.drain.rules[0]",
+        "timeout with do: WaitCompleted or RollFirst",
     ),
     (
         r#"{"drain": {"rules": [{"do": "Evict", "timeout": "1h"}]}}"#,
@@ -629,7 +644,7 @@ const TAKEN: &[(&str, &str)] = &[
     ),
     (
         "workers",
-        r#"{"windows": [{"days": ["Sat", "Sun"]}, {"rrule": "freq=monthly;byday=2tu", "excludedDates": ["2024-02-29"]}]}"#,
+        r#"{"windows": [{"days": ["Sat", "Sun"]}, {"rrule": "freq=monthly;byday=2tu", "excludedDates": ["2024-02-29", "12-20..01-06", "02-29", "2026-12-20..2027-01-06"]}]}"#,
     ),
     (
         "workers",
@@ -645,7 +660,7 @@ const TAKEN: &[(&str, &str)] = &[
     ),
     (
         "workers",
-        r#"{"drain": {"honor": ["karpenter.sh/do-not-disrupt"], "rules": [{"do": "WaitCompleted", "timeout": "6h", "order": -1, "pods": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}, {"do": "Delete"}]}}"#,
+        r#"{"drain": {"honor": ["karpenter.sh/do-not-disrupt"], "rules": [{"do": "WaitCompleted", "timeout": "6h", "order": -1, "pods": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}, {"do": "RollFirst", "timeout": "10m", "order": 2, "pods": {"selector": {"matchLabels": {"a": "b"}}}}, {"do": "Delete"}]}}"#,
     ),
     (
         "workers",

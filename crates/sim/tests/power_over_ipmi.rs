@@ -7,6 +7,7 @@
     reason = "a real machine has the real time"
 )]
 
+mod ipmi_node_reboots;
 #[allow(dead_code, reason = "each test binary uses its part")]
 mod support;
 
@@ -138,6 +139,7 @@ fn settings() -> PowerSettings {
         owners: OwnerRules::default(),
         connect: power::driver_connector("ipmitool".into(), "/usr/sbin".into()),
         board: HostRegistry::default(),
+        has_workload_clusters: false,
     }
 }
 

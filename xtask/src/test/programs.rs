@@ -67,12 +67,18 @@ pub fn build_programs() -> Result<BuiltPrograms> {
         bail!("the tests do not compile: {}", built.failures.join(", "));
     }
     let mut programs = programs.into_inner();
+    programs
+        .tests
+        .retain(|program| !RUN_BY_FLAG.contains(&program.name.as_str()));
     // The same order each time: against the real API server first, which takes longest.
     programs
         .tests
         .sort_by_key(|program| (program.queue_rank(), program.name.clone()));
     Ok(programs)
 }
+
+/// What takes too long for each change: `cargo xtask prove` and `cargo xtask test --packaging` run it.
+const RUN_BY_FLAG: [&str; 3] = ["sim/prove", "packaging/image", "packaging/packages"];
 
 /// Runs them, and prints what each one printed when it has ended.
 pub fn run_all(programs: Vec<TestProgram>) -> Result<TestOutcome> {

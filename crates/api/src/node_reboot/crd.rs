@@ -110,6 +110,18 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
     ),
     AGE_COLUMN,
     (
+        "Starts",
+        "string",
+        ".status.estimatedStart",
+        "About when the drain begins",
+    ),
+    (
+        "Finishes",
+        "string",
+        ".status.estimatedFinish",
+        "About when the node is back in service",
+    ),
+    (
         "Message",
         "string",
         ".status.message",
@@ -118,4 +130,4 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
 ];
 
 /// Columns that only `-o wide` shows.
-const WIDE_COLUMNS: &[&str] = &["Message"];
+const WIDE_COLUMNS: &[&str] = &["Starts", "Finishes", "Message"];

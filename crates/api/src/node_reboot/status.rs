@@ -46,6 +46,13 @@ pub struct NodeRebootStatus {
     /// The attempts, the oldest first. Each is written here before the Node is asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<RebootAttemptStatus>,
+    /// About when the drain begins (median). Absent once it has begun, and while it cannot be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_start: Option<Timestamp>,
+    /// About when the node is back in service (median). Absent while it cannot be known, and once the
+    /// node is back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_finish: Option<Timestamp>,
     /// Accepted: whether the request can be served. Progressing: whether something is still to be
     /// done. Succeeded: Unknown until the end, then True or False.
     #[cfg_attr(test, schemars(schema_with = "schema::condition_list"))]

@@ -65,6 +65,8 @@ fn status() -> NodeRebootStatus {
             }),
             outcome: Some("Rebooted".into()),
         }],
+        estimated_start: Some(at),
+        estimated_finish: Some(at),
         conditions: vec![Condition {
             type_: condition::SUCCEEDED.into(),
             status: "Unknown".into(),

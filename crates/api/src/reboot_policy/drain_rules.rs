@@ -12,8 +12,8 @@ use crate::selector::LabelSelector;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(extend("x-kubernetes-validations" = [
     validation_rule(
-        "has(self.timeout) == (self.do == 'WaitCompleted')",
-        "write timeout with do: WaitCompleted, and with nothing else",
+        "has(self.timeout) == (self.do in ['WaitCompleted', 'RollFirst'])",
+        "write timeout with do: WaitCompleted or RollFirst, and with nothing else",
     ),
     validation_rule(
         "self.do != 'Skip' || has(self.pods)",
@@ -30,16 +30,18 @@ pub struct DrainRuleSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<DrainRulePods>,
     /// What happens to them. Evict: as without a rule. WaitCompleted: they may end by themselves
-    /// until the timeout, then they are evicted. Delete: they are deleted with their grace periods;
-    /// no PodDisruptionBudget is asked. Skip: they stay, and the reboot stops them.
+    /// until the timeout, then they are evicted. RollFirst: their Deployment is restarted by rollout,
+    /// so that new pods are ready elsewhere before they go; at the timeout they are evicted. Delete:
+    /// they are deleted with their grace periods; no PodDisruptionBudget is asked. Skip: they stay,
+    /// and the reboot stops them.
     #[serde(rename = "do")]
     pub action: DrainRuleAction,
     /// Pods of a lower order are gone before pods of a higher order are touched. Default: 0.
     #[cfg_attr(test, schemars(range(min = -1_000_000, max = 1_000_000)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<i32>,
-    /// How long after the beginning of the drain the pods may end by themselves. drain.timeout
-    /// begins after it.
+    /// How long after the beginning of the drain the pods may end by themselves, or be replaced by
+    /// a rollout. drain.timeout begins after it.
     #[cfg_attr(test, schemars(schema_with = "schema::time_limit"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
@@ -74,6 +76,8 @@ pub enum DrainRuleAction {
     Evict,
     /// The pods may end by themselves; then they are evicted.
     WaitCompleted,
+    /// Their Deployment is restarted by rollout first; then they are evicted.
+    RollFirst,
     /// The pods are deleted; no budget is asked.
     Delete,
     /// The pods stay.

@@ -161,7 +161,8 @@ pub struct PolicyWindow {
     #[cfg_attr(test, schemars(schema_with = "schema::recurrence_rule"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
-    /// Dates on which the window does not start.
+    /// Days on which the window does not start: 2026-12-24, 12-25 (each year), or a span of either
+    /// like 12-20..01-06.
     #[cfg_attr(test, schemars(schema_with = "schema::excluded_dates"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_dates: Option<Vec<String>>,
@@ -199,7 +200,9 @@ pub struct DrainSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<DrainRuleSpec>>,
     /// Labels and annotations of other tools that count; what they say about a pod comes before
-    /// exclude and rules. A pod that they protect is waited for until drain.timeout. Default: none.
+    /// exclude and rules. A pod that they protect is waited for until drain.timeout. With
+    /// cluster.x-k8s.io/drain, the MachineDrainRules of the node's Machine count, too, where the
+    /// cluster has them. Default: none.
     #[cfg_attr(test, schemars(
         length(min = 1, max = 3),
         extend("x-kubernetes-list-type" = "set"),
@@ -238,6 +241,18 @@ pub struct RebootSpec {
     /// Whether the power controller takes over a reboot that does not happen. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate: Option<bool>,
+    /// Whether a soft reboot of systemd, which keeps the kernel, counts as a reboot. It never counts
+    /// as a power cycle. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_soft: Option<bool>,
+    /// Whether a node has label k8saas.nvidia.com/ManagedByNVSentinel=false, which keeps NVSentinel
+    /// from acting on it, from its drain until it is back. Default: false.
+    #[serde(
+        default,
+        rename = "muteNVSentinel",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub mute_nvsentinel: Option<bool>,
 }
 
 /// One check that must be open.

@@ -73,6 +73,8 @@ fn spec() -> RebootPolicySpec {
         reboot: Some(RebootSpec {
             timeout: some("30m"),
             attempts: Some(2),
+            accept_soft: Some(true),
+            mute_nvsentinel: Some(true),
             escalate: Some(true),
         }),
         on_return: Some(ReturnSpec {

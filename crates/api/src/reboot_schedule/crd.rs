@@ -40,6 +40,12 @@ const PRINTER_COLUMNS: &[PrinterColumn] = &[
         "How the last occurrence ended",
     ),
     (
+        "Reboots",
+        "string",
+        ".status.conditions[?(@.type==\"LastOccurrenceRebooted\")].reason",
+        "How the reboots of the last occurrence ended",
+    ),
+    (
         "Suspended",
         "boolean",
         ".spec.suspend",

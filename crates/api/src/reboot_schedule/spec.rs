@@ -90,7 +90,8 @@ pub struct RecurrenceSpec {
     #[cfg_attr(test, schemars(schema_with = "schema::recurrence_rule"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
-    /// Dates on which the window does not start.
+    /// Days on which the window does not start: 2026-12-24, 12-25 (each year), or a span of either
+    /// like 12-20..01-06.
     #[cfg_attr(test, schemars(schema_with = "schema::excluded_dates"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_dates: Option<Vec<String>>,

@@ -13,6 +13,8 @@ use crate::schema;
 pub const MAX_HISTORY_RECORDS: usize = 10;
 /// How many targets of an occurrence are listed by name; the others are only counted.
 pub const MAX_LISTED_TARGETS: usize = 20;
+/// How many reboots of an occurrence that did not succeed are listed by name.
+pub const MAX_LISTED_FAILURES: usize = 20;
 
 /// `status` of a schedule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -37,6 +39,7 @@ pub struct RebootScheduleStatus {
     pub history: Vec<OccurrenceStatus>,
     /// Accepted: whether the schedule is valid. Active: whether an occurrence is left or is being
     /// issued. LastOccurrenceIssued: whether the last one reached all its targets.
+    /// LastOccurrenceRebooted: whether all NodeReboots of the last one that made any succeeded.
     #[cfg_attr(test, schemars(schema_with = "schema::condition_list"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -80,6 +83,79 @@ pub struct OccurrenceStatus {
     /// A sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// How the NodeReboots of this occurrence ended. Absent if it made none: its nodes were requested
+    /// by annotation, or already had a request, or it has hosts only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboots: Option<OccurrenceRebootsStatus>,
+}
+
+/// How the NodeReboots of an occurrence ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema), schemars(extend("required" = ["made", "open"])))]
+#[serde(rename_all = "camelCase")]
+pub struct OccurrenceRebootsStatus {
+    /// How many NodeReboots were made.
+    #[serde(default)]
+    pub made: u32,
+    /// How many have not ended.
+    #[serde(default)]
+    pub open: u32,
+    /// How many ended with Succeeded=True.
+    #[serde(default)]
+    pub succeeded: u32,
+    /// How many ended with Succeeded=False although nobody took them back.
+    #[serde(default)]
+    pub failed: u32,
+    /// How many were cancelled, aborted, or not begun by their deadline.
+    #[serde(default)]
+    pub given_up: u32,
+    /// How many were deleted before their end was read.
+    #[serde(default)]
+    pub unknown: u32,
+    /// Some of those that did not succeed, the oldest first.
+    #[cfg_attr(test, schemars(length(max = MAX_LISTED_FAILURES)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<RebootFailureStatus>,
+    /// When none was open any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// Those that ended so long ago that their NodeReboots may be deleted: they are not counted again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<SettledRebootsStatus>,
+}
+
+/// NodeReboots that ended up to a time, and are not counted again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SettledRebootsStatus {
+    /// The time.
+    pub until: Timestamp,
+    /// As in reboots.
+    #[serde(default)]
+    pub succeeded: u32,
+    /// As in reboots.
+    #[serde(default)]
+    pub failed: u32,
+    /// As in reboots.
+    #[serde(default)]
+    pub given_up: u32,
+}
+
+/// A NodeReboot that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RebootFailureStatus {
+    /// The node.
+    pub node: String,
+    /// The NodeReboot.
+    pub node_reboot: String,
+    /// The reason of its condition Succeeded.
+    pub reason: String,
+    /// Its message.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// A node or a host.
@@ -96,4 +172,7 @@ pub struct TargetEndStatus {
     /// Why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The NodeReboot that was made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_reboot: Option<String>,
 }

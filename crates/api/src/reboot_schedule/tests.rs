@@ -61,8 +61,10 @@ fn status() -> RebootScheduleStatus {
                 name: "n1".into(),
                 result: "Failed".into(),
                 message: "no Node has this name".into(),
+                node_reboot: Some("monthly-20261224020000-0123456789ab".into()),
             }],
             message: "1 of 3 were requested".into(),
+            reboots: Some(reboots()),
         }],
         conditions: vec![Condition {
             type_: "Active".into(),
@@ -72,6 +74,31 @@ fn status() -> RebootScheduleStatus {
             last_transition_time: Time(at),
             observed_generation: Some(1),
         }],
+    }
+}
+
+fn reboots() -> OccurrenceRebootsStatus {
+    let at = "2026-12-24T02:00:00Z".parse().unwrap();
+    OccurrenceRebootsStatus {
+        made: 5,
+        open: 1,
+        succeeded: 1,
+        failed: 1,
+        given_up: 1,
+        unknown: 1,
+        failures: vec![RebootFailureStatus {
+            node: "n1".into(),
+            node_reboot: "monthly-20261224020000-0123456789ab".into(),
+            reason: "SuccessNotReached".into(),
+            message: "m".into(),
+        }],
+        ended: Some(at),
+        settled: Some(SettledRebootsStatus {
+            until: at,
+            succeeded: 1,
+            failed: 1,
+            given_up: 1,
+        }),
     }
 }
 

@@ -1,10 +1,11 @@
-//! Compares the definitions in `deploy/` with the code. `cargo xtask generate` writes them; without
+//! Compares the definitions in `deploy/` and their pages in `docs/reference` with the code. `cargo xtask generate` writes them; without
 //! its variable this test only lists the stale files.
 
 use std::{env, fs, path::Path};
 
 use serde_json::Value;
 
+use super::reference_page::render_reference_page;
 use crate::{
     bare_metal_host, node_reboot, power_remediation, power_remediation_template, reboot_policy,
     reboot_schedule,
@@ -39,20 +40,43 @@ fn generated_manifests() -> [(&'static str, Value); 6] {
     ]
 }
 
-#[test]
-fn every_shipped_definition_is_what_the_code_makes() {
-    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-    let mut stale = Vec::new();
-    for (path, definition) in generated_manifests() {
+/// The page that explains each kind, in the order of the definitions.
+const GUIDES: [&str; 6] = [
+    "ask-for-a-reboot",
+    "remediation",
+    "remediation",
+    "reboot-policy",
+    "schedules",
+    "hosts",
+];
+
+/// Every generated file, by its path from the workspace's folder.
+fn generated_files() -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for ((path, definition), guide) in generated_manifests().into_iter().zip(GUIDES) {
         let yaml = serde_saphyr::to_string(&definition).expect("a definition is YAML");
-        let wanted = format!("# Made from code: cargo xtask generate\n{yaml}");
-        let file = deploy.join(path);
+        let text = format!("# Made from code: cargo xtask generate\n{yaml}");
+        files.push((format!("deploy/{path}"), text));
+        let kind = definition["spec"]["names"]["singular"].as_str();
+        let kind = kind.expect("a definition names its kind");
+        let page = render_reference_page(&definition, guide);
+        files.push((format!("docs/reference/{kind}.md"), page));
+    }
+    files
+}
+
+#[test]
+fn every_shipped_definition_and_its_page_is_what_the_code_makes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut stale = Vec::new();
+    for (path, wanted) in generated_files() {
+        let file = root.join(&path);
         if fs::read_to_string(&file).is_ok_and(|text| text == wanted) {
             continue;
         }
         if env::var_os(WRITE_VARIABLE).is_some() {
-            fs::write(&file, wanted).expect("deploy/ can be written");
-            println!("wrote deploy/{path}");
+            fs::write(&file, wanted).expect("the tree can be written");
+            println!("wrote {path}");
         } else {
             stale.push(path);
         }

@@ -1,4 +1,4 @@
-//! Derives the schemas of the kinds, for the test that writes `deploy/crds`. The programs contain
+//! Derives the schemas of the kinds, for the test that writes `deploy/crds` and `docs/reference`. The programs contain
 //! none of it: they use the written files.
 //!
 //! In a `spec`, each text and each list has a maximum size, or the API server would refuse the
@@ -9,6 +9,7 @@ pub(crate) mod check;
 mod crd_definition;
 mod generated_manifests;
 mod parts;
+mod reference_page;
 mod structural;
 
 use schemars::JsonSchema;

@@ -152,11 +152,19 @@ pub(crate) fn weekday_set(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub(crate) fn excluded_dates(_: &mut SchemaGenerator) -> Schema {
-    let date = pattern_rule(
-        r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
-        "write a date like 2026-12-24",
+    let day = "(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])";
+    let date = format!("[0-9]{{4}}-{day}");
+    let written = pattern_rule(
+        &format!("^({date}([.][.]{date})?|{day}([.][.]{day})?)$"),
+        "write a date like 2026-12-24, a day of each year like 12-25, or a span like 12-20..01-06",
     );
-    set_schema(1, 128, "A date.", text_schema(10, vec![date]))
+    // Only a span of dates is that long, and dates sort as texts.
+    let in_order = validation_rule(
+        "self.size() != 22 || self.find('^[0-9-]{10}') <= self.find('[0-9-]{10}$')",
+        "write the earlier date of a span first",
+    );
+    let entry = text_schema(22, vec![written, in_order]);
+    set_schema(1, 128, "A date, a day of each year, or a span.", entry)
 }
 
 pub(crate) fn start_time(_: &mut SchemaGenerator) -> Schema {

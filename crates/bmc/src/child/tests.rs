@@ -161,6 +161,7 @@ fn its_last_words_are_short_and_without_the_secret() {
             "login of admin with *** failed",
         ),
         ("bell\u{7}", "bell"),
+        ("sekret\u{7}16 is wrong", "*** is wrong"),
         ("", "nothing"),
         (long.as_str(), &long[..MESSAGE_LENGTH_LIMIT]),
     ] {

@@ -9,6 +9,8 @@
 
 mod agents;
 mod answer;
+#[cfg(test)]
+mod fuzz_tests;
 mod input;
 mod metadata;
 #[cfg(test)]

@@ -6,6 +6,8 @@
 //! Source: IPMI 2.0 §28.2, §28.3; specification §3.3.
 
 mod answer;
+#[cfg(test)]
+mod fuzz_tests;
 mod guid;
 mod suites;
 mod target;

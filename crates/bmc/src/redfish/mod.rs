@@ -20,6 +20,8 @@ mod client;
 mod command;
 mod deadline;
 mod document;
+#[cfg(test)]
+mod fuzz_tests;
 mod http;
 mod http_clients;
 mod http_failure;

@@ -74,6 +74,11 @@ pub async fn run(cluster: &ClusterArgs, args: &CheckArgs) -> Result<(), CommandF
     if let Some(CheckSubcommand::Hosts(args)) = &args.other {
         return hosts::run(cluster, args).await;
     }
+    check_nodes(cluster, args).await
+}
+
+/// `check` without a subcommand.
+pub async fn check_nodes(cluster: &ClusterArgs, args: &CheckArgs) -> Result<(), CommandFailure> {
     if !args.after_restore {
         args.which.require_selection()?;
     }

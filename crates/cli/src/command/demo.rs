@@ -1,15 +1,17 @@
-//! Implements `dogwatch demo`: a simulated cluster reboots itself node by node.
+//! Implements `dogwatch demo`: a simulated cluster on which three stories happen.
 
 mod screen;
 mod serve;
+mod top_view;
 
 use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
 
 use dogwatch_sim::demo::{Demo, DemoConfig, DemoError};
+use dogwatch_top::wrap_text;
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::screen::DemoScreen;
+use self::screen::{DemoScreen, MAX_LINE_WIDTH};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
 use crate::paint::{TerminalColour, TerminalPaint};
@@ -32,6 +34,21 @@ pub struct DemoArgs {
     /// Serve the cluster's API here, for kubectl, and go on until Ctrl-C
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = parse_loopback_address)]
     serve: Option<SocketAddr>,
+
+    /// Show the cluster as `dogwatch top` does, instead of a timeline; q ends it
+    #[arg(long, conflicts_with = "dashboard")]
+    top: bool,
+
+    /// Serve the dashboard of the cluster too, and open it in a browser; includes --serve
+    #[arg(long)]
+    dashboard: bool,
+}
+
+impl DemoArgs {
+    fn serve_address(&self) -> Option<SocketAddr> {
+        let any_port = || SocketAddr::from(([127, 0, 0, 1], 0));
+        self.serve.or_else(|| self.dashboard.then(any_port))
+    }
 }
 
 fn parse_speed(text: &str) -> Result<f64, String> {
@@ -44,22 +61,14 @@ fn parse_speed(text: &str) -> Result<f64, String> {
 
 /// Only loopback addresses are accepted: the embedded API server authenticates nobody.
 fn parse_loopback_address(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text
-        .replace("localhost", "127.0.0.1")
-        .parse()
-        .map_err(|_| "write it like 127.0.0.1:8001".to_owned())?;
-    if address.ip().is_loopback() {
-        Ok(address)
-    } else {
-        Err(format!(
-            "{} is not loopback: the demo's API accepts everybody, so write an address like 127.0.0.1:8001",
-            address.ip()
-        ))
-    }
+    crate::args::parse_loopback_address(text, "the demo's API accepts everybody")
 }
 
 /// Fails if one of the demo's promises did not hold.
 pub async fn run(args: &DemoArgs) -> Result<(), CommandFailure> {
+    if args.top {
+        super::top::require_terminal()?;
+    }
     let folder = tempfile::Builder::new()
         .prefix("dogwatch-demo-")
         .tempdir()
@@ -73,14 +82,20 @@ pub async fn run(args: &DemoArgs) -> Result<(), CommandFailure> {
         demo = start_demo(args, folder.path()) => demo?,
         () = wait_for_end_signal() => return Ok(()),
     };
+    if args.top {
+        return top_view::watch_in_top(&mut demo, args.serve, folder.path()).await;
+    }
     let mut screen = DemoScreen::new(std::io::stdout().is_terminal(), TerminalPaint::of_stdout());
-    let serving = match args.serve {
+    let serving = match args.serve_address() {
         Some(address) => {
             Some(serve::DemoApiServer::start_serving(&demo, address, folder.path()).await?)
         }
         None => None,
     };
-    screen.print_lines(&intro_lines(args.nodes))?;
+    if let (true, Some(serving)) = (args.dashboard, &serving) {
+        serving.open_dashboard().await?;
+    }
+    screen.print_lines(&intro_lines())?;
     if let Some(serving) = &serving {
         screen.print_lines(&serving.usage_lines(&demo))?;
     }
@@ -109,16 +124,9 @@ pub async fn run(args: &DemoArgs) -> Result<(), CommandFailure> {
     )
 }
 
-fn intro_lines(nodes: u32) -> [String; 5] {
-    [
-        "Three things happen at once, on a simulated cluster with real coordinators and a real controller:".into(),
-        format!(
-            "  cp1 and n1 to n{nodes} are nodes that need a reboot: they reboot in turn, and web and db stay available"
-        ),
-        "  h1 and h2 are bare-metal hosts without a Node: h1 is rebooted, h2 is kept off for a disk swap".into(),
-        "  s1 and s2 are storage nodes: s1 fails, and Dogwatch proves it off before its database starts on s2".into(),
-        String::new(),
-    ]
+fn intro_lines() -> Vec<String> {
+    let text = "Three stories, one after the other, on a simulated cluster with real coordinators and a real controller.";
+    wrap_text(text, MAX_LINE_WIDTH)
 }
 
 async fn start_demo(args: &DemoArgs, folder: &std::path::Path) -> Result<Demo, CommandFailure> {
@@ -158,7 +166,7 @@ async fn play_until(
 }
 
 /// Resolves on SIGINT or SIGTERM.
-async fn wait_for_end_signal() {
+pub async fn wait_for_end_signal() {
     let mut terminated = signal(SignalKind::terminate()).ok();
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
@@ -197,7 +205,11 @@ fn print_verdict(
         } else {
             paint.paint_text(TerminalColour::Red, "BROKEN")
         };
-        writeln!(out, "  {mark}  {}: {}", check.what, check.observed)?;
+        let text = format!("{}: {}", check.what, check.observed);
+        for (index, line) in wrap_text(&text, MAX_LINE_WIDTH - 10).iter().enumerate() {
+            let mark = if index == 0 { &mark } else { "      " };
+            writeln!(out, "  {mark}  {line}")?;
+        }
     }
     Ok(out.flush()?)
 }

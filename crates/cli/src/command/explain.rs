@@ -189,10 +189,10 @@ async fn read_node_input(
 }
 
 fn warn_left_out(what: &str, error: &dogwatch_k8s::Error) {
-    eprintln!(
+    output::print_warning(&format!(
         "dogwatch: the explanation leaves out {what}: {}",
         error.error_chain()
-    );
+    ));
 }
 
 fn write_explanation(

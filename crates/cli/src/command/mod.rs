@@ -1,27 +1,34 @@
 //! The subcommands, one file each.
 
 mod abort;
+mod audit;
 mod check;
 mod completions;
 mod confirm_off;
 mod controller;
 mod crds;
+mod dashboard;
 mod demo;
 mod explain;
 mod hold;
 mod hosts;
+mod man;
 mod manifests;
 mod migrate;
 mod nodes;
 mod pause;
+mod policy;
 mod power;
 mod reboot;
+mod recount;
 mod remediate;
 mod remediations;
 mod rollout_restart;
 mod simulate;
-mod status;
+pub mod status;
+mod top;
 mod unlock;
+mod verify_trace;
 
 use clap::Subcommand;
 
@@ -32,6 +39,9 @@ use crate::exit::CommandFailure;
 pub enum DogwatchCommand {
     /// Show every node, lock, host and remediation: who holds, who waits, and for what
     Status(status::StatusArgs),
+    /// Show the fleet on this terminal as it changes: who is out, who waits, a timeline; keys explain,
+    /// pause, abort and reboot
+    Top(top::TopArgs),
     /// Explain why a node, host, machine, remediation or schedule is in its present state, and what
     /// you can do
     Explain(explain::ExplainArgs),
@@ -62,11 +72,20 @@ pub enum DogwatchCommand {
     Unlock(unlock::UnlockArgs),
     /// Check what would block a reboot of a node now, before you request it
     Check(check::CheckArgs),
+    /// Show the fleet in a browser: who is out, who waits and why, when it will be finished; and act
+    Dashboard(dashboard::DashboardArgs),
     /// Show a simulated cluster that reboots itself node by node; needs no cluster
     Demo(demo::DemoArgs),
     /// Simulate a rollout of many nodes in seconds: how long it takes, who waits longest, what it
     /// costs
     Simulate(simulate::SimulateArgs),
+    /// Check RebootPolicies in files before they are applied
+    #[command(subcommand)]
+    Policy(policy::PolicySubcommand),
+    /// Recount the promises S1, S3, S4 and S5 from an API server's audit log alone
+    Audit(audit::AuditArgs),
+    /// Recount the promises S1, S3, S4 and S5 from the decision logs of the coordinators
+    VerifyTrace(verify_trace::VerifyTraceArgs),
     /// Print Dogwatch's CustomResourceDefinitions
     Crds(crds::CrdsArgs),
     /// Run the controller: healer, policy status, lock API, host power, remediation, schedules
@@ -79,12 +98,16 @@ pub enum DogwatchCommand {
     Migrate(migrate::MigrateCommand),
     /// Print the completion script of a shell
     Completions(completions::CompletionsArgs),
+    /// Write the man pages of both programs; for packages
+    #[command(hide = true)]
+    Man(man::ManArgs),
 }
 
 pub async fn run(args: Args) -> Result<(), CommandFailure> {
     let cluster = args.cluster;
     match args.command {
         DogwatchCommand::Status(args) => status::run(&cluster, &args).await,
+        DogwatchCommand::Top(args) => top::run(&cluster, &args).await,
         DogwatchCommand::Explain(args) => explain::run(&cluster, &args).await,
         DogwatchCommand::Reboot(args) => reboot::run(&cluster, &args).await,
         DogwatchCommand::Hold(args) => hold::run(&cluster, &args).await,
@@ -99,11 +122,16 @@ pub async fn run(args: Args) -> Result<(), CommandFailure> {
         DogwatchCommand::Power(power) => power::run(&cluster, &power).await,
         DogwatchCommand::Remediate(args) => remediate::run(&cluster, &args).await,
         DogwatchCommand::ConfirmOff(args) => confirm_off::run(&cluster, &args).await,
+        DogwatchCommand::Dashboard(args) => dashboard::run(&cluster, &args).await,
         DogwatchCommand::Demo(args) => demo::run(&args).await,
         DogwatchCommand::Simulate(args) => simulate::run(&args),
+        DogwatchCommand::Policy(command) => policy::run(&cluster, &command).await,
+        DogwatchCommand::Audit(args) => audit::run(&args),
+        DogwatchCommand::VerifyTrace(args) => verify_trace::run(&args),
         DogwatchCommand::Crds(args) => crds::run(&args),
         DogwatchCommand::Controller(args) => controller::run(&cluster, *args).await,
         DogwatchCommand::Manifests(args) => manifests::run(&cluster, &args).await,
         DogwatchCommand::Completions(args) => completions::run(&args),
+        DogwatchCommand::Man(args) => man::run(&args),
     }
 }

@@ -12,6 +12,7 @@ use dogwatch_kubesim::seed::SimulationSeed;
 
 use dogwatch_core::duration::{format_duration, parse_duration};
 use dogwatch_core::limit::UnavailabilityLimit;
+use dogwatch_core::name::NodeName;
 use dogwatch_sim::plan::{self, NodeGroup, RolloutOutcome, RolloutPlan};
 use jiff::Timestamp;
 
@@ -56,6 +57,15 @@ pub struct SimulateArgs {
     /// How long a drain takes
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = parse_duration)]
     drain_time: Duration,
+
+    /// How long jobs that a policy's rule lets finish (WaitCompleted) still run when their node is
+    /// cordoned; defaults to the rule's timeout, the worst case
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    job_time: Option<Duration>,
+
+    /// Node that is held out of service for the whole rollout, for example node-0001 (repeatable)
+    #[arg(long, value_name = "NODE", value_parser = parse_node_name)]
+    hold: Vec<NodeName>,
 
     /// How long a Node must be Ready before the next one's turn
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
@@ -102,7 +112,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), CommandFailure> {
         eprint!("\r\x1b[K");
     }
     let format = args.output.format;
-    output::print_document(format, &outcome_document(&outcome), |out| {
+    output::print_document(format, &outcome_document(&plan, &outcome), |out| {
         Ok(write_table(
             out,
             &plan,
@@ -121,7 +131,7 @@ impl SimulateArgs {
             None if policies.is_empty() => Timestamp::UNIX_EPOCH,
             None => Timestamp::now(),
         };
-        Ok(RolloutPlan {
+        let plan = RolloutPlan {
             nodes: self.nodes,
             groups: self.node_group.clone(),
             policies,
@@ -130,25 +140,43 @@ impl SimulateArgs {
             max_unavailable: self.max_unavailable,
             reboot_time: self.reboot_time,
             drain_time: self.drain_time,
+            job_time: self.job_time,
+            holds: self.hold.iter().cloned().collect(),
             settle: self.settle,
             spread_percent: self.spread,
             pods_per_node: self.pods_per_node,
             arrival: self.arrival,
             api_latency: self.api_latency,
             seed: SimulationSeed(self.seed),
-        })
+        };
+        match plan.find_unknown_hold() {
+            Some(name) => Err(unknown_hold_failure(name)),
+            None => Ok(plan),
+        }
     }
+}
+
+fn parse_node_name(text: &str) -> Result<NodeName, String> {
+    NodeName::new(text).map_err(|error| error.to_string())
+}
+
+fn unknown_hold_failure(name: &NodeName) -> CommandFailure {
+    let text = format!("--hold {name}: no node of this rollout has that name");
+    let next =
+        "nodes are named node-0001, control-0001, or by their --node-group, for example gpu-0001";
+    CommandFailure::new(CliExitCode::Usage, text).with_next_step(next)
 }
 
 /// A simulated rollout that breaks a promise is a defect of Dogwatch and fails the command.
 fn check_promises(plan: &RolloutPlan, outcome: &RolloutOutcome) -> Result<(), CommandFailure> {
-    let all = plan.count_nodes();
+    let held: u32 = outcome.groups.iter().map(|group| group.held).sum();
+    let all = plan.count_nodes() - held;
     let mut held_up = outcome
         .groups
         .iter()
-        .filter(|group| group.rebooted < group.nodes);
+        .filter(|group| group.rebooted + group.held < group.nodes);
     if let Some((group, why)) = held_up.find_map(|group| Some((group, group.held_up.as_ref()?))) {
-        let left = group.nodes - group.rebooted;
+        let left = group.nodes - group.held - group.rebooted;
         let text = format!(
             "{left} of {} nodes of group {} never begin a reboot: {why}",
             group.nodes, group.group

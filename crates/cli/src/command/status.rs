@@ -1,6 +1,7 @@
 //! Implements `dogwatch status`.
 
 pub mod hosts;
+mod overview;
 mod remediations;
 pub mod rows;
 mod schedules;
@@ -11,6 +12,10 @@ pub use watched_status::WatchedStatus;
 
 use dogwatch_core::explain::{self, FleetSnapshot, FleetStatus};
 use dogwatch_core::policy::ClusterPolicies;
+use dogwatch_core::report::{EstimateRollout as _, FleetViewInput, build_fleet_view};
+use dogwatch_sim::plan::LivePlanner;
+
+use self::overview::StatusDocument;
 
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
@@ -109,18 +114,22 @@ pub async fn run(cluster: &ClusterArgs, args: &StatusArgs) -> Result<(), Command
         }
         return watch::run(&connected, args.output.format, scope).await;
     }
-    let status = read_status(&connected, &scope).await?;
+    let document = read_status(&connected, &scope).await?;
     let format = args.output.format;
-    output::print_document(format, &status, |out| {
-        let tables = rows::StatusTables::of_status(&status, format, current_time());
-        Ok(tables.write_tables(out, scope.part, TerminalPaint::of_stdout())?)
+    output::print_document(format, &document, |out| {
+        let paint = TerminalPaint::of_stdout();
+        if let Some(overview) = &document.overview {
+            overview.write_sentence(out, paint)?;
+        }
+        let tables = rows::StatusTables::of_status(&document.status, format, current_time());
+        Ok(tables.write_tables(out, scope.part, paint)?)
     })
 }
 
 async fn read_status(
     connected: &ConnectedCluster,
     scope: &StatusScope,
-) -> Result<FleetStatus, CommandFailure> {
+) -> Result<StatusDocument, CommandFailure> {
     let mut fleet = FleetSnapshot::default();
     if scope.includes_fleet() {
         let read = connected.fleet.read_fleet().await;
@@ -129,19 +138,38 @@ async fn read_status(
             eprintln!("dogwatch: {missing}");
         }
     }
-    let hosts = hosts::read_host_rows(connected, scope).await?;
+    let mut unreadable = Vec::new();
+    let hosts = hosts::read_host_rows(connected, scope, &mut unreadable).await?;
     // Without a host there is no remediation.
     let remediations = if hosts.is_empty() && scope.part.is_none() {
         Vec::new()
     } else {
-        remediations::read_remediation_rows(connected, scope).await?
+        remediations::read_remediation_rows(connected, scope, &mut unreadable).await?
     };
-    Ok(FleetStatus {
+    let schedules = schedules::read_schedule_rows(connected, scope, &mut unreadable).await?;
+    for missing in &unreadable {
+        eprintln!("dogwatch: {missing}");
+    }
+    let now = current_time();
+    if scope.part.is_none() {
+        let estimate = LivePlanner.estimate_rollout(&fleet, now);
+        let input = FleetViewInput {
+            hosts,
+            remediations,
+            schedules,
+            estimate,
+            unreadable,
+            fleet: &fleet,
+        };
+        return Ok(StatusDocument::of_view(build_fleet_view(input, now)));
+    }
+    let status = FleetStatus {
         hosts,
-        schedules: schedules::read_schedule_rows(connected, scope).await?,
+        schedules,
         remediations,
-        ..filter_status(explain::fleet_status(&fleet, current_time()), scope)
-    })
+        ..filter_status(explain::fleet_status(&fleet, now), scope)
+    };
+    Ok(StatusDocument::of_part(status))
 }
 
 fn filter_status(mut status: FleetStatus, scope: &StatusScope) -> FleetStatus {

@@ -12,3 +12,4 @@ mod power;
 mod remedy;
 mod rights;
 mod support;
+mod web;

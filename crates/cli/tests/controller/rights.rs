@@ -1,7 +1,9 @@
 //! The shipped rights of the controller and of the lock API are sufficient, and none is
 //! superfluous. Source: specification §6. `crates/sim/tests/heal_on_real.rs` tests the rights that
-//! only the healer needs; those for power (`power:`), schedules (`schedule:`), `NodeReboots:` and other health
-//! checks (`handshake:`) have tests of their own.
+//! only the healer needs; those for power (`power:`), schedules (`schedule:`), `NodeReboots:` and
+//! other health checks (`handshake:`) have tests of their own: `power_on_real.rs` (power cycles of
+//! NodeReboots too), `schedule_on_real.rs`, `node_reboot_on_real.rs` and `handshake_on_real.rs`
+//! there.
 
 use std::collections::BTreeSet;
 use std::process::Output;

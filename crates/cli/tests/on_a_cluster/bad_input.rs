@@ -26,6 +26,49 @@ fn every_command_names_an_unknown_node_and_those_that_are_near() {
 }
 
 #[test]
+fn top_without_a_terminal_ends_with_the_command_that_needs_none() {
+    let stage = Stage::new();
+    for args in [&["top"][..], &["demo", "--top"]] {
+        let (code, printed, errors) = ended(stage.dogwatch(args));
+        assert_eq!((code, printed.as_str()), (2, ""), "{args:?}: {errors}");
+        assert!(
+            errors.contains("dogwatch status --watch"),
+            "{args:?}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn a_policy_is_checked_against_the_nodes_of_the_cluster() {
+    let stage = Stage::new();
+    stage.node("w1", None, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.yaml");
+    let policy = "apiVersion: dogwatch.dev/v1alpha1\nkind: RebootPolicy\nmetadata: { name: all }\n";
+    std::fs::write(&file, policy).unwrap();
+    let file = file.to_str().unwrap();
+    let (code, printed, errors) = ended(stage.dogwatch(&["policy", "check", file]));
+    assert_eq!(code, 0, "{errors}");
+    assert!(
+        printed.contains("It would rule 1 node of the cluster: w1."),
+        "{printed}"
+    );
+    std::fs::write(
+        file,
+        format!("{policy}spec: {{ windows: [{{ days: [Mo] }}] }}\n"),
+    )
+    .unwrap();
+    let (code, printed, _) = ended(stage.dogwatch(&["policy", "check", file, "--no-cluster"]));
+    assert_eq!(code, 1, "{printed}");
+    assert!(
+        printed.contains("policy.yaml:4: spec.windows[0]: days: "),
+        "{printed}"
+    );
+    let (code, _, errors) = ended(stage.dogwatch(&["policy", "check", "/no/such/file"]));
+    assert_eq!(code, 2, "{errors}");
+}
+
+#[test]
 fn a_right_that_is_missing_is_named_by_verb_and_kind() {
     let table: [(&[&str], ApiVerb, &str); 5] = [
         (&["reboot", "n3"], ApiVerb::Patch, "nodes"),

@@ -98,8 +98,8 @@ fn with_the_kind_a_hold_is_a_node_reboot_and_a_release_deletes_it() {
     );
     let uid = stage.get(&node("n3"))["metadata"]["uid"].clone();
     let spec = json!({ "nodeName": "n3", "nodeUID": uid, "method": "Hold",
-        "reason": "new memory", "requester": "ann" });
-    assert_eq!(made["spec"], spec);
+        "reason": "new memory", "requester": "ann", "ttlAfterFinished": "24h" });
+    assert_eq!(made["spec"], spec, "the last field is the schema's default");
     assert_eq!(request(&stage, "n3"), Value::Null);
     let (code, text, _) = ended(stage.dogwatch(&HOLD));
     assert!(code == 0 && text.contains("already"), "{text}");

@@ -49,8 +49,8 @@ fn a_reboot_is_a_node_reboot_that_is_asked_for_once_and_can_be_cancelled() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     let uid = stage.get("/api/v1/nodes/n3")["metadata"]["uid"].clone();
     let spec = json!({ "nodeName": "n3", "nodeUID": uid, "method": "Reboot",
-        "reason": "kernel", "requester": "ann" });
-    assert_eq!(made["spec"], spec);
+        "reason": "kernel", "requester": "ann", "ttlAfterFinished": "24h" });
+    assert_eq!(made["spec"], spec, "the last field is the schema's default");
 
     let (code, text, _) = ended(stage.dogwatch(&ASK));
     assert!(code == 0 && text.contains("already"), "{text}");
@@ -122,7 +122,7 @@ fn a_wait_ends_when_the_node_reboot_is_deleted() {
     stage.merge("/api/v1/nodes/n3", &patch);
     let status = json!({ "status": { "conditions": [
         { "type": "Ready", "status": "True" },
-        { "type": "MaintenancePlanned", "status": "True", "reason": "OutsideWindow",
+        { "type": "MaintenancePlanned", "status": "False", "reason": "OutsideWindow",
           "message": "opens at noon" },
     ] } });
     stage.merge("/api/v1/nodes/n3/status", &status);

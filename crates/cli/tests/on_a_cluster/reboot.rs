@@ -41,7 +41,7 @@ fn begin(stage: &Stage, name: &str) {
         &node(name),
         &json!({ "metadata": { "annotations": annotations } }),
     );
-    let condition = json!({ "type": "MaintenancePlanned", "status": "True",
+    let condition = json!({ "type": "MaintenancePlanned", "status": "False",
         "reason": "OutsideWindow", "message": "opens at noon" });
     let ready = json!({ "type": "Ready", "status": "True" });
     let status = json!({ "status": { "conditions": [ready, condition] } });

@@ -119,8 +119,9 @@ impl Stage {
                     "waiting for a new boot",
                 ),
             };
+            let status = if phase == "waiting" { "False" } else { "True" };
             conditions.push(
-                json!({ "type": kind, "status": "True", "reason": reason, "message": message }),
+                json!({ "type": kind, "status": status, "reason": reason, "message": message }),
             );
         }
         let cordoned = phase.is_some_and(|phase| phase != "waiting");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::node_reboot::{
-    HostLookup, NodeHostRead, NodeHostView, NodeRebootSnapshot, ObservedNodeReboot, RebootNodeRead,
+    HostLookup, NodeHostRead, NodeHostView, NodeRebootEstimate, NodeRebootSnapshot,
+    ObservedNodeReboot, RebootNodeRead,
 };
 use dogwatch_core::power::{HostName, HostSnapshot};
 use dogwatch_core::reboot::ObservedNode;
@@ -97,14 +98,14 @@ impl NodeRebootMemory {
         &self,
         others: impl Iterator<Item = Arc<ObservedNodeReboot>>,
         watched: Option<&Arc<ObservedNode>>,
-        host: NodeHostView,
     ) -> NodeRebootSnapshot {
         NodeRebootSnapshot {
             own: Arc::clone(&self.reboot),
             others: others.collect(),
             node: self.newest_node(watched),
             read: self.read.clone(),
-            host,
+            host: NodeHostView::default(),
+            estimate: NodeRebootEstimate::default(),
         }
     }
 

@@ -37,12 +37,19 @@ use crate::ControllerContext;
 use crate::cluster_views::ClusterViewReceiver;
 use crate::context::RETRY_PAUSES;
 use crate::metrics::MetricsRegistry;
+use crate::rollout_estimate::EstimateReceiver;
 use crate::watch_error_log::WatchErrorLog;
 
 /// `power`: the power controller of this process, if it runs one.
-pub async fn run_node_reboots(context: ControllerContext, power: Option<PowerCycleAccess>) {
+pub async fn run_node_reboots(
+    context: ControllerContext,
+    power: Option<PowerCycleAccess>,
+    estimates: EstimateReceiver,
+) {
     context
-        .run_domain_while_leading(|| NodeRebootDomain::new(&context, power.clone()))
+        .run_domain_while_leading(|| {
+            NodeRebootDomain::new(&context, power.clone(), estimates.clone())
+        })
         .await;
 }
 
@@ -52,6 +59,7 @@ struct NodeRebootDomain {
     calls: Arc<NodeRebootCalls>,
     metrics: MetricsRegistry,
     hosts: HostAccess,
+    estimates: EstimateReceiver,
     memories: BTreeMap<NodeRebootName, NodeRebootMemory>,
     host_keys: HostKeyMemory,
     /// The NodeReboots that have not ended, by their Node.
@@ -60,7 +68,11 @@ struct NodeRebootDomain {
 }
 
 impl NodeRebootDomain {
-    fn new(context: &ControllerContext, power: Option<PowerCycleAccess>) -> Self {
+    fn new(
+        context: &ControllerContext,
+        power: Option<PowerCycleAccess>,
+        estimates: EstimateReceiver,
+    ) -> Self {
         let jitter = JitterSource::of_process(&context.process);
         Self {
             watch: NodeRebootWatch::new(context.client.clone(), move || jitter.next_fraction()),
@@ -71,6 +83,7 @@ impl NodeRebootDomain {
             }),
             metrics: context.metrics.clone(),
             hosts: HostAccess::new(power),
+            estimates,
             memories: BTreeMap::new(),
             host_keys: HostKeyMemory::default(),
             open: BTreeMap::new(),
@@ -97,11 +110,15 @@ impl NodeRebootDomain {
         let others = others.into_iter().flatten();
         let view = self.cluster.current_view();
         let watched = node.and_then(|node| view.nodes.get(node));
-        memory.build_snapshot(
-            others.filter(|other| other.uid != name.uid).cloned(),
-            watched,
-            self.hosts.build_view(memory, self.calls.clock.now()),
-        )
+        let estimate = node.map(|node| self.estimates.estimate_of_node(node));
+        NodeRebootSnapshot {
+            host: self.hosts.build_view(memory, self.calls.clock.now()),
+            estimate: estimate.unwrap_or_default(),
+            ..memory.build_snapshot(
+                others.filter(|other| other.uid != name.uid).cloned(),
+                watched,
+            )
+        }
     }
 
     fn apply_reboot_action_end(
@@ -156,6 +173,7 @@ impl ReconcileDomain for NodeRebootDomain {
             () = self.watch.wait_for_change() => {}
             () = self.hosts.wait_for_change() => {}
             _ = self.cluster.next_view(), if needs_nodes => {}
+            () = self.estimates.wait_for_change(), if !self.open.is_empty() => {}
         }
     }
 

@@ -6,9 +6,10 @@ use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::node_reboot::{
     HostKeyPatch, HostKeySnapshot, HostLookup, KeyOwnerRead, NodeHostRead, NodeRebootAction,
-    NodeRebootObserve, NodeRebootReason, NodeRebootSnapshot, NodeRequestPatch, RebootNodeRead,
-    is_power_cycle_open,
+    NodeRebootObserve, NodeRebootReason, NodeRebootSnapshot, NodeRequestPatch, ObservedNodeReboot,
+    RebootNodeRead, is_power_cycle_open,
 };
+use dogwatch_core::power::HostSnapshot;
 use dogwatch_k8s::ApiErrorKind;
 use dogwatch_k8s::node_reboot::NodeRebootClient;
 use dogwatch_runtime::clock::ProcessClock;
@@ -36,12 +37,12 @@ impl DomainCalls for NodeRebootCalls {
         decision: &DecisionOf<Self>,
         action: &NodeRebootAction,
     ) -> CallEnd<NodeRebootAnswer> {
-        if let NodeRebootAction::PatchHost(patch) = action {
-            return self.patch_host(patch).await;
-        }
-        match seen {
-            KeySnapshot::Reboot(seen) => self.write_reboot(seen, decision, action).await,
-            KeySnapshot::HostKey(_) => CallEnd::Changed,
+        match (seen, action) {
+            (KeySnapshot::Reboot(seen), _) => self.write_reboot(seen, decision, action).await,
+            (KeySnapshot::HostKey(_), NodeRebootAction::PatchHost(patch)) => {
+                self.patch_host(patch).await
+            }
+            (KeySnapshot::HostKey(_), _) => CallEnd::Changed,
         }
     }
 
@@ -96,6 +97,9 @@ impl NodeRebootCalls {
                 client.write_status(own, status, conditions, now).await
             }
             NodeRebootAction::PatchNode(patch) => return self.patch_node(patch).await,
+            NodeRebootAction::PatchHost(patch) if patch.value.is_some() => {
+                return self.put_host_key(own, patch).await;
+            }
             NodeRebootAction::PatchHost(patch) => return self.patch_host(patch).await,
             NodeRebootAction::DeleteObject => {
                 let deleted = client.delete_object(own).await;
@@ -141,19 +145,27 @@ impl NodeRebootCalls {
         }
     }
 
-    /// The answer is compared: the loop would not end if something dropped our change.
+    /// Another leader may have proved the host off and taken the key off already.
+    async fn put_host_key(
+        &self,
+        own: &ObservedNodeReboot,
+        patch: &HostKeyPatch,
+    ) -> CallEnd<NodeRebootAnswer> {
+        match call_end_of(self.client.put_host_key(own, patch).await) {
+            CallEnd::Done(Some(host)) => check_written_key(patch, host),
+            CallEnd::Done(None) | CallEnd::Changed => CallEnd::Changed,
+            CallEnd::Failed(error) => CallEnd::Failed(error),
+        }
+    }
+
     async fn patch_host(&self, patch: &HostKeyPatch) -> CallEnd<NodeRebootAnswer> {
-        let written = self.client.patch_host_key(patch).await;
-        match call_end_of(written) {
-            CallEnd::Done(host) if host.annotations.get(&patch.key) != patch.value.as_ref() => {
-                let (key, host) = (&patch.key, &patch.host);
-                CallEnd::Failed(format!("annotation {key} of host {host} was not written"))
-            }
-            CallEnd::Done(host) => CallEnd::Done(NodeRebootAnswer::Host(Box::new(host))),
+        match call_end_of(self.client.patch_host_key(patch).await) {
+            CallEnd::Done(host) => check_written_key(patch, host),
             CallEnd::Changed => CallEnd::Changed,
             CallEnd::Failed(error) => CallEnd::Failed(error),
         }
     }
+
     async fn patch_node(&self, patch: &NodeRequestPatch) -> CallEnd<NodeRebootAnswer> {
         match self.client.patch_request(patch).await {
             // The Node changes all the time; it is decided anew, at once and with the newest one.
@@ -168,4 +180,13 @@ impl NodeRebootCalls {
             answer => call_end_of(answer.map(NodeRebootAnswer::Node)),
         }
     }
+}
+
+/// The answer is compared: the loop would not end if something dropped our change.
+fn check_written_key(patch: &HostKeyPatch, host: HostSnapshot) -> CallEnd<NodeRebootAnswer> {
+    if host.annotations.get(&patch.key) == patch.value.as_ref() {
+        return CallEnd::Done(NodeRebootAnswer::Host(Box::new(host)));
+    }
+    let (key, host) = (&patch.key, &patch.host);
+    CallEnd::Failed(format!("annotation {key} of host {host} was not written"))
 }

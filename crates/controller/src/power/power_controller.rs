@@ -41,12 +41,15 @@ pub struct PowerSettings {
     pub connect: ConnectDriver,
     /// Publishes the state of the hosts to other parts.
     pub board: HostRegistry,
+    /// `--workload-clusters`: Machines of Cluster API are Nodes of other clusters.
+    pub has_workload_clusters: bool,
 }
 
 /// Controls the power of all hosts while this process leads, and watches them all the time.
 pub async fn run_power_controller(context: ControllerContext, settings: PowerSettings) {
     allow_many_connections();
-    let hosts = Arc::new(HostClient::new(context.client.clone()));
+    let hosts = HostClient::new(context.client.clone());
+    let hosts = Arc::new(hosts.with_workload_clusters(settings.has_workload_clusters));
     let news = host_changes::watch_hosts(&context, settings.owners.clone());
     let means = PowerDeps {
         clock: context.clock,

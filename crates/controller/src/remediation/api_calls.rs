@@ -3,29 +3,25 @@
 use dogwatch_core::Now;
 use dogwatch_core::condition::ConditionWrite;
 use dogwatch_core::decision::DecisionEvent;
-use dogwatch_core::name::{GroupName, NodeName};
-use dogwatch_core::policy::{self, ClusterPolicies};
-use dogwatch_core::power::HostSnapshot;
-use dogwatch_core::reboot::ObservedNode;
 use dogwatch_core::remediation::{
-    HeldRemediationLease, ObservedMachine, PowerRequest, Remediation, RemediationAction,
-    RemediationObserve, RemediationSubject, WorkloadRelease,
+    NodeCluster, Remediation, RemediationAction, RemediationCluster, RemediationObserve,
+    RemediationSubject, WorkloadRelease,
 };
 use dogwatch_k8s::healer::HealerClient;
-use dogwatch_k8s::lock::{
-    LeaseFreeOutcome, LeaseTakeOutcome, RemediationLeaseClient, RemediationLeaseHold,
-};
-use dogwatch_k8s::remediation::{
-    NodeReleaseOutcome, RemediationClient, RemediationEventSubject, RemediationWriteError,
-};
-use dogwatch_k8s::{ApiErrorKind, Error};
+use dogwatch_k8s::lock::RemediationLeaseClient;
+use dogwatch_k8s::remediation::{NodeReleaseOutcome, RemediationClient, RemediationEventSubject};
 use dogwatch_runtime::clock::ProcessClock;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
+use super::call_answers::{
+    host_answer, machine_answer, node_answer, request_answer, request_gone_answer,
+};
+use super::node_cluster_calls::NodeClusterCalls;
 use super::remediation_ops::{
     RemediationAnswer, RemediationCallError, RemediationFinding, RemediationOps,
 };
+use super::workload_clusters::WorkloadRegistry;
 use crate::ControllerContext;
 use crate::cluster_views::ClusterViewReceiver;
 
@@ -36,10 +32,13 @@ pub(super) struct RemediationApiCalls {
     nodes: HealerClient,
     cluster: ClusterViewReceiver,
     clock: ProcessClock,
+    /// Dogwatch's namespace, in every cluster.
+    namespace: String,
+    workload: WorkloadRegistry,
 }
 
 impl RemediationApiCalls {
-    pub(super) fn new(context: &ControllerContext) -> Self {
+    pub(super) fn new(context: &ControllerContext, workload: WorkloadRegistry) -> Self {
         let client = &context.client;
         Self {
             client: RemediationClient::new(client.clone(), context.namespace.clone()),
@@ -47,23 +46,73 @@ impl RemediationApiCalls {
             nodes: HealerClient::new(client.clone(), &context.namespace),
             cluster: context.cluster.clone(),
             clock: context.clock.clone(),
+            namespace: context.namespace.clone(),
+            workload,
         }
+    }
+
+    /// The calls in the cluster that the remediation was decided on: a connection to any other is
+    /// not used.
+    fn node_cluster_calls(
+        &self,
+        cluster: &RemediationCluster,
+    ) -> Result<NodeClusterCalls, RemediationCallError> {
+        let name = match &cluster.name {
+            NodeCluster::Management => {
+                return Ok(NodeClusterCalls {
+                    client: self.client.clone(),
+                    leases: self.leases.clone(),
+                    view: self.cluster.current_view(),
+                });
+            }
+            NodeCluster::Workload(name) => name,
+        };
+        let uid = cluster.uid.as_deref();
+        let access = uid.and_then(|uid| self.workload.find_access(name, uid));
+        let access = access.ok_or_else(|| {
+            RemediationCallError::Failed(format!("workload cluster {name} cannot be reached now"))
+        })?;
+        Ok(NodeClusterCalls {
+            client: self.client.with_node_client(access.client.clone()),
+            leases: RemediationLeaseClient::new(access.client, &self.namespace),
+            view: access.view,
+        })
+    }
+
+    /// After a failed call for a Node of a workload cluster its Secret is read again at once: the
+    /// credential may have been refused.
+    fn check_after_failure<T>(
+        &self,
+        case: &Remediation,
+        answer: Result<T, RemediationCallError>,
+    ) -> Result<T, RemediationCallError> {
+        let workload = case.cluster.name.workload();
+        if let (
+            Err(RemediationCallError::Failed(_) | RemediationCallError::Refused(_)),
+            Some(name),
+        ) = (&answer, workload)
+        {
+            self.workload.request_check(name);
+        }
+        answer
     }
 
     async fn send_action(
         &self,
+        case: &Remediation,
         action: &RemediationAction,
         conditions: &[ConditionWrite],
         now: Now,
     ) -> Result<RemediationAnswer, RemediationCallError> {
-        let client = &self.client;
+        let calls = self.node_cluster_calls_for(case, action)?;
+        let client = &calls.client;
         Ok(match action {
             RemediationAction::TakeLease {
                 node,
                 control_plane,
                 subject,
-            } => self.take_lease(node, *control_plane, subject, now).await?,
-            RemediationAction::FreeLease { node } => self.free_lease(node).await?,
+            } => calls.take_lease(node, *control_plane, subject, now).await?,
+            RemediationAction::FreeLease { node } => calls.free_lease(node).await?,
             RemediationAction::MarkNode { node, subject } => {
                 node_answer(client.mark_node_fencing(node, subject, now.wall).await?)
             }
@@ -93,7 +142,7 @@ impl RemediationApiCalls {
             RemediationAction::RemoveOldBackup { host } => {
                 host_answer(client.remove_old_backup(host).await?)
             }
-            RemediationAction::Release(release) => self.release_workloads(release).await?,
+            RemediationAction::Release(release) => self.release_workloads(client, release).await?,
             RemediationAction::RemoveMachineNeed { machine } => {
                 machine_answer(client.remove_machine_need(machine).await?)
             }
@@ -124,12 +173,43 @@ impl RemediationApiCalls {
         })
     }
 
+    /// Writes to hosts, Machines and requests need no way into the cluster of the Node.
+    fn node_cluster_calls_for(
+        &self,
+        case: &Remediation,
+        action: &RemediationAction,
+    ) -> Result<NodeClusterCalls, RemediationCallError> {
+        let cluster = match action {
+            RemediationAction::TakeLease { .. }
+            | RemediationAction::FreeLease { .. }
+            | RemediationAction::MarkNode { .. }
+            | RemediationAction::UnmarkNode { .. }
+            | RemediationAction::Release(_)
+            | RemediationAction::RemoveNodeNeed { .. }
+            | RemediationAction::Restore { .. }
+            | RemediationAction::Untaint { .. } => &case.cluster,
+            RemediationAction::AddKey { .. }
+            | RemediationAction::RemoveKey { .. }
+            | RemediationAction::WriteRecord { .. }
+            | RemediationAction::KeepBackup { .. }
+            | RemediationAction::DropBackup { .. }
+            | RemediationAction::RemoveOldBackup { .. }
+            | RemediationAction::RemoveMachineNeed { .. }
+            | RemediationAction::WriteStatus { .. }
+            | RemediationAction::AddFinalizer { .. }
+            | RemediationAction::RemoveFinalizer { .. }
+            | RemediationAction::HandBack { .. } => &RemediationCluster::management(),
+        };
+        self.node_cluster_calls(cluster)
+    }
+
     async fn release_workloads(
         &self,
+        client: &RemediationClient,
         release: &WorkloadRelease,
     ) -> Result<RemediationAnswer, RemediationCallError> {
         let now = || self.clock.now().mono;
-        Ok(match self.client.release_node(release, now).await? {
+        Ok(match client.release_node(release, now).await? {
             NodeReleaseOutcome::Gone => RemediationAnswer::NodeGone {
                 name: release.permit.node().clone(),
                 uid: release.permit.node_uid().to_owned(),
@@ -138,75 +218,23 @@ impl RemediationApiCalls {
         })
     }
 
-    async fn take_lease(
-        &self,
-        node: &NodeName,
-        control_plane: bool,
-        subject: &RemediationSubject,
-        now: Now,
-    ) -> Result<RemediationAnswer, RemediationCallError> {
-        let subject = subject.to_string();
-        let group = self.group_of_node(node);
-        let take = self
-            .leases
-            .take_lease(node, control_plane, group, &subject, now.wall);
-        match take.await? {
-            LeaseTakeOutcome::Held(held) => Ok(RemediationAnswer::Lease {
-                node: node.clone(),
-                lease: Some(remediation_lease_of(&held)),
-            }),
-            LeaseTakeOutcome::Refused { by } => Err(RemediationCallError::Refused(by)),
-        }
-    }
-
-    /// The group that the Node belongs to now; `None` if the Node or the policies were not read.
-    fn group_of_node(&self, node: &NodeName) -> Option<GroupName> {
-        let view = self.cluster.current_view();
-        let seen = view.nodes.get(node).filter(|_| view.synced)?;
-        match &view.policies {
-            known @ ClusterPolicies::Known(_) => Some(policy::group_of_labels(known, &seen.labels)),
-            ClusterPolicies::NotYetRead | ClusterPolicies::Unreadable { .. } => None,
-        }
-    }
-
-    async fn free_lease(&self, node: &NodeName) -> Result<RemediationAnswer, RemediationCallError> {
-        let view = self.cluster.current_view();
-        let mut held = view
-            .leases
-            .values()
-            .filter_map(|it| RemediationLeaseHold::from_lease(it));
-        let free = RemediationAnswer::Lease {
-            node: node.clone(),
-            lease: None,
-        };
-        let Some(held) = held.find(|held| held.node == *node) else {
-            return Ok(free);
-        };
-        match self.leases.free_lease(&held).await? {
-            LeaseFreeOutcome::Done => Ok(free),
-            LeaseFreeOutcome::Changed => Err(RemediationCallError::Changed(format!(
-                "lease {}",
-                held.lease
-            ))),
-        }
-    }
-
     async fn read_observation(
         &self,
         case: &Remediation,
         look: &RemediationObserve,
     ) -> Result<RemediationFinding, RemediationCallError> {
         let asked = self.clock.now().mono;
+        let client = self.node_cluster_calls(&case.cluster)?.client;
         Ok(match look {
             RemediationObserve::Heartbeat { node, .. } => {
-                RemediationFinding::Beat(asked, self.client.read_heartbeat(node).await?)
+                RemediationFinding::Beat(asked, client.read_heartbeat(node).await?)
             }
             RemediationObserve::Fresh { .. } => {
-                let fresh = Box::pin(self.client.read_fresh(case, asked));
+                let fresh = Box::pin(client.read_fresh(case, asked));
                 RemediationFinding::Fresh(fresh.await?.into())
             }
             RemediationObserve::Leftovers { node, .. } => {
-                RemediationFinding::Leftovers(self.client.read_leftovers(node, asked).await?)
+                RemediationFinding::Leftovers(client.read_leftovers(node, asked).await?)
             }
         })
     }
@@ -238,6 +266,7 @@ impl RemediationApiCalls {
                 RemediationSubject::Machine(_)
                 | RemediationSubject::Node(_)
                 | RemediationSubject::Request(_)
+                | RemediationSubject::WorkloadNode(..)
                 | RemediationSubject::Host(_),
                 _,
                 _,
@@ -265,9 +294,12 @@ impl RemediationApiCalls {
                 .as_deref()
                 .map(RemediationEventSubject::Request),
             RemediationSubject::Host(_) => host.map(|host| RemediationEventSubject::Host(host)),
-            RemediationSubject::Node(_) => None,
+            RemediationSubject::Node(_) | RemediationSubject::WorkloadNode(..) => None,
         };
-        let node = case.node.as_deref().map(RemediationEventSubject::Node);
+        // The account in a workload cluster may write no Events.
+        let is_here = case.cluster.name == NodeCluster::Management;
+        let node = case.node.as_deref().filter(|_| is_here);
+        let node = node.map(RemediationEventSubject::Node);
         let own = own.or(host
             .filter(|_| node.is_none())
             .map(|host| RemediationEventSubject::Host(host)));
@@ -283,11 +315,14 @@ impl RemediationApiCalls {
 impl RemediationOps for RemediationApiCalls {
     fn perform_action<'a>(
         &'a self,
+        case: &'a Remediation,
         action: &'a RemediationAction,
         conditions: &'a [ConditionWrite],
         now: Now,
     ) -> BoxFuture<'a, Result<RemediationAnswer, RemediationCallError>> {
-        self.send_action(action, conditions, now).boxed()
+        let sent = self.send_action(case, action, conditions, now);
+        sent.map(move |answer| self.check_after_failure(case, answer))
+            .boxed()
     }
 
     fn perform_observation<'a>(
@@ -295,7 +330,9 @@ impl RemediationOps for RemediationApiCalls {
         case: &'a Remediation,
         look: &'a RemediationObserve,
     ) -> BoxFuture<'a, Result<RemediationFinding, RemediationCallError>> {
-        self.read_observation(case, look).boxed()
+        let read = self.read_observation(case, look);
+        read.map(move |found| self.check_after_failure(case, found))
+            .boxed()
     }
 
     fn write_conditions<'a>(
@@ -314,66 +351,5 @@ impl RemediationOps for RemediationApiCalls {
         now: Now,
     ) -> BoxFuture<'a, Result<(), RemediationCallError>> {
         self.report_event_about(case, event, now).boxed()
-    }
-}
-
-fn node_answer(node: ObservedNode) -> RemediationAnswer {
-    RemediationAnswer::Node(node.into())
-}
-
-fn host_answer(host: HostSnapshot) -> RemediationAnswer {
-    RemediationAnswer::Host(host.into())
-}
-
-fn request_answer(request: PowerRequest) -> RemediationAnswer {
-    RemediationAnswer::Request(request.into())
-}
-
-fn request_gone_answer(request: &PowerRequest) -> RemediationAnswer {
-    RemediationAnswer::RequestGone {
-        name: request.name.clone(),
-        uid: request.uid.clone(),
-    }
-}
-
-fn machine_answer(machine: ObservedMachine) -> RemediationAnswer {
-    RemediationAnswer::Machine(machine.into())
-}
-
-pub(super) fn remediation_lease_of(held: &RemediationLeaseHold) -> HeldRemediationLease {
-    HeldRemediationLease {
-        subject: held.subject.clone(),
-        resource_version: held.resource_version.clone(),
-    }
-}
-
-impl From<Error> for RemediationCallError {
-    fn from(error: Error) -> Self {
-        let words = error.error_chain();
-        match error.kind() {
-            ApiErrorKind::Conflict | ApiErrorKind::NotFound | ApiErrorKind::AlreadyExists => {
-                RemediationCallError::Changed(words)
-            }
-            ApiErrorKind::Forbidden | ApiErrorKind::Refused => RemediationCallError::Refused(words),
-            ApiErrorKind::Gone | ApiErrorKind::Throttled { .. } | ApiErrorKind::Transient => {
-                RemediationCallError::Failed(words)
-            }
-        }
-    }
-}
-
-impl From<RemediationWriteError> for RemediationCallError {
-    fn from(error: RemediationWriteError) -> Self {
-        let words = error.error_chain();
-        match error {
-            RemediationWriteError::Changed(_) | RemediationWriteError::Expired(_) => {
-                RemediationCallError::Changed(words)
-            }
-            RemediationWriteError::Foreign(_)
-            | RemediationWriteError::Kept { .. }
-            | RemediationWriteError::Dropped(_)
-            | RemediationWriteError::Forbidden { .. } => RemediationCallError::Refused(words),
-            RemediationWriteError::Api(error) => error.into(),
-        }
     }
 }

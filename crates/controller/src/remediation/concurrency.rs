@@ -5,7 +5,7 @@ use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::is_control_plane;
 use dogwatch_core::power::HostName;
 use dogwatch_core::reboot::WatchedReboots;
-use dogwatch_core::remediation::{ConcurrentRemediations, Remediation};
+use dogwatch_core::remediation::{ConcurrentRemediations, PlannedReboots, Remediation};
 use dogwatch_k8s::cluster::ClusterView;
 
 use crate::power::{HostRegistry, does_bmc_answer};
@@ -22,10 +22,16 @@ pub(super) fn observe_concurrency(
             .unwrap_or(true)
     };
     ConcurrentRemediations {
+        planned: planned_reboots(cluster, reboots),
+        ..ConcurrentRemediations::from_remediations(cases, answers)
+    }
+}
+
+pub(super) fn planned_reboots(cluster: &ClusterView, reboots: &WatchedReboots) -> PlannedReboots {
+    PlannedReboots {
         control_plane_lock: control_plane_lock_holder(cluster),
         policies: cluster.policies.clone(),
         reboots: reboots.clone(),
-        ..ConcurrentRemediations::from_remediations(cases, answers)
     }
 }
 

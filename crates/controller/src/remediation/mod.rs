@@ -14,23 +14,28 @@
 
 mod action_names;
 mod api_calls;
+mod call_answers;
 mod case_memory;
 mod concurrency;
+mod node_cluster_calls;
 mod observer;
 mod registry;
 mod remediation_job;
 mod remediation_metrics;
 mod remediation_ops;
 mod remediator;
+mod workload_clusters;
 
 use std::sync::Arc;
 
 use dogwatch_core::power;
 use dogwatch_core::remediation::RemediationConfig;
+use dogwatch_k8s::workload_cluster::KubeconfigSecret;
 
 use self::api_calls::RemediationApiCalls;
 use self::remediation_job::RemediationDeps;
 use self::remediator::RemediatorLoop;
+use self::workload_clusters::WorkloadRegistry;
 use crate::ControllerContext;
 use crate::power::HostRegistry;
 
@@ -46,12 +51,16 @@ pub struct RemediationSettings {
     pub power_config: power::PowerConfig,
     /// Publishes the decisions.
     pub board: RemediationRegistry,
+    /// Which Secrets have the kubeconfigs of workload clusters; `None`: all Nodes are in this
+    /// cluster.
+    pub workload: Option<KubeconfigSecret>,
 }
 
 pub async fn run_remediation(context: ControllerContext, settings: RemediationSettings) {
     let leadership = context.leadership.clone();
     let stop = context.stop.clone();
-    let calls = Arc::new(RemediationApiCalls::new(&context));
+    let workload = WorkloadRegistry::default();
+    let calls = Arc::new(RemediationApiCalls::new(&context, workload.clone()));
     let means = RemediationDeps {
         ops: calls,
         clock: context.clock.clone(),
@@ -61,7 +70,8 @@ pub async fn run_remediation(context: ControllerContext, settings: RemediationSe
     };
     leadership
         .run_while_leading(&stop, |_| {
-            RemediatorLoop::new(context.clone(), settings.clone(), means.clone()).run_as_leader()
+            let (context, settings) = (context.clone(), settings.clone());
+            RemediatorLoop::new(context, settings, means.clone(), workload.clone()).run_as_leader()
         })
         .await;
 }

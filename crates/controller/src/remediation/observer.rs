@@ -10,16 +10,17 @@ use dogwatch_core::name::NodeName;
 use dogwatch_core::power::{HostName, HostSnapshot};
 use dogwatch_core::reboot::ObservedNode;
 use dogwatch_core::remediation::{
-    HeldRemediationLease, MachineName, ObjectName, ObservedMachine, PowerRequest,
-    RemediationSnapshot, StoredBackup,
+    HeldRemediationLease, MachineName, NodeCluster, ObjectName, ObservedMachine, PowerRequest,
+    ReadableCluster, RemediationSnapshot, StoredBackup, WorkloadClusterState, WorkloadClusters,
 };
 use dogwatch_core::resource_version::is_older_version;
 use dogwatch_k8s::cluster::ClusterView;
 use dogwatch_k8s::lock::RemediationLeaseHold;
 use dogwatch_k8s::remediation::RemediationWatchView;
 
-use super::api_calls::remediation_lease_of;
+use super::node_cluster_calls::remediation_lease_of;
 use super::remediation_ops::RemediationAnswer;
+use super::workload_clusters::ObservedWorkloadCluster;
 
 /// How long the answer to our own write of a Lease or a backup goes before the watch: the watch may
 /// lag, and may never show an object that was freed again.
@@ -31,13 +32,76 @@ pub(super) struct RemediationObserver {
     pub(super) world: RemediationSnapshot,
     machines: AnswerOverlay<MachineName, Arc<ObservedMachine>>,
     hosts: AnswerOverlay<HostName, Arc<HostSnapshot>>,
-    nodes: AnswerOverlay<NodeName, Arc<ObservedNode>>,
+    nodes: NodeAnswers,
+    /// By Cluster.
+    workload: BTreeMap<ObjectName, NodeAnswers>,
     requests: AnswerOverlay<ObjectName, Arc<PowerRequest>>,
     /// By the UID of the host.
     backups: BTreeMap<String, (BackupAnswer, Duration)>,
-    leases: BTreeMap<NodeName, (Option<HeldRemediationLease>, Duration)>,
     /// Whether the first lists have arrived: Machines and requests; Nodes and Leases; hosts.
     synced: [bool; 3],
+}
+
+/// Answers about the Nodes and Leases of one cluster.
+#[derive(Debug, Default)]
+struct NodeAnswers {
+    nodes: AnswerOverlay<NodeName, Arc<ObservedNode>>,
+    leases: BTreeMap<NodeName, (Option<HeldRemediationLease>, Duration)>,
+}
+
+impl NodeAnswers {
+    /// The Nodes and Leases of a view, with the answers that it does not show yet.
+    fn observe_view(&mut self, view: &ClusterView, now: Duration) -> (NodeMap, LeaseMap) {
+        let mut nodes = view.nodes.clone();
+        self.nodes.apply_overlay(&mut nodes);
+        let held = view
+            .leases
+            .values()
+            .filter_map(|it| RemediationLeaseHold::from_lease(it));
+        let mut leases: LeaseMap = held
+            .map(|held| (held.node.clone(), remediation_lease_of(&held)))
+            .collect();
+        self.leases.retain(|_, (_, until)| *until > now);
+        for (node, (lease, _)) in &self.leases {
+            apply_lease(&mut leases, node, lease.as_ref());
+        }
+        (nodes, leases)
+    }
+
+    fn apply_answer(
+        &mut self,
+        answer: NodeAnswer,
+        (nodes, leases): (&mut NodeMap, &mut LeaseMap),
+        now: Duration,
+    ) {
+        match answer {
+            NodeAnswer::Node(node) => {
+                self.nodes
+                    .record_object(node.name.clone(), Arc::new(*node), nodes);
+            }
+            NodeAnswer::Gone { name, uid } => self.nodes.record_deleted(name, uid, nodes),
+            NodeAnswer::Lease { node, lease } => {
+                apply_lease(leases, &node, lease.as_ref());
+                self.leases.insert(node, (lease, now + ANSWER_PRECEDENCE));
+            }
+        }
+    }
+}
+
+type NodeMap = BTreeMap<NodeName, Arc<ObservedNode>>;
+type LeaseMap = BTreeMap<NodeName, HeldRemediationLease>;
+
+/// The answer to a write in the cluster of a Node.
+enum NodeAnswer {
+    Node(Box<ObservedNode>),
+    Gone {
+        name: NodeName,
+        uid: String,
+    },
+    Lease {
+        node: NodeName,
+        lease: Option<HeldRemediationLease>,
+    },
 }
 
 impl RemediationObserver {
@@ -59,21 +123,60 @@ impl RemediationObserver {
 
     /// Applies Nodes and Leases.
     pub(super) fn observe_cluster(&mut self, view: &ClusterView, now: Duration) {
-        self.world.nodes = view.nodes.clone();
-        self.nodes.apply_overlay(&mut self.world.nodes);
-        let held = view
-            .leases
-            .values()
-            .filter_map(|it| RemediationLeaseHold::from_lease(it));
-        self.world.leases = held
-            .map(|held| (held.node.clone(), remediation_lease_of(&held)))
-            .collect();
-        self.leases.retain(|_, (_, until)| *until > now);
-        for (node, (lease, _)) in &self.leases {
-            apply_lease(&mut self.world.leases, node, lease.as_ref());
-        }
+        (self.world.nodes, self.world.leases) = self.nodes.observe_view(view, now);
         self.synced[1] = view.synced;
         self.update_synced();
+    }
+
+    /// Applies what the workload clusters show. One that cannot be read delays nothing.
+    pub(super) fn observe_workload(
+        &mut self,
+        clusters: BTreeMap<ObjectName, ObservedWorkloadCluster>,
+        now: Duration,
+    ) {
+        self.workload.retain(|name, _| clusters.contains_key(name));
+        let mut states = WorkloadClusters::new();
+        for (name, seen) in clusters {
+            let state = match seen {
+                ObservedWorkloadCluster::IsManagement => WorkloadClusterState::IsManagement,
+                ObservedWorkloadCluster::Unreadable(reason, text) => {
+                    WorkloadClusterState::Unreadable((reason, text))
+                }
+                ObservedWorkloadCluster::Readable(access) => {
+                    let answers = self.workload.entry(name.clone()).or_default();
+                    let (nodes, leases) = answers.observe_view(&access.view, now);
+                    WorkloadClusterState::Readable(ReadableCluster {
+                        uid: access.uid,
+                        has_dogwatch: access.has_dogwatch,
+                        nodes,
+                        leases,
+                    })
+                }
+            };
+            states.insert(name, state);
+        }
+        self.world.workload = Some(states);
+    }
+
+    fn apply_node_answer(&mut self, cluster: &NodeCluster, answer: NodeAnswer, now: Duration) {
+        let world = &mut self.world;
+        match cluster {
+            NodeCluster::Management => {
+                let shown = (&mut world.nodes, &mut world.leases);
+                self.nodes.apply_answer(answer, shown, now);
+            }
+            NodeCluster::Workload(name) => {
+                let states = world.workload.as_mut();
+                // What a cluster shows that was not readable for a while is newer than the answer.
+                if let Some(WorkloadClusterState::Readable(shown)) =
+                    states.and_then(|states| states.get_mut(name))
+                {
+                    let answers = self.workload.entry(name.clone()).or_default();
+                    let shown = (&mut shown.nodes, &mut shown.leases);
+                    answers.apply_answer(answer, shown, now);
+                }
+            }
+        }
     }
 
     /// Applies the hosts as the power controller sees them.
@@ -94,8 +197,13 @@ impl RemediationObserver {
         self.backups.insert(host, (kept, now + ANSWER_PRECEDENCE));
     }
 
-    /// Applies the answer to a write.
-    pub(super) fn apply_answer(&mut self, answer: RemediationAnswer, now: Duration) {
+    /// Applies the answer to a write of a remediation whose Node is in this cluster.
+    pub(super) fn apply_answer(
+        &mut self,
+        cluster: &NodeCluster,
+        answer: RemediationAnswer,
+        now: Duration,
+    ) {
         let world = &mut self.world;
         match answer {
             RemediationAnswer::Host(host) => {
@@ -104,12 +212,10 @@ impl RemediationObserver {
                     .record_object(name, Arc::new(*host), &mut world.hosts);
             }
             RemediationAnswer::Node(node) => {
-                let name = node.name.clone();
-                self.nodes
-                    .record_object(name, Arc::new(*node), &mut world.nodes);
+                self.apply_node_answer(cluster, NodeAnswer::Node(node), now);
             }
             RemediationAnswer::NodeGone { name, uid } => {
-                self.nodes.record_deleted(name, uid, &mut world.nodes);
+                self.apply_node_answer(cluster, NodeAnswer::Gone { name, uid }, now);
             }
             RemediationAnswer::Machine(machine) => {
                 let name = machine.name.clone();
@@ -132,8 +238,7 @@ impl RemediationObserver {
                 self.record_backup(host, BackupAnswer::Gone(uid), now);
             }
             RemediationAnswer::Lease { node, lease } => {
-                apply_lease(&mut world.leases, &node, lease.as_ref());
-                self.leases.insert(node, (lease, now + ANSWER_PRECEDENCE));
+                self.apply_node_answer(cluster, NodeAnswer::Lease { node, lease }, now);
             }
             RemediationAnswer::Nothing => {}
         }

@@ -121,7 +121,7 @@ impl RemediationJob {
             info!(%subject, reason = self.reason.as_str(), "{}", action_names::describe_action(action));
             let now = self.means.clock.now();
             let hands = &self.means.ops;
-            let act = hands.perform_action(action, &self.conditions, now);
+            let act = hands.perform_action(&self.case, action, &self.conditions, now);
             let answer = with_timeout(act).await;
             let end = answer
                 .as_ref()

@@ -92,6 +92,7 @@ pub(super) trait RemediationOps: Send + Sync {
     /// Performs one write. A write of a request's status includes these conditions.
     fn perform_action<'a>(
         &'a self,
+        case: &'a Remediation,
         action: &'a RemediationAction,
         conditions: &'a [ConditionWrite],
         now: Now,

@@ -29,6 +29,7 @@ use super::remediation_job::{
 };
 use super::remediation_metrics::{self, RemediationReasonCounts};
 use super::remediation_ops::RemediationCallError;
+use super::workload_clusters::{FollowedWorkloads, WorkloadRegistry};
 use super::{RemediationSettings, concurrency};
 use crate::ControllerContext;
 use crate::cluster_views::ClusterViewReceiver;
@@ -47,6 +48,7 @@ pub(super) struct RemediatorLoop {
     heart: LoopHeartbeat,
     watch: RemediationWatch,
     cluster: ClusterViewReceiver,
+    workload: FollowedWorkloads,
     power: watch::Receiver<u64>,
     observer: RemediationObserver,
     /// The views that changed since the last pass. They are applied once per pass, because that
@@ -65,6 +67,7 @@ pub(super) struct RemediatorLoop {
 struct PendingViews {
     objects: bool,
     cluster: bool,
+    workload: bool,
 }
 
 impl RemediatorLoop {
@@ -72,8 +75,10 @@ impl RemediatorLoop {
         context: ControllerContext,
         settings: RemediationSettings,
         means: RemediationDeps,
+        workload: WorkloadRegistry,
     ) -> Self {
         let jitter = JitterSource::of_process(&context.process);
+        let workload = FollowedWorkloads::new(&context, settings.workload, workload);
         Self {
             heart: context.health.heartbeat_of("remediation"),
             watch: RemediationWatch::new(
@@ -82,6 +87,7 @@ impl RemediatorLoop {
                 move || jitter.next_fraction(),
             ),
             cluster: context.cluster.clone(),
+            workload,
             power: settings.power.subscribe_changes(),
             context,
             settings,
@@ -89,6 +95,7 @@ impl RemediatorLoop {
             observer: RemediationObserver::default(),
             unseen: PendingViews {
                 cluster: true,
+                workload: true,
                 ..PendingViews::default()
             },
             reboots: WatchedReboots::default(),
@@ -134,6 +141,7 @@ impl RemediatorLoop {
             // `self.settings` holds the sender.
             _ = self.power.changed() => {}
             () = self.watch.wait_for_change() => self.unseen.objects = true,
+            () = self.workload.wait_for_change() => self.unseen.workload = true,
             _ = self.cluster.next_view() => self.unseen.cluster = true,
             () = wake => {}
         }
@@ -187,9 +195,13 @@ impl RemediatorLoop {
             let now = self.current_time().mono;
             self.observer
                 .observe_objects(self.watch.current_view(), now);
+            self.workload.follow_machines(&self.observer.world.machines);
         }
         if unseen.cluster {
             self.observe_cluster();
+        }
+        if unseen.workload {
+            self.observe_workload();
         }
         let power = &self.settings.power;
         self.observer
@@ -202,6 +214,13 @@ impl RemediatorLoop {
         if view.synced {
             self.reboots
                 .observe_nodes(view.nodes.values().map(AsRef::as_ref), now);
+        }
+    }
+
+    fn observe_workload(&mut self) {
+        let now = self.current_time();
+        if let Some(clusters) = self.workload.observe_clusters(now) {
+            self.observer.observe_workload(clusters, now.mono);
         }
     }
 
@@ -231,6 +250,7 @@ impl RemediatorLoop {
         let cluster = self.cluster.current_view();
         let mut around =
             concurrency::observe_concurrency(cases, &cluster, &self.reboots, &self.settings.power);
+        around.workload = self.workload.planned_reboots();
         for note in self.notes.values() {
             if let Some((case, decision)) = note.running_decision(now) {
                 around.admit_decided(case, decision, note.does_bmc_answer());
@@ -339,7 +359,8 @@ impl RemediatorLoop {
             remediation_metrics::record_action(&self.context.metrics, &done.case, action, end);
         }
         for answer in done.answers.drain(..) {
-            self.observer.apply_answer(answer, now.mono);
+            let cluster = &done.case.cluster.name;
+            self.observer.apply_answer(cluster, answer, now.mono);
         }
         log_job_error(&done);
         if let Some(note) = self.notes.get_mut(&done.case.subject) {
@@ -398,7 +419,7 @@ fn current_conditions(case: &Remediation) -> &[CurrentCondition] {
             .request
             .as_ref()
             .map_or(&[], |it| &it.status.conditions),
-        RemediationSubject::Host(_) => &[],
+        RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_) => &[],
     }
 }
 

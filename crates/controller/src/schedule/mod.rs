@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 use dogwatch_core::Now;
 use dogwatch_core::schedule::{
-    self, ObservedTargets, ScheduleAction, ScheduleDecision, ScheduleName, ScheduleSnapshot,
+    self, ScheduleAction, ScheduleDecision, ScheduleName, ScheduleSnapshot,
 };
 use dogwatch_k8s::schedule::{ScheduleClient, ScheduleWatch};
 use dogwatch_runtime::jitter::JitterSource;
 use dogwatch_runtime::reconcile::{CallEnd, LoopLimits, ReconcileDomain};
 
 use self::observe::ScheduleMemory;
-use self::perform::{ScheduleAnswer, ScheduleCalls};
+use self::perform::{ScheduleAnswer, ScheduleCalls, ScheduleFinding};
 use crate::ControllerContext;
 use crate::context::RETRY_PAUSES;
 use crate::metrics::MetricsRegistry;
@@ -36,9 +36,18 @@ use crate::watch_error_log::WatchErrorLog;
 const MAX_REQUESTS_PER_BATCH: usize = 64;
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 
-pub async fn run_schedules(context: ControllerContext) {
+/// Who carries NodeReboots to their Nodes while this process leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeRebootCarrier {
+    /// Its components include the healer or remediation.
+    ThisProcess,
+    /// Nodes are asked by annotation.
+    Nobody,
+}
+
+pub async fn run_schedules(context: ControllerContext, carrier: NodeRebootCarrier) {
     context
-        .run_domain_while_leading(|| ScheduleDomain::new(&context))
+        .run_domain_while_leading(|| ScheduleDomain::new(&context, carrier))
         .await;
 }
 
@@ -66,7 +75,7 @@ impl fmt::Display for ScheduleKey {
 }
 
 impl ScheduleDomain {
-    fn new(context: &ControllerContext) -> Self {
+    fn new(context: &ControllerContext, carrier: NodeRebootCarrier) -> Self {
         let (client, home) = (context.client.clone(), context.namespace.clone());
         let jitter = JitterSource::of_process(&context.process);
         Self {
@@ -74,6 +83,7 @@ impl ScheduleDomain {
             calls: Arc::new(ScheduleCalls {
                 client: ScheduleClient::new(client, home),
                 clock: context.clock.clone(),
+                carrier,
             }),
             metrics: context.metrics.clone(),
             memories: BTreeMap::new(),
@@ -139,6 +149,7 @@ impl ReconcileDomain for ScheduleDomain {
         // Targets whose request failed before come after the others.
         decision.actions.sort_by_key(|action| match action {
             ScheduleAction::WriteStatus(_) => false,
+            ScheduleAction::CreateReboot(draft) => seen.request_errors.contains_key(&draft.target),
             ScheduleAction::Ask(ask) => seen.request_errors.contains_key(&ask.target),
         });
         decision.actions.truncate(MAX_REQUESTS_PER_BATCH);
@@ -163,18 +174,35 @@ impl ReconcileDomain for ScheduleDomain {
             (ScheduleAction::Ask(ask), CallEnd::Done(ScheduleAnswer::Target(object))) => {
                 memory.record_request(&ask.target, *object);
             }
+            (ScheduleAction::CreateReboot(draft), CallEnd::Done(ScheduleAnswer::Made(made))) => {
+                memory.record_made_reboot(&draft.target, *made);
+            }
+            (_, CallEnd::Done(ScheduleAnswer::Refused(why))) => memory.record_refusal(why),
+            // It may have been created: the next list shows it.
+            (ScheduleAction::CreateReboot(draft), CallEnd::Failed(error)) => {
+                memory.forget_reboots();
+                memory.record_request_error(&draft.target, error);
+            }
+            (ScheduleAction::CreateReboot(_), CallEnd::Done(_) | CallEnd::Changed) => {
+                memory.forget_reboots();
+            }
             (ScheduleAction::Ask(_), CallEnd::Changed) => memory.forget_targets(),
             (ScheduleAction::Ask(ask), CallEnd::Failed(error)) => {
                 memory.record_request_error(&ask.target, error);
             }
             // The watch shows what has changed, and the status is written again.
-            (ScheduleAction::WriteStatus(_), _) => {}
+            (ScheduleAction::WriteStatus(_), _)
+            | (ScheduleAction::Ask(_), CallEnd::Done(ScheduleAnswer::Made(_))) => {}
         }
     }
 
-    fn apply_finding(&mut self, key: &ScheduleKey, targets: ObservedTargets) {
-        if let Some(memory) = self.memories.get_mut(key) {
-            memory.observe_targets(targets);
+    fn apply_finding(&mut self, key: &ScheduleKey, finding: ScheduleFinding) {
+        let Some(memory) = self.memories.get_mut(key) else {
+            return;
+        };
+        match finding {
+            ScheduleFinding::Targets(targets) => memory.observe_targets(targets),
+            ScheduleFinding::Reboots(read) => memory.observe_reboots(read),
         }
     }
 

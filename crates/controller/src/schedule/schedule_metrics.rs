@@ -1,6 +1,9 @@
 //! The metrics of schedules.
 
-use dogwatch_core::schedule::{OccurrenceOutcome, Schedule, ScheduleAction, ScheduleStatus};
+use dogwatch_core::schedule::{
+    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleAction, ScheduleStatus,
+    ScheduleTargetKind,
+};
 use dogwatch_runtime::reconcile::CallEnd;
 use jiff::Timestamp;
 
@@ -27,6 +30,11 @@ static SCHEDULE_LAST_ISSUED_METRIC: MetricFamily = MetricFamily {
     help: "0 while the last occurrence of a schedule has not reached all its targets.",
     shape: MetricShape::Gauge,
 };
+static SCHEDULE_LAST_REBOOTED_METRIC: MetricFamily = MetricFamily {
+    name: "dogwatch_schedule_last_occurrence_rebooted",
+    help: "0 if a NodeReboot of a schedule's last occurrence that has ended failed; 1 if none did.",
+    shape: MetricShape::Gauge,
+};
 static SCHEDULE_ACCEPTED_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_schedule_accepted",
     help: "0 for an invalid schedule: it issues no requests.",
@@ -39,6 +47,7 @@ pub(super) fn publish_schedules<'a>(
     all: impl Iterator<Item = &'a Schedule>,
 ) {
     let (mut next, mut issued, mut accepted) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rebooted = Vec::new();
     for schedule in all {
         let labels = || -> MetricLabels {
             let name = &schedule.name;
@@ -58,10 +67,17 @@ pub(super) fn publish_schedules<'a>(
             );
             (labels(), f64::from(u8::from(fine)))
         }));
+        let mut reboots = status
+            .history
+            .iter()
+            .filter_map(|record| record.reboots.as_ref());
+        let last = reboots.find(|reboots| reboots.ended.is_some());
+        rebooted.extend(last.map(|reboots| (labels(), f64::from(u8::from(reboots.failed == 0)))));
         accepted.push((labels(), f64::from(u8::from(schedule.plan.is_ok()))));
     }
     metrics.replace_gauge(&SCHEDULE_NEXT_METRIC, next);
     metrics.replace_gauge(&SCHEDULE_LAST_ISSUED_METRIC, issued);
+    metrics.replace_gauge(&SCHEDULE_LAST_REBOOTED_METRIC, rebooted);
     metrics.replace_gauge(&SCHEDULE_ACCEPTED_METRIC, accepted);
 }
 
@@ -83,23 +99,46 @@ pub(super) fn record_action_end(
                 record_outcomes(metrics, before, status);
             }
         }
+        ScheduleAction::CreateReboot(draft) => {
+            let is_refused = matches!(end, CallEnd::Done(ScheduleAnswer::Refused(_)));
+            let done = if is_refused { "changed" } else { "requested" };
+            count_request(metrics, draft.target.kind, end, done);
+        }
         ScheduleAction::Ask(ask) => {
-            let result = match end {
-                CallEnd::Done(_) if ask.request.is_none() => "already_requested",
-                CallEnd::Done(_) => "requested",
-                CallEnd::Changed => "changed",
-                CallEnd::Failed(_) => "failed",
+            let is_mark = ask.marks.get(&before.uid);
+            let is_mark = is_mark.is_some_and(|mark| mark.node_reboot.is_some() && !mark.noted);
+            let done = match ask.request {
+                Some(_) => "requested",
+                None => "already_requested",
             };
-            let labels = [("kind", ask.target.kind.as_str()), ("result", result)];
-            metrics.add_to_counter(&SCHEDULE_REQUESTS_METRIC, &labels, 1);
+            // The creation of the NodeReboot was counted.
+            if !is_mark || !matches!(end, CallEnd::Done(_)) {
+                count_request(metrics, ask.target.kind, end, done);
+            }
         }
     }
+}
+
+fn count_request(
+    metrics: &MetricsRegistry,
+    kind: ScheduleTargetKind,
+    end: &CallEnd<ScheduleAnswer>,
+    done: &str,
+) {
+    let result = match end {
+        CallEnd::Done(_) => done,
+        CallEnd::Changed => "changed",
+        CallEnd::Failed(_) => "failed",
+    };
+    let labels = [("kind", kind.as_str()), ("result", result)];
+    metrics.add_to_counter(&SCHEDULE_REQUESTS_METRIC, &labels, 1);
 }
 
 /// Counts the occurrences whose records are new in the status.
 fn record_outcomes(metrics: &MetricsRegistry, before: &Schedule, status: &ScheduleStatus) {
     let known = &before.status.history;
-    let new = status.history.iter().filter(|it| !known.contains(it));
+    let is_known = |record: &&OccurrenceRecord| known.iter().any(|one| one.at == record.at);
+    let new = status.history.iter().filter(|record| !is_known(record));
     for record in new {
         let labels = [("outcome", record.outcome.as_str())];
         metrics.add_to_counter(&SCHEDULE_OCCURRENCES_METRIC, &labels, 1);

@@ -52,7 +52,11 @@ impl CoordinatorAgent {
             Ok(answer) => {
                 self.seen.run.record_patch_answer(patch, self.clock.now());
                 self.record_phase_change(seen.record.get(), patch);
-                self.observe_node(&answer)
+                let outcome = self.observe_node(&answer);
+                if let OwnNodeState::There(after) = &self.seen.node {
+                    self.decision_sink.on_node_written(&seen, after);
+                }
+                outcome
             }
             Err(error) if error.kind() == ApiErrorKind::Conflict => {
                 self.reread_node(&seen, &error).await
@@ -122,6 +126,7 @@ impl CoordinatorAgent {
             BidOutcome::Won(won) => {
                 info!(lease = won.name, "holds the reboot lock");
                 self.seen.lock.unsettled_bid = None;
+                self.decision_sink.on_lease_written(lease, &won);
                 self.observe_lease(*won)
             }
             BidOutcome::Lost { .. } => {
@@ -150,7 +155,10 @@ impl CoordinatorAgent {
             LockReleasePlan::Nothing => self.relist_leases().await,
             LockReleasePlan::RemoveRun { remaining } => {
                 match self.locks.remove_run(lease, remaining).await {
-                    BidOutcome::Won(left) => self.observe_lease(*left),
+                    BidOutcome::Won(left) => {
+                        self.decision_sink.on_lease_written(lease, &left);
+                        self.observe_lease(*left)
+                    }
                     BidOutcome::Lost { .. } => self.relist_leases().await,
                     BidOutcome::Unknown(error) | BidOutcome::Refused(error) => {
                         self.handle_api_error("leave the lock", &error)
@@ -170,8 +178,9 @@ impl CoordinatorAgent {
             }
         };
         let outcome = self.locks.release_lease(lease, &leaving).await;
-        if matches!(outcome, ReleaseOutcome::Freed(_)) {
+        if let ReleaseOutcome::Freed(free) = &outcome {
             info!(lease = lease.name, over_budget, "released the reboot lock");
+            self.decision_sink.on_lease_written(lease, free);
             self.record_yield_pause(lease, over_budget);
         }
         self.observe_release_outcome(outcome, "release the lock")
@@ -222,11 +231,12 @@ impl CoordinatorAgent {
 
     async fn break_lock(&mut self, lease: &ObservedLease, evidence: &str) -> ActionOutcome {
         let outcome = self.locks.break_lock(lease).await;
-        if matches!(outcome, ReleaseOutcome::Freed(_)) {
+        if let ReleaseOutcome::Freed(free) = &outcome {
             warn!(
                 lease = lease.name,
                 evidence, "broke a lock whose holder no longer exists"
             );
+            self.decision_sink.on_lease_written(lease, free);
         }
         if let ReleaseOutcome::Refused(error) = &outcome
             && error.kind() == ApiErrorKind::Forbidden
@@ -273,6 +283,7 @@ impl CoordinatorAgent {
             attempt,
             ended: None,
         };
+        self.decision_sink.on_command_starting(&self.seen, attempt);
         let before = std::mem::replace(&mut self.seen.run.command, started);
         let within = reboot::permit_time_left(&self.seen, self.clock.now());
         match self.host_ops.start_reboot(within).await {

@@ -19,6 +19,8 @@ use dogwatch_runtime::jitter;
 pub enum ObservedFact {
     Node(OwnNodeState),
     Triggers(Vec<ObservedTrigger>),
+    /// systemd's `SoftRebootsCount`.
+    SoftReboots(u32),
     Leases(Vec<ObservedLease>),
     Count(ObservedBudgetCount),
     /// Two reads of a holder's Node.
@@ -41,6 +43,7 @@ pub fn apply_fact(seen: &mut RebootSnapshot, fact: ObservedFact, now: Now) {
     match fact {
         ObservedFact::Node(node) => observe_node(seen, node, now),
         ObservedFact::Triggers(triggers) => seen.host.triggers = triggers,
+        ObservedFact::SoftReboots(count) => seen.host.soft_reboots = Some(count),
         ObservedFact::Leases(leases) => observe_leases(seen, leases, now),
         ObservedFact::Count(count) => seen.lock.count = Some(count),
         ObservedFact::Holder(holder) => seen.lock.holder = Some(holder),
@@ -210,6 +213,7 @@ pub fn initial_snapshot(
         node: OwnNodeState::NotYet,
         host: ObservedOwnHost {
             boot_id,
+            soft_reboots: None,
             triggers: Vec::new(),
         },
         policies: ClusterPolicies::NotYetRead,

@@ -13,6 +13,10 @@ pub trait HostOps: Send + 'static {
     /// cannot change while this process runs.
     fn read_boot_id(&mut self) -> Result<BootId, String>;
 
+    /// systemd's `SoftRebootsCount`; `None`: it cannot be read, or this systemd has none. Read once: a
+    /// soft reboot ends this process.
+    fn read_soft_reboots(&mut self) -> BoxFuture<'static, Option<u32>>;
+
     /// All sentinels, again after each change. The first item comes at once.
     fn watch_triggers(&mut self) -> BoxStream<'static, Vec<ObservedTrigger>>;
 

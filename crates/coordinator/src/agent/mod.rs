@@ -7,6 +7,7 @@
 //! when it is told to stop.
 
 mod actions;
+mod decision_sink;
 mod drain_observer;
 pub mod facts;
 mod host_ops;
@@ -21,7 +22,7 @@ use dogwatch_core::decision::{DecisionCause, DecisionEvent};
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_core::reboot::{
-    self, LastReboot, OwnNodeState, RebootCommandState, RebootConfig, RebootDecision, RebootReason,
+    self, OwnNodeState, RebootCommandState, RebootConfig, RebootDecision, RebootReason,
     RebootSnapshot,
 };
 use dogwatch_k8s::lock::LockClient;
@@ -33,6 +34,7 @@ use futures::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use self::actions::{ACTING_ERROR_KEY, ActionOutcome};
+pub use self::decision_sink::DecisionSink;
 use self::facts::{ObservedFact, initial_snapshot, jitter_seed_of};
 pub use self::host_ops::{HostOps, RebootEnd, RebootNotStarted};
 use self::observers::{ObserverContext, ObserverSet, ObserverTask};
@@ -62,17 +64,6 @@ pub struct CoordinatorSetup {
     /// Receives each decision, for metrics or a timeline.
     pub decision_sink: Arc<dyn DecisionSink>,
     pub heart: LoopHeartbeat,
-}
-
-pub trait DecisionSink: Send + Sync {
-    /// Called after each decision, with the snapshot it was made from.
-    fn on_decision(&self, seen: &RebootSnapshot, decision: &RebootDecision);
-
-    /// Called after a failed call to the API server.
-    fn on_api_error(&self, _error: &dogwatch_k8s::Error) {}
-
-    /// Called when a planned reboot has ended.
-    fn on_reboot_finished(&self, _last: &LastReboot) {}
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +149,10 @@ impl CoordinatorAgent {
         let _watching_policies = ObserverTask::spawn(policies);
         let _listening = ObserverTask::spawn(forward_triggers(
             self.host_ops.watch_triggers(),
+            self.facts.clone(),
+        ));
+        let _counting = ObserverTask::spawn(forward_soft_reboots(
+            self.host_ops.read_soft_reboots(),
             self.facts.clone(),
         ));
         let exit = tokio::select! {
@@ -376,5 +371,15 @@ async fn forward_triggers(
         if facts.send(ObservedFact::Triggers(triggers)).is_err() {
             return;
         }
+    }
+}
+
+async fn forward_soft_reboots(
+    count: futures::future::BoxFuture<'static, Option<u32>>,
+    facts: UnboundedSender<ObservedFact>,
+) {
+    if let Some(count) = count.await {
+        // The receiver is gone only when the agent has ended.
+        let _ = facts.send(ObservedFact::SoftReboots(count));
     }
 }

@@ -20,8 +20,8 @@ pub use dogwatch_runtime::listen::ListenAddress;
 pub use self::prometheus::PrometheusArgs;
 pub use self::values::ShellWords;
 use self::values::{
-    parse_absolute_path, parse_duration, parse_limit, parse_namespace, parse_node_name,
-    parse_positive_duration, parse_shell_words,
+    parse_absolute_path, parse_duration, parse_label_key, parse_limit, parse_namespace,
+    parse_node_name, parse_positive_duration, parse_shell_words,
 };
 use crate::host::kubelet::KubeletFiles;
 use crate::host::reboot::{HostRebootMethod, HostRebooter, PID_1};
@@ -97,6 +97,10 @@ pub struct Args {
     #[arg(long, env = "DOGWATCH_REBOOT_COMMAND", value_name = "COMMAND", default_value = "systemctl reboot", value_parser = parse_shell_words)]
     pub reboot_command: ShellWords,
 
+    /// The key of a Node label that asks for a reboot while it is set; removed after the reboot
+    #[arg(long, env = "DOGWATCH_REBOOT_REQUEST_LABEL", value_name = "KEY", value_parser = parse_label_key)]
+    pub reboot_request_label: Option<String>,
+
     /// The file with the kernel's boot id
     #[arg(long, env = "DOGWATCH_BOOT_ID_FILE", value_name = "PATH", default_value = "/proc/sys/kernel/random/boot_id", value_parser = parse_absolute_path)]
     pub boot_id_file: PathBuf,
@@ -160,6 +164,11 @@ pub struct Args {
         default_value = ":9421"
     )]
     pub probe_listen: ListenAddress,
+
+    /// A file for the decision log: each decision and each accepted write, one JSON object a line, for
+    /// `dogwatch verify-trace`; at most 64 MiB together with the older FILE.1
+    #[arg(long, env = "DOGWATCH_DECISION_LOG", value_name = "FILE", value_parser = parse_absolute_path)]
+    pub decision_log: Option<PathBuf>,
 
     /// The format of the log
     #[arg(

@@ -65,6 +65,7 @@ fn every_flag_of_the_specification_is_there_with_its_variable() {
         "sentinel-timeout",
         "reboot-method",
         "reboot-command",
+        "reboot-request-label",
         "boot-id-file",
         "host-root",
         "drain-timeout",
@@ -79,6 +80,7 @@ fn every_flag_of_the_specification_is_there_with_its_variable() {
         "listen",
         "probe-listen",
         "log-format",
+        "decision-log",
     ];
     let command = Args::command();
     for flag in flags {
@@ -196,4 +198,23 @@ fn a_missing_node_name_says_which_flag_sets_it() {
 fn an_unknown_flag_is_refused_with_the_nearest_one() {
     let text = refused(&["--sentinal", "/x"]);
     assert!(text.contains("--sentinel"), "{text}");
+}
+
+#[test]
+fn a_label_that_asks_for_reboots_is_a_key_of_somebody_else() {
+    let key =
+        |text: &str| parse(&["--reboot-request-label", text]).map(|args| args.reboot_request_label);
+    assert_eq!(
+        key("nke.nvidia.com/reboot").unwrap().as_deref(),
+        Some("nke.nvidia.com/reboot")
+    );
+    for bad in [
+        "reboot",
+        "/reboot",
+        "nke.nvidia.com/",
+        "a.b/c d",
+        "dogwatch.dev/reboot",
+    ] {
+        assert!(key(bad).is_err(), "{bad}");
+    }
 }

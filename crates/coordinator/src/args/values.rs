@@ -22,6 +22,27 @@ pub(super) fn parse_namespace(text: &str) -> Result<String, String> {
         .map_err(|error| error.why.to_owned())
 }
 
+/// The key of a label: a name, and a DNS name before it. The labels of Dogwatch's own are not asked
+/// for by others.
+pub(super) fn parse_label_key(text: &str) -> Result<String, String> {
+    let (prefix, name) = text.split_once('/').ok_or("write it as PREFIX/NAME")?;
+    let is_name = |text: &str| {
+        let ends = |end: Option<char>| end.is_some_and(|end| end.is_ascii_alphanumeric());
+        let fits = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
+        text.len() <= 63
+            && text.chars().all(fits)
+            && ends(text.chars().next())
+            && ends(text.chars().last())
+    };
+    if !dogwatch_core::name::is_dns_name(prefix) || !is_name(name) {
+        return Err("it is not the key of a label".to_owned());
+    }
+    if prefix == "dogwatch.dev" {
+        return Err("it is a label of Dogwatch".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 pub(super) fn parse_limit(text: &str) -> Result<UnavailabilityLimit, LimitError> {
     text.parse()
 }

@@ -1,4 +1,5 @@
-//! Makes one call on the host's system bus: `org.freedesktop.login1.Manager.Reboot(false)`.
+//! Makes two calls on the host's system bus: `org.freedesktop.login1.Manager.Reboot(false)`, and the
+//! read of systemd's `SoftRebootsCount`.
 //!
 //! Uses `zbus` without its proxies and services. Measured (release, size-optimised, on a real
 //! dbus-daemon): 0.45 MB of binary, and 0.4 MiB RSS after the first use, 24 KiB of it anonymous.
@@ -8,8 +9,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use zbus::DBusError as _;
 use zbus::connection::Builder;
+use zbus::{DBusError as _, OwnedVariant};
 
 /// Limit for connecting to the bus, if the permit to reboot is valid as long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -50,6 +51,44 @@ pub enum DbusError {
     /// The call was sent, and no answer came: the reboot may have begun.
     #[error("logind did not answer: {0}")]
     NoAnswer(String),
+}
+
+/// Why it is not known how often systemd has restarted userspace.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SoftRebootsUnknown {
+    #[error(transparent)]
+    Bus(#[from] DbusError),
+    /// systemd is older than the property, or another service manager runs.
+    #[error("systemd does not say how many soft reboots it made")]
+    NoCount(#[source] zbus::Error),
+    #[error("the system bus did not answer in time")]
+    TooLate,
+}
+
+/// systemd's `SoftRebootsCount`: how often it has restarted userspace in this boot.
+pub(crate) async fn read_soft_reboots(socket: &Path) -> Result<u32, SoftRebootsUnknown> {
+    let read = async {
+        let connection = connect_bus(socket).await?;
+        let count = read_count_property(&connection).await;
+        count.map_err(SoftRebootsUnknown::NoCount)
+    };
+    let answer = tokio::time::timeout(CONNECT_TIMEOUT, read).await;
+    answer.unwrap_or(Err(SoftRebootsUnknown::TooLate))
+}
+
+async fn read_count_property(connection: &zbus::Connection) -> zbus::Result<u32> {
+    let property = ("org.freedesktop.systemd1.Manager", "SoftRebootsCount");
+    let call = connection.call_method(
+        Some("org.freedesktop.systemd1"),
+        "/org/freedesktop/systemd1",
+        Some("org.freedesktop.DBus.Properties"),
+        "Get",
+        &property,
+    );
+    let answer = call.await?;
+    let body = answer.body();
+    let value: OwnedVariant = body.deserialize()?;
+    u32::try_from(value)
 }
 
 /// `Ok`: logind says that it reboots. The call is sent within this time, or never: a permit to

@@ -11,7 +11,7 @@
 pub mod boot_id;
 mod bounded_read;
 mod child;
-mod dbus;
+pub(crate) mod dbus;
 pub mod kubelet;
 mod namespaces;
 pub mod reboot;

@@ -17,7 +17,7 @@ async fn a_command_that_does_not_exist_is_undone_with_its_reason() {
         .await;
     assert!(event.contains("correct --reboot-command"), "{event}");
     let condition = machine
-        .until_condition("MaintenancePlanned", "True", "BackingOff")
+        .until_condition("MaintenancePlanned", "False", "BackingOff")
         .await;
     assert!(condition.contains("no-such-program"), "{condition}");
 }

@@ -31,7 +31,7 @@ fn alerts(server: &TestPrometheus) -> Value {
 
 async fn shut(machine: &Machine) -> String {
     let kind = "MaintenancePlanned";
-    machine.until_condition(kind, "True", "GateShut").await
+    machine.until_condition(kind, "False", "GateShut").await
 }
 
 /// A reboot that may not begin takes nothing: no cordon, and no lock that others need.

@@ -46,6 +46,11 @@ async fn three_nodes_that_want_it_at_once_reboot_one_after_the_other() {
         .await;
     assert_eq!(cluster.world.now(|seen| seen.all("leases").count()), 1);
     cluster.assert_never_more_out_than(1);
+    for machine in &machines {
+        // A coordinator that ends has written its last line.
+        machine.take_coordinator().await.terminate().await;
+    }
+    assert_eq!(cluster.recount_history(&machines).await, [3, 3]);
 }
 
 #[tokio::test]
@@ -91,6 +96,18 @@ async fn our_cordon_stays_where_somebody_asked_to_keep_it() {
         .patch_node(
             &json!({ "metadata": { "annotations": { "dogwatch.dev/keep-cordoned": "true" } } }),
         )
+        .await;
+    machine.touch("new kernel");
+    machine.until_finished().await;
+    assert_eq!(machine.node().await["spec"]["unschedulable"], true);
+}
+
+#[tokio::test]
+async fn our_cordon_stays_on_a_node_that_nvsentinel_has_quarantined() {
+    let cluster = Cluster::new().await;
+    let machine = cluster.machine(Setting::default()).await;
+    machine
+        .patch_node(&json!({ "metadata": { "annotations": { "quarantineHealthEvent": "[]" } } }))
         .await;
     machine.touch("new kernel");
     machine.until_finished().await;

@@ -55,7 +55,7 @@ async fn metrics_show_the_phase_and_what_blocks_it() {
     cluster.hold_lock().await;
     machine.touch("new kernel");
     machine
-        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
+        .until_condition("MaintenancePlanned", "False", "LockHeldByOther")
         .await;
     let (status, metrics) = get(&address, "/metrics").await;
     assert_eq!(status, 200);

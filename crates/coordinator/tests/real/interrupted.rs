@@ -72,6 +72,8 @@ async fn through_every_phase(by: By) {
     let last = machine.until_back().await;
     assert_eq!(last["oldBootId"], *old);
     assert_eq!((machine.commands(), machine.most_attempts()), (1, 1));
+    let [audited, _] = cluster.recount_history(&[machine]).await;
+    assert_eq!(audited, 1);
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ async fn a_slot_that_somebody_deletes_is_made_again() {
     cluster.hold_lock().await;
     machine.touch("new kernel");
     machine
-        .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
+        .until_condition("MaintenancePlanned", "False", "LockHeldByOther")
         .await;
     cluster.delete_lease("dogwatch-default-0").await;
     machine.until_back().await;

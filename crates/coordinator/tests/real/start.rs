@@ -116,7 +116,7 @@ async fn a_namespace_that_does_not_exist_is_said_on_the_node_until_it_does() {
         .await;
     machine.touch("new kernel");
     let message = machine
-        .until_condition("MaintenancePlanned", "True", "CannotLook")
+        .until_condition("MaintenancePlanned", "False", "CannotLook")
         .await;
     assert!(
         message.contains(&namespace) && message.contains("not found"),
@@ -206,7 +206,7 @@ async fn rights_that_are_lost_later_are_said_on_the_node_and_missed_until_they_a
 
     machine.touch("new kernel");
     let message = machine
-        .until_condition("MaintenancePlanned", "True", "CannotLook")
+        .until_condition("MaintenancePlanned", "False", "CannotLook")
         .await;
     assert!(
         message.contains("leases") && message.contains("forbidden"),

@@ -5,7 +5,10 @@ use serde::Serialize;
 use super::pods::node_pods;
 use super::view::CheckView;
 use crate::Now;
-use crate::drain::{DrainStart, ObservedPod, PodAction, PodDrainPlan, WaitLimit};
+use crate::drain::{
+    DrainStart, MachineRulesLookup, NodeDrain, ObservedPod, PodAction, PodDrainPlan,
+    RolloutOutlook, WaitLimit,
+};
 use crate::duration::format_duration;
 use crate::explain::{NodePods, format_time};
 
@@ -15,7 +18,8 @@ use crate::explain::{NodePods, format_time};
 pub struct PlannedPod {
     /// `namespace/name`.
     pub pod: String,
-    /// `evict`, `delete`, `stay`, `wait up to 1h, then evict`.
+    /// `evict`, `delete`, `stay`, `wait up to 1h, then evict`,
+    /// `restart Deployment shop/web, wait up to 10m, then evict`.
     pub action: String,
     /// Pods of a lower order are gone before this one is touched; `None` for pods that stay.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +39,7 @@ pub fn plan_drain(view: &CheckView, now: Now) -> Option<Vec<PlannedPod>> {
     let drain = on_node.judge_pods(&rules, DrainStart::default(), now);
     let mut planned: Vec<PlannedPod> = drain
         .pod_plans()
-        .map(|(pod, plan)| planned_pod(&on_node, pod, *plan))
+        .map(|(pod, plan)| planned_pod(&on_node, &drain, pod, plan))
         .collect();
     planned.extend(
         drain
@@ -46,7 +50,7 @@ pub fn plan_drain(view: &CheckView, now: Now) -> Option<Vec<PlannedPod>> {
                 pod: pod.to_string(),
                 action: "unknown".into(),
                 order: None,
-                why: "the labels of its namespace could not be read".into(),
+                why: unknown_reason(&view.machine_rules).into(),
                 blocked_by: Vec::new(),
             }),
     );
@@ -54,28 +58,58 @@ pub fn plan_drain(view: &CheckView, now: Now) -> Option<Vec<PlannedPod>> {
     Some(planned)
 }
 
-fn planned_pod(on_node: &NodePods, pod: &ObservedPod, plan: PodDrainPlan) -> PlannedPod {
-    let evicted = match plan.action {
-        PodAction::Evict | PodAction::WaitCompleted(_) => !pod.deleting,
-        PodAction::Delete | PodAction::Stay => false,
-    };
+/// Without the MachineDrainRules nothing is known of a pod; the labels are read after them.
+fn unknown_reason(machine_rules: &MachineRulesLookup) -> &'static str {
+    match machine_rules {
+        MachineRulesLookup::Failed { .. } => "the MachineDrainRules could not be read",
+        MachineRulesLookup::NoMachine
+        | MachineRulesLookup::Elsewhere { .. }
+        | MachineRulesLookup::Found(_) => "the labels of its namespace could not be read",
+    }
+}
+
+fn planned_pod(
+    on_node: &NodePods,
+    drain: &NodeDrain,
+    pod: &ObservedPod,
+    plan: &PodDrainPlan,
+) -> PlannedPod {
+    let evicted = !pod.deleting && drain.asks_budgets(pod, plan);
     let budgets = on_node.budgets.iter().filter(|budget| {
         evicted && budget.numbers.disruptions_allowed <= 0 && budget.covers_pod(pod)
     });
+    let rollout = drain.rollout_outlook(pod, plan);
     PlannedPod {
         pod: pod.pod.to_string(),
-        action: describe_action(plan.action),
+        action: describe_action(plan.action, rollout.as_ref()),
         order: (plan.action != PodAction::Stay).then_some(plan.order),
-        why: plan.why.to_string(),
+        why: describe_reason(plan, rollout.as_ref()),
         blocked_by: budgets.map(|budget| budget.numbers.full_name()).collect(),
     }
 }
 
-fn describe_action(action: PodAction) -> String {
+/// The rule that decides, and why it gets no rollout or does not know of one.
+fn describe_reason(plan: &PodDrainPlan, rollout: Option<&RolloutOutlook>) -> String {
+    let why = &plan.why;
+    match rollout {
+        Some(rollout @ (RolloutOutlook::Evict { .. } | RolloutOutlook::Unknown { .. })) => {
+            format!("{why}; {rollout}")
+        }
+        Some(RolloutOutlook::UnderWay {
+            trouble: Some(trouble),
+            ..
+        }) => format!("{why}; {trouble}"),
+        Some(RolloutOutlook::Restart { .. } | RolloutOutlook::UnderWay { trouble: None, .. })
+        | None => why.to_string(),
+    }
+}
+
+fn describe_action(action: PodAction, rollout: Option<&RolloutOutlook>) -> String {
     match action {
         PodAction::Stay => "stay".into(),
         PodAction::Evict => "evict".into(),
         PodAction::Delete => "delete".into(),
+        PodAction::RollFirst(timeout) => describe_rollout(rollout, &format_duration(timeout)),
         PodAction::WaitCompleted(WaitLimit::Timeout(timeout)) => {
             format!("wait up to {}, then evict", format_duration(timeout))
         }
@@ -84,6 +118,21 @@ fn describe_action(action: PodAction) -> String {
         }
         PodAction::WaitCompleted(WaitLimit::DrainTimeout) => {
             "wait until the drain's deadline".into()
+        }
+    }
+}
+
+fn describe_rollout(rollout: Option<&RolloutOutlook>, timeout: &str) -> String {
+    match rollout {
+        Some(RolloutOutlook::Restart { deployment }) => {
+            format!("restart Deployment {deployment}, wait up to {timeout}, then evict")
+        }
+        Some(RolloutOutlook::UnderWay { deployment, .. }) => {
+            format!("wait up to {timeout} for the rollout of Deployment {deployment}, then evict")
+        }
+        Some(RolloutOutlook::Evict { .. }) => "evict".into(),
+        Some(RolloutOutlook::Unknown { .. }) | None => {
+            format!("restart its Deployment, wait up to {timeout}, then evict")
         }
     }
 }

@@ -7,8 +7,8 @@ use super::findings::unknown_finding;
 use super::view::{CheckView, PodFacts};
 use crate::Now;
 use crate::drain::{
-    DrainStart, ObservedDisruptionBudget, ObservedPod, PodAction, PodDrainPlan, PodIdentity,
-    PodPhase, WaitLimit,
+    DrainStart, MachineRulesLookup, NodeDrain, ObservedDisruptionBudget, ObservedPod, PodAction,
+    PodDrainPlan, PodIdentity, PodPhase, RolloutOutlook, WaitLimit,
 };
 use crate::duration::format_duration;
 use crate::explain::{NodePods, format_time};
@@ -35,23 +35,22 @@ pub(super) fn find_drain_blockers(
         .collect();
     let plans = drain.pod_plans();
     let plans: BTreeMap<&PodIdentity, PodDrainPlan> =
-        plans.map(|(pod, plan)| (&pod.pod, *plan)).collect();
-    let is_deleted = |pod: &&PodFacts| {
-        plans
-            .get(&pod.observed.pod)
-            .is_some_and(|plan| plan.action == PodAction::Delete)
+        plans.map(|(pod, plan)| (&pod.pod, plan.clone())).collect();
+    let asks_budgets = |pod: &&PodFacts| {
+        let plan = plans.get(&pod.observed.pod);
+        plan.is_none_or(|plan| drain.asks_budgets(&pod.observed, plan))
     };
     let mut found: Vec<CheckFinding> = going
         .iter()
-        .filter_map(|pod| find_wait(&pod.observed, plans.get(&pod.observed.pod)?))
+        .filter_map(|pod| {
+            let (seen, plan) = (&pod.observed, plans.get(&pod.observed.pod)?);
+            find_wait(seen, plan).or_else(|| find_rollout(&drain, seen, plan))
+        })
         .collect();
+    found.extend(find_machine_rules_gap(&view.machine_rules));
     match &view.budgets {
         Ok(budgets) => {
-            let asking: Vec<&PodFacts> = going
-                .iter()
-                .copied()
-                .filter(|pod| !is_deleted(pod))
-                .collect();
+            let asking: Vec<&PodFacts> = going.iter().copied().filter(asks_budgets).collect();
             found.extend(find_in_budgets(budgets, &asking));
         }
         Err(why) => found.push(unknown_finding("PodDisruptionBudgets", why)),
@@ -76,12 +75,25 @@ pub(super) fn find_drain_blockers(
     found
 }
 
+/// Says where the policy's wish to honour MachineDrainRules cannot be met.
+fn find_machine_rules_gap(lookup: &MachineRulesLookup) -> Option<CheckFinding> {
+    const SUBJECT: &str = "MachineDrainRules";
+    match lookup {
+        MachineRulesLookup::NoMachine | MachineRulesLookup::Found(_) => None,
+        MachineRulesLookup::Elsewhere { why } => {
+            let text = format!("cannot be honoured: {why}");
+            Some(CheckFinding::new(FindingSeverity::Note, SUBJECT, text))
+        }
+        MachineRulesLookup::Failed { why } => Some(unknown_finding(SUBJECT, why)),
+    }
+}
+
 /// A pod that the drain waits for by a rule or a mark.
 fn find_wait(pod: &ObservedPod, plan: &PodDrainPlan) -> Option<CheckFinding> {
     let PodAction::WaitCompleted(limit) = plan.action else {
         return None;
     };
-    let why = plan.why;
+    let why = &plan.why;
     let (severity, text) = match limit {
         WaitLimit::DrainTimeout => (
             FindingSeverity::Blocks,
@@ -102,12 +114,33 @@ fn find_wait(pod: &ObservedPod, plan: &PodDrainPlan) -> Option<CheckFinding> {
     Some(CheckFinding::new(severity, pod_subject(pod), text))
 }
 
+/// A pod that its rule wants to be replaced by a rollout first.
+fn find_rollout(drain: &NodeDrain, pod: &ObservedPod, plan: &PodDrainPlan) -> Option<CheckFinding> {
+    let outlook = drain.rollout_outlook(pod, plan)?;
+    let why = &plan.why;
+    let (severity, text) = match &outlook {
+        RolloutOutlook::Restart { .. } | RolloutOutlook::UnderWay { trouble: None, .. } => (
+            FindingSeverity::Note,
+            format!("goes after a rollout, by {why}: {outlook}"),
+        ),
+        RolloutOutlook::UnderWay { .. }
+        | RolloutOutlook::Unknown { .. }
+        | RolloutOutlook::Evict { .. } => (
+            FindingSeverity::Warns,
+            format!("{why} wants a rollout first: {outlook}"),
+        ),
+    };
+    Some(CheckFinding::new(severity, pod_subject(pod), text))
+}
+
 pub(super) fn node_pods(view: &CheckView, pods: &[PodFacts]) -> NodePods {
     NodePods {
         pods: pods.iter().map(|pod| pod.observed.clone()).collect(),
         daemonsets: view.daemonsets.clone().unwrap_or_default(),
         budgets: view.budgets.clone().unwrap_or_default(),
         namespaces: view.namespace_labels.clone().unwrap_or_default(),
+        deployments: view.deployments.clone(),
+        machine_rules: view.machine_rules.clone(),
     }
 }
 

@@ -169,7 +169,7 @@ fn find_in_record(
             (RebootPhase::Rebooting, true) => wrong.push(format!(
                 "is rebooting, but already runs boot {boot}: it is returning"
             )),
-            (RebootPhase::Returning, false) if record.trigger.method != RebootMethod::Hold => wrong.push(format!(
+            (RebootPhase::Returning, false) if !record.soft && record.trigger.method != RebootMethod::Hold => wrong.push(format!(
                 "is returning, but the kubelet reports no boot except {boot}, which the reboot was to end"
             )),
             (

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::drain::{DaemonSetRef, ObservedDisruptionBudget, ObservedPod};
+use crate::drain::{
+    DaemonSetRef, DeploymentLookup, MachineRulesLookup, ObservedDisruptionBudget, ObservedPod,
+    ReplicaSetRef,
+};
 use crate::explain::{FleetSnapshot, ObservedCoordinator, RemediationForecast};
 use crate::name::NodeName;
 
@@ -18,6 +21,10 @@ pub struct CheckView {
     pub terminating: Result<BTreeSet<String>, String>,
     /// The labels of every namespace.
     pub namespace_labels: Result<BTreeMap<String, BTreeMap<String, String>>, String>,
+    /// The Deployments that a drain rule may restart.
+    pub deployments: BTreeMap<ReplicaSetRef, DeploymentLookup>,
+    /// The MachineDrainRules of the node's Machine, where the policy honours them.
+    pub machine_rules: MachineRulesLookup,
     /// The results of the policy's gates, in their order.
     pub gates: Vec<GateAnswer>,
     pub coordinator: Result<ObservedCoordinator, String>,

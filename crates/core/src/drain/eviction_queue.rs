@@ -102,9 +102,10 @@ impl NodeDrain {
                 pod: pod.seen.pod.clone(),
                 removal_method: match pod.plan.action {
                     PodAction::Delete => RemovalMethod::Delete,
-                    PodAction::Evict | PodAction::WaitCompleted(_) | PodAction::Stay => {
-                        self.removal_method
-                    }
+                    PodAction::Evict
+                    | PodAction::WaitCompleted(_)
+                    | PodAction::RollFirst(_)
+                    | PodAction::Stay => self.removal_method,
                 },
             });
             self.calls.insert(id, key);
@@ -145,6 +146,10 @@ impl NodeDrain {
             (
                 self.next_release_at(now),
                 "a pod's time to end by itself is over",
+            ),
+            (
+                self.next_deployment_read_at(now),
+                "a Deployment is read again",
             ),
             (self.budgets.next_list_at(), "the budgets are listed again"),
             (

@@ -1,8 +1,11 @@
 //! What a drain does with a pod: the rules of `kubectl drain --ignore-daemonsets
 //! --delete-emptydir-data --force`, and those of the policy.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
+use super::machine_rules::{MachineDrainBehavior, MachineDrainRule, RulePods};
 use super::pod_lookups::{DaemonSetPresence, PodLookup, PodLookups};
 use super::pod_plan::{PlanReason, PodAction, PodDrainPlan, WaitLimit};
 use super::pod_rules::{PodMark, PodRules, RuleAction};
@@ -11,9 +14,10 @@ use crate::duration::parse_duration;
 use crate::name::is_dns_name;
 
 /// Mirror pods stay, because only the kubelet can end them. Pods of an existing DaemonSet stay.
-/// About the others an honoured mark decides, then the exclusion, then the first rule that matches.
-/// A mark comes before the rest because it tells about this one pod; it never makes a pod stay or
-/// go that the DaemonSet's rule is about. `Err`: the plan depends on this lookup.
+/// About the others an honoured mark decides, then a MachineDrainRule that protects the pod, then the
+/// exclusion, then the first rule that matches, then the order of the MachineDrainRule. A mark comes
+/// before the rest because it tells about this one pod; neither it nor a MachineDrainRule makes a pod
+/// stay or go that the DaemonSet's rule is about. `Err`: the plan depends on this lookup.
 pub(super) fn plan_pod(
     pod: &ObservedPod,
     rules: &PodRules,
@@ -23,8 +27,14 @@ pub(super) fn plan_pod(
         return Ok(PodDrainPlan::new(PodAction::Stay, PlanReason::Mirror));
     }
     let mark = honored_mark(pod, rules);
+    let machine_rule = match mark {
+        Some(_) => None,
+        None => first_machine_rule(pod, rules, lookups)?,
+    };
+    let protection = mark.or_else(|| plan_of_protecting_rule(pod, machine_rule?));
     let selector = rules.exclude.as_ref();
-    if mark.is_none() && selector.is_some_and(|selector| selector.matches_labels(&pod.labels)) {
+    if protection.is_none() && selector.is_some_and(|selector| selector.matches_labels(&pod.labels))
+    {
         return Ok(PodDrainPlan::new(PodAction::Stay, PlanReason::Excluded));
     }
     let daemonset = daemonset_of(pod).filter(|_| pod.phase != PodPhase::Finished);
@@ -37,45 +47,125 @@ pub(super) fn plan_pod(
             None => return Err(PodLookup::DaemonSet(set)),
         }
     }
-    match mark {
-        Some(plan) => Ok(plan),
-        None => plan_by_rules(pod, rules, lookups),
+    if let Some(plan) = protection {
+        return Ok(plan);
     }
+    let by_rules = plan_by_rules(pod, rules, lookups)?;
+    let by_machine_rule = || machine_rule.and_then(plan_of_ordering_rule);
+    let plan = by_rules.or_else(by_machine_rule);
+    Ok(plan.unwrap_or_else(|| PodDrainPlan::new(PodAction::Evict, PlanReason::Default)))
 }
 
-/// A pod that has ended by itself is removed without any wait.
+/// The first MachineDrainRule that applies to the pod, where the policy honours them.
+fn first_machine_rule<'a>(
+    pod: &ObservedPod,
+    rules: &PodRules,
+    lookups: &'a PodLookups,
+) -> Result<Option<&'a MachineDrainRule>, PodLookup> {
+    if !rules.honors_machine_rules() {
+        return Ok(None);
+    }
+    let known = lookups.machine_rules.known_answer(&());
+    for rule in known.ok_or(PodLookup::MachineDrainRules)? {
+        if applies_to_pod(rule, pod, lookups)? {
+            return Ok(Some(rule));
+        }
+    }
+    Ok(None)
+}
+
+fn applies_to_pod(
+    rule: &MachineDrainRule,
+    pod: &ObservedPod,
+    lookups: &PodLookups,
+) -> Result<bool, PodLookup> {
+    for RulePods {
+        pod: own,
+        namespace,
+    } in &rule.pods
+    {
+        let matches = own.matches_labels(&pod.labels)
+            && match namespace {
+                Some(selector) => selector.matches_labels(namespace_labels(pod, lookups)?),
+                None => true,
+            };
+        if matches {
+            return Ok(true);
+        }
+    }
+    Ok(rule.pods.is_empty())
+}
+
+/// Cluster API gives such a wait no order of its own; it waits until the drain's deadline.
+fn plan_of_protecting_rule(pod: &ObservedPod, rule: &MachineDrainRule) -> Option<PodDrainPlan> {
+    let action = match rule.behavior {
+        MachineDrainBehavior::Skip => PodAction::Stay,
+        // A pod that has ended is removed: Cluster API waits for it for ever (CAPI#12920).
+        MachineDrainBehavior::WaitCompleted if pod.phase != PodPhase::Finished => {
+            PodAction::WaitCompleted(WaitLimit::DrainTimeout)
+        }
+        MachineDrainBehavior::WaitCompleted | MachineDrainBehavior::Drain { .. } => return None,
+    };
+    let why = PlanReason::MachineDrainRule(rule.name.clone());
+    Some(PodDrainPlan::new(action, why))
+}
+
+fn plan_of_ordering_rule(rule: &MachineDrainRule) -> Option<PodDrainPlan> {
+    let MachineDrainBehavior::Drain { order } = rule.behavior else {
+        return None;
+    };
+    let why = PlanReason::MachineDrainRule(rule.name.clone());
+    Some(PodDrainPlan {
+        order,
+        ..PodDrainPlan::new(PodAction::Evict, why)
+    })
+}
+
+fn namespace_labels<'a>(
+    pod: &ObservedPod,
+    lookups: &'a PodLookups,
+) -> Result<&'a BTreeMap<String, String>, PodLookup> {
+    let namespace = &pod.pod.namespace;
+    let known = lookups.namespaces.known_answer(namespace);
+    known.ok_or_else(|| PodLookup::Namespace(namespace.clone()))
+}
+
+/// The first rule of the policy that matches. A pod that has ended by itself is removed without any
+/// wait.
 fn plan_by_rules(
     pod: &ObservedPod,
     rules: &PodRules,
     lookups: &PodLookups,
-) -> Result<PodDrainPlan, PodLookup> {
+) -> Result<Option<PodDrainPlan>, PodLookup> {
     for (index, rule) in rules.rules.iter().enumerate() {
         if !rule.pods.matches_labels(&pod.labels) {
             continue;
         }
-        if let Some(selector) = &rule.namespaces {
-            let namespace = &pod.pod.namespace;
-            let Some(labels) = lookups.namespaces.known_answer(namespace) else {
-                return Err(PodLookup::Namespace(namespace.clone()));
-            };
-            if !selector.matches_labels(labels) {
-                continue;
-            }
+        if let Some(selector) = &rule.namespaces
+            && !selector.matches_labels(namespace_labels(pod, lookups)?)
+        {
+            continue;
         }
         let action = match rule.action {
             RuleAction::WaitCompleted { timeout } if pod.phase != PodPhase::Finished => {
                 PodAction::WaitCompleted(WaitLimit::Timeout(timeout))
             }
-            RuleAction::WaitCompleted { .. } | RuleAction::Evict => PodAction::Evict,
+            // A pod that has not started serves nobody whom a rollout could spare.
+            RuleAction::RollFirst { timeout } if pod.phase == PodPhase::Running => {
+                PodAction::RollFirst(timeout)
+            }
+            RuleAction::WaitCompleted { .. } | RuleAction::RollFirst { .. } | RuleAction::Evict => {
+                PodAction::Evict
+            }
             RuleAction::Delete => PodAction::Delete,
             RuleAction::Skip => PodAction::Stay,
         };
-        return Ok(PodDrainPlan {
+        return Ok(Some(PodDrainPlan {
             order: rule.order,
             ..PodDrainPlan::new(action, PlanReason::Rule(index))
-        });
+        }));
     }
-    Ok(PodDrainPlan::new(PodAction::Evict, PlanReason::Default))
+    Ok(None)
 }
 
 /// What the pod's marks ask for. Of several, the one that protects the pod for longer counts: a pod
@@ -95,6 +185,7 @@ fn honored_mark(pod: &ObservedPod, rules: &PodRules) -> Option<PodDrainPlan> {
         PodAction::WaitCompleted(WaitLimit::DrainTimeout) => (2, Timestamp::MAX),
         PodAction::WaitCompleted(WaitLimit::Until(until)) => (1, until),
         PodAction::WaitCompleted(WaitLimit::Timeout(_))
+        | PodAction::RollFirst(_)
         | PodAction::Stay
         | PodAction::Evict
         | PodAction::Delete => (0, Timestamp::MIN),

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use super::NodeDrain;
 use super::filter::plan_pod;
+use super::machine_rules::{MachineDrainRule, MachineRulesLookup};
 use super::pod::{DrainPod, PodDrainState, PodKey};
 use super::pod_lookups::{DaemonSetPresence, PodLookup};
 use super::pod_plan::{PodAction, PodDrainPlan, WaitLimit};
+use super::roll_first::UnrolledPod;
 use super::types::{DaemonSetLookup, DaemonSetRef, HeldPod, ObservedPod, PodPhase, RemovalMethod};
 use super::waiting_pod::{EvictionState, WaitingPod};
 use crate::Now;
@@ -52,6 +54,19 @@ impl NodeDrain {
         self.classify_pods_awaiting(&PodLookup::Namespace(name));
     }
 
+    /// Takes the answer to
+    /// [`EvictionStep::look_up_machine_rules`](super::EvictionStep::look_up_machine_rules).
+    pub fn apply_machine_rules(&mut self, lookup: MachineRulesLookup, now: Now) {
+        let answer = match lookup {
+            MachineRulesLookup::Found(rules) => Ok(rules),
+            MachineRulesLookup::NoMachine | MachineRulesLookup::Elsewhere { .. } => Ok(Vec::new()),
+            MachineRulesLookup::Failed { why } => Err(why),
+        };
+        let table = &mut self.lookups.machine_rules;
+        table.apply_lookup(&(), answer, now.mono);
+        self.classify_pods_awaiting(&PodLookup::MachineDrainRules);
+    }
+
     fn classify_pods_awaiting(&mut self, lookup: &PodLookup) {
         let asks = |pod: &DrainPod| matches!(&pod.drain_state, PodDrainState::AwaitsLookup(asked) if asked == lookup);
         let asking = self.pods.iter().filter(|(_, pod)| asks(pod));
@@ -67,7 +82,9 @@ impl NodeDrain {
         let (start, deleting) = (self.config.start, self.deletes_rest());
         for (key, pod) in &mut self.pods {
             let finished = pod.seen.phase == PodPhase::Finished;
-            let waits = !deleting && pod.plan.is_waiting(start, now);
+            let rolls = matches!(pod.plan.action, PodAction::RollFirst(_));
+            let refused = rolls && self.rollouts.is_refused(&pod.seen);
+            let waits = !deleting && !refused && pod.plan.is_waiting(start, now);
             let PodDrainState::Waits(waiting) = &mut pod.drain_state else {
                 continue;
             };
@@ -77,17 +94,25 @@ impl NodeDrain {
             if finished || (pod.plan.order <= order && !waits) {
                 waiting.eviction_state = EvictionState::Ready(place);
                 self.queue.insert(place, key.clone());
+                if rolls && !deleting && !finished {
+                    let outlook = self.rollouts.outlook_of(&pod.seen);
+                    self.unrolled.retain(|known| known.pod != pod.seen.pod);
+                    self.unrolled.push(UnrolledPod {
+                        pod: pod.seen.pod.clone(),
+                        why: outlook.describe_lateness(),
+                    });
+                }
             }
         }
     }
 
     /// The lowest order of the pods that have to leave. Pods that have ended hold nobody up. While
     /// the order of a pod is not known, only ended pods are removed.
-    fn current_order(&self) -> i32 {
+    pub(super) fn current_order(&self) -> i32 {
         let mut lowest = i32::MAX;
         for pod in self.pods.values() {
             match &pod.drain_state {
-                PodDrainState::AwaitsLookup(_) if self.config.rules.has_orders() => {
+                PodDrainState::AwaitsLookup(_) if self.may_have_orders() => {
                     return i32::MIN;
                 }
                 PodDrainState::Waits(_) if pod.seen.phase != PodPhase::Finished => {
@@ -103,6 +128,14 @@ impl NodeDrain {
             }
         }
         lowest
+    }
+
+    fn may_have_orders(&self) -> bool {
+        let rules = &self.config.rules;
+        let known = self.lookups.machine_rules.known_answer(&());
+        let machine_orders =
+            || known.is_none_or(|known| known.iter().any(MachineDrainRule::has_order));
+        rules.has_orders() || (rules.honors_machine_rules() && machine_orders())
     }
 
     /// Plans a pod on the wait list again after its labels or marks changed. What was begun is not
@@ -124,10 +157,14 @@ impl NodeDrain {
         if begun || plan == pod.plan {
             return;
         }
+        let action = plan.action;
         pod.plan = plan;
-        pod.drain_state = match plan.action {
+        pod.drain_state = match action {
             PodAction::Stay => PodDrainState::Stays,
-            PodAction::Evict | PodAction::Delete | PodAction::WaitCompleted(_) => {
+            PodAction::Evict
+            | PodAction::Delete
+            | PodAction::WaitCompleted(_)
+            | PodAction::RollFirst(_) => {
                 self.places += 1;
                 PodDrainState::Waits(WaitingPod::new(EvictionState::Held(self.places - 1)))
             }
@@ -140,9 +177,13 @@ impl NodeDrain {
             pod.as_waiting_pod()
                 .is_some_and(|waiting| matches!(waiting.eviction_state, EvictionState::Held(_)))
         });
+        let order = self.current_order();
         let held = held.map(|pod| HeldPod {
             pod: pod.seen.pod.clone(),
-            plan: pod.plan,
+            plan: pod.plan.clone(),
+            rollout: self
+                .rollout_outlook(&pod.seen, &pod.plan)
+                .filter(|_| pod.plan.order <= order),
         });
         held.collect()
     }
@@ -151,7 +192,8 @@ impl NodeDrain {
     pub(super) fn pending_wait(&self) -> Option<Duration> {
         let held = self.held_pods().into_iter();
         let waits = held.filter_map(|held| match held.plan.action {
-            PodAction::WaitCompleted(WaitLimit::Timeout(timeout)) => Some(timeout),
+            PodAction::WaitCompleted(WaitLimit::Timeout(timeout))
+            | PodAction::RollFirst(timeout) => Some(timeout),
             PodAction::WaitCompleted(WaitLimit::Until(_) | WaitLimit::DrainTimeout)
             | PodAction::Stay
             | PodAction::Evict
@@ -167,7 +209,7 @@ impl NodeDrain {
         ends.filter(|at| *at > now.mono).min()
     }
 
-    fn deletes_rest(&self) -> bool {
+    pub(super) fn deletes_rest(&self) -> bool {
         self.removal_method == RemovalMethod::Delete
     }
 }

@@ -9,6 +9,7 @@ use super::pod::{DrainPod, PodDrainState, PodKey, pod_key};
 use super::pod_lookups::PodLookups;
 use super::pod_plan::{PlanReason, PodAction, PodDrainPlan};
 use super::replacement_limit::ReplacementCounts;
+use super::roll_first::{PodRollouts, UnrolledPod};
 use super::types::{
     DrainConfig, DroppedPod, EvictionAnswer, EvictionId, EvictionStep, ObservedDisruptionBudget,
     ObservedPod, PodIdentity, PodPhase, RemovalMethod,
@@ -38,6 +39,8 @@ pub struct NodeDrain {
     pub(super) budgets: DrainBudgets,
     pub(super) gone: usize,
     pub(super) dropped: Vec<DroppedPod>,
+    pub(super) rollouts: PodRollouts,
+    pub(super) unrolled: Vec<UnrolledPod>,
     pub(super) claims: BTreeSet<String>,
     pub(super) pod_watch_error: Option<PodWatchError>,
 }
@@ -69,6 +72,8 @@ impl NodeDrain {
             budgets: DrainBudgets::default(),
             gone: 0,
             dropped: Vec::new(),
+            rollouts: PodRollouts::default(),
+            unrolled: Vec::new(),
             claims: BTreeSet::new(),
             pod_watch_error: None,
         }
@@ -252,10 +257,14 @@ impl NodeDrain {
         self.resume_paused_pods(now.mono);
         let watch_budgets = self.budget_namespaces();
         self.budgets.retain_watched_namespaces(&watch_budgets);
+        let (look_up_deployments, restarts) = self.start_rollout_calls(now);
         EvictionStep {
             tries: self.start_eviction_calls(),
             look_up: self.lookups.daemonsets.start_due_lookups(now.mono),
             look_up_namespaces: self.lookups.namespaces.start_due_lookups(now.mono),
+            look_up_machine_rules: self.lookups.machine_rules.start_if_due(now.mono),
+            look_up_deployments,
+            restarts,
             list_budgets,
             watch_budgets,
             wake: self.next_wake(now),
@@ -320,13 +329,15 @@ impl NodeDrain {
                 pod.drain_state = PodDrainState::AwaitsLookup(lookup);
             }
             Ok(plan) => {
+                let action = plan.action;
                 pod.plan = plan;
-                match plan.action {
+                match action {
                     PodAction::Stay => pod.drain_state = PodDrainState::Stays,
                     _ if one_too_many && !finished => pod.drain_state = PodDrainState::Tolerated,
-                    PodAction::Evict | PodAction::Delete | PodAction::WaitCompleted(_) => {
-                        self.add_to_wait_list(key);
-                    }
+                    PodAction::Evict
+                    | PodAction::Delete
+                    | PodAction::WaitCompleted(_)
+                    | PodAction::RollFirst(_) => self.add_to_wait_list(key),
                 }
             }
         }

@@ -1,10 +1,11 @@
-//! What the plans of pods depend on beside the pods: each DaemonSet and each namespace is looked up
-//! once, however many pods it has here.
+//! What the plans of pods depend on beside the pods: each DaemonSet, each namespace, and the
+//! MachineDrainRules are looked up once, however many pods they concern.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use super::machine_rules::MachineDrainRule;
 use super::retried_query::RetriedQuery;
 use super::types::DaemonSetRef;
 
@@ -15,6 +16,8 @@ pub enum PodLookup {
     DaemonSet(DaemonSetRef),
     /// The labels of this namespace.
     Namespace(String),
+    /// The MachineDrainRules that apply to the node's Machine.
+    MachineDrainRules,
 }
 
 impl fmt::Display for PodLookup {
@@ -22,6 +25,7 @@ impl fmt::Display for PodLookup {
         match self {
             Self::DaemonSet(set) => write!(f, "DaemonSet {}/{}", set.namespace, set.name),
             Self::Namespace(name) => write!(f, "namespace {name}"),
+            Self::MachineDrainRules => f.write_str("MachineDrainRules"),
         }
     }
 }
@@ -36,6 +40,7 @@ pub(super) enum DaemonSetPresence {
 pub(super) struct PodLookups {
     pub(super) daemonsets: LookupTable<DaemonSetRef, DaemonSetPresence>,
     pub(super) namespaces: LookupTable<String, BTreeMap<String, String>>,
+    pub(super) machine_rules: LookupTable<(), Vec<MachineDrainRule>>,
 }
 
 impl PodLookups {
@@ -43,11 +48,16 @@ impl PodLookups {
         match lookup {
             PodLookup::DaemonSet(set) => self.daemonsets.request_lookup(set),
             PodLookup::Namespace(name) => self.namespaces.request_lookup(name),
+            PodLookup::MachineDrainRules => self.machine_rules.request_lookup(&()),
         }
     }
 
     pub(super) fn next_due_at(&self) -> Option<Duration> {
-        let due = [self.daemonsets.next_due_at(), self.namespaces.next_due_at()];
+        let due = [
+            self.daemonsets.next_due_at(),
+            self.namespaces.next_due_at(),
+            self.machine_rules.next_due_at(),
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -55,7 +65,17 @@ impl PodLookups {
         let sets = self.daemonsets.failed_lookups();
         let sets = sets.map(|(set, why)| (PodLookup::DaemonSet(set.clone()), why));
         let names = self.namespaces.failed_lookups();
-        sets.chain(names.map(|(name, why)| (PodLookup::Namespace(name.clone()), why)))
+        let names = names.map(|(name, why)| (PodLookup::Namespace(name.clone()), why));
+        let rules = self.machine_rules.failed_lookups();
+        let rules = rules.map(|((), why)| (PodLookup::MachineDrainRules, why));
+        sets.chain(names).chain(rules)
+    }
+}
+
+impl LookupTable<(), Vec<MachineDrainRule>> {
+    /// Whether to look it up now. It then counts as under way until it is answered.
+    pub(super) fn start_if_due(&mut self, now: Duration) -> bool {
+        !self.start_due_lookups(now).is_empty()
     }
 }
 

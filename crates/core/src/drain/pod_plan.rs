@@ -1,6 +1,7 @@
 //! What a drain does with one pod, and why.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use super::pod_rules::PodMark;
 use super::types::DrainStart;
 use crate::Now;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodDrainPlan {
     pub action: PodAction,
     pub why: PlanReason,
@@ -26,6 +27,9 @@ pub enum PodAction {
     Delete,
     /// The pod may end by itself; after that time it is evicted.
     WaitCompleted(WaitLimit),
+    /// A rollout replaces the pod; this long after the drain began it is evicted. The drain's
+    /// timeout begins after it.
+    RollFirst(Duration),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +43,7 @@ pub enum WaitLimit {
 }
 
 /// What decided about the pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanReason {
     /// The kubelet's copy of a static pod.
     Mirror,
@@ -49,6 +53,8 @@ pub enum PlanReason {
     /// The rule with this index, counted from 0.
     Rule(usize),
     Mark(PodMark),
+    /// The MachineDrainRule of Cluster API with this `namespace/name`.
+    MachineDrainRule(Arc<str>),
     /// No rule matches.
     Default,
 }
@@ -59,11 +65,12 @@ impl PodDrainPlan {
         Self { action, why, order }
     }
 
-    /// Whether the pod may still end by itself.
+    /// Whether the pod may still end by itself, or be replaced by a rollout.
     pub(crate) fn is_waiting(&self, start: DrainStart, now: Now) -> bool {
         match self.action {
             PodAction::WaitCompleted(WaitLimit::DrainTimeout) => true,
-            PodAction::WaitCompleted(WaitLimit::Timeout(_) | WaitLimit::Until(_)) => self
+            PodAction::WaitCompleted(WaitLimit::Timeout(_) | WaitLimit::Until(_))
+            | PodAction::RollFirst(_) => self
                 .wait_ends_at(start, now)
                 .is_some_and(|at| now.mono < at),
             PodAction::Stay | PodAction::Evict | PodAction::Delete => false,
@@ -73,9 +80,8 @@ impl PodDrainPlan {
     /// When the wait ends, in monotonic time.
     pub(crate) fn wait_ends_at(&self, start: DrainStart, now: Now) -> Option<Duration> {
         match self.action {
-            PodAction::WaitCompleted(WaitLimit::Timeout(timeout)) => {
-                Some(start.time_after(timeout))
-            }
+            PodAction::WaitCompleted(WaitLimit::Timeout(timeout))
+            | PodAction::RollFirst(timeout) => Some(start.time_after(timeout)),
             PodAction::WaitCompleted(WaitLimit::Until(until)) => Some(now.mono_time_of(until)),
             PodAction::WaitCompleted(WaitLimit::DrainTimeout)
             | PodAction::Stay
@@ -93,6 +99,7 @@ impl fmt::Display for PlanReason {
             Self::Excluded => f.write_str("drain.exclude"),
             Self::Rule(index) => write!(f, "drain.rules[{index}]"),
             Self::Mark(mark) => mark.fmt(f),
+            Self::MachineDrainRule(name) => write!(f, "MachineDrainRule {name}"),
             Self::Default => f.write_str("no rule matches"),
         }
     }

@@ -1,7 +1,7 @@
 //! What a policy says about single pods: its rules, its exclusion, and the marks of other tools
 //! that it honours. Source: specification §10.2.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -22,7 +22,9 @@ impl PodRules {
     /// How long a pod may delay the drain before the drain's timeout begins.
     pub fn longest_wait(&self) -> Duration {
         let waits = self.rules.iter().filter_map(|rule| match rule.action {
-            RuleAction::WaitCompleted { timeout } => Some(timeout),
+            RuleAction::WaitCompleted { timeout } | RuleAction::RollFirst { timeout } => {
+                Some(timeout)
+            }
             RuleAction::Evict | RuleAction::Delete | RuleAction::Skip => None,
         });
         waits.max().unwrap_or_default()
@@ -31,6 +33,18 @@ impl PodRules {
     /// Whether a rule asks for the labels of namespaces.
     pub fn needs_namespaces(&self) -> bool {
         self.rules.iter().any(|rule| rule.namespaces.is_some())
+    }
+
+    /// Whether a rule may restart the controller of a pod with these labels.
+    pub fn may_roll_first(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.rules.iter().any(|rule| {
+            matches!(rule.action, RuleAction::RollFirst { .. }) && rule.pods.matches_labels(labels)
+        })
+    }
+
+    /// Whether the MachineDrainRules of the node's Machine count.
+    pub fn honors_machine_rules(&self) -> bool {
+        self.honor.contains(&PodMark::ClusterApiDrain)
     }
 
     /// Whether some pods must be gone before others are touched.
@@ -59,6 +73,9 @@ pub enum RuleAction {
     /// The pod may end by itself; after this time, counted from the drain's beginning, it is
     /// evicted.
     WaitCompleted { timeout: Duration },
+    /// Its Deployment is restarted by rollout, so that its replacement is ready before it goes;
+    /// after this time, counted from the drain's beginning, it is evicted.
+    RollFirst { timeout: Duration },
     /// Deleted with its grace period; no budget is asked.
     Delete,
     /// The pod stays.
@@ -68,7 +85,7 @@ pub enum RuleAction {
 /// A label or annotation by which other tools protect a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodMark {
-    /// Label of Cluster API.
+    /// Label of Cluster API; where it counts, so do the MachineDrainRules of the node's Machine.
     ClusterApiDrain,
     /// Annotation of Karpenter.
     DoNotDisrupt,

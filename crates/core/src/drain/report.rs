@@ -12,6 +12,7 @@ impl NodeDrain {
             deleting: self.removal_method == RemovalMethod::Delete,
             rules: self.config.rules.clone(),
             held: self.held_pods(),
+            unrolled: self.unrolled.clone(),
             pending_wait: self.pending_wait(),
             gone: self.gone,
             dropped: self.dropped.clone(),

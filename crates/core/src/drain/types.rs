@@ -7,9 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::admission::AdmissionRefusal;
+use super::deployment::{DeploymentRestart, ReplicaSetRef};
 use super::pod_lookups::PodLookup;
 use super::pod_plan::PodDrainPlan;
 use super::pod_rules::PodRules;
+use super::roll_first::{RolloutOutlook, UnrolledPod};
 use crate::WakeTime;
 use crate::selector::LabelSelector;
 
@@ -124,6 +126,15 @@ pub struct EvictionStep {
     /// Namespaces whose labels to read. Each is answered once by
     /// [`NodeDrain::apply_namespace_labels`](super::NodeDrain::apply_namespace_labels).
     pub look_up_namespaces: Vec<String>,
+    /// Read the MachineDrainRules of the node's Machine; answered once by
+    /// [`NodeDrain::apply_machine_rules`](super::NodeDrain::apply_machine_rules).
+    pub look_up_machine_rules: bool,
+    /// ReplicaSets whose Deployments to read. Each is answered once by
+    /// [`NodeDrain::apply_deployment_lookup`](super::NodeDrain::apply_deployment_lookup).
+    pub look_up_deployments: Vec<ReplicaSetRef>,
+    /// Deployments to restart by rollout. Each is answered once by
+    /// [`NodeDrain::apply_restart_answer`](super::NodeDrain::apply_restart_answer).
+    pub restarts: Vec<DeploymentRestart>,
     /// List the budgets of all namespaces; answered once by
     /// [`NodeDrain::apply_budget_list`](super::NodeDrain::apply_budget_list).
     pub list_budgets: bool,
@@ -259,6 +270,8 @@ pub struct BlockedPod {
 pub struct HeldPod {
     pub pod: PodIdentity,
     pub plan: PodDrainPlan,
+    /// The rollout that replaces the pod, if a rule wants one and it is the pod's turn.
+    pub rollout: Option<RolloutOutlook>,
 }
 
 /// A pod that left the wait list because its eviction failed for good.
@@ -309,6 +322,8 @@ pub struct DrainProgress {
     pub waiting: Vec<PodIdentity>,
     /// Those of `waiting` that are not touched yet.
     pub held: Vec<HeldPod>,
+    /// Pods that are evicted although a rule wanted a rollout first.
+    pub unrolled: Vec<UnrolledPod>,
     /// The longest wait that a rule grants to a pod that has not ended yet.
     pub pending_wait: Option<Duration>,
     /// How many pods left the node since the drain began.

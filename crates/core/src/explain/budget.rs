@@ -5,8 +5,10 @@ use dogwatch_api::label::IGNORE;
 
 use super::fleet::FleetSnapshot;
 use super::human_format::join_first_names;
+use crate::limit::UnavailabilityLimit;
 use crate::lock::{self, BudgetReads, GroupMember, HeldLockLease, HolderId, UnavailableMember};
 use crate::name::GroupName;
+use crate::policy::Policy;
 use crate::reboot::ObservedNode;
 
 const MAX_NAMED_NODES: usize = 5;
@@ -66,44 +68,69 @@ impl FleetSnapshot {
     /// without a policy, their defaults are used, and `max_source` says so.
     pub fn budget_of_node(&self, node: &ObservedNode) -> BudgetLine {
         let group = self.group_of_node(node);
-        let reads = self.budget_reads(&group);
-        let count = lock::count_unavailable(&reads, &HolderId::for_node(&node.name));
-        let rule = self.rule_of_node(node);
-        let members = usize::try_from(count.members).unwrap_or(usize::MAX);
-        let own = rule.config.max_unavailable;
-        let of_policy = rule
-            .policy
-            .filter(|policy| policy.limits_nodes() && policy.limit_nodes_over(own) == own);
-        let said_by = match of_policy {
-            Some(policy) => format!("RebootPolicy {}: {own}", policy.name),
-            None if group == GroupName::control_plane_group() => {
-                "the control plane, one at a time".into()
-            }
-            None => "if --max-unavailable has its default".into(),
-        };
-        let others = count
-            .maxima
+        let members: Vec<&ObservedNode> = self
+            .nodes
             .iter()
-            .map(|max| usize::try_from(*max).unwrap_or(usize::MAX));
+            .filter(|node| self.group_of_node(node) == group)
+            .collect();
+        let rule = self.rule_of_node(node);
+        let limit = (rule.config.max_unavailable, rule.policy);
+        self.budget_line(group, &members, &HolderId::for_node(&node.name), limit)
+    }
+
+    /// The count of the whole group, as somebody outside it would make it. `members` are its nodes.
+    pub(crate) fn budget_of_group(
+        &self,
+        group: &GroupName,
+        members: &[&ObservedNode],
+    ) -> BudgetLine {
+        let limit = match members.first() {
+            Some(member) => {
+                let rule = self.rule_of_node(member);
+                (rule.config.max_unavailable, rule.policy)
+            }
+            None => self.limit_of_named_policy(group),
+        };
+        self.budget_line(group.clone(), members, &outside_holder(), limit)
+    }
+
+    /// The limit of a group without Nodes, as for hosts of the lock API.
+    fn limit_of_named_policy(&self, group: &GroupName) -> (UnavailabilityLimit, Option<&Policy>) {
+        let mut policies = self.policies.known_policies().iter();
+        let policy = policies.find(|policy| policy.name == *group);
+        let flags = UnavailabilityLimit::default();
+        let limit = policy.map_or(flags, |policy| policy.limit_nodes_over(flags));
+        (limit, policy)
+    }
+
+    /// The count that `bidder` would make.
+    fn budget_line(
+        &self,
+        group: GroupName,
+        members: &[&ObservedNode],
+        bidder: &HolderId,
+        (own, policy): (UnavailabilityLimit, Option<&Policy>),
+    ) -> BudgetLine {
+        let reads = self.budget_reads(&group, members);
+        let count = lock::count_unavailable(&reads, bidder);
+        let member_count = usize::try_from(count.members).unwrap_or(usize::MAX);
+        let maxima = count.maxima.iter();
+        let others = maxima.map(|max| usize::try_from(*max).unwrap_or(usize::MAX));
+        let ignored = reads.nodes.iter().filter(|node| node.ignored);
         BudgetLine {
             max: others
-                .chain([own.allowed_nodes(members)])
+                .chain([own.allowed_nodes(member_count)])
                 .min()
                 .unwrap_or(1),
-            group,
-            max_source: said_by,
+            max_source: describe_limit_source(&group, own, policy),
             members: count.members,
-            ignored: reads
-                .nodes
-                .iter()
-                .filter(|node| node.ignored)
-                .map(|node| node.name.to_string())
-                .collect(),
+            ignored: ignored.map(|node| node.name.to_string()).collect(),
             out: count.unavailable,
+            group,
         }
     }
 
-    fn budget_reads(&self, group: &GroupName) -> BudgetReads {
+    fn budget_reads(&self, group: &GroupName, members: &[&ObservedNode]) -> BudgetReads {
         let row = |node: &ObservedNode| GroupMember {
             name: node.name.clone(),
             ready: node.ready,
@@ -130,15 +157,31 @@ impl FleetSnapshot {
         BudgetReads {
             lease: String::new(),
             group: group.clone(),
-            nodes: self
-                .nodes
-                .iter()
-                .filter(|node| self.group_of_node(node) == *group)
-                .map(row)
-                .collect(),
+            nodes: members.iter().map(|node| row(node)).collect(),
             held: held.chain(remediations).collect(),
         }
     }
+}
+
+fn describe_limit_source(
+    group: &GroupName,
+    own: UnavailabilityLimit,
+    policy: Option<&Policy>,
+) -> String {
+    let limiting =
+        policy.filter(|policy| policy.limits_nodes() && policy.limit_nodes_over(own) == own);
+    match limiting {
+        Some(policy) => format!("RebootPolicy {}: {own}", policy.name),
+        None if *group == GroupName::control_plane_group() => {
+            "the control plane, one at a time".into()
+        }
+        None => "if --max-unavailable has its default".into(),
+    }
+}
+
+/// A holder that holds nothing: counts and orders leave out the one who makes them.
+pub(super) fn outside_holder() -> HolderId {
+    HolderId::new("explain").expect("seven bytes")
 }
 
 /// Whether the node has label `dogwatch.dev/ignore`.

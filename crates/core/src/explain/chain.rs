@@ -7,7 +7,7 @@ use super::explanation::{ExplanationLine, ExplanationTopic, NodeExplanation};
 use super::fleet::{
     NodeReportInput, ObservedCoordinator, condition_message, find_true_condition, leading_condition,
 };
-use super::human_format::{format_age, format_since, format_time, quote_reason};
+use super::human_format::{describe_trigger, format_age, format_since, format_time, quote_reason};
 use super::{advice, human_format};
 use crate::Now;
 use crate::condition::CurrentCondition;
@@ -129,21 +129,9 @@ impl NodeExplainer<'_> {
 
     fn add_request(&mut self) {
         if let Some(record) = self.node.record.get() {
-            let by = record
-                .trigger
-                .requester
-                .as_deref()
-                .map(|by| format!(" by {by}"));
-            self.add_line(
-                ExplanationTopic::Asked,
-                format!(
-                    "{}{}: {}, {}",
-                    record.trigger.source,
-                    by.unwrap_or_default(),
-                    quote_reason(&record.trigger.reason),
-                    format_since(record.planned, self.now)
-                ),
-            );
+            let asked = describe_trigger(&record.trigger);
+            let text = format!("{asked}, {}", format_since(record.planned, self.now));
+            self.add_line(ExplanationTopic::Asked, text);
         }
         match &self.node.request {
             ParsedAnnotation::Is(request) if self.node.record.get().is_none() => {
@@ -297,6 +285,9 @@ impl NodeExplainer<'_> {
                         "{ended}, which the reboot ends; the kubelet has not reported a newer boot yet"
                     )
                 }
+                RebootPhase::Returning if record.soft => {
+                    format!("{ended}, which goes on: it was a soft reboot")
+                }
                 RebootPhase::Returning => {
                     format!("{ended} has ended; the kubelet has not reported the new boot yet")
                 }
@@ -363,8 +354,9 @@ impl NodeExplainer<'_> {
             ParsedAnnotation::Is(last) => {
                 let took = last.finished.duration_since(last.planned);
                 let took = std::time::Duration::try_from(took).unwrap_or_default();
+                let soft = if last.soft { " (a soft reboot)" } else { "" };
                 let text = format!(
-                    "{} at {}, {} after it was requested ({}); boot {} → {}",
+                    "{} at {}, {} after it was requested ({}); boot {} → {}{soft}",
                     last.outcome.as_str(),
                     format_time(last.finished),
                     format_age(took),

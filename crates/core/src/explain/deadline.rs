@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::human_format::format_due;
 use crate::Now;
 use crate::policy::Policy;
@@ -35,67 +37,94 @@ pub(super) fn describe_deadline(
             ),
             None => "none: Dogwatch changes nothing on the node while it waits for the lock".into(),
         },
-        RebootPhase::Draining => describe_latest_end(
-            &after_waits(record),
-            policy.and_then(|policy| Some((policy, policy.drain.timeout?))),
+        RebootPhase::Holding => "none: the hold lasts until it is released".into(),
+        RebootPhase::Draining | RebootPhase::Rebooting | RebootPhase::Returning => {
+            phase_time_limit(record, policy)
+                .map_or_else(String::new, |limit| limit.describe_limit(now))
+        }
+    }
+}
+
+/// When the phase ends at the latest; `None`: no time ends it.
+pub(crate) fn phase_deadline(record: &RebootRecord, policy: Option<&Policy>) -> Option<Timestamp> {
+    Some(phase_time_limit(record, policy)?.ends_at())
+}
+
+/// How long a phase may last.
+struct PhaseTimeLimit<'a> {
+    since: Timestamp,
+    timeout: Duration,
+    /// The policy that sets it; `None`: the default of `flag`.
+    policy: Option<&'a Policy>,
+    flag: &'static str,
+    /// What happens then.
+    then: &'static str,
+}
+
+impl PhaseTimeLimit<'_> {
+    fn ends_at(&self) -> Timestamp {
+        let since = Now {
+            wall: self.since,
+            mono: Duration::ZERO,
+        };
+        since.wall_after(self.timeout)
+    }
+
+    fn describe_limit(&self, now: Now) -> String {
+        let length = crate::duration::format_duration(self.timeout);
+        let by = match self.policy {
+            Some(policy) => format!("by RebootPolicy {} ({length})", policy.name),
+            None => format!("if {} has its default ({length})", self.flag),
+        };
+        format!("{}, {by}; {}", format_due(self.ends_at(), now), self.then)
+    }
+}
+
+fn phase_time_limit<'a>(
+    record: &RebootRecord,
+    policy: Option<&'a Policy>,
+) -> Option<PhaseTimeLimit<'a>> {
+    let (since, set, default, flag, then) = match record.phase {
+        RebootPhase::Waiting | RebootPhase::Holding => return None,
+        RebootPhase::Draining => (
+            after_waits(record),
+            policy.and_then(|policy| policy.drain.timeout),
             DEFAULT_DRAIN_TIMEOUT,
             "--drain-timeout",
             "then --on-drain-timeout decides what happens (abort: undo and queue again)",
-            now,
         ),
-        RebootPhase::Holding => "none: the hold lasts until it is released".into(),
-        RebootPhase::Rebooting => describe_latest_end(
-            record,
-            policy.and_then(|policy| Some((policy, policy.reboot.timeout?))),
+        RebootPhase::Rebooting => (
+            record.since,
+            policy.and_then(|policy| policy.reboot.timeout),
             DEFAULT_REBOOT_TIMEOUT,
             "--reboot-timeout",
             "then the command is run again, at most --reboot-attempts (2) times in all; after \
              that the cordon and the lock stay",
-            now,
         ),
-        RebootPhase::Returning => describe_latest_end(
-            record,
-            policy.and_then(|policy| Some((policy, policy.on_return.gate_timeout?))),
+        RebootPhase::Returning => (
+            record.since,
+            policy.and_then(|policy| policy.on_return.gate_timeout),
             DEFAULT_GATE_TIMEOUT,
             "the return",
             "then the lock stays held, and a Warning Event reports it",
-            now,
         ),
-    }
+    };
+    Some(PhaseTimeLimit {
+        since,
+        timeout: set.unwrap_or(default),
+        policy: policy.filter(|_| set.is_some()),
+        flag,
+        then,
+    })
 }
 
 /// The drain's timeout begins after the waits for pods that may end by themselves.
-fn after_waits(record: &RebootRecord) -> RebootRecord {
-    let waits = jiff::SignedDuration::try_from(Duration::from_secs(record.drain_wait_seconds));
-    let since = waits
-        .ok()
-        .and_then(|waits| record.since.checked_add(waits).ok());
-    RebootRecord {
-        since: since.unwrap_or(record.since),
-        ..record.clone()
-    }
-}
-
-fn describe_latest_end(
-    record: &RebootRecord,
-    of_policy: Option<(&Policy, Duration)>,
-    default: Duration,
-    what: &str,
-    then: &str,
-    now: Now,
-) -> String {
-    let timeout = of_policy.map_or(default, |(_, timeout)| timeout);
-    let at = Now {
+fn after_waits(record: &RebootRecord) -> Timestamp {
+    let since = Now {
         wall: record.since,
-        ..now
-    }
-    .wall_after(timeout);
-    let length = crate::duration::format_duration(timeout);
-    let by = match of_policy {
-        Some((policy, _)) => format!("by RebootPolicy {} ({length})", policy.name),
-        None => format!("if {what} has its default ({length})"),
+        mono: Duration::ZERO,
     };
-    format!("{}, {by}; {then}", format_due(at, now))
+    since.wall_after(Duration::from_secs(record.drain_wait_seconds))
 }
 
 #[cfg(test)]

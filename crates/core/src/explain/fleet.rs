@@ -12,9 +12,10 @@ use crate::name::{GroupName, NodeName};
 use crate::policy::{self, ClusterPolicies, EffectivePolicy};
 use crate::reboot::{
     ObservedNode, RebootConfig, RebootPhase, RebootReason, WAITS_FOR_LOCK_MESSAGE,
-    is_condition_of_other,
+    find_waiting_condition, is_condition_of_other,
 };
 
+use super::budget::outside_holder;
 use super::healer::ObservedHealer;
 use super::pods::NodePods;
 
@@ -96,7 +97,8 @@ pub enum ObservedCoordinator {
 }
 
 impl FleetSnapshot {
-    fn waiter_of(&self, node: &ObservedNode) -> LockWaiter {
+    /// The node as a waiter for its group's lock.
+    pub fn waiter_of_node(&self, node: &ObservedNode) -> LockWaiter {
         LockWaiter {
             holder: HolderId::for_node(&node.name),
             control_plane: policy::is_control_plane(&node.labels),
@@ -127,7 +129,7 @@ impl FleetSnapshot {
     }
 
     /// The slot that this node holds, in any group.
-    pub(super) fn lease_held_by(&self, node: &NodeName) -> Option<&LeaseRow> {
+    pub(crate) fn lease_held_by(&self, node: &NodeName) -> Option<&LeaseRow> {
         let holder = HolderId::for_node(node);
         self.leases
             .iter()
@@ -192,11 +194,9 @@ impl FleetSnapshot {
             .collect();
         let hosts = self.lock_api_waiters.iter().filter(|(of, _)| of == group);
         let hosts = hosts.map(|(_, waiter)| waiter.clone());
-        let nodes = waiting.values().map(|node| self.waiter_of(node));
+        let nodes = waiting.values().map(|node| self.waiter_of_node(node));
         let waiters: Vec<LockWaiter> = nodes.chain(hosts).collect();
-        // The order leaves out the holder that writes it; here nobody does.
-        let nobody = HolderId::new("explain").expect("seven bytes");
-        lock::order_next_waiters(&waiters, &nobody, None, waiters.len())
+        lock::order_next_waiters(&waiters, &outside_holder(), None, waiters.len())
             .into_iter()
             .map(|holder| QueuedHolder {
                 node: waiting.get(&holder).copied(),
@@ -248,7 +248,7 @@ pub fn leading_condition(node: &ObservedNode) -> Option<&CurrentCondition> {
             .find_map(|kind| find_true_condition(node, kind));
     };
     let kind = match record.phase {
-        RebootPhase::Waiting => condition::MAINTENANCE_PLANNED,
+        RebootPhase::Waiting => return find_waiting_condition(node),
         RebootPhase::Draining => condition::DRAIN_IN_PROGRESS,
         RebootPhase::Holding | RebootPhase::Rebooting | RebootPhase::Returning => {
             condition::MAINTENANCE_IN_PROGRESS
@@ -337,6 +337,7 @@ mod tests {
     fn a_condition_of_the_phase_before_says_nothing_about_this_one() {
         let mut begun = waiting("n1", 10);
         assert_eq!(leading_condition(&begun).unwrap().reason, "LockHeldByOther");
+        begun.conditions[0].status = "True".into();
         for phase in [
             RebootPhase::Draining,
             RebootPhase::Holding,
@@ -351,8 +352,30 @@ mod tests {
     }
 
     #[test]
+    fn a_waiting_node_says_why_whether_or_not_its_reboot_is_near() {
+        let mut waits = waiting("n1", 10);
+        for (status, reason, shown) in [
+            ("False", "OutsideWindow", true),
+            ("True", "RebootPlanned", true),
+            // How the last reboot ended: the coordinator has not written the condition yet.
+            ("False", "Rebooted", false),
+            ("False", "KubectlDrainCompleted", false),
+            ("True", "AdminRequested", false),
+        ] {
+            waits.conditions[0].status = status.into();
+            waits.conditions[0].reason = reason.into();
+            assert_eq!(
+                leading_condition(&waits).is_some(),
+                shown,
+                "{status} {reason}"
+            );
+        }
+    }
+
+    #[test]
     fn while_another_tool_drains_the_reason_is_in_the_condition_that_is_ours() {
         let mut begun = waiting("n1", 10);
+        begun.conditions[0].status = "True".into();
         if let crate::reboot::ParsedAnnotation::Is(record) = &mut begun.record {
             record.phase = RebootPhase::Draining;
         }

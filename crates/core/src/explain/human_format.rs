@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::Now;
+use crate::reboot::RebootTrigger;
 
 const MINUTE_SECONDS: u64 = 60;
 const HOUR_SECONDS: u64 = 60 * MINUTE_SECONDS;
@@ -93,6 +94,13 @@ pub(super) fn quote_reason(reason: &str) -> String {
         Some(line) => format!("\"{line}\""),
         None => "no reason given".into(),
     }
+}
+
+/// Who or what asks for a reboot, and why.
+pub(crate) fn describe_trigger(trigger: &RebootTrigger) -> String {
+    let by = trigger.requester.as_deref().map(|by| format!(" by {by}"));
+    let (source, reason) = (&trigger.source, quote_reason(&trigger.reason));
+    format!("{source}{}: {reason}", by.unwrap_or_default())
 }
 
 /// At most `most` names, and the number of the others.

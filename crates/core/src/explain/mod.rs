@@ -37,6 +37,7 @@ pub use budget::BudgetLine;
 pub use chain::explain_node;
 pub use controller::ObservedController;
 pub use coordinator::CoordinatorSigns;
+pub(crate) use deadline::phase_deadline;
 pub use deadline::{DEFAULT_DRAIN_TIMEOUT, DEFAULT_GATE_TIMEOUT, DEFAULT_REBOOT_TIMEOUT};
 pub use explanation::{ExplanationLine, ExplanationTopic, NodeExplanation};
 pub use fleet::{FleetSnapshot, LeaseRow, NodeReportInput, ObservedCoordinator, leading_condition};
@@ -46,7 +47,7 @@ pub use host::{
     POWER_CONTROL_READY, WantedPower, explain_host, explained_annotations, host_condition,
     host_row, host_rows, next_step, scheme_and_host, wanted_power,
 };
-pub(crate) use human_format::format_ago;
+pub(crate) use human_format::{describe_trigger, format_ago};
 pub use human_format::{format_age, format_due, format_ordinal, format_time, join_first_names};
 pub use node_reboot::{NodeRebootExplanation, explain_node_reboot};
 pub use pods::NodePods;

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::human_format::{format_time, join_first_names};
 use crate::Now;
 use crate::drain::{
-    DaemonSetLookup, DaemonSetRef, DrainConfig, DrainStart, HeldPod, NodeDrain,
-    ObservedDisruptionBudget, ObservedPod, PodAction, PodIdentity, PodRules, WaitLimit,
+    DaemonSetLookup, DaemonSetRef, DeploymentLookup, DrainConfig, DrainStart, HeldPod,
+    MachineRulesLookup, NodeDrain, ObservedDisruptionBudget, ObservedPod, PodAction, PodIdentity,
+    PodRules, ReplicaSetRef, RolloutOutlook, WaitLimit,
 };
 
 const MAX_NAMED_PODS: usize = 5;
@@ -21,6 +22,10 @@ pub struct NodePods {
     pub budgets: Vec<ObservedDisruptionBudget>,
     /// The labels of the pods' namespaces; empty if no rule asks for them.
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    /// The Deployments that a rule may restart; one that is missing could not be read.
+    pub deployments: BTreeMap<ReplicaSetRef, DeploymentLookup>,
+    /// The MachineDrainRules of the node's Machine, where the policy honours them.
+    pub machine_rules: MachineRulesLookup,
 }
 
 impl NodePods {
@@ -34,8 +39,21 @@ impl NodePods {
         drain.apply_pod_list(self.pods.clone());
         loop {
             let step = drain.next_step(now);
-            if step.look_up.is_empty() && step.look_up_namespaces.is_empty() {
+            if step.look_up.is_empty()
+                && step.look_up_namespaces.is_empty()
+                && step.look_up_deployments.is_empty()
+                && !step.look_up_machine_rules
+            {
                 return drain;
+            }
+            if step.look_up_machine_rules {
+                drain.apply_machine_rules(self.machine_rules.clone(), now);
+            }
+            for set in step.look_up_deployments {
+                let why = "not read".to_owned();
+                let known = self.deployments.get(&set).cloned();
+                let lookup = known.unwrap_or(DeploymentLookup::Failed { why });
+                drain.apply_deployment_lookup(&set, lookup, now);
             }
             for name in step.look_up_namespaces {
                 let labels = self.namespaces.get(&name).cloned();
@@ -67,13 +85,13 @@ impl NodePods {
     /// The pods whose removal asks PodDisruptionBudgets.
     fn pods_to_evict(&self, rules: &PodRules, now: Now) -> Vec<&ObservedPod> {
         let drain = self.judge_pods(rules, DrainStart::default(), now);
-        let deleted: Vec<&PodIdentity> = drain
+        let unasked: Vec<&PodIdentity> = drain
             .pod_plans()
-            .filter(|(_, plan)| plan.action == PodAction::Delete)
+            .filter(|(pod, plan)| !drain.asks_budgets(pod, plan))
             .map(|(pod, _)| &pod.pod)
             .collect();
         let mut pods = self.pods_to_drain(rules, now);
-        pods.retain(|pod| !deleted.contains(&&pod.pod));
+        pods.retain(|pod| !unasked.contains(&&pod.pod));
         pods
     }
 
@@ -170,8 +188,8 @@ impl NodePods {
 
 /// Why the drain does not touch the pod yet, with the rule or mark that says so.
 fn describe_held_pod(held: &HeldPod, start: DrainStart, now: Now) -> String {
-    let HeldPod { pod, plan } = held;
-    let why = plan.why;
+    let HeldPod { pod, plan, rollout } = held;
+    let why = &plan.why;
     match plan.action {
         PodAction::WaitCompleted(limit) if plan.is_waiting(start, now) => {
             let until = match limit {
@@ -183,7 +201,18 @@ fn describe_held_pod(held: &HeldPod, start: DrainStart, now: Now) -> String {
             };
             format!("{pod} may end by itself until {until}, by {why}")
         }
-        PodAction::WaitCompleted(_) | PodAction::Evict | PodAction::Delete | PodAction::Stay => {
+        PodAction::RollFirst(_) if rollout.is_some() => {
+            let at = plan.wait_ends_at(start, now).unwrap_or(now.mono);
+            let until = format_time(now.wall_after(at.saturating_sub(now.mono)));
+            let rollout = rollout.as_ref().map(RolloutOutlook::to_string);
+            let rollout = rollout.unwrap_or_default();
+            format!("{pod} goes after a rollout, by {until} at the latest, by {why}: {rollout}")
+        }
+        PodAction::WaitCompleted(_)
+        | PodAction::RollFirst(_)
+        | PodAction::Evict
+        | PodAction::Delete
+        | PodAction::Stay => {
             format!(
                 "{pod} waits until every pod of an order below {} is gone, by {why}",
                 plan.order

@@ -117,8 +117,7 @@ fn describe_limit(policy: &Policy) -> Option<String> {
 }
 
 fn policy_row(policy: &Policy, status: &PolicyStatus, all: &[Policy], now: Now) -> PolicyRow {
-    let pause = policy.paused.as_ref();
-    let pause = pause.filter(|pause| pause.until.is_none_or(|until| until > now.wall));
+    let pause = policy.active_pause(now.wall);
     let (reason, message) = policy_reason(status).unzip();
     PolicyRow {
         name: policy.name.to_string(),

@@ -61,10 +61,15 @@ pub(crate) fn in_phase(
             "MaintenanceInProgress"
         }
     };
+    let mut lead = condition(lead, said);
+    if phase == RebootPhase::Waiting {
+        // Its reboot is not near.
+        lead.status = "False".into();
+    }
     ObservedNode {
         unschedulable: phase != RebootPhase::Waiting,
         record: ParsedAnnotation::Is(record(phase, since)),
-        conditions: vec![condition(lead, said)],
+        conditions: vec![lead],
         ..node(name)
     }
 }

@@ -168,6 +168,7 @@ fn an_idle_node_tells_what_is_known_and_how_to_ask() {
         fingerprints: std::collections::BTreeMap::new(),
         began: std::collections::BTreeMap::new(),
         rebooted: None,
+        soft: false,
     });
     let explanation = explained("n1", vec![idle], vec![]);
     assert_eq!(explanation.summary, "n1: nothing is under way");

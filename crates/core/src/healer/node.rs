@@ -64,7 +64,7 @@ impl NodeCase<'_> {
                 RebootPhase::Draining => Some(self.decide_draining_phase(record)),
                 RebootPhase::Holding => Some(self.decide_holding_phase(record)),
                 RebootPhase::Rebooting => Some(escalation::decide_rebooting_phase(self, record)),
-                RebootPhase::Returning if record.trigger.method == RebootMethod::Hold => {
+                RebootPhase::Returning if returns_in_same_boot(record) => {
                     Some(self.decide_return())
                 }
                 // The coordinator saw the new boot, but the kubelet has not reported it yet.
@@ -251,7 +251,7 @@ impl NodeCase<'_> {
                 .wake_at(at, "the abort to be served");
         }
         if record.phase == RebootPhase::Returning
-            && record.trigger.method != RebootMethod::Hold
+            && !returns_in_same_boot(record)
             && !self.has_booted_anew(record)
         {
             return self.awaiting_kubelet();
@@ -292,6 +292,12 @@ impl NodeCase<'_> {
         let after = crate::duration::format_duration(self.ctx.config.heal_after);
         format!("its coordinator has not updated anything for {after}")
     }
+}
+
+/// Whether the coordinator has seen the node come back without a new boot: from a hold, or from a
+/// soft reboot that its policy accepts.
+fn returns_in_same_boot(record: &RebootRecord) -> bool {
+    record.soft || record.trigger.method == RebootMethod::Hold
 }
 
 fn wait_for_fencing() -> HealerDecision {

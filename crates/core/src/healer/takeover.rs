@@ -54,6 +54,8 @@ impl NodeCase<'_> {
             node: OwnNodeState::There(Box::new(self.node.clone())),
             host: ObservedOwnHost {
                 boot_id: Ok(boot_id),
+                // Only the coordinator sees its host; what systemd counts proves nothing here.
+                soft_reboots: None,
                 triggers: Vec::new(),
             },
             policies: self.ctx.seen.policies.clone(),

@@ -1,6 +1,7 @@
 //! Decides by where the request is: nowhere yet, on the Node, in its record, or in its last reboot.
 
 use dogwatch_api::node_reboot::{NodeRebootPhase, RebootAttemptStatus, RebootMethod};
+use jiff::Timestamp;
 
 use super::asking;
 use super::decide::{NextStep, NodeRebootStep};
@@ -13,6 +14,7 @@ use super::snapshot::{NodeRebootSnapshot, RebootNodeRead};
 use super::types::{NodeRebootPlan, ObservedNodeReboot};
 use crate::Now;
 use crate::reboot::{LastReboot, ObservedNode, RebootOutcome, RebootPhase, RebootRecord};
+use crate::time::truncate_to_micros;
 
 /// What a decision about an open NodeReboot is made of.
 #[derive(Clone, Copy)]
@@ -161,12 +163,18 @@ fn is_of_own_withdrawal(case: RebootCase<'_>, last: &LastReboot) -> bool {
         && (is_asked || own.status.phase == NodeRebootPhase::Pending)
 }
 
-/// Boot ids are never used twice.
+/// Boot ids are never used twice; of soft reboots in one boot, the time tells them apart.
 fn is_of_earlier_attempt(own: &ObservedNodeReboot, last: &LastReboot) -> bool {
     own.earlier_attempts().iter().any(|earlier| {
         earlier.boot_id_before.as_deref() == Some(last.old_boot_id.as_str())
             && earlier.boot_id_after.as_deref() == Some(last.new_boot_id.as_str())
+            && (!last.soft || earlier.rebooted_at.map(truncate_to_micros) == soft_rebooted_at(last))
     })
+}
+
+fn soft_rebooted_at(last: &LastReboot) -> Option<Timestamp> {
+    let at = last.began.get(&RebootPhase::Returning);
+    at.copied().map(truncate_to_micros)
 }
 
 /// The Node shows nothing: it was never asked, or the trace was overwritten or removed.

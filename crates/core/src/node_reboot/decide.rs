@@ -3,6 +3,7 @@
 use dogwatch_api::node_reboot::{NodeRebootPhase, RebootAttemptStatus};
 
 use super::attempt::decide_attempt;
+use super::estimate::update_estimate;
 use super::host_key::HostKeyPatch;
 use super::reason::NodeRebootReason;
 use super::report;
@@ -92,6 +93,7 @@ pub fn decide(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
     if is_end {
         status.phase = NodeRebootPhase::Finished;
     }
+    update_estimate(&mut status, &seen.estimate, now);
     let is_begun = !status.attempts.is_empty();
     let report = report::build_report(&step.cause, is_end, is_begun);
     let is_changed = report::has_status_changed(&seen.own.status, &status, &report);

@@ -1,7 +1,6 @@
 //! The Node is asked, or the coordinator has begun: mirrors the record, and takes the request back
 //! if it is not wanted any more.
 
-use dogwatch_api::condition::MAINTENANCE_PLANNED;
 use dogwatch_api::node_reboot::{NodeRebootPhase, RebootAttemptStatus, RebootMethod};
 
 use super::asking;
@@ -13,7 +12,7 @@ use super::power_cycle;
 use super::reason::NodeRebootReason;
 use super::request::withdraw_patch;
 use super::types::copy_phase_times;
-use crate::reboot::{ObservedNode, RebootPhase, RebootRecord, is_condition_of_other};
+use crate::reboot::{ObservedNode, RebootPhase, RebootRecord, find_waiting_condition};
 use crate::time::SCHEDULE_CLOCK_CHECK_INTERVAL;
 
 /// The Node is asked, and nothing has begun.
@@ -84,10 +83,7 @@ fn is_held(case: RebootCase<'_>) -> bool {
 
 /// Why the node waits, in its own words.
 fn waiting_message(node: &ObservedNode) -> String {
-    let mut conditions = node.conditions.iter();
-    let planned = conditions.find(|one| one.kind == MAINTENANCE_PLANNED && one.status == "True");
-    let planned = planned.filter(|planned| !is_condition_of_other(planned));
-    match planned.filter(|planned| !planned.message.is_empty()) {
+    match find_waiting_condition(node).filter(|planned| !planned.message.is_empty()) {
         Some(planned) if node.record.get().is_some() => planned.message.clone(),
         _ => "the Node is asked; its coordinator takes it up".into(),
     }

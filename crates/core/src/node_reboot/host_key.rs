@@ -23,7 +23,8 @@ pub struct HostKeyPatch {
     /// The host's version that the patch was decided on.
     pub resource_version: String,
     pub key: String,
-    /// `None` removes the key.
+    /// `None` removes the key. Before a key is put on, the NodeReboot must be read, and must have
+    /// the version that was decided on.
     pub value: Option<String>,
     /// A person's confirmation that the host is off is removed too: it was not for a later key.
     pub removes_confirmation: bool,

@@ -21,6 +21,7 @@ mod asking;
 mod attempt;
 mod decide;
 mod ending;
+mod estimate;
 mod following;
 mod host_check;
 mod host_key;
@@ -35,6 +36,7 @@ mod tests;
 mod types;
 
 pub use decide::{NodeRebootAction, NodeRebootDecision, NodeRebootObserve, decide};
+pub use estimate::NodeRebootEstimate;
 pub use host_key::{
     HostKeyName, HostKeyPatch, HostKeySnapshot, KeyOwnerRead, decide_host_key, host_keys,
     is_power_cycle_open,

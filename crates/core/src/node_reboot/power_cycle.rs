@@ -16,7 +16,7 @@ use super::host_key::{HostKeyPatch, find_own_key, is_host_of};
 use super::host_release::release_host;
 use super::reason::NodeRebootReason;
 use super::request::lists_reboot;
-use super::snapshot::{NodeHostPower, NodeRebootSnapshot, RebootNodeRead};
+use super::snapshot::{HostLookup, NodeHostPower, NodeRebootSnapshot, RebootNodeRead};
 use super::types::ObservedNodeReboot;
 use crate::Now;
 use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord};
@@ -26,6 +26,9 @@ use crate::time::{SCHEDULE_CLOCK_CHECK_INTERVAL, truncate_to_micros};
 const KEY_READ_AGE: Duration = Duration::from_secs(5);
 /// A host that is not proved off within this time is not kept off any longer.
 pub(super) const OFF_LIMIT: SignedDuration = SignedDuration::from_mins(30);
+/// So long before that limit no key is put on any more. Another leader's clock may be this far
+/// ahead: it may have taken the key off because of the limit, and no write tells that.
+const OFF_LIMIT_CLOCK_MARGIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// The record that asks this NodeReboot to switch the host now: drained, not begun to return, not
 /// to be stopped. One reboot may serve several NodeReboots; one of them switches the host.
@@ -110,6 +113,10 @@ fn keep_attempt(step: NodeRebootStep, attempt: &RebootAttemptStatus) -> NodeRebo
 
 fn is_limit_passed(power: &PowerCycleStatus, now: Now) -> bool {
     now.wall.duration_since(power.requested_at) >= OFF_LIMIT
+}
+
+fn is_limit_near(power: &PowerCycleStatus, now: Now) -> bool {
+    now.wall.duration_since(power.requested_at) >= OFF_LIMIT - OFF_LIMIT_CLOCK_MARGIN
 }
 
 /// The node is drained: decides which host, and writes that down.
@@ -214,7 +221,10 @@ fn wait_for_proof(
     NodeRebootStep::new(case.own, NextStep::Wait, reason, text)
 }
 
-/// Puts the key on the host, resting on reads of host and Node that were sent a moment ago.
+/// Puts the key on the host. It rests on three reads, in this order: the host, the Node, and the
+/// NodeReboot, which is read right before the patch. What takes a key off is on the Node or the
+/// NodeReboot before the key goes. So if another leader has taken this key off before the host was
+/// read, one of the later reads shows why; if it does so later, the patch meets another version.
 fn put_key(
     case: RebootCase<'_>,
     attempt: &RebootAttemptStatus,
@@ -235,6 +245,9 @@ fn put_key(
         // The power controller's watch shows it soon.
         let again = case.now.mono + KEY_READ_AGE;
         return step(NextStep::Wait).with_wake(again, "the key to be seen");
+    }
+    if is_limit_near(power, case.now) {
+        return step(NextStep::Wait);
     }
     match young_node_read(case) {
         None => step(NextStep::Read),
@@ -262,10 +275,16 @@ fn put_key(
     }
 }
 
-/// A read of the Node that is young enough for the key.
+/// A read of the Node that is young enough for the key, and was sent after that of the host.
 fn young_node_read(case: RebootCase<'_>) -> Option<Result<Option<&ObservedNode>, &str>> {
     let read: &RebootNodeRead = case.seen.read.as_ref()?;
-    let is_young = case.now.mono.saturating_sub(read.taken) < KEY_READ_AGE;
+    let by_links = &HostLookup::ByLinks;
+    let host_read = case
+        .seen
+        .host
+        .read_within(by_links, KEY_READ_AGE, case.now)?;
+    let age = case.now.mono.saturating_sub(read.taken);
+    let is_young = age < KEY_READ_AGE && read.taken >= host_read.taken;
     let is_same = |node: &&ObservedNode| node.uid == case.node.uid;
     is_young.then(|| match &read.node {
         Ok(node) => Ok(node.as_deref().filter(is_same)),

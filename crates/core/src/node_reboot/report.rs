@@ -88,6 +88,7 @@ fn build_condition(kind: &'static str, status: Is, cause: &NodeRebootCause) -> D
         reason: cause.reason.as_str().to_owned(),
         message: cause.message.clone(),
         heartbeat: false,
+        shows_reason: false,
     }
 }
 

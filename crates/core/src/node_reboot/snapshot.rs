@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::estimate::NodeRebootEstimate;
 use super::types::ObservedNodeReboot;
 use crate::Now;
 use crate::power::{HostName, HostSnapshot, PowerReason};
@@ -24,6 +25,8 @@ pub struct NodeRebootSnapshot {
     pub read: Option<RebootNodeRead>,
     /// The Node's host, as far as a power cycle needs it.
     pub host: NodeHostView,
+    /// What the planner says about the Node.
+    pub estimate: NodeRebootEstimate,
 }
 
 /// What is known of a Node's host.

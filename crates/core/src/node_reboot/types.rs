@@ -73,6 +73,10 @@ pub struct NodeRebootState {
     /// The oldest first. Without `finished_at` one is under way; without `outcome` its success is
     /// awaited.
     pub attempts: Vec<RebootAttemptStatus>,
+    /// About when its drain begins.
+    pub estimated_start: Option<Timestamp>,
+    /// About when the node is back in service.
+    pub estimated_finish: Option<Timestamp>,
     pub conditions: Vec<CurrentCondition>,
 }
 

@@ -124,10 +124,7 @@ fn refuse_for_rollout(refusal: BeginRefusal) -> RebootAllowance {
 }
 
 fn check_pause(policy: &Policy, now: Timestamp) -> Option<RebootAllowance> {
-    let pause = policy.paused.as_ref()?;
-    if pause.until.is_some_and(|until| until <= now) {
-        return None;
-    }
+    let pause = policy.active_pause(now)?;
     let until = pause
         .until
         .map_or_else(String::new, |until| format!(" until {until}"));

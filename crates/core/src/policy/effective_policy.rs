@@ -122,6 +122,9 @@ fn overlay_flags(flags: &RebootConfig, policy: &Policy) -> RebootConfig {
             .unwrap_or(flags.volume_detach_timeout),
         reboot_timeout: reboot.timeout.unwrap_or(flags.reboot_timeout),
         reboot_attempts: reboot.attempts.unwrap_or(flags.reboot_attempts),
+        accept_soft: reboot.accept_soft,
+        mute_nvsentinel: reboot.mute_nvsentinel,
+        request_label: flags.request_label.clone(),
         settle: on_return.settle.unwrap_or(flags.settle),
         return_gates: on_return
             .gates

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use dogwatch_api::condition::MAINTENANCE_PLANNED;
 use dogwatch_api::reboot_policy::condition::HALTED;
 use jiff::Timestamp;
 
@@ -18,7 +17,7 @@ use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::lock::{HeldLockLease, HolderId};
 use crate::name::NodeName;
 use crate::reboot::{
-    HeldBackBy, ObservedNode, RebootPhase, RebootReason, RebootRecord, is_condition_of_other,
+    HeldBackBy, ObservedNode, RebootPhase, RebootReason, RebootRecord, find_waiting_condition,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -325,6 +324,7 @@ fn policy_observation(
         reason: reason.to_owned(),
         message,
         heartbeat: false,
+        shows_reason: false,
     }
 }
 
@@ -366,12 +366,7 @@ fn out_by_remediation(held: &HeldLockLease) -> Option<OutOfServiceNode> {
 }
 
 fn queued_node(node: &ObservedNode, record: &RebootRecord) -> QueuedNode {
-    let planned = node
-        .conditions
-        .iter()
-        .find(|condition| condition.kind == MAINTENANCE_PLANNED && condition.status == "True")
-        .filter(|condition| !is_condition_of_other(condition));
-    let (reason, message) = match planned {
+    let (reason, message) = match find_waiting_condition(node) {
         Some(condition) => (condition.reason.clone(), condition.message.clone()),
         None => (
             RebootReason::RebootPlanned.to_string(),

@@ -102,6 +102,12 @@ impl Policy {
         limit.capped_at(self.rollout.limit_now())
     }
 
+    /// The pause, if it has not ended at `now`.
+    pub fn active_pause(&self, now: Timestamp) -> Option<&PolicyPause> {
+        let pause = self.paused.as_ref();
+        pause.filter(|pause| pause.until.is_none_or(|until| until > now))
+    }
+
     pub fn limits_nodes(&self) -> bool {
         let own = self.max_unavailable.is_some() || self.max_unavailable_nodes.is_some();
         own || self.rollout.limit_now().is_some()
@@ -135,6 +141,10 @@ pub struct RebootRules {
     pub timeout: Option<Duration>,
     /// How often the reboot command may be run in all.
     pub attempts: Option<u32>,
+    /// Whether a soft reboot of systemd counts as a reboot.
+    pub accept_soft: bool,
+    /// Whether NVSentinel is kept from acting on a node that reboots.
+    pub mute_nvsentinel: bool,
     /// Whether a reboot that does not happen is handed over to the power controller.
     pub escalate: bool,
 }

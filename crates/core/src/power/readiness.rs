@@ -69,6 +69,7 @@ pub(super) fn ready_condition(
         reason: reason.to_string(),
         message,
         heartbeat: false,
+        shows_reason: false,
     }
 }
 

@@ -47,6 +47,7 @@ fn as_wanted_condition(step: &PowerStep, notes: String) -> DesiredCondition {
         reason: step.cause.reason.to_string(),
         message: message.join("; "),
         heartbeat: false,
+        shows_reason: false,
     }
 }
 
@@ -67,6 +68,7 @@ fn held_off_condition(ctx: &PowerContext<'_>) -> DesiredCondition {
         reason: reason.to_string(),
         message,
         heartbeat: false,
+        shows_reason: false,
     }
 }
 

@@ -51,8 +51,12 @@ pub struct NodePatch {
     pub record: RecordChange,
     /// Label `dogwatch.dev/reboot=waiting`: set, removed, or (`None`) left as it is.
     pub waiting_label: Option<bool>,
+    /// Label `k8saas.nvidia.com/ManagedByNVSentinel=false`: set, removed, or (`None`) left as it is.
+    pub mute_label: Option<bool>,
     /// Annotation `dogwatch.dev/last-reboot`, if it is written.
     pub last: Option<LastReboot>,
+    /// Remove these labels, which asked for the reboot: they were served.
+    pub remove_labels: Vec<String>,
     /// Remove `dogwatch.dev/reboot-requested`: it was served.
     pub remove_request: bool,
     /// Remove `dogwatch.dev/abort-requested`: it was served.

@@ -86,7 +86,8 @@ fn proceed_to_reboot(
         .chain(tolerated.clone());
     let text = text.collect::<Vec<_>>().join("; ");
     let step = begin_method(ctx, record, drain, text);
-    draining::warn_of_tolerated_pods(step, tolerated)
+    let step = draining::warn_of_tolerated_pods(step, tolerated);
+    draining::warn_of_unrolled_pods(step, &drain.progress)
 }
 
 /// Dogwatch's own pods, which the reboot stops and the kubelet starts again.
@@ -124,6 +125,7 @@ pub(super) fn begin_reboot_attempt(
         phase: RebootPhase::Rebooting,
         since: ctx.now.wall,
         attempts: record.attempts + 1,
+        soft_reboots: ctx.seen.host.soft_reboots,
         message: text.clone(),
         serves: triggers::collect_served_triggers(ctx, record),
         budgets: draining::collect_budgets(record, drain),

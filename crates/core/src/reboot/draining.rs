@@ -7,13 +7,14 @@ use std::time::Duration;
 use dogwatch_api::node_reboot::RebootMethod;
 
 use super::action::RebootObserve;
+use super::config::DrainTimeoutAction;
 use super::record::RebootRecord;
-use super::snapshot::{DrainTimeoutAction, ObservedDrain};
+use super::snapshot::ObservedDrain;
 use super::step::RebootStep;
 use super::undo::{self, OwnLockState};
 use super::{RebootContext, RebootReason, drained, gates, triggers};
 use crate::decision::EventSeverity;
-use crate::drain::{BlockedPod, DrainProgress, HeldPod, PodAction};
+use crate::drain::{BlockedPod, DrainProgress, HeldPod, PodAction, UnrolledPod};
 
 pub(super) fn decide_draining_phase(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     if let Some(step) = find_drain_obstacle(ctx, record) {
@@ -118,6 +119,7 @@ fn decide_drain_progress(ctx: &RebootContext<'_>, record: &RebootRecord) -> Rebo
     };
     let step = report_drain_under_way(drain, record.deleting, ctx.now.mono);
     let step = warn_of_tolerated_pods(step, describe_tolerated_pods(&drain.progress));
+    let step = warn_of_unrolled_pods(step, &drain.progress);
     let step = step.with_wake(deadline, "the drain's deadline");
     if noted == *record {
         return step;
@@ -231,6 +233,16 @@ pub(super) fn warn_of_tolerated_pods(step: RebootStep, tolerated: Vec<String>) -
     tolerated.into_iter().fold(step, warn)
 }
 
+/// The pods that are evicted although a rule wanted a rollout to replace them first.
+pub(super) fn warn_of_unrolled_pods(step: RebootStep, progress: &DrainProgress) -> RebootStep {
+    let warn = |step: RebootStep, pod: &UnrolledPod| {
+        let text = pod.to_string();
+        step.with_event(EventSeverity::Warning, RebootReason::NotRolledFirst, text)
+    };
+    let said = progress.unrolled.iter().take(MAX_CAUSE_EVENTS);
+    said.fold(step, warn)
+}
+
 /// The deadline has passed, or a pod cannot be evicted for good.
 fn handle_failed_drain(
     ctx: &RebootContext<'_>,
@@ -308,19 +320,42 @@ fn describe_remaining_pods(progress: &DrainProgress) -> String {
     let blocked = blocked.map(|one| format!("{} is blocked by {}", one.pod, describe_blocker(one)));
     let left = std::iter::once(format!("{} pods gone, {waiting} to go", progress.gone))
         .chain(blocked)
-        .chain(describe_pods_that_may_end(progress));
+        .chain(describe_pods_that_may_end(progress))
+        .chain(describe_rolled_pods(progress))
+        .chain(describe_unrolled_pods(progress));
     left.collect::<Vec<_>>().join("; ")
 }
 
 /// The first pod that may end by itself, with the rule or mark that lets it, and how many more.
 fn describe_pods_that_may_end(progress: &DrainProgress) -> Option<String> {
     let waits = |held: &&HeldPod| matches!(held.plan.action, PodAction::WaitCompleted(_));
-    let mut held = progress.held.iter().filter(waits);
-    let first = held.next()?;
-    let text = format!("{} may end by itself ({})", first.pod, first.plan.why);
-    Some(match held.count() {
-        0 => text,
-        more => format!("{text}, and {more} more"),
+    let held = progress.held.iter().filter(waits);
+    describe_first(held.map(|held| format!("{} may end by itself ({})", held.pod, held.plan.why)))
+}
+
+/// The first pod that a rollout replaces, and how many more.
+fn describe_rolled_pods(progress: &DrainProgress) -> Option<String> {
+    let rolled = |held: &HeldPod| {
+        let rollout = held.rollout.as_ref()?;
+        let text = format!("{} goes after a rollout: {rollout}", held.pod);
+        Some(format!("{text} ({})", held.plan.why))
+    };
+    describe_first(progress.held.iter().filter_map(rolled))
+}
+
+/// The first pod that is still there and is evicted before its replacement is ready.
+fn describe_unrolled_pods(progress: &DrainProgress) -> Option<String> {
+    let unrolled = progress.unrolled.iter();
+    let unrolled = unrolled.filter(|unrolled| progress.waiting.contains(&unrolled.pod));
+    describe_first(unrolled.map(ToString::to_string))
+}
+
+/// The first text, and how many more there are.
+fn describe_first(mut texts: impl Iterator<Item = String>) -> Option<String> {
+    let first = texts.next()?;
+    Some(match texts.count() {
+        0 => first,
+        more => format!("{first}, and {more} more"),
     })
 }
 

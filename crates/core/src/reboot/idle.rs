@@ -3,7 +3,7 @@
 use super::action::{NodePatch, RebootAction, RecordChange};
 use super::record::{ParsedAnnotation, RebootRecord};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, RebootReason, method, triggers, undo};
+use super::{RebootContext, RebootReason, method, request_label, triggers, undo};
 use crate::lock;
 use crate::policy::ClusterPolicies;
 use crate::time::NODE_CLOCK_CHECK_INTERVAL;
@@ -58,7 +58,8 @@ fn decide_without_trigger(ctx: &RebootContext<'_>) -> RebootStep {
         return remove_waiting_label(ctx);
     }
     let step = RebootStep::new(RebootReason::NoRebootWanted, idle_text(ctx));
-    if let Some(last) = triggers::forget_served_command(ctx) {
+    let forgotten = triggers::forget_served_command(ctx);
+    if let Some(last) = forgotten.or_else(|| request_label::forget_removed_label(ctx)) {
         let patch = NodePatch {
             last: Some(last),
             ..empty_patch(ctx)
@@ -113,7 +114,9 @@ fn empty_patch(ctx: &RebootContext<'_>) -> NodePatch {
         unschedulable: None,
         record: RecordChange::Remove,
         waiting_label: None,
+        mute_label: None,
         last: None,
+        remove_labels: Vec::new(),
         remove_request: false,
         remove_abort: false,
     }

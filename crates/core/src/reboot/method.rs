@@ -10,7 +10,7 @@ use super::record::{
 };
 use super::snapshot::ObservedNode;
 use super::step::RebootStep;
-use super::triggers::{REQUEST_SOURCE, list_active_triggers};
+use super::triggers::{REQUEST_SOURCE, list_own_triggers};
 use super::{RebootContext, RebootReason, idle};
 
 /// What a reboot would serve if it began now.
@@ -38,7 +38,7 @@ pub(super) fn describe_wish(trigger: &RebootTrigger) -> String {
 
 /// `None`: nothing is asked for.
 pub(super) fn plan_triggers(ctx: &RebootContext<'_>) -> Option<PlannedTriggers> {
-    let active = list_active_triggers(ctx.seen, ctx.node, ctx.now);
+    let active = list_own_triggers(ctx);
     let request = active.get(REQUEST_SOURCE);
     let followed = request.filter(|(_, trigger)| !is_plain(trigger.method, &trigger.node_reboots));
     let (_, lead) = followed.or_else(|| active.values().next())?;

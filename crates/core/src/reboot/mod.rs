@@ -5,6 +5,7 @@
 
 mod abort;
 mod action;
+mod config;
 mod drained;
 mod draining;
 mod fencing;
@@ -15,6 +16,7 @@ mod holding;
 mod idle;
 mod memory;
 mod method;
+mod mute;
 mod power_cycle;
 mod readiness;
 mod reason;
@@ -22,18 +24,22 @@ mod reboot_deadline;
 mod rebooting;
 mod record;
 mod report;
+mod request_label;
 mod returning;
 mod shared_conditions;
 mod snapshot;
+mod soft_reboot;
 mod step;
 mod takeover;
 #[cfg(test)]
 mod tests;
+mod trigger_conditions;
 mod triggers;
 mod undo;
 mod waiting;
 
 pub use action::{NodePatch, RebootAction, RebootObserve, RecordChange};
+pub use config::{DrainTimeoutAction, GateTimeoutAction, RebootConfig};
 pub use draining::{describe_dropped_pods, describe_remaining_drain};
 pub use group::{group_of_lease, lock_group};
 pub(crate) use holding::describe_hold;
@@ -47,12 +53,12 @@ pub use record::{
     RebootRecord, RebootRequest, RebootTrigger, TriggerFingerprint,
 };
 pub use report::WAITS_FOR_LOCK_MESSAGE;
-pub(crate) use shared_conditions::is_condition_of_other;
+pub(crate) use shared_conditions::{find_waiting_condition, is_condition_of_other};
 pub use snapshot::{
-    ActiveTriggers, CommandEnd, DrainTimeoutAction, GateTimeoutAction, ObservedBudgetCount,
-    ObservedDrain, ObservedHolderNode, ObservedLock, ObservedNode, ObservedOwnHost, ObservedPhase,
-    ObservedStartGates, ObservedTrigger, OwnNodeState, RebootCommandState, RebootConfig,
-    RebootPermit, RebootSnapshot, RunMemory, TriggerState,
+    ActiveTriggers, CommandEnd, ObservedBudgetCount, ObservedDrain, ObservedHolderNode,
+    ObservedLock, ObservedNode, ObservedOwnHost, ObservedPhase, ObservedStartGates,
+    ObservedTrigger, OwnNodeState, RebootCommandState, RebootPermit, RebootSnapshot, RunMemory,
+    TriggerState,
 };
 pub(crate) use takeover::{TakeoverStep, decide_on_behalf};
 pub use triggers::{is_source_served, list_active_triggers};

@@ -82,6 +82,8 @@ reasons! {
              healthy pods. If it names a webhook or a policy, find out what that waits for",
         /// A controller replaces pods on the cordoned node each time they leave; its last pod stays.
         PodsComeBack(Warning) = "check whether its pods should tolerate the cordon",
+        /// A pod was evicted although a rule wanted a rollout to replace it first.
+        NotRolledFirst(Warning) = "the message says why: change the rule, or the workload",
         /// The remaining pods are deleted, because the deadline has passed.
         DeletingRest(Waiting),
         /// Volumes of drained pods are still attached.
@@ -107,10 +109,16 @@ reasons! {
         AwaitingReboot(Waiting),
         /// The command exited with an error; a delayed shutdown may still come.
         RebootCommandFailed(Alarm) = "see the coordinator's log",
+        /// systemd restarted userspace instead of rebooting: the kernel is the same.
+        SoftRebootOnly(Alarm) =
+            "remove /run/nextroot on the host or correct `--reboot-command`, or set \
+             `reboot.acceptSoft` in the policy",
         RebootCommandNotStarted(Warning) = "correct `--reboot-command` or `--reboot-method`",
         /// The node did not reboot, and no further attempt is safe.
         RebootFailed(Alarm) = "reboot the machine by hand",
         NewBoot(Progress),
+        /// A soft reboot was made, and the policy accepts it.
+        SoftRebooted(Progress),
         AwaitingReady(Waiting) = "check the kubelet",
         /// The Node has to stay Ready for a while.
         Settling(Waiting),

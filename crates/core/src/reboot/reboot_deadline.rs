@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::config::RebootConfig;
 use super::record::RebootPhase;
-use super::snapshot::{ObservedNode, RebootConfig};
+use super::snapshot::ObservedNode;
 use crate::Now;
 use crate::name::NodeName;
 use crate::policy::{self, ClusterPolicies};

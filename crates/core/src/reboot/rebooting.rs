@@ -1,6 +1,7 @@
 //! Phase `rebooting`: the command may have been started. Source: specification §2.4.
 //!
-//! Only a new boot id ends this phase; that is checked before this code runs. The process that
+//! Only a new boot id ends this phase, or a soft reboot that the policy accepts; the boot id is
+//! checked before this code runs. The process that
 //! wrote the record and got the answer starts the command, within [`COMMAND_START_LIMIT`] of that
 //! answer. Any other process waits, because it cannot know whether the command ran.
 
@@ -13,7 +14,9 @@ use super::record::RebootRecord;
 use super::snapshot::{CommandEnd, ObservedDrain, RebootCommandState, RebootSnapshot};
 use super::step::RebootStep;
 use super::undo::{self, OwnLockState};
-use super::{RebootContext, RebootReason, drained, draining, gates, power_cycle, triggers};
+use super::{
+    RebootContext, RebootReason, drained, draining, gates, power_cycle, soft_reboot, triggers,
+};
 use crate::Now;
 use crate::drain::DrainProgress;
 
@@ -46,7 +49,10 @@ fn decide_by_command_state(ctx: &RebootContext<'_>, record: &RebootRecord) -> Re
     if record.trigger.method == RebootMethod::PowerCycle {
         return power_cycle::wait_for_power_cycle(ctx, record);
     }
-    match &ctx.seen.run.command {
+    if let Some(step) = soft_reboot::accept_soft_reboot(ctx, record) {
+        return step;
+    }
+    let step = match &ctx.seen.run.command {
         RebootCommandState::FailedToStart { attempt, why } if *attempt == record.attempts => {
             handle_unstartable_command(ctx, record, why)
         }
@@ -56,7 +62,8 @@ fn decide_by_command_state(ctx: &RebootContext<'_>, record: &RebootRecord) -> Re
         RebootCommandState::None
         | RebootCommandState::FailedToStart { .. }
         | RebootCommandState::Started { .. } => decide_unstarted_command(ctx, record),
-    }
+    };
+    soft_reboot::report_soft_reboot(ctx, record, step)
 }
 
 /// This process has not started the command for this attempt.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json_default::is_default;
 use crate::name::{BootId, RunId, is_dns_name};
+use crate::one_line::one_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -79,6 +80,10 @@ pub struct RebootTrigger {
 /// Annotation `dogwatch.dev/reboot`: the planned reboot under way. Written before each step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a field of the annotation"
+)]
 pub struct RebootRecord {
     pub phase: RebootPhase,
     /// The run of the coordinator that owns the record.
@@ -98,6 +103,12 @@ pub struct RebootRecord {
     /// How many times the reboot command was, or may have been, started.
     #[serde(default)]
     pub attempts: u32,
+    /// systemd's `SoftRebootsCount` when the last attempt was announced, if it was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soft_reboots: Option<u32>,
+    /// The node returns from a soft reboot, which its policy accepts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub soft: bool,
     /// One sentence for people.
     #[serde(default)]
     pub message: String,
@@ -110,6 +121,9 @@ pub struct RebootRecord {
     /// The reboot is not tried again before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Timestamp>,
+    /// Dogwatch has set label `k8saas.nvidia.com/ManagedByNVSentinel=false`, and has to remove it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub muted: bool,
     /// The drain was cut short on purpose (`onTimeout: force`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
@@ -154,10 +168,13 @@ impl RebootRecord {
             cordoned_by_us: false,
             lease: None,
             attempts: 0,
+            soft_reboots: None,
+            soft: false,
             message: String::new(),
             serves,
             failures: 0,
             retry_after: None,
+            muted: false,
             forced: false,
             deleting: false,
             budgets: Vec::new(),
@@ -240,7 +257,8 @@ pub struct AbortRequest {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RebootOutcome {
-    /// A new boot id was seen, and the node is back in service.
+    /// A new boot id was seen, or a soft reboot that the policy accepts, and the node is back in
+    /// service.
     Rebooted,
     /// Every trigger went away before the command was started; the node was not rebooted.
     TriggerGone,
@@ -271,8 +289,11 @@ pub struct LastReboot {
     pub planned: Timestamp,
     pub finished: Timestamp,
     pub old_boot_id: BootId,
-    /// Equals `old_boot_id` if the node was not rebooted.
+    /// Equals `old_boot_id` if the node was not rebooted, or by a soft reboot.
     pub new_boot_id: BootId,
+    /// It was a soft reboot, which the policy accepts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub soft: bool,
     pub trigger: RebootTrigger,
     /// Fingerprints of the triggers it served, by source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -304,7 +325,7 @@ impl LastReboot {
             RebootOutcome::Aborted | RebootOutcome::Released => true,
             RebootOutcome::Rebooted | RebootOutcome::TriggerGone => false,
         };
-        ended || self.old_boot_id != self.new_boot_id
+        ended || self.soft || self.old_boot_id != self.new_boot_id
     }
 
     /// How long each phase took, by the node's own clock.
@@ -346,7 +367,7 @@ impl<T: for<'de> Deserialize<'de>> ParsedAnnotation<T> {
             None => ParsedAnnotation::Absent,
             Some(Ok(value)) => ParsedAnnotation::Is(value),
             Some(Err(error)) => ParsedAnnotation::Bad {
-                why: error.to_string(),
+                why: one_line(&error.to_string()),
             },
         }
     }

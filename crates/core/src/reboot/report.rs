@@ -4,14 +4,20 @@
 
 use dogwatch_api::condition::{
     DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_IN_PROGRESS, MAINTENANCE_PLANNED,
-    REBOOT_TRIGGER_UNKNOWN, SENTINEL_SURVIVED_REBOOT,
+    REBOOT_TRIGGER_UNKNOWN,
 };
 use dogwatch_api::node_reboot::RebootMethod;
 
-use super::record::{ParsedAnnotation, RebootOutcome, RebootPhase};
+use super::record::{ParsedAnnotation, RebootPhase};
 use super::shared_conditions::is_set_by_other;
 use super::step::RebootStep;
-use super::{RebootContext, RebootDecision, RebootReason, holding, method, triggers};
+use super::trigger_conditions::{
+    describe_unreadable_last_reboot, observe_survived_sentinels, observe_unknown_triggers,
+    served_sentinel_reason,
+};
+use super::{
+    RebootContext, RebootDecision, RebootReason, holding, method, request_label, triggers, waiting,
+};
 use crate::condition::{ConditionStatus, DesiredCondition};
 use crate::decision::{DecisionEvent, DecisionReport, EventSeverity};
 
@@ -42,7 +48,9 @@ pub(super) fn build_report(ctx: &RebootContext<'_>, step: &RebootStep) -> Decisi
 }
 
 /// The status of each condition in each phase. The leading condition carries the reason and message
-/// of the step.
+/// of the step. `MaintenancePlanned` means that the reboot is near (the lock is ours, or the
+/// controller expects it soon): other tools remove nodes that are to go soon, and a node may wait
+/// for weeks.
 fn phase_conditions(ctx: &RebootContext<'_>, step: &RebootStep) -> Vec<DesiredCondition> {
     let (planned, draining, drained, maintenance) = phase_flags(ctx);
     let lead = choose_leading_condition(ctx);
@@ -51,6 +59,7 @@ fn phase_conditions(ctx: &RebootContext<'_>, step: &RebootStep) -> Vec<DesiredCo
             let reason = stable_reason(ctx, step);
             return DesiredCondition {
                 heartbeat: needs_heartbeat(ctx),
+                shows_reason: ctx.node.record.get().is_some(),
                 ..build_observation(kind, status, reason, &stable_message(ctx, step))
             };
         }
@@ -99,7 +108,10 @@ fn phase_flags(ctx: &RebootContext<'_>) -> (bool, bool, bool, bool) {
             false,
             false,
         ),
-        Some(RebootPhase::Waiting) => (true, false, false, false),
+        Some(RebootPhase::Waiting) => {
+            let is_near = waiting::is_lock_ours(ctx) || ctx.node.is_start_near();
+            (is_near, false, false, false)
+        }
         Some(RebootPhase::Draining) => (true, true, false, false),
         Some(RebootPhase::Holding) => (true, false, true, true),
         Some(RebootPhase::Rebooting) => (true, false, !forced, true),
@@ -232,6 +244,9 @@ fn last_outcome_reason(ctx: &RebootContext<'_>) -> &'static str {
 /// The reason of phase `returning`.
 fn return_reason(ctx: &RebootContext<'_>) -> RebootReason {
     let record = ctx.node.record.get();
+    if record.is_some_and(|record| record.soft) {
+        return RebootReason::SoftRebooted;
+    }
     match record.map(|record| record.trigger.method) {
         Some(RebootMethod::Hold) => RebootReason::HoldEnded,
         Some(RebootMethod::Reboot | RebootMethod::PowerCycle) | None => RebootReason::NewBoot,
@@ -246,67 +261,6 @@ fn phase_reason(ctx: &RebootContext<'_>, phase: RebootPhase) -> RebootReason {
         RebootPhase::Rebooting => RebootReason::Rebooting,
         RebootPhase::Returning => return_reason(ctx),
     }
-}
-
-fn observe_survived_sentinels(ctx: &RebootContext<'_>) -> DesiredCondition {
-    let survivors = triggers::list_surviving_sentinels(ctx);
-    if survivors.is_empty() {
-        return build_observation(
-            SENTINEL_SURVIVED_REBOOT,
-            false,
-            RebootReason::NoRebootWanted.as_str(),
-            "",
-        );
-    }
-    let (reason, why) = served_sentinel_reason(ctx);
-    let message = format!(
-        "{} {why}: remove it, or touch it to request another reboot",
-        survivors.join(", ")
-    );
-    build_observation(SENTINEL_SURVIVED_REBOOT, true, reason.as_str(), &message)
-}
-
-/// Why a sentinel that is present causes no reboot.
-fn served_sentinel_reason(ctx: &RebootContext<'_>) -> (RebootReason, &'static str) {
-    let last = ctx.node.last_reboot.get();
-    if last.is_some_and(|last| last.outcome == RebootOutcome::Aborted) {
-        let why =
-            "is still there, unchanged, although a person stopped the reboot that it requested";
-        return (RebootReason::Aborted, why);
-    }
-    let why = "is still there, unchanged, after the boot it caused";
-    (RebootReason::SentinelSurvivedReboot, why)
-}
-
-fn observe_unknown_triggers(ctx: &RebootContext<'_>) -> DesiredCondition {
-    let mut unknowns = triggers::list_unreadable_sentinels(ctx);
-    if let Some(why) = method::describe_unusable_request(ctx.node) {
-        unknowns.push(format!("annotation dogwatch.dev/reboot-requested: {why}"));
-    }
-    unknowns.extend(describe_unreadable_last_reboot(ctx));
-    let there = !unknowns.is_empty();
-    build_observation(
-        REBOOT_TRIGGER_UNKNOWN,
-        there,
-        if there {
-            RebootReason::TriggerUnknown.as_str()
-        } else {
-            RebootReason::NoRebootWanted.as_str()
-        },
-        &unknowns.join("; "),
-    )
-}
-
-/// `dogwatch.dev/last-reboot` says which sentinels were served. While it cannot be parsed, no
-/// sentinel causes a reboot.
-fn describe_unreadable_last_reboot(ctx: &RebootContext<'_>) -> Option<String> {
-    let ParsedAnnotation::Bad { why } = &ctx.node.last_reboot else {
-        return None;
-    };
-    Some(format!(
-        "annotation dogwatch.dev/last-reboot cannot be read, so the coordinator obeys no \
-         sentinel: repair or remove it ({why})"
-    ))
 }
 
 /// Reports each transition once; the text contains `since`, which makes each transition a new
@@ -333,6 +287,13 @@ fn build_phase_event(ctx: &RebootContext<'_>) -> Option<DecisionEvent> {
         RebootPhase::Returning if trigger.method == RebootMethod::Hold => {
             (RebootReason::HoldEnded, record.message.clone())
         }
+        RebootPhase::Returning if record.soft => (
+            RebootReason::SoftRebooted,
+            format!(
+                "a soft reboot, which the policy accepts; boot {} goes on",
+                ctx.boot
+            ),
+        ),
         RebootPhase::Returning => (
             RebootReason::NewBoot,
             format!("booted again: {} → {}", record.boot_id, ctx.boot),
@@ -371,13 +332,15 @@ fn build_problem_events(ctx: &RebootContext<'_>) -> Vec<DecisionEvent> {
             .iter()
             .map(|(what, why)| warning(RebootReason::CannotLook, format!("{what}: {why}"))),
     );
+    let stopped = request_label::describe_unserved_label(ctx);
+    events.extend(stopped.map(|text| warning(RebootReason::Aborted, text)));
     let (reason, why) = served_sentinel_reason(ctx);
     let survivors = triggers::list_surviving_sentinels(ctx).into_iter();
     events.extend(survivors.map(|source| warning(reason, format!("{source} {why}"))));
     events
 }
 
-fn build_observation(
+pub(super) fn build_observation(
     kind: &'static str,
     status: bool,
     reason: &str,
@@ -393,5 +356,6 @@ fn build_observation(
         reason: reason.to_owned(),
         message: message.to_owned(),
         heartbeat: false,
+        shows_reason: false,
     }
 }

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::action::{NodePatch, RebootAction, RebootObserve};
+use super::config::GateTimeoutAction;
 use super::readiness::{NodeReadiness, check_node_readiness, has_ready_checks};
 use super::record::{RebootOutcome, RebootPhase, RebootRecord};
-use super::snapshot::GateTimeoutAction;
 use super::step::{RebootStep, build_record_patch};
 use super::undo::{self, OwnLockState};
 use super::{RebootContext, RebootReason};
@@ -203,7 +203,11 @@ fn release_and_finish(ctx: &RebootContext<'_>, record: &RebootRecord, late: bool
             "the node was held, and is back in service",
         ),
         RebootOutcome::Rebooted | RebootOutcome::TriggerGone | RebootOutcome::Aborted => {
-            let text = format!("rebooted: {} → {}", record.boot_id, ctx.boot);
+            let text = if record.soft {
+                format!("soft-rebooted; boot {} goes on", ctx.boot)
+            } else {
+                format!("rebooted: {} → {}", record.boot_id, ctx.boot)
+            };
             RebootStep::new(RebootReason::Rebooted, text)
         }
     };

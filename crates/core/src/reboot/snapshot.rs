@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::memory::HeldBackTime;
 use super::record::{
-    AbortRequest, LastReboot, ParsedAnnotation, RebootRecord, RebootRequest, TriggerFingerprint,
+    AbortRequest, LastReboot, ParsedAnnotation, RebootPhase, RebootRecord, RebootRequest,
+    TriggerFingerprint,
 };
 use crate::condition::CurrentCondition;
-use crate::drain::{DrainProgress, PodRules};
+use crate::drain::DrainProgress;
 use crate::lock::{HolderId, HolderReads, ObservedLease, UnavailableCount};
 use crate::name::{BootId, NodeName, RunId};
-use crate::policy::{ClusterPolicies, PolicyGate, ReturnGate};
+use crate::policy::{ClusterPolicies, PolicyGate};
 
 /// Facts that a [`super::RebootObserve`] asks for are `None` until they have been read.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +88,9 @@ pub struct ObservedNode {
     pub request: ParsedAnnotation<RebootRequest>,
     /// Identifies the request by its text.
     pub request_fingerprint: Option<TriggerFingerprint>,
+    /// Annotation `dogwatch.dev/estimated-start`: the controller's estimate of the start, while it is
+    /// near.
+    pub estimated_start: Option<Timestamp>,
     /// Annotation `dogwatch.dev/abort-requested`: a person wants the reboot under way stopped.
     pub abort: ParsedAnnotation<AbortRequest>,
     /// Annotation `dogwatch.dev/api-lock`: somebody is taking this node out of service through the
@@ -120,6 +126,7 @@ impl ObservedNode {
             record: ParsedAnnotation::Absent,
             request: ParsedAnnotation::Absent,
             request_fingerprint: None,
+            estimated_start: None,
             abort: ParsedAnnotation::Absent,
             api_lock: false,
             last_reboot: ParsedAnnotation::Absent,
@@ -127,6 +134,15 @@ impl ObservedNode {
             taint_keys: Vec::new(),
             extended_resources: Vec::new(),
         }
+    }
+
+    /// Whether the reboot that waits is near, by the controller's estimate. A time that an earlier
+    /// reboot left behind says nothing.
+    pub fn is_start_near(&self) -> bool {
+        let record = self.record.get();
+        let waiting = record.filter(|record| record.phase == RebootPhase::Waiting);
+        let start = self.estimated_start;
+        waiting.is_some_and(|record| start.is_some_and(|at| at >= record.since))
     }
 
     /// Whether the node's cordon outlives a reboot that set it.
@@ -156,6 +172,9 @@ impl ObservedNode {
 pub struct ObservedOwnHost {
     /// The kernel's boot id, or why it could not be read.
     pub boot_id: Result<BootId, String>,
+    /// systemd's `SoftRebootsCount`: how often userspace was restarted in this boot. `None`: not
+    /// known.
+    pub soft_reboots: Option<u32>,
     /// Sentinel files and commands.
     pub triggers: Vec<ObservedTrigger>,
 }
@@ -322,76 +341,6 @@ pub enum CommandEnd {
     Success,
     /// Any other end, as text: `exit status: 1`.
     Failure(String),
-}
-
-/// The settings from flags. A policy overrides them: see [`crate::policy::resolve_policy`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct RebootConfig {
-    /// How many nodes of the group may be unavailable at once.
-    pub max_unavailable: crate::limit::UnavailabilityLimit,
-    pub drain_timeout: Duration,
-    pub on_drain_timeout: DrainTimeoutAction,
-    /// What the drain does with which pods.
-    pub pod_rules: PodRules,
-    /// How long the volumes of drained pods may take to detach.
-    pub volume_detach_timeout: Duration,
-    /// How long to wait for a new boot after the command was started.
-    pub reboot_timeout: Duration,
-    /// How often the command may be run in all.
-    pub reboot_attempts: u32,
-    /// How long the Node must stay Ready before it counts as back.
-    pub settle: Duration,
-    pub return_gates: Vec<ReturnGate>,
-    /// How long the return gates may stay shut.
-    pub gate_timeout: Duration,
-    pub on_gate_timeout: GateTimeoutAction,
-}
-
-impl Default for RebootConfig {
-    /// The defaults of specification §2.
-    fn default() -> Self {
-        Self {
-            max_unavailable: crate::limit::UnavailabilityLimit::Count(1),
-            drain_timeout: Duration::from_hours(1),
-            on_drain_timeout: DrainTimeoutAction::Abort,
-            pod_rules: PodRules::default(),
-            volume_detach_timeout: Duration::from_mins(2),
-            reboot_timeout: Duration::from_mins(30),
-            reboot_attempts: 2,
-            settle: Duration::from_secs(30),
-            return_gates: ReturnGate::ALL.to_vec(),
-            gate_timeout: Duration::from_mins(15),
-            on_gate_timeout: GateTimeoutAction::Keep,
-        }
-    }
-}
-
-impl RebootConfig {
-    /// How long a drain may take, with the waits for pods that may end by themselves.
-    pub fn longest_drain(&self) -> Duration {
-        let waits = self.pod_rules.longest_wait();
-        self.drain_timeout.saturating_add(waits)
-    }
-}
-
-/// What to do when a drain has taken too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DrainTimeoutAction {
-    /// Undo the drain, release the lock, queue again.
-    Abort,
-    /// Delete the remaining pods.
-    Delete,
-    /// Reboot although pods are left.
-    Force,
-}
-
-/// What to do when the return gates stay shut for too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GateTimeoutAction {
-    /// Keep the lock, and report it as a Warning.
-    Keep,
-    /// Release the lock.
-    Release,
 }
 
 /// Triggers that want a reboot now, by source.

@@ -115,7 +115,9 @@ pub(super) fn build_record_patch(ctx: &RebootContext<'_>, mut record: RebootReco
         unschedulable: None,
         record: RecordChange::Set(record),
         waiting_label: None,
+        mute_label: None,
         last: None,
+        remove_labels: Vec::new(),
         remove_request: false,
         remove_abort: false,
     }

@@ -3,8 +3,9 @@
 //! [`crate::healer`] decides which step is taken, and when; each step writes what the coordinator
 //! would write. Source: specification §2.4 and §2.5.
 
+use super::config::RebootConfig;
 use super::record::{ParsedAnnotation, RebootPhase};
-use super::snapshot::{OwnNodeState, RebootConfig, RebootSnapshot};
+use super::snapshot::{OwnNodeState, RebootSnapshot};
 use super::step::RebootStep;
 use super::{RebootContext, RebootDecision, RebootReason, abort, holding, returning, undo};
 use crate::Now;

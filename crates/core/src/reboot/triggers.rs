@@ -10,7 +10,7 @@ use super::record::{
 use super::snapshot::{
     ActiveTriggers, ObservedNode, ObservedTrigger, RebootSnapshot, TriggerState,
 };
-use super::{RebootContext, method};
+use super::{RebootContext, method, request_label};
 use crate::Now;
 
 pub const REQUEST_SOURCE: &str = "request";
@@ -33,6 +33,13 @@ pub fn list_active_triggers(
         .collect();
     wanted.extend(active_request(node, now));
     wanted
+}
+
+/// The same, with the label that asks for a reboot.
+pub(super) fn list_own_triggers(ctx: &RebootContext<'_>) -> ActiveTriggers {
+    let mut all = list_active_triggers(ctx.seen, ctx.node, ctx.now);
+    all.extend(request_label::active_label(ctx));
+    all
 }
 
 /// Whether the last reboot served this appearance of the trigger.
@@ -97,7 +104,7 @@ pub(super) fn collect_served_triggers(
     record: &RebootRecord,
 ) -> BTreeMap<String, TriggerFingerprint> {
     let mut serves = record.serves.clone();
-    let wanted = list_active_triggers(ctx.seen, ctx.node, ctx.now).into_iter();
+    let wanted = list_own_triggers(ctx).into_iter();
     let joined = wanted.filter(|(_, (_, trigger))| method::joins_late(record, trigger));
     serves.extend(joined.map(|(source, (print, _))| (source, print)));
     serves
@@ -164,7 +171,7 @@ pub(super) fn is_still_wanted(ctx: &RebootContext<'_>, record: &RebootRecord) ->
 }
 
 fn is_any_trigger_left(ctx: &RebootContext<'_>, record: &RebootRecord) -> bool {
-    let active = list_active_triggers(ctx.seen, ctx.node, ctx.now);
+    let active = list_own_triggers(ctx);
     if active.keys().any(|source| {
         let request = ctx.node.request.get().filter(|_| source == REQUEST_SOURCE);
         let begun = record.phase > RebootPhase::Waiting;

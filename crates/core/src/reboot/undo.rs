@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::action::{NodePatch, RebootAction, RecordChange};
 use super::record::{LastReboot, RebootOutcome, RebootPhase, RebootRecord, TriggerFingerprint};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, RebootReason, waiting};
+use super::{RebootContext, RebootReason, mute, request_label, waiting};
 use crate::backoff::BackoffRange;
 use crate::lock::{LockOwnership, ObservedLease};
 use crate::name::RunId;
@@ -57,11 +57,14 @@ fn return_to_waiting(
     text: String,
     failed: Option<(u32, jiff::Timestamp)>,
 ) -> RebootStep {
+    let mute_label = mute::unmute_change(ctx, record);
     let record = RebootRecord {
         phase: RebootPhase::Waiting,
         since: ctx.now.wall,
         cordoned_by_us: false,
+        muted: false,
         attempts: 0,
+        soft_reboots: None,
         forced: false,
         deleting: false,
         budgets: Vec::new(),
@@ -73,6 +76,7 @@ fn return_to_waiting(
     };
     let patch = NodePatch {
         unschedulable: uncordon_change(ctx),
+        mute_label,
         ..build_record_patch(ctx, record)
     };
     RebootStep::new(why, text)
@@ -215,6 +219,7 @@ pub(super) fn build_finish_patch(
         finished: ctx.now.wall,
         old_boot_id: record.boot_id.clone(),
         new_boot_id: ctx.boot.clone(),
+        soft: record.soft && outcome == RebootOutcome::Rebooted,
         trigger: record.trigger.clone(),
         began: record.began.clone(),
         fingerprints: collect_fingerprints(ctx, record, outcome),
@@ -233,7 +238,9 @@ pub(super) fn build_finish_patch(
         unschedulable: None,
         record: RecordChange::Remove,
         waiting_label: Some(false),
+        mute_label: mute::unmute_change(ctx, record),
         last: keep_last_reboot(ctx, last),
+        remove_labels: request_label::served_labels(ctx.node, record, outcome),
         remove_request: outcome == RebootOutcome::Rebooted && served.is_some() && served == request,
         remove_abort: false,
     }
@@ -254,6 +261,9 @@ fn collect_fingerprints(
         .unwrap_or_default();
     all.remove(super::triggers::REQUEST_SOURCE);
     all.extend(record.serves.clone());
+    if outcome == RebootOutcome::Rebooted {
+        request_label::forget_served_labels(&mut all, record);
+    }
     all
 }
 

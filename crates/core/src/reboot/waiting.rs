@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::action::{NodePatch, RebootAction, RebootObserve};
 use super::record::{RebootPhase, RebootRecord};
 use super::step::{RebootStep, build_record_patch};
-use super::{RebootContext, RebootReason, fencing, gates, group, holders, method, triggers, undo};
+use super::{
+    RebootContext, RebootReason, fencing, gates, group, holders, method, mute, triggers, undo,
+};
 use crate::decision::EventSeverity;
 use crate::lock::{
     self, BidDecision, BudgetVerdict, GroupBudget, LockOwnership, LockRecord, ObservedLease,
@@ -198,6 +200,15 @@ pub(super) fn find_own_lease<'a>(
     ))
 }
 
+/// Whether this run holds the lock and keeps it: the drain is the next step.
+pub(super) fn is_lock_ours(ctx: &RebootContext<'_>) -> bool {
+    let record = ctx.node.record.get();
+    let gives_back = record.is_some_and(|record| record.retry_after.is_some());
+    let leases = ctx.seen.lock.leases.as_deref().unwrap_or_default();
+    let own = find_own_lease(ctx, leases);
+    !gives_back && own.is_some_and(|(_, ownership)| ownership == LockOwnership::Ours)
+}
+
 fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
     if let Some(lease) = undo::find_unsettled_lease(ctx) {
         let text = format!(
@@ -350,10 +361,12 @@ fn begin_drain(
     lease: &ObservedLease,
 ) -> RebootStep {
     let ours = !ctx.node.unschedulable;
+    let muted = mute::wants_mute_label(ctx);
     let record = RebootRecord {
         phase: RebootPhase::Draining,
         since: ctx.now.wall,
         cordoned_by_us: ours,
+        muted,
         lease: Some(lease.name.clone()),
         message: format!("draining with Lease {}", lease.name),
         ..record.clone()
@@ -361,6 +374,7 @@ fn begin_drain(
     let patch = NodePatch {
         unschedulable: ours.then_some(true),
         waiting_label: Some(false),
+        mute_label: muted.then_some(true),
         ..build_record_patch(ctx, record)
     };
     RebootStep::new(

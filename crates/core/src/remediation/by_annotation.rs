@@ -21,6 +21,9 @@ pub(super) fn decide(ctx: &RemediationContext<'_>) -> RemediationDecision {
         }
         Err((_, text)) => return RemediationContext::not_needed(text.clone()),
     };
+    if let Some(decision) = wait_for_cluster(ctx) {
+        return decision;
+    }
     let bits = ctx.table_inputs();
     if prepare::is_key_of_person(ctx) {
         return prepare::take_over_key(ctx, host, prepare::new_record(ctx, requester_uid(ctx), 1));
@@ -40,6 +43,15 @@ fn is_refused(ctx: &RemediationContext<'_>) -> bool {
         .node
         .as_ref()
         .is_some_and(|node| node.needs_remediation && ctx.case.problem.is_some())
+}
+
+/// While nothing is known about the Node, the table's "Node exists" has no value. Only a remediation
+/// that was withdrawn goes on: its two rows are the same for both values.
+fn wait_for_cluster(ctx: &RemediationContext<'_>) -> Option<RemediationDecision> {
+    let problem = ctx.case.cluster.problem.clone()?;
+    ctx.case
+        .needs_remediation
+        .then(|| RemediationContext::wait_for_cluster(problem))
 }
 
 fn add_key(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> RemediationDecision {
@@ -125,7 +137,8 @@ pub(super) fn record_key_removal(
         });
     }
     let was_there = record.node_uid.is_some();
-    if was_there && ctx.case.node.is_none() {
+    let is_known = ctx.case.cluster.problem.is_none();
+    if was_there && is_known && ctx.case.node.is_none() {
         record.push_step(ctx.stamp_step(RemediationStep::Released));
     }
     record.push_step(ctx.stamp_step(RemediationStep::KeyRemoved));

@@ -1,7 +1,11 @@
 //! The other remediations, hosts and reboots that the guards take into account. Source:
 //! specification §4.4.
 
+use std::collections::BTreeMap;
+
 use super::RemediationReason;
+use super::machine::ObjectName;
+use super::node_cluster::NodeCluster;
 use super::types::{Remediation, RemediationDecision, RemediationSubject};
 use crate::name::NodeName;
 use crate::policy::ClusterPolicies;
@@ -12,6 +16,15 @@ use crate::reboot::WatchedReboots;
 pub struct ConcurrentRemediations {
     /// Hosts that are held off or about to be.
     pub fenced: Vec<FencedHost>,
+    /// The planned reboots of the controller's own cluster.
+    pub planned: PlannedReboots,
+    /// The planned reboots of workload clusters.
+    pub workload: BTreeMap<ObjectName, PlannedReboots>,
+}
+
+/// The planned reboots of one cluster.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PlannedReboots {
     /// Holder of the control plane's lock for a planned reboot: a Node's name, or another holder
     /// id.
     pub control_plane_lock: Option<String>,
@@ -27,6 +40,11 @@ pub struct FencedHost {
     pub subject: RemediationSubject,
     pub host: HostName,
     pub node: Option<NodeName>,
+    /// The cluster of the Node.
+    pub cluster: NodeCluster,
+    /// Whether the Node can be read. A cluster that cannot be reached must not use up the limit of
+    /// all others.
+    pub is_cluster_readable: bool,
     pub control_plane: bool,
     /// Whether the BMC answers. We cannot switch off a host whose BMC does not, so it counts
     /// towards no limit.
@@ -89,7 +107,15 @@ impl ConcurrentRemediations {
     /// Whether another remediation has claimed this Node.
     pub(super) fn is_node_claimed(&self, case: &Remediation, node: &NodeName) -> bool {
         self.other_fenced_hosts(case)
-            .any(|seen| seen.node.as_ref() == Some(node))
+            .any(|seen| seen.node.as_ref() == Some(node) && seen.cluster == case.cluster.name)
+    }
+
+    /// The planned reboots of this remediation's cluster, as far as they are known.
+    pub(super) fn planned_reboots(&self, case: &Remediation) -> Option<&PlannedReboots> {
+        match &case.cluster.name {
+            NodeCluster::Management => Some(&self.planned),
+            NodeCluster::Workload(name) => self.workload.get(name),
+        }
     }
 }
 
@@ -104,6 +130,8 @@ impl FencedHost {
             subject: case.subject.clone(),
             host: host.name.clone(),
             node: case.node_name.clone(),
+            cluster: case.cluster.name.clone(),
+            is_cluster_readable: case.cluster.problem.is_none(),
             control_plane: case.control_plane,
             bmc_answers: answers(&host.name),
             stage,
@@ -121,7 +149,13 @@ impl Remediation {
         if self.record.as_ref().is_some_and(is_open) {
             return Some(RemediationStage::Returning);
         }
-        (self.needs_remediation && self.lease_held).then_some(RemediationStage::Preparing)
+        (self.needs_remediation && self.has_claim()).then_some(RemediationStage::Preparing)
+    }
+
+    /// Whether its Lease is held, or the Node's mark is set where no Lease counts the Node.
+    fn has_claim(&self) -> bool {
+        let is_marked = || self.node.as_ref().is_some_and(|node| node.being_fenced);
+        self.lease_held || (!self.cluster.has_dogwatch && is_marked())
     }
 
     pub fn is_keyed(&self) -> bool {

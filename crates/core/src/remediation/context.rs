@@ -6,6 +6,7 @@ use super::RemediationReason;
 use super::action::RemediationObserve;
 use super::concurrency::ConcurrentRemediations;
 use super::config::RemediationConfig;
+use super::host_link::RemediationProblem;
 use super::record::{RemediationRecord, RemediationStep, StepStamp};
 use super::snapshot::{FreshReads, ObservedPower, RemediationMemory};
 use super::truth_table::TruthTableInputs;
@@ -162,9 +163,20 @@ impl<'a> RemediationContext<'a> {
         decision_with_cause(reason, message).with_event(EventSeverity::Warning)
     }
 
+    /// Waits for the cluster of the Node. That it has not been read yet is no cause for a Warning.
+    pub(super) fn wait_for_cluster(problem: RemediationProblem) -> RemediationDecision {
+        match problem {
+            (RemediationReason::TakenUp, text) => {
+                decision_with_cause(RemediationReason::TakenUp, text)
+            }
+            problem => Self::refuse_with_warning(problem),
+        }
+    }
+
     /// Why nothing may be begun or released.
     pub(super) fn problem_decision(&self) -> Option<RemediationDecision> {
-        let trouble = self.case.problem.clone()?;
+        let trouble = self.case.problem.as_ref();
+        let trouble = trouble.or(self.case.cluster.problem.as_ref())?.clone();
         Some(Self::refuse_with_warning(trouble))
     }
 

@@ -78,8 +78,11 @@ fn report_decision(
 ) -> RemediationDecision {
     let decision = warn_when_slow(ctx, decision);
     let mut decision = decision;
-    let is_host = matches!(ctx.case.subject, RemediationSubject::Host(_));
-    if ctx.case.request.is_none() && !is_host {
+    let has_no_condition = matches!(
+        ctx.case.subject,
+        RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_)
+    );
+    if ctx.case.request.is_none() && !has_no_condition {
         decision
             .report
             .conditions
@@ -102,6 +105,7 @@ pub(super) fn remediation_condition(decision: &RemediationDecision) -> DesiredCo
         reason: because.reason.to_string(),
         message: because.message.clone(),
         heartbeat: false,
+        shows_reason: false,
     }
 }
 

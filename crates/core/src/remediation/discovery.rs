@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::RemediationReason;
-use super::host_link::{HostRemediationState, LinkIndex, RemediationProblem, node_by_name};
+use super::host_link::{HostRemediationState, LinkIndex, RemediationProblem};
 use super::key::KeyOwner;
 use super::legacy_backup::LegacyBackup;
 use super::machine::ObservedMachine;
+use super::node_cluster::{NodeCluster, RemediationCluster};
 use super::record::RemediationRecord;
 use super::request::PowerRequest;
 use super::request_target::PowerRequestTarget;
@@ -53,7 +54,7 @@ pub(super) struct RemediationDiscovery<'a> {
     /// Hosts whose remediation handles their backup.
     pub(super) hosts: BTreeSet<HostName>,
     pub(super) handled_keys: BTreeSet<(HostName, KeyOwner)>,
-    pub(super) nodes: BTreeSet<NodeName>,
+    pub(super) nodes: BTreeSet<(NodeCluster, NodeName)>,
 }
 
 /// The host of a remediation, and why it may not be used.
@@ -76,9 +77,15 @@ impl RemediationDiscovery<'_> {
         let (key, foreign) = self.key_for(owner, &place);
         let named = machine.node.as_deref();
         let recorded = record.as_ref().and_then(|record| record.node.as_deref());
-        let node = named.and_then(|name| node_by_name(self.index.world, name));
+        let cluster = self.index.world.remediation_cluster(
+            self.index.world.cluster_of_machine(machine),
+            self.index.cluster_problem(machine, record.as_ref()),
+        );
+        let node = self.index.node_of_machine(machine);
+        let node = node.filter(|_| cluster.problem.is_none());
         let case = Remediation {
             subject,
+            cluster,
             key,
             needs_remediation: machine.need.is_some(),
             problem: place.problem.or(shared).or(foreign),
@@ -211,6 +218,7 @@ impl RemediationDiscovery<'_> {
         let marked = node.as_ref().is_some_and(|node| node.needs_remediation);
         let case = Remediation {
             subject,
+            cluster: RemediationCluster::management(),
             needs_remediation: marked && is_own,
             key,
             host: place.host,
@@ -237,7 +245,10 @@ impl RemediationDiscovery<'_> {
         node: Option<&Arc<ObservedNode>>,
     ) -> ResolvedHost {
         let host = self.index.host_of_node(name.as_str());
-        if let Some(machine) = self.index.machines_of_node(name.as_str()).first() {
+        let machines = self
+            .index
+            .machines_of_node(&NodeCluster::Management, name.as_str());
+        if let Some(machine) = machines.first() {
             let text = format!(
                 "node {name} belongs to machine {}: mark the Machine instead",
                 machine.name
@@ -295,7 +306,7 @@ impl RemediationDiscovery<'_> {
         let place = match self.index.host_with_key(&key) {
             Some(carrier) => ResolvedHost {
                 problem: match &target.host {
-                    Ok(host) if host.name == carrier.name => target.problem,
+                    Ok(host) if host.name == carrier.name => target.problem.clone(),
                     Ok(host) => Some((
                         RemediationReason::BadRequest,
                         format!(
@@ -308,15 +319,18 @@ impl RemediationDiscovery<'_> {
                 host: Ok(Arc::clone(carrier)),
             },
             None => ResolvedHost {
-                host: target.host,
-                problem: target.problem,
+                host: target.host.clone(),
+                problem: target.problem.clone(),
             },
         };
         let subject = RemediationSubject::Request(request.name.clone());
         let record = self.record_of_subject(&place, &subject);
-        let node = target.node;
+        let record = record.filter(|record| record.uid == request.uid);
+        let cluster = self.cluster_of_target(&target, record.as_ref());
+        let node = target.node.clone().filter(|_| cluster.problem.is_none());
         let case = Remediation {
-            record: record.filter(|record| record.uid == request.uid),
+            record,
+            cluster,
             subject,
             key,
             needs_remediation: super::request::needs_remediation(request),
@@ -340,10 +354,10 @@ impl RemediationDiscovery<'_> {
 
     pub(super) fn add_remediation(&mut self, mut case: Remediation) {
         let world = self.index.world;
-        case.lease_held = case
-            .node_name
-            .as_ref()
-            .is_some_and(|name| world.leases.contains_key(name));
+        let leases = world.leases_of_cluster(&case.cluster.name);
+        let leases = leases.filter(|_| case.cluster.problem.is_none());
+        let is_leased = |name| leases.is_some_and(|leases| leases.contains_key(name));
+        case.lease_held = case.node_name.as_ref().is_some_and(is_leased);
         if let Ok(host) = &case.host {
             let is_first = self.hosts.insert(host.name.clone());
             let affairs = self.index.host_states.get(&host.name);
@@ -358,7 +372,9 @@ impl RemediationDiscovery<'_> {
             self.handled_keys
                 .insert((host.name.clone(), case.key.clone()));
         }
-        self.nodes.extend(case.node_name.clone());
+        let cluster = case.cluster.name.clone();
+        let name = case.node_name.clone();
+        self.nodes.extend(name.map(|name| (cluster, name)));
         self.cases.push(case);
     }
 }

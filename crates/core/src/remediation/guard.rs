@@ -93,7 +93,8 @@ fn refuse_paused(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
 /// from the beginning of the reboot, whatever else this remediation waited for.
 fn refuse_planned_reboot(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
     let node = ctx.case.node.as_ref()?;
-    let (reboots, policies) = (&ctx.concurrent.reboots, &ctx.concurrent.policies);
+    let planned = ctx.concurrent.planned_reboots(ctx.case)?;
+    let (reboots, policies) = (&planned.reboots, &planned.policies);
     let flags = &ctx.config.reboot;
     let until = reboots
         .rebooting_deadline(node, policies, flags)
@@ -177,15 +178,25 @@ fn refuse_second_control_plane(
             text,
         ))
     };
+    if let (Some(cluster), None) = (ctx.case.cluster.name.workload(), &ctx.case.request) {
+        // A request's attempt ends, and gives the host back.
+        return refuse(format!(
+            "the machine is of the control plane of workload cluster {cluster}: without it that \
+             cluster's API server may not answer, and the host would stay off for ever; ask with a \
+             PowerRemediation, whose attempts end"
+        ));
+    }
     let own = ctx.case.node_name.as_ref().map(NodeName::as_str);
-    let holder = ctx.concurrent.control_plane_lock.as_deref();
+    let planned = ctx.concurrent.planned_reboots(ctx.case);
+    let holder = planned.and_then(|planned| planned.control_plane_lock.as_deref());
     if let Some(holder) = holder.filter(|holder| Some(*holder) != own) {
         return refuse(format!(
             "{holder} holds the control plane's lock for a planned reboot"
         ));
     }
     let mut others = fenced_before_this(ctx, &host.name);
-    let other = others.find(|other| other.control_plane)?;
+    let cluster = &ctx.case.cluster.name;
+    let other = others.find(|other| other.control_plane && other.cluster == *cluster)?;
     refuse(format!(
         "host {} of the control plane is being remediated ({}); if it cannot come back, end its \
          remediation by removing annotation {} from it",
@@ -209,7 +220,8 @@ fn refuse_over_max_fenced(
     }
     let others = fenced_before_this(ctx, &host.name);
     let off: BTreeSet<&HostName> = others
-        .filter(|other| other.bmc_answers && other.stage != RemediationStage::Returning)
+        .filter(|other| other.bmc_answers && other.is_cluster_readable)
+        .filter(|other| other.stage != RemediationStage::Returning)
         .map(|other| &other.host)
         .collect();
     let most = usize::try_from(ctx.config.max_fenced).unwrap_or(usize::MAX);

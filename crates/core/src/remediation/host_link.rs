@@ -1,13 +1,16 @@
 //! Finds the host of a Machine or a Node, and the contradictions between their links. The index is
 //! built once per pass. Source: specification §4.1.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::RemediationReason;
 use super::key::{KeyOwner, MACHINE_KEY, RemediationKey};
 use super::machine::{
     InfraMachine, InfraRef, MachineApi, MachineName, ObjectName, ObservedMachine,
+};
+use super::node_cluster::{
+    NodeCluster, foreign_node_problem, is_node_of_machine, unconfirmed_management_problem,
 };
 use super::provider_id::{ids_contradict, names_host};
 use super::record::RemediationRecord;
@@ -33,8 +36,10 @@ pub(super) struct LinkIndex<'a> {
     linked: BTreeMap<&'a HostName, Vec<&'a Arc<ObservedMachine>>>,
     /// Machines by UID.
     machines: BTreeMap<&'a str, &'a Arc<ObservedMachine>>,
-    /// Machines by `status.nodeRef.name`.
-    of_node: BTreeMap<&'a str, Vec<&'a Arc<ObservedMachine>>>,
+    /// Machines by cluster and `status.nodeRef.name`.
+    of_node: BTreeMap<NodeCluster, BTreeMap<&'a str, Vec<&'a Arc<ObservedMachine>>>>,
+    /// Workload clusters of which a Machine's Node was recognized.
+    confirmed: BTreeSet<NodeCluster>,
     /// Hosts by annotation `dogwatch.dev/node`.
     named: BTreeMap<&'a str, Vec<&'a Arc<HostSnapshot>>>,
     /// Hosts that carry something of ours.
@@ -61,14 +66,14 @@ impl<'a> LinkIndex<'a> {
             linked: BTreeMap::new(),
             machines: BTreeMap::new(),
             of_node: BTreeMap::new(),
+            confirmed: BTreeSet::new(),
             named: BTreeMap::new(),
             host_states: BTreeMap::new(),
             keyed: BTreeMap::new(),
         };
-        world
-            .machines
-            .values()
-            .for_each(|it| index.index_machine(it));
+        let machines = || world.machines.values();
+        machines().for_each(|it| index.confirm_cluster(it));
+        machines().for_each(|it| index.index_machine(it));
         world.hosts.values().for_each(|it| index.index_host(it));
         index
     }
@@ -81,8 +86,29 @@ impl<'a> LinkIndex<'a> {
         self.links.insert(&machine.name, link);
         self.machines.insert(&machine.uid, machine);
         if let Some(node) = &machine.node {
-            self.of_node.entry(node).or_default().push(machine);
+            let of_node = self.of_node.entry(self.believed_cluster(machine));
+            of_node.or_default().entry(node).or_default().push(machine);
         }
+    }
+
+    /// A cluster is believed once one of its Nodes is a Machine of its Cluster.
+    fn confirm_cluster(&mut self, machine: &'a Arc<ObservedMachine>) {
+        let cluster = self.world.cluster_of_machine(machine);
+        let there = self.node_of_machine_in(&cluster, machine);
+        if there.is_some_and(|node| is_node_of_machine(node, machine)) {
+            self.confirmed.insert(self.world.named_cluster(machine));
+        }
+    }
+
+    /// A kubeconfig that names the management cluster and is not believed must not make its
+    /// Machines claim Nodes there.
+    fn believed_cluster(&self, machine: &ObservedMachine) -> NodeCluster {
+        let (cluster, named) = (
+            self.world.cluster_of_machine(machine),
+            self.world.named_cluster(machine),
+        );
+        let is_claimed = cluster != named && !self.confirmed.contains(&named);
+        if is_claimed { named } else { cluster }
     }
 
     fn index_host(&mut self, host: &'a Arc<HostSnapshot>) {
@@ -120,9 +146,63 @@ impl<'a> LinkIndex<'a> {
         self.machines.get(uid).copied()
     }
 
-    /// The Machines whose `status.nodeRef` names this Node.
-    pub(super) fn machines_of_node(&self, node: &str) -> &[&'a Arc<ObservedMachine>] {
-        self.of_node.get(node).map_or(&[], Vec::as_slice)
+    /// The Machines whose `status.nodeRef` names this Node of this cluster.
+    pub(super) fn machines_of_node(
+        &self,
+        cluster: &NodeCluster,
+        node: &str,
+    ) -> &[&'a Arc<ObservedMachine>] {
+        let of_node = self.of_node.get(cluster);
+        let machines = of_node.and_then(|of_node| of_node.get(node));
+        machines.map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether one of the cluster's Nodes is known to be a Machine of its Cluster.
+    pub(super) fn is_cluster_confirmed(&self, cluster: &NodeCluster) -> bool {
+        *cluster == NodeCluster::Management || self.confirmed.contains(cluster)
+    }
+
+    /// The Machine's Node, if it exists and its cluster can be read. In a workload cluster it has to
+    /// have the Machine's provider id.
+    pub(super) fn node_of_machine(
+        &self,
+        machine: &ObservedMachine,
+    ) -> Option<&'a Arc<ObservedNode>> {
+        self.node_of_machine_in(&self.world.cluster_of_machine(machine), machine)
+    }
+
+    fn node_of_machine_in(
+        &self,
+        cluster: &NodeCluster,
+        machine: &ObservedMachine,
+    ) -> Option<&'a Arc<ObservedNode>> {
+        let node = node_by_name(self.world, cluster, machine.node.as_deref()?)?;
+        let is_its = *cluster == NodeCluster::Management || is_node_of_machine(node, machine);
+        is_its.then_some(node)
+    }
+
+    /// Why nothing is known about the Machine's Node in its workload cluster.
+    pub(super) fn cluster_problem(
+        &self,
+        machine: &ObservedMachine,
+        record: Option<&RemediationRecord>,
+    ) -> Option<RemediationProblem> {
+        let cluster = self.world.cluster_of_machine(machine);
+        let is_confirmed = self.is_cluster_confirmed(&self.world.named_cluster(machine));
+        let problem = self.world.cluster_problem(&cluster, record, is_confirmed);
+        let problem = problem.or_else(|| {
+            let name = self.world.named_cluster(machine);
+            let is_other = cluster == NodeCluster::Management && !is_confirmed;
+            name.workload()
+                .filter(|_| is_other)
+                .and_then(|name| unconfirmed_management_problem(name, record))
+        });
+        problem.or_else(|| {
+            let named = node_by_name(self.world, &cluster, machine.node.as_deref()?)?;
+            let is_its = is_node_of_machine(named, machine);
+            let workload = cluster.workload().filter(|_| !is_its)?;
+            Some(foreign_node_problem(workload, named, machine))
+        })
     }
 
     pub(super) fn machines_linked_to(&self, host: &HostName) -> &[&'a Arc<ObservedMachine>] {
@@ -131,11 +211,15 @@ impl<'a> LinkIndex<'a> {
 
     /// The host that Machines or annotations link to this Node; `None` if there is no link or the
     /// links contradict each other.
-    pub(super) fn host_linked_to(&self, node: &str) -> Option<Arc<HostSnapshot>> {
-        match self.machines_of_node(node) {
-            [] => self.host_of_node(node).ok(),
+    pub(super) fn host_linked_to(
+        &self,
+        cluster: &NodeCluster,
+        node: &str,
+    ) -> Option<Arc<HostSnapshot>> {
+        match self.machines_of_node(cluster, node) {
+            [] if *cluster == NodeCluster::Management => self.host_of_node(node).ok(),
             [machine] => self.host_of_machine(&machine.name).ok(),
-            [_, _, ..] => None,
+            [] | [_, _, ..] => None,
         }
     }
 
@@ -149,12 +233,12 @@ impl<'a> LinkIndex<'a> {
             .annotations
             .get(NODE_ANNOTATION)
             .filter(|_| machines.is_empty());
-        let names = machines.iter().filter_map(|machine| machine.node.as_ref());
-        let world = self.world;
-        let names: Vec<String> = names.chain(named).cloned().collect();
-        names
-            .into_iter()
-            .filter_map(|name| node_by_name(world, &name))
+        let named = named.and_then(|name| node_by_name(self.world, &NodeCluster::Management, name));
+        let nodes = machines
+            .iter()
+            .filter_map(|machine| self.node_of_machine(machine));
+        let nodes: Vec<&'a Arc<ObservedNode>> = nodes.chain(named).collect();
+        nodes.into_iter()
     }
 
     pub(super) fn host_of_node(&self, node: &str) -> Result<Arc<HostSnapshot>, RemediationProblem> {
@@ -203,7 +287,8 @@ impl<'a> LinkIndex<'a> {
             return Some(problem);
         }
         let node = machine.node.as_ref()?;
-        let Some(other) = other(self.machines_of_node(node)) else {
+        let cluster = self.world.cluster_of_machine(machine);
+        let Some(other) = other(self.machines_of_node(&cluster, node)) else {
             return self.host_claim_problem(machine, node, host);
         };
         let text = format!(
@@ -224,18 +309,20 @@ impl<'a> LinkIndex<'a> {
         host: &HostName,
     ) -> Option<RemediationProblem> {
         let carriers = self.named.get(node).map_or(&[][..], Vec::as_slice);
+        let is_of_other = |host: &HostSnapshot| self.carries_other_cluster(host, machine);
         let linked = self.world.hosts.get(host)?;
         let own = linked.annotations.get(NODE_ANNOTATION);
         // A later claim by another host is void if the Node's own providerID names this host.
         // Otherwise nothing is released: an older host could be linked to a Node whose real host is
         // newer.
-        let is_this_ones = node_by_name(self.world, node)
+        let is_this_ones = self
+            .node_of_machine(machine)
             .and_then(|node| node.provider_id.as_ref())
             .is_some_and(|id| names_host(id, linked));
         let is_void = |claim: &HostSnapshot| is_this_ones && is_older(linked, claim);
         let carrier = carriers
             .iter()
-            .find(|carrier| carrier.name != *host && !is_void(carrier));
+            .find(|it| it.name != *host && !is_void(it) && !is_of_other(it));
         let (at, says) = match (carrier, own) {
             (Some(carrier), _) => (&carrier.name, node),
             (None, Some(own)) if own != node => (host, own.as_str()),
@@ -249,13 +336,21 @@ impl<'a> LinkIndex<'a> {
         Some((RemediationReason::BadHostLink, text))
     }
 
+    /// The annotation of a host names a Node of the cluster of the host's own Machine. A host
+    /// without one carries Nodes of the management cluster.
+    fn carries_other_cluster(&self, host: &HostSnapshot, machine: &ObservedMachine) -> bool {
+        let cluster = self.world.cluster_of_machine(machine);
+        let linked = self.linked.get(&host.name).map_or(&[][..], Vec::as_slice);
+        let is_same = |it: &&Arc<ObservedMachine>| self.world.cluster_of_machine(it) == cluster;
+        cluster.workload().is_some() && !linked.iter().any(is_same)
+    }
+
     /// The provider ids of the Machine, its infrastructure and its Node contradict each other, so
     /// they are not the same machine.
     fn provider_id_problem(&self, machine: &ObservedMachine) -> Option<RemediationProblem> {
         let infra = machine.infra.as_ref().filter(|infra| infra.is_metal3());
         let infra = infra.and_then(|infra| self.world.infra.get(&infra.object));
-        let node = machine.node.as_ref();
-        let node = node.and_then(|name| node_by_name(self.world, name));
+        let node = self.node_of_machine(machine);
         let ids = [
             (
                 format!("machine {}", machine.name),
@@ -297,7 +392,8 @@ impl<'a> LinkIndex<'a> {
             KeyOwner::Machine(uid) => self.machine_by_uid(uid).is_some(),
             KeyOwner::Node(uid) => {
                 let node = host.annotations.get(NODE_ANNOTATION);
-                let node = node.and_then(|name| node_by_name(self.world, name));
+                let cluster = NodeCluster::Management;
+                let node = node.and_then(|name| node_by_name(self.world, &cluster, name));
                 node.is_some_and(|node| node.uid == *uid)
             }
             KeyOwner::Request(_) | KeyOwner::Foreign => false,
@@ -390,10 +486,11 @@ pub fn node_annotated_on(host: &HostSnapshot) -> Option<NodeName> {
 /// A Node by a name that need not be valid.
 pub(super) fn node_by_name<'a>(
     world: &'a RemediationSnapshot,
+    cluster: &NodeCluster,
     name: &str,
 ) -> Option<&'a Arc<ObservedNode>> {
     let name = crate::name::NodeName::new(name).ok()?;
-    world.nodes.get(&name)
+    world.nodes_of_cluster(cluster)?.get(&name)
 }
 
 fn resolve_host_link<'a>(
@@ -417,6 +514,13 @@ fn resolve_host_link<'a>(
     })?;
     confirm_consumer(machine, host)?;
     Ok(host)
+}
+
+impl ObservedMachine {
+    /// Whether the Machine has any link that may lead to a host.
+    pub fn may_have_host(&self) -> bool {
+        self.host.is_some() || self.infra.as_ref().is_some_and(InfraRef::is_metal3)
+    }
 }
 
 impl InfraRef {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use super::RemediationReason;
 use super::discovery::RemediationDiscovery;
-use super::host_link::{HostRemediationState, RemediationProblem};
+use super::host_link::{HostRemediationState, RemediationProblem, node_by_name};
 use super::key::KeyOwner;
+use super::node_cluster::{NodeCluster, RemediationCluster, WorkloadClusterState};
 use super::record::RemediationRecord;
 use super::stored_backup::{BackupDisposition, HostBackup, StoredBackup};
 use super::types::{Remediation, RemediationSubject};
@@ -50,11 +51,15 @@ impl RemediationDiscovery<'_> {
         let record = affairs.record.clone().filter(|record| !claimed(record));
         let named = record.as_ref().and_then(|record| record.node.clone());
         let kept = affairs.kept.map(|kept| kept.backup.node.clone());
-        let node_name = kept.or(named).or_else(|| affairs.annotated_node().cloned());
+        let cluster = self.cluster_of_leftover(affairs, record.as_ref());
+        let annotated = affairs.annotated_node().cloned();
+        let annotated = annotated.filter(|_| cluster.name == NodeCluster::Management);
+        let node_name = kept.or(named).or(annotated);
         let node_name = node_name.and_then(|name| NodeName::new(name).ok());
         let node = node_name
             .as_ref()
-            .and_then(|name| self.index.world.nodes.get(name))
+            .filter(|_| cluster.problem.is_none())
+            .and_then(|name| node_by_name(self.index.world, &cluster.name, name.as_str()))
             .cloned();
         let nobody_waits = record
             .as_ref()
@@ -70,6 +75,7 @@ impl RemediationDiscovery<'_> {
         let trouble = foreign.or(nobody_waits);
         let case = Remediation {
             subject: RemediationSubject::Host(name.clone()),
+            cluster,
             key: orphan.unwrap_or(KeyOwner::Foreign),
             needs_remediation: false,
             host: Ok(Arc::clone(affairs.host)),
@@ -90,6 +96,20 @@ impl RemediationDiscovery<'_> {
         self.add_remediation(case);
     }
 
+    /// The cluster of the Node of which the backup or the record of a host tells.
+    fn cluster_of_leftover(
+        &self,
+        affairs: &HostRemediationState<'_>,
+        record: Option<&RemediationRecord>,
+    ) -> RemediationCluster {
+        let kept = affairs.kept.map(|kept| &kept.backup.cluster);
+        let named = kept.or(record.map(|record| &record.cluster));
+        let named = named.and_then(|name| name.as_deref());
+        let cluster = self.index.world.cluster_by_record(named);
+        let problem = self.unlinked_cluster_problem(&cluster, record);
+        self.index.world.remediation_cluster(cluster, problem)
+    }
+
     /// Adds the backup of a host that no longer exists, so that it is deleted.
     pub(super) fn add_gone_host(&mut self, stored: &Arc<StoredBackup>) {
         let name = &stored.host;
@@ -104,6 +124,7 @@ impl RemediationDiscovery<'_> {
         };
         let case = Remediation {
             subject,
+            cluster: RemediationCluster::management(),
             key: KeyOwner::Foreign,
             needs_remediation: false,
             host: Err((RemediationReason::NotNeeded, gone)),
@@ -149,16 +170,40 @@ impl RemediationDiscovery<'_> {
 
     /// Adds Nodes with a fencing annotation or a Lease that no remediation handles.
     pub(super) fn add_leftover_nodes(&mut self) {
+        self.add_leftover_nodes_of(&NodeCluster::Management);
+        for (name, state) in self.index.world.workload.iter().flatten() {
+            let cluster = NodeCluster::Workload(name.clone());
+            let is_readable = matches!(state, WorkloadClusterState::Readable(_));
+            // What another cluster's remediator wrote must stay.
+            if is_readable && self.index.is_cluster_confirmed(&cluster) {
+                self.add_leftover_nodes_of(&cluster);
+            }
+        }
+    }
+
+    fn add_leftover_nodes_of(&mut self, cluster: &NodeCluster) {
         let world = self.index.world;
-        let fenced = world.nodes.values().filter(|node| node.being_fenced);
-        let names = fenced.map(|node| &node.name).chain(world.leases.keys());
+        let (Some(nodes), Some(leases)) = (
+            world.nodes_of_cluster(cluster),
+            world.leases_of_cluster(cluster),
+        ) else {
+            return;
+        };
+        let fenced = nodes.values().filter(|node| node.being_fenced);
+        let names = fenced.map(|node| &node.name).chain(leases.keys());
         let left: BTreeSet<NodeName> = names
-            .filter(|name| !self.nodes.contains(*name))
+            .filter(|name| !self.nodes.contains(&(cluster.clone(), (*name).clone())))
             .cloned()
             .collect();
         for name in left {
             let case = Remediation {
-                subject: RemediationSubject::Node(name.clone()),
+                subject: match cluster {
+                    NodeCluster::Management => RemediationSubject::Node(name.clone()),
+                    NodeCluster::Workload(cluster) => {
+                        RemediationSubject::WorkloadNode(cluster.clone(), name.clone())
+                    }
+                },
+                cluster: world.remediation_cluster(cluster.clone(), None),
                 key: KeyOwner::Node(String::new()),
                 needs_remediation: false,
                 host: Err((
@@ -166,7 +211,7 @@ impl RemediationDiscovery<'_> {
                     "nothing is requested".to_owned(),
                 )),
                 problem: None,
-                node: world.nodes.get(&name).cloned(),
+                node: nodes.get(&name).cloned(),
                 node_name: Some(name),
                 lease_held: false,
                 record: None,

@@ -12,6 +12,7 @@ use super::RemediationReason;
 use super::action::RemediationAction;
 use super::context::RemediationContext;
 use super::host_link::{HostRemediationState, node_by_name};
+use super::node_cluster::NodeCluster;
 use super::record::NodeBackup;
 use super::snapshot::RemediationSnapshot;
 use super::types::{Remediation, RemediationDecision};
@@ -63,9 +64,11 @@ fn is_ours(world: &RemediationSnapshot, case: &Remediation, backup: &NodeBackup)
         .as_ref()
         .and_then(|name| world.leases.get(name));
     let is_leased = lease.is_some_and(|lease| lease.subject.as_ref() == Some(&subject));
-    let node = node_by_name(world, &backup.node);
+    // Versions that wrote the annotation knew one cluster.
+    let is_here = case.cluster.name == NodeCluster::Management;
+    let node = node_by_name(world, &NodeCluster::Management, &backup.node);
     let is_gone = node.is_none_or(|node| node.uid != backup.uid);
-    is_its_node && is_recorded && is_leased && is_gone && case.problem.is_none()
+    is_here && is_its_node && is_recorded && is_leased && is_gone && case.problem.is_none()
 }
 
 /// Takes the backup over first, and removes the annotation after that.

@@ -69,6 +69,8 @@ pub struct ObservedMachine {
     pub infra: Option<InfraRef>,
     /// `spec.providerID`.
     pub provider_id: Option<String>,
+    /// `spec.clusterName`: the Cluster of Cluster API in the Machine's namespace.
+    pub cluster: Option<String>,
     /// `status.nodeRef.name`.
     pub node: Option<String>,
     /// Whether its labels say that it is a control-plane machine.

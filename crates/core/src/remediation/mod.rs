@@ -30,6 +30,7 @@ mod leftovers;
 mod legacy_backup;
 mod machine;
 mod manual_confirmation;
+mod node_cluster;
 mod node_silence;
 mod prepare;
 mod provider_id;
@@ -42,13 +43,14 @@ mod request_target;
 mod restore;
 mod snapshot;
 mod stored_backup;
+mod target_cluster;
 #[cfg(test)]
 mod tests;
 mod truth_table;
 mod types;
 
 pub use action::{RemediationAction, RemediationObserve};
-pub use concurrency::{ConcurrentRemediations, FencedHost, RemediationStage};
+pub use concurrency::{ConcurrentRemediations, FencedHost, PlannedReboots, RemediationStage};
 pub use config::RemediationConfig;
 pub use decide::decide;
 pub use discovery::{REMEDIATION_CONDITION, discover_remediations};
@@ -58,6 +60,9 @@ pub use key::{KeyOwner, MACHINE_KEY, REQUEST_PREFIX, RemediationKey};
 pub use legacy_backup::LegacyBackup;
 pub use machine::{InfraMachine, InfraRef, MachineApi, MachineName, ObjectName, ObservedMachine};
 pub use manual_confirmation::remediation_to_confirm;
+pub use node_cluster::{
+    NodeCluster, ReadableCluster, RemediationCluster, WorkloadClusterState, WorkloadClusters,
+};
 pub use reason::{ReasonSource, RemediationReason};
 pub use record::{NodeBackup, NodeTaint, RemediationRecord, RemediationStep, StepStamp};
 pub(crate) use release_permit::find_identity_problem;

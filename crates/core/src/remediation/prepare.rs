@@ -16,7 +16,7 @@ use super::record::{RemediationRecord, RemediationStep};
 use super::request::StrategyType;
 use super::snapshot::FreshReads;
 use super::types::RemediationDecision;
-use super::{RemediationReason, guard, release_permit};
+use super::{RemediationReason, guard, release_permit, restore};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::power::HostSnapshot;
 
@@ -77,7 +77,8 @@ fn require_backup_written(
     };
     let text = "saving the Node's labels, annotations and taints before the host is powered off";
     keep.map_or(Ok(()), |keep| {
-        Err(decision_with_cause(RemediationReason::Preparing, text).with_action(keep))
+        let decision = decision_with_cause(RemediationReason::Preparing, text).with_action(keep);
+        Err(restore::restore_with_new_backup(ctx, decision, fresh))
     })
 }
 
@@ -96,7 +97,8 @@ fn require_node_claims(ctx: &RemediationContext<'_>) -> Result<(), RemediationDe
 fn claim_node(ctx: &RemediationContext<'_>, decision: RemediationDecision) -> RemediationDecision {
     let case = ctx.case;
     let mut decision = decision;
-    if let Some(node) = case.node_name.clone().filter(|_| !case.lease_held) {
+    let takes_lease = case.cluster.has_dogwatch && !case.lease_held;
+    if let Some(node) = case.node_name.clone().filter(|_| takes_lease) {
         decision = decision.with_action(RemediationAction::TakeLease {
             node,
             control_plane: case.control_plane,
@@ -202,11 +204,19 @@ pub(super) fn add_key(
     host: &Arc<HostSnapshot>,
     record: RemediationRecord,
 ) -> RemediationDecision {
-    let text = format!(
+    let mut text = format!(
         "{} is put on host {}: the host is powered off and kept off",
         ctx.case.key.annotation_name(),
         host.name
     );
+    if !ctx.case.cluster.has_dogwatch {
+        let more = format!(
+            "; Dogwatch is not installed in {}: no budget there counts the Node, and only the \
+             guards of the management cluster hold",
+            ctx.case.cluster.name
+        );
+        text.push_str(&more);
+    }
     decision_with_cause(RemediationReason::Preparing, text)
         .with_action(RemediationAction::AddKey {
             host: Arc::clone(host),
@@ -231,6 +241,8 @@ pub(super) fn new_record(
         uid: uid.to_owned(),
         node: case.node_name.as_ref().map(ToString::to_string),
         node_uid: node.map(|node| node.uid.clone()),
+        cluster: case.cluster.name.record_name(),
+        cluster_uid: case.cluster.uid.clone(),
         boot_id: boot.map(ToString::to_string),
         attempt,
         steps: vec![requested, ctx.stamp_step(RemediationStep::KeyAdded)],

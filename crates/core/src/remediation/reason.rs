@@ -79,6 +79,16 @@ reasons! {
         /// The host is not provisioned: the power controller ignores reboot annotations there.
         HostNotProvisioned(Alarm, Objects) =
             "set spec.externallyProvisioned on the host, or have metal3 provision it",
+        /// The workload cluster does not answer, or denies the reads.
+        WorkloadClusterUnreachable(Alarm) =
+            "look at the workload cluster's API server, and at the rights of the account there",
+        /// There is no Secret with a kubeconfig of the workload cluster.
+        KubeconfigMissing(Alarm) =
+            "create Secret CLUSTER-dogwatch-kubeconfig (`dogwatch manifests --workload-cluster`)",
+        /// The kubeconfig of the workload cluster cannot be used, or would read the controller's disk.
+        KubeconfigInvalid(Alarm) = "correct the kubeconfig in the Secret that the message names",
+        /// The kubeconfig names another cluster than the Machine's, or the Node is not the Machine's.
+        OtherCluster(Alarm) = "correct the kubeconfig in the Secret, or the Machine's status.nodeRef",
         /// `cluster.x-k8s.io/paused`.
         Paused(Alarm, Objects) = "remove annotation cluster.x-k8s.io/paused",
         /// The request's spec is invalid, or the cluster does not allow it.

@@ -19,6 +19,16 @@ pub struct RemediationRecord {
     pub node: Option<String>,
     #[serde(default, rename = "nodeUID", skip_serializing_if = "Option::is_none")]
     pub node_uid: Option<String>,
+    /// `NAMESPACE/NAME` of the Cluster whose Node it is; `None`: the controller's own cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// UID of namespace `kube-system` of that cluster.
+    #[serde(
+        default,
+        rename = "clusterUID",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cluster_uid: Option<String>,
     /// The boot that the remediation ends.
     #[serde(default, rename = "bootID", skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
@@ -107,6 +117,9 @@ pub struct NodeBackup {
     pub node: String,
     /// UID of the deleted Node. A Node of that name with another UID is the new one.
     pub uid: String,
+    /// `NAMESPACE/NAME` of the Cluster whose Node it was; `None`: the controller's own cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// `status.nodeInfo.systemUUID`, as the kubelet reported it.
     #[serde(
         default,

@@ -39,6 +39,15 @@ pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecisi
             "the Node is Ready with a new boot",
         );
     }
+    match ctx.case.cluster.problem.clone() {
+        // A Node that has just registered has no provider id yet.
+        Some((RemediationReason::OtherCluster, text)) => {
+            let text = format!("waits for the Node of the Machine: {text}");
+            return decision_with_cause(RemediationReason::WaitingForNode, text);
+        }
+        Some(problem) => return RemediationContext::wait_for_cluster(problem),
+        None => {}
+    }
     if ctx.effective_power() == CurrentPower::On {
         let text = "the host is on; waits for its Node to be Ready with a new boot";
         return decision_with_cause(RemediationReason::WaitingForNode, text);

@@ -20,7 +20,7 @@ use super::request::StrategyType;
 use super::snapshot::FreshReads;
 use super::stored_backup::{BackupDisposition, StoredBackup};
 use super::types::RemediationDecision;
-use super::{RemediationReason, node_silence};
+use super::{RemediationReason, node_silence, restore};
 use crate::decision::decision_with_cause;
 use crate::name::NodeName;
 use crate::power::{HostName, HostSnapshot, PowerOffProof, SystemMatch};
@@ -296,7 +296,9 @@ fn require_stored_backup(
         None => Ok(()),
         Some(keep) => {
             let text = "the Node's labels, annotations and taints are saved first";
-            Err(decision_with_cause(RemediationReason::ProvingOff, text).with_action(keep))
+            let decision =
+                decision_with_cause(RemediationReason::ProvingOff, text).with_action(keep);
+            Err(restore::restore_with_new_backup(ctx, decision, fresh))
         }
     }
 }

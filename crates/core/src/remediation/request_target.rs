@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::RemediationReason;
 use super::host_link::{LinkIndex, RemediationProblem, node_annotated_on, node_by_name};
 use super::machine::ObservedMachine;
+use super::node_cluster::NodeCluster;
 use super::request::PowerRequest;
 use super::snapshot::RemediationSnapshot;
 use crate::name::NodeName;
@@ -37,7 +38,11 @@ pub fn host_carrying(
     world: &RemediationSnapshot,
     node: &NodeName,
 ) -> Result<Arc<HostSnapshot>, HostLinkProblem> {
-    let target = PowerRequestTarget::by_node(&LinkIndex::build_index(world), node.as_str());
+    let target = PowerRequestTarget::by_node(
+        &LinkIndex::build_index(world),
+        &NodeCluster::Management,
+        node.as_str(),
+    );
     match (target.host, target.problem) {
         (Ok(host), None) => Ok(host),
         (
@@ -82,6 +87,8 @@ pub(super) struct PowerRequestTarget {
     pub(super) host: Result<Arc<HostSnapshot>, RemediationProblem>,
     pub(super) problem: Option<RemediationProblem>,
     pub(super) node_name: Option<NodeName>,
+    /// The cluster of the Node.
+    pub(super) cluster: NodeCluster,
     pub(super) node: Option<Arc<ObservedNode>>,
     pub(super) machine: Option<Arc<ObservedMachine>>,
 }
@@ -90,7 +97,8 @@ impl PowerRequestTarget {
     pub(super) fn for_request(index: &LinkIndex<'_>, request: &PowerRequest) -> Self {
         match (&request.node_name, &request.machine) {
             (Some(node), owner) => {
-                let mut target = Self::by_node(index, node);
+                let cluster = cluster_of_request(index, request);
+                let mut target = Self::by_node(index, &cluster, node);
                 let found = target.machine.as_ref().map(|machine| &machine.name);
                 if let (Some(owner), Some(found)) = (owner, found)
                     && owner != found
@@ -110,17 +118,24 @@ impl PowerRequestTarget {
                     RemediationReason::NoHost,
                     format!("its owner, machine {owner}, no longer exists"),
                     request.status.node.as_deref(),
+                    cluster_of_request(index, request),
                 ),
             },
-            (None, None) => Self::by_node(index, &request.name.name),
+            (None, None) => Self::by_node(index, &NodeCluster::Management, &request.name.name),
         }
     }
 
-    fn by_node(index: &LinkIndex<'_>, name: &str) -> Self {
-        match index.machines_of_node(name) {
+    fn by_node(index: &LinkIndex<'_>, cluster: &NodeCluster, name: &str) -> Self {
+        match index.machines_of_node(cluster, name) {
+            [] if *cluster != NodeCluster::Management => Self::without_host(
+                RemediationReason::NoNode,
+                format!("no Machine is node {name} of {cluster}"),
+                Some(name),
+                cluster.clone(),
+            ),
             [] => {
                 let host = index.host_of_node(name);
-                let node = node_by_name(index.world, name).cloned();
+                let node = node_by_name(index.world, cluster, name).cloned();
                 let host = match (host, &node) {
                     (Err((RemediationReason::NoHost, text)), None) => {
                         let text = format!("there is no node {name}, and {text}");
@@ -140,6 +155,7 @@ impl PowerRequestTarget {
                     host,
                     problem: linked,
                     node_name: NodeName::new(name).ok(),
+                    cluster: NodeCluster::Management,
                     node,
                     machine: None,
                 }
@@ -163,20 +179,37 @@ impl PowerRequestTarget {
             host,
             problem: trouble,
             node_name: named.or(was).and_then(|name| NodeName::new(name).ok()),
-            node: named
-                .and_then(|name| node_by_name(index.world, name))
-                .cloned(),
+            cluster: index.world.cluster_of_machine(machine),
+            node: index.node_of_machine(machine).cloned(),
             machine: Some(Arc::clone(machine)),
         }
     }
 
-    fn without_host(reason: RemediationReason, text: String, was: Option<&str>) -> Self {
+    fn without_host(
+        reason: RemediationReason,
+        text: String,
+        was: Option<&str>,
+        cluster: NodeCluster,
+    ) -> Self {
         Self {
             host: Err((reason, text)),
             problem: None,
             node_name: was.and_then(|name| NodeName::new(name).ok()),
+            cluster,
             node: None,
             machine: None,
         }
     }
+}
+
+/// The cluster of a request that a Machine owns, which may be gone.
+fn cluster_of_request(index: &LinkIndex<'_>, request: &PowerRequest) -> NodeCluster {
+    let Some(owner) = &request.machine else {
+        return NodeCluster::Management;
+    };
+    let machine = index.world.machines.get(owner);
+    let named = machine.and_then(|machine| machine.cluster.as_deref());
+    let named = named.or(request.cluster.as_deref());
+    let namespace = &request.name.namespace;
+    index.world.cluster_of_owner(owner.api, namespace, named)
 }

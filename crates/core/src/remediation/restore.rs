@@ -8,6 +8,7 @@ use super::action::RemediationAction;
 use super::context::RemediationContext;
 use super::key::RemediationKey;
 use super::record::{NodeBackup, NodeTaint};
+use super::snapshot::FreshReads;
 use super::stored_backup::{BackupDisposition, HostBackup};
 use super::types::RemediationDecision;
 use crate::decision::{DecisionEvent, EventSeverity};
@@ -40,6 +41,7 @@ impl NodeBackup {
             uid: node.uid.clone(),
             system_uuid: node.system_uuid.clone(),
             provider_id: node.provider_id.clone(),
+            cluster: None,
             labels: node.labels.clone(),
             annotations,
             taints,
@@ -162,7 +164,7 @@ pub(super) fn restore_backup(
     match &kept.disposition {
         BackupDisposition::NotDeleted => drop_unneeded_backup(ctx, decision, kept),
         BackupDisposition::Stale(why) => drop_stale_backup(decision, kept, why),
-        BackupDisposition::Due { node, is_proved } if is_node_of_remediation(ctx, node) => {
+        BackupDisposition::Due { node, is_proved } if is_node_of_remediation(ctx, node, kept) => {
             restore_on_node(ctx, decision, kept, (node, *is_proved))
         }
         BackupDisposition::WaitsForNode
@@ -173,13 +175,63 @@ pub(super) fn restore_backup(
 
 /// Whether the new Node exists and still lacks its backup.
 pub(super) fn is_restore_due(ctx: &RemediationContext<'_>) -> bool {
-    let fate = ctx.case.host_backup.as_ref().map(|kept| &kept.disposition);
-    matches!(fate, Some(BackupDisposition::Due { node, .. }) if is_node_of_remediation(ctx, node))
+    ctx.case.host_backup.as_ref().is_some_and(|kept| {
+        let fate = &kept.disposition;
+        matches!(fate, BackupDisposition::Due { node, .. } if is_node_of_remediation(ctx, node, kept))
+    })
 }
 
 /// Whether the Node is the one that this remediation reads afresh.
-fn is_node_of_remediation(ctx: &RemediationContext<'_>, node: &ObservedNode) -> bool {
-    ctx.case.node_name.as_ref() == Some(&node.name)
+fn is_node_of_remediation(
+    ctx: &RemediationContext<'_>,
+    node: &ObservedNode,
+    kept: &HostBackup,
+) -> bool {
+    let cluster = &ctx.case.cluster;
+    let is_there =
+        cluster.problem.is_none() && cluster.name.record_name() == kept.node_backup().cluster;
+    is_there && ctx.case.node_name.as_ref() == Some(&node.name)
+}
+
+/// Restores what is due on this Node in the decision that stores a new backup of it. Under this
+/// Node's UID the backup counts as one of a Node that was not deleted: if the remediation is
+/// withdrawn, or has to wait, the backup is dropped, and nothing else would restore it.
+pub(super) fn restore_with_new_backup(
+    ctx: &RemediationContext<'_>,
+    decision: RemediationDecision,
+    fresh: &FreshReads,
+) -> RemediationDecision {
+    let (Some(kept), Some(there)) = (&ctx.case.host_backup, &fresh.backup) else {
+        return decision;
+    };
+    let BackupDisposition::Due { node, is_proved } = &kept.disposition else {
+        return decision;
+    };
+    if node.uid != there.uid || !is_node_of_remediation(ctx, node, kept) {
+        return decision;
+    }
+    let (missing, _) = split_missing(kept, there, *is_proved);
+    if missing.is_empty() {
+        return decision;
+    }
+    decision.with_action(RemediationAction::Restore {
+        node: Arc::clone(node),
+        backup: missing,
+    })
+}
+
+/// What the Node lacks of its backup, and the labels that are withheld.
+fn split_missing(
+    kept: &HostBackup,
+    there: &NodeBackup,
+    is_proved: bool,
+) -> (NodeBackup, Vec<String>) {
+    let missing = kept.node_backup().missing_on(there);
+    if is_proved {
+        (missing, Vec::new())
+    } else {
+        missing.without_protected()
+    }
 }
 
 /// Deletes a backup that is not needed, unless a remediation of this host is about to delete the
@@ -250,12 +302,7 @@ fn restore_on_node(
             None => decision.with_observe(ctx.observe_fresh()),
         };
     };
-    let missing = kept.node_backup().missing_on(there);
-    let (missing, withheld) = if is_proved {
-        (missing, Vec::new())
-    } else {
-        missing.without_protected()
-    };
+    let (missing, withheld) = split_missing(kept, there, is_proved);
     let mut decision = decision;
     if !missing.is_empty() || !withheld.is_empty() {
         let text = describe_restore(kept.node_backup(), &withheld);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::heartbeat::NodeHeartbeat;
 use super::machine::{InfraMachine, MachineName, ObjectName, ObservedMachine};
+use super::node_cluster::WorkloadClusters;
 use super::request::PowerRequest;
 use super::stored_backup::StoredBackup;
 use crate::name::NodeName;
@@ -25,7 +26,10 @@ pub struct RemediationSnapshot {
     pub leases: BTreeMap<NodeName, HeldRemediationLease>,
     /// Backups of Nodes, by the UID of the host.
     pub backups: BTreeMap<String, Arc<StoredBackup>>,
-    /// Whether all lists have arrived. Until then a missing object proves nothing.
+    /// The workload clusters of Cluster API; `None`: Nodes are only looked for in the controller's
+    /// own cluster.
+    pub workload: Option<WorkloadClusters>,
+    /// Whether all lists of the controller's own cluster have arrived. Until then a missing object proves nothing.
     pub synced: bool,
 }
 

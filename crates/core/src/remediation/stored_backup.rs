@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::discovery::RemediationDiscovery;
 use super::host_link::{LinkIndex, node_by_name};
+use super::node_cluster::NodeCluster;
 use super::node_silence::compare_system_ids;
 use super::provider_id::ids_contradict;
 use super::record::NodeBackup;
@@ -73,7 +74,10 @@ fn backup_disposition(
     stored: &StoredBackup,
 ) -> BackupDisposition {
     let backup = &stored.backup;
-    let node = node_by_name(index.world, &backup.node);
+    let cluster = index.world.cluster_by_record(backup.cluster.as_deref());
+    // In a cluster that is not confirmed a Node of that name may be another machine.
+    let node = node_by_name(index.world, &cluster, &backup.node)
+        .filter(|_| index.is_cluster_confirmed(&cluster));
     if node.is_some_and(|node| node.uid == backup.uid) {
         return BackupDisposition::NotDeleted;
     }
@@ -81,10 +85,10 @@ fn backup_disposition(
         return BackupDisposition::Stale(why);
     }
     let fate = node.map_or(BackupDisposition::WaitsForNode, |node| {
-        match_node(index, host, backup, node)
+        match_node(index, (host, &cluster), backup, node)
     });
     let is_back = matches!(fate, BackupDisposition::Due { .. });
-    match renamed_node(index, host, backup).filter(|_| !is_back) {
+    match renamed_node(index, (host, &cluster), backup).filter(|_| !is_back) {
         Some(why) => BackupDisposition::Stale(why),
         None => fate,
     }
@@ -103,12 +107,12 @@ fn host_given_away(host: &HostSnapshot, stored: &StoredBackup) -> Option<String>
 /// Finds out whether a Node of that name is this host's machine.
 fn match_node(
     index: &LinkIndex<'_>,
-    host: &HostSnapshot,
+    (host, cluster): (&HostSnapshot, &NodeCluster),
     backup: &NodeBackup,
     node: &Arc<ObservedNode>,
 ) -> BackupDisposition {
     let name = &node.name;
-    let linked = index.host_linked_to(name.as_str());
+    let linked = index.host_linked_to(cluster, name.as_str());
     if let Some(other) = linked.as_ref().filter(|it| it.uid != host.uid) {
         let text = format!("node {name} is on host {} now", other.name);
         return BackupDisposition::NotSameMachine(text);
@@ -136,17 +140,26 @@ fn match_node(
 }
 
 /// Finds the host's machine under another Node name.
-fn renamed_node(index: &LinkIndex<'_>, host: &HostSnapshot, backup: &NodeBackup) -> Option<String> {
+fn renamed_node(
+    index: &LinkIndex<'_>,
+    (host, cluster): (&HostSnapshot, &NodeCluster),
+    backup: &NodeBackup,
+) -> Option<String> {
     let linked = index
         .nodes_linked_to(host)
         .find(|it| it.name.as_str() != backup.node);
-    let mut same = index.world.nodes.values().filter(|node| {
-        let ids = (backup.system_uuid.as_deref(), node.system_uuid.as_deref());
-        let other = index.host_linked_to(node.name.as_str());
-        node.name.as_str() != backup.node
-            && compare_system_ids(ids.0, ids.1) == SystemMatch::Same
-            && other.is_none_or(|other| other.uid == host.uid)
-    });
+    let nodes = index.world.nodes_of_cluster(cluster);
+    let nodes = nodes.filter(|_| index.is_cluster_confirmed(cluster));
+    let mut same = nodes
+        .into_iter()
+        .flat_map(|nodes| nodes.values())
+        .filter(|node| {
+            let ids = (backup.system_uuid.as_deref(), node.system_uuid.as_deref());
+            let other = index.host_linked_to(cluster, node.name.as_str());
+            node.name.as_str() != backup.node
+                && compare_system_ids(ids.0, ids.1) == SystemMatch::Same
+                && other.is_none_or(|other| other.uid == host.uid)
+        });
     let node = linked.or_else(|| {
         // A UUID that several Nodes report identifies none of them.
         let first = same.next();

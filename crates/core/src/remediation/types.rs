@@ -8,6 +8,7 @@ use super::action::{RemediationAction, RemediationObserve};
 use super::key::KeyOwner;
 use super::legacy_backup::LegacyBackup;
 use super::machine::{MachineName, ObjectName, ObservedMachine};
+use super::node_cluster::RemediationCluster;
 use super::record::RemediationRecord;
 use super::request::PowerRequest;
 use super::stored_backup::{HostBackup, StoredBackup};
@@ -26,6 +27,8 @@ pub enum RemediationSubject {
     /// A Node that is marked, or whose key is on a host.
     Node(NodeName),
     Request(ObjectName),
+    /// A Node of a workload cluster that carries something of ours that no remediation handles.
+    WorkloadNode(ObjectName, NodeName),
     /// A host with a key of ours whose Machine, Node or request is gone, or with a backup that
     /// waits for its Node.
     Host(HostName),
@@ -37,6 +40,9 @@ impl fmt::Display for RemediationSubject {
             RemediationSubject::Machine(name) => write!(f, "machine/{name}"),
             RemediationSubject::Node(name) => write!(f, "node/{name}"),
             RemediationSubject::Request(name) => write!(f, "powerremediation/{name}"),
+            RemediationSubject::WorkloadNode(cluster, node) => {
+                write!(f, "node/{cluster}/{node}")
+            }
             RemediationSubject::Host(name) => write!(f, "host/{name}"),
         }
     }
@@ -56,6 +62,8 @@ pub struct Remediation {
     pub node_name: Option<NodeName>,
     /// Its Node, if it exists.
     pub node: Option<Arc<ObservedNode>>,
+    /// The cluster of its Node.
+    pub cluster: RemediationCluster,
     /// Why nothing is begun or released although the host is known: a reason, and a message. What
     /// was begun is undone.
     pub problem: Option<(RemediationReason, String)>,

@@ -5,8 +5,10 @@
 //! **May touch:** nothing.
 //! **Promises:**
 //! - An occurrence is in the schedule's status before the first of its requests is sent, and the
-//!   same patch that asks a target also marks it. So a crash loses no request and repeats none
-//!   (S5).
+//!   same patch that asks a target also marks it. A NodeReboot has one name for each schedule, time
+//!   and Node, and the Node is marked after it. So a crash loses no request and repeats none (S5).
+//! - How each NodeReboot ended is counted in the record of its occurrence, also after NodeReboots
+//!   were deleted.
 //! - An occurrence later than `startingDeadline` is not made up for: it is recorded as missed, with
 //!   a Warning (S6).
 //! - A request made by somebody else is left as it is, and noted (S3).
@@ -20,11 +22,14 @@ mod decide;
 mod due;
 mod forecast;
 mod host;
+mod made_reboot;
 mod reason;
+mod reboot_outcome;
 mod record;
 mod report;
 mod snapshot;
 mod target;
+mod target_patch;
 mod target_state;
 #[cfg(test)]
 mod tests;
@@ -34,15 +39,20 @@ mod types;
 pub use decide::{ScheduleAction, ScheduleDecision, ScheduleObserve, decide};
 pub use forecast::{ScheduleForecast, forecast_schedule};
 pub use host::{HostNodeClaim, PowerRebootRefusal};
+pub use made_reboot::{
+    MadeNodeReboot, MadeNodeReboots, MadeNodeRebootsRead, MadeRebootEnd, NodeRebootDraft,
+};
 pub use reason::ScheduleReason;
-pub(crate) use report::{ACTIVE_CONDITION, format_in_zone};
+pub(crate) use reboot_outcome::{describe_failure, describe_reboots};
+pub(crate) use report::{ACTIVE_CONDITION, format_in_zone, reboots_reason};
 pub use snapshot::{CarriedNode, ObservedTargets, ScheduleSnapshot, StandingRequest, TargetObject};
 pub use target::{
     RebootRequestPatch, ScheduleMark, ScheduleMarks, ScheduleTarget, ScheduleTargetKind,
 };
 pub use timing::{ScheduleRecurrence, ScheduleTiming, TimingError};
 pub use types::{
-    CurrentOccurrence, HostRebootMode, MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS, OccurrenceOutcome,
-    OccurrenceRecord, Schedule, ScheduleName, SchedulePlan, ScheduleStatus, TargetChoice,
+    CurrentOccurrence, HostRebootMode, MAX_HISTORY_RECORDS, MAX_LISTED_FAILURES,
+    MAX_LISTED_TARGETS, OccurrenceOutcome, OccurrenceReboots, OccurrenceRecord, RebootFailure,
+    Schedule, ScheduleName, SchedulePlan, ScheduleStatus, SettledReboots, TargetChoice,
     TargetOutcome, TargetResult,
 };

@@ -34,5 +34,12 @@ reasons! {
         Cancelled(Progress),
         /// No target matched.
         NoTargets(Warning) = "check that its names and selectors match a node or a host",
+
+        /// NodeReboots of the occurrence have not ended.
+        AwaitingReboots(Progress),
+        /// All NodeReboots of the occurrence succeeded.
+        Rebooted(Progress),
+        /// Some NodeReboots of the occurrence did not succeed.
+        NotAllRebooted(Warning) = "look at the NodeReboots that the message names",
     }
 }

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use super::due::MissedOccurrences;
 use super::report;
 use super::snapshot::ScheduleSnapshot;
-use super::target::{ScheduleTarget, build_target_end};
+use super::target::{ScheduleTarget, ScheduleTargetKind, build_target_end};
 use super::target_state::TargetState;
 use super::types::{
     CurrentOccurrence, MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS, OccurrenceOutcome,
-    OccurrenceRecord, ScheduleStatus, TargetOutcome, TargetResult,
+    OccurrenceReboots, OccurrenceRecord, ScheduleStatus, TargetOutcome, TargetResult,
 };
 use crate::Now;
 
@@ -25,23 +25,51 @@ pub(super) fn finish_occurrence(
 ) -> OccurrenceRecord {
     let late = ends.map_or("", |(_, why)| why);
     let targets = stands.into_iter().map(|(target, stand)| match stand {
-        TargetState::Settled(result, message) => build_target_end(&target, result, message),
+        TargetState::Settled(result, message) => build_target_end(&target, result, message, None),
+        TargetState::Made { node_reboot, .. } => {
+            let result = TargetResult::Requested;
+            build_target_end(&target, result, String::new(), Some(node_reboot))
+        }
         TargetState::Open(_) => {
             let why = seen
                 .request_errors
                 .get(&target)
                 .map_or(late, String::as_str);
-            build_target_end(&target, TargetResult::Failed, why.to_owned())
+            build_target_end(&target, TargetResult::Failed, why.to_owned(), None)
         }
-        TargetState::Blocked(why) => build_target_end(&target, TargetResult::Failed, why),
+        TargetState::Blocked(why) => build_target_end(&target, TargetResult::Failed, why, None),
     });
     let targets: Vec<TargetOutcome> = targets.collect();
     let cancelled = ends.filter(|(outcome, _)| *outcome == OccurrenceOutcome::Cancelled);
-    summarize_targets(
-        targets,
-        cancelled,
-        empty_record(current.at, OccurrenceOutcome::Requested, now),
-    )
+    let reboots = count_made_reboots(&targets);
+    let by_annotation = describe_annotations(seen, &targets);
+    let record = empty_record(current.at, OccurrenceOutcome::Requested, now);
+    let mut record = summarize_targets(targets, cancelled, record);
+    record.reboots = reboots;
+    record.message.extend(by_annotation);
+    record
+}
+
+fn count_made_reboots(targets: &[TargetOutcome]) -> Option<OccurrenceReboots> {
+    let made = targets.iter().filter(|target| target.node_reboot.is_some());
+    let made = u32::try_from(made.count()).unwrap_or(u32::MAX);
+    (made > 0).then(|| OccurrenceReboots {
+        made,
+        open: made,
+        ..OccurrenceReboots::default()
+    })
+}
+
+/// Why nodes were asked by annotation, if some were.
+fn describe_annotations(seen: &ScheduleSnapshot, targets: &[TargetOutcome]) -> Option<String> {
+    let why = seen.reboots.as_ref()?.annotation_cause()?;
+    let mut nodes = targets.iter().filter(|target| {
+        target.kind == ScheduleTargetKind::Node && target.result == TargetResult::Requested
+    });
+    let is_any = nodes.any(|target| target.node_reboot.is_none());
+    is_any.then(|| {
+        format!("; nodes were requested by annotation, so their reboots are not recorded: {why}")
+    })
 }
 
 fn summarize_targets(
@@ -84,6 +112,7 @@ pub(super) fn empty_record(
         failed: 0,
         targets: Vec::new(),
         message: String::new(),
+        reboots: None,
     }
 }
 

@@ -5,8 +5,10 @@ use jiff::tz::TimeZone;
 
 use super::due::MissedOccurrences;
 use super::reason::ScheduleReason;
+use super::reboot_outcome::{describe_reboots, is_all_rebooted};
 use super::types::{
-    OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleStatus, TargetOutcome, TargetResult,
+    OccurrenceOutcome, OccurrenceReboots, OccurrenceRecord, Schedule, ScheduleStatus,
+    TargetOutcome, TargetResult,
 };
 use crate::Now;
 use crate::condition::{ConditionStatus as Is, DesiredCondition};
@@ -20,6 +22,9 @@ const ACCEPTED_CONDITION: &str = "Accepted";
 pub(crate) const ACTIVE_CONDITION: &str = "Active";
 /// Condition: whether the last occurrence was issued to all of its targets.
 const LAST_OCCURRENCE_ISSUED: &str = "LastOccurrenceIssued";
+
+/// Condition: whether the NodeReboots of the last occurrence that made any succeeded.
+const LAST_OCCURRENCE_REBOOTED: &str = "LastOccurrenceRebooted";
 
 /// The most targets that a sentence names.
 const MAX_NAMED_TARGETS: usize = 3;
@@ -66,11 +71,15 @@ pub(super) fn build_report(
 ) -> DecisionReport {
     let mut conditions = vec![accepted_condition(schedule), active_condition(because)];
     conditions.extend(status.history.first().map(last_issued_condition));
-    let history = status.history.iter();
-    let news = history.filter(|record| is_recent_news(record.ended, now));
-    let mut events: Vec<DecisionEvent> = news.map(occurrence_event).collect();
-    // The oldest first, in the order in which they happened.
-    events.reverse();
+    conditions.extend(last_rebooted_condition(status));
+    let mut events: Vec<DecisionEvent> = Vec::new();
+    // The oldest first.
+    for record in status.history.iter().rev() {
+        if is_recent_news(record.ended, now) {
+            events.push(occurrence_event(record));
+        }
+        events.extend(reboots_event(record, now));
+    }
     if schedule.plan.is_err() {
         events.push(DecisionEvent {
             severity: EventSeverity::Warning,
@@ -133,6 +142,54 @@ fn last_issued_condition(record: &OccurrenceRecord) -> DesiredCondition {
     )
 }
 
+fn last_rebooted_condition(status: &ScheduleStatus) -> Option<DesiredCondition> {
+    let mut history = status.history.iter();
+    let (record, reboots) = history.find_map(|record| Some((record, record.reboots.as_ref()?)))?;
+    let reason = reboots_reason(reboots);
+    let status = match (reboots.ended, is_all_rebooted(reboots)) {
+        (None, _) => Is::Unknown,
+        (Some(_), true) => Is::True,
+        (Some(_), false) => Is::False,
+    };
+    let message = format!("{}: {}", record.at, describe_reboots(reboots));
+    Some(build_observation(
+        LAST_OCCURRENCE_REBOOTED,
+        status,
+        reason,
+        message,
+    ))
+}
+
+/// How the NodeReboots of an occurrence ended, or that they have not.
+pub(crate) fn reboots_reason(reboots: &OccurrenceReboots) -> ScheduleReason {
+    if reboots.ended.is_none() {
+        ScheduleReason::AwaitingReboots
+    } else if is_all_rebooted(reboots) {
+        ScheduleReason::Rebooted
+    } else {
+        ScheduleReason::NotAllRebooted
+    }
+}
+
+/// Once all NodeReboots of an occurrence have ended.
+fn reboots_event(record: &OccurrenceRecord, now: Now) -> Option<DecisionEvent> {
+    let reboots = record.reboots.as_ref()?;
+    reboots.ended.filter(|ended| is_recent_news(*ended, now))?;
+    let reason = reboots_reason(reboots);
+    Some(DecisionEvent {
+        severity: event_severity(reason),
+        reason: reason.as_str(),
+        message: format!("{}: {}", record.at, describe_reboots(reboots)),
+    })
+}
+
+fn event_severity(reason: ScheduleReason) -> EventSeverity {
+    match reason.severity() {
+        ReasonSeverity::Progress | ReasonSeverity::Waiting => EventSeverity::Normal,
+        ReasonSeverity::Warning | ReasonSeverity::Alarm => EventSeverity::Warning,
+    }
+}
+
 fn build_observation(
     kind: &'static str,
     status: Is,
@@ -145,16 +202,13 @@ fn build_observation(
         reason: reason.to_string(),
         message,
         heartbeat: false,
+        shows_reason: false,
     }
 }
 
 fn occurrence_event(record: &OccurrenceRecord) -> DecisionEvent {
-    let severity = match record.outcome.schedule_reason().severity() {
-        ReasonSeverity::Progress | ReasonSeverity::Waiting => EventSeverity::Normal,
-        ReasonSeverity::Warning | ReasonSeverity::Alarm => EventSeverity::Warning,
-    };
     DecisionEvent {
-        severity,
+        severity: event_severity(record.outcome.schedule_reason()),
         reason: record.outcome.as_str(),
         message: describe_record(record),
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::host::PowerRebootRefusal;
+use super::made_reboot::MadeNodeRebootsRead;
 use super::target::{ScheduleMarks, ScheduleTarget};
 use super::types::Schedule;
 use crate::reboot::ParsedAnnotation;
@@ -17,6 +18,8 @@ pub struct ScheduleSnapshot {
     pub living: BTreeSet<String>,
     /// The possible targets; `None` until they are read.
     pub targets: Option<ObservedTargets>,
+    /// The schedule's NodeReboots; `None` until they are read.
+    pub reboots: Option<MadeNodeRebootsRead>,
     /// Why a target could not be asked the last time.
     pub request_errors: BTreeMap<ScheduleTarget, String>,
 }

@@ -61,6 +61,9 @@ pub struct ScheduleMark {
     /// There was a request already, and it was left as it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted: bool,
+    /// The NodeReboot that asks the Node; with `noted`, an earlier one that has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_reboot: Option<String>,
 }
 
 /// One patch that marks the target and, if needed, adds the request.
@@ -73,7 +76,8 @@ pub struct RebootRequestPatch {
     pub resource_version: String,
     /// All marks, as they should be after the patch.
     pub marks: ScheduleMarks,
-    /// The annotation that requests a reboot, and its value; `None` if the target has one already.
+    /// The annotation that requests a reboot, and its value; `None` if the target has one already, or
+    /// has a NodeReboot.
     pub request: Option<(&'static str, String)>,
 }
 
@@ -82,11 +86,13 @@ pub(super) fn build_target_end(
     target: &ScheduleTarget,
     result: TargetResult,
     message: String,
+    node_reboot: Option<String>,
 ) -> TargetOutcome {
     TargetOutcome {
         kind: target.kind,
         name: target.name.clone(),
         result,
         message,
+        node_reboot,
     }
 }

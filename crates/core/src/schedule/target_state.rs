@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use dogwatch_api::annotation;
 use jiff::Timestamp;
 
 use super::host::PowerRebootRefusal;
+use super::made_reboot::{
+    MadeNodeReboot, MadeNodeReboots, MadeNodeRebootsRead, NodeRebootDraft, draft_node_reboot,
+    node_reboot_name,
+};
 use super::snapshot::{
     CarriedNode, ObservedTargets, ScheduleSnapshot, StandingRequest, TargetObject,
 };
@@ -14,23 +17,37 @@ use super::target::{
 };
 use super::types::{CurrentOccurrence, SchedulePlan, TargetChoice, TargetResult};
 use crate::Now;
-use crate::reboot::{ParsedAnnotation, RebootRequest};
+use crate::reboot::ParsedAnnotation;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TargetState {
     /// The target has to be asked.
-    Open(Box<RebootRequestPatch>),
+    Open(Box<OpenRequest>),
+    /// The NodeReboot that asks the Node exists; the Node is to be marked with it, unless it is.
+    Made {
+        node_reboot: String,
+        mark: Option<Box<RebootRequestPatch>>,
+    },
     /// It cannot be known at the moment whether the target has to be asked.
     Blocked(String),
     /// Nothing more is done about the target.
     Settled(TargetResult, String),
 }
 
+/// How a target is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum OpenRequest {
+    /// A NodeReboot is created.
+    Create(NodeRebootDraft),
+    /// An annotation is written, together with the mark.
+    Patch(RebootRequestPatch),
+}
+
 /// All targets of this occurrence, with their states.
 pub(super) fn resolve_targets(
     seen: &ScheduleSnapshot,
     plan: &SchedulePlan,
-    targets: &ObservedTargets,
+    (targets, reboots): (&ObservedTargets, &MadeNodeRebootsRead),
     current: CurrentOccurrence,
     now: Now,
 ) -> BTreeMap<ScheduleTarget, TargetState> {
@@ -38,6 +55,7 @@ pub(super) fn resolve_targets(
         seen,
         plan,
         targets,
+        reboots,
         current,
         now: now.wall,
         states: BTreeMap::new(),
@@ -51,11 +69,12 @@ pub(super) fn resolve_targets(
     resolved.states
 }
 
-struct TargetResolver<'a> {
-    seen: &'a ScheduleSnapshot,
-    plan: &'a SchedulePlan,
+pub(super) struct TargetResolver<'a> {
+    pub(super) seen: &'a ScheduleSnapshot,
+    pub(super) plan: &'a SchedulePlan,
     targets: &'a ObservedTargets,
-    current: CurrentOccurrence,
+    reboots: &'a MadeNodeRebootsRead,
+    pub(super) current: CurrentOccurrence,
     now: Timestamp,
     states: BTreeMap<ScheduleTarget, TargetState>,
 }
@@ -182,11 +201,7 @@ impl TargetResolver<'_> {
         };
         let own = marks.get(&self.seen.schedule.uid);
         match own.filter(|mark| mark.at == self.current.at) {
-            Some(mark) if mark.noted => Some(TargetState::Settled(
-                TargetResult::Noted,
-                "it already had a request, which was left as it is".into(),
-            )),
-            Some(_) => Some(TargetState::Settled(TargetResult::Requested, String::new())),
+            Some(mark) => Some(marked_target_state(mark)),
             None => self.unasked_target_state(kind, object, marks, by),
         }
     }
@@ -198,6 +213,9 @@ impl TargetResolver<'_> {
         marks: &ScheduleMarks,
         by: ChosenBy,
     ) -> Option<TargetState> {
+        if let Some(made) = self.made_target_state(kind, object, marks) {
+            return Some(made);
+        }
         if let Some(why) = self.find_exclusion_cause(object) {
             let failed = || TargetState::Settled(TargetResult::Failed, why);
             return (by == ChosenBy::Name).then(failed);
@@ -210,7 +228,30 @@ impl TargetResolver<'_> {
         }
         Some(match self.find_unserved_cause(&object.request) {
             Some(why) => TargetState::Blocked(why),
-            None => TargetState::Open(Box::new(self.build_request_patch(kind, object, marks))),
+            None => self.build_open_state(kind, object, marks),
+        })
+    }
+
+    /// The NodeReboot of this occurrence exists, and the Node has no mark yet.
+    fn made_target_state(
+        &self,
+        kind: ScheduleTargetKind,
+        object: &TargetObject,
+        marks: &ScheduleMarks,
+    ) -> Option<TargetState> {
+        let (ScheduleTargetKind::Node, MadeNodeReboots::Known(made)) = (kind, &self.reboots.made)
+        else {
+            return None;
+        };
+        let name = node_reboot_name(&self.seen.schedule, self.current.at, &object.uid);
+        made.contains_key(&name).then(|| TargetState::Made {
+            mark: Some(Box::new(self.build_mark_patch(
+                kind,
+                object,
+                marks,
+                Some(name.clone()),
+            ))),
+            node_reboot: name,
         })
     }
 
@@ -245,58 +286,80 @@ impl TargetResolver<'_> {
         }
     }
 
-    fn build_request_patch(
+    fn build_open_state(
         &self,
         kind: ScheduleTargetKind,
         object: &TargetObject,
         marks: &ScheduleMarks,
-    ) -> RebootRequestPatch {
-        let living = &self.seen.living;
-        let schedule = &self.seen.schedule;
-        let mut marks: ScheduleMarks = marks
-            .iter()
-            .filter(|(uid, _)| living.contains(*uid))
-            .map(|(uid, mark)| (uid.clone(), mark.clone()))
-            .collect();
-        let is_asked = object.request != StandingRequest::Absent;
-        let mark = ScheduleMark {
-            by: schedule.name.to_string(),
-            at: self.current.at,
-            noted: is_asked,
+    ) -> TargetState {
+        let by_annotation = || {
+            let patch = self.build_request_patch(kind, object, marks);
+            TargetState::Open(Box::new(OpenRequest::Patch(patch)))
         };
-        marks.insert(schedule.uid.clone(), mark);
-        RebootRequestPatch {
-            target: ScheduleTarget {
-                kind,
-                name: object.name.clone(),
-            },
-            uid: object.uid.clone(),
-            resource_version: object.resource_version.clone(),
-            marks,
-            request: (!is_asked).then(|| self.build_request_annotation(kind)),
+        match (kind, &self.reboots.made) {
+            (ScheduleTargetKind::Host, _)
+            | (ScheduleTargetKind::Node, MadeNodeReboots::Unavailable(_)) => by_annotation(),
+            (ScheduleTargetKind::Node, MadeNodeReboots::Unreadable(why)) => {
+                TargetState::Blocked(why.clone())
+            }
+            (ScheduleTargetKind::Node, MadeNodeReboots::Known(made)) => {
+                match (find_open_reboot(made, object), &self.reboots.refused) {
+                    (Some(open), _) => self.note_open_reboot(object, marks, open),
+                    (None, Some(_)) => by_annotation(),
+                    (None, None) => self.draft_state(object),
+                }
+            }
         }
     }
 
-    fn build_request_annotation(&self, kind: ScheduleTargetKind) -> (&'static str, String) {
-        let name = &self.seen.schedule.name;
-        match kind {
-            ScheduleTargetKind::Node => {
-                let request = RebootRequest {
-                    // Contains the time, so that two occurrences make two requests.
-                    reason: format!("{} (scheduled for {})", self.plan.reason, self.current.at),
-                    requester: format!("rebootschedule/{name}"),
-                    not_before: None,
-                    ..RebootRequest::default()
-                };
-                let text = serde_json::to_string(&request).expect("two texts serialise");
-                (annotation::REBOOT_REQUESTED, text)
-            }
-            ScheduleTargetKind::Host => {
-                let value = serde_json::json!({ "mode": self.plan.mode.as_str() });
-                (annotation::METAL3_REBOOT, value.to_string())
-            }
-        }
+    fn draft_state(&self, node: &TargetObject) -> TargetState {
+        let (schedule, at) = (&self.seen.schedule, self.current.at);
+        let draft = draft_node_reboot(schedule, self.plan, at, &node.name, &node.uid);
+        TargetState::Open(Box::new(OpenRequest::Create(draft)))
     }
+
+    fn note_open_reboot(
+        &self,
+        node: &TargetObject,
+        marks: &ScheduleMarks,
+        open: &MadeNodeReboot,
+    ) -> TargetState {
+        let name = Some(open.name.clone());
+        let mut patch = self.build_mark_patch(ScheduleTargetKind::Node, node, marks, name);
+        if let Some(mark) = patch.marks.get_mut(&self.seen.schedule.uid) {
+            mark.noted = true;
+        }
+        TargetState::Open(Box::new(OpenRequest::Patch(patch)))
+    }
+}
+
+/// The target was asked: its mark says how.
+fn marked_target_state(mark: &ScheduleMark) -> TargetState {
+    match (&mark.node_reboot, mark.noted) {
+        (Some(earlier), true) => {
+            let why = format!("NodeReboot {earlier} of an earlier time has not ended");
+            TargetState::Settled(TargetResult::Noted, why)
+        }
+        (None, true) => TargetState::Settled(
+            TargetResult::Noted,
+            "it already had a request, which was left as it is".into(),
+        ),
+        (Some(made), false) => TargetState::Made {
+            node_reboot: made.clone(),
+            mark: None,
+        },
+        (None, false) => TargetState::Settled(TargetResult::Requested, String::new()),
+    }
+}
+
+/// A NodeReboot of an earlier occurrence that has not ended: a second one would be joined with it, and
+/// on a node that does not reboot, one would be added each time.
+fn find_open_reboot<'a>(
+    made: &'a BTreeMap<String, MadeNodeReboot>,
+    node: &TargetObject,
+) -> Option<&'a MadeNodeReboot> {
+    let mut made = made.values();
+    made.find(|one| one.end.is_none() && one.node_uid.as_ref() == Some(&node.uid))
 }
 
 /// Each chosen name once; a choice by name overrides one by selector.

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-pub use dogwatch_api::reboot_schedule::{MAX_HISTORY_RECORDS, MAX_LISTED_TARGETS};
+pub use dogwatch_api::reboot_schedule::{
+    MAX_HISTORY_RECORDS, MAX_LISTED_FAILURES, MAX_LISTED_TARGETS,
+};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -134,6 +136,50 @@ pub struct OccurrenceRecord {
     pub targets: Vec<TargetOutcome>,
     /// One sentence for people.
     pub message: String,
+    /// How its NodeReboots ended; `None` if it made none.
+    pub reboots: Option<OccurrenceReboots>,
+}
+
+/// How the NodeReboots of one occurrence ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OccurrenceReboots {
+    /// How many were made.
+    pub made: u32,
+    /// How many have not ended.
+    pub open: u32,
+    pub succeeded: u32,
+    /// Those that ended with `Succeeded` False although nobody took them back.
+    pub failed: u32,
+    /// Those that were cancelled, aborted, or not begun by their deadline.
+    pub given_up: u32,
+    /// Those that were deleted before their end was read.
+    pub unknown: u32,
+    /// At most [`MAX_LISTED_FAILURES`] of those that did not succeed.
+    pub failures: Vec<RebootFailure>,
+    /// When none was open any more: nothing is counted after this.
+    pub ended: Option<Timestamp>,
+    /// Those that are not counted again, because they may be deleted.
+    pub settled: Option<SettledReboots>,
+}
+
+/// A NodeReboot of a schedule that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebootFailure {
+    pub node: String,
+    pub node_reboot: String,
+    /// Of its condition `Succeeded`.
+    pub reason: String,
+    pub message: String,
+}
+
+/// The NodeReboots of an occurrence that ended up to a time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SettledReboots {
+    /// `None`: before all of them.
+    pub until: Option<Timestamp>,
+    pub succeeded: u32,
+    pub failed: u32,
+    pub given_up: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +236,8 @@ pub struct TargetOutcome {
     pub result: TargetResult,
     /// Why, where that needs explaining; else empty.
     pub message: String,
+    /// The NodeReboot that was made for it.
+    pub node_reboot: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

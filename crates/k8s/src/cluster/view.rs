@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dogwatch_api::reboot_policy::RebootPolicyStatus;
-use dogwatch_core::explain::LeaseRow;
+use dogwatch_core::explain::{FleetSnapshot, LeaseRow};
 use dogwatch_core::lock::HeldLockLease;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
@@ -14,7 +14,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt as _;
 
 use crate::fleet::lease_row;
-use crate::lock::remediation_hold;
+use crate::lock::{parse_group_waiters, remediation_hold};
 use crate::policy::PolicyObject;
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -62,6 +62,20 @@ impl ClusterView {
         leases
             .filter_map(|lease| lease.remediation.clone())
             .collect()
+    }
+
+    /// What an estimate is made from. It needs no reasons of hosts that wait.
+    pub fn fleet_snapshot(&self) -> FleetSnapshot {
+        let leases = || self.leases.values();
+        let waiters = leases().flat_map(|lease| parse_group_waiters(&lease.annotations));
+        FleetSnapshot {
+            nodes: self.nodes.values().map(|node| (**node).clone()).collect(),
+            policies: self.policies.clone(),
+            leases: leases().filter_map(|lease| lease.slot.clone()).collect(),
+            remediation_leases: self.list_remediation_leases(),
+            lock_api_waiters: waiters.collect(),
+            waiting_hosts: Vec::new(),
+        }
     }
 }
 

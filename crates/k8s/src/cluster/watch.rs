@@ -23,13 +23,19 @@ use crate::watch::{FullObjects, ObjectSelection};
 /// Keeps a [`ClusterView`] up to date.
 pub struct ClusterWatch {
     nodes: KindInformer<NodeName, Arc<ObservedNode>>,
-    leases: KindInformer<String, Arc<LeaseObject>>,
-    policies: KindInformer<String, KnownPolicy>,
+    /// `None`: Dogwatch is not installed in the cluster.
+    dogwatch: Option<DogwatchInformers>,
     known_policies: BTreeMap<String, KnownPolicy>,
     view: ClusterView,
 }
 
 type KnownPolicy = (Policy, Arc<PolicyObjectState>);
+
+/// The watches of what Dogwatch keeps in a cluster where it is installed.
+struct DogwatchInformers {
+    leases: KindInformer<String, Arc<LeaseObject>>,
+    policies: KindInformer<String, KnownPolicy>,
+}
 
 enum ClusterChange {
     Node(InformerEvent<NodeName, Arc<ObservedNode>>),
@@ -48,10 +54,27 @@ impl ClusterWatch {
         let jitter: JitterFunction = Arc::new(jitter);
         Self {
             nodes: inform_of_nodes(&client, &jitter),
-            leases: inform_of_leases(&client, namespace, &jitter),
-            policies: inform_of_policies(client, &jitter),
+            dogwatch: Some(DogwatchInformers {
+                leases: inform_of_leases(&client, namespace, &jitter),
+                policies: inform_of_policies(client, &jitter),
+            }),
             known_policies: BTreeMap::new(),
             view: ClusterView::default(),
+        }
+    }
+
+    /// Watches the Nodes of a cluster in which Dogwatch is not installed: it has no Leases and no
+    /// policies there.
+    pub fn of_nodes(client: &Client, jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        let jitter: JitterFunction = Arc::new(jitter);
+        Self {
+            nodes: inform_of_nodes(client, &jitter),
+            dogwatch: None,
+            known_policies: BTreeMap::new(),
+            view: ClusterView {
+                policies: ClusterPolicies::Known(Vec::new()),
+                ..ClusterView::default()
+            },
         }
     }
 
@@ -69,11 +92,14 @@ impl ClusterWatch {
     }
 
     async fn next_change(&mut self) -> ClusterChange {
+        let Some(dogwatch) = &mut self.dogwatch else {
+            return ClusterChange::Node(self.nodes.next_event().await);
+        };
         tokio::select! {
             // The one that changes least comes first, so that no other delays it.
             biased;
-            event = self.policies.next_event() => ClusterChange::Policy(Box::new(event)),
-            event = self.leases.next_event() => ClusterChange::Lease(event),
+            event = dogwatch.policies.next_event() => ClusterChange::Policy(Box::new(event)),
+            event = dogwatch.leases.next_event() => ClusterChange::Lease(event),
             event = self.nodes.next_event() => ClusterChange::Node(event),
         }
     }
@@ -90,8 +116,10 @@ impl ClusterWatch {
             }
             ClusterChange::Policy(event) => self.apply_policy(*event),
         }
-        self.view.synced =
-            self.nodes.is_synced() && self.leases.is_synced() && self.policies.is_synced();
+        let dogwatch = self.dogwatch.as_ref();
+        let is_rest_synced =
+            dogwatch.is_none_or(|it| it.leases.is_synced() && it.policies.is_synced());
+        self.view.synced = self.nodes.is_synced() && is_rest_synced;
     }
 
     /// If the kind is not installed, there are no policies; if it is forbidden, they are

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::drain::{
-    DaemonSetLookup, DaemonSetRef, EvictionAnswer, EvictionAttempt, EvictionId,
-    ObservedDisruptionBudget, PodIdentity, RemovalMethod,
+    DaemonSetLookup, DaemonSetRef, DeploymentLookup, DeploymentRestart, EvictionAnswer,
+    EvictionAttempt, EvictionId, MachineRulesLookup, ObservedDisruptionBudget, PodIdentity,
+    RemovalMethod, ReplicaSetRef, RestartAnswer,
 };
 use futures::future::BoxFuture;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -19,7 +20,7 @@ use kube::core::response::StatusDetails;
 use kube::{Api, Client};
 use serde_json::json;
 
-use super::{answer, budget};
+use super::{answer, budget, deployment, machine_rules};
 use crate::Error;
 use crate::error::with_timeout;
 
@@ -29,6 +30,9 @@ pub(super) enum DrainCallResult {
     LookedUp(DaemonSetRef, DaemonSetLookup),
     Budgets(Result<Vec<ObservedDisruptionBudget>, String>),
     Namespace(String, Result<BTreeMap<String, String>, String>),
+    MachineRules(MachineRulesLookup),
+    Deployment(ReplicaSetRef, DeploymentLookup),
+    Restarted(ReplicaSetRef, RestartAnswer),
 }
 
 pub(super) type DrainCall = BoxFuture<'static, DrainCallResult>;
@@ -142,6 +146,27 @@ pub(super) fn namespace_call(client: Client, namespace: String) -> DrainCall {
             Err(error) => Err(error.error_chain()),
         };
         DrainCallResult::Namespace(namespace, labels)
+    })
+}
+
+pub(super) fn machine_rules_call(client: Client, node: String) -> DrainCall {
+    Box::pin(async move {
+        let lookup = machine_rules::look_up_machine_rules(&client, &node).await;
+        DrainCallResult::MachineRules(lookup)
+    })
+}
+
+pub(super) fn deployment_call(client: Client, set: ReplicaSetRef) -> DrainCall {
+    Box::pin(async move {
+        let lookup = deployment::look_up_deployment(&client, &set).await;
+        DrainCallResult::Deployment(set, lookup)
+    })
+}
+
+pub(super) fn restart_call(client: Client, restart: DeploymentRestart) -> DrainCall {
+    Box::pin(async move {
+        let answer = deployment::restart_deployment(&client, &restart).await;
+        DrainCallResult::Restarted(restart.replica_set, answer)
     })
 }
 

@@ -2,7 +2,9 @@
 //!
 //! **For:** running a [`dogwatch_core::drain::NodeDrain`], which makes all decisions.
 //! **May touch:** pods of one node (list, watch, evict, delete), DaemonSets and
-//! PodDisruptionBudgets and namespaces (read).
+//! PodDisruptionBudgets and namespaces (read), ReplicaSets and Deployments (read, restart by
+//! rollout) where a rule says so, and, where the policy honours MachineDrainRules, those, the Node,
+//! its Machine and its Cluster (read).
 //! **Promises:** one list and one watch of the pods, one call per eviction, one per DaemonSet, one
 //! per namespace that a rule asks about, one list of PodDisruptionBudgets, and a watch of them only
 //! while one blocks a pod; every eviction and deletion carries the pod's UID; a drain runs until it is dropped, whatever the API server
@@ -15,10 +17,14 @@ mod answer;
 mod attachments;
 mod budget;
 mod call;
+mod deployment;
+mod machine_rules;
 mod pod;
 mod runner;
 
 pub(crate) use budget::observed_budget;
+pub(crate) use deployment::look_up_deployment;
+pub(crate) use machine_rules::look_up_machine_rules;
 pub(crate) use pod::{TaintRef, observed_pod, tolerates_taint};
 
 pub use attachments::{AttachmentWatch, AttachmentsHandle};

@@ -5,7 +5,9 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use dogwatch_core::drain::{DrainConfig, DrainProgress, EvictionStep, NodeDrain, PodIdentity};
+use dogwatch_core::drain::{
+    DrainConfig, DrainProgress, EvictionStep, MachineRulesLookup, NodeDrain, PodIdentity,
+};
 use dogwatch_core::{Now, WakeTime};
 use futures::future::FutureExt as _;
 use futures::stream::{BoxStream, FuturesUnordered, StreamExt as _};
@@ -50,6 +52,7 @@ pub struct DrainRunner<C> {
     client: Client,
     /// The client that evicts and deletes pods.
     evict_client: Client,
+    node: String,
     clock: C,
     drain: NodeDrain,
     pods: BoxStream<'static, ObjectEvent<Pod>>,
@@ -90,6 +93,7 @@ impl<C: Fn() -> Now + Send + 'static> DrainRunner<C> {
             pods: objects::list_and_watch(FullObjects(api), here, fixed_jitter).boxed(),
             client,
             evict_client: evicts,
+            node: node.to_owned(),
             clock,
             drain: NodeDrain::new(config),
             budgets: BTreeMap::new(),
@@ -125,30 +129,10 @@ impl<C: Fn() -> Now + Send + 'static> DrainRunner<C> {
     /// the next step is due.
     fn perform_step(&mut self) -> Option<Duration> {
         let now = (self.clock)();
-        let EvictionStep {
-            tries,
-            look_up,
-            look_up_namespaces,
-            list_budgets,
-            watch_budgets,
-            wake,
-        } = self.drain.next_step(now);
-        for one in tries {
-            tracing::debug!(pod = %one.pod, way = ?one.removal_method, "asking a pod to go");
-            self.calls
-                .push(call::removal_call(self.evict_client.clone(), one));
-        }
-        for set in look_up {
-            self.calls.push(call::lookup_call(self.client.clone(), set));
-        }
-        for namespace in look_up_namespaces {
-            self.calls
-                .push(call::namespace_call(self.client.clone(), namespace));
-        }
-        if list_budgets {
-            self.calls.push(call::budget_list_call(self.client.clone()));
-        }
-        self.ensure_budget_watches(&watch_budgets);
+        let mut step = self.drain.next_step(now);
+        let wake = step.wake.take();
+        self.ensure_budget_watches(&step.watch_budgets);
+        self.start_calls(step);
         let progress = self.drain.current_progress();
         self.progress.send_if_modified(|published| {
             let changed = *published != progress;
@@ -156,6 +140,39 @@ impl<C: Fn() -> Now + Send + 'static> DrainRunner<C> {
             changed
         });
         wake.map(|WakeTime { at, .. }| at.saturating_sub(now.mono))
+    }
+
+    fn start_calls(&mut self, step: EvictionStep) {
+        let client = || self.client.clone();
+        for one in step.tries {
+            tracing::debug!(pod = %one.pod, way = ?one.removal_method, "asking a pod to go");
+            self.calls
+                .push(call::removal_call(self.evict_client.clone(), one));
+        }
+        for set in step.look_up {
+            self.calls.push(call::lookup_call(client(), set));
+        }
+        for namespace in step.look_up_namespaces {
+            self.calls.push(call::namespace_call(client(), namespace));
+        }
+        if step.look_up_machine_rules {
+            let node = self.node.clone();
+            self.calls.push(call::machine_rules_call(client(), node));
+        }
+        for set in step.look_up_deployments {
+            self.calls.push(call::deployment_call(client(), set));
+        }
+        for restart in step.restarts {
+            let namespace = &restart.replica_set.namespace;
+            tracing::info!(
+                deployment = format!("{namespace}/{}", restart.deployment),
+                "restarts a Deployment by rollout, before its pod goes"
+            );
+            self.calls.push(call::restart_call(client(), restart));
+        }
+        if step.list_budgets {
+            self.calls.push(call::budget_list_call(client()));
+        }
     }
 
     fn ensure_budget_watches(&mut self, namespaces: &BTreeSet<String>) {
@@ -195,6 +212,18 @@ impl<C: Fn() -> Now + Send + 'static> DrainRunner<C> {
             }
             DrainEvent::Call(DrainCallResult::Namespace(name, labels)) => {
                 self.drain.apply_namespace_labels(&name, labels, now);
+            }
+            DrainEvent::Call(DrainCallResult::MachineRules(lookup)) => {
+                if let MachineRulesLookup::Elsewhere { why } = &lookup {
+                    tracing::info!(node = self.node, why, "honours no MachineDrainRules");
+                }
+                self.drain.apply_machine_rules(lookup, now);
+            }
+            DrainEvent::Call(DrainCallResult::Deployment(set, lookup)) => {
+                self.drain.apply_deployment_lookup(&set, lookup, now);
+            }
+            DrainEvent::Call(DrainCallResult::Restarted(set, answer)) => {
+                self.drain.apply_restart_answer(&set, answer, now);
             }
             DrainEvent::Call(DrainCallResult::Budgets(answer)) => {
                 self.drain.apply_budget_list(answer, now);

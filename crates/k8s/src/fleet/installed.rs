@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dogwatch_api::bare_metal_host;
+use dogwatch_core::drain::PodMark;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{Container as ContainerObject, Namespace, PodTemplateSpec};
@@ -15,7 +16,7 @@ use super::FleetClient;
 use crate::error::{ApiErrorKind, Error, with_timeout};
 use crate::markers::MEDIK8S_LEASE_NAMESPACE;
 use crate::policy;
-use crate::remediation::CLUSTER_API_MACHINE;
+use crate::remediation::{CLUSTER_API_MACHINE, MACHINE_DRAIN_RULE};
 
 /// All objects of Dogwatch's manifests have this label.
 const PART_OF_SELECTOR: &str = "app.kubernetes.io/part-of=dogwatch";
@@ -36,6 +37,10 @@ pub struct ClusterInstallation {
     pub bindings: BTreeMap<String, bool>,
     /// A policy lets Dogwatch delete the pods that a drain has left at its deadline.
     pub deletes_pods: bool,
+    /// A policy lets Dogwatch restart Deployments before their pods are drained.
+    pub rolls_first: bool,
+    /// A policy honours MachineDrainRules, and the cluster serves that kind.
+    pub honors_machine_rules: bool,
     pub has_hosts: bool,
     pub has_cluster_api: bool,
     /// medik8s' namespace of Leases exists.
@@ -71,11 +76,22 @@ impl FleetClient {
     pub async fn read_installation(&self) -> Result<ClusterInstallation, Error> {
         let client = &self.client;
         let api = bare_metal_host::API_VERSION;
+        let policies = none_if_absent(policy::list_policy_objects(client).await)?;
+        let drains = policies.into_iter().flatten();
+        let drains: Vec<Value> = drains.map(|mut it| it.spec["drain"].take()).collect();
         Ok(ClusterInstallation {
             kubernetes: read_server_version(client).await?,
             workloads: self.list_workloads().await?,
             bindings: self.list_policy_bindings().await?,
-            deletes_pods: has_deleting_policy(client).await?,
+            deletes_pods: drains
+                .iter()
+                .any(|drain| drain["onTimeout"] == "delete" || has_rule(drain, "Delete")),
+            rolls_first: drains.iter().any(|drain| has_rule(drain, "RollFirst")),
+            honors_machine_rules: drains.iter().any(honors_cluster_api)
+                && MACHINE_DRAIN_RULE
+                    .find_served_version(client)
+                    .await?
+                    .is_some(),
             has_hosts: is_served(client, api, bare_metal_host::PLURAL).await?,
             has_cluster_api: CLUSTER_API_MACHINE
                 .find_served_version(client)
@@ -147,14 +163,14 @@ async fn is_served(client: &Client, version: &str, plural: &str) -> Result<bool,
     Ok(kinds.is_some_and(|kinds| kinds.resources.iter().any(|it| it.name == plural)))
 }
 
-async fn has_deleting_policy(client: &Client) -> Result<bool, Error> {
-    let policies = none_if_absent(policy::list_policy_objects(client).await)?;
-    let mut policies = policies.into_iter().flatten();
-    Ok(policies.any(|policy| {
-        let drain = &policy.spec["drain"];
-        let mut rules = drain["rules"].as_array().into_iter().flatten();
-        drain["onTimeout"] == "delete" || rules.any(|rule| rule["do"] == "Delete")
-    }))
+fn has_rule(drain: &Value, action: &str) -> bool {
+    let mut rules = drain["rules"].as_array().into_iter().flatten();
+    rules.any(|rule| rule["do"] == action)
+}
+
+fn honors_cluster_api(drain: &Value) -> bool {
+    let mut marks = drain["honor"].as_array().into_iter().flatten();
+    marks.any(|mark| mark == PodMark::ClusterApiDrain.mark_key())
 }
 
 async fn has_namespace(client: &Client, name: &str) -> Result<bool, Error> {

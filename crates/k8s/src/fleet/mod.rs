@@ -43,7 +43,18 @@ pub use request::RebootRequestOutcome;
 pub use schedules::{FleetSchedulesWatch, ScheduleFound, SchedulesFound};
 pub use watch::FleetWatch;
 
+use std::time::Duration;
+
 use kube::Client;
+
+use crate::informer::KindRecheck;
+
+/// How often a long watch looks for a kind that need not be installed, or that the caller may not
+/// read.
+const OPTIONAL_KIND_RECHECK: KindRecheck = KindRecheck::After {
+    not_installed: Duration::from_mins(5),
+    forbidden: Some(Duration::from_mins(1)),
+};
 
 /// API client of a person's command.
 #[derive(Clone)]

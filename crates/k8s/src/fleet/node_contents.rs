@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dogwatch_api::COORDINATOR;
-use dogwatch_core::drain::{DaemonSetRef, ObservedPod, PodRules};
+use dogwatch_core::drain::{
+    DaemonSetRef, DeploymentLookup, MachineRulesLookup, ObservedPod, PodRules, ReplicaSetRef,
+    need_namespace_labels,
+};
 use dogwatch_core::explain::{NodePods, ObservedCoordinator};
 use dogwatch_core::name::{NodeName, is_dns_name};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -15,12 +18,14 @@ use kube::{Api, ResourceExt as _};
 
 use super::FleetClient;
 use crate::Error;
-use crate::drain::{observed_budget, observed_pod};
+use crate::drain::{look_up_deployment, look_up_machine_rules, observed_budget, observed_pod};
 use crate::error::with_timeout;
 
 impl FleetClient {
     /// The node's pods and everything that decides about their eviction by these rules. Two lists,
-    /// one call per DaemonSet, and one more list if a rule asks for labels of namespaces.
+    /// one call per DaemonSet, two for each ReplicaSet whose Deployment a rule may restart, and one
+    /// more list if a rule asks for labels of namespaces. Where the rules honour MachineDrainRules,
+    /// these and what they depend on.
     pub async fn read_node_contents(
         &self,
         node: &NodeName,
@@ -34,17 +39,32 @@ impl FleetClient {
         let budgets = with_timeout(budgets.list(&ListParams::default()))
             .await?
             .items;
-        let namespaces = if rules.needs_namespaces() {
+        let machine_rules = self.read_machine_rules(node, rules).await;
+        let namespaces = if rules.needs_namespaces() || match_namespaces(&machine_rules) {
             self.list_namespaces().await?.labels
         } else {
             BTreeMap::new()
         };
         Ok(NodePods {
             namespaces,
+            machine_rules,
+            deployments: self.read_deployments_of(&pods, rules).await,
             daemonsets: self.list_daemonsets_of(&pods).await?,
             budgets: budgets.into_iter().map(observed_budget).collect(),
             pods,
         })
+    }
+
+    /// The MachineDrainRules of the node's Machine, where the rules honour them.
+    pub async fn read_machine_rules(
+        &self,
+        node: &NodeName,
+        rules: &PodRules,
+    ) -> MachineRulesLookup {
+        if !rules.honors_machine_rules() {
+            return MachineRulesLookup::default();
+        }
+        look_up_machine_rules(&self.client, node.as_str()).await
     }
 
     pub(super) async fn list_daemonsets_of(
@@ -63,6 +83,28 @@ impl FleetClient {
             }
         }
         Ok(there)
+    }
+
+    /// The Deployments that a rule may restart before their pods go. A right that is missing here
+    /// says nothing about the coordinator's.
+    pub async fn read_deployments_of(
+        &self,
+        pods: &[ObservedPod],
+        rules: &PodRules,
+    ) -> BTreeMap<ReplicaSetRef, DeploymentLookup> {
+        let rolled = pods.iter().filter(|pod| rules.may_roll_first(&pod.labels));
+        let sets: BTreeSet<ReplicaSetRef> = rolled.filter_map(ReplicaSetRef::of_pod).collect();
+        let mut found = BTreeMap::new();
+        for set in sets {
+            let lookup = match look_up_deployment(&self.client, &set).await {
+                DeploymentLookup::Forbidden { why } => DeploymentLookup::Failed { why },
+                other @ (DeploymentLookup::Found(_)
+                | DeploymentLookup::None { .. }
+                | DeploymentLookup::Failed { .. }) => other,
+            };
+            found.insert(set, lookup);
+        }
+        found
     }
 
     /// The coordinator on this node, by its DaemonSet and its pod.
@@ -84,6 +126,15 @@ impl FleetClient {
         Ok(set.map_or(ObservedCoordinator::NoDaemonSet, |_| {
             ObservedCoordinator::NoPod
         }))
+    }
+}
+
+fn match_namespaces(lookup: &MachineRulesLookup) -> bool {
+    match lookup {
+        MachineRulesLookup::Found(rules) => need_namespace_labels(rules),
+        MachineRulesLookup::NoMachine
+        | MachineRulesLookup::Elsewhere { .. }
+        | MachineRulesLookup::Failed { .. } => false,
     }
 }
 

@@ -119,6 +119,8 @@ fn build_view(
                 .collect(),
             leases,
             backups: seen.backups.clone(),
+            // Commands read no other cluster.
+            workload: None,
             synced: seen.synced,
         },
         policies: fleet.policies.clone(),

@@ -6,7 +6,7 @@ use dogwatch_core::schedule::{Schedule, ScheduleName};
 use kube::Api;
 use kube::api::ListParams;
 
-use super::FleetClient;
+use super::{FleetClient, OPTIONAL_KIND_RECHECK};
 use crate::error::{ApiErrorKind, Error, with_timeout};
 use crate::informer::{KindInformer, KindRecheck, fixed_jitter};
 use crate::schedule::{ScheduleObject, convert_schedule, schedule_entry};
@@ -74,12 +74,25 @@ impl FleetClient {
     /// Watches the schedules of a namespace (`None`: of all namespaces). Sends nothing before
     /// [`FleetSchedulesWatch::wait_for_change`] is awaited.
     pub fn watch_schedules(&self, namespace: Option<&str>) -> FleetSchedulesWatch {
+        self.open_schedules_watch(namespace, KindRecheck::AlwaysServed)
+    }
+
+    /// Watches the schedules of all namespaces. A cluster without the kind has no schedules.
+    pub fn watch_schedules_if_installed(&self) -> FleetSchedulesWatch {
+        self.open_schedules_watch(None, OPTIONAL_KIND_RECHECK)
+    }
+
+    fn open_schedules_watch(
+        &self,
+        namespace: Option<&str>,
+        recheck: KindRecheck,
+    ) -> FleetSchedulesWatch {
         let home = self.namespace.clone();
         FleetSchedulesWatch {
             informer: KindInformer::new(
                 FullObjects(self.schedule_api(namespace)),
                 ObjectSelection::default(),
-                KindRecheck::AlwaysServed,
+                recheck,
                 &fixed_jitter(),
                 move |object: &ScheduleObject| Some(schedule_entry(object, &home)),
             ),
@@ -102,6 +115,11 @@ pub struct FleetSchedulesWatch {
 }
 
 impl FleetSchedulesWatch {
+    /// Whether the watch has not failed since it was last answered.
+    pub fn is_connected(&self) -> bool {
+        self.informer.is_connected()
+    }
+
     /// Waits for the next change or failure.
     ///
     /// # Errors

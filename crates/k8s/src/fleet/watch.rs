@@ -31,6 +31,7 @@ pub struct FleetWatch {
     leases: BTreeMap<String, LeaseFacts>,
     policy_events: BoxStream<'static, PolicyWatchView>,
     policies: ClusterPolicies,
+    policy_error: Option<String>,
 }
 
 /// What a Lease can be: a slot, a remediation's Lease, or a lock API replica's list of waiting
@@ -81,6 +82,7 @@ impl FleetClient {
             leases: BTreeMap::new(),
             policy_events: watch_policies(self.client.clone(), move || jitter()).boxed(),
             policies: ClusterPolicies::NotYetRead,
+            policy_error: None,
         }
     }
 }
@@ -98,9 +100,20 @@ impl FleetWatch {
             }
             Some(seen) = self.policy_events.next() => {
                 self.policies = seen.policies;
+                self.policy_error = seen.error;
                 Ok(())
             }
         }
+    }
+
+    /// Whether the watches of Nodes and Leases have not failed since they were last answered.
+    pub fn is_connected(&self) -> bool {
+        self.node_informer.is_connected() && self.lease_informer.is_connected()
+    }
+
+    /// Why the policies cannot be watched at the moment; the known ones may be outdated.
+    pub fn policy_error(&self) -> Option<&str> {
+        self.policy_error.as_deref()
     }
 
     /// `None` until the lists have arrived.

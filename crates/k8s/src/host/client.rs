@@ -21,11 +21,26 @@ use crate::field_manager::patch_params_for;
 #[derive(Clone)]
 pub struct HostClient {
     pub(super) client: Client,
+    /// Machines of Cluster API are Nodes of other clusters.
+    pub(super) has_workload_clusters: bool,
 }
 
 impl HostClient {
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self {
+            client,
+            has_workload_clusters: false,
+        }
+    }
+
+    /// Nodes of Machines of Cluster API are in workload clusters: a Node of that name here is
+    /// another one.
+    #[must_use]
+    pub fn with_workload_clusters(self, has_workload_clusters: bool) -> Self {
+        Self {
+            has_workload_clusters,
+            ..self
+        }
     }
 
     /// All hosts, in one list.

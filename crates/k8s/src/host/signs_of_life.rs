@@ -22,7 +22,7 @@ impl HostClient {
         &self,
         host: &Arc<HostSnapshot>,
     ) -> Result<KubeletLeases, Error> {
-        let carried = read_hosted_nodes(&self.client, host).await?;
+        let carried = read_hosted_nodes(&self.client, host, self.has_workload_clusters).await?;
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NODE_LEASE_NAMESPACE);
         let mut signs = KubeletLeases {
             leases: BTreeMap::new(),

@@ -39,7 +39,7 @@ pub(crate) use lease::observed_lease;
 
 pub use group::group_selector;
 pub use presence::{LocalWaiter, PresenceLease};
-pub(crate) use presence::{parse_waiting_hosts, waiters_by_group};
+pub(crate) use presence::{parse_group_waiters, parse_waiting_hosts, waiters_by_group};
 pub use remediation::{
     LeaseFreeOutcome, LeaseTakeOutcome, RemediationLeaseClient, RemediationLeaseHold,
 };

@@ -188,8 +188,14 @@ pub(crate) fn parse_waiting_hosts<K: Resource>(lease: &K) -> Vec<WaitingHost> {
 /// All waiters in a replica's Lease, by group. Unreadable content gives none: the lock is safe and
 /// live without this hint.
 pub(crate) fn waiters_by_group<K: Resource>(lease: &K) -> Vec<(GroupName, LockWaiter)> {
-    let text = lease.meta().annotations.as_ref();
-    let text = text.and_then(|all| all.get(annotation::WAITING));
+    let annotations = lease.meta().annotations.as_ref();
+    annotations.map(parse_group_waiters).unwrap_or_default()
+}
+
+pub(crate) fn parse_group_waiters(
+    annotations: &BTreeMap<String, String>,
+) -> Vec<(GroupName, LockWaiter)> {
+    let text = annotations.get(annotation::WAITING);
     let all =
         text.and_then(|text| serde_json::from_str::<BTreeMap<String, Vec<LocalWaiter>>>(text).ok());
     let waiter = |host: LocalWaiter| LockWaiter {

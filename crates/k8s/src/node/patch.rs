@@ -74,13 +74,9 @@ pub(crate) fn merge_patch(node: &ObservedNode, patch: &NodePatch) -> Value {
         "annotations".into(),
         Value::Object(annotation_changes(patch)),
     );
-    if let Some(waiting) = patch.waiting_label {
-        let value = if waiting {
-            Value::from(label::WAITING)
-        } else {
-            Value::Null
-        };
-        metadata.insert("labels".into(), json!({ label::REBOOT: value }));
+    let labels = label_changes(patch);
+    if !labels.is_empty() {
+        metadata.insert("labels".into(), Value::Object(labels));
     }
     let mut body = Map::new();
     body.insert("metadata".into(), Value::Object(metadata));
@@ -88,6 +84,24 @@ pub(crate) fn merge_patch(node: &ObservedNode, patch: &NodePatch) -> Value {
         body.insert("spec".into(), cordon_spec(unschedulable));
     }
     Value::Object(body)
+}
+
+fn label_changes(patch: &NodePatch) -> Map<String, Value> {
+    let changes = [
+        (label::REBOOT, label::WAITING, patch.waiting_label),
+        (
+            label::NVSENTINEL_MANAGED,
+            label::NVSENTINEL_MUTED,
+            patch.mute_label,
+        ),
+    ];
+    let changed = changes.into_iter().filter_map(|(name, value, change)| {
+        let value = change?.then_some(value).map_or(Value::Null, Value::from);
+        Some((name.to_owned(), value))
+    });
+    let removed = patch.remove_labels.iter();
+    let removed = removed.map(|name| (name.clone(), Value::Null));
+    changed.chain(removed).collect()
 }
 
 /// The `spec` of a merge patch that cordons or uncordons. Uncordoning removes the field, as
@@ -137,7 +151,9 @@ mod tests {
             unschedulable: None,
             record: RecordChange::Remove,
             waiting_label: None,
+            mute_label: None,
             last: None,
+            remove_labels: Vec::new(),
             remove_request: false,
             remove_abort: false,
         }
@@ -160,6 +176,19 @@ mod tests {
             annotations.keys().collect::<Vec<_>>(),
             ["dogwatch.dev/reboot"]
         );
+    }
+
+    #[test]
+    fn nvsentinels_label_is_set_to_false_and_removed() {
+        for (change, value) in [(true, Value::from("false")), (false, Value::Null)] {
+            let patch = NodePatch {
+                mute_label: Some(change),
+                ..patch()
+            };
+            let body = merge_patch(&seen(), &patch);
+            let labels = json!({ "k8saas.nvidia.com/ManagedByNVSentinel": value });
+            assert_eq!(body["metadata"]["labels"], labels);
+        }
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub fn observed_node(node: &Node) -> Result<ObservedNode, BadName> {
         request: ParsedAnnotation::from_text(annotation(annotation::REBOOT_REQUESTED)),
         request_fingerprint: annotation(annotation::REBOOT_REQUESTED)
             .map(|text| TriggerFingerprint(text.to_owned())),
+        estimated_start: annotation(annotation::ESTIMATED_START).and_then(|text| text.parse().ok()),
         abort: ParsedAnnotation::from_text(annotation(annotation::ABORT_REQUESTED)),
         api_lock: annotation(annotation::API_LOCK).is_some(),
         last_reboot: ParsedAnnotation::from_text(annotation(annotation::LAST_REBOOT)),

@@ -36,6 +36,24 @@ impl NodeRebootClient {
         Ok(host.ok_or_else(missing))
     }
 
+    /// Puts our key on the host if the NodeReboot still has the version that was decided on.
+    /// `None`: it has not, and nothing was written.
+    pub async fn put_host_key(
+        &self,
+        own: &ObservedNodeReboot,
+        patch: &HostKeyPatch,
+    ) -> Result<Option<HostSnapshot>, Error> {
+        let newest = with_timeout(self.object_api().get_opt(&own.name)).await?;
+        let newest = newest.as_ref().map(convert_node_reboot);
+        let is_same = newest.is_some_and(|newest| {
+            newest.uid == own.uid && newest.resource_version == own.resource_version
+        });
+        if !is_same {
+            return Ok(None);
+        }
+        self.patch_host_key(patch).await.map(Some)
+    }
+
     /// Puts our key on the host, or takes it away. Returns the host as written.
     pub async fn patch_host_key(&self, patch: &HostKeyPatch) -> Result<HostSnapshot, Error> {
         let params = patch_params_for(CONTROLLER);

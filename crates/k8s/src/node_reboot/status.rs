@@ -10,11 +10,13 @@ use crate::condition;
 use crate::json_field::null_absent_fields;
 
 /// Fields that an empty status omits; a merge patch has to remove them.
-const OPTIONAL_FIELDS: [&str; 5] = [
+const OPTIONAL_FIELDS: [&str; 7] = [
     "observedGeneration",
     "message",
     "nodeUID",
     "attempts",
+    "estimatedStart",
+    "estimatedFinish",
     "conditions",
 ];
 
@@ -32,6 +34,8 @@ pub(super) fn parse_status(value: &Value) -> Result<NodeRebootState, String> {
         message: status.message,
         node_uid: status.node_uid,
         attempts: status.attempts,
+        estimated_start: status.estimated_start,
+        estimated_finish: status.estimated_finish,
         conditions: conditions.map(condition::from_meta_condition).collect(),
     })
 }
@@ -49,6 +53,8 @@ pub(super) fn status_patch(
         message: status.message.clone(),
         node_uid: status.node_uid.clone(),
         attempts: status.attempts.clone(),
+        estimated_start: status.estimated_start,
+        estimated_finish: status.estimated_finish,
         conditions: conditions
             .iter()
             .map(|wanted| {

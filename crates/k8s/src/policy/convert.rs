@@ -215,6 +215,8 @@ fn parse_reboot_rules(fields: &mut SpecFields) -> RebootRules {
     RebootRules {
         timeout: fields.parse_positive_duration("reboot.timeout", reboot.timeout.as_ref()),
         attempts,
+        accept_soft: reboot.accept_soft.unwrap_or(false),
+        mute_nvsentinel: reboot.mute_nvsentinel.unwrap_or(false),
         escalate: reboot.escalate.unwrap_or(false),
     }
 }

@@ -77,12 +77,17 @@ fn parse_pod_rule(
         (api::DrainRuleAction::WaitCompleted, Some(timeout)) => {
             RuleAction::WaitCompleted { timeout }
         }
+        (api::DrainRuleAction::RollFirst, Some(timeout)) => RuleAction::RollFirst { timeout },
         (api::DrainRuleAction::WaitCompleted, None) => {
             refuse("do: WaitCompleted needs a timeout");
             return None;
         }
+        (api::DrainRuleAction::RollFirst, None) => {
+            refuse("do: RollFirst needs a timeout");
+            return None;
+        }
         (_, Some(_)) => {
-            refuse("write timeout with do: WaitCompleted, and with nothing else");
+            refuse("write timeout with do: WaitCompleted or RollFirst, and with nothing else");
             return None;
         }
         (api::DrainRuleAction::Skip, None) if matches_all => {

@@ -197,6 +197,7 @@ mod tests {
             reason: "Because".into(),
             message: String::new(),
             heartbeat: false,
+            shows_reason: false,
         };
         PolicyStatus {
             stuck: None,

@@ -38,7 +38,7 @@ fn full() -> Policy {
         "paused": { "reason": "freeze", "until": "2026-12-24T18:00:00+01:00" },
         "windows": [{ "days": ["Mon"], "start": "22:00", "end": "04:00", "timeZone": "Europe/Berlin" }],
         "drain": { "timeout": "30m", "onTimeout": "force", "volumeDetachTimeout": "5m", "exclude": { "matchLabels": { "stay": "yes" } } },
-        "reboot": { "timeout": "20m", "attempts": 3, "escalate": true },
+        "reboot": { "timeout": "20m", "attempts": 3, "escalate": true, "acceptSoft": true, "muteNVSentinel": true },
         "return": { "settle": "0s", "gates": ["Volumes"], "gateTimeout": "5m", "onGateTimeout": "release" },
         "gates": [
             { "pods": { "selector": { "matchLabels": { "a": "b" } } } },
@@ -85,6 +85,7 @@ fn the_rules_of_each_phase_reach_the_decisions() {
     let reboot = policy.reboot;
     assert_eq!(reboot.timeout, Some(Duration::from_mins(20)));
     assert_eq!((reboot.attempts, reboot.escalate), (Some(3), true));
+    assert!(reboot.accept_soft && reboot.mute_nvsentinel);
     let on_return = policy.on_return;
     assert_eq!(on_return.settle, Some(Duration::ZERO));
     assert_eq!(on_return.gates, Some(vec![ReturnGate::Volumes]));
@@ -191,6 +192,11 @@ const BAD: &[(&str, &str, &str)] = &[
     ),
     (
         r#"{"drain": {"rules": [{"do": "WaitCompleted"}]}}"#,
+        "spec.drain.rules[0]: ",
+        "needs a timeout",
+    ),
+    (
+        r#"{"drain": {"rules": [{"do": "RollFirst"}]}}"#,
         "spec.drain.rules[0]: ",
         "needs a timeout",
     ),

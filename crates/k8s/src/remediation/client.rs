@@ -20,6 +20,8 @@ use crate::host::HostObject;
 #[derive(Clone)]
 pub struct RemediationClient {
     pub(super) client: Client,
+    /// The cluster of the Nodes.
+    pub(super) node_client: Client,
     /// Dogwatch's own namespace.
     pub(super) namespace: String,
     /// The version of each Machine API that the cluster serves.
@@ -30,14 +32,25 @@ impl RemediationClient {
     /// `namespace`: where Dogwatch runs.
     pub fn new(client: Client, namespace: impl Into<String>) -> Self {
         Self {
+            node_client: client.clone(),
             client,
             namespace: namespace.into(),
             versions: Arc::default(),
         }
     }
 
+    /// The same client for Nodes of another cluster. Only Nodes, their Leases, pods and volume
+    /// attachments are read and written there.
+    #[must_use]
+    pub fn with_node_client(&self, nodes: Client) -> Self {
+        Self {
+            node_client: nodes,
+            ..self.clone()
+        }
+    }
+
     pub(super) fn node_api(&self) -> Api<Node> {
-        Api::all(self.client.clone())
+        Api::all(self.node_client.clone())
     }
 
     pub(super) fn host_api(&self, namespace: &str) -> Api<HostObject> {

@@ -25,9 +25,11 @@ pub(crate) struct HostedNodes {
 }
 
 /// By every link: the host's annotation, else the Machines in its namespace and in its consumer's.
+/// With workload clusters, Machines of Cluster API name no Nodes of this cluster.
 pub(crate) async fn read_hosted_nodes(
     client: &Client,
     host: &Arc<HostSnapshot>,
+    has_workload_clusters: bool,
 ) -> Result<HostedNodes, Error> {
     if let Some(node) = node_annotated_on(host) {
         return Ok(HostedNodes {
@@ -36,7 +38,9 @@ pub(crate) async fn read_hosted_nodes(
         });
     }
     let mut links = MachineLinks::default();
-    for api in [MachineApi::OpenShift, MachineApi::ClusterApi] {
+    let apis = [MachineApi::OpenShift, MachineApi::ClusterApi];
+    let is_here = |api: &MachineApi| *api == MachineApi::OpenShift || !has_workload_clusters;
+    for api in apis.into_iter().filter(is_here) {
         let keep = move |object: &_| parse_machine(object, api);
         let found = links
             .read_objects(client, host, OptionalKind::of_machine_api(api), keep)

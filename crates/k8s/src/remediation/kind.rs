@@ -17,7 +17,7 @@ pub(crate) struct OptionalKind {
     singular: &'static str,
     plural: &'static str,
     /// Its name in error messages.
-    pub(super) full_name: &'static str,
+    pub(crate) full_name: &'static str,
 }
 
 pub(super) const OPENSHIFT_MACHINE: OptionalKind = OptionalKind {
@@ -35,6 +35,23 @@ pub(crate) const CLUSTER_API_MACHINE: OptionalKind = OptionalKind {
     singular: "Machine",
     plural: "machines",
     full_name: "machines.cluster.x-k8s.io",
+};
+
+/// Source: Cluster API 1.9 and later.
+pub(crate) const MACHINE_DRAIN_RULE: OptionalKind = OptionalKind {
+    group: MachineApi::ClusterApi.group(),
+    versions: &["v1beta2", "v1beta1"],
+    singular: "MachineDrainRule",
+    plural: "machinedrainrules",
+    full_name: "machinedrainrules.cluster.x-k8s.io",
+};
+
+pub(crate) const CLUSTER_API_CLUSTER: OptionalKind = OptionalKind {
+    group: MachineApi::ClusterApi.group(),
+    versions: &["v1beta2", "v1beta1"],
+    singular: "Cluster",
+    plural: "clusters",
+    full_name: "clusters.cluster.x-k8s.io",
 };
 
 pub(super) const METAL3_MACHINE: OptionalKind = OptionalKind {

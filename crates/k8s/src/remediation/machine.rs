@@ -38,6 +38,7 @@ pub(super) fn parse_machine(object: &DynamicObject, api: MachineApi) -> Observed
         host: annotation(BARE_METAL_HOST),
         infra: parse_infra_ref(&data["spec"]["infrastructureRef"], &name.namespace),
         provider_id: provider_id(object),
+        cluster: cluster_name(object, api),
         node: (!node.is_empty()).then_some(node),
         control_plane: is_control_plane(object),
         paused: annotation(PAUSED_ANNOTATION).is_some(),
@@ -52,6 +53,15 @@ pub(super) fn parse_infra_machine(object: &DynamicObject) -> InfraMachine {
         uid: object.uid().unwrap_or_default(),
         host: object.annotations().get(BARE_METAL_HOST).cloned(),
         provider_id: provider_id(object),
+    }
+}
+
+/// The Cluster of a Machine of Cluster API.
+fn cluster_name(object: &DynamicObject, api: MachineApi) -> Option<String> {
+    let name = parse_text(&object.data["spec"]["clusterName"]);
+    match api {
+        MachineApi::OpenShift => None,
+        MachineApi::ClusterApi => (!name.is_empty()).then_some(name),
     }
 }
 

@@ -37,7 +37,10 @@ mod write;
 pub use client::RemediationClient;
 pub use event::RemediationEventSubject;
 pub(crate) use hosted_nodes::read_hosted_nodes;
-pub(crate) use kind::{CLUSTER_API_MACHINE, find_machine_resource};
+pub(crate) use kind::{
+    CLUSTER_API_CLUSTER, CLUSTER_API_MACHINE, MACHINE_DRAIN_RULE, OptionalKind,
+    find_machine_resource,
+};
 pub(crate) use list::read_remediation_objects;
 pub(crate) use node_host::read_host_links;
 pub(crate) use observe::NODE_LEASE_NAMESPACE;

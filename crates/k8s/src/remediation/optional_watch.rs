@@ -14,7 +14,8 @@ use super::kind::OptionalKind;
 use crate::error::{ApiErrorKind, Error};
 use crate::paged::{PagedObjects, TrimmedObject};
 use crate::watch::{
-    ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE, WATCH_RETRY_PAUSES, list_and_watch,
+    ObjectEvent, ObjectSelection, SHORTEST_RETRY_PAUSE, WATCH_RETRY_PAUSES, WatchConnection,
+    list_and_watch_over,
 };
 
 pub(super) enum OptionalWatchEvent<T> {
@@ -42,6 +43,7 @@ pub(super) struct OptionalWatch<T> {
     is_known: bool,
     /// Failed discoveries in a row.
     failures: u32,
+    connection: WatchConnection,
 }
 
 enum OptionalWatchState<T> {
@@ -73,7 +75,13 @@ impl<T: Clone + Send + Sync + 'static> OptionalWatch<T> {
             again,
             is_known: false,
             failures: 0,
+            connection: WatchConnection::default(),
         }
+    }
+
+    /// Whether the watch is open, and has not failed since it was last answered.
+    pub(super) fn is_connected(&self) -> bool {
+        self.connection.is_open()
     }
 
     /// Cancel-safe.
@@ -163,10 +171,11 @@ impl<T: Clone + Send + Sync + 'static> OptionalWatch<T> {
             api: Api::all_with(self.client.clone(), resource),
             keep: Arc::clone(&self.keep),
         };
-        let jitter = Arc::clone(&self.jitter);
+        let (all, jitter) = (ObjectSelection::default(), Arc::clone(&self.jitter));
+        let connection = self.connection.clone();
         OptionalWatchState::Open {
             version: resource.api_version.clone(),
-            events: list_and_watch(source, ObjectSelection::default(), move || jitter()).boxed(),
+            events: list_and_watch_over(source, all, move || jitter(), connection).boxed(),
         }
     }
 }

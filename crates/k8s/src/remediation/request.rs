@@ -15,6 +15,7 @@ use kube::api::DynamicObject;
 
 use super::machine::object_name;
 use super::status;
+use crate::workload_cluster::CLUSTER_NAME_LABEL;
 
 /// A request with an unreadable part has no strategy and says why, so that nothing is begun.
 pub(super) fn parse_request(object: &DynamicObject) -> PowerRequest {
@@ -37,6 +38,7 @@ pub(super) fn parse_request(object: &DynamicObject) -> PowerRequest {
         node_name: annotation(NHC_NODE_NAME),
         machine,
         machine_uid,
+        cluster: object.labels().get(CLUSTER_NAME_LABEL).cloned(),
         timed_out: annotation(NHC_TIMED_OUT).is_some(),
         strategy,
         status: status.unwrap_or_default(),

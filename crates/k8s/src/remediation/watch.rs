@@ -104,6 +104,27 @@ impl RemediationWatch {
         &self.view
     }
 
+    /// The errors of the watches that are not open now, by kind.
+    pub fn present_errors(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let errors = self.view.errors.iter();
+        let errors = errors.filter(|(name, _)| !self.is_connected(name));
+        errors.map(|(name, words)| (*name, words.as_str()))
+    }
+
+    fn is_connected(&self, name: &str) -> bool {
+        let optional = [
+            (OPENSHIFT_MACHINE, self.openshift.is_connected()),
+            (CLUSTER_API_MACHINE, self.cluster_api.is_connected()),
+            (METAL3_MACHINE, self.infra.is_connected()),
+            (POWER_REMEDIATION, self.requests.is_connected()),
+        ];
+        let backups = self.backups.as_ref().map(KindInformer::is_connected);
+        let mut kinds = optional.into_iter().map(|(kind, is)| (kind.full_name, is));
+        kinds
+            .find(|(kind, _)| *kind == name)
+            .map_or(backups.unwrap_or(false), |(_, is_connected)| is_connected)
+    }
+
     /// Waits until the view changes, and applies all other changes that have arrived. Cancel-safe.
     pub async fn wait_for_change(&mut self) {
         loop {

@@ -25,7 +25,7 @@ use crate::host::HostObject;
 
 #[derive(Clone)]
 pub struct ScheduleClient {
-    client: Client,
+    pub(super) client: Client,
     home: String,
 }
 

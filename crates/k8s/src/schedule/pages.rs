@@ -17,6 +17,19 @@ where
     read_every_page(|params| async move { api.list(&params).await }, trim).await
 }
 
+/// Like [`list_pages`], for the objects with this label.
+pub(super) async fn list_selected_pages<K, T>(
+    api: &Api<K>,
+    labels: &str,
+    trim: impl Fn(&K) -> T,
+) -> Result<Vec<T>, Error>
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let list = |params: ListParams| async move { api.list(&params.labels(labels)).await };
+    read_every_page(list, trim).await
+}
+
 /// Like [`list_pages`], for metadata only.
 pub(super) async fn list_metadata_pages<K, T>(
     api: &Api<K>,

@@ -1,10 +1,13 @@
 //! The status of a schedule, which only the leading controller writes.
 
-use dogwatch_api::reboot_schedule::{self as api, OccurrenceStatus, RebootScheduleStatus};
+use dogwatch_api::reboot_schedule::{
+    self as api, OccurrenceRebootsStatus, OccurrenceStatus, RebootFailureStatus,
+    RebootScheduleStatus, SettledRebootsStatus,
+};
 use dogwatch_core::condition::{DesiredCondition, transition_time};
 use dogwatch_core::schedule::{
-    CurrentOccurrence, OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleStatus,
-    ScheduleTargetKind, TargetOutcome, TargetResult,
+    CurrentOccurrence, OccurrenceOutcome, OccurrenceReboots, OccurrenceRecord, RebootFailure,
+    Schedule, ScheduleStatus, ScheduleTargetKind, SettledReboots, TargetOutcome, TargetResult,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -57,6 +60,32 @@ fn parse_occurrence(occurrence: OccurrenceStatus) -> OccurrenceRecord {
             .map(parse_target_end)
             .collect(),
         message: occurrence.message,
+        reboots: occurrence.reboots.map(parse_reboots),
+    }
+}
+
+fn parse_reboots(reboots: OccurrenceRebootsStatus) -> OccurrenceReboots {
+    let failures = reboots.failures.into_iter().map(|failure| RebootFailure {
+        node: failure.node,
+        node_reboot: failure.node_reboot,
+        reason: failure.reason,
+        message: failure.message,
+    });
+    OccurrenceReboots {
+        made: reboots.made,
+        open: reboots.open,
+        succeeded: reboots.succeeded,
+        failed: reboots.failed,
+        given_up: reboots.given_up,
+        unknown: reboots.unknown,
+        failures: failures.collect(),
+        ended: reboots.ended,
+        settled: reboots.settled.map(|settled| SettledReboots {
+            until: Some(settled.until),
+            succeeded: settled.succeeded,
+            failed: settled.failed,
+            given_up: settled.given_up,
+        }),
     }
 }
 
@@ -66,6 +95,7 @@ fn parse_target_end(end: api::TargetEndStatus) -> TargetOutcome {
         name: end.name,
         result: TargetResult::parse(&end.result).unwrap_or(TargetResult::Failed),
         message: end.message,
+        node_reboot: end.node_reboot,
     }
 }
 
@@ -111,7 +141,37 @@ fn occurrence_object(record: &OccurrenceRecord) -> OccurrenceStatus {
         failed: record.failed,
         targets: record.targets.iter().map(target_end_object).collect(),
         message: record.message.clone(),
+        reboots: record.reboots.as_ref().map(reboots_object),
     }
+}
+
+fn reboots_object(reboots: &OccurrenceReboots) -> OccurrenceRebootsStatus {
+    let failures = reboots.failures.iter().map(|failure| RebootFailureStatus {
+        node: failure.node.clone(),
+        node_reboot: failure.node_reboot.clone(),
+        reason: failure.reason.clone(),
+        message: failure.message.clone(),
+    });
+    OccurrenceRebootsStatus {
+        made: reboots.made,
+        open: reboots.open,
+        succeeded: reboots.succeeded,
+        failed: reboots.failed,
+        given_up: reboots.given_up,
+        unknown: reboots.unknown,
+        failures: failures.collect(),
+        ended: reboots.ended,
+        settled: reboots.settled.as_ref().and_then(settled_object),
+    }
+}
+
+fn settled_object(settled: &SettledReboots) -> Option<SettledRebootsStatus> {
+    Some(SettledRebootsStatus {
+        until: settled.until?,
+        succeeded: settled.succeeded,
+        failed: settled.failed,
+        given_up: settled.given_up,
+    })
 }
 
 fn target_end_object(end: &TargetOutcome) -> api::TargetEndStatus {
@@ -120,5 +180,6 @@ fn target_end_object(end: &TargetOutcome) -> api::TargetEndStatus {
         name: end.name.clone(),
         result: end.result.as_str().to_owned(),
         message: end.message.clone(),
+        node_reboot: end.node_reboot.clone(),
     }
 }

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::client::request_patch;
+use super::made_reboot::{made_node_reboot, node_reboot_object};
 use super::status::status_patch;
 use super::{ScheduleObject, convert_schedule};
 
@@ -109,8 +110,8 @@ fn merged(schedule: &Schedule, body: &Value) -> Schedule {
 #[test]
 fn a_status_reads_back_as_it_was_decided_and_what_is_empty_is_taken_away() {
     use dogwatch_core::schedule::{
-        CurrentOccurrence, OccurrenceOutcome, OccurrenceRecord, ScheduleStatus, TargetOutcome,
-        TargetResult,
+        CurrentOccurrence, OccurrenceOutcome, OccurrenceReboots, OccurrenceRecord, RebootFailure,
+        ScheduleStatus, SettledReboots, TargetOutcome, TargetResult,
     };
     let at: Timestamp = "2026-12-24T03:00:00.5Z".parse().unwrap();
     let schedule = in_namespace("dogwatch", &json!({}));
@@ -131,8 +132,30 @@ fn a_status_reads_back_as_it_was_decided_and_what_is_empty_is_taken_away() {
                 name: "n1".into(),
                 result: TargetResult::Noted,
                 message: "m".into(),
+                node_reboot: Some("monthly-1".into()),
             }],
             message: "1 of 6".into(),
+            reboots: Some(OccurrenceReboots {
+                made: 15,
+                open: 1,
+                succeeded: 2,
+                failed: 3,
+                given_up: 4,
+                unknown: 5,
+                failures: vec![RebootFailure {
+                    node: "n1".into(),
+                    node_reboot: "monthly-1".into(),
+                    reason: "NodeGone".into(),
+                    message: "m".into(),
+                }],
+                ended: Some(at),
+                settled: Some(SettledReboots {
+                    until: Some(at),
+                    succeeded: 6,
+                    failed: 7,
+                    given_up: 8,
+                }),
+            }),
         }],
         conditions: Vec::new(),
     };
@@ -156,6 +179,7 @@ fn a_condition_keeps_its_time_until_its_status_changes() {
         reason: "Because".into(),
         message: String::new(),
         heartbeat: false,
+        shows_reason: false,
     };
     let (first, later) = (Timestamp::UNIX_EPOCH, Timestamp::from_second(900).unwrap());
     let schedule = in_namespace("dogwatch", &json!({}));
@@ -174,6 +198,7 @@ fn the_request_and_the_mark_are_one_patch_on_what_was_seen() {
         by: "dogwatch/monthly".into(),
         at: "2026-12-24T03:00:00Z".parse().unwrap(),
         noted: false,
+        node_reboot: None,
     };
     let mut ask = RebootRequestPatch {
         target: ScheduleTarget {
@@ -196,4 +221,80 @@ fn the_request_and_the_mark_are_one_patch_on_what_was_seen() {
             .get("reboot.metal3.io")
             .is_none()
     );
+}
+
+#[test]
+fn a_node_reboot_reads_back_as_it_was_drafted_and_its_end_is_what_its_status_says() {
+    use dogwatch_core::schedule::{MadeNodeReboot, MadeRebootEnd, NodeRebootDraft};
+    let at: Timestamp = "2026-12-24T03:00:00Z".parse().unwrap();
+    let draft = NodeRebootDraft {
+        name: "monthly-1".into(),
+        target: ScheduleTarget {
+            kind: ScheduleTargetKind::Node,
+            name: "n1".into(),
+        },
+        node_uid: "nu".into(),
+        schedule_uid: "u".into(),
+        at,
+        reason: "kernel".into(),
+        requester: "rebootschedule/dogwatch/monthly".into(),
+        ttl: Duration::from_hours(25),
+    };
+    let sent = serde_json::to_value(node_reboot_object(&draft)).unwrap();
+    assert_eq!(
+        (&sent["apiVersion"], &sent["kind"]),
+        (&json!("dogwatch.dev/v1alpha1"), &json!("NodeReboot"))
+    );
+    let mut object: crate::node_reboot::NodeRebootObject = serde_json::from_value(sent).unwrap();
+    assert_eq!(
+        object.spec,
+        json!({ "nodeName": "n1", "nodeUID": "nu", "method": "Reboot", "reason": "kernel",
+            "requester": "rebootschedule/dogwatch/monthly", "ttlAfterFinished": "25h" })
+    );
+    let labels = object.metadata.labels.clone().unwrap();
+    assert_eq!(labels["dogwatch.dev/schedule-uid"], "u");
+    // A namespaced owner would have it deleted: NodeReboots are cluster-scoped.
+    assert_eq!(object.metadata.owner_references, None);
+    let mut made = MadeNodeReboot {
+        name: "monthly-1".into(),
+        node: "n1".into(),
+        node_uid: Some("nu".into()),
+        at: Some(at),
+        end: None,
+    };
+    assert_eq!(made_node_reboot(&object), made);
+    let condition = |status: &str| {
+        json!({ "phase": "Finished", "conditions": [{ "type": "Succeeded", "status": status,
+            "reason": "Aborted", "message": "m", "lastTransitionTime": at.to_string() }] })
+    };
+    object.status = condition("Unknown");
+    assert_eq!(made_node_reboot(&object), made);
+    object.status = condition("False");
+    made.end = Some(MadeRebootEnd {
+        is_success: false,
+        reason: "Aborted".into(),
+        message: "m".into(),
+        at,
+    });
+    assert_eq!(made_node_reboot(&object), made);
+}
+
+#[test]
+fn a_missing_kind_or_right_makes_node_reboots_unavailable_and_a_refusal_of_a_webhook_does_not() {
+    use super::made_reboot::find_unavailable_cause;
+    use crate::error::Error;
+    let cause = |code: u16, message: &str| {
+        let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "code": code, "reason": "", "message": message });
+        let error = Error::Answer(serde_json::from_value(status).unwrap());
+        find_unavailable_cause(&error, "create")
+    };
+    let denied = "nodereboots.dogwatch.dev is forbidden: User \"c\" cannot create resource \
+                  \"nodereboots\" in API group \"dogwatch.dev\" at the cluster scope";
+    assert!(cause(403, denied).unwrap().contains("no right to create"));
+    assert!(cause(404, "not found").unwrap().contains("not installed"));
+    let webhook = "admission webhook \"w\" denied the request: not now";
+    for (code, message) in [(403, webhook), (401, "Unauthorized"), (500, denied)] {
+        assert_eq!(cause(code, message), None, "{code} {message}");
+    }
 }

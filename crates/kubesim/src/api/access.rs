@@ -25,6 +25,19 @@ impl Denial {
     }
 }
 
+/// Whether a user may not do this; `resource` is for example `pods/eviction`, and a verb of no
+/// request, like `impersonate`, is denied by denials of every verb only.
+pub(crate) fn denies_action(denials: &[Denial], user: &str, verb: &str, resource: &str) -> bool {
+    denials.iter().any(|denial| {
+        denial.user.as_deref().is_none_or(|denied| denied == user)
+            && denial.verb.is_none_or(|denied| denied.as_str() == verb)
+            && denial
+                .resource
+                .as_deref()
+                .is_none_or(|denied| denied == resource)
+    })
+}
+
 /// Returns a 403 if a denial matches; the first one gives the message.
 pub(crate) fn check_access(
     denials: &[Denial],

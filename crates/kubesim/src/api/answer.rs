@@ -7,13 +7,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WARNING};
 use http_body::Frame as BodyFrame;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::request::ApiResponse;
+use super::request::{ApiRequest, ApiResponse};
 use super::service::{ApiServer, ApiServerInner};
 use super::watch::{ConnectionCut, OpenWatch};
+use super::watch_faults::WatchDelivery;
 
 /// The lifetime of a watch without an end of its own; tokio's timer takes at most some years.
 const MAX_WATCH_LIFETIME: Duration = Duration::from_hours(24 * 365);
@@ -22,6 +23,7 @@ pub(crate) struct HttpAnswer {
     pub(crate) code: u16,
     retry_after: Option<u64>,
     content_type: &'static str,
+    warnings: Vec<String>,
     body: AnswerBody,
 }
 
@@ -31,17 +33,19 @@ impl HttpAnswer {
             code: response.code,
             retry_after: response.retry_after,
             content_type: response.content_type,
+            warnings: response.warnings,
             body: AnswerBody(AnswerBodyKind::Whole(Some(response.body))),
         }
     }
 
-    pub(crate) fn from_watch(server: &ApiServer, watch: OpenWatch) -> Self {
+    pub(crate) fn from_watch(server: &ApiServer, request: &ApiRequest, watch: OpenWatch) -> Self {
         Self {
             code: 200,
             retry_after: None,
             content_type: "application/json",
+            warnings: Vec::new(),
             body: AnswerBody(AnswerBodyKind::Watch(Box::new(WatchBody::new(
-                server, watch,
+                server, request, watch,
             )))),
         }
     }
@@ -58,8 +62,19 @@ impl HttpAnswer {
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
         }
+        for warning in &self.warnings {
+            if let Some(value) = warning_header(warning) {
+                headers.append(WARNING, value);
+            }
+        }
         response
     }
+}
+
+/// A warning as HTTP quotes it; None for one that no header can hold.
+fn warning_header(warning: &str) -> Option<http::HeaderValue> {
+    let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+    http::HeaderValue::from_str(&format!("299 - \"{quoted}\"")).ok()
 }
 
 pub struct AnswerBody(AnswerBodyKind);
@@ -90,6 +105,7 @@ impl http_body::Body for AnswerBody {
 
 struct WatchBody {
     watch: OpenWatch,
+    delivery: WatchDelivery,
     server: Weak<ApiServerInner>,
     deadline: Pin<Box<Sleep>>,
     bookmark: Option<Pin<Box<Sleep>>>,
@@ -100,7 +116,7 @@ struct WatchBody {
 }
 
 impl WatchBody {
-    fn new(server: &ApiServer, watch: OpenWatch) -> Self {
+    fn new(server: &ApiServer, request: &ApiRequest, watch: OpenWatch) -> Self {
         let now = Instant::now();
         let timeout = watch.timeout.min(MAX_WATCH_LIFETIME);
         let interval = server.lock_store().options.bookmark_interval;
@@ -112,6 +128,7 @@ impl WatchBody {
             .filter(|first| watch.bookmarks && *first > now);
         Self {
             watch,
+            delivery: WatchDelivery::for_request(request),
             server: Arc::downgrade(&server.inner),
             deadline: Box::pin(sleep_until(now + timeout)),
             bookmark: first.map(|first| Box::pin(sleep_until(first))),
@@ -126,8 +143,17 @@ impl WatchBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, ConnectionCut>>> {
         loop {
+            if let Poll::Ready(line) = self.delivery.poll_line(context) {
+                return Poll::Ready(Some(Ok(line)));
+            }
             match self.watch.frames.poll_recv(context) {
-                Poll::Ready(Some(Ok(line))) => return Poll::Ready(Some(Ok(line))),
+                Poll::Ready(Some(Ok(line))) => {
+                    let Some(inner) = self.server.upgrade() else {
+                        return Poll::Ready(None);
+                    };
+                    self.delivery.accept_line(line, &inner.watch_faults);
+                    continue;
+                }
                 Poll::Ready(Some(Err(cut))) if !self.broken => {
                     self.broken = true;
                     return Poll::Ready(Some(Err(cut)));

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::aggregated_discovery::answer_aggregated;
 use super::kinds::{ResourceRegistry, ServedResource, Subresource};
+use super::openapi::{document_index, find_document};
 use super::request::{ApiRequest, ApiResponse};
+use super::reviews::REVIEWS;
 use super::status::{ApiError, ApiResult};
 
 /// Answers a path that names no resource.
@@ -13,6 +16,9 @@ pub(crate) fn answer_discovery(
     registry: &ResourceRegistry,
     request: &ApiRequest,
 ) -> ApiResult<ApiResponse> {
+    if let Some(answer) = answer_aggregated(registry, request) {
+        return Ok(answer);
+    }
     let parts: Vec<&str> = request
         .path
         .split('/')
@@ -26,10 +32,21 @@ pub(crate) fn answer_discovery(
             "versions": ["v1"],
             "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1" }],
         }),
+        ["openapi", "v3"] => document_index(registry),
+        ["openapi", "v3", path @ ..] => match find_document(registry, path) {
+            Some(document) => document,
+            None => return Ok(path_not_found()),
+        },
         ["apis"] => api_group_list(registry),
         ["apis", group] => find_api_group(registry, group).ok_or_else(ApiError::no_such_path)?,
         ["api", version] => api_resource_list(registry, version)?,
-        ["apis", group, version] => api_resource_list(registry, &format!("{group}/{version}"))?,
+        ["apis", group, version] => {
+            let group_version = format!("{group}/{version}");
+            match review_entries().find(|(name, _)| *name == group_version) {
+                Some((_, list)) => resource_list(&group_version, &list),
+                None => api_resource_list(registry, &group_version)?,
+            }
+        }
         _ => return Ok(path_not_found()),
     };
     Ok(ApiResponse::ok(body.to_string()))
@@ -61,6 +78,11 @@ fn version_info() -> Value {
 fn versions_by_group(registry: &ResourceRegistry) -> BTreeMap<&str, Vec<&str>> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (group_version, _) in registry.resources_by_version() {
+        if let Some((group, version)) = group_version.split_once('/') {
+            groups.entry(group).or_default().push(version);
+        }
+    }
+    for (group_version, _) in review_entries() {
         if let Some((group, version)) = group_version.split_once('/') {
             groups.entry(group).or_default().push(version);
         }
@@ -103,12 +125,25 @@ fn api_resource_list(registry: &ResourceRegistry, group_version: &str) -> ApiRes
     let list: Vec<Value> = served
         .flat_map(|resource| api_resource_entries(resource))
         .collect();
-    Ok(
-        json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list }),
-    )
+    Ok(resource_list(group_version, &list))
 }
 
-fn api_resource_entries(resource: &ServedResource) -> Vec<Value> {
+fn resource_list(group_version: &str, list: &[Value]) -> Value {
+    json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list })
+}
+
+/// The reviews, which are created and never stored, by group and version.
+pub(crate) fn review_entries() -> impl Iterator<Item = (&'static str, Vec<Value>)> {
+    let versions: std::collections::BTreeSet<&str> =
+        REVIEWS.iter().map(|(version, ..)| *version).collect();
+    versions.into_iter().map(|version| {
+        let reviews = REVIEWS.iter().filter(move |(other, ..)| *other == version);
+        let entries = reviews.map(|(_, plural, kind, namespaced)| json!({ "name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": ["create"] }));
+        (version, entries.collect())
+    })
+}
+
+pub(crate) fn api_resource_entries(resource: &ServedResource) -> Vec<Value> {
     let verbs = if resource.custom.is_some() {
         [
             "delete",

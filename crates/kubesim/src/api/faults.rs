@@ -42,6 +42,8 @@ pub enum FaultEffect {
     Refuse(u16),
     /// The user's watches break before the request takes effect.
     CutWatches,
+    /// A list is answered as it was before the last change of its kind, if the history knows that.
+    OlderList,
 }
 
 pub(crate) type RequestFaultPlan = Box<dyn Fn(&RequestInfo) -> Vec<FaultEffect> + Send + Sync>;

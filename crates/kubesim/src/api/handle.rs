@@ -7,6 +7,7 @@ use super::audit::RequestAuditEntry;
 use super::discovery;
 use super::kinds::Subresource;
 use super::request::{ApiRequest, ApiResponse};
+use super::reviews;
 use super::route::{ApiRequestTarget, ApiVerb, ResourcePath, verb_of_request};
 use super::status::{ApiError, ApiResult};
 use super::store::ObjectStore;
@@ -49,6 +50,11 @@ impl From<ApiError> for ApiResponse {
 impl ObjectStore {
     /// Serves one request: the whole server, synchronously and without a network.
     pub fn handle_request(&mut self, request: &ApiRequest) -> ApiReply {
+        if let Some(answer) = reviews::answer_review(self, request) {
+            let response = answer.unwrap_or_else(ApiResponse::from);
+            self.record_audit(request, None, Some(ApiVerb::Create), response.code);
+            return ApiReply::Response(response);
+        }
         let words = ResourcePath::parse(&request.path);
         let verb = words
             .as_ref()
@@ -60,7 +66,11 @@ impl ObjectStore {
                 discovery::answer_discovery(&self.registry, request).map(ApiReply::Response)
             }
         };
-        let reply = reply.unwrap_or_else(|error| ApiReply::Response(error.into()));
+        let mut reply = reply.unwrap_or_else(|error| ApiReply::Response(error.into()));
+        let warnings = std::mem::take(&mut self.warnings);
+        if let ApiReply::Response(response) = &mut reply {
+            response.warnings = warnings;
+        }
         self.record_audit(request, words, verb, reply.status_code());
         reply
     }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::status::FieldError;
+use super::structural::StructuralSchema;
 use super::value::{bool_at, list_at, text_at, value_at};
 
 /// A path below an object.
@@ -67,6 +69,8 @@ pub struct ServedResource {
     pub(crate) collection: usize,
     /// The entry of this version in its CustomResourceDefinition; None for a built-in kind.
     pub(crate) custom: Option<Value>,
+    /// The compiled schema of a custom resource.
+    pub(crate) schema: Option<Arc<StructuralSchema>>,
 }
 
 impl ServedResource {
@@ -201,6 +205,7 @@ fn built_in_resource(
         generation: has('g'),
         collection,
         custom: None,
+        schema: None,
     }
 }
 
@@ -301,6 +306,13 @@ impl ResourceRegistry {
     }
 }
 
+/// The compiled schema of a version in a CustomResourceDefinition; None for a version without one.
+pub(crate) fn schema_of_version(
+    version: &Value,
+) -> Option<Result<Arc<StructuralSchema>, Vec<FieldError>>> {
+    value_at(version, &["schema", "openAPIV3Schema"]).map(StructuralSchema::compile_once)
+}
+
 fn custom_resource(definition: &Value, version: &Value, collection: usize) -> ServedResource {
     let spec = |path: &[&str]| text_at(&definition["spec"], path).to_owned();
     let kind = spec(&["names", "kind"]);
@@ -338,5 +350,7 @@ fn custom_resource(definition: &Value, version: &Value, collection: usize) -> Se
         generation: true,
         collection,
         custom: Some(version.clone()),
+        // A definition that does not compile was refused before it came here.
+        schema: schema_of_version(version).and_then(Result::ok),
     }
 }

@@ -13,17 +13,19 @@
 //! Deliberately not built:
 //! - admission beyond namespace lifecycle (but see [`EvictionPolicy`]), and RBAC (but see
 //!   [`Denial`]);
-//! - dropping of unknown fields, structural schemas of custom resources beyond how their lists
-//!   merge, and conversion between versions of a custom resource;
+//! - of built-in kinds, most rules for the values of fields; and unknown fields and types in
+//!   requests without the parameter `fieldValidation`, which only people and kubectl send;
+//! - conversion between versions of a custom resource, and what [`structural`] lists;
 //! - garbage collection (`propagationPolicy` is accepted) and the namespace controller (a deleted
 //!   namespace stays `Terminating`);
-//! - bodies in YAML, and in protobuf except kubectl's deletions and evictions;
+//! - bodies in YAML, and in protobuf except kubectl's deletions, evictions and reviews;
 //! - the ten seconds for which the real eviction retries on a conflict.
 //!
 //! Managed fields of `events.k8s.io` are kept in the spelling of `v1`.
 
 mod access;
 mod admission;
+mod aggregated_discovery;
 mod answer;
 mod apply;
 mod audit;
@@ -31,13 +33,16 @@ mod columns;
 mod discovery;
 mod events;
 mod faults;
+mod field_validation;
 mod handle;
 mod http_server;
 mod kinds;
+mod openapi;
 mod patch;
 mod presentation;
 mod protobuf;
 mod request;
+mod reviews;
 mod route;
 mod schema;
 mod selector;
@@ -45,11 +50,15 @@ mod service;
 mod status;
 mod store;
 mod strategy;
+mod structural;
 mod table;
+mod typed_fields;
+mod typed_schema;
 mod validate;
 mod value;
 mod verbs;
 mod watch;
+mod watch_faults;
 
 pub use access::Denial;
 pub use admission::EvictionPolicy;
@@ -65,3 +74,4 @@ pub use service::{ApiServer, ApiService, ServiceError};
 pub use status::ApiError;
 pub use store::{ApiServerOptions, ObjectStore};
 pub use watch::{ConnectionCut, OpenWatch, WatchFrame};
+pub use watch_faults::{WatchEventFault, WatchEventInfo};

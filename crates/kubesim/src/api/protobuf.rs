@@ -1,9 +1,10 @@
-//! Decodes the two small messages that kubectl sends as protobuf into JSON.
+//! Decodes the few small messages that kubectl sends as protobuf into JSON.
 //!
-//! kubectl's typed clients (`drain`) encode `DeleteOptions` and `Eviction` in Kubernetes' protobuf
-//! and do not retry in JSON when that is refused. Field numbers are those of `generated.proto` in
-//! `k8s.io/apimachinery` (meta/v1, runtime) and `k8s.io/api` (policy/v1); they never change. Any
-//! other message stays as it is, and is refused like every other body that is not JSON.
+//! kubectl's typed clients encode `DeleteOptions` and `Eviction` (`drain`) and reviews (`auth can-i`,
+//! `auth whoami`) in Kubernetes' protobuf, and do not retry in JSON when that is refused. Field
+//! numbers are those of `generated.proto` in `k8s.io/apimachinery` (meta/v1, runtime) and
+//! `k8s.io/api` (policy/v1, authorization/v1, authentication/v1); they never change. Any other
+//! message stays as it is, and is refused like every other body that is not JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -24,6 +25,15 @@ pub(crate) fn decode_to_json(body: &[u8]) -> Option<Value> {
             "metadata": decode_object_meta(&raw.message_field(1).unwrap_or_default()),
             "deleteOptions": raw.message_field(2).map(|options| decode_delete_options(&options)),
         }),
+        "SelfSubjectReview" => json!({}),
+        "SelfSubjectRulesReview" => {
+            let spec = raw.message_field(2).unwrap_or_default();
+            json!({ "spec": spec.named_texts(&[(1, "namespace")]) })
+        }
+        "SelfSubjectAccessReview" => {
+            let spec = raw.message_field(2).unwrap_or_default();
+            json!({ "spec": decode_access_spec(&spec) })
+        }
         _ => return None,
     };
     value["apiVersion"] = version.into();
@@ -33,6 +43,28 @@ pub(crate) fn decode_to_json(body: &[u8]) -> Option<Value> {
 
 fn decode_object_meta(meta: &ProtobufMessage<'_>) -> Value {
     json!({ "name": meta.text_field(1).unwrap_or_default(), "namespace": meta.text_field(3).unwrap_or_default() })
+}
+
+fn decode_access_spec(spec: &ProtobufMessage<'_>) -> Value {
+    const RESOURCE: [(u64, &str); 7] = [
+        (1, "namespace"),
+        (2, "verb"),
+        (3, "group"),
+        (4, "version"),
+        (5, "resource"),
+        (6, "subresource"),
+        (7, "name"),
+    ];
+    let mut value = Map::new();
+    if let Some(resource) = spec.message_field(1) {
+        let texts = resource.named_texts(&RESOURCE);
+        value.insert("resourceAttributes".into(), texts);
+    }
+    if let Some(path) = spec.message_field(2) {
+        let texts = path.named_texts(&[(1, "path"), (2, "verb")]);
+        value.insert("nonResourceAttributes".into(), texts);
+    }
+    value.into()
 }
 
 fn decode_delete_options(options: &ProtobufMessage<'_>) -> Value {
@@ -105,6 +137,15 @@ impl<'a> ProtobufMessage<'a> {
 
     fn text_field(&self, number: u64) -> Option<String> {
         self.text_fields(number).next()
+    }
+
+    /// The texts of these fields, by their names in JSON; empty ones are absent.
+    fn named_texts(&self, names: &[(u64, &str)]) -> Value {
+        let texts = names.iter().filter_map(|(number, name)| {
+            let text = self.text_field(*number)?;
+            (!text.is_empty()).then(|| ((*name).to_owned(), Value::from(text)))
+        });
+        Value::Object(texts.collect())
     }
 
     fn message_field(&self, number: u64) -> Option<Self> {
@@ -184,6 +225,20 @@ mod tests {
             json!({ "name": "web", "namespace": "default" })
         );
         assert_eq!(value["deleteOptions"]["gracePeriodSeconds"], 5);
+    }
+
+    #[test]
+    fn a_review_of_ones_own_access_carries_what_is_asked() {
+        let resource = [field(1, b""), field(2, b"delete"), field(5, b"nodes")].concat();
+        let raw = [field(1, b""), field(2, &field(1, &resource))].concat();
+        let body = envelope("authorization.k8s.io/v1", "SelfSubjectAccessReview", &raw);
+        let value = decode_to_json(&body).unwrap();
+        assert_eq!(
+            value["spec"],
+            json!({ "resourceAttributes": { "verb": "delete", "resource": "nodes" } })
+        );
+        let body = envelope("authentication.k8s.io/v1", "SelfSubjectReview", b"");
+        assert_eq!(decode_to_json(&body).unwrap()["kind"], "SelfSubjectReview");
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl QueryParameters {
         matches!(self.get(name), "true" | "1" | "True" | "TRUE" | "t" | "T")
     }
 
+    fn set_parameter(&mut self, name: &str, value: String) {
+        self.0.retain(|(key, _)| key != name);
+        self.0.push((name.to_owned(), value));
+    }
+
     pub fn has_parameter(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name)
     }
@@ -99,6 +104,15 @@ impl ApiRequest {
         self
     }
 
+    /// The same list, at exactly this revision.
+    pub(crate) fn at_revision(mut self, revision: u64) -> Self {
+        self.query
+            .set_parameter("resourceVersion", revision.to_string());
+        self.query
+            .set_parameter("resourceVersionMatch", "Exact".into());
+        self
+    }
+
     /// The field manager of a write other than an apply.
     pub(crate) fn field_manager(&self) -> &str {
         match self.query.get("fieldManager") {
@@ -121,6 +135,8 @@ pub struct ApiResponse {
     pub body: Bytes,
     /// Nearly always JSON.
     pub content_type: &'static str,
+    /// What the `Warning` headers say.
+    pub warnings: Vec<String>,
 }
 
 impl ApiResponse {
@@ -134,6 +150,7 @@ impl ApiResponse {
             retry_after: None,
             body: body.into(),
             content_type: "application/json",
+            warnings: Vec::new(),
         }
     }
 

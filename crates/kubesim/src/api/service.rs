@@ -17,7 +17,9 @@ use super::faults::{FaultEffect, RequestFaults, RequestInfo};
 use super::handle::ApiReply;
 use super::protobuf;
 use super::request::{ApiRequest, ApiResponse, QueryParameters};
+use super::route::{ResourcePath, verb_of_request};
 use super::store::{ApiServerOptions, ObjectStore};
+use super::watch_faults::{WatchEventFault, WatchEventInfo, WatchFaults};
 use super::{ApiError, Denial};
 use crate::clock::ClusterClock;
 
@@ -41,6 +43,7 @@ pub struct ApiServer {
 pub(crate) struct ApiServerInner {
     pub(crate) store: Mutex<ObjectStore>,
     faults: RequestFaults,
+    pub(crate) watch_faults: WatchFaults,
 }
 
 impl ApiServer {
@@ -51,6 +54,7 @@ impl ApiServer {
             inner: Arc::new(ApiServerInner {
                 store,
                 faults: RequestFaults::default(),
+                watch_faults: WatchFaults::default(),
             }),
         }
     }
@@ -87,6 +91,14 @@ impl ApiServer {
         plan: impl Fn(&RequestInfo) -> Vec<FaultEffect> + Send + Sync + 'static,
     ) {
         self.inner.faults.set_plan(Some(Box::new(plan)));
+    }
+
+    /// Calls `plan` for every event that a watch of an object is about to deliver.
+    pub fn set_watch_faults(
+        &self,
+        plan: impl Fn(&WatchEventInfo) -> Option<WatchEventFault> + Send + Sync + 'static,
+    ) {
+        self.inner.watch_faults.set_plan(Some(Box::new(plan)));
     }
 
     /// Removes the fault plan. Partitions stay.
@@ -146,12 +158,13 @@ impl ApiServer {
                 FaultEffect::Refuse(code) => {
                     return Ok(HttpAnswer::from_response(refusal_response(*code)));
                 }
-                FaultEffect::LoseAnswer | FaultEffect::DelayAnswer(_) => {}
+                FaultEffect::LoseAnswer | FaultEffect::DelayAnswer(_) | FaultEffect::OlderList => {}
             }
         }
-        let answer = match self.handle_request(&request) {
-            ApiReply::Response(response) => HttpAnswer::from_response(response),
-            ApiReply::Watch(watch) => HttpAnswer::from_watch(self, watch),
+        let answer = if effects.contains(&FaultEffect::OlderList) {
+            HttpAnswer::from_response(self.answer_older_list(&request))
+        } else {
+            self.answer_request(&request)
         };
         for effect in &effects {
             match effect {
@@ -161,10 +174,41 @@ impl ApiServer {
                 | FaultEffect::DelayRequest(_)
                 | FaultEffect::CutWatches
                 | FaultEffect::Duplicate(_)
-                | FaultEffect::Refuse(_) => {}
+                | FaultEffect::Refuse(_)
+                | FaultEffect::OlderList => {}
             }
         }
         Ok(answer)
+    }
+
+    fn answer_request(&self, request: &ApiRequest) -> HttpAnswer {
+        let words = ResourcePath::parse(&request.path);
+        let verb = words.and_then(|words| verb_of_request(request, &words));
+        if self.inner.watch_faults.take_expired(request, verb) {
+            return HttpAnswer::from_response(refusal_response(410));
+        }
+        match self.handle_request(request) {
+            ApiReply::Response(response) => HttpAnswer::from_response(response),
+            ApiReply::Watch(watch) => HttpAnswer::from_watch(self, request, watch),
+        }
+    }
+
+    /// A list as a server answers it whose cache lags behind by one change.
+    fn answer_older_list(&self, request: &ApiRequest) -> ApiResponse {
+        let newest = self
+            .inner
+            .store
+            .lock()
+            .expect("no request panics")
+            .revision_before(request);
+        let older = newest.map(|revision| request.clone().at_revision(revision));
+        let answer = |request: &ApiRequest| self.handle_request(request).into_response();
+        let older = older
+            .and_then(|older| answer(&older))
+            .filter(|answer| answer.code < 300);
+        older
+            .or_else(|| answer(request))
+            .unwrap_or_else(|| refusal_response(500))
     }
 
     fn spawn_duplicate(&self, request: ApiRequest, delay: Duration) {

@@ -206,12 +206,92 @@ impl FieldError {
         }
     }
 
+    /// The value has another type than its schema.
+    pub fn type_invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self {
+            reason: "FieldValueTypeInvalid",
+            ..Self::invalid(field, value, detail)
+        }
+    }
+
     pub fn too_long(field: impl Into<String>, max: usize) -> Self {
+        let bytes = if max == 1 { "byte" } else { "bytes" };
         Self {
             reason: "FieldValueTooLong",
             field: field.into(),
-            message: format!("Too long: may not be more than {max} bytes"),
+            message: format!("Too long: may not be more than {max} {bytes}"),
         }
+    }
+
+    /// A list or a map has more entries than allowed.
+    pub fn too_many(field: impl Into<String>, count: u64, max: u64) -> Self {
+        let items = if max == 1 { "item" } else { "items" };
+        Self {
+            reason: "FieldValueTooMany",
+            field: field.into(),
+            message: format!("Too many: {count}: must have at most {max} {items}"),
+        }
+    }
+
+    /// The value is none of the allowed ones.
+    pub fn not_supported(field: impl Into<String>, value: &Value, allowed: &[Value]) -> Self {
+        let quoted = allowed.iter().map(|value| {
+            if value.is_string() {
+                value.to_string()
+            } else {
+                Value::from(value.to_string()).to_string()
+            }
+        });
+        let quoted = quoted.collect::<Vec<_>>().join(", ");
+        Self {
+            reason: "FieldValueNotSupported",
+            field: field.into(),
+            message: format!("Unsupported value: {value}: supported values: {quoted}"),
+        }
+    }
+
+    pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self {
+            reason: "FieldValueDuplicate",
+            field: field.into(),
+            message: format!("Duplicate value: {value}"),
+        }
+    }
+
+    /// A CEL rule does not hold. `reason` is the rule's own; no value is shown of objects and
+    /// lists.
+    pub fn for_rule(reason: &str, field: String, value: Option<&Value>, detail: &str) -> Self {
+        match reason {
+            "FieldValueForbidden" => Self::forbidden(field, detail),
+            "FieldValueRequired" => Self::required(field, detail),
+            "FieldValueDuplicate" => Self::duplicate(field, value.unwrap_or(&Value::Null)),
+            _ => match value {
+                Some(value) => Self::invalid(field, value, detail),
+                None => Self {
+                    reason: "FieldValueInvalid",
+                    field,
+                    message: format!("Invalid value: {detail}"),
+                },
+            },
+        }
+    }
+
+    /// Follows a fault that keeps CEL rules from being evaluated.
+    pub fn rules_not_checked() -> Self {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        Self::invalid("<nil>", &Value::Null, why)
+    }
+
+    /// Whether this fault keeps CEL rules from being evaluated.
+    pub fn blocks_rules(&self) -> bool {
+        matches!(
+            self.reason,
+            "FieldValueNotSupported"
+                | "FieldValueRequired"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueTypeInvalid"
+        )
     }
 
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {

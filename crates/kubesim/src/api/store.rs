@@ -14,6 +14,8 @@ use super::access::Denial;
 use super::admission::EvictionPolicy;
 use super::audit::RequestAuditLog;
 use super::kinds::{ResourceRegistry, ServedResource};
+use super::request::ApiRequest;
+use super::route::ResourcePath;
 use super::value::{format_rfc3339, meta_mut, meta_text, text_at};
 use super::watch::{CollectionWatchers, StoreEvent};
 use crate::clock::ClusterClock;
@@ -179,6 +181,8 @@ pub struct ObjectStore {
     pub(crate) audit: RequestAuditLog,
     pub(crate) denials: Vec<Denial>,
     pub(crate) eviction_policies: Vec<EvictionPolicy>,
+    /// The warnings of the request that is being served.
+    pub(crate) warnings: Vec<String>,
     clock: Arc<dyn ClusterClock>,
     random: ChaCha8Rng,
     last_watch: u64,
@@ -200,6 +204,7 @@ impl ObjectStore {
             audit: RequestAuditLog::new(options.audit),
             denials: Vec::new(),
             eviction_policies: Vec::new(),
+            warnings: Vec::new(),
             clock,
             random: ChaCha8Rng::seed_from_u64(options.seed),
             last_watch: 0,
@@ -404,6 +409,14 @@ impl ObjectStore {
             .iter()
             .map(|collection| collection.watchers.count_watchers(user))
             .sum()
+    }
+
+    /// The revision before the last change of the collection that a request names.
+    pub(crate) fn revision_before(&self, request: &ApiRequest) -> Option<u64> {
+        let target = ResourcePath::parse(&request.path)?.resolve_target(&self.registry)?;
+        let collection = self.collection_of_resource(&target.resource);
+        let last = collection.history.back()?;
+        Some(last.revision - 1).filter(|before| *before > collection.forgotten)
     }
 
     pub(crate) fn send_bookmark(&self, collection: usize, id: u64) {

@@ -3,9 +3,10 @@
 
 use serde_json::Value;
 
-use super::kinds::ServedResource;
+use super::kinds::{ServedResource, Subresource, schema_of_version};
 use super::selector::ApiLabelSelector;
 use super::status::{ApiError, ApiResult, FieldError};
+use super::structural::CheckedPart;
 use super::value::{list_at, meta_text, number_at, object_mut, text_at, value_at};
 
 /// The longest name of a field manager, in bytes.
@@ -35,11 +36,15 @@ pub(crate) fn validate_create(resource: &ServedResource, object: &Value) -> ApiR
     if resource.custom.is_none() {
         validate_required_fields(resource, object, &mut wrong);
     }
+    if let Some(schema) = &resource.schema {
+        wrong.extend(schema.validate_object(object, None, CheckedPart::WholeObject));
+    }
     reject_invalid(resource, name, &wrong)
 }
 
 pub(crate) fn validate_update(
     resource: &ServedResource,
+    subresource: Option<Subresource>,
     live: &Value,
     object: &Value,
 ) -> ApiResult<()> {
@@ -63,6 +68,13 @@ pub(crate) fn validate_update(
         }
     }
     validate_finalizers(live, object, &mut wrong);
+    if let Some(schema) = &resource.schema {
+        let part = match subresource {
+            Some(Subresource::Status) => CheckedPart::Status,
+            Some(Subresource::Eviction | Subresource::Binding) | None => CheckedPart::WholeObject,
+        };
+        wrong.extend(schema.validate_object(object, Some(live), part));
+    }
     reject_invalid(resource, meta_text(live, "name"), &wrong)
 }
 
@@ -133,6 +145,7 @@ fn validate_required_fields(
             wrong.push(FieldError::required("spec.containers", ""));
         }
         ("", "nodes") => validate_taints(object, wrong),
+        ("apiextensions.k8s.io", _) => validate_schemas(object, wrong),
         ("apps", _) => validate_workload_selector(object, wrong),
         ("coordination.k8s.io", "leases") => validate_lease(object, wrong),
         ("policy", "poddisruptionbudgets") => {
@@ -242,6 +255,15 @@ fn validate_workload_selector(object: &Value, wrong: &mut Vec<FieldError>) {
             &labels,
             why,
         ));
+    }
+}
+
+/// Checks that the schemas of a CustomResourceDefinition compile.
+fn validate_schemas(object: &Value, wrong: &mut Vec<FieldError>) {
+    for version in list_at(object, &["spec", "versions"]) {
+        if let Some(Err(faults)) = schema_of_version(version) {
+            wrong.extend(faults);
+        }
     }
 }
 

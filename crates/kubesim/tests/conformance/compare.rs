@@ -105,6 +105,7 @@ pub fn differences(ours: &Answer, theirs: &Answer) -> Vec<String> {
             answer.code,
             answer.media_type.clone(),
             answer.retry_after.clone(),
+            answer.warnings.clone(),
         )
     };
     if head(ours) != head(theirs) {

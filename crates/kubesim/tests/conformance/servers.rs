@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dogwatch_kubesim::api::{ApiServer, ApiServerOptions};
 use dogwatch_kubesim::clock::TokioClock;
 use dogwatch_testbed::ControlPlane;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ pub struct Answer {
     pub code: u16,
     pub media_type: String,
     pub retry_after: Option<String>,
+    /// The `Warning` headers.
+    pub warnings: Vec<String>,
     /// The events of a watch as an array; a body that is no JSON as text.
     pub body: Value,
 }
@@ -79,9 +81,16 @@ impl Server {
             code: head.status.as_u16(),
             media_type: media_type.split(';').next().unwrap_or_default().to_owned(),
             retry_after: header(RETRY_AFTER),
+            warnings: all_warnings(&head.headers),
             body: read(&bytes),
         }
     }
+}
+
+fn all_warnings(headers: &http::HeaderMap) -> Vec<String> {
+    let all = headers.get_all(WARNING).iter();
+    all.map(|value| value.to_str().unwrap().to_owned())
+        .collect()
 }
 
 const WITHOUT: &str = "--disable-admission-plugins=TaintNodesByCondition,DefaultTolerationSeconds";

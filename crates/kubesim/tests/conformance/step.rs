@@ -13,6 +13,8 @@ pub const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 pub const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 pub const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+pub const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 pub const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
 /// One request and the expectations on its answer.

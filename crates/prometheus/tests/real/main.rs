@@ -7,6 +7,7 @@
 mod faults;
 mod served;
 mod server;
+mod shipped_alerts;
 mod token;
 
 use std::path::PathBuf;

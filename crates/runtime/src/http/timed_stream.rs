@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Writing fails once more than `within` has passed from the first byte that waits to be sent until
 /// nothing waits any more, however slowly the client reads meanwhile.
-pub(super) struct TimedStream {
+pub struct TimedStream {
     stream: TcpStream,
     within: Duration,
     deadline: Pin<Box<Sleep>>,
@@ -19,7 +19,7 @@ pub(super) struct TimedStream {
 }
 
 impl TimedStream {
-    pub(super) fn new(stream: TcpStream, within: Duration) -> Self {
+    pub fn new(stream: TcpStream, within: Duration) -> Self {
         Self {
             stream,
             within,
@@ -58,6 +58,21 @@ impl AsyncWrite for TimedStream {
     ) -> Poll<io::Result<usize>> {
         self.poll_write_deadline(context)?;
         Pin::new(&mut self.stream).poll_write(context, data)
+    }
+
+    /// Large answers are handed on in place: without this, hyper copies them into a buffer of each
+    /// connection.
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_deadline(context)?;
+        Pin::new(&mut self.stream).poll_write_vectored(context, data)
     }
 
     /// hyper flushes when it has nothing left to write.

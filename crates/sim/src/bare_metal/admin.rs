@@ -14,7 +14,7 @@ pub struct AdminRequestError {
     message: String,
 }
 
-pub(super) fn create_object(
+pub(crate) fn create_object(
     server: &ApiServer,
     path: &str,
     object: &Value,

@@ -20,6 +20,7 @@ use dogwatch_controller::{ControllerContext, StopSignal, StopTrigger};
 use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::leader::{LeaderElector, LeaderTerm};
 use dogwatch_core::power::{BmcAddress, OwnerRules};
+use dogwatch_core::report::EstimateRollout;
 use dogwatch_core::{reboot, remediation as rules};
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::leader::LeaderClient;
@@ -61,6 +62,8 @@ pub struct ControllerReplica<'a> {
     pub bmc_access: Option<BmcAccess>,
     /// Checks the Prometheus gates for hosts of the lock API.
     pub gatekeeper: Arc<dyn GateChecker>,
+    /// Makes estimates on another thread, whose writes have no fixed order in virtual time.
+    pub planner: Option<Arc<dyn EstimateRollout>>,
 }
 
 impl SimController {
@@ -82,17 +85,21 @@ impl SimController {
     /// its listeners.
     pub fn start_replica(replica: ControllerReplica<'_>) -> Self {
         let board = HostRegistry::default();
-        let flags = replica.flags;
-        let (base, stopper) =
-            ReplicaBase::for_replica(replica.server, replica.clock, replica.process, flags);
+        let (server, clock, flags) = (replica.server, replica.clock, replica.flags);
+        let (base, stopper) = ReplicaBase::for_replica(server, clock, replica.process, flags);
         let context = base.context.clone();
         let parts = &replica.components;
         let power = replica
             .bmc_access
             .unwrap_or_else(BmcAccess::without_bmcs)
             .power_settings(&board);
-        let leading =
-            leading_components(&context, parts, power, rules::RemediationConfig::default());
+        let leading = leading_components(
+            &context,
+            parts,
+            power,
+            (rules::RemediationConfig::default(), None),
+            replica.planner,
+        );
         let leading: Vec<_> = leading.into_iter().map(|(_, part)| part).collect();
         let lock = parts
             .contains(&ControllerComponent::Lock)
@@ -151,6 +158,7 @@ impl SimController {
             power: board.clone(),
             power_config: yard.config,
             board: remediation::RemediationRegistry::default(),
+            workload: None,
         });
         let process = async move {
             let context = base.context.clone();
@@ -311,6 +319,7 @@ impl BmcAccess {
             owners: OwnerRules::default(),
             connect: self.connect,
             board: board.clone(),
+            has_workload_clusters: false,
         }
     }
 }

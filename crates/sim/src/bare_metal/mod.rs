@@ -15,6 +15,7 @@ mod power_audit;
 mod volume;
 
 pub use admin::AdminRequestError;
+pub(crate) use admin::create_object;
 pub use bmc_readings::{BmcReadings, ObservedReading};
 pub use controller::{BmcAccess, ControllerReplica, SimController};
 pub use lab::{BareMetalLab, LAB_NAMESPACE};

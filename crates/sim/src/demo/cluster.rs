@@ -68,10 +68,10 @@ impl DemoConfig {
         spec.heartbeat = HeartbeatSpec::Lease {
             every: Duration::from_secs(10),
         };
-        spec.ready_after = self.scaled_time(0.5);
-        spec.reboot_takes = self.scaled_time(2.5);
-        spec.starts_after = self.scaled_time(0.6);
-        spec.stops_after = self.scaled_time(0.8);
+        spec.ready_after = self.scaled_time(0.4);
+        spec.reboot_takes = self.scaled_time(1.5);
+        spec.starts_after = self.scaled_time(0.4);
+        spec.stops_after = self.scaled_time(0.4);
         spec
     }
 
@@ -87,7 +87,7 @@ impl DemoConfig {
         web.budget = Some(WorkloadBudget::MaxUnavailable("2".into()));
         let mut db = SimulatedWorkload::new(WorkloadKind::ReplicaSet { replicas: 2 }, "db");
         db.budget = Some(WorkloadBudget::MinAvailable("2".into()));
-        db.stops_after = Some(self.scaled_time(1.5));
+        db.stops_after = Some(self.scaled_time(0.8));
         let mut agent = SimulatedWorkload::new(WorkloadKind::DaemonSet, "agent");
         agent.tolerates_all = true;
         vec![web, db, agent]
@@ -97,7 +97,7 @@ impl DemoConfig {
         RebootConfig {
             drain_timeout: Duration::from_mins(10),
             reboot_timeout: Duration::from_mins(10),
-            settle: self.scaled_time(1.5),
+            settle: self.scaled_time(0.8),
             gate_timeout: Duration::from_mins(5),
             ..RebootConfig::default()
         }

@@ -27,7 +27,7 @@ pub(super) const SECOND_NODE: &str = "s2";
 /// A label that an admin has set on the failing node.
 pub(super) const ADMIN_LABEL: (&str, &str) = ("rack", "r7");
 /// How long a node is silent before the simulated health check marks it, in seconds.
-const NODE_SILENCE_SECONDS: f64 = 2.0;
+const NODE_SILENCE_SECONDS: f64 = 1.5;
 /// How often each writer writes.
 const WRITE_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -37,6 +37,8 @@ pub(super) struct FailedNodeDemo {
     pub volume: SharedVolume,
     silent_for: Duration,
     act: FailedNodeStage,
+    /// Whether the node may fail now.
+    may_fail: bool,
     /// The UID of the first Node object.
     uid: String,
     pub second_since: Option<Timestamp>,
@@ -77,10 +79,16 @@ impl FailedNodeDemo {
             volume: SharedVolume::open_volume(WRITE_INTERVAL),
             silent_for: config.scaled_time(NODE_SILENCE_SECONDS),
             act: FailedNodeStage::Beginning,
+            may_fail: false,
             uid: String::new(),
             second_since: None,
             proved_at: None,
         })
+    }
+
+    /// Lets the node fail as soon as it is Ready.
+    pub fn permit_failure(&mut self) {
+        self.may_fail = true;
     }
 
     /// Advances the stage if possible; returns what it did.
@@ -95,7 +103,9 @@ impl FailedNodeDemo {
         }
         match self.act {
             FailedNodeStage::Beginning => match node {
-                Some(node) if NodeView::from_object(node).ready => self.kill_kubelet(yard, node),
+                Some(node) if self.may_fail && NodeView::from_object(node).ready => {
+                    self.kill_kubelet(yard, node)
+                }
                 Some(_) | None => Ok(Vec::new()),
             },
             FailedNodeStage::Silent { since } if since.elapsed() >= self.silent_for => {

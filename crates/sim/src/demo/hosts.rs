@@ -1,9 +1,12 @@
 //! The hosts of the demo: one is rebooted through its annotation, one is held off by a key, and one
 //! fails ([`super::failed_node`]).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dogwatch_controller::run::ControllerComponent;
+use dogwatch_coordinator::agent::NoGateChecker;
 use dogwatch_core::power::{HostSnapshot, PowerConfig, REBOOT_ANNOTATION};
 use dogwatch_kubesim::api::ApiServer;
 use dogwatch_kubesim::clock::TokioClock;
@@ -12,18 +15,19 @@ use dogwatch_kubesim::seed::SimulationSeed;
 use jiff::Timestamp;
 
 use super::cluster::{DemoConfig, DemoError};
-use super::failed_node::{FAILED_NODE, FailedNodeDemo};
-use crate::bare_metal::{BareMetalLab, SimController};
+use super::failed_node::{FAILED_NODE, FailedNodeDemo, SECOND_NODE};
+use crate::bare_metal::{BareMetalLab, BmcAccess, ControllerReplica, SimController};
 use crate::observer::{
     ClusterObserver, ObservedChange, ObservedKind, ObserverEntry, PromiseViolation, parse_host,
 };
+use crate::plan::LivePlanner;
 
 pub(super) const REBOOTED_HOST: &str = "h1";
 pub(super) const HELD_HOST: &str = "h2";
 const HOLD_KEY: &str = "reboot.metal3.io/disk-swap";
 const HARD_MODE: &str = r#"{"mode":"hard"}"#;
 /// How long the key stays once the host is off, in seconds.
-const HOLD_SECONDS: f64 = 8.0;
+const HOLD_SECONDS: f64 = 3.0;
 /// The time limit of one BMC call. No BMC hangs here; the limit allows for a busy machine.
 const BMC_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -51,6 +55,29 @@ fn power_config(config: &DemoConfig) -> PowerConfig {
     }
 }
 
+/// Starts a replica with every component that acts on objects.
+fn start_controller(
+    config: &DemoConfig,
+    server: &ApiServer,
+    clock: &Arc<TokioClock>,
+    yard: &BareMetalLab,
+) -> SimController {
+    SimController::start_replica(ControllerReplica {
+        server,
+        clock,
+        process: "controller-1",
+        components: BTreeSet::from([
+            ControllerComponent::Healer,
+            ControllerComponent::Power,
+            ControllerComponent::Remediation,
+        ]),
+        flags: config.coordinator_config(),
+        bmc_access: Some(BmcAccess::to_lab(yard)),
+        gatekeeper: Arc::new(NoGateChecker),
+        planner: Some(Arc::new(LivePlanner)),
+    })
+}
+
 impl DemoHosts {
     /// Starts two hosts that are on and carry no nodes, and two that carry nodes.
     pub fn start_hosts(
@@ -72,9 +99,8 @@ impl DemoHosts {
             })?;
         }
         let failed = FailedNodeDemo::start_nodes(config, server, clock, &mut yard)?;
-        let guards = dogwatch_core::remediation::RemediationConfig::default();
         Ok(Self {
-            _controller: SimController::start_remediating(&yard, "controller-1", guards),
+            _controller: start_controller(config, server, clock, &yard),
             lab: yard,
             failed_node: failed,
             is_recovered: false,
@@ -153,6 +179,27 @@ impl DemoHosts {
         let hosts = [REBOOTED_HOST, HELD_HOST].into_iter();
         let failed = (!self.is_recovered).then_some(FAILED_NODE);
         hosts.filter(|name| !is_back(name)).chain(failed).collect()
+    }
+
+    /// Whether the controller has read every BMC, and reported it.
+    pub fn are_checked(observer: &ClusterObserver) -> bool {
+        let is_checked = |name: &str| {
+            let host = observed_host(observer, name);
+            let conditions = host.map(|host| host.status.conditions).unwrap_or_default();
+            let ready = conditions
+                .iter()
+                .find(|condition| condition.kind == "PowerControlReady");
+            ready.is_some_and(|condition| condition.status == "True")
+        };
+        [REBOOTED_HOST, HELD_HOST, FAILED_NODE, SECOND_NODE]
+            .into_iter()
+            .all(is_checked)
+    }
+
+    /// Whether both requests are served.
+    pub fn are_requests_served(&self, observer: &ClusterObserver) -> bool {
+        let unfinished = self.unfinished_hosts(observer);
+        unfinished.iter().all(|name| *name == FAILED_NODE)
     }
 
     pub fn machine_of_host(&self, name: &str) -> SimMachine {

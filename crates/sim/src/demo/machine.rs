@@ -169,6 +169,7 @@ impl DemoMachineConfig {
             sentinel_timeout: std::time::Duration::from_secs(30),
             reboot_method: RebootCommandKind::Command,
             reboot_command: ShellWords(command.into()),
+            reboot_request_label: None,
             boot_id_file: self.files.boot_id_path(),
             host_root: "/".into(),
             drain_timeout: self.config.drain_timeout,
@@ -181,6 +182,7 @@ impl DemoMachineConfig {
             listen: ListenAddress::Off,
             probe_listen: ListenAddress::Off,
             log_format: LogFormat::Text,
+            decision_log: None,
         }
     }
 }

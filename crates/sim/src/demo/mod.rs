@@ -15,9 +15,11 @@ mod failed_node_checks;
 mod files;
 mod host_checks;
 mod hosts;
+mod installation;
 mod machine;
 mod rows;
 mod run;
+mod story;
 mod verdict;
 
 pub use cluster::{DemoConfig, DemoError};

@@ -1,5 +1,6 @@
-//! Runs the demo: all nodes want a reboot, a budget blocks one drain for a while, and an admin's
-//! cordon must stay. Two hosts without nodes are controlled through their annotations.
+//! Runs the demo, story by story: all nodes want a reboot, a budget blocks one drain for a while, and
+//! an admin's cordon must stay; two hosts without nodes are controlled through their annotations; one
+//! machine fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,9 @@ use tokio::time::Instant;
 use super::cluster::{DemoConfig, DemoError};
 use super::files::HostFiles;
 use super::hosts::DemoHosts;
+use super::installation;
 use super::machine::{self, DemoMachineConfig};
+use super::story::DemoStory;
 use super::verdict::{self, DemoVerdict};
 use crate::names;
 use crate::observer::{
@@ -26,10 +29,12 @@ use crate::scenario::{DecisionLog, ScenarioTimeline, TimelineLine, coordinator_u
 
 /// Events within this time are shown together.
 const TICK: Duration = Duration::from_millis(120);
-/// When all nodes get their triggers, in seconds from the start.
+/// When all nodes get their triggers at the earliest, in seconds from the start.
 const TRIGGER_AFTER_SECONDS: f64 = 0.7;
 /// How long the database's budget blocks a drain, in seconds.
-const DRAIN_BLOCKED_SECONDS: f64 = 4.0;
+const DRAIN_BLOCKED_SECONDS: f64 = 2.5;
+/// How long nothing more happens before the next story begins, in seconds.
+const PAUSE_SECONDS: f64 = 0.8;
 /// The demo fails after this much more than its planned time. The reserve allows for a busy
 /// machine: one with a thirtieth of a core needed more than two minutes.
 const OVERTIME_LIMIT: Duration = Duration::from_mins(10);
@@ -51,7 +56,9 @@ pub struct Demo {
     pub(super) cordoned: Option<String>,
     blocked_since: Option<Instant>,
     freed: bool,
-    triggered: bool,
+    story: DemoStory,
+    /// Since when the present story is over.
+    story_over_since: Option<Instant>,
     start: Instant,
     _machines: Vec<ActorTask>,
     clock: Arc<TokioClock>,
@@ -83,6 +90,7 @@ impl Demo {
         // Each of two nodes must take the other's pods, so neither is cordoned.
         let last = spec.node_names().last().filter(|_| config.nodes > 2);
         let flags = config.coordinator_config();
+        installation::install_dogwatch(&server)?;
         let metal = DemoHosts::start_hosts(&config, &server, &clock)?;
         let mut demo = Self {
             config,
@@ -99,7 +107,8 @@ impl Demo {
             cordoned: last,
             blocked_since: None,
             freed: false,
-            triggered: false,
+            story: DemoStory::Opening,
+            story_over_since: None,
             start: Instant::now(),
             _machines: machines,
             _cluster: cluster,
@@ -129,7 +138,8 @@ impl Demo {
             () = self.decision_log.wait_for_entry() => {}
             () = tokio::time::sleep_until(tick) => {}
         }
-        self.observe_changes(true);
+        // How the cluster is set up belongs to no story.
+        self.observe_changes(self.story != DemoStory::Opening);
         self.advance_play()?;
         Ok(self.take_lines())
     }
@@ -153,15 +163,22 @@ impl Demo {
 
     /// Whether every node has rebooted and nothing is left to do, or the time is exceeded.
     pub fn is_finished(&self) -> bool {
-        self.is_overtime() || (self.triggered && self.has_no_work_left())
+        self.is_overtime() || self.story == DemoStory::Finished
     }
 
-    fn has_no_work_left(&self) -> bool {
-        self.unfinished_nodes().is_empty()
-            && self
-                .bare_metal_hosts
-                .unfinished_hosts(&self.observer)
-                .is_empty()
+    /// Whether the present story has come to its end.
+    fn is_story_over(&self) -> bool {
+        let hosts = &self.bare_metal_hosts;
+        match self.story {
+            DemoStory::Opening => {
+                DemoHosts::are_checked(&self.observer)
+                    && self.elapsed_time() >= self.config.scaled_time(TRIGGER_AFTER_SECONDS)
+            }
+            DemoStory::RebootNodes => self.unfinished_nodes().is_empty(),
+            DemoStory::SwitchHosts => hosts.are_requests_served(&self.observer),
+            DemoStory::RecoverNode => hosts.unfinished_hosts(&self.observer).is_empty(),
+            DemoStory::Finished => false,
+        }
     }
 
     /// Judges what has happened so far.
@@ -173,11 +190,10 @@ impl Demo {
     pub fn progress_fraction(&self) -> f64 {
         let done = self.files.len() - self.unfinished_nodes().len();
         let count = |number: usize| u32::try_from(number).map_or(f64::MAX, f64::from);
-        if self.triggered {
-            count(done) / count(self.files.len())
-        } else {
-            0.0
+        if self.story == DemoStory::Opening {
+            return 0.0;
         }
+        count(done) / count(self.files.len())
     }
 
     pub(super) fn planned_nodes(&self) -> impl Iterator<Item = &str> {
@@ -209,7 +225,9 @@ impl Demo {
 
     fn observe_changes(&mut self, tell: bool) {
         for entry in self.bare_metal_hosts.take_entries() {
-            self.timeline.add_entry(entry, &self.short_names);
+            if tell {
+                self.timeline.add_entry(entry, &self.short_names);
+            }
         }
         for change in self.observer.take_changes() {
             let mut broken = self
@@ -236,13 +254,8 @@ impl Demo {
     }
 
     fn advance_play(&mut self) -> Result<(), DemoError> {
-        if !self.triggered && self.elapsed_time() >= self.config.scaled_time(TRIGGER_AFTER_SECONDS)
-        {
-            self.triggered = true;
-            self.trigger_nodes()?;
-            for done in self.bare_metal_hosts.trigger_hosts()? {
-                self.add_line(&done);
-            }
+        if self.is_time_for_next_story() {
+            self.begin_story(self.story.next_story())?;
         }
         for done in self.bare_metal_hosts.advance_hosts(&self.observer)? {
             self.add_line(&done);
@@ -254,6 +267,43 @@ impl Demo {
             );
             let path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/db";
             self.patch_object(path, &json!({ "spec": { "minAvailable": 1 } }))?;
+        }
+        Ok(())
+    }
+
+    /// A short pause after each story keeps its last events apart from the next one.
+    fn is_time_for_next_story(&mut self) -> bool {
+        if !self.is_story_over() {
+            self.story_over_since = None;
+            return false;
+        }
+        let since = *self.story_over_since.get_or_insert_with(Instant::now);
+        let pause = match self.story {
+            DemoStory::Opening | DemoStory::RecoverNode | DemoStory::Finished => Duration::ZERO,
+            DemoStory::RebootNodes | DemoStory::SwitchHosts => {
+                self.config.scaled_time(PAUSE_SECONDS)
+            }
+        };
+        since.elapsed() >= pause
+    }
+
+    fn begin_story(&mut self, story: DemoStory) -> Result<(), DemoError> {
+        self.story = story;
+        self.story_over_since = None;
+        let introduction = story.introduction(self.config.nodes);
+        if !introduction.is_empty() {
+            self.timeline.add_remark("", &self.short_names);
+            self.timeline.add_remark(&introduction, &self.short_names);
+        }
+        match story {
+            DemoStory::Opening | DemoStory::Finished => {}
+            DemoStory::RebootNodes => self.trigger_nodes()?,
+            DemoStory::SwitchHosts => {
+                for done in self.bare_metal_hosts.trigger_hosts()? {
+                    self.add_line(&done);
+                }
+            }
+            DemoStory::RecoverNode => self.bare_metal_hosts.failed_node.permit_failure(),
         }
         Ok(())
     }

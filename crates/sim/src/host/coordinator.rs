@@ -1,6 +1,7 @@
 //! The coordinator's pod on a simulated node: it starts and dies with the machine, and is restarted
 //! after a crash.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,6 +77,8 @@ impl SimCoordinator {
             command: Arc::clone(&command),
             started: Arc::clone(&started),
             cycle,
+            soft_reboots: Arc::new(AtomicU32::new(0)),
+            commands: commands.downgrade(),
             runs: 0,
         };
         Self {
@@ -125,6 +128,9 @@ struct CoordinatorPod {
     command: Arc<Mutex<RebootCommand>>,
     started: Arc<Mutex<Vec<Instant>>>,
     cycle: PowerCycle,
+    /// How often userspace was restarted in this boot.
+    soft_reboots: Arc<AtomicU32>,
+    commands: mpsc::WeakUnboundedSender<CoordinatorCommand>,
     runs: u32,
 }
 
@@ -144,6 +150,7 @@ impl CoordinatorPod {
             };
             if on != boot {
                 process = None;
+                self.soft_reboots.store(0, Ordering::Relaxed);
                 if on.is_some() && self.runs > 0 {
                     self.disk.clear_volatile_files();
                 }
@@ -184,6 +191,8 @@ impl CoordinatorPod {
             sentinels: self.config.sentinels.clone(),
             command: Arc::clone(&self.command),
             cycle: Arc::clone(&self.cycle),
+            soft_reboots: self.soft_reboots.load(Ordering::Relaxed),
+            soft_reboot: self.build_soft_reboot(),
             started: Arc::clone(&self.started),
         };
         let wall = Arc::clone(&self.config.clock);
@@ -204,6 +213,18 @@ impl CoordinatorPod {
             CoordinatorAgent::new(setup)
                 .run(std::future::pending())
                 .await;
+        })
+    }
+
+    /// Restarts userspace: files in memory stay, and the pod starts anew.
+    fn build_soft_reboot(&self) -> PowerCycle {
+        let (count, commands) = (Arc::clone(&self.soft_reboots), self.commands.clone());
+        Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            if let Some(commands) = commands.upgrade() {
+                // The receiver is gone only when the whole simulation stops.
+                let _ = commands.send(CoordinatorCommand::Kill);
+            }
         })
     }
 }

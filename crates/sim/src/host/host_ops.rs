@@ -29,6 +29,8 @@ pub enum RebootCommand {
     DoesNothing,
     /// Never ends, and does nothing.
     Hangs,
+    /// Ends with success; systemd restarts userspace after two seconds, and the kernel stays.
+    SoftReboots,
 }
 
 impl Default for RebootCommand {
@@ -39,8 +41,11 @@ impl Default for RebootCommand {
     }
 }
 
-/// Called when the machine must go down and boot again.
+/// Called when the machine must go down and boot again, or restart its userspace.
 pub type PowerCycle = Arc<dyn Fn() + Send + Sync>;
+
+/// From the command to the end of userspace.
+const SOFT_REBOOT_DELAY: Duration = Duration::from_secs(2);
 
 /// The host actions of one coordinator process; it knows one boot.
 pub struct SimHostOps {
@@ -49,12 +54,19 @@ pub struct SimHostOps {
     pub(super) sentinels: Vec<String>,
     pub(super) command: Arc<Mutex<RebootCommand>>,
     pub(super) cycle: PowerCycle,
+    /// How often userspace was restarted in this boot.
+    pub(super) soft_reboots: u32,
+    pub(super) soft_reboot: PowerCycle,
     pub(super) started: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl HostOps for SimHostOps {
     fn read_boot_id(&mut self) -> Result<BootId, String> {
         Ok(self.boot.clone())
+    }
+
+    fn read_soft_reboots(&mut self) -> BoxFuture<'static, Option<u32>> {
+        std::future::ready(Some(self.soft_reboots)).boxed()
     }
 
     fn watch_triggers(&mut self) -> BoxStream<'static, Vec<ObservedTrigger>> {
@@ -86,11 +98,11 @@ impl HostOps for SimHostOps {
                 "cannot start \"systemctl\": no such file: correct --reboot-command".into(),
             )),
             RebootCommand::Works { after } => {
-                // The shutdown continues without the process that requested it.
-                tokio::spawn(async move {
-                    tokio::time::sleep(after).await;
-                    cycle();
-                });
+                call_later(after, cycle);
+                Ok(ready_command_end(CommandEnd::Success))
+            }
+            RebootCommand::SoftReboots => {
+                call_later(SOFT_REBOOT_DELAY, Arc::clone(&self.soft_reboot));
                 Ok(ready_command_end(CommandEnd::Success))
             }
             RebootCommand::Fails => Ok(ready_command_end(CommandEnd::Failure(
@@ -101,6 +113,14 @@ impl HostOps for SimHostOps {
         };
         std::future::ready(started).boxed()
     }
+}
+
+/// The shutdown continues without the process that requested it.
+fn call_later(after: Duration, end: PowerCycle) {
+    tokio::spawn(async move {
+        tokio::time::sleep(after).await;
+        end();
+    });
 }
 
 fn ready_command_end(end: CommandEnd) -> BoxFuture<'static, RebootEnd> {

@@ -1,5 +1,6 @@
 //! Describes a change of an object in lines for people.
 
+use dogwatch_api::label::NVSENTINEL_MANAGED;
 use dogwatch_api::lease::process_of_presence;
 use dogwatch_core::reboot::{RebootPhase, RebootRecord};
 use serde_json::Value;
@@ -100,10 +101,11 @@ fn describe_record(before: &NodeView, after: &NodeView) -> Option<String> {
             || "its record is gone".to_owned(),
             |last| {
                 format!(
-                    "done: {}, {} → {}",
+                    "done: {}, {} → {}{}",
                     last.outcome.as_str(),
                     last.old_boot_id,
-                    last.new_boot_id
+                    last.new_boot_id,
+                    if last.soft { " (soft)" } else { "" }
                 )
             },
         )),
@@ -164,6 +166,14 @@ fn describe_node_state(before: &NodeView, after: &NodeView) -> Vec<String> {
         (false, true) => texts.push("Ready".into()),
         (true, false) => texts.push("not Ready".into()),
         (true, true) | (false, false) => {}
+    }
+    let muted = |node: &NodeView| node.labels.get(NVSENTINEL_MANAGED).cloned();
+    match (muted(before), muted(after)) {
+        (old, Some(new)) if old.as_ref() != Some(&new) => {
+            texts.push(format!("ManagedByNVSentinel={new}"));
+        }
+        (Some(_), None) => texts.push("no longer ManagedByNVSentinel=false".into()),
+        (Some(_) | None, Some(_)) | (None, None) => {}
     }
     texts
 }

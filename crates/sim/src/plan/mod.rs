@@ -1,6 +1,7 @@
 //! Plans a rollout: how long it takes, which node waits longest, and what it costs.
 //!
-//! **For:** `dogwatch simulate`: thousands of nodes in seconds.
+//! **For:** `dogwatch simulate`: thousands of nodes in seconds; [`LivePlanner`] estimates when the
+//! reboots of a real cluster are finished.
 //! **May touch:** nothing; time is a number here.
 //! **Promises:** every step comes from [`dogwatch_core::reboot::decide`], and the loop's own
 //! [`facts`](dogwatch_coordinator::agent::facts) update its snapshot; the same plan and seed give
@@ -12,6 +13,7 @@
 
 mod api_calls;
 mod event_queue;
+mod live;
 mod outcome;
 mod planned_node;
 mod rollout;
@@ -19,7 +21,7 @@ mod slot_leases;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use dogwatch_core::limit::UnavailabilityLimit;
@@ -29,7 +31,8 @@ use dogwatch_kubesim::seed::SimulationSeed;
 use jiff::Timestamp;
 
 pub use api_calls::ApiCallCounts;
-pub use outcome::{GroupOutcome, NodeDuration, RolloutOutcome};
+pub use live::LivePlanner;
+pub use outcome::{GroupOutcome, NodeDuration, RolloutOutcome, UsedWindow};
 pub use rollout::{run_plan, run_with_progress};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +51,11 @@ pub struct RolloutPlan {
     /// From the reboot command until the Node is Ready again.
     pub reboot_time: Duration,
     pub drain_time: Duration,
+    /// How long jobs that a rule lets finish still run when their node is cordoned; `None`: until
+    /// the rule's timeout.
+    pub job_time: Option<Duration>,
+    /// Nodes that are held out of service for the whole rollout.
+    pub holds: BTreeSet<NodeName>,
     /// How long the Node must be Ready before its lock is released.
     pub settle: Duration,
     /// Each node's own durations differ from the given ones by up to this many per cent.
@@ -75,6 +83,24 @@ impl RolloutPlan {
         let labelled = self.groups.iter().map(|group| group.count);
         self.nodes + self.control_plane + labelled.sum::<u32>()
     }
+
+    /// A held node that is not one of the planned nodes.
+    pub fn find_unknown_hold(&self) -> Option<&NodeName> {
+        let labelled = self.groups.iter();
+        let labelled = labelled.map(|group| (group.name.as_str(), group.count));
+        let kinds: BTreeMap<&str, u32> = labelled
+            .chain([("node", self.nodes), ("control", self.control_plane)])
+            .collect();
+        let is_planned = |name: &&NodeName| {
+            let parts = name.as_str().rsplit_once('-');
+            let known = parts.and_then(|(kind, number)| Some((kinds.get(kind)?, number)));
+            known.is_some_and(|(count, number)| {
+                let number = number.parse().ok().filter(|it| (1..=*count).contains(it));
+                number.is_some_and(|it| name.as_str().ends_with(&format!("-{it:04}")))
+            })
+        };
+        self.holds.iter().find(|name| !is_planned(name))
+    }
 }
 
 impl Default for RolloutPlan {
@@ -88,6 +114,8 @@ impl Default for RolloutPlan {
             max_unavailable: UnavailabilityLimit::Count(1),
             reboot_time: Duration::from_mins(4),
             drain_time: Duration::from_secs(90),
+            job_time: None,
+            holds: BTreeSet::new(),
             settle: Duration::from_secs(30),
             spread_percent: 20,
             pods_per_node: 30,

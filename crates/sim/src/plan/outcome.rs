@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::ApiCallCounts;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +44,8 @@ pub struct GroupOutcome {
     /// The most that were unavailable at the same moment.
     pub most_out: u32,
     pub rebooted: u32,
+    /// How many are held out of service for the whole rollout, and are not rebooted.
+    pub held: u32,
     /// From the first trigger of the rollout until the group's last node was back.
     pub took: Duration,
     /// The longest time between trigger and lock.
@@ -50,8 +54,37 @@ pub struct GroupOutcome {
     pub median_wait: Duration,
     /// In how many windows the group's reboots began; `None`: its policy has no windows.
     pub windows: Option<u32>,
+    /// Those windows, the earliest first.
+    pub used_windows: Vec<UsedWindow>,
     /// Why the other nodes never began: the message of one node's decision.
     pub held_up: Option<String>,
+}
+
+/// A window in which reboots of a group began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsedWindow {
+    pub first_begin: Timestamp,
+    pub last_begin: Timestamp,
+    /// When it closes.
+    pub until: Timestamp,
+    /// How many nodes began.
+    pub nodes: u32,
+}
+
+impl UsedWindow {
+    pub(super) fn starting_with(begin: Timestamp, until: Timestamp) -> Self {
+        Self {
+            first_begin: begin,
+            last_begin: begin,
+            until,
+            nodes: 0,
+        }
+    }
+
+    pub(super) fn count_begin(&mut self, begin: Timestamp) {
+        self.last_begin = begin;
+        self.nodes += 1;
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -11,6 +11,8 @@ use dogwatch_core::name::GroupName;
 #[derive(Debug, Default)]
 pub(super) struct SlotLeases {
     version: u64,
+    /// How many slots each group has: each of thousands of nodes asks for them.
+    slots: BTreeMap<GroupName, u32>,
     leases: BTreeMap<(GroupName, u32), ObservedLease>,
     holders: BTreeMap<HolderId, (GroupName, u32)>,
     free: BTreeMap<GroupName, BTreeSet<u32>>,
@@ -46,18 +48,16 @@ pub(super) enum ReleaseKind {
 
 impl SlotLeases {
     pub(super) fn ensure_slots(&mut self, group: &GroupName, slots: u32) -> u64 {
-        let mut made = 0;
-        for slot in 0..slots {
-            let key = (group.clone(), slot);
-            if self.leases.contains_key(&key) {
-                continue;
-            }
+        let there = self.slots.get(group).copied().unwrap_or_default();
+        for slot in there..slots {
             let lease = self.new_lease(group, slot);
-            self.leases.insert(key, lease);
+            self.leases.insert((group.clone(), slot), lease);
             self.free.entry(group.clone()).or_default().insert(slot);
-            made += 1;
         }
-        made
+        if slots > there {
+            self.slots.insert(group.clone(), slots);
+        }
+        u64::from(slots.saturating_sub(there))
     }
 
     fn new_lease(&mut self, group: &GroupName, slot: u32) -> ObservedLease {
@@ -188,6 +188,11 @@ impl SlotLeases {
 
     pub(super) fn remove_waiter(&mut self, group: &GroupName, place: &WaiterPlace) {
         self.waiting.entry(group.clone()).or_default().remove(place);
+    }
+
+    pub(super) fn first_waiter(&self, group: &GroupName) -> Option<&HolderId> {
+        let first = self.waiting.get(group)?.first()?;
+        Some(&first.0.holder)
     }
 
     /// All waiters, in order.

@@ -7,6 +7,7 @@ use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::Policy;
 use dogwatch_kubesim::seed::SimulationSeed;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{GroupOutcome, NodeGroup, RolloutOutcome, RolloutPlan, run_plan};
@@ -164,6 +165,14 @@ fn a_window_that_is_over_is_followed_by_the_next_one() {
     // In each night, four begin in the 20 minutes in which a drain may begin.
     assert_eq!((a.rebooted, a.windows), (12, Some(3)), "{a:?}");
     assert_eq!(a.took.as_secs() / 3600, 58, "{a:?}");
+    let begun: Vec<u32> = a.used_windows.iter().map(|window| window.nodes).collect();
+    assert_eq!(begun, [4, 4, 4], "{a:?}");
+    for window in &a.used_windows {
+        let clock = |time: Timestamp| time.strftime("%H:%M").to_string();
+        assert_eq!(clock(window.until), "22:30");
+        assert!(clock(window.first_begin).starts_with("22:0"), "{window:?}");
+        assert!(window.last_begin > window.first_begin, "{window:?}");
+    }
 }
 
 #[test]
@@ -210,4 +219,73 @@ fn a_policy_that_never_allows_it_is_named_and_holds_nobody_else_up() {
     assert_eq!(a.rebooted, 0);
     let why = a.held_up.as_deref().unwrap();
     assert!(why.contains("RebootPolicy a is paused: freeze"), "{why}");
+}
+
+#[test]
+fn jobs_that_a_rule_lets_finish_take_their_time_and_at_most_its_timeout() {
+    let waits = json!({ "maxUnavailable": 1,
+        "rollout": { "canary": { "nodes": 2, "soak": "10m" } },
+        "drain": { "rules": [{ "pods": { "selector": { "matchLabels": { "job": "yes" } } },
+            "do": "WaitCompleted", "timeout": "1h" }] } });
+    let took = |job_time: Option<Duration>| {
+        let plan = RolloutPlan {
+            job_time,
+            control_plane: 0,
+            spread_percent: 0,
+            ..ruled(&[nodes("a", 5)], &[policy("a", waits.clone())])
+        };
+        let outcome = run_plan(&plan);
+        assert_eq!(outcome.rebooted, 5, "{outcome:?}");
+        outcome.took
+    };
+    let minute = Duration::from_mins(1);
+    let (none, short) = (took(Some(Duration::ZERO)), took(Some(20 * minute)));
+    let (long, unknown) = (took(Some(100 * minute)), took(None));
+    assert!(short.abs_diff(none + 5 * 20 * minute) < minute, "{short:?}");
+    assert!(long.abs_diff(none + 5 * 60 * minute) < minute, "{long:?}");
+    assert_eq!(long, unknown, "the timeout is the worst case");
+}
+
+fn plan_with_holds(holds: &[&str], budget: u32) -> RolloutPlan {
+    let policy = policy("a", json!({ "maxUnavailable": budget }));
+    let names = holds.iter().map(|name| NodeName::new(*name).unwrap());
+    RolloutPlan {
+        holds: names.collect(),
+        ..ruled(&[nodes("a", 10), nodes("b", 3)], &[policy])
+    }
+}
+
+#[test]
+fn a_held_node_counts_in_the_budget_and_is_not_rebooted() {
+    let outcome = run_plan(&plan_with_holds(&["a-0003"], 2));
+    let a = group(&outcome, "a");
+    assert_eq!((a.rebooted, a.held, a.most_out), (9, 1, 2));
+    let free = run_plan(&plan_with_holds(&[], 2));
+    let (one_by_one, two_at_once) = (a.took, group(&free, "a").took);
+    assert!(one_by_one > two_at_once * 3 / 2, "{one_by_one:?}");
+}
+
+#[test]
+fn a_group_whose_places_are_all_held_never_begins_and_says_so() {
+    let outcome = run_plan(&plan_with_holds(&["a-0001", "a-0002"], 2));
+    let a = group(&outcome, "a");
+    assert_eq!((a.rebooted, a.held), (0, 2));
+    let why = a.held_up.as_deref();
+    assert_eq!(why, Some("2 nodes are held, and at most 2 may be out"));
+    assert_eq!(group(&outcome, "default").rebooted, 3);
+}
+
+#[test]
+fn a_hold_of_a_node_that_is_not_planned_is_found() {
+    for (name, is_known) in [
+        ("a-0010", true),
+        ("control-0003", true),
+        ("a-0011", false),
+        ("a-10", false),
+        ("c-0001", false),
+        ("a", false),
+    ] {
+        let plan = plan_with_holds(&[name], 1);
+        assert_eq!(plan.find_unknown_hold().is_none(), is_known, "{name}");
+    }
 }

@@ -3,9 +3,43 @@
 use std::collections::BTreeMap;
 
 use super::line_words::split_words;
+use super::script_parser::{ScriptError, command_lines, line_error};
+
+/// A script without `each`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpandedScript {
+    /// `NAME=VALUE` of each value; empty if the script has no `each`.
+    pub values: String,
+    pub text: String,
+}
+
+/// The scripts that this one stands for: one for each combination of the values of its `each`.
+pub fn expand_script(text: &str) -> Result<Vec<ExpandedScript>, ScriptError> {
+    let first = command_lines(text).next();
+    let Some((number, line)) = first.filter(|(_, line)| line.starts_with("each ")) else {
+        let (values, text) = (String::new(), text.to_owned());
+        return Ok(vec![ExpandedScript { values, text }]);
+    };
+    let combinations = value_combinations(line).map_err(|what| line_error(number, line, what))?;
+    let expand = |values: BTreeMap<String, String>| {
+        // Only the line's text is removed, so that line numbers in errors stay correct.
+        let text = values
+            .iter()
+            .fold(text.replacen(line, "", 1), |text, (name, value)| {
+                text.replace(&format!("${name}"), value)
+            });
+        let values: Vec<String> = values
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let values = values.join(" ");
+        ExpandedScript { values, text }
+    };
+    Ok(combinations.into_iter().map(expand).collect())
+}
 
 /// Returns every combination of the values of `each a=1..3 b=x,y`.
-pub(super) fn value_combinations(line: &str) -> Result<Vec<BTreeMap<String, String>>, String> {
+fn value_combinations(line: &str) -> Result<Vec<BTreeMap<String, String>>, String> {
     let mut all = vec![BTreeMap::new()];
     for word in split_words(line)?.into_iter().skip(1) {
         let (name, values) = word

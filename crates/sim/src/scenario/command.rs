@@ -16,11 +16,14 @@ use super::controllers::ControllerCommand;
 use super::faults::ScriptedFaultRule;
 use super::node_facts::NodeFact;
 use super::node_reboot_objects::ScriptedNodeReboot;
+use super::perturbation::Perturbation;
 use super::remediation_objects::MachineSetup;
+use super::schedule_objects::ScriptedSchedule;
 use crate::host::{AlertState, RebootCommand};
 
 /// What a script sets up before its `start`.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a word of a script")]
 pub struct ScenarioSetup {
     pub cluster: ClusterSpec,
     /// The flags of every coordinator.
@@ -37,6 +40,8 @@ pub struct ScenarioSetup {
     pub remediations_installed: bool,
     /// Whether the kind `NodeReboot` is installed from the start.
     pub node_reboots_installed: bool,
+    /// Whether the kind `RebootSchedule` is installed from the start.
+    pub schedules_installed: bool,
     /// Machines from the start.
     pub machines: Vec<MachineSetup>,
 }
@@ -53,6 +58,7 @@ impl Default for ScenarioSetup {
             hosts: Vec::new(),
             remediations_installed: false,
             node_reboots_installed: false,
+            schedules_installed: false,
             machines: Vec::new(),
         }
     }
@@ -116,6 +122,20 @@ pub enum ScriptCommand {
         text: String,
     },
     Expect(ScenarioCondition),
+    View(ViewCommand),
+}
+
+/// Something that a script does with the view of the fleet.
+#[derive(Debug, Clone)]
+pub enum ViewCommand {
+    /// Shows the view in the timeline.
+    Show,
+    /// A line of the view must contain this text.
+    Expect(String),
+    /// Keeps the estimate of this moment.
+    NoteEstimate,
+    /// What came true differs from the kept estimate by at most so many per cent.
+    ExpectEstimate(u32),
 }
 
 /// Something that happens on a machine.
@@ -177,6 +197,7 @@ pub enum UserCommand {
         patch: serde_json::Value,
     },
     NodeReboot(ScriptedNodeReboot),
+    Schedule(ScriptedSchedule),
     CreateObject {
         /// The path of its kind.
         path: String,
@@ -254,6 +275,8 @@ pub enum ClusterDisruption {
     CutWatches(String),
     /// Injects a fault into API calls.
     Fault(ScriptedFaultRule),
+    /// Perturbs one event, read or write, counted from the process' first.
+    Perturb(Perturbation),
 }
 
 impl ScriptCommand {
@@ -266,6 +289,7 @@ impl ScriptCommand {
                 | ScriptCommand::RunUntil(_)
                 | ScriptCommand::ExpectExplanation { .. }
                 | ScriptCommand::Expect(_)
+                | ScriptCommand::View(ViewCommand::Expect(_))
                 | ScriptCommand::BudgetsMayBreak
         )
     }

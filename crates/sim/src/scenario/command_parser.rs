@@ -12,8 +12,8 @@ use super::command::{
 };
 use super::line_words::LineWords;
 use super::{
-    bare_metal_hosts, controllers, faults, node_facts, node_reboot_objects, policy,
-    remediation_objects,
+    bare_metal_hosts, controllers, faults, node_facts, node_reboot_objects, perturbation, policy,
+    remediation_objects, schedule_objects,
 };
 use crate::host::{AlertState, RebootCommand};
 
@@ -37,7 +37,7 @@ pub(super) fn parse_cluster_command(
         "kill" => parse_kill(words),
         "request" | "cordon" | "uncordon" | "annotate" | "unannotate" | "label" | "delete"
         | "budget" | "eviction-policy" | "pod" | "policy" | "policies" | "abort" | "patch"
-        | "remediation" | "node-reboot" | "resume-rollout" => {
+        | "remediation" | "node-reboot" | "resume-rollout" | "schedule" => {
             Ok(ScriptCommand::User(parse_user_command(name, words)?))
         }
         name if node_facts::NODE_FACT_COMMANDS.contains(&name) => {
@@ -128,6 +128,7 @@ fn parse_user_command(name: &str, words: &mut LineWords) -> Result<UserCommand, 
         }
         "remediation" => remediation_objects::parse_remediation(words)?,
         "node-reboot" => node_reboot_objects::parse_node_reboot(words)?,
+        "schedule" => schedule_objects::parse_schedule(words)?,
         "policy" => {
             let (name, patch) = policy::parse_policy(words)?;
             UserCommand::Policy { name, patch }
@@ -180,7 +181,7 @@ fn parse_deletion(words: &mut LineWords) -> Result<UserCommand, String> {
     if words.take_if_next("policy") {
         return Ok(UserCommand::DeletePolicy(words.next_word("the policy")?));
     }
-    for kind in ["host", "machine", "remediation", "node-reboot"] {
+    for kind in ["host", "machine", "remediation", "node-reboot", "schedule"] {
         if words.take_if_next(kind) {
             return delete_command(kind, words);
         }
@@ -258,6 +259,7 @@ fn parse_disruption(name: &str, words: &mut LineWords) -> Result<ClusterDisrupti
             ClusterDisruption::ApiDown(words.next_duration()?)
         }
         "compact" => ClusterDisruption::Compact,
+        "perturb" => ClusterDisruption::Perturb(perturbation::parse_perturbation(words)?),
         "cut-watches" => ClusterDisruption::CutWatches(words.next_word(NODE_WORD)?),
         _ => ClusterDisruption::Fault(faults::parse_fault_rule(name, words)?),
     })
@@ -335,6 +337,7 @@ fn parse_reboot_command(words: &mut LineWords) -> Result<RebootCommand, String> 
         "fails" => Ok(RebootCommand::Fails),
         "nothing" => Ok(RebootCommand::DoesNothing),
         "hangs" => Ok(RebootCommand::Hangs),
+        "soft-reboots" => Ok(RebootCommand::SoftReboots),
         other => Err(format!("{other:?} is not a behaviour of a reboot command")),
     }
 }

@@ -4,7 +4,9 @@ use dogwatch_api::annotation;
 use dogwatch_api::lease::process_of_presence;
 use dogwatch_core::power::REBOOT_ANNOTATION;
 use dogwatch_core::reboot::{RebootPhase, RebootReason};
+use dogwatch_core::schedule::ScheduleReason;
 
+use super::fleet_view::count_rebooted;
 use super::scenario_cluster::ScenarioCluster;
 use crate::observer::{LEADER_LEASE, NodeView, ObservedKind, PodView, lease_holder, parse_host};
 
@@ -44,14 +46,22 @@ pub enum ScenarioCondition {
     Annotated(String, String, bool),
     /// The status of the condition `Succeeded` of `remediation/NAME` or `node-reboot/NAME`.
     Succeeded(String, &'static str),
+    /// Whether a condition of this schedule has this reason.
+    Schedule(String, ScheduleReason),
     /// The phase of a policy's rollout, `Halted`, or `None`: it has no state.
     Rollout(String, Option<&'static str>),
     /// The number of ready pods of this application.
     Pods(String, usize),
+    /// The fewest ready pods of this application at any time since its first one.
+    FewestPods(String, usize),
+    /// How many pod templates this application's pods have had.
+    PodTemplates(String, usize),
     /// The number of pods on this node that a drain would evict.
     PodsOn(String, usize),
     /// The highest allowed number of nodes unavailable at the same time so far.
     MostOut(usize),
+    /// How many nodes Dogwatch has rebooted: their last reboot says so.
+    Rebooted(usize),
     /// No object contains leftovers of Dogwatch.
     Clean,
 }
@@ -106,16 +116,55 @@ impl ScenarioCondition {
             ScenarioCondition::Succeeded(object, status) => {
                 stage.request_outcome(object).as_deref() == Some(*status)
             }
+            ScenarioCondition::Schedule(name, reason) => {
+                let mut reasons = stage.schedule_reasons(name).into_iter();
+                reasons.any(|there| there == reason.as_str())
+            }
             ScenarioCondition::Rollout(policy, phase) => {
                 stage.rollout_phase(policy).as_deref() == *phase
             }
-            ScenarioCondition::Pods(app, count) => stage.count_ready_pods(app) == *count,
-            ScenarioCondition::PodsOn(name, count) => count_pods_on_node(stage, name) == *count,
+            ScenarioCondition::Pods(_, count)
+            | ScenarioCondition::FewestPods(_, count)
+            | ScenarioCondition::PodTemplates(_, count)
+            | ScenarioCondition::PodsOn(_, count) => self.count_pods(stage) == *count,
             ScenarioCondition::MostOut(most) => stage
                 .checks
                 .groups_with_most_out()
                 .all(|(_, out)| out <= *most),
+            ScenarioCondition::Rebooted(count) => count_rebooted(stage) == *count,
             ScenarioCondition::Clean => find_leftovers(stage).is_empty(),
+        }
+    }
+
+    /// What a condition about pods or their templates counts; 0 for any other.
+    fn count_pods(&self, stage: &ScenarioCluster) -> usize {
+        match self {
+            ScenarioCondition::Pods(app, _) => stage.count_ready_pods(app),
+            ScenarioCondition::FewestPods(app, _) => stage.checks.fewest_ready_pods(app),
+            ScenarioCondition::PodTemplates(app, _) => stage.checks.count_pod_templates(app),
+            ScenarioCondition::PodsOn(name, _) => count_pods_on_node(stage, name),
+            ScenarioCondition::Phase(..)
+            | ScenarioCondition::Cordoned(..)
+            | ScenarioCondition::Ready(..)
+            | ScenarioCondition::There(..)
+            | ScenarioCondition::Boots(..)
+            | ScenarioCondition::Commands(..)
+            | ScenarioCondition::Says(..)
+            | ScenarioCondition::Shows(..)
+            | ScenarioCondition::Lock(..)
+            | ScenarioCondition::Leads(_)
+            | ScenarioCondition::Answered(..)
+            | ScenarioCondition::Made(..)
+            | ScenarioCondition::Powered(..)
+            | ScenarioCondition::ProvedOff(..)
+            | ScenarioCondition::PowerOffs(..)
+            | ScenarioCondition::Annotated(..)
+            | ScenarioCondition::Succeeded(..)
+            | ScenarioCondition::Schedule(..)
+            | ScenarioCondition::Rollout(..)
+            | ScenarioCondition::MostOut(_)
+            | ScenarioCondition::Rebooted(_)
+            | ScenarioCondition::Clean => 0,
         }
     }
 
@@ -128,6 +177,7 @@ impl ScenarioCondition {
                     find_leftovers(stage).join("; ")
                 )
             }
+            ScenarioCondition::Rebooted(_) => format!("it is {}", count_rebooted(stage)),
             ScenarioCondition::Boots(name, _) => {
                 format!("there were {} boots", stage.checks.count_boots(name))
             }
@@ -141,15 +191,16 @@ impl ScenarioCondition {
             ScenarioCondition::Succeeded(object, _) => {
                 format!("Succeeded is {:?}", stage.request_outcome(object))
             }
+            ScenarioCondition::Schedule(name, _) => {
+                format!("its reasons are {:?}", stage.schedule_reasons(name))
+            }
             ScenarioCondition::Rollout(policy, _) => {
                 format!("it is {:?}", stage.rollout_phase(policy))
             }
-            ScenarioCondition::Pods(app, _) => {
-                format!("{} pods are ready", stage.count_ready_pods(app))
-            }
-            ScenarioCondition::PodsOn(name, _) => {
-                format!("{} are there", count_pods_on_node(stage, name))
-            }
+            ScenarioCondition::Pods(..)
+            | ScenarioCondition::FewestPods(..)
+            | ScenarioCondition::PodTemplates(..)
+            | ScenarioCondition::PodsOn(..) => format!("it is {}", self.count_pods(stage)),
             ScenarioCondition::Lock(name, _) => {
                 format!("it is held by {:?}", stage.lock_holder(name).flatten())
             }

@@ -1,6 +1,7 @@
 //! Parses the conditions of a script.
 
 use dogwatch_core::reboot::RebootPhase;
+use dogwatch_core::schedule::ScheduleReason;
 
 use super::condition::ScenarioCondition;
 use super::lock_caller::ANSWER_WORDS;
@@ -9,19 +10,20 @@ pub(super) const CONDITION_FORMS: &str = "NODE phase=waiting|draining|holding|re
      NODE cordoned, NODE uncordoned, NODE ready, NODE not-ready, NODE gone, NODE there, NODE says REASON, \
      NODE shows CONDITION, NODE hides CONDITION, NODE made=N, lock NAME free, lock NAME held by NODE|HOLDER, NAME leads, nobody leads, \
      HOST answered WORD|nothing, host/NAME on|off|proved-off|not-proved-off|offs=N, \
-     OBJECT has ANNOTATION, OBJECT lacks ANNOTATION, remediation NAME open|succeeded|failed, node-reboot NAME open|succeeded|failed, rollout POLICY canary|soaking|ramping|halted|none, pods APP=N, most-out=N, clean";
+     OBJECT has ANNOTATION, OBJECT lacks ANNOTATION, remediation NAME open|succeeded|failed, node-reboot NAME open|succeeded|failed, schedule NAME REASON, rollout POLICY canary|soaking|ramping|halted|none, pods APP=N, fewest-pods APP=N, pod-templates APP=N, most-out=N, rebooted=N, clean";
 
 pub fn parse_condition(words: &[String]) -> Result<ScenarioCondition, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let condition = match words.as_slice() {
         ["clean"] => Some(ScenarioCondition::Clean),
-        [text] => text
-            .strip_prefix("most-out=")
-            .and_then(parse_number)
-            .map(ScenarioCondition::MostOut),
-        ["pods", text] => text.split_once('=').and_then(|(app, count)| {
-            Some(ScenarioCondition::Pods(app.into(), parse_number(count)?))
-        }),
+        [text] => match text.split_once('=') {
+            Some(("most-out", most)) => parse_number(most).map(ScenarioCondition::MostOut),
+            Some(("rebooted", nodes)) => parse_number(nodes).map(ScenarioCondition::Rebooted),
+            Some(_) | None => None,
+        },
+        ["pods", text] => parse_app_count(text, ScenarioCondition::Pods),
+        ["fewest-pods", text] => parse_app_count(text, ScenarioCondition::FewestPods),
+        ["pod-templates", text] => parse_app_count(text, ScenarioCondition::PodTemplates),
         ["lock", name, "free"] => Some(ScenarioCondition::Lock((*name).into(), None)),
         ["lock", name, "held", "by", node] => Some(ScenarioCondition::Lock(
             (*name).into(),
@@ -31,6 +33,10 @@ pub fn parse_condition(words: &[String]) -> Result<ScenarioCondition, String> {
         [name, "leads"] => Some(ScenarioCondition::Leads(Some((*name).into()))),
         [host, state] if host.starts_with("host/") => {
             parse_host_condition(&host["host/".len()..], state)
+        }
+        ["schedule", name, reason] => {
+            let reason = ScheduleReason::parse(reason);
+            reason.map(|reason| ScenarioCondition::Schedule((*name).into(), reason))
         }
         ["rollout", policy, phase] => {
             let mut phases = ROLLOUT_PHASES.into_iter();
@@ -47,6 +53,15 @@ pub fn parse_condition(words: &[String]) -> Result<ScenarioCondition, String> {
             words.join(" ")
         )
     })
+}
+
+/// `APP=N`.
+fn parse_app_count(
+    text: &str,
+    condition: fn(String, usize) -> ScenarioCondition,
+) -> Option<ScenarioCondition> {
+    let (app, count) = text.split_once('=')?;
+    Some(condition(app.to_owned(), parse_number(count)?))
 }
 
 /// A condition of three words: its subject, what it does, and an object.

@@ -201,6 +201,7 @@ impl ControllerPod {
             flags: self.config.flags.clone(),
             bmc_access: self.config.bmc_access.clone(),
             gatekeeper: Arc::new(self.config.prometheus.clone()),
+            planner: None,
         });
         *lock_mutex(&self.running) = Some(ControllerRun {
             user: SimController::controller_user(&process),

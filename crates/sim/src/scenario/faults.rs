@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dogwatch_kubesim::api::{FaultEffect, RequestInfo};
+use dogwatch_kubesim::api::{FaultEffect, RequestInfo, WatchEventFault, WatchEventInfo};
 
 use super::decision_log::DecisionLog;
 use super::line_words::LineWords;
-use super::scenario_cluster::coordinator_user;
+use super::perturbation::{
+    CallCounts, Perturbation, PerturbationPlan, PerturbedRequest, WriteCrash,
+};
+use super::scenario_cluster::COORDINATOR_PREFIX;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptedFault {
@@ -51,6 +54,23 @@ impl ScriptedFaultRule {
         }
     }
 
+    fn for_perturbation(process: &str, perturbed: PerturbedRequest) -> Self {
+        let fault = match perturbed {
+            PerturbedRequest::Effect(effect) => ScriptedFault::Effect(effect),
+            PerturbedRequest::Crash(crash) => ScriptedFault::Kill {
+                after: crash == WriteCrash::After,
+            },
+        };
+        Self {
+            node: process.to_owned(),
+            verb: None,
+            resource: None,
+            skip: 0,
+            times: 1,
+            fault,
+        }
+    }
+
     fn matches_request(&self, request: &RequestInfo) -> bool {
         let verb = request.verb.map(dogwatch_kubesim::api::ApiVerb::as_str);
         is_user_of(&request.user, &self.node)
@@ -67,9 +87,15 @@ impl ScriptedFaultRule {
 
 /// Whether this user is the coordinator of the node `name`, or any run of the controller `name`.
 fn is_user_of(user: &str, name: &str) -> bool {
-    let run = user.strip_prefix("controller/");
-    let of_controller = run.and_then(|run| run.rsplit_once('-'));
-    user == coordinator_user(name) || of_controller.is_some_and(|(of, _)| of == name)
+    process_of_user(user) == Some(name)
+}
+
+/// The node of a coordinator's user, or the name of a controller's.
+fn process_of_user(user: &str) -> Option<&str> {
+    if let Some(run) = user.strip_prefix("controller/") {
+        return run.rsplit_once('-').map(|(name, _)| name);
+    }
+    user.strip_prefix(COORDINATOR_PREFIX)
 }
 
 fn full_resource(request: &RequestInfo) -> String {
@@ -79,7 +105,7 @@ fn full_resource(request: &RequestInfo) -> String {
     }
 }
 
-/// Reads `NAME next [N] VERB RESOURCE of NODE [by=TIME] [code=N]`.
+/// Reads `NAME next [N] VERB RESOURCE of NODE [by=TIME] [code=N]`; `any` is every verb or resource.
 pub fn parse_fault_rule(name: &str, words: &mut LineWords) -> Result<ScriptedFaultRule, String> {
     let by = words.duration_option("by")?;
     let code = words.number_option("code")?;
@@ -104,10 +130,11 @@ pub fn parse_fault_rule(name: &str, words: &mut LineWords) -> Result<ScriptedFau
     let resource = words.next_word("the resource")?;
     words.expect_word("of")?;
     let node = words.next_word("the node")?;
+    let unless_any = |word: String| (word != "any").then_some(word);
     Ok(ScriptedFaultRule {
         node,
-        verb: Some(verb),
-        resource: Some(resource),
+        verb: unless_any(verb),
+        resource: unless_any(resource),
         skip: 0,
         times,
         fault: ScriptedFault::Effect(effect),
@@ -121,6 +148,7 @@ pub struct FaultRules(Arc<Mutex<FaultRulesInner>>);
 #[derive(Default)]
 struct FaultRulesInner {
     rules: Vec<ScriptedFaultRule>,
+    perturbations: PerturbationPlan,
     processes: BTreeMap<String, KillableProcess>,
 }
 
@@ -137,6 +165,33 @@ impl FaultRules {
 
     pub fn clear_rules(&self) {
         self.lock_rules().rules.clear();
+    }
+
+    pub fn add_perturbation(&self, perturbation: Perturbation) {
+        let mut inner = self.lock_rules();
+        inner.perturbations.add_perturbation(perturbation);
+    }
+
+    /// What the coordinators and controllers received and sent so far.
+    pub fn call_counts(&self) -> CallCounts {
+        self.lock_rules().perturbations.counts.clone()
+    }
+
+    /// Returns the fault for an event that a watch is about to deliver.
+    pub(super) fn fault_of_event(
+        &self,
+        event: &WatchEventInfo,
+        minds: &DecisionLog,
+    ) -> Option<WatchEventFault> {
+        let process = process_of_user(&event.user)?;
+        let fault = self.lock_rules().perturbations.take_event(process, event)?;
+        let what = match fault {
+            WatchEventFault::Drop => "is lost",
+            WatchEventFault::Hold(_) => "is late",
+            WatchEventFault::Overtake => "is overtaken",
+        };
+        minds.record_note(process, format!("an event of {} {what}", event.resource));
+        Some(fault)
     }
 
     /// Registers a coordinator or a controller that a rule can kill.
@@ -158,8 +213,18 @@ impl FaultRules {
         minds: &DecisionLog,
     ) -> Vec<FaultEffect> {
         let mut inner = self.lock_rules();
-        let FaultRulesInner { rules, processes } = &mut *inner;
+        let FaultRulesInner {
+            rules,
+            perturbations,
+            processes,
+        } = &mut *inner;
         let mut effects = Vec::new();
+        if let Some(process) = process_of_user(&request.user)
+            && let Some(perturbed) = perturbations.take_request(process, request)
+        {
+            let rule = ScriptedFaultRule::for_perturbation(process, perturbed);
+            effects.push(rule.take_effect(request, processes, minds));
+        }
         for rule in rules
             .iter_mut()
             .filter(|rule| rule.matches_request(request))
@@ -224,5 +289,6 @@ fn describe_effect(effect: &FaultEffect) -> String {
         FaultEffect::Duplicate(late) => format!("a call arrives again {} later", time(late)),
         FaultEffect::Refuse(code) => format!("a call is refused with {code}"),
         FaultEffect::CutWatches => "its watches break off".into(),
+        FaultEffect::OlderList => "a list is older than the newest".into(),
     }
 }

@@ -7,11 +7,12 @@ host NAME [node=NODE] [unlinked]
 machine NAME host=HOST [node=NODE]
 remediations installed
 node-reboots installed
+schedules installed
 policies installed|removed
-policy NAME nodes=all|KEY=VALUE,KEY priority=N max=N|N% max-nodes=N zones=KEY min-interval=TIME window="DAYS|FREQ=RULE HH:MM-HH:MM ZONE except=DATE" paused=REASON until="DATE TIME ZONE" gate-pods=SELECTOR gate-query=QUERY gate-alerts=all|firing|only:NAME|ignore:NAME drain-timeout=TIME on-drain-timeout=Abort|Delete|Force exclude=SELECTOR reboot-timeout=TIME reboot-attempts=N settle=TIME return-gates=all|none|DaemonSetPods,DisruptionBudgets,Volumes gate-timeout=TIME on-gate-timeout=Keep|Release ready-condition=TYPE:STATUS ready-no-taint=KEY ready-resource=NAME ready-timeout=TIME on-ready-timeout=Keep|Proceed; FIELD=none takes it away
+policy NAME nodes=all|KEY=VALUE,KEY priority=N max=N|N% max-nodes=N zones=KEY min-interval=TIME window="DAYS|FREQ=RULE HH:MM-HH:MM ZONE except=DATE" paused=REASON until="DATE TIME ZONE" gate-pods=SELECTOR gate-query=QUERY gate-alerts=all|firing|only:NAME|ignore:NAME drain-timeout=TIME on-drain-timeout=Abort|Delete|Force exclude=SELECTOR reboot-timeout=TIME reboot-attempts=N accept-soft=true|false mute-nvsentinel=true|false settle=TIME return-gates=all|none|DaemonSetPods,DisruptionBudgets,Volumes gate-timeout=TIME on-gate-timeout=Keep|Release ready-condition=TYPE:STATUS ready-no-taint=KEY ready-resource=NAME ready-timeout=TIME on-ready-timeout=Keep|Proceed; FIELD=none takes it away
 policy-json NAME {"FIELD": VALUE}
 workload NAME replicas=N|kind=daemonset stops-after=TIME starts-after=TIME grace=TIME pdb=min:N|max:N [volume] [apart]
-config max-unavailable=N|N% drain-timeout=TIME on-drain-timeout=abort|delete|force settle=TIME reboot-timeout=TIME reboot-attempts=N gate-timeout=TIME on-gate-timeout=keep|release volume-detach-timeout=TIME
+config max-unavailable=N|N% drain-timeout=TIME on-drain-timeout=abort|delete|force settle=TIME reboot-timeout=TIME reboot-attempts=N request-label=KEY gate-timeout=TIME on-gate-timeout=keep|release volume-detach-timeout=TIME
 start
 touch NODE PATH [REASON]
 remove NODE PATH
@@ -26,11 +27,12 @@ condition NODE TYPE=STATUS
 taint NODE KEY
 untaint NODE KEY
 resource NODE NAME=AMOUNT
-patch NODE|host/NAME|machine/NAME|node-reboot/NAME JSON
+patch NODE|host/NAME|machine/NAME|node-reboot/NAME|schedule/NAME JSON
 remediation NAME of NODE [strategy=DeleteNode|OutOfServiceTaint] [timeout=TIME] [retries=N]
 node-reboot NAME of NODE [method=Reboot|PowerCycle|Hold] [not-before=TIME] [deadline=TIME] [success=TYPE:STATUS] [within=TIME] [escalation=METHOD,METHOD]
+schedule NAME nodes=all|NODE,NODE at=TIME [deadline=TIME]
 resume-rollout POLICY
-delete node|pod|policy|host|machine|remediation|node-reboot NAME
+delete node|pod|policy|host|machine|remediation|node-reboot|schedule NAME
 abort NODE [reason=TEXT]
 alert NAME fires|pends|ends
 prometheus away|back
@@ -56,8 +58,11 @@ api down for TIME
 compact
 cut-watches NODE|CONTROLLER
 lose|lose-answer|duplicate|delay|delay-answer|refuse next [N] VERB RESOURCE of NODE|CONTROLLER [by=TIME] [code=N]
+perturb event N RESOURCE of NODE|CONTROLLER drop|hold|overtake [by=TIME]
+perturb read N of NODE|CONTROLLER late|older [by=TIME]
+perturb write N of NODE|CONTROLLER crash-before|crash-after
 clock NODE +TIME|-TIME
-reboot-command NODE missing|fails|nothing|hangs|works [after=TIME]
+reboot-command NODE missing|fails|nothing|hangs|soft-reboots|works [after=TIME]
 budget NAME min=N|max=N
 pod NAME on NODE [stops-after=TIME] [labels=KEY=VALUE,KEY=VALUE] [annotations=KEY=VALUE,KEY=VALUE]
 pod NAME ends
@@ -69,6 +74,10 @@ run TIME
 run until "DATE TIME ZONE"
 explain NODE|host/NAME
 expect explain NODE|host/NAME contains TEXT
+view
+expect view contains TEXT
+note estimate
+expect estimate within N%
 expect CONDITION"#;
 
 #[cfg(test)]

@@ -22,33 +22,45 @@ mod condition_parser;
 mod controller_process;
 mod controllers;
 mod decision_log;
+mod end_state;
 mod explanation;
 mod faults;
+mod fleet_view;
 mod line_forms;
 mod line_words;
 mod lock_caller;
 mod node_facts;
 mod node_reboot_objects;
+mod patient_run;
 mod perform;
+mod perturbation;
 mod policy;
 mod remediation_objects;
 mod rollout_state;
 mod run;
+mod run_view;
 mod scenario_cluster;
+mod schedule_objects;
 mod script_parser;
 mod setup;
 mod timeline;
 
 pub use bare_metal_hosts::{BareMetalCommand, HostSetup};
+pub use combinations::{ExpandedScript, expand_script};
 pub use command::{
     ClusterDisruption, HostCommand, PrometheusChange, ScenarioSetup, ScriptCommand, ScriptLine,
-    UserCommand,
+    UserCommand, ViewCommand,
 };
 pub use condition::ScenarioCondition;
 pub use controllers::ControllerCommand;
 pub use decision_log::DecisionLog;
+pub use end_state::EndState;
 pub use faults::{FaultRules, ScriptedFault, ScriptedFaultRule};
 pub use node_facts::NodeFact;
+pub use patient_run::{PatientOutcome, run_patiently};
+pub use perturbation::{
+    CallCounts, EventChange, Perturbation, ReadCall, ReadChange, USUAL_DELAY, WriteCrash,
+};
 pub use remediation_objects::MachineSetup;
 pub use run::{ScenarioError, ScenarioOutcome, run_script};
 pub use scenario_cluster::{ScenarioBuildError, ScenarioCluster, ScenarioHost, coordinator_user};

@@ -54,6 +54,9 @@ pub fn apply_disruption(
                 stage.server.cut_watches(Some(&user));
             }
         }
+        ClusterDisruption::Perturb(perturbation) => {
+            stage.faults.add_perturbation(perturbation.clone());
+        }
         ClusterDisruption::Fault(rule) => {
             stage.check_name_exists(&rule.node)?;
             stage.faults.add_rule(rule.clone());
@@ -162,6 +165,7 @@ pub fn apply_user_command(stage: &ScenarioCluster, wish: &UserCommand) -> Result
             stage.send_user_request(Method::PATCH, path, patch)
         }
         UserCommand::NodeReboot(asked) => stage.create_node_reboot(asked),
+        UserCommand::Schedule(asked) => stage.create_schedule(asked),
         UserCommand::CreateObject { path, object } => {
             stage.send_user_request(Method::POST, path, object)
         }

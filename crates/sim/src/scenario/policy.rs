@@ -39,6 +39,14 @@ pub(super) fn parse_policy(words: &mut LineWords) -> Result<(String, Value), Str
         words.read_option("reboot-attempts", parse_number)?,
     );
     set(
+        "reboot.acceptSoft",
+        words.read_option("accept-soft", parse_bool)?,
+    );
+    set(
+        "reboot.muteNVSentinel",
+        words.read_option("mute-nvsentinel", parse_bool)?,
+    );
+    set(
         "drain.exclude",
         words.read_option("exclude", parse_selector)?,
     );
@@ -86,6 +94,13 @@ fn text_or_null(word: String) -> Value {
 fn limit_value(word: String) -> Value {
     word.parse::<u32>()
         .map_or_else(|_| text_or_null(word), Value::from)
+}
+
+fn parse_bool(word: &str) -> Result<Value, String> {
+    let value: bool = word
+        .parse()
+        .map_err(|_| format!("{word:?} is neither true nor false"))?;
+    Ok(value.into())
 }
 
 fn parse_number(word: &str) -> Result<Value, String> {
@@ -163,7 +178,7 @@ fn parse_windows(words: &mut LineWords) -> Result<Option<Value>, String> {
     Ok((!windows.is_empty()).then(|| windows.into()))
 }
 
-/// `[Mon,Tue|FREQ=…] [HH:MM-HH:MM] [ZONE] [except=DATE,DATE]`.
+/// `[Mon,Tue|FREQ=…] [HH:MM-HH:MM] [ZONE] [except=DATE,MM-DD,DATE..DATE]`.
 fn parse_window(text: &str) -> Result<Value, String> {
     let mut window = Map::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {

@@ -4,6 +4,7 @@ use dogwatch_api::annotation::{BARE_METAL_HOST, NHC_NODE_NAME};
 use dogwatch_api::bare_metal_host::{API_VERSION as HOST_API_VERSION, PLURAL as HOST_PLURAL};
 use dogwatch_api::node_reboot::node_reboot_crd;
 use dogwatch_api::power_remediation::{API_VERSION, KIND, PLURAL, condition, remediation_crd};
+use dogwatch_api::reboot_schedule::schedule_crd;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use super::command::{ScenarioSetup, UserCommand};
 use super::line_words::LineWords;
 use super::node_reboot_objects::node_reboot_path;
 use super::scenario_cluster::{DEFINITIONS_PATH, ScenarioCluster, UserRequestError};
+use super::schedule_objects::schedule_path;
 use crate::bare_metal::LAB_NAMESPACE;
 
 const MACHINE_GROUP: &str = "machine.openshift.io";
@@ -60,7 +62,8 @@ pub(super) fn parse_remediation(words: &mut LineWords) -> Result<UserCommand, St
     })
 }
 
-/// The path of `host/NAME`, `machine/NAME`, `remediation/NAME` or `node-reboot/NAME`; anything else is a Node's name.
+/// The path of `host/NAME`, `machine/NAME`, `remediation/NAME`, `node-reboot/NAME` or `schedule/NAME`; anything
+/// else is a Node's name.
 pub(super) fn object_path(object: &str) -> String {
     let path = |version, plural, name| format!("{}/{name}", objects_path(version, plural));
     match object.split_once('/') {
@@ -68,6 +71,7 @@ pub(super) fn object_path(object: &str) -> String {
         Some(("machine", name)) => path(MACHINE_API_VERSION, MACHINE_PLURAL, name),
         Some(("remediation", name)) => path(API_VERSION, PLURAL, name),
         Some(("node-reboot", name)) => node_reboot_path(name),
+        Some(("schedule", name)) => schedule_path(name),
         Some(_) | None => format!("/api/v1/nodes/{object}"),
     }
 }
@@ -84,6 +88,9 @@ impl ScenarioCluster {
     ) -> Result<(), UserRequestError> {
         if setup.node_reboots_installed {
             self.send_user_request(Method::POST, DEFINITIONS_PATH, &node_reboot_crd())?;
+        }
+        if setup.schedules_installed {
+            self.send_user_request(Method::POST, DEFINITIONS_PATH, &schedule_crd())?;
         }
         if setup.remediations_installed {
             self.send_user_request(Method::POST, DEFINITIONS_PATH, &remediation_crd())?;
@@ -104,6 +111,13 @@ impl ScenarioCluster {
             }
         }
         Ok(())
+    }
+
+    /// All PowerRemediations, if the kind is installed.
+    pub(super) fn list_remediations(&self) -> Vec<Value> {
+        let all = self.read_object(&objects_path(API_VERSION, PLURAL));
+        let items = all.and_then(|all| all["items"].as_array().cloned());
+        items.unwrap_or_default()
     }
 
     /// Whether this object has this annotation; `None`: there is no such object.

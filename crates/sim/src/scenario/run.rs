@@ -8,21 +8,20 @@ use dogwatch_kubesim::clock::ClusterClock as _;
 use jiff::Zoned;
 use tokio::time::Instant;
 
-use super::combinations::value_combinations;
+use super::combinations::{ExpandedScript, expand_script};
 use super::command::{ClusterDisruption, ScriptCommand, ScriptLine};
 use super::condition::ScenarioCondition;
-use super::explanation::explain_subject;
+use super::fleet_view::NotedEstimate;
 use super::perform::{self, PartitionEnd};
 use super::scenario_cluster::{ScenarioBuildError, ScenarioCluster};
-use super::script_parser::{ParsedScript, ScriptError, command_lines, line_error, parse_script};
+use super::script_parser::{ParsedScript, ScriptError, parse_script};
 use super::timeline::{ScenarioTimeline, format_clock};
 use super::{bare_metal_hosts, controllers};
-use crate::observer::{ObserverEntry, change_entries};
+use crate::observer::{ObserverEntry, PromiseViolation, change_entries};
 
 /// The result of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioOutcome {
-    /// The timeline.
     pub text: String,
     /// Expectations that were not met, and broken promises. Empty: the script succeeded.
     pub failures: Vec<String>,
@@ -31,46 +30,32 @@ pub struct ScenarioOutcome {
 /// Why a script could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// The script cannot be parsed.
     #[error(transparent)]
     Parse(#[from] ScriptError),
-    /// The cluster of the script cannot be built.
     #[error("failed to begin")]
     Build(#[from] ScenarioBuildError),
 }
 
 /// Runs a script: once, or once for each combination of the values of its `each`.
 pub async fn run_script(text: &str) -> Result<ScenarioOutcome, ScenarioError> {
-    let first = command_lines(text).next();
-    let Some((number, line)) = first.filter(|(_, line)| line.starts_with("each ")) else {
-        let (outcome, _) = run_once(&parse_script(text)?).await?;
+    let scripts = expand_script(text)?;
+    if let [only] = scripts.as_slice()
+        && only.values.is_empty()
+    {
+        let (outcome, _) = run_once(&parse_script(&only.text)?).await?;
         return Ok(outcome);
-    };
-    let combinations = value_combinations(line).map_err(|what| line_error(number, line, what))?;
+    }
     let mut all = ScenarioOutcome {
         text: String::new(),
         failures: Vec::new(),
     };
-    for values in combinations {
-        // Only the line's text is removed, so that line numbers in errors stay correct.
-        let text = text.replacen(line, "", 1);
-        let text = values.iter().fold(text, |text, (name, value)| {
-            text.replace(&format!("${name}"), value)
-        });
+    for ExpandedScript { values, text } in scripts {
         let (outcome, end) = run_once(&parse_script(&text)?).await?;
-        let label: Vec<String> = values
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let label = label.join(" ");
-        all.failures.extend(
-            outcome
-                .failures
-                .iter()
-                .map(|failure| format!("{label}: {failure}")),
-        );
+        let failures = outcome.failures.iter();
+        all.failures
+            .extend(failures.map(|failure| format!("{values}: {failure}")));
         // Writing to a String cannot fail.
-        let _ = writeln!(all.text, "{label}: {end}");
+        let _ = writeln!(all.text, "{values}: {end}");
         if !outcome.failures.is_empty() {
             all.text.push_str(&outcome.text);
         }
@@ -79,53 +64,74 @@ pub async fn run_script(text: &str) -> Result<ScenarioOutcome, ScenarioError> {
 }
 
 async fn run_once(script: &ParsedScript) -> Result<(ScenarioOutcome, String), ScenarioError> {
-    let stage = ScenarioCluster::build_cluster(&script.setup).await?;
-    // To build the cluster took some time, which the clock includes.
-    let zone = script.setup.start.as_ref().map(Zoned::time_zone);
-    let began = zone.map(|zone| stage.clock.now().to_zoned(zone.clone()));
-    let mut run = ScenarioRun {
-        stage,
-        timeline: ScenarioTimeline::new(Duration::ZERO).with_clock(began),
-        planned: BTreeMap::new(),
-        armed: Vec::new(),
-        failures: Vec::new(),
-        start: Instant::now(),
-    };
-    // The initial state is not reported.
-    run.observe_changes(false);
+    let mut run = ScenarioRun::start_run(script).await?;
     for line in &script.lines {
         run.run_line(line).await;
-        if !run.failures.is_empty() {
+        if run.has_failed() {
             break;
         }
     }
     Ok(run.into_outcome())
 }
 
-struct ScenarioRun {
-    stage: ScenarioCluster,
-    timeline: ScenarioTimeline,
+pub(super) struct ScenarioRun {
+    pub(super) stage: ScenarioCluster,
+    pub(super) timeline: ScenarioTimeline,
     planned: BTreeMap<(Instant, usize), ScriptLine>,
     armed: Vec<(ScenarioCondition, ScriptLine)>,
-    failures: Vec<String>,
+    /// Expectations that were not met.
+    pub(super) failures: Vec<String>,
+    /// Broken promises.
+    pub(super) violations: Vec<String>,
+    /// How much longer than the script says it waits.
+    pub(super) patience: Duration,
     start: Instant,
+    /// The estimate that the script noted last.
+    pub(super) estimate: Option<NotedEstimate>,
 }
 
 impl ScenarioRun {
-    async fn run_line(&mut self, line: &ScriptLine) {
+    pub(super) async fn start_run(script: &ParsedScript) -> Result<Self, ScenarioError> {
+        let stage = ScenarioCluster::build_cluster(&script.setup).await?;
+        // To build the cluster took some time, which the clock includes.
+        let zone = script.setup.start.as_ref().map(Zoned::time_zone);
+        let began = zone.map(|zone| stage.clock.now().to_zoned(zone.clone()));
+        let mut run = Self {
+            stage,
+            timeline: ScenarioTimeline::new(Duration::ZERO).with_clock(began),
+            planned: BTreeMap::new(),
+            armed: Vec::new(),
+            failures: Vec::new(),
+            violations: Vec::new(),
+            patience: Duration::ZERO,
+            start: Instant::now(),
+            estimate: None,
+        };
+        // The initial state is not reported.
+        run.observe_changes(false);
+        Ok(run)
+    }
+
+    fn has_failed(&self) -> bool {
+        !(self.failures.is_empty() && self.violations.is_empty())
+    }
+
+    pub(super) async fn run_line(&mut self, line: &ScriptLine) {
         if line.command.is_shown_in_timeline() {
             self.show_line(line);
         }
         match &line.command {
             ScriptCommand::Run(time) => self.pass_time(*time, None).await,
             ScriptCommand::WaitUntil { condition, at_most } => {
-                self.pass_time(*at_most, Some(condition)).await;
+                self.pass_time(*at_most + self.patience, Some(condition))
+                    .await;
                 self.expect_condition(line, condition);
             }
             ScriptCommand::Explain(node) => self.show_explanation(line, node).await,
             ScriptCommand::ExpectExplanation { node, text } => {
                 self.expect_explanation(line, node, text).await;
             }
+            ScriptCommand::View(deed) => self.run_view_command(line, deed).await,
             ScriptCommand::RunUntil(time) => {
                 self.pass_time(self.stage.duration_until(*time), None).await;
             }
@@ -183,6 +189,7 @@ impl ScenarioRun {
             | ScriptCommand::Run(_)
             | ScriptCommand::RunUntil(_)
             | ScriptCommand::Explain(_)
+            | ScriptCommand::View(_)
             | ScriptCommand::ExpectExplanation { .. } => {
                 Err("this command takes time, so it cannot follow `when` or `after`".to_owned())
             }
@@ -223,7 +230,7 @@ impl ScenarioRun {
         }
     }
 
-    fn record_failure(&mut self, line: &ScriptLine, why: &str) {
+    pub(super) fn record_failure(&mut self, line: &ScriptLine, why: &str) {
         let failure = self
             .stage
             .short_names
@@ -234,7 +241,7 @@ impl ScenarioRun {
     }
 
     /// Lets time pass, at most until the condition is met.
-    async fn pass_time(&mut self, time: Duration, until: Option<&ScenarioCondition>) {
+    pub(super) async fn pass_time(&mut self, time: Duration, until: Option<&ScenarioCondition>) {
         let end = Instant::now() + time;
         loop {
             self.observe_changes(true);
@@ -281,7 +288,7 @@ impl ScenarioRun {
     }
 
     /// Takes in all changes, and writes them to the timeline if `tell` is set.
-    fn observe_changes(&mut self, tell: bool) {
+    pub(super) fn observe_changes(&mut self, tell: bool) {
         for (change, broken) in self.stage.observe_changes() {
             for entry in change_entries(&change, &mut self.stage.short_names) {
                 if tell {
@@ -289,19 +296,11 @@ impl ScenarioRun {
                 }
             }
             for violation in broken {
-                self.timeline.add_entry(
-                    ObserverEntry::from_line("!!", violation.0.clone()),
-                    &self.stage.short_names,
-                );
-                self.failures.push(violation.0);
+                self.record_violation(violation);
             }
         }
         for violation in self.stage.judge_commands() {
-            self.timeline.add_entry(
-                ObserverEntry::from_line("!!", violation.0.clone()),
-                &self.stage.short_names,
-            );
-            self.failures.push(violation.0);
+            self.record_violation(violation);
         }
         for entry in self.stage.take_machine_entries() {
             self.timeline.add_entry(entry, &self.stage.short_names);
@@ -311,34 +310,18 @@ impl ScenarioRun {
         }
     }
 
-    async fn show_explanation(&mut self, line: &ScriptLine, node: &str) {
-        match explain_subject(&self.stage, node).await {
-            Ok(lines) => {
-                for text in lines {
-                    self.timeline
-                        .add_remark(&format!("        | {text}"), &self.stage.short_names);
-                }
-            }
-            Err(why) => self.record_failure(line, &why),
-        }
+    fn record_violation(&mut self, violation: PromiseViolation) {
+        let entry = ObserverEntry::from_line("!!", violation.0.clone());
+        self.timeline.add_entry(entry, &self.stage.short_names);
+        self.violations.push(violation.0);
     }
 
-    /// Checks that the explanation contains this text.
-    async fn expect_explanation(&mut self, line: &ScriptLine, node: &str, text: &str) {
-        self.observe_changes(true);
-        match explain_subject(&self.stage, node).await {
-            Ok(lines) if lines.iter().any(|line| line.contains(text)) => {}
-            Ok(lines) => self.record_failure(line, &format!("it says: {}", lines.join(" | "))),
-            Err(why) => self.record_failure(line, &why),
-        }
-    }
-
-    fn into_outcome(mut self) -> (ScenarioOutcome, String) {
+    pub(super) fn into_outcome(mut self) -> (ScenarioOutcome, String) {
         self.timeline.flush_pending(&self.stage.short_names);
         for violation in self.stage.judge_hosts() {
             self.timeline
                 .add_remark(&format!("!! {}", violation.0), &self.stage.short_names);
-            self.failures.push(violation.0);
+            self.violations.push(violation.0);
         }
         let (stage, time) = (&self.stage, Instant::now() - self.start);
         let out: Vec<String> = stage
@@ -362,10 +345,10 @@ impl ScenarioRun {
             }
         };
         let (out, boots, commands) = (list(out), list(boots.collect()), list(commands.collect()));
-        let kept = if self.failures.is_empty() {
-            "all promises kept"
-        } else {
+        let kept = if self.has_failed() {
             "FAILED"
+        } else {
+            "all promises kept"
         };
         self.timeline.add_remark(
             &format!("= out at the same time, at most: {out}"),
@@ -388,7 +371,7 @@ impl ScenarioRun {
         (
             ScenarioOutcome {
                 text: self.timeline.into_text(),
-                failures: self.failures,
+                failures: [self.failures, self.violations].concat(),
             },
             end,
         )

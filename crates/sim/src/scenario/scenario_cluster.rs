@@ -41,8 +41,10 @@ pub(super) const DEFINITIONS_PATH: &str = "/apis/apiextensions.k8s.io/v1/customr
 pub(super) const POLICIES_PATH: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
 const ADMIN_USER: &str = "admin";
 
+pub(super) const COORDINATOR_PREFIX: &str = "coordinator/";
+
 pub fn coordinator_user(node: &str) -> String {
-    format!("coordinator/{node}")
+    format!("{COORDINATOR_PREFIX}{node}")
 }
 
 /// One node's machine, with the parts that a script uses.
@@ -187,6 +189,9 @@ impl ScenarioCluster {
         let (faults, minds) = (self.faults.clone(), self.decision_log.clone());
         self.server
             .set_faults(move |request| faults.effects_on_request(request, &minds));
+        let (faults, minds) = (self.faults.clone(), self.decision_log.clone());
+        self.server
+            .set_watch_faults(move |event| faults.fault_of_event(event, &minds));
     }
 
     fn start_coordinators(&mut self, setup: &ScenarioSetup) {

@@ -1,6 +1,6 @@
 //! Parses a script.
 
-use super::command::{ScenarioSetup, ScriptCommand, ScriptLine, UserCommand};
+use super::command::{ScenarioSetup, ScriptCommand, ScriptLine, UserCommand, ViewCommand};
 use super::command_parser::parse_cluster_command;
 use super::condition_parser;
 use super::line_forms::LINE_FORMS;
@@ -38,7 +38,7 @@ pub fn parse_script(text: &str) -> Result<ParsedScript, ScriptError> {
         match name {
             "start" => started = true,
             "cluster" | "workload" | "config" | "node" | "host" | "machine" | "remediations"
-            | "node-reboots"
+            | "node-reboots" | "schedules"
                 if started =>
             {
                 return Err(bad(format!("{name:?} must come before start")));
@@ -136,6 +136,17 @@ fn parse_command(number: usize, text: &str) -> Result<ScriptCommand, String> {
         "expect" if all.first().is_some_and(|word| word == "explain") => {
             return parse_expected_explanation(&all);
         }
+        "expect"
+            if all
+                .first()
+                .is_some_and(|word| word == "view" || word == "estimate") =>
+        {
+            return parse_expected_view(&all).map(ScriptCommand::View);
+        }
+        "note" if all == ["estimate"] => {
+            return Ok(ScriptCommand::View(ViewCommand::NoteEstimate));
+        }
+        "view" if all.is_empty() => return Ok(ScriptCommand::View(ViewCommand::Show)),
         "expect" => {
             return Ok(ScriptCommand::Expect(condition_parser::parse_condition(
                 &all,
@@ -160,6 +171,19 @@ fn parse_expected_explanation(words: &[String]) -> Result<ScriptCommand, String>
     }
     let (node, text) = (node.clone(), text.clone());
     Ok(ScriptCommand::ExpectExplanation { node, text })
+}
+
+fn parse_expected_view(words: &[String]) -> Result<ViewCommand, String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["view", "contains", text] => Ok(ViewCommand::Expect((*text).to_owned())),
+        ["estimate", "within", percent] => {
+            let number = percent.strip_suffix('%').and_then(|it| it.parse().ok());
+            let number = number.ok_or_else(|| format!("{percent:?} is not a percentage"))?;
+            Ok(ViewCommand::ExpectEstimate(number))
+        }
+        _ => Err("write: expect view contains TEXT, or expect estimate within N%".into()),
+    }
 }
 
 /// The JSON form of a policy, for fields and errors that the short form cannot express: all text

@@ -13,7 +13,7 @@ use super::line_words::LineWords;
 use super::{bare_metal_hosts, policy, remediation_objects};
 
 /// Commands that come before `start`.
-pub(super) const SETUP_COMMANDS: [&str; 10] = [
+pub(super) const SETUP_COMMANDS: [&str; 11] = [
     "cluster",
     "workload",
     "config",
@@ -24,6 +24,7 @@ pub(super) const SETUP_COMMANDS: [&str; 10] = [
     "policies",
     "remediations",
     "node-reboots",
+    "schedules",
 ];
 
 /// Applies one line of the setup.
@@ -50,6 +51,10 @@ pub(super) fn parse_setup_line(
         "node-reboots" => {
             words.expect_word("installed")?;
             setup.node_reboots_installed = true;
+        }
+        "schedules" => {
+            words.expect_word("installed")?;
+            setup.schedules_installed = true;
         }
         "policies" => {
             words.expect_word("installed")?;
@@ -134,6 +139,7 @@ fn parse_config(setup: &mut ScenarioSetup, words: &mut LineWords) -> Result<(), 
     set("reboot-timeout", &mut config.reboot_timeout)?;
     set("gate-timeout", &mut config.gate_timeout)?;
     set("volume-detach-timeout", &mut config.volume_detach_timeout)?;
+    config.request_label = words.take_option("request-label");
     config.reboot_attempts = words
         .number_option("reboot-attempts")?
         .unwrap_or(config.reboot_attempts);

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 pub mod fleet;
+pub mod machine_rules;
+mod rules;
 pub mod world;
 
 use std::time::Duration;
@@ -15,6 +17,18 @@ use dogwatch_core::drain::{
 use dogwatch_k8s::drain::{AttachmentWatch, request_pod_removal};
 use serde_json::json;
 
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub use self::machine_rules::{
+    a_machine_drain_rule_that_is_not_valid_holds_every_pod_and_is_named,
+    machine_drain_rules_decide_as_in_cluster_api,
+    machine_drain_rules_of_another_clusters_machine_do_not_count,
+};
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub use self::rules::{
+    a_higher_order_is_touched_when_the_lower_one_is_gone, a_rule_for_a_namespace_reads_its_labels,
+    a_rule_lets_pods_stay_and_deletes_what_refuses_every_eviction,
+    marks_of_others_count_only_where_the_policy_lists_them,
+};
 use fleet::Kind;
 use world::World;
 
@@ -46,6 +60,13 @@ macro_rules! every_case {
             a_daemonset_is_looked_up_by_name_and_one_that_is_gone_protects_nobody
             the_volumes_of_drained_pods_are_waited_for_and_no_others
             the_third_replacement_that_tolerates_the_cordon_stays_and_is_reported
+            a_rule_lets_pods_stay_and_deletes_what_refuses_every_eviction
+            a_rule_for_a_namespace_reads_its_labels
+            a_higher_order_is_touched_when_the_lower_one_is_gone
+            marks_of_others_count_only_where_the_policy_lists_them
+            machine_drain_rules_decide_as_in_cluster_api
+            machine_drain_rules_of_another_clusters_machine_do_not_count
+            a_machine_drain_rule_that_is_not_valid_holds_every_pod_and_is_named
         }
     };
 }

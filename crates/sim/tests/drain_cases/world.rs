@@ -15,7 +15,8 @@ use dogwatch_k8s::drain::{DrainHandle, DrainRunner, request_pod_removal};
 use dogwatch_k8s::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -281,6 +282,30 @@ impl World {
             workload(name, json!({"replicas": 1})),
         )
         .await
+    }
+
+    /// One replica, labelled `app=NAME`; `with` is merged into its spec.
+    pub async fn deployment(&self, name: &str, with: Value) -> Deployment {
+        let labels = json!({"app": name});
+        let mut spec = json!({
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}},
+        });
+        merge(&mut spec, with);
+        self.create(Some(&self.namespace), workload(name, spec))
+            .await
+    }
+
+    /// One run, labelled `app=NAME`.
+    pub async fn job(&self, name: &str) -> Job {
+        let container = json!({"name": "c", "image": "none"});
+        let template = json!({
+            "metadata": {"labels": {"app": name}},
+            "spec": {"restartPolicy": "Never", "containers": [container]},
+        });
+        let job = json!({"metadata": {"name": name}, "spec": {"template": template}});
+        self.create(Some(&self.namespace), job).await
     }
 
     pub async fn daemonset(&self, name: &str) -> DaemonSet {

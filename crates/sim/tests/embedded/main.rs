@@ -46,6 +46,7 @@ mod schedule_cases;
 mod support;
 
 mod api_lock_on_embedded;
+mod calls_in_series;
 mod chaos;
 mod cluster_watch;
 mod drain_on_embedded;
@@ -59,5 +60,6 @@ mod power_chaos;
 mod power_on_embedded;
 mod remedy_client_on_embedded;
 mod remedy_on_embedded;
+mod rollout_estimates;
 mod scenarios;
 mod schedule_on_embedded;

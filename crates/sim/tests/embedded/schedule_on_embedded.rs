@@ -90,6 +90,88 @@ async fn whichever_write_is_the_last_of_a_leader_each_node_reboots_once() {
     }
 }
 
+fn is_write_or_creation(request: &RequestInfo) -> bool {
+    let creates = request.verb == Some(ApiVerb::Create) && request.resource == "nodereboots";
+    is_write(request) || creates && request.user == "leader"
+}
+
+/// The same where NodeReboots are made, which end meanwhile: each is there once.
+#[tokio::test(start_paused = true)]
+async fn whichever_write_is_the_last_of_a_leader_each_node_gets_one_node_reboot() {
+    for effect in [FaultEffect::LoseAnswer, FaultEffect::LoseRequest] {
+        for last in 0..8 {
+            let (server, world) = world().await;
+            world.install_node_reboots().await;
+            let nodes = ["n1", "n2"];
+            for node in nodes {
+                world.make_node(node, &json!({})).await;
+            }
+            let at = world.at(SignedDuration::from_secs(-1));
+            let names: Vec<String> = nodes.iter().map(|node| world.node_name(node)).collect();
+            let spec = json!({ "at": at.to_string(), "nodes": { "names": names } });
+            let uid = world.make_schedule(&world.home, "monthly", &spec).await;
+
+            let sent = die_at(&server, last, effect.clone(), is_write_or_creation);
+            let first = world.leader();
+            // The beginning, two NodeReboots, two marks, the record.
+            let enough = last.min(5) + 1;
+            world
+                .until("it has come so far", || async {
+                    sent.load(Ordering::Relaxed) >= enough
+                })
+                .await;
+            drop(first);
+            server.clear_faults();
+
+            let early = world.node_reboots(&uid).await;
+            for one in &early {
+                world.end_node_reboot(one, "True", "Rebooted").await;
+            }
+            let _second = world.leader();
+            let records = world.records(&world.home, "monthly", 1).await;
+            let record = &records[0];
+            assert_eq!((record.requested, record.failed), (2, 0), "{record:?}");
+            let made = world.node_reboots(&uid).await;
+            assert_eq!(made.len(), 2, "{effect:?} {last}");
+            for one in &early {
+                assert!(made.iter().any(|it| it.metadata.uid == one.metadata.uid));
+            }
+            for one in &made {
+                world.end_node_reboot(one, "True", "Rebooted").await;
+            }
+            let reboots = world.reboots_ended(&world.home, "monthly").await;
+            assert_eq!((reboots.made, reboots.succeeded), (2, 2), "{reboots:?}");
+        }
+    }
+}
+
+/// A webhook that refuses NodeReboots has its reasons: there is no way around it.
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_node_reboot_is_refused_is_not_asked_by_annotation() {
+    let (server, world) = world().await;
+    world.install_node_reboots().await;
+    world.make_node("n1", &json!({})).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let spec = json!({ "at": at.to_string(), "nodes": { "names": [world.node_name("n1")] } });
+    world.make_schedule(&world.home, "some", &spec).await;
+    fail(&server, FaultEffect::Refuse(403), |request| {
+        is_write_or_creation(request) && request.verb == Some(ApiVerb::Create)
+    });
+    let _leader = world.leader();
+    tokio::time::sleep(Duration::from_hours(2)).await;
+    let records = world.records(&world.home, "some", 1).await;
+    assert_eq!(
+        (records[0].outcome.as_str(), records[0].failed),
+        ("Failed", 1)
+    );
+    let message = &records[0].message;
+    assert!(
+        message.contains("NodeReboot cannot be created"),
+        "{message}"
+    );
+    assert_eq!(world.request_on("n1").await, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_recurrence_asks_at_each_of_its_times_and_only_then() {
     let (_server, world) = world().await;

@@ -108,7 +108,9 @@ pub async fn a_drain_is_undone_before_its_lock_goes_and_its_coordinator_cannot_g
             ..record(RebootPhase::Draining)
         }),
         waiting_label: None,
+        mute_label: None,
         last: None,
+        remove_labels: Vec::new(),
         remove_request: false,
         remove_abort: false,
     };

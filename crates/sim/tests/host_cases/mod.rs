@@ -126,6 +126,7 @@ fn held() -> [ConditionWrite; 1] {
             reason: "HeldOff".into(),
             message: "by k".into(),
             heartbeat: false,
+            shows_reason: false,
         },
         last_transition: at(0),
     }]

@@ -3,10 +3,20 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod estimates;
+mod requests;
 pub mod world;
 
 use serde_json::json;
 
+pub use self::estimates::the_estimate_is_in_the_status_and_a_small_change_of_it_is_not_written;
+pub use self::requests::{
+    a_node_of_another_uid_is_refused_before_anything_begins,
+    a_request_for_later_reaches_its_node_when_its_time_has_come,
+    one_that_is_made_while_another_runs_waits_for_the_next,
+    succeeded_is_never_false_while_anything_runs, what_has_begun_by_its_deadline_is_finished,
+    what_has_not_begun_by_its_deadline_is_given_up,
+};
 use crate::support::until;
 use world::World;
 
@@ -22,6 +32,13 @@ macro_rules! every_case {
             a_node_that_is_unknown_is_refused_for_good
             a_power_cycle_is_refused_by_a_controller_that_controls_no_power
             what_has_ended_is_deleted_when_its_time_is_over
+            a_request_for_later_reaches_its_node_when_its_time_has_come
+            what_has_not_begun_by_its_deadline_is_given_up
+            what_has_begun_by_its_deadline_is_finished
+            a_node_of_another_uid_is_refused_before_anything_begins
+            one_that_is_made_while_another_runs_waits_for_the_next
+            succeeded_is_never_false_while_anything_runs
+            the_estimate_is_in_the_status_and_a_small_change_of_it_is_not_written
         }
     };
 }

@@ -1,20 +1,48 @@
 //! A cluster with nodes and NodeReboots, a leader, and a coordinator by hand.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use dogwatch_api::annotation;
 use dogwatch_api::node_reboot::{NodeReboot, NodeRebootStatus};
 use dogwatch_controller::node_reboot;
+use dogwatch_controller::rollout_estimate::{EstimatePublisher, EstimateReceiver};
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_runtime::clock::ProcessClock;
+use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{Event, Node};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
+use tokio::task::AbortHandle;
 
 use crate::support::leader::Leader;
 use crate::support::{objects, until};
+
+/// What was seen of a condition, without repetitions in a row, until it is dropped.
+pub struct FollowedResult {
+    seen: Arc<Mutex<Vec<String>>>,
+    task: AbortHandle,
+}
+
+impl FollowedResult {
+    pub fn seen_values(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+impl Drop for FollowedResult {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn describe_condition(status: NodeRebootStatus, kind: &str) -> String {
+    let mut all = status.conditions.into_iter();
+    let found = all.find(|one| one.type_ == kind);
+    found.map_or_else(String::new, |one| format!("{} {}", one.status, one.reason))
+}
 
 const AT: &str = "2026-11-21T22:00:00Z";
 
@@ -25,6 +53,8 @@ pub struct World {
     /// Dogwatch's namespace; also the prefix of all names, because both kinds are cluster-scoped.
     pub home: String,
     pub clock: ProcessClock,
+    /// What the leaders are told by a planner: at first, nothing was planned.
+    pub estimates: (EstimatePublisher, EstimateReceiver),
 }
 
 impl World {
@@ -42,6 +72,7 @@ impl World {
             client,
             home,
             clock,
+            estimates: EstimateReceiver::new(),
         };
         objects::until_served(&world.reboots()).await;
         world
@@ -53,7 +84,8 @@ impl World {
         let (mut leader, context, showing) = Leader::new(leading, &self.home, &self.clock, &flags);
         let watches = ClusterWatch::new(leading.clone(), &self.home, || 0.5);
         leader.run(showing.publish_watched_views(watches));
-        leader.run(node_reboot::run_node_reboots(context, None));
+        let estimates = self.estimates.1.clone();
+        leader.run(node_reboot::run_node_reboots(context, None, estimates));
         leader
     }
 
@@ -91,17 +123,53 @@ impl World {
         found.status.unwrap_or_default()
     }
 
+    /// `STATUS REASON` of this condition.
+    pub async fn condition(&self, short: &str, kind: &str) -> String {
+        describe_condition(self.status(short).await, kind)
+    }
+
     /// `STATUS REASON` of condition Succeeded.
     pub async fn succeeded(&self, short: &str) -> String {
-        let conditions = self.status(short).await.conditions;
-        let mut all = conditions.into_iter();
-        let found = all.find(|one| one.type_ == "Succeeded");
-        found.map_or_else(String::new, |one| format!("{} {}", one.status, one.reason))
+        self.condition(short, "Succeeded").await
+    }
+
+    /// Follows condition Succeeded of this NodeReboot from now on, by a watch.
+    pub async fn follow_result(&self, short: &str) -> FollowedResult {
+        let reboots = self.reboots();
+        let now = reboots.get(&self.full_name(short)).await.unwrap();
+        let by_name = format!("metadata.name={}", self.full_name(short));
+        let params = WatchParams::default().fields(&by_name);
+        let version = now.resource_version().unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            let events = reboots.watch(&params, &version).await.unwrap();
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                let (WatchEvent::Added(reboot) | WatchEvent::Modified(reboot)) = event else {
+                    continue;
+                };
+                let status = reboot.status.unwrap_or_default();
+                let shown = describe_condition(status, "Succeeded");
+                let mut seen = to.lock().unwrap();
+                if !shown.is_empty() && seen.last() != Some(&shown) {
+                    seen.push(shown);
+                }
+            }
+        });
+        let task = task.abort_handle();
+        FollowedResult { seen, task }
     }
 
     pub async fn until_succeeded(&self, short: &str, wanted: &str) {
         let is_so = || async { self.succeeded(short).await == wanted };
         until(&format!("{short} is {wanted}"), is_so).await;
+    }
+
+    /// The leader answers another NodeReboot, which was made after everything else.
+    pub async fn until_leader_has_seen_all(&self, short: &str) {
+        self.ask(short, json!({ "nodeName": "no-such-node" })).await;
+        self.until_succeeded(short, "False NodeNotFound").await;
     }
 
     pub async fn exists(&self, short: &str) -> bool {

@@ -16,7 +16,12 @@ use serde_json::json;
 use crate::support::life::Life;
 use crate::support::objects::{self, CAPI};
 
-pub use self::node_reboots::a_node_reboot_has_the_host_of_its_drained_node_switched_off_and_on;
+pub use self::node_reboots::{
+    a_key_is_not_put_on_a_host_for_an_older_version_of_a_nodereboot,
+    a_node_reboot_has_the_host_of_its_drained_node_switched_off_and_on,
+    a_power_cycle_of_a_node_without_a_host_is_refused_before_anything_begins,
+    the_strongest_method_of_two_serves_both,
+};
 use self::world::{ANY, HARD, KEY, PASSWORD, World};
 
 /// Passes the name of each case to a macro that makes a test of it.
@@ -41,6 +46,9 @@ macro_rules! every_power_case {
             another_leader_carries_a_reboot_on
             no_password_is_ever_shown
             a_node_reboot_has_the_host_of_its_drained_node_switched_off_and_on
+            a_key_is_not_put_on_a_host_for_an_older_version_of_a_nodereboot
+            the_strongest_method_of_two_serves_both
+            a_power_cycle_of_a_node_without_a_host_is_refused_before_anything_begins
         }
     };
 }

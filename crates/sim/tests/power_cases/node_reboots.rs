@@ -4,6 +4,8 @@
 use dogwatch_api::annotation;
 use dogwatch_api::node_reboot::{NodeReboot, node_reboot_crd};
 use dogwatch_api::reboot_policy::policy_crd;
+use dogwatch_core::node_reboot::HostKeyPatch;
+use dogwatch_k8s::node_reboot::{NodeRebootClient, NodeRebootObject, convert_node_reboot};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
@@ -50,8 +52,12 @@ impl<'a> SickNode<'a> {
     }
 
     async fn ask_power_cycle(&self) {
-        let spec = json!({ "nodeName": self.name, "method": "PowerCycle" });
-        let made = NodeReboot::new(&self.name, serde_json::from_value(spec).unwrap());
+        self.ask_method(&self.name, "PowerCycle").await;
+    }
+
+    async fn ask_method(&self, name: &str, method: &str) {
+        let spec = json!({ "nodeName": self.name, "method": method });
+        let made = NodeReboot::new(name, serde_json::from_value(spec).unwrap());
         let params = PostParams::default();
         self.reboots().create(&params, &made).await.unwrap();
     }
@@ -85,8 +91,12 @@ impl<'a> SickNode<'a> {
     }
 
     async fn until_reason(&self, status: &str, reason: &str) {
+        self.until_reason_of(&self.name, status, reason).await;
+    }
+
+    async fn until_reason_of(&self, name: &str, status: &str, reason: &str) {
         let is_so = || async {
-            let found = self.reboots().get(&self.name).await.unwrap();
+            let found = self.reboots().get(name).await.unwrap();
             let conditions = found.status.unwrap_or_default().conditions;
             let mut all = conditions.iter();
             let found = all.find(|one| one.type_ == "Succeeded");
@@ -144,4 +154,100 @@ pub async fn a_node_reboot_has_the_host_of_its_drained_node_switched_off_and_on(
     assert_cycled_once(&bmc);
     drop(process);
     node.end().await;
+}
+
+/// "Several for one node that has not begun are served by one reboot of the strongest method asked;
+/// each gets its outcome"
+pub async fn the_strongest_method_of_two_serves_both(world: &World) {
+    let bmc = world.host("h0").await;
+    let node = SickNode::on_host(world, "h0").await;
+    let process = world.process_with_node_reboots("first");
+    world.until_ready("h0").await;
+    let weaker = format!("{}-weaker", node.name);
+    node.ask_method(&weaker, "Reboot").await;
+    node.until_reason_of(&weaker, "Unknown", "WaitingForLock")
+        .await;
+    node.ask_power_cycle().await;
+    node.until_reason("Unknown", "WaitingForLock").await;
+    let request = node.request().await.unwrap();
+    assert_eq!(request["method"], "PowerCycle");
+    assert_eq!(request["nodeReboots"].as_array().unwrap().len(), 2);
+    let trigger = json!({ "source": "request", "reason": request["reason"],
+        "requester": request["requester"], "nodeReboots": request["nodeReboots"],
+        "method": request["method"] });
+    node.record(&trigger, "draining").await;
+    node.record(&trigger, "rebooting").await;
+    node.until_reason("Unknown", "SwitchingOn").await;
+    bmc.machine()
+        .wait_for_state(dogwatch_kubesim::machine::MachineState::is_powered)
+        .await;
+    node.boot("boot-2").await;
+    node.record(&trigger, "returning").await;
+    node.finish(&trigger).await;
+    node.until_reason("True", "Rebooted").await;
+    node.until_reason_of(&weaker, "True", "Rebooted").await;
+    assert_cycled_once(&bmc);
+    drop(process);
+    let params = DeleteParams::default();
+    node.reboots().delete(&weaker, &params).await.unwrap();
+    node.end().await;
+}
+
+/// "No host known: refused before anything begins"
+pub async fn a_power_cycle_of_a_node_without_a_host_is_refused_before_anything_begins(
+    world: &World,
+) {
+    let _bmc = world.host("h0").await;
+    let node = SickNode::on_host(world, "h0").await;
+    world.annotate("h0", annotation::NODE, None).await;
+    let process = world.process_with_node_reboots("first");
+    world.until_ready("h0").await;
+    node.ask_power_cycle().await;
+    node.until_reason("False", "NoHostKnown").await;
+    assert_eq!(node.request().await, None);
+    drop(process);
+    node.end().await;
+}
+
+pub async fn a_key_is_not_put_on_a_host_for_an_older_version_of_a_nodereboot(world: &World) {
+    let _bmc = world.host("h0").await;
+    let node = SickNode::on_host(world, "h0").await;
+    node.ask_power_cycle().await;
+    let client = NodeRebootClient::new(world.leading.clone());
+    let as_read: Api<NodeRebootObject> = Api::all(world.client.clone());
+    let older = convert_node_reboot(&as_read.get(&node.name).await.unwrap());
+    let status = json!({ "phase": "Waiting" });
+    objects::change_status(&node.reboots(), &node.name, status).await;
+    let newest = convert_node_reboot(&as_read.get(&node.name).await.unwrap());
+    assert_ne!(older.resource_version, newest.resource_version);
+
+    let host = world.read("h0").await;
+    let key = format!("{}{}", annotation::NODE_REBOOT_PREFIX, older.uid);
+    let patch = HostKeyPatch {
+        host: host.name.clone(),
+        uid: host.uid.clone(),
+        resource_version: host.resource_version.clone(),
+        key: key.clone(),
+        value: Some("{}".into()),
+        removes_confirmation: false,
+    };
+    assert_eq!(client.put_host_key(&older, &patch).await.unwrap(), None);
+    let same = world.read("h0").await;
+    assert_eq!(same.resource_version, host.resource_version);
+    let written = client.put_host_key(&newest, &patch).await.unwrap();
+    assert!(written.unwrap().annotations.contains_key(&key));
+
+    let host = world.read("h0").await;
+    node.reboots()
+        .delete(&node.name, &DeleteParams::default())
+        .await
+        .unwrap();
+    let patch = HostKeyPatch {
+        resource_version: host.resource_version.clone(),
+        ..patch
+    };
+    let gone = client.put_host_key(&newest, &patch).await.unwrap();
+    assert_eq!(gone, None, "there is no NodeReboot any more");
+    let params = DeleteParams::default();
+    node.nodes().delete(&node.name, &params).await.unwrap();
 }

@@ -13,6 +13,7 @@ use dogwatch_bmc::redfish::{RedfishDriver, RedfishTransport};
 use dogwatch_bmc::{Bmc, BmcFault, Credentials};
 use dogwatch_controller::node_reboot;
 use dogwatch_controller::power::{self, HostRegistry, PowerSettings};
+use dogwatch_controller::rollout_estimate::EstimateReceiver;
 use dogwatch_core::power::{BmcAddress, HostName, HostSnapshot, OwnerRules, PowerConfig};
 use dogwatch_core::reboot;
 use dogwatch_k8s::cluster::ClusterWatch;
@@ -325,7 +326,9 @@ impl World {
         };
         let watches = ClusterWatch::new(self.leading.clone(), "dogwatch", || 0.5);
         leader.run(showing.publish_watched_views(watches));
-        leader.run(node_reboot::run_node_reboots(context.clone(), Some(access)));
+        let estimates = EstimateReceiver::without_planner();
+        let carrying = node_reboot::run_node_reboots(context.clone(), Some(access), estimates);
+        leader.run(carrying);
         leader.run(power::run_power_controller(context, self.settings(&board)));
         Process { leader, board }
     }
@@ -340,6 +343,7 @@ impl World {
             },
             connect: self.connect(),
             board: board.clone(),
+            has_workload_clusters: false,
         }
     }
 

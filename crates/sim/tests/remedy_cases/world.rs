@@ -11,6 +11,7 @@ use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot;
 use dogwatch_core::remediation::RemediationConfig;
 use dogwatch_k8s::cluster::ClusterWatch;
+use dogwatch_k8s::workload_cluster::KubeconfigSecret;
 use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
 use dogwatch_kubesim::seed::SimulationSeed;
 use dogwatch_kubesim::world::{KubeletConfig, KubeletHandle, SimulatedKubelet};
@@ -20,7 +21,7 @@ use dogwatch_testbed::fixtures;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::power_cases::assert_cycled_once;
@@ -35,8 +36,12 @@ pub const KEY: &str = "reboot.metal3.io/machine-remediation";
 pub struct World {
     pub metal: Metal,
     pub config: RemediationConfig,
+    /// The cluster of the Nodes.
+    pub node_client: Client,
     /// Dogwatch's namespace.
     pub home: String,
+    /// Nodes are in workload clusters.
+    pub workload: Option<KubeconfigSecret>,
     kubelets: Mutex<BTreeMap<String, KubeletHandle>>,
 }
 
@@ -66,9 +71,11 @@ impl Member {
 impl World {
     pub async fn on(metal: Metal) -> Self {
         let world = Self {
+            node_client: metal.client.clone(),
             home: metal.namespace.clone(),
             metal,
             config: RemediationConfig::default(),
+            workload: None,
             kubelets: Mutex::default(),
         };
         world.install().await;
@@ -99,7 +106,7 @@ impl World {
     }
 
     pub fn nodes(&self) -> Api<Node> {
-        Api::all(self.metal.client.clone())
+        Api::all(self.node_client.clone())
     }
 
     pub fn node_name(&self, short: &str) -> NodeName {
@@ -121,11 +128,11 @@ impl World {
     }
 
     /// A host whose Node is Ready. `annotations` are the host's.
-    async fn host(&self, short: &str, annotations: &Value) -> Member {
+    pub async fn host(&self, short: &str, annotations: &Value) -> Member {
         let name = self.node_name(short);
         let clock = Arc::clone(&self.metal.clock) as Arc<dyn dogwatch_kubesim::clock::ClusterClock>;
         let config = KubeletConfig::new(name.clone(), SimulationSeed(7), Arc::clone(&clock));
-        let kubelet = SimulatedKubelet::start_machine(self.metal.client.clone(), config);
+        let kubelet = SimulatedKubelet::start_machine(self.node_client.clone(), config);
         let mut machine = MachineSpec::new(short, SimulationSeed(7), Arc::clone(&clock));
         machine.boots_after = self.metal.config.confirm;
         let machine = SimMachine::under_kubelet(&kubelet, machine);
@@ -262,8 +269,8 @@ impl World {
         Api::namespaced(self.metal.client.clone(), &self.home)
     }
 
-    async fn is_leased(&self, short: &str) -> bool {
-        let leases: Api<Lease> = Api::namespaced(self.metal.client.clone(), &self.home);
+    pub async fn is_leased(&self, short: &str) -> bool {
+        let leases: Api<Lease> = Api::namespaced(self.node_client.clone(), &self.home);
         let name = format!("dogwatch-remedy-{}", self.node_name(short));
         let lease = leases.get_opt(&name).await.unwrap();
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
@@ -303,6 +310,7 @@ impl World {
             power: power.clone(),
             power_config: self.metal.config,
             board: board.clone(),
+            workload: self.workload,
         };
         leader.run(showing.publish_watched_views(ClusterWatch::new(
             leading.clone(),

@@ -17,6 +17,8 @@ pub fn record() -> RemediationRecord {
         uid: "mu".into(),
         node: Some("n".into()),
         node_uid: None,
+        cluster: None,
+        cluster_uid: None,
         boot_id: None,
         attempt: 1,
         steps: vec![StepStamp {

@@ -7,7 +7,7 @@ use dogwatch_core::name::NodeName;
 use dogwatch_core::power::HostSnapshot;
 use dogwatch_core::reboot::ObservedNode;
 use dogwatch_core::remediation::{
-    FreshReads, KeyOwner, NodeBackup, Remediation, RemediationSubject,
+    FreshReads, KeyOwner, NodeBackup, Remediation, RemediationCluster, RemediationSubject,
 };
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
@@ -83,6 +83,7 @@ fn case(
         host: Ok(Arc::new(host.clone())),
         node_name: Some(node.clone()),
         node: None,
+        cluster: RemediationCluster::management(),
         problem: None,
         lease_held: false,
         record: None,

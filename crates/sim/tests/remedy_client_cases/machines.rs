@@ -58,6 +58,7 @@ pub fn write(kind: &'static str, status: ConditionStatus, message: &str) -> Cond
             reason: "PoweringOff".into(),
             message: message.into(),
             heartbeat: false,
+            shows_reason: false,
         },
         last_transition: "2026-01-01T00:00:00Z".parse().unwrap(),
     }

@@ -61,6 +61,8 @@ async fn marked(world: &World, more: Value) -> ObservedNode {
 fn record(node: &ObservedNode) -> RemediationRecord {
     let at = seconds(0).wall;
     RemediationRecord {
+        cluster: None,
+        cluster_uid: None,
         subject: format!("node/{}", node.name),
         uid: node.uid.clone(),
         node: Some(node.name.to_string()),

@@ -6,6 +6,7 @@
 pub mod world;
 
 use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use world::World;
@@ -25,6 +26,9 @@ macro_rules! every_case {
             of_two_hosts_that_claim_one_node_only_the_older_has_it_rebooted
             a_node_that_was_made_anew_since_its_time_came_is_not_asked_again
             a_request_for_later_is_left_and_not_taken_for_one_of_this_time
+            where_the_kind_is_installed_each_node_gets_a_node_reboot_and_its_end_is_recorded
+            a_leader_that_died_before_the_mark_makes_no_second_node_reboot
+            a_name_that_somebody_else_has_taken_is_said_and_holds_nobody_up
         }
     };
 }
@@ -418,4 +422,128 @@ pub async fn a_request_for_later_is_left_and_not_taken_for_one_of_this_time(worl
         (records[0].outcome.as_str(), records[0].requested),
         ("Requested", 2)
     );
+}
+
+pub async fn where_the_kind_is_installed_each_node_gets_a_node_reboot_and_its_end_is_recorded(
+    world: &World,
+) {
+    let home = &world.home;
+    world.install_node_reboots().await;
+    let own = json!({ "dogwatch.dev/reboot-requested": r#"{"requester":"me"}"# });
+    world.make_node("n1", &json!({})).await;
+    // Somebody else's request is joined.
+    world.make_node("n2", &own).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let spec = json!({ "at": at.to_string(), "reason": "kernel", "nodes": selector(world) });
+    let uid = world.make_schedule(home, "monthly", &spec).await;
+    let leader = world.leader();
+    let records = world.records(home, "monthly", 1).await;
+    let record = &records[0];
+    assert_eq!((record.requested, record.already_requested), (2, 0));
+    assert_eq!(
+        world.request_on("n1").await,
+        None,
+        "nobody carries them here"
+    );
+    let made = world.node_reboots(&uid).await;
+    assert_eq!(made.len(), 2, "{made:?}");
+    for (one, node) in made.iter().zip(["n1", "n2"]) {
+        let spec = &one.spec;
+        assert_eq!(spec.node_name, world.node_name(node));
+        assert_eq!(
+            spec.requester,
+            Some(format!("rebootschedule/{home}/monthly"))
+        );
+        assert_eq!(spec.reason, Some(format!("kernel (scheduled for {at})")));
+        let mark: Value = serde_json::from_str(&world.on_node(node, MARK).await.unwrap()).unwrap();
+        assert_eq!(mark[&uid]["nodeReboot"], one.name_any(), "{mark}");
+    }
+    world.end_node_reboot(&made[0], "True", "Rebooted").await;
+    world.end_node_reboot(&made[1], "False", "NodeGone").await;
+    let reboots = world.reboots_ended(home, "monthly").await;
+    assert_eq!(
+        (
+            reboots.made,
+            reboots.succeeded,
+            reboots.failed,
+            reboots.open
+        ),
+        (2, 1, 1, 0)
+    );
+    assert_eq!(reboots.failures[0].node_reboot, made[1].name_any());
+    let page = leader.metrics.render_page();
+    let counted = "dogwatch_schedule_requests_total{kind=\"Node\",result=\"requested\"} 2";
+    let once = "dogwatch_schedule_occurrences_total{outcome=\"Requested\"} 1";
+    for line in [counted, once] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+}
+
+pub async fn a_leader_that_died_before_the_mark_makes_no_second_node_reboot(world: &World) {
+    let home = &world.home;
+    world.install_node_reboots().await;
+    world.make_node("n1", &json!({})).await;
+    let at = world.at(SignedDuration::from_secs(-30));
+    let spec = json!({ "at": at.to_string(), "nodes": selector(world) });
+    let uid = world.make_schedule(home, "monthly", &spec).await;
+    let first = world.leader();
+    world.records(home, "monthly", 1).await;
+    drop(first);
+    // The first leader had made the NodeReboot, which has ended since, and no more.
+    let made = world.node_reboots(&uid).await;
+    world.end_node_reboot(&made[0], "True", "Rebooted").await;
+    world.annotate("n1", MARK, &Value::Null).await;
+    let begun = world.at(SignedDuration::ZERO).to_string();
+    let current = json!({ "at": at.to_string(), "begun": begun });
+    let status = json!({ "current": current, "history": null });
+    world.write_status("monthly", &status).await;
+    let _second = world.leader();
+    let records = world.records(home, "monthly", 1).await;
+    assert_eq!((records[0].requested, records[0].failed), (1, 0));
+    let reboots = world.reboots_ended(home, "monthly").await;
+    assert_eq!((reboots.made, reboots.succeeded), (1, 1));
+    let again = world.node_reboots(&uid).await;
+    assert_eq!(again.len(), 1, "{again:?}");
+    assert_eq!(again[0].uid(), made[0].uid());
+    assert!(world.on_node("n1", MARK).await.is_some());
+}
+
+pub async fn a_name_that_somebody_else_has_taken_is_said_and_holds_nobody_up(world: &World) {
+    let home = &world.home;
+    world.install_node_reboots().await;
+    world.make_node("n1", &json!({})).await;
+    world.make_node("n2", &json!({})).await;
+    let at = world.at(SignedDuration::from_secs(-1));
+    let spec = json!({ "at": at.to_string(), "startingDeadline": "1m", "nodes": selector(world) });
+    // Names are not secret: the first occurrence shows them.
+    let uid = world.make_schedule(home, "monthly", &spec).await;
+    let first = world.leader();
+    world.records(home, "monthly", 1).await;
+    drop(first);
+    let made = world.node_reboots(&uid).await;
+    for one in &made {
+        world.delete_node_reboot(one).await;
+    }
+    world.make_strange_node_reboot(&made[0]).await;
+    for node in ["n1", "n2"] {
+        world.annotate(node, MARK, &Value::Null).await;
+    }
+    let begun = world.at(SignedDuration::ZERO).to_string();
+    let current = json!({ "at": at.to_string(), "begun": begun });
+    let status = json!({ "current": current, "history": null });
+    world.write_status("monthly", &status).await;
+    let _second = world.leader();
+    world
+        .until("the other one has its NodeReboot", || async {
+            world.node_reboots(&uid).await.len() == 1
+        })
+        .await;
+    world
+        .change(home, "monthly", &json!({ "suspend": true }))
+        .await;
+    let records = world.records(home, "monthly", 1).await;
+    let record = &records[0];
+    assert_eq!((record.requested, record.failed), (1, 1), "{record:?}");
+    let why = format!("NodeReboot {} exists", made[0].name_any());
+    assert!(record.message.contains(&why), "{}", record.message);
 }

@@ -2,12 +2,16 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dogwatch_api::reboot_schedule::{OccurrenceStatus, RebootSchedule, RebootScheduleStatus};
+use dogwatch_api::node_reboot::{CRD_NAME, NodeReboot, NodeRebootSpec};
+use dogwatch_api::reboot_schedule::{
+    OccurrenceRebootsStatus, OccurrenceStatus, RebootSchedule, RebootScheduleStatus,
+};
 use dogwatch_controller::schedule;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_runtime::clock::ProcessClock;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Node};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -60,11 +64,74 @@ impl World {
         .await;
     }
 
+    /// Until the end of the case: other cases have nodes requested by annotation.
+    pub async fn install_node_reboots(&self) {
+        let kinds = [dogwatch_api::node_reboot::node_reboot_crd()];
+        objects::install(&self.client, kinds).await;
+        objects::until_served(&self.reboots()).await;
+    }
+
+    /// The schedule's NodeReboots, by the name of the node.
+    pub async fn node_reboots(&self, schedule_uid: &str) -> Vec<NodeReboot> {
+        let ours = format!("dogwatch.dev/schedule-uid={schedule_uid}");
+        let ours = ListParams::default().labels(&ours);
+        let mut made = self.reboots().list(&ours).await.unwrap().items;
+        made.sort_by(|one, other| one.spec.node_name.cmp(&other.spec.node_name));
+        made
+    }
+
+    /// As the controller does that carries it.
+    pub async fn end_node_reboot(&self, one: &NodeReboot, status: &str, reason: &str) {
+        let at = self.at(SignedDuration::ZERO).to_string();
+        let condition = json!({ "type": "Succeeded", "status": status, "reason": reason,
+            "message": "m", "lastTransitionTime": at });
+        let status = json!({ "phase": "Finished", "conditions": [condition] });
+        objects::change_status(&self.reboots(), &one.name_any(), status).await;
+    }
+
+    pub async fn delete_node_reboot(&self, one: &NodeReboot) {
+        let (name, params) = (one.name_any(), DeleteParams::default());
+        self.reboots().delete(&name, &params).await.unwrap();
+    }
+
+    /// One of the same name that no schedule has made.
+    pub async fn make_strange_node_reboot(&self, like: &NodeReboot) {
+        let spec = NodeRebootSpec {
+            node_name: like.spec.node_name.clone(),
+            ..NodeRebootSpec::default()
+        };
+        let strange = NodeReboot::new(like.name_any(), spec);
+        let params = PostParams::default();
+        self.reboots().create(&params, &strange).await.unwrap();
+    }
+
+    /// Waits until all NodeReboots of the newest occurrence have ended.
+    pub async fn reboots_ended(&self, namespace: &str, name: &str) -> OccurrenceRebootsStatus {
+        let reboots = || async {
+            let status = self.status(namespace, name).await;
+            let newest = status.history.into_iter().next()?;
+            newest.reboots.filter(|reboots| reboots.ended.is_some())
+        };
+        // They are read once a minute.
+        for _ in 0..100 {
+            if let Some(reboots) = reboots().await {
+                return reboots;
+            }
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        }
+        panic!("not ended: {:?}", self.status(namespace, name).await);
+    }
+
+    fn reboots(&self) -> Api<NodeReboot> {
+        Api::all(self.client.clone())
+    }
+
     /// A process that leads from now on.
     pub fn leader(&self) -> Leader {
         let flags = RebootConfig::default();
         let (mut leader, context, _) = Leader::new(&self.leading, &self.home, &self.clock, &flags);
-        leader.run(schedule::run_schedules(context));
+        let carrier = schedule::NodeRebootCarrier::ThisProcess;
+        leader.run(schedule::run_schedules(context, carrier));
         leader
     }
 
@@ -216,6 +283,16 @@ impl World {
             for schedule in schedules.list(&ListParams::default()).await.unwrap() {
                 self.delete(namespace, &schedule.name_any()).await;
             }
+        }
+        let kinds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        if kinds.get_opt(CRD_NAME).await.unwrap().is_some() {
+            let params = DeleteParams::default();
+            kinds.delete(CRD_NAME, &params).await.unwrap();
+            self.until("the kind is gone", || async {
+                kinds.get_opt(CRD_NAME).await.unwrap().is_none()
+                    && self.reboots().list(&ListParams::default()).await.is_err()
+            })
+            .await;
         }
     }
 

@@ -1,6 +1,7 @@
 //! Reads the input of a check; a failed read carries its error text.
 
 use dogwatch_core::check::{CheckView, GateAnswer, GateState};
+use dogwatch_core::drain::ObservedPod;
 use dogwatch_core::explain::{FleetSnapshot, RemediationReportInput, describe_gate, forecast_node};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::PolicyGate;
@@ -24,10 +25,19 @@ pub async fn read_check_view(
         Err(why) => Err(why.clone()),
     };
     let namespaces = hand.list_namespaces().await.map_err(error_text);
+    let rules = fleet
+        .find_node(node)
+        .map(|seen| fleet.rule_of_node(seen).config.pod_rules);
+    let seen = pods.iter().flatten().map(|pod| pod.observed.clone());
+    let seen: Vec<ObservedPod> = seen.collect();
+    let rules = rules.unwrap_or_default();
+    let deployments = hand.read_deployments_of(&seen, &rules).await;
     CheckView {
         node: node.clone(),
         fleet: fleet.clone(),
         daemonsets,
+        deployments,
+        machine_rules: hand.read_machine_rules(node, &rules).await,
         pods,
         budgets: hand.list_budgets().await.map_err(error_text),
         terminating: namespaces.clone().map(|facts| facts.terminating),

@@ -127,6 +127,8 @@ async fn probe_all_hosts(
             None => probe::probe_host(connected, host, &options, args.bmc_timeout).await,
         }
     });
+    // Collected first: a future that keeps the closure is `Send` for no caller (the dashboard).
+    let asked: Vec<_> = asked.collect();
     let answers: Vec<Vec<DeviceCheck>> = stream::iter(asked)
         .buffered(MAX_CONCURRENT_BMCS)
         .collect()

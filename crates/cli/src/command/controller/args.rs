@@ -19,7 +19,7 @@ use super::remediation::RemediationArgs;
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct ControllerArgs {
-    /// Components to run: power, remediation, healer, lock; separated by commas
+    /// Components to run: power, remediation, healer, lock, web; separated by commas
     #[arg(
         long,
         env = "DOGWATCH_COMPONENTS",
@@ -108,6 +108,27 @@ pub struct ControllerArgs {
     #[arg(long, env = "DOGWATCH_FLEETLOCK_DRAIN")]
     pub fleetlock_drain: bool,
 
+    /// Address of the dashboard (component web): everybody who can connect sees the fleet; actions
+    /// need the viewer's own token
+    #[arg(
+        long,
+        env = "DOGWATCH_WEB_LISTEN",
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:9426"
+    )]
+    pub web_listen: SocketAddr,
+
+    /// Host names by which browsers reach the dashboard, separated by commas, beside localhost and
+    /// the names of Service dogwatch-web
+    #[arg(
+        long,
+        env = "DOGWATCH_WEB_HOSTS",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = NonEmptyStringValueParser::new()
+    )]
+    pub web_hosts: Vec<String>,
+
     #[command(flatten)]
     pub power: PowerArgs,
 
@@ -153,6 +174,7 @@ pub enum ComponentArg {
     Lock,
     Power,
     Remediation,
+    Web,
 }
 
 impl From<ComponentArg> for ControllerComponent {
@@ -162,6 +184,7 @@ impl From<ComponentArg> for ControllerComponent {
             ComponentArg::Lock => ControllerComponent::Lock,
             ComponentArg::Power => ControllerComponent::Power,
             ComponentArg::Remediation => ControllerComponent::Remediation,
+            ComponentArg::Web => ControllerComponent::Web,
         }
     }
 }
@@ -183,7 +206,7 @@ impl From<LockAuthArg> for http::LockAuthMode {
     }
 }
 
-const COMPONENT_NAMES_HINT: &str = "the components are power, remediation, healer and lock";
+const COMPONENT_NAMES_HINT: &str = "the components are power, remediation, healer, lock and web";
 
 fn parse_component(text: &str) -> Result<ComponentArg, String> {
     match text {
@@ -191,9 +214,7 @@ fn parse_component(text: &str) -> Result<ComponentArg, String> {
         "lock" => Ok(ComponentArg::Lock),
         "power" => Ok(ComponentArg::Power),
         "remediation" => Ok(ComponentArg::Remediation),
-        "web" => Err(format!(
-            "{text} is not implemented yet: {COMPONENT_NAMES_HINT}"
-        )),
+        "web" => Ok(ComponentArg::Web),
         _ => Err(COMPONENT_NAMES_HINT.to_owned()),
     }
 }
@@ -234,14 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_yet_is_refused_by_name() {
-        let error = parsed(&["--components", "healer,web"]).unwrap_err();
+    fn an_unknown_component_is_refused_with_the_known_ones() {
+        let error = parsed(&["--components", "watchdog"]).unwrap_err();
+        assert!(error.contains("--components"), "{error}");
         assert!(
-            error.contains("--components") && error.contains("not implemented yet"),
+            error.contains("remediation, healer, lock and web"),
             "{error}"
         );
-        let error = parsed(&["--components", "watchdog"]).unwrap_err();
-        assert!(error.contains("remediation, healer and lock"), "{error}");
     }
 
     /// Compares the table in docs/controller.md with the flags and defaults of `--help`.
@@ -300,6 +320,8 @@ mod tests {
             ("--fleetlock-listen", "localhost"),
             ("--fleetlock-groups", "a b"),
             ("--fleetlock-groups", ""),
+            ("--web-listen", "9426"),
+            ("--web-hosts", ""),
             ("--listen", "9422"),
             ("--probe-listen", "9421"),
             ("--bmc-max-concurrent", "0"),

@@ -8,19 +8,24 @@ mod remediation;
 use std::sync::Arc;
 
 use dogwatch_controller::lock::http::{self, TlsFiles};
-use dogwatch_controller::run::{ControllerComponent, ControllerSetup, RunError};
+use dogwatch_controller::power::PowerSettings;
+use dogwatch_controller::run::{ControllerComponent, ControllerSetup, RunError, WebTask};
 use dogwatch_core::fleetlock::FleetlockGroups;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_prometheus::PrometheusClient;
 use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::log;
+use dogwatch_runtime::stop::StopSignal;
+use futures::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 pub use self::args::ControllerArgs;
+use super::dashboard::web_component::WebComponent;
 use crate::args::ClusterArgs;
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::fleet_feed::rollout_estimator;
 
 /// The kernel's source of random UUIDs.
 const RANDOM_UUID_PATH: &str = "/proc/sys/kernel/random/uuid";
@@ -70,13 +75,18 @@ async fn build_setup(
     })?;
     let lock = lock_config(&args)?;
     require_power_component(&args.components)?;
-    let power = args.power.power_settings()?;
     let context = cluster.context.as_deref();
     let connected = || async {
         let connection = dogwatch_k8s::connect_to_context(context).await;
         connection.map_err(|error| CommandFailure::from_connect_error(&error))
     };
     let connection = connected().await?;
+    let web = start_web(cluster, &args, &connection).await?;
+    let workload = args.remediation.kubeconfig_secret();
+    let power = PowerSettings {
+        has_workload_clusters: workload.is_some(),
+        ..args.power.power_settings()?
+    };
     let lock_connection = connected().await?;
     let process = std::fs::read_to_string(RANDOM_UUID_PATH).map_err(|error| {
         CommandFailure::new(
@@ -95,6 +105,7 @@ async fn build_setup(
         lock_client: lock_connection.client,
         namespace: cluster.namespace.clone(),
         clock: ProcessClock::system_clock(),
+        workload,
         remediation: args.remediation.remediation_config(flags.clone()),
         flags,
         process: process.trim().to_owned(),
@@ -108,7 +119,29 @@ async fn build_setup(
         lock,
         power,
         gate_checker: gatekeeper,
+        planner: rollout_estimator(),
+        web,
     })
+}
+
+/// Component `web`, if it is asked for.
+async fn start_web(
+    cluster: &ClusterArgs,
+    args: &ControllerArgs,
+    connection: &dogwatch_k8s::ClusterConnection,
+) -> Result<Option<WebTask>, CommandFailure> {
+    if !args.components.contains(&args::ComponentArg::Web) {
+        if args.web_hosts.is_empty() {
+            return Ok(None);
+        }
+        let text = "--web-hosts is for the dashboard, and --components does not name it: add web to --components";
+        return Err(CommandFailure::new(CliExitCode::Usage, text));
+    }
+    let (listen, hosts) = (args.web_listen, &args.web_hosts);
+    let web = WebComponent::bind(cluster, connection.clone(), listen, hosts).await?;
+    Ok(Some(Box::new(move |stop: StopSignal| {
+        async move { web.serve_until(stop.wait_for_stop()).await }.boxed()
+    })))
 }
 
 /// Remediation needs component power, which makes the proof that a host is off.

@@ -104,6 +104,7 @@ impl PowerArgs {
             },
             connect: driver_connector(self.ipmitool, self.fence_agents),
             board: HostRegistry::default(),
+            has_workload_clusters: false,
         })
     }
 }

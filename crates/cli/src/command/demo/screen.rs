@@ -4,6 +4,7 @@ use std::io::Write;
 
 use dogwatch_sim::demo::{Demo, DemoRow};
 use dogwatch_sim::scenario::TimelineLine;
+use dogwatch_top::wrap_text;
 
 use crate::exit::CommandFailure;
 use crate::output;
@@ -12,6 +13,8 @@ use crate::table::{TableCell, TextTable, to_printable};
 
 /// At most this many nodes are shown; nodes with work under way come first.
 const MAX_TABLE_ROWS: usize = 16;
+/// The longest line: a terminal of 80 columns cuts none.
+pub const MAX_LINE_WIDTH: usize = 79;
 const PROGRESS_BAR_WIDTH: usize = 30;
 const DISABLE_LINE_WRAP: &str = "\x1b[?7l";
 const ENABLE_LINE_WRAP: &str = "\x1b[?7h";
@@ -73,7 +76,7 @@ impl DemoScreen {
         let text = to_printable(&told.text);
         let colour = if told.about == "!!" || text.starts_with("!!") {
             Some(TerminalColour::Red)
-        } else if text.starts_with('>') {
+        } else if text.starts_with('>') || told.at.is_none() {
             Some(TerminalColour::Bold)
         } else if text.starts_with('·') || text.starts_with("warning") {
             Some(TerminalColour::Yellow)
@@ -87,19 +90,15 @@ impl DemoScreen {
         } else {
             None
         };
-        let text = colour.map_or_else(
-            || text.clone(),
-            |colour| self.paint.paint_text(colour, &text),
-        );
-        let time = told
-            .at
-            .map_or_else(String::new, |at| format!("{:7.2}s", at.as_secs_f64()));
-        let about = to_printable(&told.about);
-        if about.is_empty() {
-            format!("{time}  {text}")
-        } else {
-            format!("{time}  {about:<15} {text}")
-        }
+        let (head, indent) = line_head(told);
+        let width = MAX_LINE_WIDTH - indent.chars().count();
+        let lines = wrap_text(&text, width).into_iter();
+        let lines = lines.map(|line| match colour {
+            Some(colour) => self.paint.paint_text(colour, &line),
+            None => line,
+        });
+        let lines: Vec<String> = lines.collect();
+        format!("{head}{}", lines.join(&format!("\n{indent}")))
     }
 
     fn erase_table(&mut self, out: &mut impl Write) -> Result<(), CommandFailure> {
@@ -131,6 +130,22 @@ impl DemoScreen {
         self.height = rows.len() + 3;
         Ok(())
     }
+}
+
+/// Time and subject of a line, and the blanks below them.
+fn line_head(told: &TimelineLine) -> (String, String) {
+    let Some(at) = told.at else {
+        return (String::new(), String::new());
+    };
+    let time = format!("{:7.2}s", at.as_secs_f64());
+    let about = to_printable(&told.about);
+    let head = if about.is_empty() {
+        format!("{time}  ")
+    } else {
+        format!("{time}  {about:<15} ")
+    };
+    let blanks = " ".repeat(head.chars().count());
+    (head, blanks)
 }
 
 fn progress_bar(progress: f64) -> String {
@@ -200,6 +215,33 @@ mod tests {
         assert_eq!(
             screen.format_event(&told("", "> touches\u{1b}")),
             "   1.25s  > touches "
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_wrapped_below_its_text() {
+        let screen = DemoScreen::new(false, TerminalPaint::without_colours());
+        let text = "the reboot command was started; waiting for a new boot (attempt 1)";
+        let line = screen.format_event(&told("n1", text));
+        let indent = " ".repeat(26);
+        assert_eq!(
+            line,
+            format!(
+                "   1.25s  n1              the reboot command was started; waiting for a new\n{indent}boot (attempt 1)"
+            )
+        );
+    }
+
+    #[test]
+    fn an_introduction_has_no_time() {
+        let screen = DemoScreen::new(false, TerminalPaint::without_colours());
+        let remark = TimelineLine {
+            at: None,
+            ..told("", "Story 1 of 3: n1 needs a reboot.")
+        };
+        assert_eq!(
+            screen.format_event(&remark),
+            "Story 1 of 3: n1 needs a reboot."
         );
     }
 

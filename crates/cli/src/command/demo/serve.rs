@@ -3,31 +3,32 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use dogwatch_k8s::ClusterConnection;
 use dogwatch_sim::demo::Demo;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::command::dashboard::{BrowserChoice, LocalDashboard};
 use crate::exit::{CliExitCode, CommandFailure};
 
 /// The hints printed when the demo is over.
 pub fn after_demo_lines() -> [String; 2] {
     [
         String::new(),
-        "the cluster keeps running: touch a sentinel to reboot a node again, or press Ctrl-C to end it"
-            .to_owned(),
+        "the cluster keeps running: docs/learn.md has things to try; Ctrl-C ends it".to_owned(),
     ]
 }
 
 /// What works on a real cluster and not in the demo.
-const SIMULATED_API_LIMITS: [&str; 4] = [
-    "this API is simulated and simpler than a real cluster's:",
-    "  it validates nothing: use kubectl apply --validate=false; dogwatch simulate --policy FILE checks a policy",
-    "  it does not fill the status of policies, it has no access rights, and it does not check tokens",
-    "  only the demo itself can reach its BMCs: use dogwatch check hosts --from-status",
+const SIMULATED_API_LIMITS: [&str; 3] = [
+    "this API is simulated, and differs from a real cluster's:",
+    "  it has no access rights: everybody may do everything",
+    "  only the demo reaches its BMCs: use dogwatch check hosts --from-status",
 ];
 
 /// Serves the API until it is dropped.
 pub struct DemoApiServer {
+    address: SocketAddr,
     kubeconfig: PathBuf,
     task: JoinHandle<()>,
 }
@@ -58,9 +59,28 @@ impl DemoApiServer {
         std::fs::write(&kubeconfig, kubeconfig_yaml(bound))
             .map_err(|error| failed("write a kubeconfig", error))?;
         Ok(Self {
+            address: bound,
             kubeconfig,
             task: tokio::spawn(demo.api_server().clone().serve_http(listener)),
         })
+    }
+
+    /// Serves the dashboard until the process ends.
+    pub async fn open_dashboard(&self) -> Result<(), CommandFailure> {
+        let client = dogwatch_k8s::connect::connect_by_kubeconfig(&self.kubeconfig).await;
+        let client = client.map_err(|error| CommandFailure::from_connect_error(&error))?;
+        let connection = ClusterConnection {
+            client,
+            server: format!("http://{}", self.address),
+        };
+        let dashboard = LocalDashboard::start_for_demo(connection).await?;
+        dashboard.announce_link(BrowserChoice::Open)?;
+        tokio::spawn(dashboard.serve_until(std::future::pending()));
+        Ok(())
+    }
+
+    pub fn kubeconfig_path(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// The commands that a person can type.

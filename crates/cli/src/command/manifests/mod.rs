@@ -1,6 +1,7 @@
 //! Implements `dogwatch manifests`, which prints the kustomize base without kustomize and keeps the
 //! installed settings.
 
+mod notes;
 mod parts;
 mod plan;
 #[cfg(test)]
@@ -11,7 +12,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
-use dogwatch_api::{CONTROLLER, COORDINATOR, DEFAULT_NAMESPACE, LOCK_API_ACCOUNT};
+use dogwatch_api::{CONTROLLER, COORDINATOR, DEFAULT_NAMESPACE, LOCK_API_ACCOUNT, WEB_ACCOUNT};
 use dogwatch_core::name::GroupName;
 use dogwatch_k8s::fleet::{ClusterInstallation, FleetClient};
 use dogwatch_k8s::{ApiErrorKind, ConnectError, Error};
@@ -21,6 +22,9 @@ use self::plan::ManifestPlan;
 use crate::args::ClusterArgs;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
+
+/// Not a part of what is installed: it is applied in another cluster.
+const WORKLOAD_ACCOUNT: &str = include_str!("../../../../../deploy/workload-clusters/account.yaml");
 
 /// The line that the overlay `deploy/policies-deny` changes.
 const WARN_ACTIONS: &str = "validationActions: [Warn, Audit]";
@@ -65,6 +69,16 @@ pub struct ManifestsArgs {
     #[arg(long)]
     with_delete_pods: bool,
 
+    /// Add the right to restart Deployments by rollout before their pods are drained; added without
+    /// this flag when a policy asks for it
+    #[arg(long)]
+    with_roll_first: bool,
+
+    /// Add the right to read MachineDrainRules of Cluster API; added without this flag when a policy
+    /// honours them and that kind is installed
+    #[arg(long)]
+    with_machine_drain_rules: bool,
+
     /// Add rights over BareMetalHosts, for power control; added without this flag when that kind is
     /// installed
     #[arg(long)]
@@ -85,9 +99,19 @@ pub struct ManifestsArgs {
     #[arg(long)]
     with_lock: bool,
 
+    /// Add the dashboard as a Deployment of its own, with a NetworkPolicy that lets only port
+    /// forwards reach it; added without this flag when it is installed
+    #[arg(long)]
+    with_web: bool,
+
     /// Print only these parts; separated by commas
-    #[arg(long, value_name = "PARTS", value_delimiter = ',', conflicts_with_all = ["with_remediation", "with_delete_pods", "with_power", "with_cluster_api", "with_medik8s", "with_lock"])]
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', conflicts_with_all = ["with_remediation", "with_delete_pods", "with_roll_first", "with_machine_drain_rules", "with_power", "with_cluster_api", "with_medik8s", "with_lock", "with_web"])]
     only: Vec<ManifestPart>,
+
+    /// Print only the account of the remediator in a workload cluster of Cluster API, and how to make
+    /// the Secret with its kubeconfig; apply it in the workload cluster
+    #[arg(long, conflicts_with_all = ["image", "controller_image", "only", "with_policies", "without_policies", "with_remediation", "with_delete_pods", "with_roll_first", "with_machine_drain_rules", "with_power", "with_cluster_api", "with_medik8s", "with_lock", "with_web"])]
+    workload_cluster: bool,
 
     /// Do not ask the cluster what is installed; use only the flags
     #[arg(long)]
@@ -109,6 +133,11 @@ pub async fn run(cluster: &ClusterArgs, args: &ManifestsArgs) -> Result<(), Comm
             format!("namespace {:?}: {}", cluster.namespace, error.why),
         )
     })?;
+    if args.workload_cluster {
+        let mut out = output::buffered_stdout();
+        out.write_all(render_workload_account(&cluster.namespace).as_bytes())?;
+        return Ok(out.flush()?);
+    }
     let installed = if args.ignore_cluster {
         None
     } else {
@@ -164,6 +193,12 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const IGNORE_CLUSTER_HINT: &str =
     "to ignore the installation and use the flags only, add --ignore-cluster";
 
+/// The account for a workload cluster. Its comment has commands that name the namespace.
+fn render_workload_account(namespace: &str) -> String {
+    let commands = WORKLOAD_ACCOUNT.replace(" -n dogwatch ", &format!(" -n {namespace} "));
+    rewrite_document(&commands, namespace, false)
+}
+
 /// Renders all documents with their comments, which tell reviewers why each right is needed.
 fn render_manifests(namespace: &str, plan: &ManifestPlan) -> String {
     let files = plan.files.iter();
@@ -193,6 +228,9 @@ fn apply_workload_settings(document: &str, plan: &ManifestPlan) -> String {
     }
     if is_named("Deployment", LOCK_API_ACCOUNT) {
         return plan.lock.apply_to_manifest(document);
+    }
+    if is_named("Deployment", WEB_ACCOUNT) {
+        return plan.web.apply_to_manifest(document);
     }
     document.to_owned()
 }

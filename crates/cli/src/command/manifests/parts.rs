@@ -17,6 +17,10 @@ pub(super) enum ManifestPart {
     People,
     /// The right to delete pods that a drain has not moved by its deadline
     DeletePods,
+    /// The right to restart Deployments before their pods are drained
+    RollFirst,
+    /// The right to read MachineDrainRules of Cluster API before pods are drained
+    MachineDrainRules,
     /// The rights over BareMetalHosts
     Power,
     /// The rights over Cluster API's Machines, whose health checks learn of planned reboots
@@ -27,6 +31,8 @@ pub(super) enum ManifestPart {
     Medik8s,
     /// The lock API as a Deployment of its own, and its rights
     Lock,
+    /// The dashboard as a Deployment of its own, its rights and its NetworkPolicy
+    Web,
     /// The admission policies
     Policies,
     /// The NetworkPolicies of Dogwatch's pods
@@ -61,6 +67,13 @@ impl ManifestPart {
             ManifestPart::DeletePods => {
                 &[include_str!("../../../../../deploy/delete-pods/rbac.yaml")]
             }
+            ManifestPart::RollFirst => &[
+                include_str!("../../../../../deploy/roll-first/rbac.yaml"),
+                include_str!("../../../../../deploy/roll-first/policy.yaml"),
+            ],
+            ManifestPart::MachineDrainRules => &[include_str!(
+                "../../../../../deploy/machine-drain-rules/rbac.yaml"
+            )],
             ManifestPart::Power => &[include_str!("../../../../../deploy/power/rbac.yaml")],
             ManifestPart::ClusterApi => {
                 &[include_str!("../../../../../deploy/cluster-api/rbac.yaml")]
@@ -73,6 +86,11 @@ impl ManifestPart {
             ManifestPart::Lock => &[
                 include_str!("../../../../../deploy/lock/rbac.yaml"),
                 include_str!("../../../../../deploy/lock/lock.yaml"),
+            ],
+            ManifestPart::Web => &[
+                include_str!("../../../../../deploy/web/rbac.yaml"),
+                include_str!("../../../../../deploy/web/web.yaml"),
+                include_str!("../../../../../deploy/web/network-policy.yaml"),
             ],
             ManifestPart::Policies => &[
                 include_str!("../../../../../deploy/policies/rbac.yaml"),
@@ -96,10 +114,13 @@ impl ManifestPart {
             ManifestPart::Coordinator => Some(ManifestProgram::Coordinator),
             ManifestPart::Controller => Some(ManifestProgram::Controller),
             ManifestPart::Lock => Some(ManifestProgram::Lock),
+            ManifestPart::Web => Some(ManifestProgram::Web),
             ManifestPart::Crds
             | ManifestPart::Namespace
             | ManifestPart::People
             | ManifestPart::DeletePods
+            | ManifestPart::RollFirst
+            | ManifestPart::MachineDrainRules
             | ManifestPart::Power
             | ManifestPart::ClusterApi
             | ManifestPart::Remediation
@@ -127,13 +148,17 @@ pub(super) enum ManifestProgram {
     Controller,
     /// `dogwatch` again, serving only the lock API.
     Lock,
+    /// `dogwatch` again, serving only the dashboard.
+    Web,
 }
 
 impl ManifestProgram {
     pub(super) fn image_flag(self) -> &'static str {
         match self {
             ManifestProgram::Coordinator => "--image",
-            ManifestProgram::Controller | ManifestProgram::Lock => "--controller-image",
+            ManifestProgram::Controller | ManifestProgram::Lock | ManifestProgram::Web => {
+                "--controller-image"
+            }
         }
     }
 
@@ -142,6 +167,7 @@ impl ManifestProgram {
             ManifestProgram::Coordinator => dogwatch_api::COORDINATOR,
             ManifestProgram::Controller => dogwatch_api::CONTROLLER,
             ManifestProgram::Lock => dogwatch_api::LOCK_API_ACCOUNT,
+            ManifestProgram::Web => dogwatch_api::WEB_ACCOUNT,
         }
     }
 }

@@ -25,6 +25,7 @@ pub(super) struct ManifestPlan {
     pub(super) coordinator: WorkloadSettings,
     pub(super) controller: WorkloadSettings,
     pub(super) lock: WorkloadSettings,
+    pub(super) web: WorkloadSettings,
     /// Remarks for the person, printed beside the manifests.
     pub(super) notes: Vec<String>,
 }
@@ -52,6 +53,7 @@ pub(super) fn plan_manifests(
         coordinator: here.choose_workload(ManifestProgram::Coordinator, args, &parts, false)?,
         controller: here.choose_workload(ManifestProgram::Controller, args, &parts, remediates)?,
         lock: here.choose_workload(ManifestProgram::Lock, args, &parts, false)?,
+        web: here.choose_workload(ManifestProgram::Web, args, &parts, false)?,
         notes,
     })
 }
@@ -144,10 +146,12 @@ fn check_policies_supported(
     Ok(has_all)
 }
 
-fn requested_image(program: ManifestProgram, args: &ManifestsArgs) -> Option<&String> {
+pub(super) fn requested_image(program: ManifestProgram, args: &ManifestsArgs) -> Option<&String> {
     match program {
         ManifestProgram::Coordinator => args.image.as_ref(),
-        ManifestProgram::Controller | ManifestProgram::Lock => args.controller_image.as_ref(),
+        ManifestProgram::Controller | ManifestProgram::Lock | ManifestProgram::Web => {
+            args.controller_image.as_ref()
+        }
     }
 }
 
@@ -173,9 +177,9 @@ fn describe_overlay(workload: &DogwatchWorkload, part: ManifestPart) -> Option<S
 
 /// The installation in the namespace; `cluster` is `None` if no cluster was read.
 #[derive(Clone, Copy)]
-struct InstalledNamespace<'a> {
-    namespace: &'a str,
-    cluster: Option<&'a ClusterInstallation>,
+pub(super) struct InstalledNamespace<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) cluster: Option<&'a ClusterInstallation>,
 }
 
 impl InstalledNamespace<'_> {
@@ -209,7 +213,7 @@ impl InstalledNamespace<'_> {
     }
 
     /// The container that runs this program now.
-    fn find_container(&self, program: ManifestProgram) -> Option<&WorkloadContainer> {
+    pub(super) fn find_container(&self, program: ManifestProgram) -> Option<&WorkloadContainer> {
         self.find_workload(program)?.containers.first()
     }
 
@@ -241,15 +245,22 @@ impl InstalledNamespace<'_> {
         let has_power = args.with_power || remediates || has(|it| it.has_hosts);
         let has_cluster_api = args.with_cluster_api || has(|it| it.has_cluster_api);
         let has_medik8s = args.with_medik8s || has(|it| it.has_medik8s);
-        let has_lock = args.with_lock || self.find_container(ManifestProgram::Lock).is_some();
+        let is_installed = |program| self.find_container(program).is_some();
+        let has_lock = args.with_lock || is_installed(ManifestProgram::Lock);
+        let has_web = args.with_web || is_installed(ManifestProgram::Web);
         let deletes = args.with_delete_pods || self.deletes_pods() || has(|it| it.deletes_pods);
+        let rolls = args.with_roll_first || has(|it| it.rolls_first);
+        let honors = args.with_machine_drain_rules || has(|it| it.honors_machine_rules);
         let more = [
             (ManifestPart::DeletePods, deletes),
+            (ManifestPart::RollFirst, rolls),
+            (ManifestPart::MachineDrainRules, honors),
             (ManifestPart::Power, has_power),
             (ManifestPart::ClusterApi, has_cluster_api),
             (ManifestPart::Remediation, remediates),
             (ManifestPart::Medik8s, has_medik8s),
             (ManifestPart::Lock, has_lock),
+            (ManifestPart::Web, has_web),
             (ManifestPart::Policies, !args.without_policies),
         ];
         let more = more
@@ -281,10 +292,10 @@ impl InstalledNamespace<'_> {
         let asked = requested_image(program, args);
         let kept = self.find_container(program);
         let image = asked.or(kept.map(|kept| &kept.image));
-        // The lock API runs the controller's image.
+        // The lock API and the dashboard run the controller's image.
         let image = match program {
             ManifestProgram::Coordinator | ManifestProgram::Controller => image,
-            ManifestProgram::Lock => image.or(self
+            ManifestProgram::Lock | ManifestProgram::Web => image.or(self
                 .find_container(ManifestProgram::Controller)
                 .map(|kept| &kept.image)),
         };
@@ -317,82 +328,10 @@ impl InstalledNamespace<'_> {
             "add {flag} YOUR-REGISTRY/{}:{}; or print only parts that need no image, for example --only policies",
             match program {
                 ManifestProgram::Coordinator => "dogwatch-coordinator",
-                ManifestProgram::Controller | ManifestProgram::Lock => "dogwatch",
+                ManifestProgram::Controller | ManifestProgram::Lock | ManifestProgram::Web =>
+                    "dogwatch",
             },
             env!("CARGO_PKG_VERSION")
         ))
     }
-
-    fn describe_kept(&self, args: &ManifestsArgs, parts: &[ManifestPart]) -> Vec<String> {
-        let programs = [
-            ManifestProgram::Coordinator,
-            ManifestProgram::Controller,
-            ManifestProgram::Lock,
-        ]
-        .into_iter();
-        let printed =
-            programs.filter(|it| parts.iter().any(|part| part.image_program() == Some(*it)));
-        let kept = printed.filter_map(|program| {
-            let kept = self.find_container(program)?;
-            let (workload, namespace) = (program.workload_name(), self.namespace);
-            let image = match requested_image(program, args) {
-                Some(image) => format!("runs {image} instead of {}", kept.image),
-                None => format!("keeps {}", kept.image),
-            };
-            let flags = kept.args.join(" ");
-            Some(format!(
-                "{workload} is installed in namespace {namespace}: {image}, with {flags}"
-            ))
-        });
-        kept.collect()
-    }
-
-    fn policy_notes(
-        &self,
-        args: &ManifestsArgs,
-        parts: &[ManifestPart],
-        remediates: bool,
-        has_policies: bool,
-    ) -> Vec<String> {
-        if has_policies {
-            return self.new_policy_notes(args, parts);
-        }
-        if !args.only.is_empty() {
-            return Vec::new();
-        }
-        vec![
-            if remediates {
-                GUARD_POLICIES_ONLY_NOTE
-            } else {
-                WITHOUT_POLICIES_NOTE
-            }
-            .to_owned(),
-        ]
-    }
-
-    /// Notes that the policies are new to this installation, or that nobody has checked the
-    /// Kubernetes version they need.
-    fn new_policy_notes(&self, args: &ManifestsArgs, parts: &[ManifestPart]) -> Vec<String> {
-        match self.cluster {
-            None => vec!["the admission policies need Kubernetes 1.32 or later; for an older version add --without-policies".into()],
-            Some(installed) => {
-                let is_update = parts.contains(&ManifestPart::Coordinator)
-                    && self.find_container(ManifestProgram::Coordinator).is_some()
-                    && args.with_policies.is_none();
-                let are_new = is_update && installed.bindings.is_empty();
-                let text = "adds the admission policies, which are not installed yet; --without-policies leaves them out";
-                are_new.then(|| text.to_owned()).into_iter().collect()
-            }
-        }
-    }
 }
-
-pub(super) const WITHOUT_POLICIES_NOTE: &str = "\
-without the admission policies, a coordinator's token (root on any node can read it) can cordon, label and drain
-  every node and take every lock, and everybody who may annotate a Node can make it reboot (docs/security.md)";
-
-/// The same note for an installation with remediation, which keeps the guarding policies.
-pub(super) const GUARD_POLICIES_ONLY_NOTE: &str = "\
-without the admission policies, a coordinator's token (root on any node can read it) can cordon, label and drain
-  every node and take every lock (docs/security.md). The policies of remediation are printed anyway: they limit who may confirm
-  that a host is off, who may request a remediation, and which BMC a host has";

@@ -126,8 +126,8 @@ fn the_policies_are_part_of_what_is_printed_unless_somebody_leaves_them_out() {
 #[test]
 fn whoever_leaves_the_policies_out_is_told_what_that_costs() {
     for (with_remediation, words) in [
-        (false, plan::WITHOUT_POLICIES_NOTE),
-        (true, plan::GUARD_POLICIES_ONLY_NOTE),
+        (false, notes::WITHOUT_POLICIES_NOTE),
+        (true, notes::GUARD_POLICIES_ONLY_NOTE),
     ] {
         let args = ManifestsArgs {
             without_policies: true,
@@ -673,4 +673,128 @@ fn the_right_to_delete_pods_stays_where_a_policy_or_a_flag_needs_it() {
     let flags = &mut by_flag.workloads[0].containers[0].args;
     flags.push("--on-drain-timeout=delete".into());
     assert!(may(&by_flag));
+}
+
+#[test]
+fn the_account_for_a_workload_cluster_stands_in_its_namespace_and_is_bound_to_no_other() {
+    let printed = render_workload_account("kube-dogs");
+    assert!(printed.contains("-n kube-dogs get secret dogwatch-remediator-token"));
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
+    let accounts = objects
+        .iter()
+        .flat_map(|object| object["subjects"].as_array().into_iter().flatten());
+    let accounts: Vec<&Value> = accounts.collect();
+    assert_eq!(accounts.len(), 3);
+    for account in accounts {
+        let (name, namespace) = (&account["name"], &account["namespace"]);
+        assert_eq!(
+            (name, namespace),
+            (&json!("dogwatch-remediator"), &json!("kube-dogs"))
+        );
+    }
+    let token = of(&objects, "Secret")[0];
+    assert_eq!(token["metadata"]["namespace"], "kube-dogs");
+}
+
+#[test]
+fn the_right_to_restart_deployments_comes_with_a_policy_that_needs_it_and_its_limit_with_it() {
+    let names = |installed: &ClusterInstallation| {
+        let objects = update(&ManifestsArgs::default(), installed).unwrap();
+        let mut names: Vec<String> = objects
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str())
+            .filter(|name| name.contains("roll-first"))
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&installed()), [""; 0]);
+    let by_policy = ClusterInstallation {
+        rolls_first: true,
+        ..installed()
+    };
+    let right = "dogwatch-roll-first";
+    let limit = "roll-first.dogwatch.dev";
+    assert_eq!(names(&by_policy), [right, right, limit, limit]);
+}
+
+#[test]
+fn the_right_to_read_machine_drain_rules_comes_with_a_policy_that_honours_them() {
+    let may = |installed: &ClusterInstallation, args: &ManifestsArgs| {
+        let objects = update(args, installed).unwrap();
+        let mut all = objects.iter();
+        all.any(|it| it["metadata"]["name"] == "dogwatch-machine-drain-rules")
+    };
+    assert!(!may(&installed(), &ManifestsArgs::default()));
+    let by_policy = ClusterInstallation {
+        honors_machine_rules: true,
+        ..installed()
+    };
+    assert!(may(&by_policy, &ManifestsArgs::default()));
+    let asked = ManifestsArgs {
+        with_machine_drain_rules: true,
+        ..ManifestsArgs::default()
+    };
+    assert!(may(&installed(), &asked));
+}
+
+#[test]
+fn the_dashboard_is_a_program_of_its_own_with_the_controllers_image_and_only_looks() {
+    use clap::Parser as _;
+    let with_web = ManifestsArgs {
+        with_web: true,
+        ..args()
+    };
+    let objects = objects("kube-dogs", &with_web);
+    let own = |kind: &str| -> Vec<&Value> {
+        let mut all = of(&objects, kind);
+        all.retain(|it| it["metadata"]["name"] == WEB_ACCOUNT);
+        all
+    };
+    let pod = &own("Deployment")[0]["spec"]["template"]["spec"];
+    assert_eq!(pod["serviceAccountName"], WEB_ACCOUNT);
+    let container = &pod["containers"][0];
+    assert_eq!(container["image"], "registry/dogwatch:1");
+    let flags = container["args"].as_array().unwrap().iter();
+    let words = flags.map(|flag| flag.as_str().unwrap());
+    let parsed = crate::args::Args::try_parse_from(["dogwatch"].into_iter().chain(words)).unwrap();
+    let crate::command::DogwatchCommand::Controller(args) = parsed.command else {
+        panic!("another command")
+    };
+    let parts = args.components.iter().copied();
+    let parts: Vec<ControllerComponent> = parts.map(ControllerComponent::from).collect();
+    assert_eq!(parts, [ControllerComponent::Web]);
+    for binding in [own("ClusterRoleBinding"), own("RoleBinding")] {
+        assert_eq!(binding[0]["roleRef"]["name"], "dogwatch-viewer");
+        assert_eq!(binding[0]["subjects"][0]["namespace"], "kube-dogs");
+    }
+    assert_eq!(own("NetworkPolicy").len(), 1);
+    let without = self::objects("kube-dogs", &self::args());
+    assert!(
+        !without
+            .iter()
+            .any(|it| it["metadata"]["name"] == WEB_ACCOUNT)
+    );
+}
+
+#[test]
+fn an_installed_dashboard_is_kept() {
+    let mut installed = installed();
+    let mut web = installed.workloads[1].clone();
+    web.name = WEB_ACCOUNT.into();
+    web.program = WEB_ACCOUNT.into();
+    web.containers[0].args = vec!["controller".into(), "--web-hosts=dogs.example".into()];
+    installed.workloads.push(web);
+    let objects = update(&ManifestsArgs::default(), &installed).unwrap();
+    let mut deployments = of(&objects, "Deployment").into_iter();
+    let web = deployments.find(|it| it["metadata"]["name"] == WEB_ACCOUNT);
+    let container = &web.unwrap()["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "here/d:7");
+    let args = container["args"].as_array().unwrap();
+    assert!(
+        args.contains(&json!("--web-hosts=dogs.example")),
+        "{args:?}"
+    );
+    assert!(args.contains(&json!("--components=web")), "{args:?}");
 }

@@ -4,9 +4,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use dogwatch_core::duration::format_duration;
-use dogwatch_sim::plan::{GroupOutcome, RolloutOutcome, RolloutPlan};
+use dogwatch_sim::plan::{GroupOutcome, RolloutOutcome, RolloutPlan, UsedWindow};
 use jiff::Timestamp;
 use serde_json::json;
+
+/// Windows of a group that are listed; a rollout of a year has more.
+const MAX_LISTED_WINDOWS: usize = 20;
 
 pub(super) fn write_table(
     out: &mut impl Write,
@@ -28,6 +31,10 @@ pub(super) fn write_table(
     }
     writeln!(out)?;
     writeln!(out, "the rollout takes        {}", time(outcome.took))?;
+    if let Some((begin, end)) = clock_times(plan, outcome) {
+        writeln!(out, "it begins                {}", format_clock(begin))?;
+        writeln!(out, "it ends                  {}", format_clock(end))?;
+    }
     writeln!(
         out,
         "longest wait             {} ({})",
@@ -97,7 +104,7 @@ fn write_groups(
         "WINDOWS"
     )?;
     for group in &outcome.groups {
-        let done = if group.rebooted == group.nodes {
+        let done = if group.rebooted + group.held == group.nodes {
             format_duration(round_to_seconds(group.took))
         } else {
             format!("never ({})", group.rebooted)
@@ -117,7 +124,58 @@ fn write_groups(
                 .map_or_else(|| "-".to_owned(), |windows| windows.to_string()),
         )?;
     }
+    write_used_windows(out, outcome)
+}
+
+/// For each window: how many nodes begin in it, and from when to when.
+fn write_used_windows(out: &mut impl Write, outcome: &RolloutOutcome) -> io::Result<()> {
+    let groups = outcome.groups.iter();
+    for group in groups.filter(|group| !group.used_windows.is_empty()) {
+        writeln!(out)?;
+        writeln!(out, "windows of group {} (UTC)", group.group)?;
+        let windows = &group.used_windows;
+        for window in windows.iter().take(MAX_LISTED_WINDOWS) {
+            let clock = |time: Timestamp| time.strftime("%H:%M");
+            let hours = window.last_begin.duration_since(window.first_begin);
+            let hours = Duration::try_from(hours).unwrap_or_default();
+            writeln!(
+                out,
+                "  {:>6} nodes begin from {} to {} ({}); it closes at {}",
+                window.nodes,
+                window.first_begin.strftime("%a %Y-%m-%d %H:%M"),
+                clock(window.last_begin),
+                format_duration(round_to_seconds(hours)),
+                clock(window.until),
+            )?;
+        }
+        if windows.len() > MAX_LISTED_WINDOWS {
+            let more = windows.len() - MAX_LISTED_WINDOWS;
+            writeln!(out, "  and {more} more windows")?;
+        }
+    }
     Ok(())
+}
+
+/// Begin and end on the clock; `None` if the plan has no clock to speak of.
+fn clock_times(plan: &RolloutPlan, outcome: &RolloutOutcome) -> Option<(Timestamp, Timestamp)> {
+    if plan.start == Timestamp::UNIX_EPOCH {
+        return None;
+    }
+    let end = plan.start.checked_add(outcome.took).ok()?;
+    Some((plan.start, end))
+}
+
+fn format_clock(time: Timestamp) -> String {
+    time.strftime("%a %Y-%m-%d %H:%M UTC").to_string()
+}
+
+fn window_document(window: &UsedWindow) -> serde_json::Value {
+    json!({
+        "firstBegin": window.first_begin.to_string(),
+        "lastBegin": window.last_begin.to_string(),
+        "until": window.until.to_string(),
+        "nodes": window.nodes,
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -125,7 +183,8 @@ fn calls_per_second(outcome: &RolloutOutcome) -> f64 {
     outcome.calls.total_calls() as f64 / outcome.took.as_secs_f64().max(1.0)
 }
 
-pub(super) fn outcome_document(outcome: &RolloutOutcome) -> serde_json::Value {
+pub(super) fn outcome_document(plan: &RolloutPlan, outcome: &RolloutOutcome) -> serde_json::Value {
+    let (begin, end) = clock_times(plan, outcome).unzip();
     let calls: serde_json::Map<String, serde_json::Value> = outcome
         .calls
         .calls_by_kind()
@@ -133,6 +192,8 @@ pub(super) fn outcome_document(outcome: &RolloutOutcome) -> serde_json::Value {
         .collect();
     let groups = outcome.groups.iter().map(group_document);
     json!({
+        "begin": begin.map(|time| time.to_string()),
+        "end": end.map(|time| time.to_string()),
         "tookSeconds": outcome.took.as_secs_f64(),
         "rebooted": outcome.rebooted,
         "longestWait": { "node": outcome.longest_wait.node, "seconds": outcome.longest_wait.time.as_secs_f64() },
@@ -155,10 +216,12 @@ fn group_document(group: &GroupOutcome) -> serde_json::Value {
         "budget": group.budget,
         "mostOut": group.most_out,
         "rebooted": group.rebooted,
+        "held": group.held,
         "tookSeconds": group.took.as_secs_f64(),
         "longestWait": { "node": group.longest_wait.node, "seconds": group.longest_wait.time.as_secs_f64() },
         "medianWaitSeconds": group.median_wait.as_secs_f64(),
         "windows": group.windows,
+        "usedWindows": group.used_windows.iter().map(window_document).collect::<Vec<_>>(),
         "heldUp": group.held_up,
     })
 }

@@ -16,6 +16,7 @@ use crate::resource::{ObjectKind, kind_missing};
 pub async fn read_host_rows(
     connected: &ConnectedCluster,
     scope: &StatusScope,
+    unreadable: &mut Vec<String>,
 ) -> Result<Vec<HostRow>, CommandFailure> {
     if !scope.includes_part(StatusPart::Hosts) {
         return Ok(Vec::new());
@@ -31,10 +32,8 @@ pub async fn read_host_rows(
             return Err(connected.api_failure("list BareMetalHosts", &error));
         }
         Err(error) => {
-            eprintln!(
-                "dogwatch: the hosts cannot be shown: {}",
-                error.error_chain()
-            );
+            let missing = format!("the hosts cannot be shown: {}", error.error_chain());
+            unreadable.push(missing);
             return Ok(Vec::new());
         }
     };

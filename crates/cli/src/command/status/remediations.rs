@@ -13,6 +13,7 @@ use crate::exit::CommandFailure;
 pub async fn read_remediation_rows(
     connected: &ConnectedCluster,
     scope: &StatusScope,
+    unreadable: &mut Vec<String>,
 ) -> Result<Vec<RemediationRow>, CommandFailure> {
     if scope.part == Some(StatusPart::Remediations) {
         let rows = build_remediation_rows(&read_remediations(connected).await?, scope);
@@ -31,10 +32,8 @@ pub async fn read_remediation_rows(
         Ok(RemediationsFound::There(view)) => Ok(build_remediation_rows(&view, scope)),
         Ok(RemediationsFound::NoKind) => Ok(Vec::new()),
         Err(error) => {
-            eprintln!(
-                "dogwatch: the remediations cannot be shown: {}",
-                error.error_chain()
-            );
+            let missing = format!("the remediations cannot be shown: {}", error.error_chain());
+            unreadable.push(missing);
             Ok(Vec::new())
         }
     }

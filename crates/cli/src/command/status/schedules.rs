@@ -13,6 +13,7 @@ use crate::resource::{ObjectKind, kind_missing};
 pub async fn read_schedule_rows(
     connected: &ConnectedCluster,
     scope: &StatusScope,
+    unreadable: &mut Vec<String>,
 ) -> Result<Vec<ScheduleRow>, CommandFailure> {
     if !scope.includes_part(StatusPart::Schedules) {
         return Ok(Vec::new());
@@ -34,10 +35,8 @@ pub async fn read_schedule_rows(
             Err(connected.api_failure("list RebootSchedules", &error))
         }
         Err(error) => {
-            eprintln!(
-                "dogwatch: the schedules cannot be shown: {}",
-                error.error_chain()
-            );
+            let missing = format!("the schedules cannot be shown: {}", error.error_chain());
+            unreadable.push(missing);
             Ok(Vec::new())
         }
     }

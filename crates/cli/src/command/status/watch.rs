@@ -4,15 +4,16 @@
 use std::io::{IsTerminal as _, Write};
 use std::time::Duration;
 
-use dogwatch_core::explain::FleetStatus;
 use dogwatch_k8s::ApiErrorKind;
 use tokio::time::Instant;
 
+use super::overview::StatusDocument;
 use super::rows::{RowIdentities, StatusTables, redraw_footer};
 use super::watched_status::WatchedStatus;
 use super::{StatusPart, StatusScope};
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::CommandFailure;
+use crate::fleet_feed::{FeedEstimates, rollout_estimator};
 use crate::follow::sleep_until_deadline;
 use crate::output::{self, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
@@ -31,9 +32,11 @@ pub async fn run(
 ) -> Result<(), CommandFailure> {
     let only = scope.part.filter(|_| !scope.includes_fleet());
     let mut screen = StatusScreen::new(format, scope.part);
+    let mut estimates = FeedEstimates::new(scope.part.is_none().then(rollout_estimator));
     let mut sight = WatchedStatus::new(connected, scope);
     let mut due: Option<Instant> = None;
     loop {
+        let estimate_due = estimates.next_due();
         tokio::select! {
             changed = sight.wait_for_change() => match changed {
                 Ok(()) => due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL)),
@@ -47,10 +50,18 @@ pub async fn run(
                 }
                 Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
             },
+            () = estimates.wait_for_estimate() => {
+                due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL));
+            }
+            () = sleep_until_deadline(estimate_due) => {
+                estimates.start_estimate(sight.current_fleet().unwrap_or_default());
+            }
             () = sleep_until_deadline(due) => {
                 due = screen.needs_refresh().then(|| Instant::now() + AGE_REFRESH_INTERVAL);
-                if let Some(status) = sight.current_status(connected).await {
-                    screen.show_status(&status)?;
+                let estimate = estimates.newest_estimate();
+                if let Some(document) = sight.current_document(connected, estimate).await {
+                    estimates.plan_for_counts(document.unfinished_nodes());
+                    screen.show_status(&document)?;
                 }
             }
         }
@@ -79,7 +90,7 @@ struct StatusScreen {
     /// Standard output is a terminal that shows a table, which is redrawn in place.
     redraws: bool,
     paint: TerminalPaint,
-    last_status: Option<FleetStatus>,
+    last_status: Option<StatusDocument>,
     rows: Option<RowIdentities>,
 }
 
@@ -104,25 +115,33 @@ impl StatusScreen {
         self.redraws
     }
 
-    fn show_status(&mut self, status: &FleetStatus) -> Result<(), CommandFailure> {
+    fn show_status(&mut self, document: &StatusDocument) -> Result<(), CommandFailure> {
         let mut out = output::buffered_stdout();
         if self.redraws {
-            self.redraw_tables(&mut out, status)?;
-        } else if self.last_status.as_ref() != Some(status) {
-            self.append_changes(&mut out, status)?;
+            self.redraw_tables(&mut out, document)?;
+        } else if self.is_news(document) {
+            self.append_changes(&mut out, document)?;
         }
-        self.last_status = Some(status.clone());
+        self.last_status = Some(document.clone());
         Ok(out.flush()?)
+    }
+
+    fn is_news(&self, document: &StatusDocument) -> bool {
+        let last = self.last_status.as_ref();
+        last.is_none_or(|last| document.differs_from(last))
     }
 
     fn redraw_tables(
         &self,
         out: &mut impl Write,
-        status: &FleetStatus,
+        document: &StatusDocument,
     ) -> Result<(), CommandFailure> {
         let now = current_time();
         write!(out, "\x1b[H\x1b[2J")?;
-        StatusTables::of_status(status, self.format, now)
+        if let Some(overview) = &document.overview {
+            overview.write_sentence(out, self.paint)?;
+        }
+        StatusTables::of_status(&document.status, self.format, now)
             .write_tables(out, self.what, self.paint)?;
         writeln!(
             out,
@@ -137,23 +156,30 @@ impl StatusScreen {
     fn append_changes(
         &mut self,
         out: &mut impl Write,
-        status: &FleetStatus,
+        document: &StatusDocument,
     ) -> Result<(), CommandFailure> {
         match self.format {
-            OutputFormat::Json => output::write_json_line(out, status),
+            OutputFormat::Json => output::write_json_line(out, document),
             OutputFormat::Yaml => {
                 writeln!(out, "---")?;
-                output::write_yaml(out, status)
+                output::write_yaml(out, document)
             }
-            OutputFormat::Table | OutputFormat::Wide => self.add_rows(out, status),
+            OutputFormat::Table | OutputFormat::Wide => self.add_rows(out, document),
         }
     }
 
     fn add_rows(
         &mut self,
         out: &mut impl Write,
-        status: &FleetStatus,
+        document: &StatusDocument,
     ) -> Result<(), CommandFailure> {
+        let before = self.last_status.as_ref().and_then(StatusDocument::sentence);
+        if let Some(overview) = &document.overview
+            && before != document.sentence()
+        {
+            overview.write_sentence(out, self.paint)?;
+        }
+        let status = &document.status;
         let tables = StatusTables::of_status(status, self.format, current_time());
         let rows = RowIdentities::of_status(status);
         match &self.rows {
@@ -168,7 +194,7 @@ impl StatusScreen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dogwatch_core::explain::NodeStatusRow;
+    use dogwatch_core::explain::{FleetStatus, NodeStatusRow};
 
     fn status(phases: &[(&str, Option<&'static str>)]) -> FleetStatus {
         let row = |(name, phase): &(&str, Option<&'static str>)| NodeStatusRow {
@@ -206,9 +232,9 @@ mod tests {
             ..StatusScreen::new(OutputFormat::Table, None)
         };
         let mut shown = |status: FleetStatus| {
-            let mut out = Vec::new();
-            screen.append_changes(&mut out, &status).unwrap();
-            screen.last_status = Some(status);
+            let (mut out, document) = (Vec::new(), StatusDocument::of_part(status));
+            screen.append_changes(&mut out, &document).unwrap();
+            screen.last_status = Some(document);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(

@@ -1,12 +1,14 @@
 //! Watches everything that a status shows.
 
 use dogwatch_core::explain::{self, FleetSnapshot, FleetStatus, ObservedController, schedule_rows};
+use dogwatch_core::report::{FleetEstimate, FleetViewInput, build_fleet_view};
 use dogwatch_k8s::fleet::{
     FleetHostsWatch, FleetSchedulesWatch, FleetWatch, NodesByHost, remediations_of_watches,
 };
 use dogwatch_k8s::remediation::RemediationWatch;
 use dogwatch_k8s::{ApiErrorKind, Error};
 
+use super::overview::StatusDocument;
 use super::{StatusPart, StatusScope, filter_status, hosts, remediations};
 use crate::cluster::{ConnectedCluster, current_time};
 
@@ -66,6 +68,36 @@ impl WatchedStatus {
             },
             () = wait_for_remediations(self.remediations.as_mut()) => Ok(()),
         }
+    }
+
+    /// The Nodes, Leases and policies as they are known.
+    pub fn current_fleet(&self) -> Option<FleetSnapshot> {
+        self.fleet.as_ref()?.current_fleet()
+    }
+
+    /// The same as [`Self::current_status`]; a status of all parts begins with its sentence.
+    pub async fn current_document(
+        &mut self,
+        connected: &ConnectedCluster,
+        estimate: Option<FleetEstimate>,
+    ) -> Option<StatusDocument> {
+        let status = self.current_status(connected).await?;
+        let fleet = self.current_fleet().filter(|_| self.scope.part.is_none());
+        let Some(fleet) = fleet else {
+            return Some(StatusDocument::of_part(status));
+        };
+        let input = FleetViewInput {
+            fleet: &fleet,
+            hosts: status.hosts,
+            remediations: status.remediations,
+            schedules: status.schedules,
+            estimate,
+            unreadable: Vec::new(),
+        };
+        Some(StatusDocument::of_view(build_fleet_view(
+            input,
+            current_time(),
+        )))
     }
 
     /// `None` until every watch has its first list.

@@ -113,7 +113,7 @@ impl RequestOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LockReply {
     pub(super) verdict: RequestOutcome,
-    line: String,
+    pub(super) line: String,
     again: Option<Duration>,
 }
 

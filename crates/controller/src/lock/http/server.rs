@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_runtime::connections::{self, ConnectionTable};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use dogwatch_runtime::open_files::raise_open_file_limit;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -31,9 +31,6 @@ const MAX_ACCEPTS_BEFORE_YIELD: usize = 32;
 
 /// From the last answers to the end of the last connection.
 const LAST_WRITES_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// File descriptors for everything else in the process.
-const OTHER_FILE_DESCRIPTORS: u64 = 1_024;
 
 pub struct LockApiDeps {
     pub service: Arc<dyn LockService>,
@@ -101,7 +98,7 @@ impl LockApiServer {
             );
             listeners.push(bind_listener("--fleetlock-listen", address, door).await?);
         }
-        raise_file_limit(&limits, listeners.len());
+        raise_open_file_limit(limits.connections * listeners.len());
         Ok(Self {
             listeners,
             limits,
@@ -165,28 +162,6 @@ async fn bind_listener(
     rustix::net::listen(&listener, most).map_err(|error| failed(error.into()))?;
     let found = listener.local_addr().map_err(failed)?;
     Ok((listener, found, door))
-}
-
-/// Each connection needs a descriptor, and many hosts allow 1,024 by default.
-fn raise_file_limit(limits: &LockApiLimits, listeners: usize) {
-    let wanted = (limits.connections * listeners) as u64 + OTHER_FILE_DESCRIPTORS;
-    let now = getrlimit(Resource::Nofile);
-    let Some(current) = now.current.filter(|current| *current < wanted) else {
-        return;
-    };
-    let possible = now.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let more = Rlimit {
-        current: Some(possible),
-        maximum: now.maximum,
-    };
-    if setrlimit(Resource::Nofile, more).is_err() || possible < wanted {
-        tracing::warn!(
-            current,
-            possible,
-            wanted,
-            "the limit of open files is too low for the maximum number of clients"
-        );
-    }
 }
 
 async fn accept_connections(listener: TcpListener, door: Arc<ListenerContext>) {

@@ -48,6 +48,7 @@ mod tests {
             reason: "Because".into(),
             message: String::new(),
             heartbeat: false,
+            shows_reason: false,
         };
         let wanted = ["PowerControlReady", "PowerAsWanted", "HeldOff"].map(observed);
         let writes = conditions_to_write(&[], &wanted, now);

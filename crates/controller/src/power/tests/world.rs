@@ -219,6 +219,7 @@ impl World {
             owners: OwnerRules::default(),
             connect: self.connect(),
             board: board.clone(),
+            has_workload_clusters: false,
         };
         let (sender, news) = mpsc::unbounded_channel();
         let mut state = self.lock();

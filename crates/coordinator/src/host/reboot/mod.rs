@@ -44,6 +44,9 @@ pub struct HostRebooter {
     pub init: Pid,
 }
 
+/// Below the host's root.
+const BUS_SOCKET: &str = "run/dbus/system_bus_socket";
+
 /// The host's service manager.
 pub const PID_1: Pid = Pid::INIT;
 
@@ -80,11 +83,16 @@ pub enum RebootStartError {
 }
 
 impl HostRebooter {
+    /// The host's system bus.
+    pub(crate) fn bus_socket(&self) -> PathBuf {
+        self.host_root.join(BUS_SOCKET)
+    }
+
     /// Begins the reboot within this time, or not at all.
     pub async fn start_reboot(&self, within: Duration) -> Result<StartedReboot, RebootStartError> {
         match &self.method {
             HostRebootMethod::Command(argv) => spawn_reboot_command(&self.host_root, argv),
-            HostRebootMethod::Logind => ask_logind(&self.host_root, within).await,
+            HostRebootMethod::Logind => ask_logind(&self.bus_socket(), within).await,
             HostRebootMethod::Signal => send_reboot_signal(self.init),
         }
     }
@@ -185,9 +193,8 @@ fn classify_exit(status: ExitStatus, said: &str, elsewhere: bool) -> StartedRebo
     StartedRebootEnd::Ran(CommandEnd::Failure(format!("{status}{said}")))
 }
 
-async fn ask_logind(root: &Path, within: Duration) -> Result<StartedReboot, RebootStartError> {
-    let socket = root.join("run/dbus/system_bus_socket");
-    let end = match dbus::call_logind_reboot(&socket, within).await {
+async fn ask_logind(socket: &Path, within: Duration) -> Result<StartedReboot, RebootStartError> {
+    let end = match dbus::call_logind_reboot(socket, within).await {
         Ok(()) => CommandEnd::Success,
         Err(error @ DbusError::NoAnswer(_)) => CommandEnd::Failure(error.to_string()),
         Err(error @ DbusError::TooLate { .. }) => return Err(RebootStartError::TooLate(error)),

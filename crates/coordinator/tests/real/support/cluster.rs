@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use dogwatch_core::verify;
 use dogwatch_testbed::{AuditEntry, AuditMark};
 use serde_json::{Value, json};
 
@@ -256,7 +257,7 @@ impl Cluster {
         machines[0].until_phase("draining").await;
         machines[1].touch("new kernel");
         machines[1]
-            .until_condition("MaintenancePlanned", "True", "LockHeldByOther")
+            .until_condition("MaintenancePlanned", "False", "LockHeldByOther")
             .await;
         machines[0].kill_coordinator().await;
         let gone = format!("/api/v1/nodes/{}", machines[0].name());
@@ -310,6 +311,25 @@ impl Cluster {
         });
     }
 
+    /// Recounts the promises of this test twice: from the API server's audit log, and from the
+    /// machines' decision logs. Returns how many reboots each of them saw.
+    pub async fn recount_history(&self, machines: &[Machine]) -> [usize; 2] {
+        let lines = self.plane.audit_lines_since(self.mark).await;
+        let lines = lines.expect("an audit log");
+        let audited = lines.iter().enumerate().filter_map(|(number, line)| {
+            verify::audit::read_audit_line(0, number + 1, line).expect("the API server wrote it")
+        });
+        let mut traced = Vec::new();
+        for (file, machine) in machines.iter().enumerate() {
+            traced.extend(read_decision_log(file, &machine.decision_log()));
+        }
+        [audited.collect(), traced].map(|writes| {
+            let recount = verify::recount_writes(writes);
+            assert_eq!(recount.broken, [], "a promise was broken");
+            recount.rebooted
+        })
+    }
+
     /// The requests of the coordinators in this test.
     pub async fn asked(&self) -> Vec<AuditEntry> {
         let mut entries = self
@@ -320,6 +340,18 @@ impl Cluster {
         entries.retain(|entry| entry.user == USER);
         entries
     }
+}
+
+/// The writes in a machine's decision log. A killed coordinator may leave half a line at the end.
+fn read_decision_log(file: usize, path: &Path) -> Vec<verify::ClusterWrite> {
+    let text = std::fs::read_to_string(path).expect("the coordinator has written it");
+    let lines = text.split_inclusive('\n').enumerate();
+    let complete = lines.filter(|(_, line)| line.ends_with('\n'));
+    let writes = complete.filter_map(|(number, line)| {
+        let trace = verify::trace::read_trace_line(number + 1, line).expect("a line of ours")?;
+        verify::trace::write_of_trace_line(file, number + 1, &trace)
+    });
+    writes.collect()
 }
 
 async fn clean(api: &Api) {

@@ -132,6 +132,11 @@ impl Host {
             ("--settle", "200ms".to_owned()),
             ("--listen", "off".to_owned()),
         ];
+        // Without root, this folder cannot be written.
+        let log = ("--decision-log", file("decisions.ndjson"));
+        let own = own
+            .into_iter()
+            .chain(self.setting.uid.is_none().then_some(log));
         let given = |flag: &str| {
             self.setting
                 .flags
@@ -139,7 +144,6 @@ impl Host {
                 .any(|given| given.starts_with(&format!("{flag}=")))
         };
         let own = own
-            .into_iter()
             .filter(|(flag, _)| !given(flag))
             .map(|(flag, value)| format!("{flag}={value}"));
         let more = self

@@ -59,6 +59,11 @@ impl Machine {
         self.host.file(name)
     }
 
+    /// Where the coordinator writes its decisions.
+    pub fn decision_log(&self) -> PathBuf {
+        self.file("decisions.ndjson")
+    }
+
     pub async fn start_coordinator(&self) {
         *self.host.coordinator.lock().await = Some(self.host.start());
     }

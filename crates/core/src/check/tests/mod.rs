@@ -3,15 +3,17 @@
 mod behind;
 mod drain;
 mod forced;
+mod machine_rules;
 mod restore;
+mod rolled;
 mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::drain::{
-    BudgetNumbers, ControllerRef, LabelSelector, ObservedDisruptionBudget, ObservedPod,
-    PodIdentity, PodMarks, PodPhase,
+    BudgetNumbers, ControllerRef, LabelSelector, MachineRulesLookup, ObservedDisruptionBudget,
+    ObservedPod, PodIdentity, PodMarks, PodPhase,
 };
 use crate::explain::testkit::{fleet, node, now};
 use crate::explain::{LeaseRow, ObservedCoordinator};
@@ -28,6 +30,8 @@ pub(super) fn view(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> CheckView
         daemonsets: Ok(BTreeSet::new()),
         terminating: Ok(BTreeSet::new()),
         namespace_labels: Ok(BTreeMap::new()),
+        deployments: BTreeMap::new(),
+        machine_rules: MachineRulesLookup::default(),
         gates: Vec::new(),
         coordinator: Ok(ObservedCoordinator::Pod {
             name: "dogwatch/c".into(),

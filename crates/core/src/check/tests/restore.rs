@@ -112,6 +112,7 @@ fn a_cordon_that_is_gone_a_label_left_behind_and_a_served_request_are_told() {
         fingerprints: [("request".to_owned(), print)].into(),
         began: std::collections::BTreeMap::new(),
         rebooted: None,
+        soft: false,
     });
     assert_eq!(
         found(vec![served], vec![]),

@@ -2,8 +2,10 @@
 
 mod answers;
 mod fates;
+mod machine_rules;
 mod model;
 mod races;
+mod roll_first;
 mod rules;
 
 use std::collections::BTreeMap;

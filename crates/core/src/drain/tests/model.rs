@@ -5,9 +5,39 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 
 use super::*;
-use crate::drain::{DaemonSetLookup, DaemonSetRef, PodRules};
+use crate::drain::{
+    DaemonSetLookup, DaemonSetRef, DeploymentLookup, DeploymentRestart, ObservedDeployment,
+    PodRule, PodRules, ReplicaSetRef, ReplicaShare, RestartAnswer, RolloutStrategy, RuleAction,
+};
 
 const IN_FLIGHT: usize = 3;
+const ROLL_TIMEOUT: Duration = Duration::from_secs(40);
+
+fn labelled(app: &str) -> LabelSelector {
+    LabelSelector {
+        match_labels: [("app".to_owned(), app.to_owned())].into(),
+        ..LabelSelector::default()
+    }
+}
+
+fn config() -> DrainConfig {
+    let rolled = PodRule {
+        pods: labelled("rolled"),
+        action: RuleAction::RollFirst {
+            timeout: ROLL_TIMEOUT,
+        },
+        ..PodRule::default()
+    };
+    DrainConfig {
+        in_flight: IN_FLIGHT,
+        rules: PodRules {
+            exclude: Some(labelled("excluded")),
+            rules: vec![rolled],
+            ..PodRules::default()
+        },
+        ..DrainConfig::default()
+    }
+}
 
 /// The next event of the model. Numbers choose among what is possible, so every sequence makes
 /// sense.
@@ -47,6 +77,16 @@ enum Happens {
     Budget {
         allowed: u8,
     },
+    /// The Deployment's rollout goes on: one pod of an older template is deleted.
+    Rolls {
+        which: usize,
+    },
+    /// Somebody else writes to the Deployment, or restarts it as well.
+    Writes {
+        restarts: bool,
+    },
+    /// The process is killed: another drain begins. Calls under way still arrive.
+    Killed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +96,8 @@ enum Kind {
     Daemon,
     Orphan,
     Excluded,
+    /// Of the Deployment that a rule rolls first.
+    Rolled,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +119,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         2 => Just(Kind::Daemon),
         1 => Just(Kind::Orphan),
         1 => Just(Kind::Excluded),
+        2 => Just(Kind::Rolled),
     ];
     let reply = prop_oneof![
         4 => Just(Reply::Done),
@@ -96,6 +139,9 @@ fn happens() -> impl Strategy<Value = Happens> {
         2 => any::<bool>().prop_map(|fails| Happens::LooksUp { fails }),
         2 => (0..7_u8).prop_map(|seconds| Happens::Passes { seconds }),
         1 => (0..3_u8).prop_map(|allowed| Happens::Budget { allowed }),
+        2 => any::<usize>().prop_map(|which| Happens::Rolls { which }),
+        1 => any::<bool>().prop_map(|restarts| Happens::Writes { restarts }),
+        1 => Just(Happens::Killed),
     ]
 }
 
@@ -119,23 +165,19 @@ struct World {
     evicted: BTreeSet<String>,
     seconds: f64,
     born: u32,
+    /// The number of the Deployment's template, and its version.
+    template: u32,
+    version: u32,
+    deployment_reads: Vec<ReplicaSetRef>,
+    restarts: Vec<DeploymentRestart>,
+    /// Restarts of killed processes, which still may arrive.
+    orphaned: Vec<DeploymentRestart>,
 }
 
 impl World {
     fn new() -> Self {
-        let exclude = LabelSelector {
-            match_labels: [("app".to_owned(), "excluded".to_owned())].into(),
-            ..LabelSelector::default()
-        };
         Self {
-            drain: NodeDrain::new(DrainConfig {
-                in_flight: IN_FLIGHT,
-                rules: PodRules {
-                    exclude: Some(exclude),
-                    ..PodRules::default()
-                },
-                ..DrainConfig::default()
-            }),
+            drain: NodeDrain::new(config()),
             listed: false,
             pods: BTreeMap::new(),
             events: VecDeque::new(),
@@ -146,6 +188,11 @@ impl World {
             evicted: BTreeSet::new(),
             seconds: 0.0,
             born: 0,
+            template: 0,
+            version: 0,
+            deployment_reads: Vec::new(),
+            restarts: Vec::new(),
+            orphaned: Vec::new(),
         }
     }
 
@@ -172,6 +219,12 @@ impl World {
                 };
                 self.drain.apply_namespace_budgets("shop", vec![seen]);
             }
+            Happens::Rolls { which } => self.rolls(*which),
+            Happens::Writes { restarts } => {
+                self.version += 1;
+                self.template += u32::from(*restarts);
+            }
+            Happens::Killed => self.is_killed(),
         }
         self.step();
     }
@@ -185,6 +238,11 @@ impl World {
         let born = self.born;
         let mut seen = match kind {
             Kind::Plain | Kind::Mirror | Kind::Excluded => pod(&name),
+            Kind::Rolled => ObservedPod {
+                controller: Some(owner("ReplicaSet", &format!("rolled-{}", self.template))),
+                labels: [("app".to_owned(), "rolled".to_owned())].into(),
+                ..pod(&name)
+            },
             Kind::Daemon => of_daemonset(&name, "agent"),
             Kind::Orphan => of_daemonset(&name, "orphan"),
         };
@@ -249,8 +307,92 @@ impl World {
             .apply_pod_list(self.pods.values().map(|(pod, _)| pod.clone()).collect());
     }
 
+    /// The rollout deletes one pod of an older template.
+    fn rolls(&mut self, which: usize) {
+        let current = format!("rolled-{}", self.template);
+        let old = self.pods.iter().filter(|(_, (pod, kind))| {
+            let owner = pod.controller.as_ref();
+            *kind == Kind::Rolled && owner.is_some_and(|owner| owner.name != current)
+        });
+        if let Some(name) = pick(old.map(|(name, _)| name), which) {
+            self.change(&name, |pod| pod.deleting = true);
+        }
+    }
+
+    fn is_killed(&mut self) {
+        self.orphaned.append(&mut self.restarts);
+        self.deployment_reads.clear();
+        self.calls.clear();
+        self.lookups.clear();
+        self.listing_budgets = false;
+        self.events.clear();
+        self.listed = false;
+        self.drain = NodeDrain::new(config());
+    }
+
+    /// The server applies a restart whose preconditions hold. It must not be the second one for a
+    /// pod: the pod's template is still the Deployment's.
+    fn restart(&mut self, restart: &DeploymentRestart) -> bool {
+        let applied = restart.resource_version == self.version.to_string();
+        if applied {
+            let current = format!("rolled-{}", self.template);
+            assert_eq!(restart.replica_set.name, current, "restarted twice");
+            self.version += 1;
+            self.template += 1;
+        }
+        applied
+    }
+
+    fn answer_restart(&mut self, with: Reply) {
+        if let Some(late) = self.orphaned.pop() {
+            self.restart(&late);
+        }
+        let Some(restart) = self.restarts.pop() else {
+            return;
+        };
+        let why = "unknown".to_owned();
+        let done = matches!(with, Reply::Done | Reply::Lost) && self.restart(&restart);
+        let answer = match with {
+            Reply::Done if done => RestartAnswer::Restarted,
+            Reply::Done | Reply::Lost | Reply::Budget | Reply::Busy | Reply::Broken => {
+                RestartAnswer::ReadAgain { why }
+            }
+        };
+        self.drain
+            .apply_restart_answer(&restart.replica_set, answer, at(self.seconds));
+    }
+
+    fn read_deployment(&mut self, fails: bool) {
+        let Some(set) = self.deployment_reads.pop() else {
+            return;
+        };
+        let quarter = ReplicaShare::Percent(25);
+        let seen = ObservedDeployment {
+            name: "rolled".into(),
+            uid: "u-rolled".into(),
+            resource_version: self.version.to_string(),
+            deleting: false,
+            paused: false,
+            has_same_template: set.name == format!("rolled-{}", self.template),
+            replicas: 1,
+            strategy: RolloutStrategy::RollingUpdate {
+                max_surge: quarter,
+                max_unavailable: quarter,
+            },
+            stuck: None,
+        };
+        let lookup = if fails {
+            DeploymentLookup::Failed { why: "503".into() }
+        } else {
+            DeploymentLookup::Found(Box::new(seen))
+        };
+        self.drain
+            .apply_deployment_lookup(&set, lookup, at(self.seconds));
+    }
+
     /// The server answers one open call, in any order, and the drain receives the answer.
     fn answer(&mut self, which: usize, with: Reply) {
+        self.answer_restart(with);
         if self.calls.is_empty() {
             return;
         }
@@ -283,6 +425,7 @@ impl World {
     }
 
     fn look_up(&mut self, fails: bool) {
+        self.read_deployment(fails);
         if std::mem::take(&mut self.listing_budgets) {
             let answer = if fails {
                 Err("503".to_owned())
@@ -311,9 +454,12 @@ impl World {
                 "a call for {call:?}, known to be gone"
             );
             assert!(self.listed, "a call before the initial list");
+            self.waits_for_its_rollout(call);
         }
         self.calls.extend(step.tries);
         self.lookups.extend(step.look_up);
+        self.deployment_reads.extend(step.look_up_deployments);
+        self.restarts.extend(step.restarts);
         self.listing_budgets |= step.list_budgets;
         assert!(
             self.calls.len() <= IN_FLIGHT,
@@ -321,6 +467,19 @@ impl World {
             self.calls.len()
         );
         self.drained_means_drained();
+    }
+
+    /// A running pod of the Deployment is not evicted before the rule's time is over.
+    fn waits_for_its_rollout(&self, call: &EvictionAttempt) {
+        let there = self.pods.get(&call.pod.name);
+        let there = there.filter(|(pod, _)| pod.pod.uid == call.pod.uid);
+        if let Some((pod, Kind::Rolled)) = there {
+            let over = self.seconds >= ROLL_TIMEOUT.as_secs_f64();
+            assert!(
+                over || pod.phase == PodPhase::Finished,
+                "too early: {pod:?}"
+            );
+        }
     }
 
     /// When the drain says that the node is drained, only pods that the watch has not delivered yet
@@ -370,7 +529,7 @@ impl World {
 /// The reference: whether `kubectl drain` would remove the pod.
 fn qualifies(pod: &ObservedPod, kind: Kind) -> bool {
     match kind {
-        Kind::Plain | Kind::Orphan => true,
+        Kind::Plain | Kind::Orphan | Kind::Rolled => true,
         Kind::Mirror | Kind::Excluded => false,
         Kind::Daemon => pod.phase == PodPhase::Finished,
     }
@@ -386,7 +545,8 @@ proptest! {
 
     /// Drained means that no pod that has to leave is on the node. All of these pods, and no
     /// others, are evicted in the end; no call is made for a replaced UID; the calls in flight stay
-    /// within the limit.
+    /// within the limit. A Deployment is restarted at most once for a pod, also if the process is
+    /// killed between any two calls.
     #[test]
     fn in_any_order_of_events_the_node_is_drained_in_the_end_and_never_said_to_be_before(
         script in prop::collection::vec(happens(), 0..80),

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::drain::{
-    DaemonSetLookup, DaemonSetRef, DrainProgress, DrainStart, PlanReason, PodAction, PodDrainPlan,
-    PodMark, PodRule, PodRules, RemovalMethod, RuleAction, WaitLimit,
+    DaemonSetLookup, DaemonSetRef, DrainProgress, DrainStart, MachineRulesLookup, PlanReason,
+    PodAction, PodDrainPlan, PodMark, PodRule, PodRules, RemovalMethod, RuleAction, WaitLimit,
 };
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -56,9 +56,12 @@ fn finished(pod: ObservedPod) -> ObservedPod {
 
 /// What a drain does with one pod under these rules.
 fn plan(rules: PodRules, pod: ObservedPod) -> PodDrainPlan {
-    let drain = ruled(rules, &[pod]);
-    let plans: Vec<PodDrainPlan> = drain.pod_plans().map(|(_, plan)| *plan).collect();
-    plans[0]
+    let mut drain = ruled(rules, &[pod]);
+    if drain.next_step(at(0.0)).look_up_machine_rules {
+        drain.apply_machine_rules(MachineRulesLookup::NoMachine, at(0.0));
+    }
+    let plans = drain.pod_plans().map(|(_, plan)| plan.clone());
+    plans.collect::<Vec<PodDrainPlan>>().remove(0)
 }
 
 fn ways(step: &EvictionStep) -> Vec<(&str, RemovalMethod)> {
@@ -370,6 +373,11 @@ fn any_rules() -> impl Strategy<Value = PodRules> {
             let timeout = Duration::from_secs(wait);
             Some(RuleAction::WaitCompleted { timeout })
         }),
+        // No Deployment is ever read here.
+        (1..200_u64).prop_map(|wait| {
+            let timeout = Duration::from_secs(wait);
+            Some(RuleAction::RollFirst { timeout })
+        }),
     ];
     prop::collection::vec((action, -1..2), 4).prop_map(|parts| {
         let named = ["a", "b", "c", "d"].iter().zip(parts);
@@ -399,7 +407,9 @@ fn may_touch(rules: &PodRules, pods: &[ObservedPod], pod: &ObservedPod, now: f64
     };
     let allowed = match action {
         RuleAction::Skip => false,
-        RuleAction::WaitCompleted { timeout } => now >= timeout.as_secs_f64(),
+        RuleAction::WaitCompleted { timeout } | RuleAction::RollFirst { timeout } => {
+            now >= timeout.as_secs_f64()
+        }
         RuleAction::Evict | RuleAction::Delete => true,
     };
     allowed && !pod.deleting && !pods.iter().any(lower)

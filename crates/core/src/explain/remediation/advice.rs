@@ -17,7 +17,10 @@ pub(super) fn remediation_advice(
         let (reason, _) = judged.reason_and_message();
         advice.extend(reason_advice(judged, reason));
         advice.extend(call_off_advice(judged));
-        let has_condition = !matches!(judged.remediation.subject, RemediationSubject::Host(_));
+        let has_condition = !matches!(
+            judged.remediation.subject,
+            RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_)
+        );
         let is_idle = has_condition && judged.controller_condition().is_none();
         advice.extend(
             view.controller
@@ -79,7 +82,10 @@ fn host_link_advice(subject: &RemediationSubject) -> String {
                 object.name
             )
         }
-        RemediationSubject::Node(_) | RemediationSubject::Request(_) | RemediationSubject::Host(_) => {
+        RemediationSubject::Node(_)
+        | RemediationSubject::Request(_)
+        | RemediationSubject::WorkloadNode(..)
+        | RemediationSubject::Host(_) => {
             "kubectl annotate -n NAMESPACE bmh HOST dogwatch.dev/node=NODE, on the host that carries it".to_owned()
         }
     }
@@ -111,7 +117,7 @@ fn call_off_advice(judged: &AssessedRemediation) -> Option<String> {
             "kubectl delete -n {} powerremediation {}",
             name.namespace, name.name
         ),
-        RemediationSubject::Host(_) => return None,
+        RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_) => return None,
     };
     Some(format!("to cancel the remediation: {what}"))
 }

@@ -9,9 +9,9 @@ use crate::explain::{POWER_AS_WANTED, POWER_CONTROL_READY, host_condition};
 use crate::power::{CurrentPower, HostName, HostSnapshot, PowerState};
 use crate::reboot::WatchedReboots;
 use crate::remediation::{
-    ConcurrentRemediations, ObservedPower, REMEDIATION_CONDITION, Remediation, RemediationConfig,
-    RemediationDecision, RemediationMemory, RemediationSnapshot, RemediationSubject, decide,
-    discover_remediations,
+    ConcurrentRemediations, ObservedPower, PlannedReboots, REMEDIATION_CONDITION, Remediation,
+    RemediationConfig, RemediationDecision, RemediationMemory, RemediationSnapshot,
+    RemediationSubject, decide, discover_remediations,
 };
 
 /// A host under a live controller has a younger reading: the controller writes one at each fifth
@@ -82,9 +82,11 @@ pub(super) fn concurrent_remediations(
     let mut reboots = WatchedReboots::default();
     reboots.observe_nodes(view.snapshot.nodes.values().map(AsRef::as_ref), now);
     ConcurrentRemediations {
-        control_plane_lock: view.control_plane_lock.clone(),
-        policies: view.policies.clone(),
-        reboots,
+        planned: PlannedReboots {
+            control_plane_lock: view.control_plane_lock.clone(),
+            policies: view.policies.clone(),
+            reboots,
+        },
         ..ConcurrentRemediations::from_remediations(cases, answers)
     }
 }
@@ -132,7 +134,7 @@ impl AssessedRemediation {
             RemediationSubject::Machine(_) => case.machine.as_ref().map(|it| &it.conditions),
             RemediationSubject::Node(_) => case.node.as_ref().map(|it| &it.conditions),
             RemediationSubject::Request(_) => case.request.as_ref().map(|it| &it.status.conditions),
-            RemediationSubject::Host(_) => None,
+            RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_) => None,
         };
         let mut conditions = conditions.into_iter().flatten();
         let said = conditions.find(|condition| condition.kind == REMEDIATION_CONDITION)?;

@@ -66,6 +66,7 @@ fn is_about(case: &Remediation, target: &ExplainRemediationTarget) -> bool {
             RemediationSubject::Machine(_)
             | RemediationSubject::Node(_)
             | RemediationSubject::Request(_)
+            | RemediationSubject::WorkloadNode(..)
             | RemediationSubject::Host(_),
         ) => false,
     }
@@ -161,7 +162,7 @@ impl<'a> RemediationExplainer<'a> {
             {
                 "it has annotation host.metal3.io/external-remediation".to_owned()
             }
-            (RemediationSubject::Host(_), None) => {
+            (RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_), None) => {
                 "no request any more: the remediation is being ended".to_owned()
             }
             (

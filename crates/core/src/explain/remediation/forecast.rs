@@ -98,7 +98,7 @@ fn is_requested(case: &Remediation) -> bool {
         RemediationSubject::Machine(_)
         | RemediationSubject::Node(_)
         | RemediationSubject::Request(_) => case.needs_remediation || case.is_keyed(),
-        RemediationSubject::Host(_) => false,
+        RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_) => false,
     }
 }
 

@@ -38,7 +38,7 @@ impl RemediationExplainer<'_> {
             RemediationConfig::default().max_fenced
         );
         self.add_line(ExplanationTopic::Guard, text);
-        if let Some(holder) = &around.control_plane_lock
+        if let Some(holder) = &around.planned.control_plane_lock
             && self.remediation.control_plane
         {
             let text = format!("{holder} holds the control plane's lock for a planned reboot");

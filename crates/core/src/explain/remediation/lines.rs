@@ -20,6 +20,8 @@ pub(super) fn subject_text(case: &Remediation) -> String {
         RemediationSubject::Machine(_)
         | RemediationSubject::Node(_)
         | RemediationSubject::Request(_) => case.subject.to_string(),
-        RemediationSubject::Host(_) => format!("{} (what was left there)", case.subject),
+        RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_) => {
+            format!("{} (what was left there)", case.subject)
+        }
     }
 }

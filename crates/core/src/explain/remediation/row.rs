@@ -130,6 +130,7 @@ fn subject_namespace(subject: &RemediationSubject, host: Option<&HostSnapshot>) 
         RemediationSubject::Machine(name) => Some(name.object.namespace.clone()),
         RemediationSubject::Request(name) => Some(name.namespace.clone()),
         RemediationSubject::Host(name) => Some(name.namespace.clone()),
+        RemediationSubject::WorkloadNode(cluster, _) => Some(cluster.namespace.clone()),
         RemediationSubject::Node(_) => host.map(|host| host.name.namespace.clone()),
     }
 }

@@ -37,6 +37,7 @@ fn marked() -> ObservedMachine {
         provider_id: None,
         node: Some("n1".into()),
         control_plane: false,
+        cluster: None,
         paused: false,
         conditions: Vec::new(),
     }
@@ -65,6 +66,8 @@ fn record(steps: &[(RemediationStep, i64)]) -> RemediationRecord {
         uid: "uid-m1".into(),
         node: Some("n1".into()),
         node_uid: Some("uid-n1".into()),
+        cluster: None,
+        cluster_uid: None,
         boot_id: Some("old-boot".into()),
         attempt: 1,
         steps: steps.iter().map(stamp).collect(),

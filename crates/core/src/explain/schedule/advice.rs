@@ -24,6 +24,11 @@ pub(super) fn schedule_advice(
             view.controller
                 .controller_advice(is_left, "power or healer", now),
         )
+        .chain(
+            about_last
+                .clone()
+                .flat_map(|last| reboots_advice(schedule, last)),
+        )
         .chain(about_last.flat_map(|last| last_occurrence_advice(schedule, last)))
         .collect()
 }
@@ -42,6 +47,27 @@ fn state_advice(schedule: &Schedule, state: ScheduleReason) -> Option<String> {
     } else {
         None
     }
+}
+
+/// Where to look at the NodeReboots that failed, or that have not ended.
+fn reboots_advice(schedule: &Schedule, last: &OccurrenceRecord) -> Vec<String> {
+    let Some(reboots) = &last.reboots else {
+        return Vec::new();
+    };
+    let failed = reboots.failures.first().map(|failure| {
+        format!(
+            "to see why a reboot did not succeed: dogwatch explain nodereboot/{}",
+            failure.node_reboot
+        )
+    });
+    let open = (reboots.open > 0).then(|| {
+        format!(
+            "to see the NodeReboots that have not ended: kubectl get nodereboots -l {}={}",
+            dogwatch_api::label::SCHEDULE_UID,
+            schedule.uid
+        )
+    });
+    failed.into_iter().chain(open).collect()
 }
 
 fn last_occurrence_advice(schedule: &Schedule, last: &OccurrenceRecord) -> Vec<String> {

@@ -9,7 +9,8 @@ use crate::explain::human_format::{format_age, format_due, format_since, format_
 use crate::explain::{ExplanationLine, ExplanationTopic, ObservedController};
 use crate::schedule::{
     ACTIVE_CONDITION, CurrentOccurrence, OccurrenceRecord, Schedule, ScheduleForecast,
-    SchedulePlan, TargetOutcome, forecast_schedule, format_in_zone,
+    SchedulePlan, TargetOutcome, describe_failure, describe_reboots, forecast_schedule,
+    format_in_zone, reboots_reason,
 };
 
 const MAX_AHEAD_OCCURRENCES: usize = 3;
@@ -139,9 +140,27 @@ impl ScheduleExplainer<'_> {
                 record.message
             );
             self.add_line(ExplanationTopic::Last, text);
+            self.add_reboots(record, index == 0);
             if index == 0 {
                 self.add_targets(record);
             }
+        }
+    }
+
+    /// How the NodeReboots ended; of the newest occurrence also those that did not succeed.
+    fn add_reboots(&mut self, record: &OccurrenceRecord, is_newest: bool) {
+        let Some(reboots) = &record.reboots else {
+            return;
+        };
+        let text = format!(
+            "{}: {}: {}",
+            format_time(record.at),
+            reboots_reason(reboots),
+            describe_reboots(reboots)
+        );
+        self.add_line(ExplanationTopic::Last, text);
+        for failure in reboots.failures.iter().filter(|_| is_newest) {
+            self.add_line(ExplanationTopic::Target, describe_failure(failure));
         }
     }
 
@@ -170,9 +189,9 @@ impl ScheduleExplainer<'_> {
 fn describe_target(target: &TargetOutcome) -> String {
     let (kind, name, result) = (target.kind.as_str(), &target.name, target.result.as_str());
     let why = &target.message;
-    if why.is_empty() {
-        format!("{kind} {name}: {result}")
-    } else {
-        format!("{kind} {name}: {result}: {why}")
+    match &target.node_reboot {
+        Some(made) => format!("{kind} {name}: {result}: NodeReboot {made}"),
+        None if why.is_empty() => format!("{kind} {name}: {result}"),
+        None => format!("{kind} {name}: {result}: {why}"),
     }
 }

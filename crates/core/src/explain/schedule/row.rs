@@ -7,7 +7,7 @@ use super::describe_targets;
 use crate::Now;
 use crate::schedule::{
     OccurrenceOutcome, OccurrenceRecord, Schedule, ScheduleForecast, ScheduleReason,
-    forecast_schedule,
+    describe_reboots, forecast_schedule, reboots_reason,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,11 +32,17 @@ pub struct ScheduleRow {
     pub outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome_message: Option<String>,
+    /// How the NodeReboots of the newest finished occurrence ended: `AwaitingReboots`, `Rebooted` or
+    /// `NotAllRebooted`. Absent if it made none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reboots: Option<ScheduleReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reboots_message: Option<String>,
     /// The targets in words; empty if the spec is invalid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub whom: Vec<String>,
-    /// A person should look: the spec is invalid, an occurrence has not begun in time, or it did
-    /// not reach all targets.
+    /// A person should look: the spec is invalid, an occurrence has not begun in time, it did not
+    /// reach all targets, or a reboot failed.
     pub needs_somebody: bool,
 }
 
@@ -63,6 +69,7 @@ fn schedule_row(schedule: &Schedule, now: Now) -> ScheduleRow {
         ahead,
     } = forecast_schedule(schedule, 1, now);
     let last = schedule.status.history.first();
+    let reboots = last.and_then(|last| last.reboots.as_ref());
     ScheduleRow {
         namespace: schedule.name.namespace.clone(),
         name: schedule.name.name.clone(),
@@ -73,12 +80,17 @@ fn schedule_row(schedule: &Schedule, now: Now) -> ScheduleRow {
         last: last.map(|last| last.at),
         outcome: last.map(|last| last.outcome.as_str()),
         outcome_message: last.map(|last| last.message.clone()),
+        reboots: reboots.map(reboots_reason),
+        reboots_message: reboots.map(describe_reboots),
         whom: schedule
             .plan
             .as_ref()
             .map(describe_targets)
             .unwrap_or_default(),
-        needs_somebody: schedule.plan.is_err() || come.is_some() || last.is_some_and(fell_short),
+        needs_somebody: schedule.plan.is_err()
+            || come.is_some()
+            || last.is_some_and(fell_short)
+            || reboots.is_some_and(|reboots| reboots.failed > 0),
     }
 }
 

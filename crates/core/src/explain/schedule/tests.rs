@@ -6,9 +6,9 @@ use super::*;
 use crate::Now;
 use crate::condition::CurrentCondition;
 use crate::schedule::{
-    CurrentOccurrence, HostRebootMode, OccurrenceOutcome, OccurrenceRecord, ScheduleName,
-    ScheduleReason, ScheduleRecurrence, ScheduleStatus, ScheduleTiming, TargetOutcome,
-    TargetResult,
+    CurrentOccurrence, HostRebootMode, OccurrenceOutcome, OccurrenceReboots, OccurrenceRecord,
+    RebootFailure, ScheduleName, ScheduleReason, ScheduleRecurrence, ScheduleStatus,
+    ScheduleTiming, TargetOutcome, TargetResult,
 };
 use crate::selector::LabelSelector;
 
@@ -78,6 +78,7 @@ fn record(outcome: OccurrenceOutcome) -> OccurrenceRecord {
         name: name.into(),
         result,
         message: message.into(),
+        node_reboot: None,
     };
     OccurrenceRecord {
         at: at("2026-11-21T02:00:00Z"),
@@ -91,6 +92,7 @@ fn record(outcome: OccurrenceOutcome) -> OccurrenceRecord {
             target("n1", TargetResult::Requested, ""),
         ],
         message: "1 of 4 were requested".into(),
+        reboots: None,
     }
 }
 
@@ -262,4 +264,49 @@ fn what_the_controller_said_of_another_version_is_said_to_be_so() {
     assert!(text.contains("no controller has read this version"));
     assert!(text.contains("says: Suspended: spec.suspend is true"));
     assert!(text.contains("current state: WaitingForTime: the next occurrence is at"));
+}
+
+#[test]
+fn how_the_reboots_ended_is_told_with_the_names_of_the_node_reboots() {
+    let mut schedule = daily();
+    let mut newest = record(OccurrenceOutcome::Requested);
+    newest.targets[1].node_reboot = Some("daily-1".into());
+    newest.reboots = Some(OccurrenceReboots {
+        made: 3,
+        open: 1,
+        succeeded: 1,
+        failed: 1,
+        failures: vec![RebootFailure {
+            node: "n1".into(),
+            node_reboot: "daily-1".into(),
+            reason: "NodeGone".into(),
+            message: "the Node was deleted".into(),
+        }],
+        ..OccurrenceReboots::default()
+    });
+    schedule.status.history = vec![newest];
+    let explanation = explained(&schedule);
+    let text = text(&explanation);
+    for line in [
+        "last: 2026-11-21 02:00:00Z: AwaitingReboots: 1 of 3 NodeReboots succeeded; 1 not ended yet; \
+         1 failed",
+        "target: Node n1: NodeReboot daily-1: NodeGone: the Node was deleted",
+        "target: Node n1: Requested: NodeReboot daily-1",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let advice = &explanation.advice;
+    assert!(
+        advice[0].ends_with("dogwatch explain nodereboot/daily-1"),
+        "{advice:?}"
+    );
+    assert!(
+        advice[1].contains("-l dogwatch.dev/schedule-uid="),
+        "{advice:?}"
+    );
+    let row = only_row(&schedule);
+    assert_eq!(
+        (row.reboots, row.needs_somebody),
+        (Some(ScheduleReason::AwaitingReboots), true)
+    );
 }

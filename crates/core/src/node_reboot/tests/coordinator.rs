@@ -144,6 +144,7 @@ impl World {
                 fingerprints: BTreeMap::new(),
                 began: record.began.clone(),
                 rebooted: None,
+                soft: false,
             });
             if let Some(request) = node.request.get() {
                 let mut request = request.clone();

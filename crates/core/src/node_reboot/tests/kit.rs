@@ -74,6 +74,7 @@ pub struct World {
     /// How many reboots served each NodeReboot, by its UID.
     pub served: BTreeMap<String, u32>,
     pub host: HostKit,
+    pub estimate: NodeRebootEstimate,
 }
 
 impl World {
@@ -88,6 +89,7 @@ impl World {
             boots: 0,
             served: BTreeMap::new(),
             host: HostKit::none(),
+            estimate: NodeRebootEstimate::NotMade,
         }
     }
 
@@ -182,6 +184,7 @@ impl World {
             node: node.clone().map(Arc::new),
             read: None,
             host: self.host.view(is_concerned),
+            estimate: self.estimate.clone(),
         })
     }
 
@@ -249,8 +252,7 @@ impl World {
     ) -> bool {
         let name = seen.own.name.clone();
         if let NodeRebootAction::PatchHost(patch) = action {
-            // Assumed, and not enforced yet (docs/limits.md): who puts the key on has seen the newest
-            // version of the NodeReboot.
+            // Right before it puts the key on, the controller reads the NodeReboot.
             let own = self.reboots.get(&name);
             let is_current =
                 own.is_some_and(|own| own.resource_version == seen.own.resource_version);

@@ -1,6 +1,7 @@
 mod asking;
 mod coordinator;
 mod ending;
+mod estimate;
 mod host_kit;
 mod kit;
 mod model;

@@ -1,5 +1,7 @@
 //! A node whose host is switched off and on. Source: specification §10.1.
 
+use std::time::Duration;
+
 use dogwatch_api::node_reboot::RebootMethod;
 
 use super::super::*;
@@ -305,6 +307,54 @@ fn a_bmc_that_hangs_while_the_host_is_to_be_off_is_said_and_given_up_in_time() {
     world.boot_node();
     world.reboot_to_end();
     assert_eq!(world.succeeded("a"), "True Rebooted");
+}
+
+#[test]
+fn a_key_that_vanished_is_put_back_but_not_in_the_last_minute_before_the_limit() {
+    for (seconds, is_put_back) in [(1_700, true), (1_745, false)] {
+        let mut world = World::with_host("a", power_cycle());
+        world.settle();
+        world.drain_node();
+        world.settle();
+        let (key, _) = world.host.keys().remove(0);
+        world.host.change(|host| {
+            host.annotations.remove(&key);
+        });
+        world.second += seconds;
+        world.settle();
+        assert_eq!(world.host.keys().len(), usize::from(is_put_back));
+    }
+}
+
+#[test]
+fn a_key_needs_a_read_of_the_node_after_that_of_the_host() {
+    let mut world = World::with_host("a", power_cycle());
+    world.settle();
+    world.drain_node();
+    world.settle();
+    assert_eq!(world.power_steps("a"), (true, false, false));
+    let (key, _) = world.host.keys().remove(0);
+    world.host.change(|host| {
+        host.annotations.remove(&key);
+    });
+    world.second += 100;
+    world.host.read_host(&HostLookup::ByLinks, world.now());
+    let seen = world.snapshot("a", false).unwrap();
+    let with_node_read = |taken| NodeRebootSnapshot {
+        read: Some(RebootNodeRead {
+            node: Ok(seen.node.clone()),
+            taken,
+        }),
+        ..seen.clone()
+    };
+    let now = world.now();
+    let earlier = now.mono.saturating_sub(Duration::from_secs(1));
+    let before = decide(&with_node_read(earlier), now);
+    assert_eq!(before.observe, [NodeRebootObserve::Node], "{before:?}");
+    let after = decide(&with_node_read(now.mono), now);
+    assert!(after.observe.is_empty(), "{after:?}");
+    let says = &after.cause.message;
+    assert!(says.starts_with("puts its key on host"), "{says}");
 }
 
 #[test]

@@ -48,25 +48,23 @@ impl MaintenanceWindow {
     /// The first day from `from` to `last` on which the window starts.
     pub(super) fn next_start_day(&self, from: Date, last: Date) -> Option<Date> {
         match &self.days {
-            WindowDays::Weekly(weekdays) => days_between(from, last)
-                .find(|day| weekdays.contains_day(day.weekday()) && !self.excluded.contains(day)),
+            WindowDays::Weekly(weekdays) => days_between(from, last).find(|day| {
+                weekdays.contains_day(day.weekday()) && !self.excluded.contains_day(*day)
+            }),
             WindowDays::Recurring(rule) => rule
                 .days_between(from, last)
-                .find(|day| !self.excluded.contains(day)),
+                .find(|day| !self.excluded.contains_day(*day)),
         }
     }
 
     /// For how many days from `today` on the search for the next opening must go to find any
-    /// opening that exists: weekly windows repeat, except on excluded dates. A run may reach into
-    /// the next week, so two consecutive weeks without an excluded date are enough, and each date
-    /// spoils at most two.
+    /// opening that exists: weekly windows repeat, except on excluded days. A run may reach into
+    /// the next week, so two consecutive weeks without an excluded day are enough.
     pub(super) fn lookahead_days(&self, today: Date) -> usize {
         match &self.days {
-            WindowDays::Weekly(weekdays) => {
-                let left_out = self.excluded.range(today..);
-                7 * (3 + 2 * left_out
-                    .filter(|day| weekdays.contains_day(day.weekday()))
-                    .count())
+            WindowDays::Weekly(_) => {
+                let weeks = self.excluded.spoiled_weeks(today).saturating_add(3);
+                weeks.saturating_mul(7)
             }
             WindowDays::Recurring(_) => usize::MAX,
         }

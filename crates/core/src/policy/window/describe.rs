@@ -38,9 +38,10 @@ fn describe_excluded_dates(window: &MaintenanceWindow) -> String {
     if dates.is_empty() {
         return String::new();
     }
-    if dates.len() > MAX_NAMED_DATES {
-        return format!(", except on {} dates", dates.len());
+    let named = dates.describe_each();
+    if named.len() > MAX_NAMED_DATES {
+        return format!(", except on {} dates", named.len());
     }
-    let named: Vec<String> = dates.iter().map(ToString::to_string).collect();
+    let named: Vec<String> = named.collect();
     format!(", except on {}", named.join(", "))
 }

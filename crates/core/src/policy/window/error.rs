@@ -27,8 +27,12 @@ pub enum WindowError {
         "timeZone: {value:?} is not a known time zone; write a name such as Europe/Berlin, or UTC"
     )]
     TimeZone { value: String },
-    #[error("excludedDates: {value:?} is not a date; write YYYY-MM-DD")]
+    #[error(
+        "excludedDates: {value:?} is not a date; write YYYY-MM-DD, MM-DD for each year, or two of one kind with .. between"
+    )]
     Date { value: String },
+    #[error("excludedDates: {value:?} ends before it starts; write the earlier date first")]
+    DatesReversed { value: String },
     /// A recurrence rule that is invalid or not supported.
     #[error("rrule: {why}")]
     Rule {

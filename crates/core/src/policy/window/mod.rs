@@ -1,8 +1,8 @@
 //! Maintenance windows: weekly days or a recurrence rule, a start and an end on the clock of a time
-//! zone, and excluded dates. Source: specification §2.6.
+//! zone, and days that are left out. Source: specification §2.6.
 //!
 //! - The **day is that of the start**: `Fri 22:00-04:00` covers Saturday until 04:00, and nothing
-//!   of Friday's early hours. An excluded date removes the window that *starts* on it.
+//!   of Friday's early hours. A day that is left out removes the window that *starts* on it.
 //! - An end that is not after the start is on the next day; `22:00-22:00` is a whole day on the
 //!   clock, and a window without times is the day from midnight to midnight.
 //! - **Where the clock jumps ahead**, a start or an end that does not exist is the moment of the
@@ -17,6 +17,7 @@
 mod day;
 mod describe;
 mod error;
+mod excluded_days;
 mod recurrence_rule;
 mod span;
 mod spec;
@@ -29,14 +30,13 @@ pub use error::WindowError;
 pub(crate) use span::clock_instant;
 pub use spec::WindowSpec;
 pub(crate) use spec::parse_time_zone;
-pub use union::{WindowOpening, window_opening};
+pub use union::{WindowOpening, list_open_spans, window_opening};
 
-use std::collections::BTreeSet;
-
-use jiff::civil::{Date, Time};
+use jiff::civil::Time;
 use jiff::tz::TimeZone;
 
 use day::WindowDays;
+use excluded_days::ExcludedDays;
 
 /// One valid window, made by [`MaintenanceWindow::new`].
 #[derive(Debug, Clone, PartialEq)]
@@ -45,5 +45,5 @@ pub struct MaintenanceWindow {
     start: Time,
     end: Time,
     zone: TimeZone,
-    excluded: BTreeSet<Date>,
+    excluded: ExcludedDays,
 }

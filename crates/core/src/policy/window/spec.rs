@@ -1,12 +1,11 @@
 //! A window as people write it, and its parser.
 
-use std::collections::BTreeSet;
-
-use jiff::civil::{Date, Time};
+use jiff::civil::Time;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Serialize};
 
 use super::day::{Weekdays, WindowDays};
+use super::excluded_days::ExcludedDays;
 use super::recurrence_rule::RecurrenceRule;
 use super::{MaintenanceWindow, WindowError};
 
@@ -30,7 +29,8 @@ pub struct WindowSpec {
     /// with an optional first line `DTSTART:YYYYMMDD`. Instead of `days`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
-    /// Dates on which the window does not start, `YYYY-MM-DD`.
+    /// Days on which the window does not start: `YYYY-MM-DD`, `MM-DD` of each year, or a span of
+    /// either with `..` between.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excluded_dates: Vec<String>,
 }
@@ -43,7 +43,7 @@ impl MaintenanceWindow {
             start,
             end,
             zone: parse_time_zone(spec.time_zone.as_deref().unwrap_or("UTC"))?,
-            excluded: parse_dates(&spec.excluded_dates)?,
+            excluded: ExcludedDays::parse_entries(&spec.excluded_dates)?,
         })
     }
 }
@@ -97,19 +97,4 @@ pub(crate) fn parse_time_zone(value: &str) -> Result<TimeZone, WindowError> {
         .ok_or_else(|| WindowError::TimeZone {
             value: value.into(),
         })
-}
-
-fn parse_dates(values: &[String]) -> Result<BTreeSet<Date>, WindowError> {
-    values.iter().map(|value| parse_date(value)).collect()
-}
-
-fn parse_date(value: &str) -> Result<Date, WindowError> {
-    let bad = || WindowError::Date {
-        value: value.into(),
-    };
-    // jiff parses more than dates here (`20261224`, a time after it); one spelling is enough.
-    if value.len() != "YYYY-MM-DD".len() {
-        return Err(bad());
-    }
-    value.parse().map_err(|_| bad())
 }

@@ -40,7 +40,7 @@ pub enum WindowOpening {
 /// `Shut`.
 ///
 /// A later opening is searched for 400 days ahead if a window has a rule. Without rules the search
-/// ends after three weeks, and two more for each excluded date; it may miss a night that is long
+/// ends after three weeks, and as many more as excluded days may spoil; it may miss a night that is long
 /// enough only because the clock is set back in it.
 pub fn window_opening(
     windows: &[MaintenanceWindow],
@@ -63,6 +63,34 @@ pub fn window_opening(
             opens: next_long_opening(windows, at, at, needs),
         },
     }
+}
+
+/// The most spans that are listed: windows of a few minutes each would fill a chart.
+const MAX_LISTED_SPANS: usize = 200;
+
+/// When windows are open between `from` and `until`, as begin and end, in order. The first begins
+/// no earlier than `from`; the last may end after `until`. At most 200.
+pub fn list_open_spans(
+    windows: &[MaintenanceWindow],
+    from: Timestamp,
+    until: Timestamp,
+) -> Vec<(Timestamp, Timestamp)> {
+    let mut spans = Vec::new();
+    let mut at = from;
+    while at < until && spans.len() < MAX_LISTED_SPANS {
+        let is_open = windows.iter().any(|w| w.open_until(at).is_some());
+        let next = || windows.iter().filter_map(|w| w.begins_after(at, until));
+        let begin = if is_open { Some(at) } else { next().min() };
+        let Some(begin) = begin.filter(|begin| *begin < until) else {
+            break;
+        };
+        let Some(end) = run_closes_at(windows, begin, until) else {
+            break;
+        };
+        spans.push((begin, end));
+        at = end;
+    }
+    spans
 }
 
 /// When the run of windows that is open at `at` closes; the run is followed no further than

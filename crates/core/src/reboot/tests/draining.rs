@@ -337,6 +337,23 @@ fn a_controller_that_puts_its_pod_back_for_ever_is_named_with_how_often_it_did()
 }
 
 #[test]
+fn a_pod_that_goes_without_its_rollout_is_an_event_also_if_the_drain_is_over_at_once() {
+    let gone = crate::drain::UnrolledPod {
+        pod: crate::drain::PodIdentity {
+            namespace: "a".into(),
+            name: "p".into(),
+            uid: "u".into(),
+        },
+        why: "Deployment a/p is paused".into(),
+    };
+    for mut drain in [one_pod_left(), drained()] {
+        drain.progress.unrolled = vec![gone.clone()];
+        let on = decide(&with(drain), &config(), now(10));
+        assert!(has_event(&on, RebootReason::NotRolledFirst));
+    }
+}
+
+#[test]
 fn the_record_keeps_the_budgets_of_this_drain_and_every_trigger_it_serves() {
     let mut seen = with(drained());
     seen.drain.as_mut().unwrap().progress.covered_by = vec!["a/pdb".into()];

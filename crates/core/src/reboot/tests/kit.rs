@@ -73,6 +73,7 @@ pub(super) fn first_sight(name: &str, run_id: RunId, boot_id: BootId) -> RebootS
         node: OwnNodeState::NotYet,
         host: ObservedOwnHost {
             boot_id: Ok(boot_id),
+            soft_reboots: None,
             triggers: Vec::new(),
         },
         lock: ObservedLock::default(),

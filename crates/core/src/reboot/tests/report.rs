@@ -41,6 +41,58 @@ fn phases_show_as_conditions() {
     }
 }
 
+fn planned(seen: &RebootSnapshot) -> Option<DesiredCondition> {
+    let all = decide(seen, &config(), now(5)).report.conditions;
+    all.into_iter().find(|one| one.kind == "MaintenancePlanned")
+}
+
+#[test]
+fn a_reboot_is_planned_only_when_it_is_near_and_its_wait_has_a_reason() {
+    let mut seen = seen(RebootPhase::Waiting);
+    assert_eq!(planned(&seen).unwrap().status, ConditionStatus::True);
+    seen.lock.leases = Some(vec![held(0, "n2", &["coordinator/z"])]);
+    let waits = planned(&seen).unwrap();
+    assert_eq!(waits.status, ConditionStatus::False);
+    assert_eq!(waits.reason, "LockHeldByOther");
+    // Written also on a node that never rebooted: people look there for the reason.
+    assert!(waits.shows_reason);
+    seen.lock.leases = Some(vec![ours()]);
+    set_record(&mut seen, |record| record.retry_after = Some(wall(60)));
+    assert_eq!(planned(&seen).unwrap().status, ConditionStatus::False);
+}
+
+#[test]
+fn a_reboot_that_the_controller_expects_soon_is_said_to_be_planned() {
+    let mut seen = seen(RebootPhase::Waiting);
+    seen.lock.leases = Some(vec![held(0, "n2", &["coordinator/z"])]);
+    let since = seen_since(&seen);
+    for (start, status) in [
+        (Some(since), ConditionStatus::True),
+        (
+            Some(since - jiff::SignedDuration::from_secs(1)),
+            ConditionStatus::False,
+        ),
+        (None, ConditionStatus::False),
+    ] {
+        set(&mut seen, |node| node.estimated_start = start);
+        assert_eq!(planned(&seen).unwrap().status, status, "{start:?}");
+    }
+    set(&mut seen, |node| {
+        node.record = ParsedAnnotation::Absent;
+        node.estimated_start = Some(since);
+    });
+    let decision = decide(&seen, &config(), now(5));
+    assert!(conditions(&decision).iter().all(|(_, status)| !status));
+}
+
+/// Since when the node waits.
+fn seen_since(seen: &RebootSnapshot) -> jiff::Timestamp {
+    let OwnNodeState::There(node) = &seen.node else {
+        panic!("a node");
+    };
+    node.record.get().unwrap().since
+}
+
 #[test]
 fn afterwards_they_are_false_with_the_outcome_as_reason() {
     let mut seen = idle();
@@ -55,6 +107,7 @@ fn afterwards_they_are_false_with_the_outcome_as_reason() {
         fingerprints: std::collections::BTreeMap::new(),
         began: std::collections::BTreeMap::new(),
         rebooted: None,
+        soft: false,
     };
     set(&mut seen, |node| {
         node.last_reboot = ParsedAnnotation::Is(last);

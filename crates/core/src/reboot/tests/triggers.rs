@@ -22,6 +22,7 @@ pub(super) fn last(fingerprints: &[(&str, &str)]) -> LastReboot {
         trigger: record(RebootPhase::Waiting).trigger,
         began: std::collections::BTreeMap::new(),
         rebooted: None,
+        soft: false,
         fingerprints: fingerprints
             .iter()
             .map(|(s, f)| ((*s).to_owned(), print(f)))

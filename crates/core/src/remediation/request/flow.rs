@@ -82,6 +82,9 @@ impl RequestFlow<'_> {
             return decision_with_cause(RemediationReason::TakenUp, text)
                 .with_action(RemediationAction::AddFinalizer { request });
         }
+        if let Some(decision) = self.wait_for_cluster_at_start() {
+            return decision;
+        }
         if let Some(decision) = self.end_if_healthy_at_start() {
             return decision;
         }
@@ -139,6 +142,23 @@ impl RequestFlow<'_> {
         recovery::free_node_claims(&self.ctx, decision)
     }
 
+    /// Name and UID of the Node's cluster, as they were when the host was powered off: what a flag
+    /// or a kubeconfig says today must not replace what the open record says.
+    fn recorded_cluster(&self) -> (Option<String>, Option<String>) {
+        let (name, uid) = (self.case.cluster.name.record_name(), &self.case.cluster.uid);
+        let record = self.case.record.as_ref();
+        let open = record.filter(|it| it.uid == self.request.uid && it.ended_at().is_none());
+        let Some(open) = open else {
+            return (name, uid.clone());
+        };
+        let is_same = open.cluster == name;
+        let uid = open
+            .cluster_uid
+            .clone()
+            .or_else(|| uid.clone().filter(|_| is_same));
+        (open.cluster.clone(), uid)
+    }
+
     /// The request's Node, unless another Node of that name exists now.
     pub(super) fn target_node(&self) -> Option<&Arc<ObservedNode>> {
         let node = self.case.node.as_ref()?;
@@ -187,11 +207,14 @@ impl RequestFlow<'_> {
                 it.step == RemediationStep::Requested || began.is_some_and(|began| it.at >= began);
             is_of_this && !it.step.is_end() && it.step != step
         });
+        let (cluster, cluster_uid) = self.recorded_cluster();
         RemediationRecord {
             subject: self.case.subject.to_string(),
             uid: self.request.uid.clone(),
             node: self.status.node.clone(),
             node_uid: self.status.node_uid.clone(),
+            cluster,
+            cluster_uid,
             boot_id: self.status.boot_id.clone(),
             attempt: self.status.attempt.map_or(1, |it| it.number),
             steps: steps.cloned().chain([self.ctx.stamp_step(step)]).collect(),

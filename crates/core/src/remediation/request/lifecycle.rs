@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::RemediationReason;
 use super::super::action::RemediationAction;
 use super::super::config::RemediationConfig;
+use super::super::context::RemediationContext;
 use super::super::machine::MachineApi;
 use super::super::record::RemediationStep;
 use super::super::types::RemediationDecision;
@@ -183,6 +184,10 @@ impl RequestFlow<'_> {
     /// deleted, the taint goes with it.
     pub(super) fn lift_taint(&mut self) -> Option<RemediationDecision> {
         let tainted_at = self.status.tainted_at?;
+        // Whether the taint is gone is not known.
+        if let Some(problem) = self.case.cluster.problem.clone() {
+            return Some(RemediationContext::wait_for_cluster(problem));
+        }
         let node = self
             .target_node()
             .filter(|node| node.out_of_service)
@@ -256,6 +261,16 @@ impl RequestFlow<'_> {
     pub(super) fn retry_or_give_up(&mut self, why: &str) -> RemediationDecision {
         if let Some(decision) = self.remove_key(RemediationReason::Retrying, why) {
             return decision.with_event(EventSeverity::Warning);
+        }
+        // Whether the Node is back is not known, and a Machine that is given up may be deleted.
+        if let Some(problem) = self.case.cluster.problem.clone() {
+            return RemediationContext::wait_for_cluster(problem);
+        }
+        // Neither a power-off nor a failure is the answer for a machine that works.
+        if self.node_replaced_problem().is_none()
+            && let Some(decision) = self.hold_while_healthy()
+        {
+            return decision;
         }
         if self.is_used_up() {
             return self.give_up(why);

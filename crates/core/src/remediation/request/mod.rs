@@ -35,6 +35,8 @@ pub struct PowerRequest {
     /// The Machine among its owners.
     pub machine: Option<MachineName>,
     pub machine_uid: Option<String>,
+    /// Label `cluster.x-k8s.io/cluster-name`.
+    pub cluster: Option<String>,
     /// Annotation `remediation.medik8s.io/nhc-timed-out`: the health check has given up.
     pub timed_out: bool,
     /// `spec.strategy`, or what is wrong with it.

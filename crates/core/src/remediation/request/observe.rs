@@ -123,7 +123,8 @@ impl RequestFlow<'_> {
     /// The table's "Node exists". For a request that taints: the workloads are not released yet.
     pub(super) fn is_node_unreleased(&self) -> bool {
         let Some(node) = self.target_node() else {
-            return false;
+            // A Node that cannot be looked for is not known to be gone.
+            return self.case.cluster.problem.is_some();
         };
         match self.strategy.kind {
             StrategyType::DeleteNode => true,

@@ -29,6 +29,7 @@ pub(super) fn request_conditions(
         reason: reason.to_string(),
         message: message.to_owned(),
         heartbeat: false,
+        shows_reason: false,
     };
     let is_under_way = if is_under_way(status, because) {
         ConditionStatus::True

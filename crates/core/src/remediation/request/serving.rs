@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::action::{RemediationAction, RemediationObserve};
+use super::super::context::RemediationContext;
 use super::super::host_link::RemediationProblem;
 use super::super::record::RemediationStep;
 use super::super::release_permit::{self, WorkloadRelease};
@@ -33,6 +34,9 @@ impl RequestFlow<'_> {
             Ok(host) => Arc::clone(host),
             Err((reason, text)) => return self.wait_while_blocked(*reason, text),
         };
+        if let Some(problem) = self.case.cluster.problem.clone() {
+            return self.wait_for_cluster(problem);
+        }
         if let Some((reason, text)) = self.node_replaced_problem() {
             return self.wait_while_blocked(reason, &text);
         }
@@ -48,9 +52,7 @@ impl RequestFlow<'_> {
             // The table gives these moves only for a served request, which is recognized before the
             // table is asked.
             RemediationMove::RemoveNeed | RemediationMove::RemoveKey => self.wait_for_return(),
-            RemediationMove::Nothing if self.case.is_keyed() => self.wake_at_deadline(
-                by_annotation::wait_for_off(&self.ctx, self.ctx.effective_power()),
-            ),
+            RemediationMove::Nothing if self.case.is_keyed() => self.wait_for_off(),
             RemediationMove::Nothing => {
                 let text = format!(
                     "Dogwatch does nothing, because the power state of host {} is unknown: {}{}",
@@ -60,6 +62,25 @@ impl RequestFlow<'_> {
                 );
                 self.wait_while_blocked(RemediationReason::PowerUnknown, &text)
             }
+        }
+    }
+
+    /// The key is on the host. A Node that is Ready again meanwhile takes it off.
+    fn wait_for_off(&self) -> RemediationDecision {
+        let decision = self.withdraw_key_if_healthy();
+        let decision = decision
+            .unwrap_or_else(|| by_annotation::wait_for_off(&self.ctx, self.ctx.effective_power()));
+        self.wake_at_deadline(decision)
+    }
+
+    /// Waits while nothing is known about the Node. A host that is off stays off until the attempt
+    /// ends; without a key no attempt is used up, as with a guard.
+    fn wait_for_cluster(&self, problem: RemediationProblem) -> RemediationDecision {
+        let decision = RemediationContext::wait_for_cluster(problem);
+        if self.case.is_keyed() {
+            self.wake_at_deadline(decision)
+        } else {
+            decision
         }
     }
 
@@ -73,7 +94,7 @@ impl RequestFlow<'_> {
     }
 
     /// Another Node of that name exists, and not because we deleted the first.
-    fn node_replaced_problem(&self) -> Option<RemediationProblem> {
+    pub(super) fn node_replaced_problem(&self) -> Option<RemediationProblem> {
         let timeline = &self.status.timeline;
         let was_released = timeline
             .iter()

@@ -113,6 +113,7 @@ fn a_request_for_a_control_plane_node_that_it_had_deleted_counts_as_one() {
         node_name: Some("n-a".into()),
         machine: None,
         machine_uid: None,
+        cluster: None,
         timed_out: false,
         strategy: Err(String::new()),
         status: RequestStatus::default(),

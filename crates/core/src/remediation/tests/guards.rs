@@ -91,6 +91,8 @@ impl Marked {
             uid: "uid-a".into(),
             node: None,
             node_uid: None,
+            cluster: None,
+            cluster_uid: None,
             boot_id: Some("old-boot".into()),
             attempt: 1,
             steps: steps.iter().map(stamp).collect(),
@@ -105,6 +107,8 @@ fn fenced(name: &str, stage: RemediationStage) -> FencedHost {
         subject: RemediationSubject::Machine(machine_name(name)),
         host: host_name(name),
         node: Some(node_name(name)),
+        cluster: NodeCluster::Management,
+        is_cluster_readable: true,
         control_plane: false,
         bmc_answers: true,
         stage,
@@ -265,10 +269,10 @@ fn one_control_plane_host_at_a_time_until_it_is_back() {
 fn a_planned_reboot_of_another_control_plane_node_goes_first() {
     let mut it = Marked::new();
     it.machine.control_plane = true;
-    it.around.control_plane_lock = Some("n-x".into());
+    it.around.planned.control_plane_lock = Some("n-x".into());
     assert_eq!(it.refused(), Some(RemediationReason::ControlPlaneOneByOne));
     // Its own lock is no reason to wait: it may have failed in its planned reboot.
-    it.around.control_plane_lock = Some("n-a".into());
+    it.around.planned.control_plane_lock = Some("n-a".into());
     assert_eq!(it.refused(), None);
 }
 
@@ -328,7 +332,7 @@ fn a_key_that_somebody_took_away_is_put_back_at_once() {
 #[test]
 fn a_planned_reboot_has_its_time_and_one_that_dies_while_draining_has_none() {
     let mut it = Marked::new();
-    it.around.policies = crate::policy::ClusterPolicies::Known(Vec::new());
+    it.around.planned.policies = crate::policy::ClusterPolicies::Known(Vec::new());
     for phase in [
         RebootPhase::Waiting,
         RebootPhase::Draining,
@@ -338,8 +342,11 @@ fn a_planned_reboot_has_its_time_and_one_that_dies_while_draining_has_none() {
         assert_eq!(it.refused(), None, "{phase:?}");
     }
     it.node.record = ParsedAnnotation::Is(reboot_record(RebootPhase::Rebooting, 5));
-    it.around.reboots.observe_nodes([], it.power.now());
-    it.around.reboots.observe_nodes([&it.node], it.power.now());
+    it.around.planned.reboots.observe_nodes([], it.power.now());
+    it.around
+        .planned
+        .reboots
+        .observe_nodes([&it.node], it.power.now());
     assert_eq!(it.refused(), Some(RemediationReason::PlannedReboot));
     it.power.run(1_799);
     assert_eq!(it.refused(), Some(RemediationReason::PlannedReboot));
@@ -350,10 +357,13 @@ fn a_planned_reboot_has_its_time_and_one_that_dies_while_draining_has_none() {
 #[test]
 fn a_planned_reboot_is_given_no_more_time_because_something_else_was_in_the_way_meanwhile() {
     let mut it = Marked::new();
-    it.around.policies = crate::policy::ClusterPolicies::Known(Vec::new());
+    it.around.planned.policies = crate::policy::ClusterPolicies::Known(Vec::new());
     it.node.record = ParsedAnnotation::Is(reboot_record(RebootPhase::Rebooting, 5));
-    it.around.reboots.observe_nodes([], it.power.now());
-    it.around.reboots.observe_nodes([&it.node], it.power.now());
+    it.around.planned.reboots.observe_nodes([], it.power.now());
+    it.around
+        .planned
+        .reboots
+        .observe_nodes([&it.node], it.power.now());
     it.power.run(1_200);
     // A failed reading: the reason was another one until now.
     it.known.reason_since = Some((RemediationReason::PowerUnknown, it.power.now().mono));
@@ -391,7 +401,7 @@ fn guards_delay_new_keys_only() {
     it.machine.paused = true;
     it.machine.control_plane = true;
     it.config.max_fenced = 0;
-    it.around.control_plane_lock = Some("n-x".into());
+    it.around.planned.control_plane_lock = Some("n-x".into());
     it.around.fenced = vec![FencedHost {
         control_plane: true,
         ..fenced("x", RemediationStage::HeldOff)

@@ -34,6 +34,7 @@ pub(super) fn machine(name: &str) -> ObservedMachine {
         provider_id: None,
         node: Some(format!("n-{name}")),
         control_plane: false,
+        cluster: None,
         paused: false,
         conditions: Vec::new(),
     }
@@ -92,6 +93,8 @@ pub(super) fn begun(host: HostSnapshot, key: &KeyOwner) -> HostSnapshot {
         uid: "uid-a".into(),
         node: Some("n-a".into()),
         node_uid: None,
+        cluster: None,
+        cluster_uid: None,
         boot_id: None,
         attempt: 1,
         steps: vec![
@@ -204,20 +207,23 @@ pub(super) fn fresh(
     let node = case
         .node_name
         .as_ref()
-        .and_then(|name| world.nodes.get(name));
+        .and_then(|name| world.nodes_of_cluster(&case.cluster.name)?.get(name));
     let marked = match &case.subject {
         RemediationSubject::Machine(name) => {
             world.machines.get(name).is_some_and(|it| it.need.is_some())
         }
         RemediationSubject::Node(_) => node.is_some_and(|node| node.needs_remediation),
         RemediationSubject::Request(name) => world.requests.contains_key(name),
-        RemediationSubject::Host(_) => false,
+        RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_) => false,
     };
     FreshReads {
         asked_at: taken,
         host: host.and_then(|host| world.hosts.get(&host.name)).cloned(),
         node: node.cloned(),
-        backup: node.map(|node| NodeBackup::from_node(node, BTreeMap::new(), Vec::new())),
+        backup: node.map(|node| NodeBackup {
+            cluster: case.cluster.name.record_name(),
+            ..NodeBackup::from_node(node, BTreeMap::new(), Vec::new())
+        }),
         heartbeat: beat.clone(),
         needs_remediation: marked,
     }

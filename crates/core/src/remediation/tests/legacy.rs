@@ -45,6 +45,8 @@ fn record() -> RemediationRecord {
         uid: "uid-a".into(),
         node: Some("n-a".into()),
         node_uid: Some("uid-old".into()),
+        cluster: None,
+        cluster_uid: None,
         boot_id: Some("old-boot".into()),
         attempt: 1,
         steps: [
@@ -120,6 +122,8 @@ fn what_nobody_but_a_person_shows_to_be_ours_is_removed_and_goes_on_no_node() {
     assert!(is_removed(&decided(&of_another, subject)));
     let of_another_node = RemediationRecord {
         node_uid: Some("uid-b".into()),
+        cluster: None,
+        cluster_uid: None,
         ..record()
     };
     let of_another_node = leased(begun(&of_another_node), subject);

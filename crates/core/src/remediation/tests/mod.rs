@@ -15,3 +15,4 @@ mod script;
 mod silence;
 mod table;
 mod town;
+mod two_clusters;

@@ -185,9 +185,25 @@ fn what_is_written_down_has_with_it_what_did_not_come_back_yet_and_nothing_of_an
         let mut it = Asked::new();
         it.kept = Some(kept);
         let first = it.decision(Some(UUID));
-        let [RemediationAction::KeepBackup { backup, .. }] = &first.actions[..] else {
+        let [RemediationAction::KeepBackup { backup, .. }, then @ ..] = &first.actions[..] else {
             panic!("{first:?}");
         };
         assert_eq!((&*backup.uid, &backup.labels), ("uid-n-a", &labels));
+        // Found by the search of remediation's table: otherwise it is dropped with this backup when
+        // the remediation has to wait.
+        let restored: Vec<&BTreeMap<String, String>> = then
+            .iter()
+            .filter_map(|action| {
+                if let RemediationAction::Restore { backup, .. } = action {
+                    return Some(&backup.labels);
+                }
+                None
+            })
+            .collect();
+        let due: Vec<_> = Some(&labels)
+            .filter(|labels| !labels.is_empty())
+            .into_iter()
+            .collect();
+        assert_eq!(restored, due);
     }
 }

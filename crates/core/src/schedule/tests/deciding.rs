@@ -35,7 +35,7 @@ fn targets_are_read_afresh_before_they_are_asked() {
     let (mut seen, looking) = seen(once(TEN)).settled(now(TEN));
     assert_eq!(
         (looking.actions.len(), looking.observe.as_slice()),
-        (0, &[ScheduleObserve::Targets][..])
+        (0, &[ScheduleObserve::Targets, ScheduleObserve::Reboots][..])
     );
     seen.targets = Some(ObservedTargets {
         nodes: Ok(vec![object("n1")]),
@@ -44,7 +44,7 @@ fn targets_are_read_afresh_before_they_are_asked() {
     });
     assert_eq!(asked(&decide(&seen, now(TEN))).len(), 1);
     let stale = decide(&seen, now("2026-03-02T10:00:10Z"));
-    assert_eq!((stale.actions.len(), stale.observe.len()), (0, 1));
+    assert_eq!((stale.actions.len(), stale.observe.len()), (0, 2));
 }
 
 #[test]
@@ -165,6 +165,7 @@ fn a_clock_that_was_years_ahead_for_a_while_stops_nothing_afterwards() {
         failed: 0,
         targets: Vec::new(),
         message: String::new(),
+        reboots: None,
     };
     let mut seen = seen(daily("10:00"));
     seen.schedule.status.history = ["2031-01-01T10:00:00Z", "2026-03-01T10:00:00Z"]
@@ -296,6 +297,7 @@ fn mark_of(uid: &str, moment: &str, noted: bool) -> crate::reboot::ParsedAnnotat
         by,
         at: at(moment),
         noted,
+        node_reboot: None,
     };
     crate::reboot::ParsedAnnotation::Is(ScheduleMarks::from([(uid.to_owned(), mark)]))
 }

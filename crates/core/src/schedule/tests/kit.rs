@@ -77,7 +77,17 @@ pub fn seen(plan: SchedulePlan) -> ScheduleSnapshot {
         schedule: schedule(plan),
         living: BTreeSet::from(["u1".to_owned(), "u2".to_owned()]),
         targets: None,
+        reboots: Some(without_kind()),
         request_errors: BTreeMap::new(),
+    }
+}
+
+/// Nodes are asked by annotation; read whenever it is asked for.
+pub fn without_kind() -> MadeNodeRebootsRead {
+    MadeNodeRebootsRead {
+        made: MadeNodeReboots::Unavailable("the kind NodeReboot is not installed".into()),
+        refused: None,
+        taken: Duration::MAX,
     }
 }
 
@@ -176,7 +186,9 @@ pub fn written(decision: &ScheduleDecision) -> &ScheduleStatus {
 pub fn asked(decision: &ScheduleDecision) -> Vec<&RebootRequestPatch> {
     let asks = decision.actions.iter().map(|action| match action {
         ScheduleAction::Ask(ask) => ask.as_ref(),
-        ScheduleAction::WriteStatus(status) => panic!("{status:?}"),
+        other @ (ScheduleAction::WriteStatus(_) | ScheduleAction::CreateReboot(_)) => {
+            panic!("{other:?}")
+        }
     });
     asks.collect()
 }

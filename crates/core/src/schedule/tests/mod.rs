@@ -1,5 +1,6 @@
 mod deciding;
 mod kit;
 mod model;
+mod reboots;
 mod time;
 mod whom;

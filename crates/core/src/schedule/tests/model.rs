@@ -1,5 +1,6 @@
 //! Whatever crashes, is lost, is late or is changed: each occurrence asks each target at most once,
-//! never overwrites a request of somebody else, and is recorded in the end.
+//! never overwrites a request of somebody else, and is recorded in the end. Where the kind NodeReboot
+//! is installed, each occurrence makes one for each node, and counts no end twice.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,6 +35,10 @@ enum Happens {
     Asked(usize),
     /// Something else changes on a target.
     Touched(usize),
+    /// The oldest NodeReboot of a target that has not ended ends, with this reason.
+    Ended(usize, &'static str),
+    /// Somebody deletes the NodeReboots of a target that the schedule knows to be made.
+    Deleted(usize),
     /// A person changes the schedule: suspends it, resumes it, or moves its time.
     Changed(Option<u8>),
 }
@@ -46,8 +51,18 @@ fn happens() -> impl Strategy<Value = Happens> {
         8 => (0..5_usize, any::<bool>()).prop_map(|(calls, old)| Happens::Leads { calls, old }),
         3 => target.clone().prop_map(Happens::Served),
         1 => target.clone().prop_map(Happens::Asked),
-        1 => target.prop_map(Happens::Touched),
+        1 => target.clone().prop_map(Happens::Touched),
+        3 => (target.clone(), end_reason()).prop_map(|(target, why)| Happens::Ended(target, why)),
+        1 => target.prop_map(Happens::Deleted),
         1 => proptest::option::of(0..24_u8).prop_map(Happens::Changed),
+    ]
+}
+
+fn end_reason() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        3 => Just("Rebooted"),
+        1 => Just("NodeGone"),
+        1 => Just("DeadlinePassed"),
     ]
 }
 
@@ -64,12 +79,16 @@ struct World {
     before: Schedule,
     version: u32,
     things: Vec<Thing>,
+    /// The NodeReboots that exist; `None`: the kind is not installed.
+    made: Option<BTreeMap<String, MadeNodeReboot>>,
+    /// Each NodeReboot that was ever made, with its occurrence and the reason of its end.
+    ever: BTreeMap<String, (Timestamp, Option<&'static str>)>,
     real: Duration,
     off: SignedDuration,
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(has_kind: bool) -> Self {
         let mut plan = daily("10:00");
         plan.nodes.as_mut().unwrap().names.push("n2".into());
         plan.hosts = Some(TargetChoice {
@@ -87,6 +106,8 @@ impl World {
             schedule,
             version: 1,
             things: TARGETS.map(thing).into(),
+            made: has_kind.then(BTreeMap::new),
+            ever: BTreeMap::new(),
             real: Duration::from_hours(34),
             off: SignedDuration::ZERO,
         }
@@ -102,7 +123,10 @@ impl World {
 
     fn happens(&mut self, what: &Happens) {
         match what {
-            Happens::Time(minutes) => self.real += Duration::from_mins((*minutes).into()),
+            Happens::Time(minutes) => {
+                self.real += Duration::from_mins((*minutes).into());
+                self.delete_old_reboots();
+            }
             Happens::ClockIsSet(minutes) => {
                 self.off += SignedDuration::from_mins((*minutes).into());
             }
@@ -113,6 +137,44 @@ impl World {
             Happens::Asked(target) => self.set_asked(*target, true),
             Happens::Touched(target) => self.touch(*target),
             Happens::Changed(hour) => self.change(*hour),
+            Happens::Ended(target, why) => self.end_reboot(*target, why),
+            Happens::Deleted(target) => self.delete_reboots(*target),
+        }
+    }
+
+    /// `ttlAfterFinished` has passed.
+    fn delete_old_reboots(&mut self) {
+        let wall = self.now().wall;
+        if let Some(made) = &mut self.made {
+            made.retain(|_, one| {
+                let kept = SignedDuration::from_hours(25);
+                let over = one.end.as_ref().map(|end| end.at + kept);
+                over.is_none_or(|over| over > wall)
+            });
+        }
+    }
+
+    fn end_reboot(&mut self, target: usize, why: &'static str) {
+        let at = self.now().wall;
+        let of_target = |one: &&mut MadeNodeReboot| one.node == TARGETS[target].1;
+        let mut made = self.made.iter_mut().flat_map(BTreeMap::values_mut);
+        if let Some(one) = made.find(|one| of_target(one) && one.end.is_none()) {
+            one.end = Some(MadeRebootEnd {
+                is_success: why == "Rebooted",
+                reason: why.into(),
+                message: String::new(),
+                at,
+            });
+            self.ever.get_mut(&one.name).unwrap().1 = Some(why);
+        }
+    }
+
+    fn delete_reboots(&mut self, target: usize) {
+        let thing = &self.things[target].object;
+        let marks = thing.marks.get();
+        let marked = marks.and_then(|marks| marks["u1"].node_reboot.as_ref());
+        if let (Some(made), Some(marked)) = (&mut self.made, marked) {
+            made.remove(marked);
         }
     }
 
@@ -159,21 +221,28 @@ impl World {
         } else {
             self.schedule.clone()
         };
+        seen.reboots = None;
         let mut made = 0;
         while made < calls {
             let decision = decide(&seen, self.now());
-            if seen.targets.is_none() && !decision.observe.is_empty() {
-                seen.targets = Some(self.look());
-                continue;
-            }
             let Some(action) = decision.actions.first() else {
-                break;
+                if decision.observe.is_empty() {
+                    break;
+                }
+                for what in &decision.observe {
+                    match what {
+                        ScheduleObserve::Targets => seen.targets = Some(self.look()),
+                        ScheduleObserve::Reboots => seen.reboots = Some(self.list_reboots()),
+                    }
+                }
+                continue;
             };
             made += 1;
             let done = match action {
                 ScheduleAction::WriteStatus(status) => {
                     self.write(&seen.schedule, status, &decision)
                 }
+                ScheduleAction::CreateReboot(draft) => self.create_reboot(draft),
                 ScheduleAction::Ask(ask) => self.ask(ask),
             };
             if !done {
@@ -182,8 +251,69 @@ impl World {
             // The leader knows the answers to its own calls.
             seen.schedule = self.schedule.clone();
             seen.targets = None;
+            seen.reboots = None;
         }
         made
+    }
+
+    fn list_reboots(&self) -> MadeNodeRebootsRead {
+        MadeNodeRebootsRead {
+            made: match &self.made {
+                Some(made) => MadeNodeReboots::Known(made.clone()),
+                None => without_kind().made,
+            },
+            refused: None,
+            taken: self.now().mono,
+        }
+    }
+
+    fn create_reboot(&mut self, draft: &NodeRebootDraft) -> bool {
+        self.assert_written_down(draft.at);
+        let made = self.made.as_mut().unwrap();
+        if made.contains_key(&draft.name) {
+            return false;
+        }
+        let before = self.ever.insert(draft.name.clone(), (draft.at, None));
+        assert_eq!(before, None, "made twice: {draft:?}");
+        let one = MadeNodeReboot {
+            name: draft.name.clone(),
+            node: draft.target.name.clone(),
+            node_uid: Some(draft.node_uid.clone()),
+            at: Some(draft.at),
+            end: None,
+        };
+        made.insert(draft.name.clone(), one);
+        true
+    }
+
+    fn assert_written_down(&self, at: Timestamp) {
+        let status = &self.schedule.status;
+        let intended = status.current.is_some_and(|current| current.at == at);
+        let recorded = status.history.iter().any(|record| record.at == at);
+        assert!(
+            intended || recorded,
+            "asked for what nobody had written down"
+        );
+    }
+
+    /// No end is counted twice, and no NodeReboot is left out of the counts.
+    fn check_counts(&self) {
+        for record in &self.schedule.status.history {
+            let Some(reboots) = &record.reboots else {
+                continue;
+            };
+            let of_it = self.ever.values().filter(|(at, _)| *at == record.at);
+            let truth = |wanted: &str| {
+                let ended = of_it.clone().filter(|(_, why)| *why == Some(wanted));
+                u32::try_from(ended.count()).unwrap()
+            };
+            assert!(reboots.succeeded <= truth("Rebooted"), "{reboots:?}");
+            assert!(reboots.failed <= truth("NodeGone"), "{reboots:?}");
+            assert!(reboots.given_up <= truth("DeadlinePassed"), "{reboots:?}");
+            let ends = reboots.succeeded + reboots.failed + reboots.given_up;
+            assert_eq!(reboots.made, reboots.open + ends + reboots.unknown);
+            assert_eq!(reboots.open == 0, reboots.ended.is_some(), "{reboots:?}");
+        }
     }
 
     fn look(&self) -> ObservedTargets {
@@ -220,19 +350,15 @@ impl World {
             .iter()
             .position(|(_, name)| *name == ask.target.name);
         let index = index.unwrap();
-        let thing = &mut self.things[index];
+        let thing = &self.things[index];
         if thing.object.resource_version != ask.resource_version {
             return false;
         }
         let mark = &ask.marks["u1"];
-        assert_eq!(mark.noted, ask.request.is_none());
-        let status = &self.schedule.status;
-        let intended = status.current.is_some_and(|current| current.at == mark.at);
-        let recorded = status.history.iter().any(|record| record.at == mark.at);
-        assert!(
-            intended || recorded,
-            "asked for what nobody had written down"
-        );
+        let by_annotation = mark.node_reboot.is_none();
+        assert!(!by_annotation || mark.noted == ask.request.is_none());
+        self.assert_written_down(mark.at);
+        let thing = &mut self.things[index];
         thing.object.marks = ParsedAnnotation::Is(ask.marks.clone());
         if ask.request.is_some() {
             let request = &mut thing.object.request;
@@ -254,14 +380,16 @@ proptest! {
 
     #[test]
     fn each_occurrence_asks_each_target_at_most_once_and_is_written_down(
+        has_kind: bool,
         story in proptest::collection::vec(happens(), 1..60)
     ) {
-        let mut world = World::new();
+        let mut world = World::new(has_kind);
         for what in &story {
             world.happens(what);
             for thing in &world.things {
                 prop_assert!(thing.asked.values().all(|times| *times == 1), "{:?}", thing.asked);
             }
+            world.check_counts();
         }
         // Without further events, the leader stops writing.
         let calls = world.leads(100, false);

@@ -154,6 +154,7 @@ fn a_mark_of_this_occurrence_means_asked_and_any_other_does_not() {
             by: "dogwatch/x".into(),
             at: at(moment),
             noted: false,
+            node_reboot: None,
         };
         TargetObject {
             marks: ParsedAnnotation::Is(ScheduleMarks::from([(uid.to_owned(), mark)])),
@@ -342,6 +343,7 @@ fn a_host_that_somebody_uses_is_not_switched_off_without_a_drain() {
         by: "dogwatch/monthly".into(),
         at: at(TEN),
         noted: false,
+        node_reboot: None,
     };
     host.marks = ParsedAnnotation::Is(ScheduleMarks::from([("u1".to_owned(), mark)]));
     let (seen, _) = asking(choose(None, Some(named(&["h1"]))), vec![], vec![host]);
@@ -450,6 +452,7 @@ fn many_targets_are_counted_and_some_are_named_those_that_failed_first() {
         by: "dogwatch/monthly".into(),
         at: at(TEN),
         noted: false,
+        node_reboot: None,
     };
     let all = names.iter().map(|name| TargetObject {
         marks: ParsedAnnotation::Is(ScheduleMarks::from([("u1".to_owned(), mark.clone())])),

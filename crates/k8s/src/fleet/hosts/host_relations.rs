@@ -9,6 +9,7 @@ use dogwatch_core::Now;
 use dogwatch_core::explain::ObservedController;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::{HostName, HostOwner, HostSnapshot, Metal3Leaders, OwnerRules};
+use dogwatch_core::reboot::ObservedNode;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
@@ -109,6 +110,16 @@ fn provider_entry(node: &Node) -> Option<(String, NodeName)> {
 }
 
 impl NodesByHost {
+    pub fn of_nodes<'a>(nodes: impl IntoIterator<Item = &'a ObservedNode>) -> Self {
+        let entries = nodes.into_iter().filter_map(|node| {
+            let provider = node.provider_id.clone()?;
+            Some((provider, node.name.clone()))
+        });
+        Self {
+            providers: entries.collect(),
+        }
+    }
+
     /// The Node that runs on this host: the one that the host names, else the one whose
     /// `providerID` names the host. A kubelet can write any `providerID`: good enough for a
     /// warning, never for an action.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use dogwatch_core::power::{HostName, HostSnapshot};
+use kube::Api;
 
 use crate::Error;
-use crate::fleet::FleetClient;
+use crate::fleet::{FleetClient, OPTIONAL_KIND_RECHECK};
 use crate::host::{HostObject, convert_host};
 use crate::informer::{KindInformer, KindRecheck, fixed_jitter};
 use crate::watch::{FullObjects, ObjectSelection};
@@ -21,23 +22,39 @@ impl FleetClient {
     pub fn watch_hosts(&self, namespace: Option<&str>, name: Option<&str>) -> FleetHostsWatch {
         let selection =
             name.map(|name| ObjectSelection::by_fields(format!("metadata.name={name}")));
-        FleetHostsWatch {
-            informer: KindInformer::new(
-                FullObjects(self.host_api(namespace)),
-                selection.unwrap_or_default(),
-                KindRecheck::AlwaysServed,
-                &fixed_jitter(),
-                |object: &HostObject| {
-                    let host = convert_host(object);
-                    Some((host.name.clone(), host))
-                },
-            ),
-            hosts: BTreeMap::new(),
-        }
+        let api = self.host_api(namespace);
+        FleetHostsWatch::new(
+            api,
+            selection.unwrap_or_default(),
+            KindRecheck::AlwaysServed,
+        )
+    }
+
+    /// Watches the hosts of all namespaces. A cluster without the kind has no hosts.
+    pub fn watch_hosts_if_installed(&self) -> FleetHostsWatch {
+        let all = ObjectSelection::default();
+        FleetHostsWatch::new(self.host_api(None), all, OPTIONAL_KIND_RECHECK)
     }
 }
 
 impl FleetHostsWatch {
+    fn new(api: Api<HostObject>, selection: ObjectSelection, recheck: KindRecheck) -> Self {
+        let entry = |object: &HostObject| {
+            let host = convert_host(object);
+            Some((host.name.clone(), host))
+        };
+        let source = FullObjects(api);
+        Self {
+            informer: KindInformer::new(source, selection, recheck, &fixed_jitter(), entry),
+            hosts: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the watch has not failed since it was last answered.
+    pub fn is_connected(&self) -> bool {
+        self.informer.is_connected()
+    }
+
     /// Waits for the next change or failure.
     ///
     /// # Errors

@@ -127,6 +127,7 @@ fn condition(kind: &'static str, reason: &str) -> ConditionWrite {
             reason: reason.into(),
             message: "m".into(),
             heartbeat: false,
+            shows_reason: false,
         },
         last_transition: at(0),
     }

@@ -7,7 +7,8 @@ use dogwatch_api::annotation::EXTERNAL_REMEDIATION;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::power::HostSnapshot;
 use dogwatch_core::remediation::{
-    FreshReads, KeyOwner, MachineName, NodeHeartbeat, ObjectName, Remediation, RemediationSubject,
+    FreshReads, KeyOwner, MachineName, NodeBackup, NodeHeartbeat, ObjectName, Remediation,
+    RemediationSubject,
 };
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -56,7 +57,10 @@ impl RemediationClient {
         Ok(FreshReads {
             asked_at: taken,
             host: host.map(Arc::new),
-            backup: node.as_ref().map(restore::backup_of_node),
+            backup: node.as_ref().map(|node| NodeBackup {
+                cluster: case.cluster.name.record_name(),
+                ..restore::backup_of_node(node)
+            }),
             heartbeat: heartbeat_of(lease.as_ref(), node.as_ref()),
             // The API server accepts no name that we would reject.
             node: node
@@ -96,7 +100,7 @@ impl RemediationClient {
             RemediationSubject::Request(name) => Some(self.request_needs(name, &case.key).await?),
             RemediationSubject::Node(_) => None,
             // No object requests the remediation.
-            RemediationSubject::Host(_) => Some(false),
+            RemediationSubject::WorkloadNode(..) | RemediationSubject::Host(_) => Some(false),
         })
     }
 
@@ -127,7 +131,7 @@ impl RemediationClient {
     }
 
     pub(in crate::remediation) fn node_lease_api(&self) -> Api<Lease> {
-        Api::namespaced(self.client.clone(), NODE_LEASE_NAMESPACE)
+        Api::namespaced(self.node_client.clone(), NODE_LEASE_NAMESPACE)
     }
 }
 

@@ -43,7 +43,7 @@ impl RemediationClient {
     }
 
     async fn list_leftover_pods(&self, node: &NodeName) -> Result<Vec<String>, Error> {
-        let pods: Api<Pod> = Api::all(self.client.clone());
+        let pods: Api<Pod> = Api::all(self.node_client.clone());
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let left = move |pod: &Pod| has_to_go(pod).then(|| pod_name(pod));
         let left = with_timeout(list_paged(&pods, params, &left)).await?;
@@ -52,7 +52,7 @@ impl RemediationClient {
 
     /// There is no field selector for the node: all attachments are listed.
     async fn list_leftover_attachments(&self, node: &NodeName) -> Result<Vec<String>, Error> {
-        let all: Api<VolumeAttachment> = Api::all(self.client.clone());
+        let all: Api<VolumeAttachment> = Api::all(self.node_client.clone());
         let here = move |it: &VolumeAttachment| {
             (it.spec.node_name == node.as_str()).then(|| it.name_any())
         };

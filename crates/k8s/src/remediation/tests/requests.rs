@@ -168,6 +168,7 @@ fn write(kind: &'static str) -> ConditionWrite {
             reason: "R".into(),
             message: "m".into(),
             heartbeat: false,
+            shows_reason: false,
         },
         last_transition: at(0),
     }

@@ -89,6 +89,7 @@ fn write(kind: &'static str, status: ConditionStatus) -> ConditionWrite {
             reason: "R".into(),
             message: "m".into(),
             heartbeat: false,
+            shows_reason: false,
         },
         last_transition: "2026-01-01T00:00:00.9Z".parse().unwrap(),
     }

@@ -91,6 +91,7 @@ impl RemediationClient {
                 reason: WAITING_REASON.to_owned(),
                 message: message.to_owned(),
                 heartbeat: false,
+                shows_reason: false,
             },
             last_transition: same.and_then(|it| it.last_transition).unwrap_or(now),
         };

@@ -127,7 +127,8 @@ impl RemediationClient {
         let request = Request::delete(path).header("content-type", "application/json");
         let request = request.extension(until).body(body.into_bytes());
         let request = request.map_err(|error| Error::from(kube::Error::HttpError(error)))?;
-        let answer = with_custom_timeout(left, self.client.request_status::<Node>(request)).await;
+        let deletion = self.node_client.request_status::<Node>(request);
+        let answer = with_custom_timeout(left, deletion).await;
         match answer {
             Ok(answer) => answer.either(
                 |node| finalizer_error(&node).map_or(Ok(Some(NodeReleaseOutcome::Gone)), Err),

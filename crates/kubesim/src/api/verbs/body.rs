@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::api::events;
+use crate::api::field_validation::{DecodedFrom, decode_fields};
 use crate::api::kinds::{ResourceRegistry, ServedResource};
 use crate::api::presentation::{ObjectPresenter, ResponseView};
 use crate::api::request::{ApiRequest, ApiResponse};
@@ -14,7 +15,7 @@ use crate::api::value::{meta_text, object_mut, text_at};
 
 /// The object of a request, in the stored spelling and without kind and apiVersion.
 pub(crate) fn parse_object(
-    registry: &ResourceRegistry,
+    store: &mut ObjectStore,
     request: &ApiRequest,
     resource: &ServedResource,
 ) -> ApiResult<Value> {
@@ -30,11 +31,13 @@ pub(crate) fn parse_object(
         refusal.details = Value::Null;
         return Err(refusal);
     }
-    let value = parse_body(request, &resource.kind)?;
+    let mut value = parse_body(request, &resource.kind)?;
     if resource.custom.is_some() {
         require_kind_and_version(&value, request, resource)?;
     }
-    to_stored_form(registry, value, resource)
+    check_kind_and_version(&store.registry, &value, resource)?;
+    decode_fields(store, request, resource, &mut value, DecodedFrom::Body)?;
+    to_stored_form(&store.registry, value, resource)
 }
 
 /// A custom resource must state its kind and version.
@@ -76,19 +79,7 @@ pub(crate) fn to_stored_form(
     mut value: Value,
     resource: &ServedResource,
 ) -> ApiResult<Value> {
-    let expected = resource.api_version();
-    let or = |said: &str, default: &str| {
-        if said.is_empty() {
-            default.to_owned()
-        } else {
-            said.to_owned()
-        }
-    };
-    let kind = or(text_at(&value, &["kind"]), &resource.kind);
-    let version = or(text_at(&value, &["apiVersion"]), &expected);
-    if kind != resource.kind || version != expected {
-        return Err(wrong_kind_error(registry, resource, &kind, &version));
-    }
+    check_kind_and_version(registry, &value, resource)?;
     let map = object_mut(&mut value);
     map.remove("kind");
     map.remove("apiVersion");
@@ -100,6 +91,28 @@ pub(crate) fn to_stored_form(
     }
     drop_nulls(&mut value);
     Ok(value)
+}
+
+/// An absent kind or version is that of the path.
+fn check_kind_and_version(
+    registry: &ResourceRegistry,
+    value: &Value,
+    resource: &ServedResource,
+) -> ApiResult<()> {
+    let expected = resource.api_version();
+    let or = |said: &str, default: &str| {
+        if said.is_empty() {
+            default.to_owned()
+        } else {
+            said.to_owned()
+        }
+    };
+    let kind = or(text_at(value, &["kind"]), &resource.kind);
+    let version = or(text_at(value, &["apiVersion"]), &expected);
+    if kind != resource.kind || version != expected {
+        return Err(wrong_kind_error(registry, resource, &kind, &version));
+    }
+    Ok(())
 }
 
 fn wrong_kind_error(

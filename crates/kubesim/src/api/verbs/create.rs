@@ -23,7 +23,7 @@ pub(crate) fn create_object(
     target: &ApiRequestTarget,
 ) -> ApiResult<ApiResponse> {
     let resource = &target.resource;
-    let mut object = parse_object(&store.registry, request, resource)?;
+    let mut object = parse_object(store, request, resource)?;
     if !resource.namespaced && !target.namespace.is_empty() {
         return Err(ApiError::no_such_path());
     }

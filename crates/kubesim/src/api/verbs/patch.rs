@@ -9,6 +9,9 @@ use super::create::{reset_fields, store_new_object};
 use super::update::{OwnerTracking, replace_object, uid_mismatch_error};
 use crate::api::apply::applying::apply_configuration;
 use crate::api::apply::managed_fields::FieldWriter;
+use crate::api::field_validation::{
+    DecodedFrom, check_applied_fields, decode_fields, fill_in_defaults,
+};
 use crate::api::patch::{json as json_patch, merge, strategic};
 use crate::api::request::{ApiRequest, ApiResponse};
 use crate::api::route::ApiRequestTarget;
@@ -124,6 +127,7 @@ fn patch_existing(
             &target.name,
         ));
     }
+    decode_fields(store, request, resource, &mut object, DecodedFrom::Patch)?;
     let mut object = to_stored_form(&store.registry, object, resource)?;
     set_request_namespace(&mut object, resource, &target.namespace)?;
     if meta_text(&object, "resourceVersion").is_empty() {
@@ -162,6 +166,7 @@ fn apply_patch(
     let resource = &target.resource;
     let mut config = parse_body(request, &resource.kind)?;
     check_applied_config(&config, target)?;
+    check_applied_fields(request, resource, target, &config)?;
     config = strip_kind_and_version(config);
     config["metadata"]["name"] = target.name.as_str().into();
     set_request_namespace(&mut config, resource, &target.namespace)?;
@@ -182,6 +187,7 @@ fn apply_patch(
     match live {
         Some(live) => {
             let mut object = apply_configuration(Some(&live.value), &config, &writer, force, ty)?;
+            fill_in_defaults(resource, &mut object);
             if meta_text(&object, "resourceVersion").is_empty() {
                 meta_mut(&mut object).insert(
                     "resourceVersion".into(),
@@ -201,7 +207,8 @@ fn apply_patch(
         None if target.subresource.is_some() => Err(ApiError::not_found(resource, &target.name)),
         None if !uid.is_empty() => Err(uid_mismatch_error(target, &uid)),
         None => {
-            let object = apply_configuration(None, &config, &writer, force, ty)?;
+            let mut object = apply_configuration(None, &config, &writer, force, ty)?;
+            fill_in_defaults(resource, &mut object);
             let stored = store_new_object(store, request, target, object, false)?;
             object_response(store, request, resource, &stored, 201)
         }

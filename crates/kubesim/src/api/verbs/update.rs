@@ -28,7 +28,7 @@ pub(crate) fn update_object(
     if target.name.is_empty() {
         return Err(ApiError::method_not_allowed());
     }
-    let mut object = parse_object(&store.registry, request, resource)?;
+    let mut object = parse_object(store, request, resource)?;
     set_request_namespace(&mut object, resource, &target.namespace)?;
     let said = meta_text(&object, "name");
     if said.is_empty() {
@@ -128,7 +128,7 @@ pub(crate) fn replace_object(
         );
     }
     strategy::prepare_update(resource, target.subresource, &live.value, &mut object);
-    validate::validate_update(resource, &live.value, &object)?;
+    validate::validate_update(resource, target.subresource, &live.value, &object)?;
     if differs_only_in_times(&live.value, &object) && !loses_last_finalizer(&live.value, &object) {
         return Ok(Arc::clone(live));
     }

@@ -4,6 +4,8 @@ pub mod applies;
 pub mod custom;
 pub mod pods;
 pub mod reads;
+pub mod reviews;
+pub mod schemas;
 pub mod verbs;
 pub mod writes;
 
@@ -85,6 +87,22 @@ macro_rules! every_case {
                 a_custom_status_is_written_apart
                 a_custom_object_is_applied_and_owned
                 what_custom_kinds_do_not_take_is_refused;
+            schemas:
+                a_value_of_another_type_is_refused
+                a_value_beyond_its_limits_is_refused
+                defaults_are_filled_in_and_owned_by_the_writer
+                unknown_fields_are_dropped_or_refused_as_the_writer_wants
+                rules_are_evaluated_and_their_messages_told
+                a_transition_rule_compares_with_the_old_state
+                a_status_is_checked_apart
+                a_dry_run_checks_and_stores_nothing
+                a_definition_whose_rule_does_not_compile_is_refused
+                the_schema_is_published;
+            reviews:
+                an_admin_may_do_everything
+                a_user_is_told_who_it_is
+                all_groups_are_discovered_in_one_answer
+                fields_that_a_kind_does_not_have_are_told;
         }
     };
 }

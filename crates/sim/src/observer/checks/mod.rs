@@ -1,6 +1,7 @@
 //! Judges at every change whether Dogwatch keeps its promises, from the objects alone.
 
 mod budget_check;
+mod pod_counts;
 mod policy_check;
 mod remediated;
 mod value_history;
@@ -12,6 +13,7 @@ use dogwatch_core::reboot::{RebootConfig, RebootPhase};
 use jiff::{SignedDuration, Timestamp};
 
 use self::budget_check::BudgetCheck;
+use self::pod_counts::PodCounts;
 use self::policy_check::PolicyCheck;
 use super::cluster_observer::{ClusterObserver, ObservedChange, ObservedKind};
 use super::object_views::{NodeView, budget_shortage};
@@ -26,6 +28,7 @@ pub struct PromiseChecks {
     pub budgets_may_break: bool,
     leave: PolicyCheck,
     out: BudgetCheck,
+    pods: PodCounts,
     boots: BTreeMap<String, BTreeSet<String>>,
     foreign_cordons: BTreeSet<String>,
     violations: Vec<PromiseViolation>,
@@ -38,6 +41,7 @@ impl PromiseChecks {
             budgets_may_break: false,
             leave: PolicyCheck::with_flags(flags),
             out: BudgetCheck::default(),
+            pods: PodCounts::default(),
             boots: BTreeMap::new(),
             foreign_cordons: BTreeSet::new(),
             violations: Vec::new(),
@@ -70,10 +74,8 @@ impl PromiseChecks {
             }
             // `crate::bare_metal` compares the other promises about hosts with the machines.
             ObservedKind::Host => self.check_budgets_of_groups(now),
-            ObservedKind::Pod
-            | ObservedKind::Event
-            | ObservedKind::NodeReboot
-            | ObservedKind::Definition => {}
+            ObservedKind::Pod => self.pods.record_pod(&change.name, change.after.as_ref()),
+            ObservedKind::Event | ObservedKind::NodeReboot | ObservedKind::Definition => {}
         }
         self.violations[before..].to_vec()
     }
@@ -99,6 +101,16 @@ impl PromiseChecks {
     /// Returns every group that had unavailable nodes, with the highest count.
     pub fn groups_with_most_out(&self) -> impl Iterator<Item = (&str, usize)> {
         self.out.most_out_by_group()
+    }
+
+    /// The fewest ready pods of an application since its first one was ready.
+    pub fn fewest_ready_pods(&self, app: &str) -> usize {
+        self.pods.fewest_ready(app)
+    }
+
+    /// How many pod templates the pods of an application have had.
+    pub fn count_pod_templates(&self, app: &str) -> usize {
+        self.pods.count_templates(app)
     }
 
     pub fn violations(&self) -> &[PromiseViolation] {

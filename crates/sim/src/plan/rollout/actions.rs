@@ -13,6 +13,7 @@ use dogwatch_core::reboot::{
 
 use super::shape::SHAPE_ADVANCE_DELAY;
 use super::{NEXT_IN_LINE_TIMEOUT, PlannedRollout, RolloutEvent, SHUTDOWN_TIME};
+use crate::plan::UsedWindow;
 use crate::plan::planned_node::PlannedNode;
 use crate::plan::slot_leases::{ReleaseKind, WaiterPlace};
 use dogwatch_core::lock::LockWaiter;
@@ -89,7 +90,10 @@ impl PlannedRollout<'_> {
         let rule = machine.policy_rule(&self.config);
         let leave = policy::may_reboot_continue(&policies, rule.policy, now.wall);
         if let RebootAllowance::Yes { until: Some(end) } = leave {
-            self.windows.entry(rule.group).or_default().insert(end);
+            let windows = self.windows.entry(rule.group).or_default();
+            let window = windows.entry(end);
+            let window = window.or_insert_with(|| UsedWindow::starting_with(now.wall, end));
+            window.count_begin(now.wall);
         }
     }
 
@@ -103,7 +107,7 @@ impl PlannedRollout<'_> {
         let group = machine.group.clone();
         let since = record.since;
         self.slots.remove_waiter(&group, &place);
-        let passed_over = self.slots.list_waiters(&group).first().and_then(|first| {
+        let passed_over = self.slots.first_waiter(&group).and_then(|first| {
             self.machines[self.numbers[first]]
                 .reboot_record()
                 .map(|record| record.since)
@@ -153,21 +157,23 @@ impl PlannedRollout<'_> {
     }
 
     pub(super) fn offer_to_all_waiters(&mut self, group: &GroupName, slot: u32, version: &str) {
-        let waiters = self.slots.list_waiters(group);
+        if !self.slots.is_still_free(group, slot, version) {
+            return;
+        }
         // While the policy does not allow a reboot, no waiter bids; when it does, they all wake up
         // by themselves.
-        let leave = waiters.first().is_some_and(|waiter| {
+        let leave = self.slots.first_waiter(group).is_some_and(|waiter| {
             let machine = &self.machines[self.numbers[waiter]];
             let leave = machine.reboot_allowance(&self.config, self.current_time());
             matches!(leave, RebootAllowance::Yes { .. })
         });
-        if !leave || !self.slots.is_still_free(group, slot, version) {
+        if !leave {
             return;
         }
-        for waiter in waiters {
+        for waiter in self.slots.list_waiters(group) {
             self.decide_node(self.numbers[&waiter]);
         }
-        if !self.slots.list_waiters(group).is_empty() {
+        if self.slots.first_waiter(group).is_some() {
             self.queue.schedule_event(
                 self.now + NEXT_IN_LINE_TIMEOUT,
                 RolloutEvent::NextInLineTimeout(group.clone(), slot, version.to_owned()),

@@ -1,6 +1,7 @@
 //! Runs the rollout: events in order of time; each node decides for itself.
 
 mod actions;
+mod holds;
 mod observations;
 mod setup;
 mod shape;
@@ -21,7 +22,7 @@ use self::setup::{build_groups, build_nodes, coordinator_config, empty_outcome, 
 use super::event_queue::EventQueue;
 use super::planned_node::PlannedNode;
 use super::slot_leases::SlotLeases;
-use super::{GroupOutcome, RolloutOutcome, RolloutPlan};
+use super::{GroupOutcome, RolloutOutcome, RolloutPlan, UsedWindow};
 
 /// How long the loop collects reports before it sends them.
 const REPORT_DELAY: Duration = Duration::from_millis(30);
@@ -88,7 +89,7 @@ struct PlannedRollout<'a> {
     groups: BTreeMap<GroupName, GroupOutcome>,
     waits: BTreeMap<GroupName, Vec<Duration>>,
     /// The windows in which each group's reboots began, by their ends.
-    windows: BTreeMap<GroupName, BTreeSet<Timestamp>>,
+    windows: BTreeMap<GroupName, BTreeMap<Timestamp, UsedWindow>>,
     left: usize,
     /// The policies as the controller wrote them last.
     policies: Vec<Policy>,
@@ -123,6 +124,7 @@ impl<'a> PlannedRollout<'a> {
             shapes_due: None,
             result: empty_outcome(plan),
         };
+        rollout.hold_nodes();
         rollout.schedule_triggers();
         rollout.plan_shape_advance(Duration::ZERO);
         rollout
@@ -135,7 +137,9 @@ impl<'a> PlannedRollout<'a> {
             let now = self.current_time();
             self.machines[number].observe_own_node(now);
             let at = self.plan.arrival.mul_f64(arrivals.next_fraction());
-            self.queue.schedule_event(at, RolloutEvent::Want(number));
+            if self.is_to_reboot(number) {
+                self.queue.schedule_event(at, RolloutEvent::Want(number));
+            }
         }
         self.count_calls(
             "list and watch nodes",
@@ -274,10 +278,14 @@ impl<'a> PlannedRollout<'a> {
         let held_up = self.blocking_reasons();
         for (name, mut group) in std::mem::take(&mut self.groups) {
             group.median_wait = median_duration(self.waits.entry(name.clone()).or_default());
-            let windows = self.windows.get(&name).map_or(0, BTreeSet::len);
-            let windows = u32::try_from(windows).unwrap_or(u32::MAX);
-            group.windows = group.windows.map(|_| windows);
-            group.held_up = held_up.get(&name).cloned();
+            let windows = self.windows.remove(&name).unwrap_or_default();
+            let count = u32::try_from(windows.len()).unwrap_or(u32::MAX);
+            group.windows = group.windows.map(|_| count);
+            if group.windows.is_some() {
+                group.used_windows = windows.into_values().collect();
+            }
+            let seen = held_up.get(&name).cloned();
+            group.held_up = group.held_up.or(seen);
             self.result.groups.push(group);
         }
         let nodes = u64::try_from(self.machines.len()).unwrap_or(u64::MAX);

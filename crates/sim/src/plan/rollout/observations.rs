@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dogwatch_coordinator::agent::facts::{self, ObservedFact};
-use dogwatch_core::drain::DrainProgress;
+use dogwatch_core::drain::{DrainProgress, PodIdentity, PodRules};
 use dogwatch_core::lock::{
     self, BudgetReads, GroupMember, HolderNode, ObservedLease, UnavailableCount,
 };
@@ -68,22 +68,7 @@ impl PlannedRollout<'_> {
                     self.lease_holder_fact(lease),
                 )
             }
-            RebootObserve::Drain { rules, .. } => {
-                let pods = u64::from(self.plan.pods_per_node);
-                self.count_calls("evict pods", pods);
-                self.count_calls("list and watch pods", 3);
-                let time = self.machines[number].spread_duration(self.plan.drain_time);
-                let gone = usize::try_from(pods).unwrap_or(usize::MAX);
-                (
-                    time,
-                    ObservedFact::Drain(Box::new(DrainProgress {
-                        listed: true,
-                        rules: rules.clone(),
-                        gone,
-                        ..DrainProgress::default()
-                    })),
-                )
-            }
+            RebootObserve::Drain { rules, .. } => self.begin_drain(number, &look, rules),
             RebootObserve::Attachments { .. } => {
                 self.count_calls("list and watch volumes", 2);
                 (latency, ObservedFact::Attachments(Vec::new()))
@@ -104,6 +89,53 @@ impl PlannedRollout<'_> {
         self.queue.schedule_event(
             self.now + after,
             RolloutEvent::Fact(number, look, Box::new(fact)),
+        );
+    }
+
+    /// How long the drain takes, and its last report.
+    fn begin_drain(
+        &mut self,
+        number: usize,
+        look: &RebootObserve,
+        rules: &PodRules,
+    ) -> (Duration, ObservedFact) {
+        let pods = u64::from(self.plan.pods_per_node);
+        self.count_calls("evict pods", pods);
+        self.count_calls("list and watch pods", 3);
+        let wait = rules.longest_wait();
+        if !wait.is_zero() {
+            self.report_running_jobs(number, look, rules);
+        }
+        let jobs = self.plan.job_time.unwrap_or(Duration::MAX);
+        let time = self.machines[number].spread_duration(self.plan.drain_time);
+        let progress = DrainProgress {
+            listed: true,
+            rules: rules.clone(),
+            gone: usize::try_from(pods).unwrap_or(usize::MAX),
+            ..DrainProgress::default()
+        };
+        let fact = ObservedFact::Drain(Box::new(progress));
+        (time.saturating_add(jobs.min(wait)), fact)
+    }
+
+    /// The drain's first report: a job is on the node, for which a rule waits.
+    fn report_running_jobs(&mut self, number: usize, look: &RebootObserve, rules: &PodRules) {
+        let job = PodIdentity {
+            namespace: "default".into(),
+            name: "job".into(),
+            uid: "job".into(),
+        };
+        let progress = DrainProgress {
+            listed: true,
+            rules: rules.clone(),
+            waiting: vec![job],
+            pending_wait: Some(rules.longest_wait()),
+            ..DrainProgress::default()
+        };
+        let fact = ObservedFact::Drain(Box::new(progress));
+        self.queue.schedule_event(
+            self.now + self.plan.api_latency,
+            RolloutEvent::Fact(number, look.clone(), Box::new(fact)),
         );
     }
 

@@ -8,7 +8,7 @@ use dogwatch_core::schedule::ScheduleReason;
 use crate::paint::TerminalColour;
 use crate::table::{OutputColumn, TableCell, TextTable};
 
-const COLUMNS: [OutputColumn<ScheduleRow>; 8] = [
+const COLUMNS: [OutputColumn<ScheduleRow>; 9] = [
     OutputColumn::new("NAMESPACE", |row, _| row.namespace.as_str().into()),
     OutputColumn::new("SCHEDULE", |row, _| row.name.as_str().into()),
     OutputColumn::new("STATE", |row, _| {
@@ -21,6 +21,12 @@ const COLUMNS: [OutputColumn<ScheduleRow>; 8] = [
     OutputColumn::new("OUTCOME", |row, _| {
         let cell = |outcome| TableCell::coloured(outcome, Some(outcome_colour(outcome)));
         row.outcome.map(cell).into()
+    }),
+    OutputColumn::new("REBOOTS", |row, _| {
+        let cell = |reason: ScheduleReason| {
+            TableCell::coloured(reason.as_str(), Some(reboots_colour(reason)))
+        };
+        row.reboots.map(cell).into()
     }),
     OutputColumn::only_wide("WHOM", |row, _| {
         (!row.whom.is_empty()).then(|| row.whom.join("; ")).into()
@@ -48,6 +54,14 @@ fn state_colour(state: ScheduleReason) -> Option<TerminalColour> {
     }
 }
 
+fn reboots_colour(reason: ScheduleReason) -> TerminalColour {
+    match (reason.severity(), reason) {
+        (ReasonSeverity::Progress, ScheduleReason::Rebooted) => TerminalColour::Green,
+        (ReasonSeverity::Progress | ReasonSeverity::Waiting, _) => TerminalColour::Cyan,
+        (ReasonSeverity::Warning | ReasonSeverity::Alarm, _) => TerminalColour::Red,
+    }
+}
+
 fn outcome_colour(outcome: &str) -> TerminalColour {
     match outcome {
         "Requested" => TerminalColour::Green,
@@ -63,7 +77,12 @@ fn schedule_reason_cell(row: &ScheduleRow) -> TableCell {
         let colour = (!is_well).then_some(TerminalColour::Red);
         return TableCell::coloured(row.message.as_str(), colour);
     }
-    let (outcome, message) = (row.outcome, row.outcome_message.as_deref());
+    let (outcome, message) = match row.reboots_message.as_deref() {
+        Some(message) if row.outcome == Some("Requested") => {
+            (row.reboots.map(ScheduleReason::as_str), Some(message))
+        }
+        Some(_) | None => (row.outcome, row.outcome_message.as_deref()),
+    };
     let text = format!(
         "{}: {}",
         outcome.unwrap_or("-"),

@@ -5,6 +5,7 @@ mod clients;
 mod curl;
 mod end_to_end;
 mod fleetlock;
+mod fuzz;
 mod kubernetes;
 mod logs;
 mod many;

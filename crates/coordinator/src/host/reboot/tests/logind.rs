@@ -188,3 +188,58 @@ async fn a_bus_that_hangs_does_not_stretch_the_permit_and_nothing_began() {
         .unwrap_err();
     assert!(matches!(error, RebootStartError::TooLate(_)), "{error:?}");
 }
+
+/// Takes systemd's bus name, and answers one read of a property.
+async fn answer_count(bus: &Bus, count: Option<u32>) -> tokio::task::JoinHandle<String> {
+    let socket = bus.root.path().join("run/dbus/system_bus_socket");
+    let stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    let systemd = zbus::connection::Builder::unix_stream(stream)
+        .name("org.freedesktop.systemd1")
+        .build()
+        .await
+        .unwrap();
+    tokio::spawn(async move {
+        let mut calls = zbus::MessageStream::from(&systemd);
+        while let Some(message) = calls.next().await {
+            let message = message.unwrap();
+            let header = message.header();
+            if header.member().is_none_or(|name| name != "Get") {
+                continue;
+            }
+            let (kind, name): (String, String) = message.body().deserialize().unwrap();
+            if let Some(count) = count {
+                let value = zbus::Variant::from(count);
+                systemd.reply(&header, &value).await.unwrap();
+            } else {
+                let error = "org.freedesktop.DBus.Error.UnknownProperty";
+                let text = "Unknown property SoftRebootsCount";
+                systemd.reply_error(&header, error, &text).await.unwrap();
+            }
+            return format!("{} {kind} {name}", header.path().unwrap());
+        }
+        unreachable!("the bus went away first")
+    })
+}
+
+#[tokio::test]
+async fn systemd_says_how_many_soft_reboots_it_made() {
+    let bus = Bus::start();
+    let systemd = answer_count(&bus, Some(3)).await;
+    let count = dbus::read_soft_reboots(&bus.reboot().bus_socket()).await;
+    assert_eq!(count.unwrap(), 3);
+    assert_eq!(
+        systemd.await.unwrap(),
+        "/org/freedesktop/systemd1 org.freedesktop.systemd1.Manager SoftRebootsCount"
+    );
+}
+
+#[tokio::test]
+async fn a_systemd_without_the_count_or_no_bus_leaves_it_unknown() {
+    let bus = Bus::start();
+    let systemd = answer_count(&bus, None).await;
+    let count = dbus::read_soft_reboots(&bus.reboot().bus_socket()).await;
+    assert!(matches!(count, Err(dbus::SoftRebootsUnknown::NoCount(_))));
+    systemd.await.unwrap();
+    let nowhere = dbus::read_soft_reboots(std::path::Path::new("/does/not/exist")).await;
+    assert!(matches!(nowhere, Err(dbus::SoftRebootsUnknown::Bus(_))));
+}

@@ -108,6 +108,7 @@ impl RolloutWorld {
             fingerprints: std::collections::BTreeMap::new(),
             began: std::collections::BTreeMap::new(),
             rebooted: None,
+            soft: false,
         });
         node.boot_id = Some(new);
         node.record = ParsedAnnotation::Absent;

@@ -2,6 +2,7 @@
 
 mod bad;
 mod clocks;
+mod excluded;
 mod oracle;
 mod rules;
 mod unions;

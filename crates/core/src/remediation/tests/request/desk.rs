@@ -83,6 +83,7 @@ impl Town {
             node_name: Some(format!("n-{machine}")),
             machine: None,
             machine_uid: None,
+            cluster: None,
             timed_out: false,
             strategy: Ok(strategy),
             status: RequestStatus::default(),

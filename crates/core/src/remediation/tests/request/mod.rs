@@ -5,6 +5,7 @@ pub(super) mod desk;
 mod bad;
 mod cancel;
 mod flow;
+mod healthy_again;
 mod person;
 mod random;
 mod retry;

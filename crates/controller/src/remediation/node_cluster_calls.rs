@@ -1,0 +1,86 @@
+//! The calls in the cluster of a remediation's Node: the management cluster, or a workload cluster.
+
+use std::sync::Arc;
+
+use dogwatch_core::Now;
+use dogwatch_core::name::{GroupName, NodeName};
+use dogwatch_core::policy::{self, ClusterPolicies};
+use dogwatch_core::remediation::{HeldRemediationLease, RemediationSubject};
+use dogwatch_k8s::cluster::ClusterView;
+use dogwatch_k8s::lock::{
+    LeaseFreeOutcome, LeaseTakeOutcome, RemediationLeaseClient, RemediationLeaseHold,
+};
+use dogwatch_k8s::remediation::RemediationClient;
+
+use super::remediation_ops::{RemediationAnswer, RemediationCallError};
+
+pub(super) struct NodeClusterCalls {
+    pub(super) client: RemediationClient,
+    pub(super) leases: RemediationLeaseClient,
+    pub(super) view: Arc<ClusterView>,
+}
+
+impl NodeClusterCalls {
+    pub(super) async fn take_lease(
+        &self,
+        node: &NodeName,
+        control_plane: bool,
+        subject: &RemediationSubject,
+        now: Now,
+    ) -> Result<RemediationAnswer, RemediationCallError> {
+        let subject = subject.to_string();
+        let group = self.group_of_node(node);
+        let take = self
+            .leases
+            .take_lease(node, control_plane, group, &subject, now.wall);
+        match take.await? {
+            LeaseTakeOutcome::Held(held) => Ok(RemediationAnswer::Lease {
+                node: node.clone(),
+                lease: Some(remediation_lease_of(&held)),
+            }),
+            LeaseTakeOutcome::Refused { by } => Err(RemediationCallError::Refused(by)),
+        }
+    }
+
+    /// The group that the Node belongs to now; `None` if the Node or the policies were not read.
+    fn group_of_node(&self, node: &NodeName) -> Option<GroupName> {
+        let view = &self.view;
+        let seen = view.nodes.get(node).filter(|_| view.synced)?;
+        match &view.policies {
+            known @ ClusterPolicies::Known(_) => Some(policy::group_of_labels(known, &seen.labels)),
+            ClusterPolicies::NotYetRead | ClusterPolicies::Unreadable { .. } => None,
+        }
+    }
+
+    pub(super) async fn free_lease(
+        &self,
+        node: &NodeName,
+    ) -> Result<RemediationAnswer, RemediationCallError> {
+        let view = &self.view;
+        let mut held = view
+            .leases
+            .values()
+            .filter_map(|it| RemediationLeaseHold::from_lease(it));
+        let free = RemediationAnswer::Lease {
+            node: node.clone(),
+            lease: None,
+        };
+        let Some(held) = held.find(|held| held.node == *node) else {
+            return Ok(free);
+        };
+        match self.leases.free_lease(&held).await? {
+            LeaseFreeOutcome::Done => Ok(free),
+            LeaseFreeOutcome::Changed => Err(RemediationCallError::Changed(format!(
+                "lease {}",
+                held.lease
+            ))),
+        }
+    }
+}
+
+pub(super) fn remediation_lease_of(held: &RemediationLeaseHold) -> HeldRemediationLease {
+    HeldRemediationLease {
+        subject: held.subject.clone(),
+        resource_version: held.resource_version.clone(),
+    }
+}

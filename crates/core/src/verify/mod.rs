@@ -1,0 +1,82 @@
+//! Recounts the promises S1, S3, S4, S5 from a history of writes, without any of the code that made
+//! it.
+//!
+//! **For:** `dogwatch audit` reads the history from an API server's audit log ([`audit`]), and
+//! `dogwatch verify-trace` from the decision logs of many processes ([`trace`]). Both give writes in
+//! the order of their resourceVersions to one set of rules ([`recount_writes`]).
+//! **May touch:** nothing.
+//! **Promises:** what cannot be read is an error that names the line. A history that begins in the
+//! middle accuses nobody: a rule that needs an earlier state is not applied before that state was
+//! seen.
+
+pub mod audit;
+mod history;
+mod lease_rules;
+mod node_rules;
+#[cfg(test)]
+mod tests;
+pub mod trace;
+
+pub use history::{ClusterWrite, LeaseState, NodeState, WriteSource, WrittenObject};
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use history::ClusterState;
+
+/// A promise that a history broke.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenRule {
+    /// `S1`, `S3`, `S4`, or `S5`.
+    pub promise: &'static str,
+    /// What happened, as a sentence.
+    pub what: String,
+    /// The lines that show it, the earlier ones first.
+    pub lines: Vec<WriteSource>,
+}
+
+impl fmt::Display for BrokenRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.what)
+    }
+}
+
+/// The result of a recount.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecountResult {
+    /// Writes of Nodes and of Dogwatch's Leases that were judged.
+    pub writes: usize,
+    /// How often a node went out of service.
+    pub begun: usize,
+    /// How many reboots ended with a new boot id.
+    pub rebooted: usize,
+    /// The most nodes that were out of service at one time, by group.
+    pub most_out: BTreeMap<String, usize>,
+    pub broken: Vec<BrokenRule>,
+}
+
+/// Recounts a history. The writes may come in any order; those without a resourceVersion keep their
+/// place among the others.
+pub fn recount_writes(mut writes: Vec<ClusterWrite>) -> RecountResult {
+    let mut newest = 0;
+    for write in &mut writes {
+        newest = newest.max(write.version);
+        if write.version == 0 {
+            write.version = newest;
+        }
+    }
+    writes.sort_by_key(|write| write.version);
+    let mut state = ClusterState::default();
+    for write in writes {
+        state.recount.writes += 1;
+        match &write.object {
+            WrittenObject::Lease { name, after } => {
+                lease_rules::judge_lease(&mut state, name, after.as_deref(), &write);
+            }
+            WrittenObject::Node { name, after } => {
+                node_rules::judge_node(&mut state, name, after.as_deref(), &write);
+            }
+        }
+    }
+    state.recount
+}

@@ -1,0 +1,75 @@
+//! Random scripts. One that fails is made as short as possible, and printed.
+
+use std::sync::Mutex;
+
+use dogwatch_sim::prove::{find_minimal_script, random_script, run_random_script};
+
+use crate::campaign::{
+    RunProgress, block_on_simulation, catch_simulation, for_each_in_parallel, number_from_env,
+};
+
+/// Seeds of every run of the tests.
+const USUAL_RUNS: u64 = 8;
+
+/// Why a script fails: by a broken promise, or because not everything comes to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ScriptFailure {
+    Broken(Vec<String>),
+    Unfinished(Vec<String>),
+    Panicked(String),
+}
+
+impl ScriptFailure {
+    fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+fn find_failure(text: &str) -> Option<ScriptFailure> {
+    match catch_simulation(run_random_script(text)) {
+        Err(panic) => Some(ScriptFailure::Panicked(panic)),
+        // A script that was made shorter may lack what a later line needs.
+        Ok(Err(_)) => None,
+        Ok(Ok(outcome)) if !outcome.violations.is_empty() => {
+            Some(ScriptFailure::Broken(outcome.violations))
+        }
+        Ok(Ok(outcome)) => {
+            let end = outcome.unmet.into_iter();
+            let end: Vec<String> = end
+                .filter(|unmet| unmet.contains("wait until clean"))
+                .collect();
+            (!end.is_empty()).then_some(ScriptFailure::Unfinished(end))
+        }
+    }
+}
+
+/// `DOGWATCH_PROVE_RANDOM` runs, from seed `DOGWATCH_PROVE_SEED` on.
+#[test]
+fn random_scripts_break_no_promise_and_end_clean() {
+    let first = number_from_env("DOGWATCH_PROVE_SEED").unwrap_or(1);
+    let count = number_from_env("DOGWATCH_PROVE_RANDOM").unwrap_or(USUAL_RUNS);
+    let seeds: Vec<u64> = (first..first + count).collect();
+    let progress = RunProgress::of_total(seeds.len());
+    let failed = Mutex::new(Vec::new());
+    for_each_in_parallel(seeds, |seed| {
+        let script = random_script(seed);
+        if let Some(failure) = find_failure(&script) {
+            println!("seed {seed}: {failure:?}");
+            let still_fails =
+                |text: &str| find_failure(text).is_some_and(|other| other.is_like(&failure));
+            let short = find_minimal_script(&script, still_fails);
+            println!("seed {seed}, as short as it still fails:\n{short}");
+            failed.lock().unwrap().push(seed);
+        }
+        progress.count_one();
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "these seeds failed: {failed:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let script = random_script(3);
+    let run = || block_on_simulation(run_random_script(&script)).unwrap();
+    assert_eq!(run(), run());
+}

@@ -1,0 +1,102 @@
+//! How fast the page is with 5,000 nodes, in a real Chromium, and what a thousand viewers cost.
+
+#![allow(clippy::unwrap_used, reason = "a bench that cannot measure fails")]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use dogwatch_testbed::browser::{Browser, PageSettings};
+use dogwatch_web::{DashboardAccess, list_page_files};
+use jiff::Timestamp;
+use serde_json::json;
+use support::Rig;
+use support::fleet::fleet_of;
+
+const NODES: usize = 5_000;
+/// Source: issue 14, "first paint with 5,000 nodes ≤ 1 s after the data".
+const PAINT_TARGET: Duration = Duration::from_secs(1);
+/// Source: issue 14, "a change seen ≤ 1.5 s after it happened".
+const CHANGE_TARGET: Duration = Duration::from_millis(1_500);
+/// Source: specification §12.1.
+const PAGE_TARGET: usize = 100_000;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(measure_page());
+    let size: usize = list_page_files()
+        .iter()
+        .map(|file| file.content.len())
+        .sum();
+    print_figure(
+        "all files of the page",
+        &format!("{size} bytes"),
+        &format!("{PAGE_TARGET} bytes"),
+        size <= PAGE_TARGET,
+    );
+}
+
+async fn measure_page() {
+    let mut browser = Browser::start()
+        .await
+        .expect("chromium, node and npm are installed");
+    let (mut paint, mut change) = (Duration::ZERO, Duration::ZERO);
+    for round in 0..ROUNDS {
+        let rig = Rig::start(DashboardAccess::ReadOnly, fleet_of(NODES, Timestamp::now())).await;
+        browser.open_page(PageSettings::default()).await;
+        browser.go_to(&rig.url).await;
+        browser
+            .wait_until("document.getElementById('sentence') !== null")
+            .await;
+        paint = paint.max(painted_after_data(&mut browser).await);
+        let mut next = fleet_of(NODES, Timestamp::now());
+        next.sentence = format!("Round {round}.");
+        let changed = Instant::now();
+        rig.show(next);
+        let script =
+            format!("document.getElementById('sentence').textContent === 'Round {round}.'");
+        browser.wait_until(&script).await;
+        change = change.max(changed.elapsed());
+        rig.stop().await;
+    }
+    let figures = [
+        (
+            "dashboard: 5,000 nodes painted after their data arrived, slowest of 5",
+            paint,
+            PAINT_TARGET,
+        ),
+        (
+            "dashboard: a change of 5,000 nodes shown, slowest of 5",
+            change,
+            CHANGE_TARGET,
+        ),
+    ];
+    for (what, measured, target) in figures {
+        let text = |time: Duration| format!("{} ms", time.as_millis());
+        print_figure(what, &text(measured), &text(target), measured <= target);
+    }
+}
+
+/// The page marks when it has a view and when the frame with it was painted.
+async fn painted_after_data(browser: &mut Browser) -> Duration {
+    let mark = |name: &str| format!("performance.getEntriesByName({name:?})[0]?.startTime ?? null");
+    browser
+        .wait_until(&format!("({}) !== null", mark("first-paint-of-view")))
+        .await;
+    let arrived = browser.evaluate_script(&mark("first-view")).await;
+    let painted = browser.evaluate_script(&mark("first-paint-of-view")).await;
+    let milliseconds = painted.as_f64().unwrap_or(f64::MAX) - arrived.as_f64().unwrap_or(0.0);
+    Duration::from_secs_f64(milliseconds.max(0.0) / 1_000.0)
+}
+
+fn print_figure(what: &str, measured: &str, reach: &str, kept: bool) {
+    println!(
+        "{}",
+        json!({"what": what, "measured": measured, "reach": reach, "kept": kept})
+    );
+}
