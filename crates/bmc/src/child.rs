@@ -16,6 +16,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::secret::redact_secret;
+
 /// An agent's metadata is about 20 KiB, an answer one or two lines.
 const OUTPUT_LIMIT: usize = 64 * 1024;
 /// A killed process ends within a millisecond, unless the kernel blocks it; then it is not waited
@@ -126,21 +128,16 @@ pub(crate) async fn run_child(
 
 /// Returns the last line of output in a form fit for a message: short, without control characters
 /// and without the secret.
-pub(crate) fn redacted_last_line<'a>(
-    lines: impl DoubleEndedIterator<Item = &'a str>,
-    secret: &str,
-) -> String {
-    let last = lines.map(str::trim).rfind(|line| !line.is_empty());
-    // Control characters go first: one inside the secret would hide it from the search.
-    let mut line: String = last
+pub(crate) fn redacted_last_line<'a>(lines: impl Iterator<Item = &'a str>, secret: &str) -> String {
+    // The whole text at once: the secret may stand across a line break.
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let text = redact_secret(&text, secret);
+    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let visible = last
         .unwrap_or("nothing")
         .chars()
-        .filter(|c| !c.is_control())
-        .collect();
-    if !secret.is_empty() {
-        line = line.replace(secret, "***");
-    }
-    line.chars().take(MESSAGE_LENGTH_LIMIT).collect()
+        .filter(|c| !c.is_control());
+    visible.take(MESSAGE_LENGTH_LIMIT).collect()
 }
 
 fn start_error(name: String, error: io::Error) -> ChildError {

@@ -162,6 +162,10 @@ fn its_last_words_are_short_and_without_the_secret() {
         ),
         ("bell\u{7}", "bell"),
         ("sekret\u{7}16 is wrong", "*** is wrong"),
+        (
+            "bad password: sek\nret16 is wrong",
+            "bad password: *** is wrong",
+        ),
         ("", "nothing"),
         (long.as_str(), &long[..MESSAGE_LENGTH_LIMIT]),
     ] {

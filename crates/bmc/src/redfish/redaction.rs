@@ -1,7 +1,9 @@
 //! Removes credentials from messages that quote a BMC.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use dogwatch_core::printable::printable_text;
 
+use crate::secret::redact_secret;
 use crate::{BmcFault, Credentials};
 
 /// The longest message of a fault, in characters.
@@ -16,14 +18,11 @@ pub(super) fn redact_secrets<'a>(
     secrets: impl IntoIterator<Item = &'a str>,
 ) -> BmcFault {
     let mut message = fault.message;
-    for secret in secrets.into_iter().filter(|secret| !secret.is_empty()) {
-        message = message.replace(secret, "***");
+    for secret in secrets {
+        message = redact_secret(&message, secret);
     }
-    let printable = message
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c });
-    let message = printable.take(FAULT_MESSAGE_LIMIT).collect::<String>();
-    let message = message.trim().to_owned();
+    let short: String = message.chars().take(FAULT_MESSAGE_LIMIT).collect();
+    let message = printable_text(&short).trim().to_owned();
     BmcFault { message, ..fault }
 }
 
@@ -45,5 +44,12 @@ mod tests {
             BmcFault::without_effect(FaultClass::Refused, format!("{filler}sekret16 and\nmore"));
         let shown = redact_secrets(fault, ["", "sekret16"]).message;
         assert_eq!(shown, format!("{filler}***"));
+    }
+
+    #[test]
+    fn a_control_character_inside_a_secret_does_not_hide_it() {
+        let fault = BmcFault::without_effect(FaultClass::Refused, "value sek\r\nret16 is short");
+        let shown = redact_secrets(fault, ["sekret16"]).message;
+        assert_eq!(shown, "value *** is short");
     }
 }
