@@ -11,8 +11,11 @@ use serde_json::json;
 
 pub use self::estimates::the_estimate_is_in_the_status_and_a_small_change_of_it_is_not_written;
 pub use self::requests::{
+    a_cancel_after_the_end_changes_nothing, a_cancel_in_any_phase_of_a_reboot_lets_it_finish,
+    a_deletion_in_any_phase_of_a_reboot_lets_it_finish,
     a_node_of_another_uid_is_refused_before_anything_begins,
     a_request_for_later_reaches_its_node_when_its_time_has_come,
+    each_attempt_without_success_is_followed_by_the_next_of_three,
     one_that_is_made_while_another_runs_waits_for_the_next,
     succeeded_is_never_false_while_anything_runs, what_has_begun_by_its_deadline_is_finished,
     what_has_not_begun_by_its_deadline_is_given_up,
@@ -37,6 +40,10 @@ macro_rules! every_case {
             what_has_begun_by_its_deadline_is_finished
             a_node_of_another_uid_is_refused_before_anything_begins
             one_that_is_made_while_another_runs_waits_for_the_next
+            a_cancel_in_any_phase_of_a_reboot_lets_it_finish
+            a_deletion_in_any_phase_of_a_reboot_lets_it_finish
+            a_cancel_after_the_end_changes_nothing
+            each_attempt_without_success_is_followed_by_the_next_of_three
             succeeded_is_never_false_while_anything_runs
             the_estimate_is_in_the_status_and_a_small_change_of_it_is_not_written
         }

@@ -206,13 +206,15 @@ impl World {
 
     /// The coordinator writes its record in this phase, for what the request lists now.
     pub async fn record(&self, phase: &str) {
-        let trigger = match self.read_annotation(annotation::REBOOT).await {
-            Some(record) if phase != "draining" => record["trigger"].clone(),
-            _ => self.trigger().await,
+        let (trigger, boot_id) = match self.read_annotation(annotation::REBOOT).await {
+            Some(record) if phase != "draining" => {
+                (record["trigger"].clone(), record["bootId"].clone())
+            }
+            _ => (self.trigger().await, json!(self.boot_id().await)),
         };
         let record = json!({
             "phase": phase, "run": "coordinator/a", "since": AT, "planned": AT,
-            "trigger": trigger, "bootId": "boot-1", "cordonedByUs": true, "attempts": 0,
+            "trigger": trigger, "bootId": boot_id, "cordonedByUs": true, "attempts": 0,
             "message": format!("is {phase}"), "began": { phase: AT },
         });
         self.annotate(json!({ annotation::REBOOT: record.to_string() }))
@@ -231,10 +233,9 @@ impl World {
 
     /// The coordinator has finished: one patch, as the real one writes it.
     pub async fn finish(&self, outcome: &str, boot_id: &str) {
-        let record = self.read_annotation(annotation::REBOOT).await;
-        let trigger = record.unwrap()["trigger"].clone();
+        let record = self.read_annotation(annotation::REBOOT).await.unwrap();
         let last = json!({ "outcome": outcome, "planned": AT, "finished": AT,
-            "oldBootId": "boot-1", "newBootId": boot_id, "trigger": trigger });
+            "oldBootId": record["bootId"], "newBootId": boot_id, "trigger": record["trigger"] });
         self.annotate(json!({
             annotation::REBOOT: null,
             annotation::REBOOT_REQUESTED: null,
@@ -252,9 +253,34 @@ impl World {
     pub async fn reboot(&self) {
         self.record("draining").await;
         self.record("rebooting").await;
-        self.boot("n1", "boot-2").await;
+        self.boot_anew().await;
         self.record("returning").await;
-        self.finish("Rebooted", "boot-2").await;
+        self.finish_rebooted().await;
+    }
+
+    /// Node `n1` has a boot that it never had: `boot-2` after `boot-1`.
+    pub async fn boot_anew(&self) {
+        let boot_id = self.boot_id().await;
+        let number: u32 = boot_id.trim_start_matches("boot-").parse().unwrap();
+        self.boot("n1", &format!("boot-{}", number + 1)).await;
+    }
+
+    /// The coordinator has rebooted the node into its boot of now.
+    pub async fn finish_rebooted(&self) {
+        let boot_id = self.boot_id().await;
+        self.finish("Rebooted", &boot_id).await;
+    }
+
+    async fn boot_id(&self) -> String {
+        let node = self.nodes().get(&self.full_name("n1")).await.unwrap();
+        node.status.unwrap().node_info.unwrap().boot_id
+    }
+
+    /// Node `n1` has this condition.
+    pub async fn set_condition(&self, kind: &str, status: &str) {
+        let condition = json!({ "type": kind, "status": status, "reason": "Test", "message": "" });
+        let body = json!({ "conditions": [condition] });
+        objects::change_status(&self.nodes(), &self.full_name("n1"), body).await;
     }
 
     /// The reasons of the Events about a NodeReboot.
