@@ -5,17 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Error, go_program::GoProgramRecipe};
+use crate::{Error, go_program::GoProgramRecipe, kubernetes_release::KubernetesRelease};
 
 /// The Go module that builds the programs.
 const GO_MODULE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
 
-/// Its files; a hash of them names the cache's subfolder, so a change of any of them triggers a new
-/// build.
-const GO_MOD: &str = include_str!("../control-plane/go.mod");
-const GO_MODULE_SOURCES: [&str; 6] = [
-    GO_MOD,
-    include_str!("../control-plane/go.sum"),
+/// Its programs. With the release's own files, a hash of them names the cache's subfolder, so a
+/// change of any of them triggers a new build.
+const PROGRAM_SOURCES: [&str; 4] = [
     include_str!("../control-plane/cmd/etcd/main.go"),
     include_str!("../control-plane/cmd/kube-apiserver/main.go"),
     include_str!("../control-plane/cmd/kube-controller-manager/main.go"),
@@ -76,7 +73,8 @@ impl ControlPlaneBinaries {
     /// and the others wait. Blocks for minutes.
     pub fn find_or_build() -> Result<Self, Error> {
         let assets = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-        let find = |program| find_or_build(program, assets.as_deref());
+        let release = KubernetesRelease::selected()?;
+        let find = |program| find_or_build(program, release, assets.as_deref());
         Ok(Self {
             etcd: find(ControlPlaneProgram::Etcd)?,
             kube_apiserver: find(ControlPlaneProgram::KubeApiserver)?,
@@ -95,15 +93,11 @@ impl ControlPlaneBinaries {
     }
 }
 
-/// The Kubernetes version that the Go module builds, for example `v1.36.1`.
-pub fn kubernetes_version() -> &'static str {
-    GO_MOD
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "))
-        .expect("go.mod requires k8s.io/kubernetes")
-}
-
-fn find_or_build(program: ControlPlaneProgram, assets: Option<&Path>) -> Result<PathBuf, Error> {
+fn find_or_build(
+    program: ControlPlaneProgram,
+    release: &KubernetesRelease,
+    assets: Option<&Path>,
+) -> Result<PathBuf, Error> {
     if let Some(found) = assets
         .map(|folder| folder.join(program.name()))
         .filter(|path| path.is_file())
@@ -113,26 +107,13 @@ fn find_or_build(program: ControlPlaneProgram, assets: Option<&Path>) -> Result<
     let recipe = GoProgramRecipe {
         name: program.name(),
         module: GO_MODULE_FOLDER,
-        folder: format!("control-plane-{}", kubernetes_version()),
-        sources: &GO_MODULE_SOURCES,
+        go_mod_file: release.go_mod_file,
+        folder: format!("control-plane-{}", release.version()),
+        sources: [&release.module_files()[..], &PROGRAM_SOURCES].concat(),
         usual_build_time: program.usual_build_time(),
-        linker_flags: linker_flags(),
+        linker_flags: release.linker_flags(),
     };
     recipe.find_or_build()
-}
-
-/// Sets the version; clients read it, and a few behave differently by it.
-fn linker_flags() -> String {
-    let version = kubernetes_version();
-    let (major, minor) = version
-        .trim_start_matches('v')
-        .split_once('.')
-        .and_then(|(major, rest)| Some((major, rest.split_once('.')?.0)))
-        .expect("a Kubernetes version has three parts");
-    let package = "k8s.io/component-base/version";
-    format!(
-        "-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
-    )
 }
 
 #[cfg(test)]
@@ -142,18 +123,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_that_clients_read_is_the_one_in_go_mod() {
-        assert!(linker_flags().contains(&format!("gitVersion={} ", kubernetes_version())));
-        assert!(linker_flags().ends_with("gitMinor=36"));
-    }
-
-    #[test]
     fn what_envtest_users_have_is_taken_before_anything_is_built() {
         let assets = tempfile::tempdir().unwrap();
         let etcd = assets.path().join("etcd");
         fs::write(&etcd, "").unwrap();
         assert_eq!(
-            find_or_build(ControlPlaneProgram::Etcd, Some(assets.path())).unwrap(),
+            find_or_build(
+                ControlPlaneProgram::Etcd,
+                KubernetesRelease::selected().unwrap(),
+                Some(assets.path())
+            )
+            .unwrap(),
             etcd
         );
     }

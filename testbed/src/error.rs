@@ -11,6 +11,9 @@ pub enum Error {
          golang-go); or set KUBEBUILDER_ASSETS to a folder with the control plane's programs"
     )]
     NoGo { program: &'static str },
+    /// `DOGWATCH_KUBERNETES` names a release that the Go module cannot build.
+    #[error("build Kubernetes {wanted}: set DOGWATCH_KUBERNETES to one of {known}, or to nothing")]
+    UnknownKubernetes { wanted: String, known: String },
     /// None of `DOGWATCH_CACHE`, `XDG_CACHE_HOME` and `HOME` is set.
     #[error("find a cache folder: set DOGWATCH_CACHE, XDG_CACHE_HOME or HOME")]
     NoCacheFolder,

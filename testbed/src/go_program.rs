@@ -15,8 +15,10 @@ pub(crate) struct GoProgramRecipe {
     pub(crate) module: &'static str,
     /// The cache's subfolder, with the version, for people.
     pub(crate) folder: String,
+    /// The module's own `go.mod`, or another file beside it.
+    pub(crate) go_mod_file: &'static str,
     /// The module's files; a change of any of them triggers a new build.
-    pub(crate) sources: &'static [&'static str],
+    pub(crate) sources: Vec<&'static str>,
     /// Printed before the build; measured on 2 cores with an empty Go build cache.
     pub(crate) usual_build_time: &'static str,
     /// Go's `-ldflags`.
@@ -27,7 +29,7 @@ impl GoProgramRecipe {
     /// Builds the program if it is missing, with a message on standard error. If several processes
     /// call it at once, one builds and the others wait. Blocks for minutes.
     pub(crate) fn find_or_build(&self) -> Result<PathBuf, Error> {
-        let sources = fingerprint(self.sources);
+        let sources = fingerprint(&self.sources);
         let folder = format!("{}-{sources:016x}", self.folder);
         find_or_make(&folder, self.name, |target| self.build_program(target))
     }
@@ -46,6 +48,7 @@ impl GoProgramRecipe {
             .current_dir(self.module)
             .env("CGO_ENABLED", "0")
             .args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+            .arg(format!("-modfile={}", self.go_mod_file))
             .args(["-ldflags", &self.linker_flags, "-o"])
             .arg(&partial)
             .arg(format!("./cmd/{name}"))

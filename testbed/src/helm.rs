@@ -30,7 +30,8 @@ pub fn find_or_build() -> Result<PathBuf, Error> {
         name: "helm",
         module: concat!(env!("CARGO_MANIFEST_DIR"), "/helm"),
         folder: format!("helm-{}", helm_version()),
-        sources: &GO_MODULE_SOURCES,
+        go_mod_file: "go.mod",
+        sources: GO_MODULE_SOURCES.to_vec(),
         usual_build_time: "about 2 minutes",
         linker_flags: "-s -w".to_owned(),
     };

@@ -29,6 +29,7 @@ pub mod helm;
 mod identity;
 pub mod ipmi_sim;
 mod kubectl;
+mod kubernetes_release;
 mod ports;
 mod process_group;
 pub mod prometheus;
@@ -41,13 +42,14 @@ pub mod vm;
 use tokio::sync::OnceCell;
 
 pub use audit::{AuditEntry, AuditMark};
-pub use binaries::{ControlPlaneBinaries, ControlPlaneProgram, kubernetes_version};
+pub use binaries::{ControlPlaneBinaries, ControlPlaneProgram};
 pub use builder::{ControlPlaneBuilder, WORKLOAD_CONTROLLERS};
 pub use cache::cache_dir;
 pub use control_plane::ControlPlane;
 pub use error::Error;
 pub use go_program::find_go;
 pub use kubectl::TokenPodRef;
+pub use kubernetes_release::{KUBERNETES_VARIABLE, KubernetesRelease};
 pub use ports::ClosedPort;
 pub use rights::{UsedRights, rights_in_manifests, rights_used};
 

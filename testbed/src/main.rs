@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use dogwatch_testbed::{
-    ControlPlane, ControlPlaneBinaries, ControlPlaneProgram, browser, helm, kubernetes_version,
+    ControlPlane, ControlPlaneBinaries, ControlPlaneProgram, KubernetesRelease, browser, helm,
     prometheus, sushy, vm,
 };
 use tokio::signal::unix::{SignalKind, signal};
@@ -101,7 +101,7 @@ async fn serve_until_signal() -> Result<()> {
     };
     println!(
         "Kubernetes {} at {}",
-        kubernetes_version(),
+        KubernetesRelease::selected()?.version(),
         control_plane.api_url()
     );
     println!(

@@ -70,7 +70,8 @@ pub fn find_or_build() -> Result<PathBuf, Error> {
         name: PROGRAM_NAME,
         module: concat!(env!("CARGO_MANIFEST_DIR"), "/prometheus"),
         folder: format!("prometheus-{}", prometheus_version()),
-        sources: &GO_MODULE_SOURCES,
+        go_mod_file: "go.mod",
+        sources: GO_MODULE_SOURCES.to_vec(),
         usual_build_time: "about 1 minute",
         linker_flags: "-s -w".to_owned(),
     };
