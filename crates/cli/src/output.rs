@@ -8,7 +8,7 @@ use dogwatch_runtime::mutex::lock_ignoring_poison;
 use serde::Serialize;
 
 use crate::exit::{CliExitCode, CommandFailure};
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct OutputArgs {
@@ -85,7 +85,7 @@ fn serialize_failure(error: &dyn std::error::Error) -> CommandFailure {
 /// into it.
 pub fn print_line(text: &str) -> Result<(), CommandFailure> {
     let mut out = buffered_stdout();
-    writeln!(out, "{}", to_printable(text))?;
+    writeln!(out, "{}", printable_text(text))?;
     Ok(out.flush()?)
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use dogwatch_core::Now;
 use dogwatch_core::explain::format_age;
+use dogwatch_core::printable::printable_text;
 use jiff::Timestamp;
 use tabwriter::TabWriter;
 
@@ -28,7 +29,7 @@ impl TableCell {
 
 impl TableCell {
     fn format_cell(&self, paint: TerminalPaint) -> String {
-        let text = to_printable(&self.text);
+        let text = printable_text(&self.text);
         match self.colour {
             Some(colour) => paint.paint_text(colour, &text),
             None => text,
@@ -139,13 +140,6 @@ impl TextTable {
         let text = String::from_utf8(text).expect("cells are text");
         text.lines().map(str::to_owned).collect()
     }
-}
-
-/// One line without control characters: text from an object must not move the cursor.
-pub fn to_printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }
 
 #[cfg(test)]

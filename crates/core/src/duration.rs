@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::one_line::one_line;
+use crate::printable::one_line;
 
 /// Go's units with their length in nanoseconds, longest first.
 const GO_UNITS: [(&str, u128); 8] = [

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::one_line::one_line;
+use crate::printable::one_line;
 
 /// How many nodes of a group may be unavailable at once.
 ///

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use dogwatch_core::printable;
+
 use crate::address::PrometheusAddress;
 use crate::answer::{QueryResults, SeriesLabels};
 
@@ -68,12 +70,7 @@ fn format_series(labels: &SeriesLabels) -> String {
 
 /// A foreign text, shortened and made fit for one line.
 pub(crate) fn clip_text(text: &str) -> String {
-    let clean = |char: char| if char.is_control() { ' ' } else { char };
-    let mut clipped: String = text.chars().take(MAX_TEXT_CHARS).map(clean).collect();
-    if text.chars().nth(MAX_TEXT_CHARS).is_some() {
-        clipped.push('…');
-    }
-    clipped
+    printable::clip_text(text, MAX_TEXT_CHARS)
 }
 
 #[cfg(test)]

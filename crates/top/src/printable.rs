@@ -1,21 +1,6 @@
-//! Makes text of objects fit for a terminal's cells.
+//! Fits text into a terminal's cells.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-
-/// One line that neither moves the cursor nor turns the direction of the text around it.
-pub fn printable_text(text: &str) -> String {
-    text.chars()
-        .map(|c| if is_unprintable(c) { ' ' } else { c })
-        .collect()
-}
-
-fn is_unprintable(c: char) -> bool {
-    let turns_direction = matches!(
-        c,
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    );
-    c.is_control() || turns_direction
-}
 
 pub fn text_width(text: &str) -> usize {
     text.width()
@@ -86,11 +71,6 @@ fn push_long_word(lines: &mut Vec<String>, line: &mut String, word: &str, width:
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_of_an_object_neither_moves_the_cursor_nor_turns_the_text_around() {
-        assert_eq!(printable_text("a\u{1b}[2J\nb\u{202e}c"), "a [2J b c");
-    }
 
     #[test]
     fn a_text_that_is_cut_off_says_so() {

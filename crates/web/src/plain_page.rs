@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use dogwatch_core::explain::{HostRow, NodeStatusRow, RemediationRow};
+use dogwatch_core::printable::is_unprintable;
 use dogwatch_core::report::{
     FleetView, GroupView, OutNodeRow, PersonTask, RecentOutcome, WaitingNodeRow,
 };
@@ -287,8 +288,7 @@ fn escape_html(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => escaped.push(' '),
-            c if c.is_control() => escaped.push(' '),
+            c if is_unprintable(c) => escaped.push(' '),
             c => escaped.push(c),
         }
     }

@@ -15,7 +15,7 @@ use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::print_line;
 use crate::person;
 use crate::resource::parse_node;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 #[derive(Debug, clap::Args)]
 pub struct AbortArgs {
@@ -66,7 +66,7 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
         AbortOutcome::TakenBack(request) => {
             return print_line(&format!(
                 "node/{node}: the request by {} was removed before the reboot began",
-                to_printable(&request.requester)
+                printable_text(&request.requester)
             ));
         }
         AbortOutcome::Rebooting(_) => {
@@ -106,7 +106,7 @@ async fn request_node_abort(
 fn unreadable_record_failure(node: &NodeName, why: &str) -> CommandFailure {
     let text = format!(
         "the reboot of node {node} cannot be aborted, because its annotation dogwatch.dev/reboot is invalid: {}",
-        to_printable(why)
+        printable_text(why)
     );
     CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
         "correct the annotation; or remove it (kubectl annotate node {node} dogwatch.dev/reboot-), then check whether the node is cordoned and holds a lock: dogwatch unlock {node}"

@@ -15,7 +15,7 @@ use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::{self, OutputArgs, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -183,10 +183,10 @@ fn write_report(
             Some(colour) => paint.paint_text(colour, &severity),
             None => severity,
         };
-        let (subject, what) = (to_printable(&found.subject), to_printable(&found.what));
+        let (subject, what) = (printable_text(&found.subject), printable_text(&found.what));
         writeln!(out, "  {severity}  {subject}: {what}")?;
         if let Some(fix) = &found.fix {
-            writeln!(out, "           → {}", to_printable(fix))?;
+            writeln!(out, "           → {}", printable_text(fix))?;
         }
     }
     if !report.drain_plan.is_empty() {
@@ -209,7 +209,7 @@ fn planned_pod_text(planned: &PlannedPod) -> String {
     } = planned;
     let order = order.map_or_else(|| "-".into(), |order| format!("order {order}"));
     let text = format!("{order}: {action}: {pod} ({why})");
-    to_printable(&match blocked_by.as_slice() {
+    printable_text(&match blocked_by.as_slice() {
         [] => text,
         budgets => format!(
             "{text}; blocked by PodDisruptionBudget {}",

@@ -17,7 +17,7 @@ use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::print_line;
 use crate::person;
 use crate::resource::{ObjectArg, ObjectKind, kind_missing, parse_host};
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 use eligibility::{check_confirmable, is_held_off};
 
 #[derive(Debug, clap::Args)]
@@ -235,7 +235,7 @@ async fn record_confirmation_event(
 fn refusal_failure(name: &HostName, text: &str, next: String) -> CommandFailure {
     CommandFailure::new(
         CliExitCode::Failed,
-        to_printable(&format!("host {name} {text}")),
+        printable_text(&format!("host {name} {text}")),
     )
     .with_next_step(next)
 }

@@ -20,7 +20,7 @@ use crate::exit::CommandFailure;
 use crate::output::{self, OutputArgs, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
 use crate::resource::{ObjectArg, ObjectKind, ResourceArg, parse_node_reboot};
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
@@ -203,7 +203,7 @@ fn write_explanation(
     writeln!(
         out,
         "{}",
-        paint.paint_text(TerminalColour::Bold, &to_printable(told.summary))
+        paint.paint_text(TerminalColour::Bold, &printable_text(told.summary))
     )?;
     let topics = told.chain.iter().map(|line| line.topic.as_str());
     let width = topics.map(str::len).max().unwrap_or(0);
@@ -221,7 +221,7 @@ fn write_explanation(
             out,
             "  {}  {}",
             paint.paint_text(TerminalColour::Cyan, &padded),
-            to_printable(&line.text)
+            printable_text(&line.text)
         )?;
     }
     if !told.advice.is_empty() {
@@ -232,7 +232,7 @@ fn write_explanation(
         )?;
     }
     for advice in told.advice {
-        writeln!(out, "  → {}", to_printable(advice))?;
+        writeln!(out, "  → {}", printable_text(advice))?;
     }
     Ok(())
 }

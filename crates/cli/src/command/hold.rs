@@ -19,7 +19,7 @@ use crate::node_reboots;
 use crate::output::print_line;
 use crate::person;
 use crate::resource::parse_node;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 use follow::{FollowGoal, HoldFollower};
 
 #[derive(Debug, clap::Args)]
@@ -114,7 +114,7 @@ async fn hold_by_object(
 fn describe_hold(hold: &ObservedNodeReboot) -> String {
     let plan = hold.plan.as_ref().ok();
     let requester = plan.and_then(|plan| plan.requester.as_deref());
-    let requester = to_printable(requester.unwrap_or("an unnamed requester"));
+    let requester = printable_text(requester.unwrap_or("an unnamed requester"));
     format!("nodereboot/{} by {requester}", hold.name)
 }
 
@@ -138,7 +138,7 @@ async fn hold_by_annotation(
             CliExitCode::Failed,
             format!(
                 "node {node} already has another request: {}",
-                to_printable(&text)
+                printable_text(&text)
             ),
         )
         .with_next_step(format!(

@@ -21,7 +21,7 @@ use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::{self, print_line};
 use crate::resource::{not_found, parse_policy};
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// The policy that `pause --all` creates for nodes without a policy. It has the name of their
 /// group, so that no node changes its group.
@@ -178,13 +178,13 @@ async fn pause_policy(
             match there.and_then(|object| decide::pause_in_force(object, current_time().wall)) {
                 Some(pause) if decide::is_long_enough(&pause, wanted) => print_line(&format!(
                     "rebootpolicy/{name} was paused already: {}",
-                    to_printable(&pause.reason)
+                    printable_text(&pause.reason)
                 )),
                 Some(pause) => Err(CommandFailure::new(
                     CliExitCode::Failed,
                     format!(
                         "RebootPolicy {name} is paused already, and that pause ends earlier: {}",
-                        to_printable(&pause.reason)
+                        printable_text(&pause.reason)
                     ),
                 )
                 .with_next_step("keep that pause, or replace it with --replace")),

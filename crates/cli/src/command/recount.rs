@@ -9,7 +9,7 @@ use dogwatch_core::verify::{BrokenRule, ClusterWrite, RecountResult, recount_wri
 
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// Reads the writes that every line of every file tells of, judges them, and prints the recount.
 pub(super) fn recount_files(
@@ -32,7 +32,7 @@ fn read_lines_of_files(
 ) -> Result<(), CommandFailure> {
     for (number, path) in files.iter().enumerate() {
         let failure = |why: String| {
-            let what = format!("cannot read {}: {}", path.display(), to_printable(&why));
+            let what = format!("cannot read {}: {}", path.display(), printable_text(&why));
             CommandFailure::new(CliExitCode::Failed, what)
         };
         let file = File::open(path).map_err(|error| failure(error.to_string()))?;
@@ -77,7 +77,7 @@ fn finish_recount(files: &[PathBuf], writes: Vec<ClusterWrite>) -> Result<(), Co
             );
             Err(CommandFailure::new(
                 CliExitCode::Failed,
-                to_printable(&what),
+                printable_text(&what),
             ))
         }
     }
@@ -90,7 +90,7 @@ fn print_recount(out: &mut impl Write, recount: &RecountResult) -> io::Result<()
         recount.writes, recount.begun, recount.rebooted
     )?;
     for (group, most) in &recount.most_out {
-        let group = to_printable(group);
+        let group = printable_text(group);
         writeln!(out, "Group {group}: at most {most} out at one time.")?;
     }
     if recount.broken.is_empty() {
@@ -104,13 +104,13 @@ fn print_broken_rule(
     files: &[PathBuf],
     broken: &BrokenRule,
 ) -> io::Result<()> {
-    writeln!(out, "BROKEN {}", to_printable(&broken.to_string()))?;
+    writeln!(out, "BROKEN {}", printable_text(&broken.to_string()))?;
     for source in &broken.lines {
         let file = files
             .get(source.file)
             .map(|file| file.display().to_string());
-        let file = to_printable(&file.unwrap_or_default());
-        writeln!(out, "  {file}: {}", to_printable(&source.to_string()))?;
+        let file = printable_text(&file.unwrap_or_default());
+        writeln!(out, "  {file}: {}", printable_text(&source.to_string()))?;
     }
     Ok(())
 }

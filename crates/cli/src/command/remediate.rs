@@ -17,7 +17,7 @@ use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::print_line;
 use crate::person;
 use crate::resource::ResourceArg;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 use preview::RemediatePreview;
 use target::MarkTarget;
 
@@ -64,9 +64,9 @@ pub async fn run(cluster: &ClusterArgs, args: &RemediateArgs) -> Result<(), Comm
 
 fn confirm_remediation(plan: &RemediatePreview, yes: bool) -> Result<(), CommandFailure> {
     for line in &plan.lines {
-        eprintln!("dogwatch: {}", to_printable(line));
+        eprintln!("dogwatch: {}", printable_text(line));
     }
-    person::ask_confirmation(&to_printable(&plan.question), yes)
+    person::ask_confirmation(&printable_text(&plan.question), yes)
 }
 
 async fn mark_target(

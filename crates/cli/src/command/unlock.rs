@@ -13,7 +13,7 @@ use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::print_line;
 use crate::person;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 #[derive(Debug, clap::Args)]
 pub struct UnlockArgs {
@@ -88,7 +88,7 @@ fn describe_holder(row: &LeaseRow) -> String {
         "lease/{} of group {} is held by {}",
         lease.name,
         row.group,
-        to_printable(holder)
+        printable_text(holder)
     );
     let Some(record) = &lease.record else {
         return format!("{text}; its annotation dogwatch.dev/holder is invalid");

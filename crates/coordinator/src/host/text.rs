@@ -1,5 +1,7 @@
 //! Converts bytes from the host into text for conditions, Events and terminals.
 
+use dogwatch_core::printable::printable_text;
+
 /// How many bytes of a sentinel file, or of a command's output, are shown as the reason. Source:
 /// specification §2.1.
 pub(crate) const REASON_BYTES: usize = 1024;
@@ -8,10 +10,7 @@ pub(crate) const REASON_BYTES: usize = 1024;
 /// replaced, so that no file can move a terminal's cursor or break a log line.
 pub(crate) fn one_line_reason(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(REASON_BYTES)];
-    let text: String = String::from_utf8_lossy(cut)
-        .chars()
-        .map(|c| if is_unsafe_char(c) { ' ' } else { c })
-        .collect();
+    let text = printable_text(&String::from_utf8_lossy(cut));
     let mut end = text.len().min(REASON_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -24,11 +23,6 @@ pub(crate) fn one_line_reason(bytes: &[u8]) -> String {
         text
     };
     text.trim().to_owned()
-}
-
-/// Control characters, and those that change the direction of text.
-fn is_unsafe_char(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

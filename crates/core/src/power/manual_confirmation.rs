@@ -9,6 +9,7 @@ use super::confirmation_annotation::{CONFIRMED_OFF_ANNOTATION, OffConfirmation};
 use super::context::PowerContext;
 use super::{PowerReason, power_off};
 use crate::decision::{DecisionEvent, EventSeverity};
+use crate::printable::clip_text;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ManualConfirmation {
@@ -78,9 +79,9 @@ pub(super) fn confirmation_event(ctx: &PowerContext<'_>) -> Option<DecisionEvent
             reason: PowerReason::OffConfirmedByPerson.as_str(),
             message: format!(
                 "{} confirmed that the host is off, at {}: {}",
-                shorten_text(&said.by),
+                clip_text(&said.by, MAX_TEXT_CHARS),
                 said.at,
-                shorten_text(&said.reason)
+                clip_text(&said.reason, MAX_TEXT_CHARS)
             ),
         },
     })
@@ -106,10 +107,10 @@ fn covered_keys(ctx: &PowerContext<'_>, said: &OffConfirmation, since: Duration)
 }
 
 fn describe_missing_key(said: &OffConfirmation) -> String {
-    let keys: Vec<String> = said.keys.iter().map(|key| shorten_text(key)).collect();
+    let keys: Vec<String> = said.keys.iter().map(|key| clip_text(key, MAX_TEXT_CHARS)).collect();
     format!(
         "{} confirmed off for {}, and the host has had no such key since; if the host is still off, confirm again",
-        shorten_text(&said.by),
+        clip_text(&said.by, MAX_TEXT_CHARS),
         format_names(&keys)
     )
 }
@@ -134,17 +135,8 @@ fn describe_contradiction(
     let (level, asked) = (0..ctx.seen.host.levels.len()).find_map(life)?;
     Some(format!(
         "{} confirmed that the host is off, but {} reported at {} that it is not; the Node is not released",
-        shorten_text(&said.by),
+        clip_text(&said.by, MAX_TEXT_CHARS),
         power_off::level_name(level),
         ctx.format_time_of(asked)
     ))
-}
-
-/// Anybody may write any text into the annotation.
-fn shorten_text(text: &str) -> String {
-    if text.chars().count() <= MAX_TEXT_CHARS {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(MAX_TEXT_CHARS).collect();
-    format!("{start}…")
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json_default::is_default;
 use crate::name::{BootId, RunId, is_dns_name};
-use crate::one_line::one_line;
+use crate::printable::one_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

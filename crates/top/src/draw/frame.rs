@@ -1,5 +1,6 @@
 //! What is around the panes: the sentence, the tabs, the detail of the selected row, the keys.
 
+use dogwatch_core::printable::printable_text;
 use dogwatch_core::report::{FleetView, PersonTask};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
@@ -10,7 +11,7 @@ use super::styles::{
     DELAYED_STYLE, PERSON_STYLE, PLAIN_STYLE, QUIET_STYLE, SELECTED_STYLE, TITLE_STYLE,
 };
 use crate::pane::{TopPane, pane_count};
-use crate::printable::{fit_width, printable_text, text_width, wrap_text};
+use crate::printable::{fit_width, text_width, wrap_text};
 use crate::state::TopState;
 
 /// Draws one line and returns what is below it.

@@ -1,11 +1,12 @@
 //! The box over the panes: help, what a command printed, and the question before a command.
 
+use dogwatch_core::printable::printable_text;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 
 use super::styles::{PLAIN_STYLE, QUIET_STYLE, TITLE_STYLE};
-use crate::printable::{fit_width, printable_text, text_width, wrap_text};
+use crate::printable::{fit_width, text_width, wrap_text};
 use crate::state::{TopOverlay, TopState};
 
 const HELP: &str = "\

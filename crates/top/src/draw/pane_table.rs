@@ -1,5 +1,6 @@
 //! Draws the rows of a pane that fit, with the columns that fit.
 
+use dogwatch_core::printable::printable_text;
 use dogwatch_core::report::FleetView;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
@@ -9,7 +10,7 @@ use super::columns::{CellInput, PaneColumn, StyledText, pane_columns};
 use super::frame::mark_selected;
 use super::styles::QUIET_STYLE;
 use crate::pane::PaneRow;
-use crate::printable::{fit_width, printable_text, text_width};
+use crate::printable::{fit_width, text_width};
 
 /// Before each row: the mark of the selected one.
 const MARK_WIDTH: usize = 2;

@@ -1,5 +1,6 @@
 //! Draws the timeline: a row for each node, a column for each piece of time.
 
+use dogwatch_core::printable::printable_text;
 use dogwatch_core::report::{FleetView, GroupView};
 use jiff::Timestamp;
 use ratatui_core::buffer::Buffer;
@@ -11,7 +12,7 @@ use super::cells::window_text;
 use super::frame::mark_selected;
 use super::styles::{DELAYED_STYLE, PLAIN_STYLE, QUIET_STYLE, TITLE_STYLE, WELL_STYLE, bar_style};
 use crate::pane::PaneRow;
-use crate::printable::{fit_width, printable_text, text_width};
+use crate::printable::{fit_width, text_width};
 use crate::timeline::{TimeAxis, TimelineRow};
 
 const MARK_WIDTH: u16 = 2;

@@ -14,7 +14,7 @@ use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// Waits until the coordinator has aborted the reboot; if the coordinator is dead, the healer does
 /// it.
@@ -153,7 +153,7 @@ fn describe_undone_work(before: &ObservedNode, after: &ObservedNode) -> Vec<Stri
         ),
         source => format!(
             "{} was treated as done; touch it again to request another reboot",
-            to_printable(source)
+            printable_text(source)
         ),
     });
     lines

@@ -13,7 +13,7 @@ use crate::command::remediations::{WatchedRemediations, read_remediations};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// Prints each step of the remediation until its workloads are released. Steps up to `after` belong
 /// to an earlier remediation.
@@ -71,7 +71,7 @@ impl FollowedRequest for FollowedRelease<'_> {
         let text = format!(
             "nothing was released within {length}; the confirmation of host {name} stays. {why}"
         );
-        CommandFailure::new(CliExitCode::Failed, to_printable(&text))
+        CommandFailure::new(CliExitCode::Failed, printable_text(&text))
             .with_next_step(format!("dogwatch explain host/{name}"))
     }
 

@@ -9,7 +9,8 @@ use dogwatch_top::wrap_text;
 use crate::exit::CommandFailure;
 use crate::output;
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::{TableCell, TextTable, to_printable};
+use crate::table::{TableCell, TextTable};
+use dogwatch_core::printable::printable_text;
 
 /// At most this many nodes are shown; nodes with work under way come first.
 const MAX_TABLE_ROWS: usize = 16;
@@ -73,7 +74,7 @@ impl DemoScreen {
     }
 
     fn format_event(&self, told: &TimelineLine) -> String {
-        let text = to_printable(&told.text);
+        let text = printable_text(&told.text);
         let colour = if told.about == "!!" || text.starts_with("!!") {
             Some(TerminalColour::Red)
         } else if text.starts_with('>') || told.at.is_none() {
@@ -138,7 +139,7 @@ fn line_head(told: &TimelineLine) -> (String, String) {
         return (String::new(), String::new());
     };
     let time = format!("{:7.2}s", at.as_secs_f64());
-    let about = to_printable(&told.about);
+    let about = printable_text(&told.about);
     let head = if about.is_empty() {
         format!("{time}  ")
     } else {

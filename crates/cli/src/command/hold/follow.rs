@@ -13,7 +13,7 @@ use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FollowGoal {
@@ -86,7 +86,7 @@ impl FollowedRequest for FollowedHold {
 
     fn timeout_failure(&self, timeout: Duration) -> CommandFailure {
         let length = dogwatch_core::duration::format_duration(timeout);
-        let (node, state) = (&self.node, to_printable(self.progress.last_state()));
+        let (node, state) = (&self.node, printable_text(self.progress.last_state()));
         let text = match self.goal {
             FollowGoal::Held => {
                 format!("node {node} is not held within {length}; the request stays. {state}")
@@ -150,7 +150,7 @@ impl FollowedHold {
             .unwrap_or_default();
         let state = format!("{phase}: {reason}");
         let line = format!("node/{} {state}: {message}", self.node);
-        self.progress.print_new(state, &to_printable(&line))
+        self.progress.print_new(state, &printable_text(&line))
     }
 }
 

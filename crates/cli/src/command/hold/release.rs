@@ -14,7 +14,7 @@ use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::print_line;
 use crate::resource::parse_node;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 #[derive(Debug, clap::Args)]
 pub struct ReleaseArgs {
@@ -97,11 +97,11 @@ async fn release_annotation(
             .with_next_step(format!("dogwatch explain {node}"))),
         HoldWithdrawal::OfNodeReboots(names) => print_line(&format!(
             "node/{node} is being released by the controller: {}",
-            to_printable(&names.join(", "))
+            printable_text(&names.join(", "))
         )),
         HoldWithdrawal::Unreadable(why) => Err(failure(format!(
             "the request on node {node} cannot be read: {}",
-            to_printable(&why)
+            printable_text(&why)
         ))
         .with_next_step(format!(
             "to remove it: kubectl annotate node {node} dogwatch.dev/reboot-requested-"

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::daemonset::KuredDaemonSet;
 use crate::exit::CommandFailure;
 use crate::output;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// Renders everything as one document for programs.
 pub fn render_document(policy: &RebootPolicy, plan: &KuredTranslation) -> Value {
@@ -31,7 +31,7 @@ pub fn write_commented_yaml(
     writeln!(
         out,
         "# From kured {}, by `dogwatch migrate kured`.",
-        to_printable(&daemon.namespaced_name())
+        printable_text(&daemon.namespaced_name())
     )?;
     writeln!(
         out,
@@ -42,12 +42,12 @@ pub fn write_commented_yaml(
     }
     writeln!(out, "#\n# How each setting was translated:")?;
     for row in &plan.rows {
-        let setting = to_printable(&row.setting);
+        let setting = printable_text(&row.setting);
         writeln!(
             out,
             "#   {setting}\n#     {}: {}",
             row.outcome.as_str(),
-            to_printable(&row.becomes)
+            printable_text(&row.becomes)
         )?;
     }
     writeln!(

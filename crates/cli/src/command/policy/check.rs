@@ -18,7 +18,7 @@ use crate::cluster::current_time;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output::print_document;
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// How many nodes of a policy are named.
 const NAMED_NODES: usize = 5;
@@ -156,7 +156,7 @@ pub fn write_report(
         write_policy(out, policy, paint)?;
     }
     for conflict in &report.conflicts {
-        let line = to_printable(&format!("conflict: {conflict}"));
+        let line = printable_text(&format!("conflict: {conflict}"));
         writeln!(out, "{}", paint.paint_text(TerminalColour::Yellow, &line))?;
     }
     if report.others > 0 {
@@ -168,7 +168,7 @@ pub fn write_report(
     }
     if let (Some(why), false) = (&report.cluster_unknown, report.policies.is_empty()) {
         let line = format!("which nodes each policy would rule is not known: {why}");
-        writeln!(out, "{}", to_printable(&line))?;
+        writeln!(out, "{}", printable_text(&line))?;
     }
     Ok(())
 }
@@ -178,7 +178,7 @@ fn write_policy(
     policy: &CheckedPolicy,
     paint: TerminalPaint,
 ) -> std::io::Result<()> {
-    let title = to_printable(&format!(
+    let title = printable_text(&format!(
         "RebootPolicy {} ({}:{})",
         policy.name, policy.file, policy.line
     ));
@@ -187,7 +187,7 @@ fn write_policy(
         write_problem(out, problem, paint)?;
     }
     for sentence in &policy.meaning {
-        writeln!(out, "  {}", to_printable(sentence))?;
+        writeln!(out, "  {}", printable_text(sentence))?;
     }
     for (index, window) in policy.next_windows.iter().enumerate() {
         let label = if index == 0 { "next windows" } else { "" };
@@ -197,7 +197,7 @@ fn write_policy(
         None => {}
         Some([]) => writeln!(out, "  It would rule no node of the cluster.")?,
         Some(nodes) => {
-            let names = to_printable(&join_first_names(nodes, NAMED_NODES));
+            let names = printable_text(&join_first_names(nodes, NAMED_NODES));
             let count = match nodes.len() {
                 1 => "1 node".to_owned(),
                 more => format!("{more} nodes"),
@@ -214,6 +214,6 @@ fn write_problem(
     paint: TerminalPaint,
 ) -> std::io::Result<()> {
     let text = format!("{}:{}: {}", problem.file, problem.line, problem.message);
-    let text = paint.paint_text(TerminalColour::Red, &to_printable(&text));
+    let text = paint.paint_text(TerminalColour::Red, &printable_text(&text));
     writeln!(out, "  {text}")
 }

@@ -15,7 +15,7 @@ use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// Prints each step of the host, until the request is done or can no longer be.
 pub async fn follow_to_outcome(
@@ -99,7 +99,7 @@ impl FollowedRequest for FollowedPowerRequest<'_> {
             .unwrap_or("Dogwatch has not reported any progress");
         let text = format!(
             "host {name} did not reach the requested state within {length}; the request stays. {}",
-            to_printable(why)
+            printable_text(why)
         );
         CommandFailure::new(CliExitCode::Failed, text)
             .with_next_step(format!("dogwatch explain host/{name}"))

@@ -11,7 +11,7 @@ use super::request::PowerOperation;
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::CommandFailure;
 use crate::person;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 const MAX_NAMED_PODS: usize = 3;
 
@@ -33,7 +33,7 @@ pub async fn confirm_power_cut(
         }
     };
     match question {
-        Some(question) => person::ask_confirmation(&to_printable(&question), false),
+        Some(question) => person::ask_confirmation(&printable_text(&question), false),
         None => Ok(()),
     }
 }
@@ -104,7 +104,7 @@ pub fn warn_of_blockers(host: &HostSnapshot, wish: &PowerOperation) {
         let names = join_first_names(&keys, MAX_NAMED_PODS);
         eprintln!(
             "dogwatch: the host stays off until these keys are released: {}",
-            to_printable(&names)
+            printable_text(&names)
         );
     }
     if matches!(wish, PowerOperation::Release { .. }) && keys.is_empty() && !host.online {
@@ -116,7 +116,7 @@ pub fn warn_of_blockers(host: &HostSnapshot, wish: &PowerOperation) {
         let why = format!("{}: {}", ready.reason, ready.message);
         eprintln!(
             "dogwatch: power control does not work now: {}",
-            to_printable(&why)
+            printable_text(&why)
         );
         if let Some(next) = next_step(&ready.reason) {
             eprintln!("  → {next}");

@@ -11,7 +11,7 @@ use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::node_reboots;
 use crate::output::print_line;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// What each node is asked for.
 pub struct RebootDemand {
@@ -131,7 +131,7 @@ async fn ask_by_annotation(
             CliExitCode::Failed,
             format!(
                 "node {node} already has another reboot request: {}",
-                to_printable(&text)
+                printable_text(&text)
             ),
         )
         .with_next_step(format!(

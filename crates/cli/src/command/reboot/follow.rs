@@ -18,7 +18,7 @@ use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 const MAX_NAMED_NODES: usize = 5;
 
@@ -150,7 +150,7 @@ impl FollowedRequest for FollowedReboots {
                     .why
                     .as_deref()
                     .unwrap_or("no coordinator has accepted the request");
-                format!("{name}: {}", to_printable(why))
+                format!("{name}: {}", printable_text(why))
             })
             .collect();
         let text = format!(
@@ -234,7 +234,7 @@ fn object_end(view: &NodeRebootView, name: &str) -> Option<NodeRebootEnd> {
         _ => NodeRebootEnd::NotRebooted(format!(
             "was not rebooted: {}: {}",
             ended.reason,
-            to_printable(&ended.message)
+            printable_text(&ended.message)
         )),
     })
 }

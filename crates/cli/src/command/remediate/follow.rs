@@ -12,7 +12,7 @@ use crate::command::remediations::WatchedRemediations;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
 use crate::output::print_line;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// Prints each step until the Node is Ready with a new boot.
 pub async fn follow_until_ready(
@@ -79,7 +79,7 @@ impl FollowedRequest for FollowedRemediation<'_> {
         let text = format!(
             "{subject} is not back in service within {length}; its remediation continues. {why}"
         );
-        CommandFailure::new(CliExitCode::Failed, to_printable(&text))
+        CommandFailure::new(CliExitCode::Failed, printable_text(&text))
             .with_next_step(format!("dogwatch explain {subject}"))
     }
 

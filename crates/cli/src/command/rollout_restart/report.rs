@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::exit::CommandFailure;
 use crate::output::{self, OutputFormat};
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// The result of one restart, as `-o json` prints it.
 #[derive(Debug, Clone, Serialize)]
@@ -54,7 +54,7 @@ pub fn print_progress_line(
     state: RolloutState,
     text: &str,
 ) -> Result<(), CommandFailure> {
-    let text = to_printable(text);
+    let text = printable_text(text);
     match format {
         OutputFormat::Json | OutputFormat::Yaml => eprintln!("{name}: {text}"),
         OutputFormat::Table | OutputFormat::Wide => {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::exit::CommandFailure;
 use crate::paint::{TerminalColour, TerminalPaint};
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// The document of `status -o json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -111,7 +111,7 @@ impl StatusOverview {
         out: &mut impl Write,
         paint: TerminalPaint,
     ) -> Result<(), CommandFailure> {
-        let text = to_printable(&self.sentence);
+        let text = printable_text(&self.sentence);
         let text = if self.needs_person.is_empty() {
             text
         } else {

@@ -6,7 +6,7 @@ use dogwatch_core::lock::{ObservedLease, holder_node_name};
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::resource::not_found;
-use crate::table::to_printable;
+use dogwatch_core::printable::printable_text;
 
 /// Fails if the argument matches several Leases.
 pub async fn resolve_lease(
@@ -37,7 +37,7 @@ pub async fn resolve_lease(
                 CliExitCode::Usage,
                 format!(
                     "{} holds several Leases: {}",
-                    to_printable(target),
+                    printable_text(target),
                     names.join(", ")
                 ),
             )
@@ -68,7 +68,7 @@ fn is_held_by(lease: &ObservedLease, target: &str, kind: &str, name: &str) -> bo
 fn no_lease_held_failure(leases: &[LeaseRow], target: &str) -> CommandFailure {
     let text = format!(
         "no Lease of Dogwatch has the name or the holder {target}",
-        target = to_printable(target)
+        target = printable_text(target)
     );
     let names = leases.iter().flat_map(|row| {
         let holder = row.lease.holder.as_ref();

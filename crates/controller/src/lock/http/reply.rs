@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
+use dogwatch_core::printable::printable_text;
 use serde_json::json;
 
 use super::request_metrics::OutcomeLabel;
@@ -119,7 +120,8 @@ pub(super) struct LockReply {
 
 impl LockReply {
     pub(super) fn new(verdict: RequestOutcome, line: impl AsRef<str>) -> Self {
-        let line = strip_control_characters(line.as_ref());
+        // Names and reasons come from clients.
+        let line = printable_text(line.as_ref().trim_end());
         Self {
             verdict,
             line,
@@ -157,13 +159,6 @@ impl LockReply {
             .insert(OutcomeLabel(self.verdict.outcome_label()));
         response
     }
-}
-
-/// Names and reasons come from clients: removes control characters, which could change a terminal
-/// or add a line to a log.
-fn strip_control_characters(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim_end().chars().map(visible).collect()
 }
 
 impl From<LockAnswer> for LockReply {
