@@ -214,8 +214,8 @@ mod tests {
             "   1.25s  n1              done: x"
         );
         assert_eq!(
-            screen.format_event(&told("", "> touches\u{1b}")),
-            "   1.25s  > touches "
+            screen.format_event(&told("", "> tou\u{1b}ches")),
+            "   1.25s  > tou ches"
         );
     }
 
