@@ -107,7 +107,11 @@ fn covered_keys(ctx: &PowerContext<'_>, said: &OffConfirmation, since: Duration)
 }
 
 fn describe_missing_key(said: &OffConfirmation) -> String {
-    let keys: Vec<String> = said.keys.iter().map(|key| clip_text(key, MAX_TEXT_CHARS)).collect();
+    let keys: Vec<String> = said
+        .keys
+        .iter()
+        .map(|key| clip_text(key, MAX_TEXT_CHARS))
+        .collect();
     format!(
         "{} confirmed off for {}, and the host has had no such key since; if the host is still off, confirm again",
         clip_text(&said.by, MAX_TEXT_CHARS),
