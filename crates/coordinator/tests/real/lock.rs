@@ -27,6 +27,7 @@ async fn who_may_not_break_a_lock_leaves_it_to_the_controller_and_goes_on_biddin
         .until(&["leaves a lock whose holder no longer exists to the controller"])
         .await;
     // No controller runs here: a person deletes it.
+    cluster.break_by_hand("S1");
     cluster.delete_lease("dogwatch-default-0").await;
     machines[1].until_back().await;
     assert_eq!((machines[0].commands(), machines[1].commands()), (0, 1));
@@ -110,6 +111,7 @@ async fn a_slot_that_somebody_deletes_is_made_again() {
     machine
         .until_condition("MaintenancePlanned", "False", "LockHeldByOther")
         .await;
+    cluster.break_by_hand("S1");
     cluster.delete_lease("dogwatch-default-0").await;
     machine.until_back().await;
 }

@@ -58,6 +58,8 @@ async fn a_controller_that_may_not_break_locks_writes_those_of_its_own_prefixes(
 #[tokio::test]
 async fn a_namespace_that_is_not_dogwatchs_is_left_alone_and_dogwatchs_can_be_deleted() {
     let stage = Stage::set().await;
+    // Held Leases go with their namespace.
+    stage.cluster.break_by_hand("S1");
     let plane = &stage.cluster.plane;
     let applied = plane.run_kubectl(&["apply", "-f", "-"], ELSEWHERE).await;
     applied.expect("manifests that are accepted");

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_core::verify;
+use dogwatch_core::verify::audit::AuditLineError;
 use dogwatch_testbed::{AuditEntry, AuditMark};
 use serde_json::{Value, json};
 
@@ -29,6 +31,8 @@ pub struct Cluster {
     unbound: PathBuf,
     mark: AuditMark,
     number: u32,
+    /// Promises that the test itself breaks, as a person might.
+    broken_by_hand: Mutex<Vec<&'static str>>,
 }
 
 impl Cluster {
@@ -76,6 +80,7 @@ impl Cluster {
             namespace,
             number,
             plane,
+            broken_by_hand: Mutex::default(),
         }
     }
 
@@ -311,19 +316,22 @@ impl Cluster {
         });
     }
 
+    /// The test itself will break this promise: what follows from that is no fault.
+    pub fn break_by_hand(&self, promise: &'static str) {
+        let mut broken = self.broken_by_hand.lock().expect("nobody panics with it");
+        broken.push(promise);
+    }
+
     /// Recounts the promises of this test twice: from the API server's audit log, and from the
     /// machines' decision logs. Returns how many reboots each of them saw.
     pub async fn recount_history(&self, machines: &[Machine]) -> [usize; 2] {
         let lines = self.plane.audit_lines_since(self.mark).await;
-        let lines = lines.expect("an audit log");
-        let audited = lines.iter().enumerate().filter_map(|(number, line)| {
-            verify::audit::read_audit_line(0, number + 1, line).expect("the API server wrote it")
-        });
+        let audited = read_audited_writes(&lines.expect("an audit log"));
         let mut traced = Vec::new();
         for (file, machine) in machines.iter().enumerate() {
             traced.extend(read_decision_log(file, &machine.decision_log()));
         }
-        [audited.collect(), traced].map(|writes| {
+        [audited, traced].map(|writes| {
             let recount = verify::recount_writes(writes);
             assert_eq!(recount.broken, [], "a promise was broken");
             recount.rebooted
@@ -340,6 +348,38 @@ impl Cluster {
         entries.retain(|entry| entry.user == USER);
         entries
     }
+}
+
+/// The history of each test is recounted at its end from the API server's audit log, unless the test
+/// has failed already.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let lines = self.plane.audit_lines_so_far(self.mark);
+        let writes = read_audited_writes(&lines.expect("an audit log"));
+        let recount = verify::recount_writes(writes);
+        let broken = recount.broken.iter();
+        let by_hand = self.broken_by_hand.lock().expect("nobody panics with it");
+        let unexpected: Vec<_> = broken
+            .filter(|broken| !by_hand.contains(&broken.promise))
+            .collect();
+        assert!(unexpected.is_empty(), "broken promises: {unexpected:#?}");
+    }
+}
+
+fn read_audited_writes(lines: &[String]) -> Vec<verify::ClusterWrite> {
+    let lines = lines.iter().enumerate();
+    let writes = lines.filter_map(|(number, line)| {
+        match verify::audit::read_audit_line(0, number + 1, line) {
+            Ok(write) => write,
+            // An API server that was killed has written half a line.
+            Err(AuditLineError::Unreadable { .. }) => None,
+            Err(error) => panic!("{error}"),
+        }
+    });
+    writes.collect()
 }
 
 /// The writes in a machine's decision log. A killed coordinator may leave half a line at the end.

@@ -11,6 +11,8 @@ use crate::support::api::MERGE;
 async fn a_lock_is_broken_by_the_controller_or_by_a_person_who_may_break_this_very_lease() {
     let other = "dogwatch-default-1";
     let stage = Stage::set().await;
+    // A person deletes Leases that are held.
+    stage.cluster.break_by_hand("S1");
     let rows: Vec<Row> = vec![
         (
             "breaking",
