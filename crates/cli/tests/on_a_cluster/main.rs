@@ -14,10 +14,12 @@ mod hosts;
 mod node_reboots;
 mod pause;
 mod power;
+mod pseudo_terminal;
 mod reboot;
 mod remediation;
 mod schedules;
 mod stage;
+mod top;
 mod unlock;
 
 use std::io::{BufRead as _, BufReader};
