@@ -12,7 +12,7 @@ const RULES: &str = include_str!("../../../../deploy/monitoring/prometheus-rule.
 const LAST: &str = "Last";
 
 /// A metric, its labels, and its value as an expression.
-type Sample = (&'static str, &'static str, &'static str);
+pub type Sample = (&'static str, &'static str, &'static str);
 
 /// Everything goes as planned: nodes wait, one reboots, hosts are controlled.
 const AS_PLANNED: &[Sample] = &[
@@ -62,7 +62,7 @@ const AS_PLANNED: &[Sample] = &[
 ];
 
 /// Each alert has its trouble.
-const IN_TROUBLE: &[Sample] = &[
+pub const IN_TROUBLE: &[Sample] = &[
     ("dogwatch_alarm", "instance=n1,reason=RebootFailed", "1"),
     (
         "dogwatch_waiting_since_seconds",
@@ -127,13 +127,14 @@ fn rules(samples: &[Sample]) -> Vec<Value> {
     records.chain(shipped()).chain([last]).collect()
 }
 
-struct Evaluated {
+/// A Prometheus that has evaluated the shipped alerts on some samples.
+pub struct Evaluated {
     server: TestPrometheus,
     client: PrometheusClient,
 }
 
 impl Evaluated {
-    async fn with(samples: &[Sample]) -> Self {
+    pub async fn with(samples: &[Sample]) -> Self {
         let server = TestPrometheus::start_with_rules(&rules(samples)).await;
         let server = server.unwrap();
         let client = PrometheusClient::new(PrometheusSettings::default());
@@ -147,8 +148,13 @@ impl Evaluated {
     }
 
     async fn is_active(&self, alert: &str) -> bool {
-        let asked = format!("ALERTS{{alertname=\"{alert}\"}}");
-        let gate = query(self.server.base_url(), &asked);
+        self.has_series(&format!("ALERTS{{alertname=\"{alert}\"}}"))
+            .await
+    }
+
+    /// Whether the result of this query is not empty. A count is never 0, and a gate takes no zeros.
+    pub async fn has_series(&self, text: &str) -> bool {
+        let gate = query(self.server.base_url(), &format!("count({text})"));
         !self.client.check_gate(&gate).await.unwrap().is_empty()
     }
 }
