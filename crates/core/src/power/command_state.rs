@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::bmc::{BmcFault, PowerCommand, PowerReading};
+use super::bmc::{BmcFault, CommandAnswer, PowerCommand, PowerReading};
 use super::context::PowerContext;
 use super::host::{PendingCommand, PendingCommandEnd};
 use super::snapshot::SentCommand;
@@ -119,7 +119,11 @@ impl PowerContext<'_> {
             Some(PowerCommandState::UnderWay { until }) => Some(until),
             // An answered command may not have run yet: some BMCs take 10 s, and an "already off"
             // in between means nothing.
-            Some(PowerCommandState::Answered { at }) if self.is_power_on_awaited(at) => Some(at),
+            Some(PowerCommandState::Answered { at })
+                if self.is_power_on_awaited(at) || self.is_repeated_power_on() =>
+            {
+                Some(at)
+            }
             Some(
                 PowerCommandState::Unsent { .. }
                 | PowerCommandState::Answered { .. }
@@ -127,19 +131,32 @@ impl PowerContext<'_> {
             )
             | None => None,
         };
-        let replaced = command
-            .filter(|command| command.after_unknown)
-            .and_then(|command| {
-                let ours = self.seen.memory.command.as_ref();
-                ours.filter(|ours| ours.id == command.id)
-                    .map(|ours| ours.written)
-            });
-        let unknown = unknown.max(replaced);
+        let unknown = unknown.max(command.and_then(|command| self.may_still_run_since(command)));
         let newest = self.seen.memory.unsettled_since.max(unknown);
         newest.map_or(Duration::ZERO, |at| at.saturating_add(self.config.settle))
     }
 
     /// Whether the power-on that was answered at `at` has no reading of "on" yet.
+    /// Since when the BMC may still run our command, or the one before it, although the newest one
+    /// was answered. An answer that promises nothing counts before it is recorded as such: the next
+    /// command may be decided in the same moment, and takes the record's place.
+    fn may_still_run_since(&self, command: &PendingCommand) -> Option<Duration> {
+        let ours = self.seen.memory.command.as_ref();
+        let ours = ours.filter(|ours| ours.id == command.id)?;
+        let is_task_unknown = matches!(
+            ours.ended,
+            Some((_, Ok(CommandAnswer::AcceptedWithoutTask)))
+        );
+        (command.after_unknown || is_task_unknown).then_some(ours.written)
+    }
+
+    /// A reading of "on" after a repeated power-on says nothing about the newest command: an earlier
+    /// one may have done it, and the BMC may still run this one after a power-off.
+    fn is_repeated_power_on(&self) -> bool {
+        self.pending_command()
+            .is_some_and(|command| command.command == PowerCommand::On && command.attempt > 1)
+    }
+
     fn is_power_on_awaited(&self, at: Duration) -> bool {
         let on = self
             .pending_command()
