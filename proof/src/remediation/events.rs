@@ -131,6 +131,7 @@ impl RemediationWorld<'_> {
                 lease_duration: Some(std::time::Duration::from_secs(40)),
             },
             backup,
+            stored_backup: self.stored.backup.clone(),
             node,
             needs_remediation: self.stored.machine.need.is_some(),
         }

@@ -293,6 +293,11 @@ fn require_stored_backup(
         return Err(wait_for_watch(fresh, RemediationReason::ProvingOff, text));
     };
     match keep_backup_action(ctx, host, wanted) {
+        // The watch may not have shown yet that it was removed, by a write whose answer was lost.
+        None if fresh.stored_backup != ctx.case.stored_backup => {
+            let text = "what is stored of the Node was changed a moment ago".to_owned();
+            Err(wait_for_watch(fresh, RemediationReason::ProvingOff, text))
+        }
         None => Ok(()),
         Some(keep) => {
             let text = "the Node's labels, annotations and taints are saved first";

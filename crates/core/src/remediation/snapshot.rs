@@ -109,6 +109,8 @@ pub struct FreshReads {
     pub node: Option<Arc<ObservedNode>>,
     /// Labels, annotations and taints of the whole Node, for the backup.
     pub backup: Option<super::record::NodeBackup>,
+    /// The backup that is stored for the host.
+    pub stored_backup: Option<Arc<StoredBackup>>,
     pub heartbeat: NodeHeartbeat,
     /// Whether the mark or the request still stands.
     pub needs_remediation: bool,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dogwatch_api::label;
 use dogwatch_core::power::{HostConsumer, HostName, HostSnapshot};
-use dogwatch_core::remediation::{NodeBackup, StoredBackup};
+use dogwatch_core::remediation::{NodeBackup, Remediation, StoredBackup};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, Patch, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt as _};
@@ -149,6 +149,19 @@ impl RemediationClient {
             resource_version: there.resource_version().unwrap_or_default(),
         };
         self.overwrite_backup(&over, data).await
+    }
+
+    /// The backup that is stored for the host of this remediation.
+    pub(super) async fn read_stored_backup(
+        &self,
+        case: &Remediation,
+    ) -> Result<Option<StoredBackup>, Error> {
+        let Ok(host) = &case.host else {
+            return Ok(None);
+        };
+        let name = backup_name(&host.uid);
+        let object = with_timeout(self.backup_api().get_opt(&name)).await?;
+        Ok(object.as_ref().and_then(parse_backup))
     }
 
     fn backup_api(&self) -> Api<ConfigMap> {

@@ -117,7 +117,7 @@ use crate::power;
 /// Breaks one condition.
 type Breaks = fn(&mut Ready);
 
-const CONDITIONS: [(&str, Breaks); 28] = [
+const CONDITIONS: [(&str, Breaks); 30] = [
     ("no proof", |it| it.power().proof = None),
     ("a reading that says on", |it| {
         it.power().now = power::CurrentPower::On;
@@ -206,6 +206,14 @@ const CONDITIONS: [(&str, Breaks); 28] = [
     }),
     ("what is on the Node is not kept", |it| {
         it.case.stored_backup = None;
+    }),
+    ("what was kept is gone, by a fresh read", |it| {
+        it.fresh().stored_backup = None;
+    }),
+    ("what was kept was changed, by a fresh read", |it| {
+        if let Some(kept) = it.fresh().stored_backup.as_mut() {
+            Arc::make_mut(kept).resource_version = "newer".into();
+        }
     }),
     ("what is kept is another Node's", |it| {
         if let Some(kept) = it.case.stored_backup.as_mut() {

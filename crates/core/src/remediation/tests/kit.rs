@@ -224,6 +224,7 @@ pub(super) fn fresh(
             cluster: case.cluster.name.record_name(),
             ..NodeBackup::from_node(node, BTreeMap::new(), Vec::new())
         }),
+        stored_backup: host.and_then(|host| world.backups.get(&host.uid)).cloned(),
         heartbeat: beat.clone(),
         needs_remediation: marked,
     }

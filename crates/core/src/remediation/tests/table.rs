@@ -110,6 +110,7 @@ impl Row {
             let is_over = first.is_empty() && decision.observe.is_empty();
             for action in &first {
                 self.apply(action);
+                known.forget_reads();
             }
             for _ in &decision.observe {
                 self.power.run(1);

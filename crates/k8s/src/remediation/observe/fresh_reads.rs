@@ -42,8 +42,9 @@ impl RemediationClient {
         case: &Remediation,
         taken: Duration,
     ) -> Result<FreshReads, Error> {
-        let (host, node, lease, marked) = futures::try_join!(
+        let (host, stored_backup, node, lease, marked) = futures::try_join!(
             Box::pin(self.read_fresh_host(case)),
+            Box::pin(self.read_stored_backup(case)),
             Box::pin(self.read_fresh_node(case)),
             Box::pin(self.read_fresh_lease(case)),
             Box::pin(self.read_need(case)),
@@ -61,6 +62,7 @@ impl RemediationClient {
                 cluster: case.cluster.name.record_name(),
                 ..restore::backup_of_node(node)
             }),
+            stored_backup: stored_backup.map(Arc::new),
             heartbeat: heartbeat_of(lease.as_ref(), node.as_ref()),
             // The API server accepts no name that we would reject.
             node: node
