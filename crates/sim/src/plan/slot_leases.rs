@@ -16,8 +16,6 @@ pub(super) struct SlotLeases {
     leases: BTreeMap<(GroupName, u32), ObservedLease>,
     holders: BTreeMap<HolderId, (GroupName, u32)>,
     free: BTreeMap<GroupName, BTreeSet<u32>>,
-    /// The maximum of each holder with its slot, the smallest first.
-    held_maxima: BTreeMap<GroupName, BTreeSet<(u32, u32)>>,
     waiting: BTreeMap<GroupName, BTreeSet<WaiterPlace>>,
 }
 
@@ -79,8 +77,7 @@ impl SlotLeases {
     }
 
     /// Returns the Leases that a node sees if it has looked since `since`: its own Lease, otherwise
-    /// the free ones, and of those that are held the one with the smallest maximum: it decides for
-    /// all.
+    /// the free ones, otherwise one held Lease as an example of all.
     pub(super) fn visible_leases(
         &self,
         group: &GroupName,
@@ -98,17 +95,10 @@ impl SlotLeases {
                 ..lease
             })
             .collect();
-        let held = self.held_maxima.get(group).and_then(BTreeSet::first);
-        seen.extend(held.map(|(_, slot)| self.leases[&(group.clone(), *slot)].clone()));
-        seen
-    }
-
-    fn forget_held_maximum(&mut self, key: &(GroupName, u32)) {
-        let record = self.leases.get(key).and_then(|lease| lease.record.as_ref());
-        let held = self.held_maxima.get_mut(&key.0);
-        if let (Some(record), Some(held)) = (record, held) {
-            held.remove(&(record.max, key.1));
+        if seen.is_empty() {
+            seen.extend(self.leases.get(&(group.clone(), 0)).cloned());
         }
+        seen
     }
 
     /// Places a bid or a takeover from an older run; `None` if the Lease has changed since it was
@@ -120,14 +110,12 @@ impl SlotLeases {
         record: &LockRecord,
     ) -> Option<ObservedLease> {
         let key = (record.group.clone(), bid.slot);
-        let lease = self.leases.get(&key)?;
+        let lease = self.leases.get_mut(&key)?;
         let free = lease.holder.as_ref().is_none_or(|holder| holder == me);
         if lease.resource_version != bid.resource_version || !free {
             return None;
         }
-        self.forget_held_maximum(&key);
         self.version += 1;
-        let lease = self.leases.get_mut(&key)?;
         *lease = ObservedLease {
             resource_version: self.version.to_string(),
             holder: Some(me.clone()),
@@ -136,8 +124,6 @@ impl SlotLeases {
             ..lease.clone()
         };
         let won = lease.clone();
-        let held = self.held_maxima.entry(key.0.clone()).or_default();
-        held.insert((record.max, key.1));
         self.free.entry(key.0.clone()).or_default().remove(&key.1);
         self.holders.insert(me.clone(), key);
         Some(won)
@@ -155,7 +141,6 @@ impl SlotLeases {
             ReleaseKind::OverBudget => (Vec::new(), true),
             ReleaseKind::Done { zone } => (self.next_in_line(&key.0, me, zone.as_deref()), false),
         };
-        self.forget_held_maximum(&key);
         self.version += 1;
         let lease = self.leases.get_mut(&key)?;
         let given_back = if over_budget {
