@@ -18,9 +18,7 @@ pub const MIN_YIELD_PAUSE: Duration = Duration::from_secs(5);
 pub const MAX_YIELD_PAUSE: Duration = Duration::from_mins(1);
 
 /// Decides when `me` bids for which of the group's slots below `slots` (holding more slots than our
-/// own maximum would be over budget by their number alone). A holder's smaller maximum counts for us
-/// too, as it does in [`super::decide_budget`]: after a limit was raised, nobody takes a new slot
-/// only to give it back, until who holds one by the old limit is done.
+/// own maximum would be over budget by their number alone).
 ///
 /// A Lease that was free when first observed: at once. A Lease that became free: in the order that
 /// the last holder named, the first at once and each further one [`CALLED_BID_INTERVAL`] later; a
@@ -34,7 +32,6 @@ pub fn decide_bid(
     jitter: f64,
     now: Now,
 ) -> BidDecision {
-    let slots = slots.min(smallest_held_maximum(leases, me));
     let earliest = leases
         .iter()
         .filter(|lease| lease.holder.is_none() && lease.slot < slots)
@@ -50,14 +47,6 @@ pub fn decide_bid(
             lease: lease.clone(),
         },
     }
-}
-
-/// The smallest maximum by which another one holds a slot. A record that cannot be read counts as 1.
-fn smallest_held_maximum(leases: &[ObservedLease], me: &HolderId) -> u32 {
-    let held = |lease: &&ObservedLease| lease.holder.as_ref().is_some_and(|holder| holder != me);
-    let maximum = |lease: &ObservedLease| lease.record.as_ref().map_or(1, |record| record.max);
-    let smallest = leases.iter().filter(held).map(maximum).min();
-    smallest.map_or(u32::MAX, |max| max.max(1))
 }
 
 /// The slot that `me` holds, even one above the group's present number of slots. The lowest, if a
@@ -106,8 +95,7 @@ fn clamp_jitter(jitter: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::LockRecord;
-    use super::super::testkit::{free, held, node, record};
+    use super::super::testkit::{free, held, node};
     use super::*;
 
     fn at(millis: u64) -> Now {
@@ -199,30 +187,6 @@ mod tests {
             decide_bid(&leases, &node("n1"), 1, 0.0, at(0)),
             BidDecision::AllHeld
         );
-    }
-
-    #[test]
-    fn while_somebody_holds_by_a_smaller_maximum_no_slot_above_it_is_asked_for() {
-        let held_by = |max| ObservedLease {
-            record: Some(LockRecord {
-                max,
-                ..record("n2", &["a"])
-            }),
-            ..held(0, "n2", &["a"])
-        };
-        let bid = |first: ObservedLease| {
-            decide_bid(&[first, free(1), free(2)], &node("n1"), 3, 0.0, at(0))
-        };
-        assert_eq!(bid(held_by(1)), BidDecision::AllHeld);
-        assert_eq!(millis_of(bid(held_by(2))), (1, None));
-        // It is done: both new slots may be taken.
-        assert_eq!(millis_of(bid(free(0))), (0, None));
-        // A record that cannot be read counts as 1, as in the count of the budget.
-        let unreadable = ObservedLease {
-            record: None,
-            ..held(0, "n2", &[])
-        };
-        assert_eq!(bid(unreadable), BidDecision::AllHeld);
     }
 
     #[test]
