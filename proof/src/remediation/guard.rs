@@ -14,16 +14,19 @@ pub enum RemediationGuard {
     ReleaseTimeLimit,
     /// The Node's backup is stored before the Node is deleted.
     BackupBeforeRelease,
+    /// A backup that is not needed stays while a deletion of the Node may be late.
+    KeepUnneededBackup,
     /// A Node that sends heartbeats is not released, whatever the BMC says.
     NodeSilence,
 }
 
 impl RemediationGuard {
-    pub const ALL: [RemediationGuard; 5] = [
+    pub const ALL: [RemediationGuard; 6] = [
         RemediationGuard::HostVersion,
         RemediationGuard::MachineVersion,
         RemediationGuard::ReleaseTimeLimit,
         RemediationGuard::BackupBeforeRelease,
+        RemediationGuard::KeepUnneededBackup,
         RemediationGuard::NodeSilence,
     ];
 
@@ -40,6 +43,9 @@ impl RemediationGuard {
             RemediationGuard::BackupBeforeRelease => {
                 "the Node's backup is stored before the Node is deleted"
             }
+            RemediationGuard::KeepUnneededBackup => {
+                "a backup that is not needed stays while a deletion of the Node may be late"
+            }
             RemediationGuard::NodeSilence => "a Node that sends heartbeats is not released",
         }
     }
@@ -48,9 +54,9 @@ impl RemediationGuard {
     pub fn expected_failure(self) -> Promise {
         match self {
             RemediationGuard::HostVersion => Promise::OneReboot,
-            RemediationGuard::MachineVersion | RemediationGuard::BackupBeforeRelease => {
-                Promise::NothingForeignUndone
-            }
+            RemediationGuard::MachineVersion
+            | RemediationGuard::BackupBeforeRelease
+            | RemediationGuard::KeepUnneededBackup => Promise::NothingForeignUndone,
             RemediationGuard::ReleaseTimeLimit | RemediationGuard::NodeSilence => {
                 Promise::ProofBeforeRelease
             }
@@ -67,11 +73,13 @@ impl RemediationGuard {
                 withdrawals: 1,
                 ..none
             },
-            RemediationGuard::ReleaseTimeLimit => RemediationWorldConfig {
-                faults: 1,
-                withdrawals: 1,
-                ..none
-            },
+            RemediationGuard::ReleaseTimeLimit | RemediationGuard::KeepUnneededBackup => {
+                RemediationWorldConfig {
+                    faults: 1,
+                    withdrawals: 1,
+                    ..none
+                }
+            }
             RemediationGuard::BackupBeforeRelease => none,
             RemediationGuard::NodeSilence => RemediationWorldConfig {
                 wrong_bmc: true,

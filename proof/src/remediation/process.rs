@@ -29,6 +29,11 @@ pub fn state_time() -> Now {
     }
 }
 
+/// Longer ago than every pause: a tick ends each of them.
+fn long_ago() -> Duration {
+    state_time().mono - Duration::from_hours(1)
+}
+
 pub fn state_wall() -> Timestamp {
     Timestamp::from_second(1_800_000_000).expect("a time of this century")
 }
@@ -92,17 +97,30 @@ impl RemediatorView {
         }
     }
 
-    /// Drops what is remembered of remediations that are over.
-    pub fn forget_ended(&mut self) {
+    /// Drops what is remembered of remediations that are over, and remembers of the others whether
+    /// their host is without a key, as the live loop does with each decision.
+    pub fn update_memories(&mut self, keeps_unneeded_backup: bool) {
         let found = discover_remediations(&self.seen.snapshot());
         let lasts = |subject: &RemediationSubject| found.iter().any(|it| it.subject == *subject);
         self.memories.retain(|subject, _| lasts(subject));
+        let begins = if keeps_unneeded_backup {
+            state_time().mono
+        } else {
+            long_ago()
+        };
+        for remediation in found {
+            let without_key = remediation.is_host_without_key();
+            let memory = self.memories.entry(remediation.subject).or_default();
+            let since = memory.host_without_key_since;
+            memory.host_without_key_since = without_key.then(|| since.unwrap_or(begins));
+        }
     }
 }
 
 /// Fresh reads are too old after a tick. `beats`: the kubelet renewed its Lease meanwhile.
 pub fn age_memory(memory: &mut RemediationMemory, beats: bool) {
     memory.fresh = None;
+    memory.host_without_key_since = memory.host_without_key_since.map(|_| long_ago());
     let Some(history) = &memory.heartbeats else {
         return;
     };

@@ -111,7 +111,8 @@ impl<'a> RemediationWorld<'a> {
     }
 
     pub fn pack(mut self) -> RemediationWorldState {
-        Arc::make_mut(&mut self.process).forget_ended();
+        let keeps_backup = !self.is_without(RemediationGuard::KeepUnneededBackup);
+        Arc::make_mut(&mut self.process).update_memories(keeps_backup);
         renumber_versions(&mut self);
         let late = self.late.into_iter();
         let mut late: Vec<_> = late

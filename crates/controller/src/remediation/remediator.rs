@@ -279,7 +279,7 @@ impl RemediatorLoop {
         });
         note.known.power = power;
         let decision = decide(case, &note.known, around, &self.settings.config, now);
-        note.known.record_decision(&decision, now.mono);
+        note.known.record_decision(case, &decision, now.mono);
         around.admit_decided(case, &decision, note.does_bmc_answer());
         decision
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::RemediationReason;
+use super::key::RemediationKey;
 use super::machine::ObjectName;
 use super::node_cluster::NodeCluster;
 use super::types::{Remediation, RemediationDecision, RemediationSubject};
@@ -140,6 +141,12 @@ impl FencedHost {
 }
 
 impl Remediation {
+    /// Whether its host is known and carries no key of any remediation.
+    pub fn is_host_without_key(&self) -> bool {
+        let host = self.host.as_ref().ok();
+        host.is_some_and(|host| RemediationKey::keys_on_host(host).next().is_none())
+    }
+
     /// The remediation's stage; `None` if it is not under way.
     pub fn remediation_stage(&self) -> Option<RemediationStage> {
         if self.is_keyed() {

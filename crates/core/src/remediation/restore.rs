@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::RemediationReason;
 use super::action::RemediationAction;
+use super::config::RemediationConfig;
 use super::context::RemediationContext;
-use super::key::RemediationKey;
 use super::record::{NodeBackup, NodeTaint};
 use super::snapshot::FreshReads;
 use super::stored_backup::{BackupDisposition, HostBackup};
@@ -235,7 +235,7 @@ fn split_missing(
 }
 
 /// Deletes a backup that is not needed, unless a remediation of this host is about to delete the
-/// Node.
+/// Node, or a deletion without an answer may still do so.
 fn drop_unneeded_backup(
     ctx: &RemediationContext<'_>,
     decision: RemediationDecision,
@@ -245,11 +245,16 @@ fn drop_unneeded_backup(
         return decision;
     };
     let mut others = ctx.concurrent.other_fenced_hosts(ctx.case);
-    let is_needed = RemediationKey::keys_on_host(host).next().is_some()
+    let is_needed = !ctx.case.is_host_without_key()
         || decision.cause.reason == RemediationReason::Preparing
         || others.any(|other| other.host == host.name);
     if is_needed {
         return decision;
+    }
+    let since = ctx.memory.host_without_key_since.unwrap_or(ctx.now.mono);
+    let until = since + RemediationConfig::KEEP_UNNEEDED_BACKUP;
+    if ctx.now.mono < until {
+        return decision.wake_at(until, "a late deletion of the Node");
     }
     decision.with_action(drop_backup_action(kept))
 }

@@ -53,13 +53,27 @@ pub struct RemediationMemory {
     /// The newest decision's reason and when it first occurred without interruption, for the
     /// Warning about slow progress. Maintained by [`RemediationMemory::record_decision`].
     pub reason_since: Option<(RemediationReason, Duration)>,
+    /// Since when the host has been without a key, without interruption, as far as this process
+    /// has seen. Maintained by [`RemediationMemory::record_decision`].
+    pub host_without_key_since: Option<Duration>,
     /// No decision is made until the watch shows our last write, or until this moment.
     pub own_write_awaited_until: Option<Duration>,
 }
 
 impl RemediationMemory {
-    /// Records the reason of a decision. Call it after each decision.
-    pub fn record_decision(&mut self, decision: &super::RemediationDecision, now: Duration) {
+    /// Records the reason of a decision, and whether the host had a key. Call it after each
+    /// decision.
+    pub fn record_decision(
+        &mut self,
+        case: &super::Remediation,
+        decision: &super::RemediationDecision,
+        now: Duration,
+    ) {
+        self.host_without_key_since = if case.is_host_without_key() {
+            self.host_without_key_since.or(Some(now))
+        } else {
+            None
+        };
         let reason = decision.cause.reason;
         self.first_decided_at.get_or_insert(now);
         if self.reason_since.is_none_or(|(same, _)| same != reason) {

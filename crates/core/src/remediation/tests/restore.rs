@@ -1,6 +1,8 @@
 //! What is restored on a new Node, and what never is. Source: specification §4.1.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
@@ -146,6 +148,8 @@ struct Scene {
     nodes: Vec<ObservedNode>,
     /// What is on the Node already, if it was read.
     there: Option<NodeBackup>,
+    /// For how long the host has been without a key.
+    without_key_for: Duration,
 }
 
 impl Scene {
@@ -157,6 +161,7 @@ impl Scene {
             machine: Some(machine("a")),
             nodes: node.into_iter().collect(),
             there: None,
+            without_key_for: Duration::ZERO,
         }
     }
 
@@ -181,6 +186,7 @@ impl Scene {
         });
         let known = RemediationMemory {
             fresh,
+            host_without_key_since: Some(now.mono - self.without_key_for),
             ..RemediationMemory::default()
         };
         decide(
@@ -246,8 +252,45 @@ fn it_is_restored_as_soon_as_another_node_of_that_machine_is_there_and_then_drop
 }
 
 #[test]
-fn what_was_kept_of_a_node_that_was_not_deleted_is_dropped() {
-    assert!(Scene::new(kept("uid-n-a"), Some(node("a"))).drops());
+fn what_was_kept_of_a_node_that_was_not_deleted_is_dropped_once_no_deletion_can_be_late() {
+    let mut scene = Scene::new(kept("uid-n-a"), Some(node("a")));
+    assert!(!scene.drops());
+    let wake = scene.decided().wake.unwrap();
+    let wait = RemediationConfig::KEEP_UNNEEDED_BACKUP;
+    assert_eq!(
+        (wake.at, wake.why),
+        (now(100).mono + wait, "a late deletion of the Node")
+    );
+    scene.without_key_for = wait.checked_sub(Duration::from_millis(1)).unwrap();
+    assert!(!scene.drops());
+    scene.without_key_for = wait;
+    assert!(scene.drops());
+}
+
+#[test]
+fn what_this_process_has_not_seen_does_not_count_as_time_without_a_key() {
+    let scene = Scene::new(kept("uid-n-a"), Some(node("a")));
+    let world = world(
+        scene.machine.clone(),
+        [scene.host.clone()],
+        scene.nodes.clone(),
+    );
+    let free = case_of(&keeping(world, scene.kept.clone()), "host/machines/h-a").unwrap();
+    let keyed = Remediation {
+        host: Ok(Arc::new(free.key.with_key_on(&scene.host))),
+        ..free.clone()
+    };
+    let decision = scene.decided();
+    let mut known = RemediationMemory::default();
+    for (case, second, since) in [
+        (&free, 1, Some(1)),
+        (&free, 2, Some(1)),
+        (&keyed, 3, None),
+        (&free, 4, Some(4)),
+    ] {
+        known.record_decision(case, &decision, Duration::from_secs(second));
+        assert_eq!(known.host_without_key_since, since.map(Duration::from_secs));
+    }
 }
 
 /// This Node has the name now, and nothing is restored on it.

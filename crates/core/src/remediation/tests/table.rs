@@ -102,7 +102,7 @@ impl Row {
             let around =
                 ConcurrentRemediations::from_remediations(std::slice::from_ref(&case), |_| true);
             let decision = decide(&case, &known, &around, &self.config, now);
-            known.record_decision(&decision, now.mono);
+            known.record_decision(&case, &decision, now.mono);
             let (first, moves) = split(decision.actions);
             if !moves.is_empty() {
                 return moves;
@@ -286,7 +286,7 @@ fn nothing_has_a_reason_a_deadline_and_is_said_loudly_after_it() {
         decision.wake.as_ref().unwrap().at,
         now.mono + RemediationConfig::WARN_AFTER
     );
-    known.record_decision(&decision, now.mono);
+    known.record_decision(&case, &decision, now.mono);
     let mut later = now;
     later.mono += RemediationConfig::WARN_AFTER + Duration::from_secs(1);
     let decision = decide(&case, &known, &around, &config, later);

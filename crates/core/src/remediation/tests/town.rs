@@ -316,7 +316,7 @@ impl Town {
         let known = self.known.entry(case.subject.clone()).or_default();
         known.power = power;
         let decision = decide(case, known, around, &self.config, now);
-        known.record_decision(&decision, now.mono);
+        known.record_decision(case, &decision, now.mono);
         around.admit_decided(case, &decision, answers);
         self.note(case, &decision);
         self.tell(case, &decision.report);
