@@ -107,7 +107,7 @@ fn find_or_build(
     let recipe = GoProgramRecipe {
         name: program.name(),
         module: GO_MODULE_FOLDER,
-        go_mod_file: release.go_mod_file,
+        go_mod_file: release.mod_file_name,
         folder: format!("control-plane-{}", release.version()),
         sources: [&release.module_files()[..], &PROGRAM_SOURCES].concat(),
         usual_build_time: program.usual_build_time(),

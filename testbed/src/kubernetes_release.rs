@@ -12,22 +12,22 @@ pub const KUBERNETES_VARIABLE: &str = "DOGWATCH_KUBERNETES";
 #[derive(Debug, PartialEq, Eq)]
 pub struct KubernetesRelease {
     /// The file's name in `testbed/control-plane`.
-    pub(crate) go_mod_file: &'static str,
-    go_mod: &'static str,
-    go_sum: &'static str,
+    pub(crate) mod_file_name: &'static str,
+    required_modules: &'static str,
+    module_checksums: &'static str,
 }
 
 /// The newest comes first.
 const KUBERNETES_RELEASES: [KubernetesRelease; 2] = [
     KubernetesRelease {
-        go_mod_file: "go.mod",
-        go_mod: include_str!("../control-plane/go.mod"),
-        go_sum: include_str!("../control-plane/go.sum"),
+        mod_file_name: "go.mod",
+        required_modules: include_str!("../control-plane/go.mod"),
+        module_checksums: include_str!("../control-plane/go.sum"),
     },
     KubernetesRelease {
-        go_mod_file: "go-1.32.mod",
-        go_mod: include_str!("../control-plane/go-1.32.mod"),
-        go_sum: include_str!("../control-plane/go-1.32.sum"),
+        mod_file_name: "go-1.32.mod",
+        required_modules: include_str!("../control-plane/go-1.32.mod"),
+        module_checksums: include_str!("../control-plane/go-1.32.sum"),
     },
 ];
 
@@ -55,7 +55,7 @@ impl KubernetesRelease {
 
     /// The whole version, for example `v1.36.1`.
     pub fn version(&self) -> &'static str {
-        self.go_mod
+        self.required_modules
             .lines()
             .find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "))
             .expect("go.mod requires k8s.io/kubernetes")
@@ -72,7 +72,7 @@ impl KubernetesRelease {
 
     /// A change of any of these files triggers a new build.
     pub(crate) fn module_files(&self) -> [&'static str; 2] {
-        [self.go_mod, self.go_sum]
+        [self.required_modules, self.module_checksums]
     }
 
     /// Sets the version; clients read it, and a few behave differently by it.
