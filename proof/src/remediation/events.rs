@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dogwatch_core::reboot::ObservedNode;
 use dogwatch_core::remediation::{
-    FreshReads, NodeBackup, NodeHeartbeat, RemediationAction, RemediationObserve,
+    FreshReads, NodeBackup, NodeHeartbeat, RemediationAction, RemediationObserve, StoredBackup,
 };
 
 use super::RemediationGuard;
@@ -115,6 +115,14 @@ impl RemediationWorld<'_> {
         }
     }
 
+    /// Without the guard the process believes that the backup is stored.
+    fn read_stored_backup(&self) -> Option<Arc<StoredBackup>> {
+        if self.is_without(RemediationGuard::BackupBeforeRelease) {
+            return self.process.seen.backup.clone();
+        }
+        self.stored.backup.clone()
+    }
+
     /// GETs of all objects.
     fn read_fresh(&self) -> FreshReads {
         let node = self.stored.node.clone();
@@ -131,7 +139,7 @@ impl RemediationWorld<'_> {
                 lease_duration: Some(std::time::Duration::from_secs(40)),
             },
             backup,
-            stored_backup: self.stored.backup.clone(),
+            stored_backup: self.read_stored_backup(),
             node,
             needs_remediation: self.stored.machine.need.is_some(),
         }

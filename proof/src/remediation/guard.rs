@@ -16,17 +16,20 @@ pub enum RemediationGuard {
     BackupBeforeRelease,
     /// A backup that is not needed stays while a deletion of the Node may be late.
     KeepUnneededBackup,
+    /// A backup that a deletion may still remove is written again before it is relied on.
+    RewriteDoubtfulBackup,
     /// A Node that sends heartbeats is not released, whatever the BMC says.
     NodeSilence,
 }
 
 impl RemediationGuard {
-    pub const ALL: [RemediationGuard; 6] = [
+    pub const ALL: [RemediationGuard; 7] = [
         RemediationGuard::HostVersion,
         RemediationGuard::MachineVersion,
         RemediationGuard::ReleaseTimeLimit,
         RemediationGuard::BackupBeforeRelease,
         RemediationGuard::KeepUnneededBackup,
+        RemediationGuard::RewriteDoubtfulBackup,
         RemediationGuard::NodeSilence,
     ];
 
@@ -46,6 +49,9 @@ impl RemediationGuard {
             RemediationGuard::KeepUnneededBackup => {
                 "a backup that is not needed stays while a deletion of the Node may be late"
             }
+            RemediationGuard::RewriteDoubtfulBackup => {
+                "a backup that a deletion may still remove is written again"
+            }
             RemediationGuard::NodeSilence => "a Node that sends heartbeats is not released",
         }
     }
@@ -56,7 +62,8 @@ impl RemediationGuard {
             RemediationGuard::HostVersion => Promise::OneReboot,
             RemediationGuard::MachineVersion
             | RemediationGuard::BackupBeforeRelease
-            | RemediationGuard::KeepUnneededBackup => Promise::NothingForeignUndone,
+            | RemediationGuard::KeepUnneededBackup
+            | RemediationGuard::RewriteDoubtfulBackup => Promise::NothingForeignUndone,
             RemediationGuard::ReleaseTimeLimit | RemediationGuard::NodeSilence => {
                 Promise::ProofBeforeRelease
             }
@@ -80,6 +87,12 @@ impl RemediationGuard {
                     ..none
                 }
             }
+            RemediationGuard::RewriteDoubtfulBackup => RemediationWorldConfig {
+                faults: 1,
+                marks: 1,
+                withdrawals: 1,
+                ..none
+            },
             RemediationGuard::BackupBeforeRelease => none,
             RemediationGuard::NodeSilence => RemediationWorldConfig {
                 wrong_bmc: true,

@@ -44,7 +44,7 @@ pub fn renumber_versions(world: &mut RemediationWorld<'_>) {
     }
 }
 
-fn number_of(version: &str) -> u64 {
+pub fn number_of(version: &str) -> u64 {
     version.parse().expect("the model's versions are numbers")
 }
 
@@ -57,6 +57,9 @@ fn visit_world(
     let process = Arc::make_mut(&mut world.process);
     visit_objects(&mut process.seen, kind, visit);
     for memory in process.memories.values_mut() {
+        if let (VersionedKind::Backup, Some(doubtful)) = (kind, &mut memory.doubtful_backup) {
+            visit(&mut doubtful.resource_version);
+        }
         let Some(fresh) = &mut memory.fresh else {
             continue;
         };
@@ -65,6 +68,9 @@ fn visit_world(
         }
         if let (VersionedKind::Node, Some(node)) = (kind, &mut fresh.node) {
             visit(&mut Arc::make_mut(node).resource_version);
+        }
+        if let (VersionedKind::Backup, Some(stored)) = (kind, &mut fresh.stored_backup) {
+            visit(&mut Arc::make_mut(stored).resource_version);
         }
     }
     for write in &mut world.late {

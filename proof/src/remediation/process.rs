@@ -30,7 +30,7 @@ pub fn state_time() -> Now {
 }
 
 /// Longer ago than every pause: a tick ends each of them.
-fn long_ago() -> Duration {
+pub fn long_ago() -> Duration {
     state_time().mono - Duration::from_hours(1)
 }
 
@@ -97,22 +97,25 @@ impl RemediatorView {
         }
     }
 
-    /// Drops what is remembered of remediations that are over, and remembers of the others whether
-    /// their host is without a key, as the live loop does with each decision.
-    pub fn update_memories(&mut self, keeps_unneeded_backup: bool) {
-        let found = discover_remediations(&self.seen.snapshot());
-        let lasts = |subject: &RemediationSubject| found.iter().any(|it| it.subject == *subject);
-        self.memories.retain(|subject, _| lasts(subject));
-        let begins = if keeps_unneeded_backup {
-            state_time().mono
-        } else {
-            long_ago()
+    /// Drops what is remembered of remediations that are over, and records the decisions about the
+    /// others, as the live loop does.
+    pub fn record_decisions(&mut self, views: &PowerViews, stage: PowerStage) {
+        let decided = self.decide_all(views, stage);
+        let lasts = |subject: &RemediationSubject| {
+            let mut subjects = decided.iter().map(|it| &it.remediation.subject);
+            subjects.any(|it| it == subject)
         };
-        for remediation in found {
-            let without_key = remediation.is_host_without_key();
-            let memory = self.memories.entry(remediation.subject).or_default();
-            let since = memory.host_without_key_since;
-            memory.host_without_key_since = without_key.then(|| since.unwrap_or(begins));
+        self.memories.retain(|subject, _| lasts(subject));
+        for DecidedRemediation {
+            remediation,
+            decision,
+        } in decided
+        {
+            let memory = self.memories.entry(remediation.subject.clone());
+            let memory = memory.or_default();
+            memory.record_decision(&remediation, &decision, state_time().mono);
+            // It is for the Warning about slow progress alone.
+            memory.reason_since = None;
         }
     }
 }

@@ -9,7 +9,7 @@ use super::RemediationGuard;
 use super::normal_form::renumber_versions;
 use super::objects::ClusterObjects;
 use super::power::PowerViews;
-use super::process::{DecidedRemediation, RemediatorView};
+use super::process::{DecidedRemediation, RemediatorView, long_ago};
 use super::state::{
     MachineState, MisfortunesLeft, PowerStage, RemediationWorldConfig, RemediationWorldState,
 };
@@ -111,8 +111,7 @@ impl<'a> RemediationWorld<'a> {
     }
 
     pub fn pack(mut self) -> RemediationWorldState {
-        let keeps_backup = !self.is_without(RemediationGuard::KeepUnneededBackup);
-        Arc::make_mut(&mut self.process).update_memories(keeps_backup);
+        self.record_decisions();
         renumber_versions(&mut self);
         let late = self.late.into_iter();
         let mut late: Vec<_> = late
@@ -126,6 +125,20 @@ impl<'a> RemediationWorld<'a> {
             machine: self.machine,
             left: self.left,
             broken: self.broken,
+        }
+    }
+
+    fn record_decisions(&mut self) {
+        let process = Arc::make_mut(&mut self.process);
+        process.record_decisions(&self.pools.views, self.machine.power);
+        for memory in process.memories.values_mut() {
+            if self.config.without == Some(RemediationGuard::KeepUnneededBackup) {
+                let since = memory.host_without_key_since;
+                memory.host_without_key_since = since.map(|_| long_ago());
+            }
+            if self.config.without == Some(RemediationGuard::RewriteDoubtfulBackup) {
+                memory.doubtful_backup = None;
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use dogwatch_core::remediation::{
 };
 
 use super::RemediationGuard;
+use super::normal_form::number_of;
 use super::objects::{RECORD, boot_id};
 use super::state::{PowerStage, WatchedKind, WriteFate};
 use super::world::RemediationWorld;
@@ -221,9 +222,7 @@ impl RemediationWorld<'_> {
         if self.stored.backup.as_deref() != over {
             return false;
         }
-        let version = over.map_or("0", |over| over.resource_version.as_str());
-        let mut version = version.to_owned();
-        bump_version(&mut version);
+        let version = self.next_backup_version();
         let kept = Arc::new(StoredBackup {
             host: host.name.clone(),
             host_uid: host.uid.clone(),
@@ -239,6 +238,23 @@ impl RemediationWorld<'_> {
         }
         self.stored.backup = Some(kept);
         true
+    }
+
+    /// No version is used twice, also after the backup was deleted.
+    fn next_backup_version(&self) -> String {
+        let late = self.late.iter().filter_map(|write| match &**write {
+            RemediationAction::DropBackup { stored } => Some(stored),
+            RemediationAction::KeepBackup { over, .. } => over.as_ref(),
+            _ => None,
+        });
+        let objects = [&self.stored.backup, &self.process.seen.backup];
+        let used = objects.into_iter().flatten().chain(late);
+        let versions = used.map(|stored| number_of(&stored.resource_version));
+        let doubtful = self.process.memories.values();
+        let doubtful = doubtful.filter_map(|memory| memory.doubtful_backup.as_ref());
+        let doubtful = doubtful.map(|version| number_of(&version.resource_version));
+        let highest = versions.chain(doubtful).max().unwrap_or(0);
+        (highest + 1).to_string()
     }
 
     /// S2 and S3: a Node is deleted only while its machine is off, and with what others put on it

@@ -145,6 +145,10 @@ impl RemediationAction {
         matches!(self, RemediationAction::KeepBackup { .. })
     }
 
+    pub(super) fn drops_backup(&self) -> bool {
+        matches!(self, RemediationAction::DropBackup { .. })
+    }
+
     pub fn host_record(&self) -> Option<&RemediationRecord> {
         match self.host_write_kind() {
             HostWriteKind::Record(record) => record,

@@ -76,6 +76,6 @@ pub use snapshot::{
     FreshReads, HeldRemediationLease, ObservedPower, RemediationMemory, RemediationSnapshot,
     WorkloadLeftovers,
 };
-pub use stored_backup::{BackupDisposition, HostBackup, StoredBackup};
+pub use stored_backup::{BackupDisposition, BackupVersion, HostBackup, StoredBackup};
 pub use truth_table::{RemediationMove, TruthTableInputs, move_by_annotation, move_by_request};
 pub use types::{Remediation, RemediationDecision, RemediationSubject};

@@ -310,7 +310,8 @@ fn require_stored_backup(
 
 /// The action that saves the Node's backup; `None` if it is saved already. An older backup that is
 /// still to be restored on this machine's Node is merged into it. Any other old backup is
-/// overwritten: it blocks nothing.
+/// overwritten: it blocks nothing. A backup that a deletion without an answer may still remove is
+/// written again: the deletion names the older version, so the API server then refuses it.
 pub(super) fn keep_backup_action(
     ctx: &RemediationContext<'_>,
     host: &Arc<HostSnapshot>,
@@ -323,7 +324,9 @@ pub(super) fn keep_backup_action(
         Some(stored) => there.clone().merged_with(&stored.backup),
         None => there.clone(),
     };
-    let stands = stored.is_some_and(|stored| stored.backup == wanted);
+    let stands = stored.is_some_and(|stored| {
+        stored.backup == wanted && ctx.memory.doubtful_backup != Some(stored.version())
+    });
     (!stands).then(|| RemediationAction::KeepBackup {
         host: Arc::clone(host),
         backup: wanted,

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::action::RemediationAction;
 use super::heartbeat::NodeHeartbeat;
 use super::machine::{InfraMachine, MachineName, ObjectName, ObservedMachine};
 use super::node_cluster::WorkloadClusters;
 use super::request::PowerRequest;
-use super::stored_backup::StoredBackup;
+use super::stored_backup::{BackupVersion, StoredBackup};
 use crate::name::NodeName;
 use crate::power::{CurrentPower, HostName, HostSnapshot, PowerOffProof};
 use crate::reboot::ObservedNode;
@@ -56,13 +57,16 @@ pub struct RemediationMemory {
     /// Since when the host has been without a key, without interruption, as far as this process
     /// has seen. Maintained by [`RemediationMemory::record_decision`].
     pub host_without_key_since: Option<Duration>,
+    /// The version of the stored backup that a deletion without an answer may still remove: the one
+    /// that was there at this process's first decision, or for which it sent a deletion since.
+    /// Maintained by [`RemediationMemory::record_decision`].
+    pub doubtful_backup: Option<BackupVersion>,
     /// No decision is made until the watch shows our last write, or until this moment.
     pub own_write_awaited_until: Option<Duration>,
 }
 
 impl RemediationMemory {
-    /// Records the reason of a decision, and whether the host had a key. Call it after each
-    /// decision.
+    /// Records what later decisions need to know of this one. Call it after each decision.
     pub fn record_decision(
         &mut self,
         case: &super::Remediation,
@@ -74,6 +78,11 @@ impl RemediationMemory {
         } else {
             None
         };
+        let mut actions = decision.actions.iter();
+        if self.first_decided_at.is_none() || actions.any(RemediationAction::drops_backup) {
+            let stored = case.stored_backup.as_ref();
+            self.doubtful_backup = stored.map(|stored| stored.version());
+        }
         let reason = decision.cause.reason;
         self.first_decided_at.get_or_insert(now);
         if self.reason_since.is_none_or(|(same, _)| same != reason) {

@@ -25,6 +25,22 @@ pub struct StoredBackup {
     pub resource_version: String,
 }
 
+/// One version of a stored backup; a deletion names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupVersion {
+    pub uid: String,
+    pub resource_version: String,
+}
+
+impl StoredBackup {
+    pub fn version(&self) -> BackupVersion {
+        BackupVersion {
+            uid: self.uid.clone(),
+            resource_version: self.resource_version.clone(),
+        }
+    }
+}
+
 /// A backup of a host's Node, and what becomes of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostBackup {

@@ -28,6 +28,9 @@ const PREFIX: &str = "node-backup-";
 const HOST_KEY: &str = "host";
 /// Holds the backup of its Node, in JSON.
 const NODE_KEY: &str = "node";
+/// Holds the resourceVersion that was overwritten. The API server gives an object no new version if
+/// nothing in it changes, and a deletion of the older version has to fail.
+const REPLACED_KEY: &str = "replacedVersion";
 
 #[derive(Serialize, Deserialize)]
 struct HostData {
@@ -118,6 +121,8 @@ impl RemediationClient {
     ) -> Result<ConfigMap, RemediationWriteError> {
         let mut metadata = patch_precondition(&over.uid, &over.resource_version);
         metadata["labels"] = json!({ label::NODE_BACKUP: "true" });
+        let mut data = data.clone();
+        data[REPLACED_KEY] = json!(over.resource_version);
         let body = Patch::Merge(json!({ "metadata": metadata, "data": data }));
         let (backups, params) = (self.backup_api(), patch_params());
         let name = backup_name(&over.host_uid);
