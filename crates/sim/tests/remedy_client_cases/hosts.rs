@@ -226,8 +226,19 @@ pub async fn what_is_kept_for_a_node_is_kept_in_dogwatchs_namespace_until_it_is_
             "{late:?}"
         );
     }
-    client.delete_backup(&newer).await.unwrap();
-    client.delete_backup(&newer).await.unwrap();
+    // The same content makes a new version too, so that a late deletion of the older one fails.
+    let again = client
+        .write_backup(&host, &next, Some(&newer))
+        .await
+        .unwrap();
+    assert_eq!(again.backup, next);
+    let late = client.delete_backup(&newer).await;
+    assert!(
+        matches!(late, Err(RemediationWriteError::Changed(_))),
+        "{late:?}"
+    );
+    client.delete_backup(&again).await.unwrap();
+    client.delete_backup(&again).await.unwrap();
     assert_eq!(world.kept(&host).await, None);
 }
 

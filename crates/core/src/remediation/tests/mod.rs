@@ -3,6 +3,7 @@
 
 mod claims;
 mod clear;
+mod doubtful_backup;
 mod guards;
 mod kit;
 mod legacy;

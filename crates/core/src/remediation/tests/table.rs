@@ -145,8 +145,11 @@ impl Row {
                 .power
                 .annotate(&key.annotation_name(), &key.annotation_value()),
             RemediationAction::RemoveKey { key, .. } => self.power.remove(key),
-            RemediationAction::KeepBackup { host, backup, .. } => {
-                let kept = stored(host, backup.clone());
+            RemediationAction::KeepBackup { host, backup, over } => {
+                let mut kept = stored(host, backup.clone());
+                if let Some(over) = over {
+                    kept.resource_version = format!("{}1", over.resource_version);
+                }
                 self.world
                     .backups
                     .insert(kept.host_uid.clone(), Arc::new(kept));
