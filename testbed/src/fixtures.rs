@@ -1,10 +1,18 @@
-//! CustomResourceDefinitions of other projects that remediation uses, as those projects document
-//! them: for the real API server (`kubectl apply -f -` accepts their JSON) and for the embedded
-//! one.
+//! CustomResourceDefinitions of other projects that the drain and remediation use: for the real
+//! API server (`kubectl apply -f -` accepts their JSON) and for the embedded one.
 //!
-//! They are as strict as the originals: unknown fields are dropped, required fields are checked.
+//! Those of Cluster API and Karpenter are the originals, from their Go modules. Without their
+//! webhooks nothing is converted: what only one version has is not seen through the other.
+//!
+//! Those of OpenShift and metal3 were written by us from what these projects document, because
+//! their modules were not to be had. They are as strict as the originals: unknown fields are
+//! dropped, required fields are checked.
+//!
+//! The first call downloads the modules, and panics if that fails.
 
 use serde_json::{Value, json};
+
+use crate::{error::error_chain, module_crds::read_definition};
 
 /// OpenShift's Machine: `machine.openshift.io/v1beta1`.
 pub fn openshift_machines() -> Value {
@@ -15,19 +23,27 @@ pub fn openshift_machines() -> Value {
 
 /// Cluster API's Machine: `cluster.x-k8s.io`, `v1beta2` (stored) and `v1beta1`.
 pub fn cluster_api_machines() -> Value {
-    parse_fixture(include_str!("../fixtures/machines.cluster.x-k8s.io.yaml"))
+    module_crd("cluster.x-k8s.io_machines.yaml")
 }
 
 /// Cluster API's MachineDrainRule: `cluster.x-k8s.io`, `v1beta2` (stored) and `v1beta1`.
 pub fn machine_drain_rules() -> Value {
-    parse_fixture(include_str!(
-        "../fixtures/machinedrainrules.cluster.x-k8s.io.yaml"
-    ))
+    module_crd("cluster.x-k8s.io_machinedrainrules.yaml")
 }
 
-/// Cluster API's Cluster: `cluster.x-k8s.io/v1beta2`. Its spec may have any field.
+/// Cluster API's Cluster: `cluster.x-k8s.io`, `v1beta2` (stored) and `v1beta1`.
 pub fn cluster_api_clusters() -> Value {
-    parse_fixture(include_str!("../fixtures/clusters.cluster.x-k8s.io.yaml"))
+    module_crd("cluster.x-k8s.io_clusters.yaml")
+}
+
+/// Cluster API's MachineHealthCheck: `cluster.x-k8s.io`, `v1beta2` (stored) and `v1beta1`.
+pub fn machine_health_checks() -> Value {
+    module_crd("cluster.x-k8s.io_machinehealthchecks.yaml")
+}
+
+/// Karpenter's NodePool: `karpenter.sh/v1`.
+pub fn karpenter_node_pools() -> Value {
+    module_crd("karpenter.sh_nodepools.yaml")
 }
 
 /// metal3's machine for Cluster API: `infrastructure.cluster.x-k8s.io`, `v1beta1` (stored) and
@@ -44,10 +60,14 @@ pub fn metal3_hosts() -> Value {
 }
 
 /// All definitions. Leave out the last one to use Dogwatch's own BareMetalHost.
-pub fn all_definitions() -> [Value; 4] {
+pub fn all_definitions() -> [Value; 8] {
     [
         openshift_machines(),
         cluster_api_machines(),
+        cluster_api_clusters(),
+        machine_drain_rules(),
+        machine_health_checks(),
+        karpenter_node_pools(),
         metal3_machines(),
         metal3_hosts(),
     ]
@@ -87,6 +107,13 @@ pub fn cluster_api_machine(name: &str) -> Value {
 pub fn metal3_host(name: &str) -> Value {
     json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
         "metadata": { "name": name }, "spec": { "online": true } })
+}
+
+fn module_crd(file: &str) -> Value {
+    match read_definition(file) {
+        Ok(text) => parse_fixture(&text),
+        Err(error) => panic!("{}", error_chain(&error)),
+    }
 }
 
 fn parse_fixture(text: &str) -> Value {

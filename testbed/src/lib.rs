@@ -1,7 +1,8 @@
 //! Real counterparts for tests, on loopback: a Kubernetes control plane (etcd, kube-apiserver,
 //! kubectl and optionally kube-controller-manager, but no kubelet and no scheduler: a test plays
 //! those), helm ([`helm`]), Prometheus ([`prometheus`]), a Redfish emulator ([`sushy`]), a BMC that speaks IPMI
-//! ([`ipmi_sim`]), a virtual machine behind one ([`vm`]), and a browser ([`browser`]).
+//! ([`ipmi_sim`]), a virtual machine behind one ([`vm`]), and a browser ([`browser`]). Also the CRDs of other
+//! projects ([`fixtures`]).
 //!
 //! It may touch: processes, loopback ports, one temporary folder for each control plane, the
 //! project's cache folder (where the programs are built once), and the folder named by
@@ -30,6 +31,7 @@ mod identity;
 pub mod ipmi_sim;
 mod kubectl;
 mod kubernetes_release;
+pub mod module_crds;
 mod ports;
 mod process_group;
 pub mod prometheus;

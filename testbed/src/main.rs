@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use dogwatch_testbed::{
     ControlPlane, ControlPlaneBinaries, ControlPlaneProgram, KubernetesRelease, browser, helm,
-    prometheus, sushy, vm,
+    module_crds, prometheus, sushy, vm,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -30,6 +30,7 @@ enum TestbedPart {
     Browser,
     ControlPlane,
     Helm,
+    ModuleCrds,
     Prometheus,
     RedfishEmulator,
     VirtualMachine,
@@ -61,6 +62,9 @@ fn prepare_part(part: TestbedPart) -> Result<()> {
         TestbedPart::Helm => helm::find_or_build()
             .map(drop)
             .context("failed to get the real helm"),
+        TestbedPart::ModuleCrds => module_crds::find_or_download()
+            .map(drop)
+            .context("failed to get the CRDs of other projects"),
         TestbedPart::Prometheus => prometheus::find_or_build()
             .map(drop)
             .context("failed to get the real Prometheus"),

@@ -6,7 +6,7 @@
 use dogwatch_testbed::{ControlPlane, fixtures};
 use serde_json::{Value, json};
 
-const APPLY: [&str; 4] = ["apply", "--server-side", "-f", "-"];
+const APPLY: [&str; 5] = ["apply", "--server-side", "--validate=strict", "-f", "-"];
 
 async fn kubectl(plane: &ControlPlane, words: &[&str], input: &Value) -> Result<String, String> {
     let input = input.to_string();

@@ -15,6 +15,7 @@ enum TestNeed {
     Browser,
     ControlPlane,
     Helm,
+    ModuleCrds,
     Prometheus,
     RedfishEmulator,
     VirtualMachine,
@@ -61,6 +62,7 @@ impl TestNeed {
             TestNeed::Browser => Some("browser"),
             TestNeed::ControlPlane => Some("control-plane"),
             TestNeed::Helm => Some("helm"),
+            TestNeed::ModuleCrds => Some("module-crds"),
             TestNeed::Prometheus => Some("prometheus"),
             TestNeed::RedfishEmulator => Some("redfish-emulator"),
             TestNeed::VirtualMachine => Some("virtual-machine"),
@@ -176,7 +178,7 @@ mod tests {
             needs_of(&workspace, &BTreeSet::from(["dogwatch-core"])).expect("it is a package");
         assert_eq!(core, BTreeSet::new());
         let all = needs_of(&workspace, &BTreeSet::new()).expect("no package is given");
-        assert_eq!(all.len(), 7, "{all:?}");
+        assert_eq!(all.len(), 8, "{all:?}");
     }
 
     #[test]

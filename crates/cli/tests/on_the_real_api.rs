@@ -4,6 +4,9 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+#[path = "on_the_real_api/shown_objects.rs"]
+mod shown_objects;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};

@@ -60,7 +60,7 @@ pub async fn name_machine(world: &World, machine: &str) {
 pub async fn make_machine(world: &World, name: &str, node: &str) {
     let labels = json!({ "stage": "production" });
     let cluster = json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
-        "metadata": { "name": "c", "labels": labels }, "spec": {} });
+        "metadata": { "name": "c", "labels": labels }, "spec": { "paused": false } });
     objects::create(&objects_of(world, CLUSTER), cluster).await;
     let mut machine = fixtures::cluster_api_machine(name);
     machine["metadata"]["labels"] = json!({ "os": "linux" });

@@ -116,7 +116,9 @@ pub async fn the_older_version_is_used_where_that_is_all_there_is_and_the_newer_
     // Both versions are served, then only the newer one: existing objects are never lost.
     world.install(&whole).await;
     let mut newer = whole.clone();
-    newer["spec"]["versions"][1]["served"] = json!(false);
+    let versions = newer["spec"]["versions"].as_array_mut().unwrap();
+    let older = versions.iter_mut().find(|one| one["name"] == "v1beta1");
+    older.unwrap()["served"] = json!(false);
     world.install(&newer).await;
     world
         .until_answered("/apis/cluster.x-k8s.io/v1beta1/machines", 404)
