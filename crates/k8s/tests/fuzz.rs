@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dogwatch_core::drain::{MachineDrainBehavior, select_machine_rules};
 use dogwatch_core::policy::{
     ClusterPolicies, MinInterval, RolloutCandidate, may_reboot_begin, resolve_policy,
 };
@@ -11,12 +12,14 @@ use dogwatch_core::reboot::RebootConfig;
 use dogwatch_core::remediation::RemediationKey;
 use dogwatch_fuzz::{FuzzTarget, assert_one_line};
 use dogwatch_k8s::connect::connect_by_kubeconfig_text;
+use dogwatch_k8s::drain::parse_machine_rule;
 use dogwatch_k8s::host::{HostObject, convert_host};
 use dogwatch_k8s::node::{Node, observed_node};
 use dogwatch_k8s::node_reboot::{NodeRebootObject, convert_node_reboot};
 use dogwatch_k8s::policy::{PolicyObject, convert_policy_object};
 use dogwatch_k8s::schedule::{ScheduleObject, convert_schedule};
 use jiff::Timestamp;
+use kube::core::DynamicObject;
 
 fn check_bytes(name: &str, seeds: &[&str], check: impl FnMut(&[u8])) {
     let seeds: Vec<&[u8]> = seeds.iter().map(|seed| seed.as_bytes()).collect();
@@ -114,6 +117,45 @@ fn objects_of_any_form_are_converted() {
             }
         },
     );
+}
+
+const MACHINE_RULE: &str = r#"{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"MachineDrainRule","metadata":{"name":"databases","namespace":"fleet"},"spec":{"drain":{"behavior":"Drain","order":-10},"machines":[{"selector":{"matchLabels":{"os":"linux"}},"clusterSelector":{"matchExpressions":[{"key":"stage","operator":"In","values":["production"]}]}},{"selector":{}}],"pods":[{"selector":{"matchLabels":{"app":"database"}},"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"Exists"}]}},{}]}}"#;
+
+/// A rule that lost an entry, or its behaviour, would let pods go that it protects.
+#[test]
+fn machine_drain_rules_of_any_form_are_read_whole_or_refused_in_one_line() {
+    let skip = MACHINE_RULE.replace(r#""Drain","order":-10"#, r#""Skip""#);
+    let wait = MACHINE_RULE.replace(r#""Drain","order":-10"#, r#""WaitCompleted""#);
+    // An operator has no schema: it may be any text.
+    let bad = MACHINE_RULE.replace("Exists", r"Near\n\u001b[31m");
+    let labels = BTreeMap::from([("os".to_owned(), "linux".to_owned())]);
+    let mut read = 0_u64;
+    check_bytes(
+        "machine-drain-rule",
+        &[MACHINE_RULE, &skip, &wait, &bad],
+        |input| {
+            let Ok(object) = serde_json::from_slice::<DynamicObject>(input) else {
+                return;
+            };
+            let rule = match parse_machine_rule(&object) {
+                Ok(rule) => rule,
+                Err(why) => return assert_one_line(&why),
+            };
+            let spec = &object.data["spec"];
+            let entries = |field: &str| spec[field].as_array().map_or(0, Vec::len);
+            assert_eq!(rule.pods.len(), entries("pods"));
+            assert_eq!(rule.machines.len(), entries("machines"));
+            let behavior = match rule.behavior {
+                MachineDrainBehavior::Drain { .. } => "Drain",
+                MachineDrainBehavior::Skip => "Skip",
+                MachineDrainBehavior::WaitCompleted => "WaitCompleted",
+            };
+            assert_eq!(spec["drain"]["behavior"], behavior);
+            let _ = select_machine_rules(vec![rule], &labels, &labels);
+            read += 1;
+        },
+    );
+    assert!(read > 100, "only {read} inputs were rules");
 }
 
 /// A kubeconfig that somebody else wrote makes this process neither panic nor repeat a credential.

@@ -7,6 +7,7 @@ use dogwatch_core::drain::{
     need_cluster_labels, select_machine_rules,
 };
 use dogwatch_core::name::is_dns_name;
+use dogwatch_core::printable::clip_text;
 use dogwatch_core::selector::LabelSelector;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ApiResource, ListParams};
@@ -25,6 +26,8 @@ use crate::remediation::{
 /// Annotations of Cluster API on a Node: its Machine, and the namespace of the Machine.
 const MACHINE_ANNOTATION: &str = "cluster.x-k8s.io/machine";
 const NAMESPACE_ANNOTATION: &str = "cluster.x-k8s.io/cluster-namespace";
+/// A longer error about a rule is cut here, in characters.
+const LONGEST_ERROR: usize = 500;
 
 /// One call where the Node names no Machine; else two kinds are looked up, and two or three objects
 /// and lists are read.
@@ -210,14 +213,18 @@ struct RulePodsSpec {
 }
 
 /// As with Cluster API, a rule that cannot be understood stops every drain of its namespace: it may
-/// protect a pod.
-fn parse_machine_rule(object: &DynamicObject) -> Result<MachineDrainRule, String> {
+/// protect a pod. The error names the rule.
+pub fn parse_machine_rule(object: &DynamicObject) -> Result<MachineDrainRule, String> {
     let name = format!(
         "{}/{}",
         object.namespace().unwrap_or_default(),
         object.name_any()
     );
-    let bad = |why: String| format!("MachineDrainRule {name} is not valid: {why}");
+    // The error quotes what somebody wrote: an operator, for example, has no schema.
+    let bad = |why: String| {
+        let text = format!("MachineDrainRule {name} is not valid: {why}");
+        clip_text(&text, LONGEST_ERROR)
+    };
     let spec = MachineRuleSpec::deserialize(&object.data["spec"]);
     let spec = spec.map_err(|error| bad(error.to_string()))?;
     let behavior = match spec.drain.behavior.as_str() {

@@ -29,4 +29,5 @@ pub(crate) use pod::{TaintRef, observed_pod, tolerates_taint};
 
 pub use attachments::{AttachmentWatch, AttachmentsHandle};
 pub use call::request_pod_removal;
+pub use machine_rules::parse_machine_rule;
 pub use runner::{DrainHandle, DrainRunner};

@@ -11,6 +11,7 @@ use dogwatch_kubesim::world::cluster::WorkloadBudget;
 use jiff::{Timestamp, Zoned};
 
 use super::bare_metal_hosts::{BareMetalCommand, HostSetup};
+use super::cluster_api_objects::ClusterApiSetup;
 use super::condition::ScenarioCondition;
 use super::controllers::ControllerCommand;
 use super::faults::ScriptedFaultRule;
@@ -42,8 +43,9 @@ pub struct ScenarioSetup {
     pub node_reboots_installed: bool,
     /// Whether the kind `RebootSchedule` is installed from the start.
     pub schedules_installed: bool,
-    /// Machines from the start.
+    /// Machines of the Machine API from the start.
     pub machines: Vec<MachineSetup>,
+    pub cluster_api: ClusterApiSetup,
 }
 
 impl Default for ScenarioSetup {
@@ -60,6 +62,7 @@ impl Default for ScenarioSetup {
             node_reboots_installed: false,
             schedules_installed: false,
             machines: Vec::new(),
+            cluster_api: ClusterApiSetup::default(),
         }
     }
 }

@@ -207,7 +207,7 @@ fn parse_eviction_policy(words: &mut LineWords) -> Result<UserCommand, String> {
     }))
 }
 
-fn parse_labels(word: &str) -> Result<BTreeMap<String, String>, String> {
+pub(super) fn parse_labels(word: &str) -> Result<BTreeMap<String, String>, String> {
     let pairs = word.split(',').map(|label| label.split_once('='));
     let pairs = pairs.map(|pair| pair.map(|(key, value)| (key.to_owned(), value.to_owned())));
     pairs

@@ -8,6 +8,9 @@ machine NAME host=HOST [node=NODE]
 remediations installed
 node-reboots installed
 schedules installed
+cluster-api installed
+cluster-api-machine NAME node=NODE [labels=KEY=VALUE,KEY=VALUE]
+machine-drain-rule NAME behavior=Drain|Skip|WaitCompleted [order=N] [machines=KEY=VALUE,KEY=VALUE] [pods=KEY=VALUE,KEY=VALUE]
 policies installed|removed
 policy NAME nodes=all|KEY=VALUE,KEY priority=N max=N|N% max-nodes=N zones=KEY min-interval=TIME window="DAYS|FREQ=RULE HH:MM-HH:MM ZONE except=DATE" paused=REASON until="DATE TIME ZONE" gate-pods=SELECTOR gate-query=QUERY gate-alerts=all|firing|only:NAME|ignore:NAME drain-timeout=TIME on-drain-timeout=Abort|Delete|Force exclude=SELECTOR reboot-timeout=TIME reboot-attempts=N accept-soft=true|false mute-nvsentinel=true|false settle=TIME return-gates=all|none|DaemonSetPods,DisruptionBudgets,Volumes gate-timeout=TIME on-gate-timeout=Keep|Release ready-condition=TYPE:STATUS ready-no-taint=KEY ready-resource=NAME ready-timeout=TIME on-ready-timeout=Keep|Proceed; FIELD=none takes it away
 policy-json NAME {"FIELD": VALUE}

@@ -16,6 +16,7 @@ use super::schedule_objects::schedule_path;
 use crate::bare_metal::LAB_NAMESPACE;
 
 const MACHINE_GROUP: &str = "machine.openshift.io";
+const MACHINE_VERSION: &str = "v1beta1";
 const MACHINE_API_VERSION: &str = "machine.openshift.io/v1beta1";
 const MACHINE_PLURAL: &str = "machines";
 
@@ -96,7 +97,9 @@ impl ScenarioCluster {
             self.send_user_request(Method::POST, DEFINITIONS_PATH, &remediation_crd())?;
         }
         if !setup.machines.is_empty() {
-            self.send_user_request(Method::POST, DEFINITIONS_PATH, &machine_crd())?;
+            let machines =
+                open_definition(MACHINE_GROUP, MACHINE_VERSION, "Machine", MACHINE_PLURAL);
+            self.send_user_request(Method::POST, DEFINITIONS_PATH, &machines)?;
         }
         for machine in &setup.machines {
             let link = format!("{LAB_NAMESPACE}/{}", machine.host);
@@ -137,15 +140,15 @@ impl ScenarioCluster {
     }
 }
 
-/// As much of the Machine API's own definition as a script needs.
-fn machine_crd() -> Value {
+/// As much of another project's own definition as a script needs: any field is kept.
+pub(super) fn open_definition(group: &str, version: &str, kind: &str, plural: &str) -> Value {
     let schema = json!({ "openAPIV3Schema":
         { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{MACHINE_PLURAL}.{MACHINE_GROUP}") },
-        "spec": { "group": MACHINE_GROUP, "scope": "Namespaced",
-            "names": { "kind": "Machine", "listKind": "MachineList",
-                "plural": MACHINE_PLURAL, "singular": "machine" },
-            "versions": [{ "name": "v1beta1", "served": true, "storage": true,
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": { "group": group, "scope": "Namespaced",
+            "names": { "kind": kind, "listKind": format!("{kind}List"),
+                "plural": plural, "singular": kind.to_lowercase() },
+            "versions": [{ "name": version, "served": true, "storage": true,
                 "schema": schema, "subresources": { "status": {} } }] } })
 }

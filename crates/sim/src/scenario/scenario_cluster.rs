@@ -156,6 +156,7 @@ impl ScenarioCluster {
             self.set_policy(name, patch)?;
         }
         self.create_remediation_objects(setup)?;
+        self.create_cluster_api_objects(&setup.cluster_api)?;
         for (node, labels) in &setup.labels {
             let patch = json!({ "metadata": { "labels": labels } });
             self.send_user_request(Method::PATCH, &format!("/api/v1/nodes/{node}"), &patch)?;

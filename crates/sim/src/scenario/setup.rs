@@ -10,10 +10,10 @@ use dogwatch_kubesim::world::cluster::{SimulatedWorkload, WorkloadBudget, Worklo
 
 use super::command::ScenarioSetup;
 use super::line_words::LineWords;
-use super::{bare_metal_hosts, policy, remediation_objects};
+use super::{bare_metal_hosts, cluster_api_objects, policy, remediation_objects};
 
 /// Commands that come before `start`.
-pub(super) const SETUP_COMMANDS: [&str; 11] = [
+pub(super) const SETUP_COMMANDS: [&str; 14] = [
     "cluster",
     "workload",
     "config",
@@ -25,6 +25,9 @@ pub(super) const SETUP_COMMANDS: [&str; 11] = [
     "remediations",
     "node-reboots",
     "schedules",
+    "cluster-api",
+    "cluster-api-machine",
+    "machine-drain-rule",
 ];
 
 /// Applies one line of the setup.
@@ -55,6 +58,10 @@ pub(super) fn parse_setup_line(
         "schedules" => {
             words.expect_word("installed")?;
             setup.schedules_installed = true;
+        }
+        "cluster-api" | "cluster-api-machine" | "machine-drain-rule" => {
+            let setup = &mut setup.cluster_api;
+            cluster_api_objects::parse_cluster_api_line(setup, &name, &mut words)?;
         }
         "policies" => {
             words.expect_word("installed")?;

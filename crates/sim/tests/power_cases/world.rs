@@ -36,6 +36,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::support::call_trace::CallTrace;
 use crate::support::leader::Leader;
 use crate::support::objects::{self, HOST};
 
@@ -100,8 +101,8 @@ impl Scissors {
     }
 }
 
-/// A BMC transport that the scissors can cut.
-struct CutWire(InProcessTransport, Scissors);
+/// A BMC transport that the scissors can cut, and that is traced.
+struct CutWire(InProcessTransport, Scissors, CallTrace);
 
 impl RedfishTransport for CutWire {
     fn send_request(
@@ -111,8 +112,11 @@ impl RedfishTransport for CutWire {
     ) -> BoxFuture<'_, Result<Response<Bytes>, BmcFault>> {
         let call = format!("{} {}", request.method(), request.uri().path());
         async move {
-            match self.1.count(call) {
-                None => self.0.send_request(request, within).await,
+            match self.1.count(call.clone()) {
+                None => {
+                    let sent = self.0.send_request(request, within);
+                    self.2.trace_bmc_call(&call, sent).await
+                }
                 Some(Cut::Before) => std::future::pending().await,
                 Some(Cut::After) => {
                     // The call takes effect at once, and its answer is dropped.
@@ -133,6 +137,7 @@ pub struct World {
     pub config: PowerConfig,
     pub park: BmcFleet,
     pub scissors: Scissors,
+    pub trace: CallTrace,
     pub clock: Arc<TokioClock>,
 }
 
@@ -166,6 +171,7 @@ impl World {
             config,
             park: BmcFleet::default(),
             scissors: Scissors::default(),
+            trace: CallTrace::default(),
             clock: Arc::new(TokioClock::starting_at(epoch)),
         };
         world.install().await;
@@ -349,10 +355,11 @@ impl World {
 
     pub fn connect(&self) -> power::ConnectDriver {
         let (park, scissors) = (self.park.clone(), self.scissors.clone());
+        let trace = self.trace.clone();
         Arc::new(
             move |address: &BmcAddress, credentials: &Credentials, _: bool| {
                 let wire = park.transport_to_host(address.host()).unwrap();
-                let exchange = Arc::new(CutWire(wire, scissors.clone()));
+                let exchange = Arc::new(CutWire(wire, scissors.clone(), trace.clone()));
                 let driver = RedfishDriver::over_transport(exchange, address, credentials.clone())?;
                 Ok(Arc::new(driver) as Arc<dyn Bmc>)
             },

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 pub mod admission;
+pub mod call_trace;
 pub mod embedded;
 pub mod leader;
 pub mod life;
