@@ -13,6 +13,7 @@ mod interrupted;
 mod kubelet;
 mod lock;
 mod outage;
+mod readiness;
 mod rights;
 mod start;
 mod triggers;
