@@ -5,6 +5,7 @@ mod support;
 
 mod admission;
 mod commands;
+mod conditions;
 mod drain;
 mod gates;
 mod happy;
