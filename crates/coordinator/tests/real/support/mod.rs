@@ -4,6 +4,7 @@
 //! Objects are JSON here, so that a test shows what a person with kubectl would see.
 
 pub mod api;
+pub mod bus;
 pub mod cluster;
 pub mod coordinator;
 pub mod host;
@@ -17,6 +18,7 @@ pub mod world;
 
 use std::time::Duration;
 
+pub use bus::SystemBus;
 pub use cluster::Cluster;
 pub use host::{OnCommand, Setting};
 pub use machine::Machine;
