@@ -16,6 +16,7 @@ mod lock;
 mod outage;
 mod readiness;
 mod rights;
+mod rollout;
 mod soft_reboot;
 mod start;
 mod triggers;

@@ -6,6 +6,7 @@
 pub mod api;
 pub mod bus;
 pub mod cluster;
+pub mod controller;
 pub mod coordinator;
 pub mod host;
 pub mod machine;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 pub use bus::SystemBus;
 pub use cluster::Cluster;
+pub use controller::Controller;
 pub use host::{OnCommand, Setting};
 pub use machine::Machine;
 pub use world::World;
