@@ -270,6 +270,44 @@ async fn an_abort_is_written_and_a_request_taken_back() {
     assert_eq!(asked, json!({ "reason": "no", "requester": "ann" }));
 }
 
+/// Creates a pod, and reports it as ready in place of a kubelet.
+async fn running_pod(control_plane: &ControlPlane, pod: &Value) {
+    make(control_plane, pod).await;
+    let text = |field: &str| pod["metadata"][field].as_str().unwrap();
+    let status = json!({ "status": { "phase": "Running",
+        "conditions": [{ "type": "Ready", "status": "True" }] } })
+    .to_string();
+    let patch = [
+        "patch",
+        "pod",
+        text("name"),
+        "-n",
+        text("namespace"),
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        &status,
+    ];
+    control_plane.run_kubectl(&patch, "").await.unwrap();
+}
+
+/// Creates a budget for the only pod of this app, and waits until its controller has counted it.
+async fn counted_budget(control_plane: &ControlPlane, namespace: &str, app: &str) {
+    let budget = json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": { "name": app, "namespace": namespace },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": app } } } });
+    make(control_plane, &budget).await;
+    let counted = [
+        "wait",
+        "--for=jsonpath={.status.currentHealthy}=1",
+        "--timeout=180s",
+        "-n",
+        namespace,
+        &format!("pdb/{app}"),
+    ];
+    control_plane.run_kubectl(&counted, "").await.unwrap();
+}
+
 #[tokio::test]
 async fn a_check_finds_the_budget_that_the_real_controller_counted() {
     let control_plane = shared_control_plane().await;
@@ -281,35 +319,8 @@ async fn a_check_finds_the_budget_that_the_real_controller_counted() {
         "metadata": { "name": "db-0", "namespace": "checked-shop", "labels": labels },
         "spec": { "nodeName": "check-1", "containers": [{ "name": "c", "image": "i" }],
             "volumes": [{ "name": "scratch", "emptyDir": {} }] } });
-    make(control_plane, &pod).await;
-    let status = json!({ "status": { "phase": "Running",
-        "conditions": [{ "type": "Ready", "status": "True" }] } })
-    .to_string();
-    let patch = [
-        "patch",
-        "pod",
-        "db-0",
-        "-n",
-        "checked-shop",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        &status,
-    ];
-    control_plane.run_kubectl(&patch, "").await.unwrap();
-    let budget = json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-        "metadata": { "name": "db", "namespace": "checked-shop" },
-        "spec": { "minAvailable": 1, "selector": { "matchLabels": labels } } });
-    make(control_plane, &budget).await;
-    let counted = [
-        "wait",
-        "--for=jsonpath={.status.currentHealthy}=1",
-        "--timeout=180s",
-        "-n",
-        "checked-shop",
-        "pdb/db",
-    ];
-    control_plane.run_kubectl(&counted, "").await.unwrap();
+    running_pod(control_plane, &pod).await;
+    counted_budget(control_plane, "checked-shop", "db").await;
     let (code, text, errors) = ended(&dogwatch(
         control_plane,
         &["-n", "checked", "check", "check-1"],
@@ -323,4 +334,79 @@ async fn a_check_finds_the_budget_that_the_real_controller_counted() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+/// Rules about labels of pods and of a namespace, an order, and a mark of another tool.
+fn drain_rules() -> Value {
+    let app = |app: &str| json!({ "selector": { "matchLabels": { "app": app } } });
+    let team = json!({ "namespaceSelector": { "matchLabels": { "team": "monitoring" } } });
+    json!({
+        "honor": ["karpenter.sh/do-not-disrupt"],
+        "rules": [
+            { "pods": team, "do": "Skip" },
+            { "pods": app("train"), "do": "WaitCompleted", "timeout": "6h" },
+            { "pods": app("cache"), "do": "Delete" },
+            { "pods": app("single"), "do": "RollFirst", "timeout": "10m" },
+            { "pods": app("db"), "do": "Evict", "order": 10 },
+        ],
+    })
+}
+
+/// A pod of each rule, one that no rule is about, and one with the mark.
+async fn pods_for_the_rules(control_plane: &ControlPlane) {
+    for (namespace, app) in [
+        ("watch", "train"),
+        ("shop", "train"),
+        ("shop", "cache"),
+        ("shop", "single"),
+        ("shop", "db"),
+        ("shop", "web"),
+        ("shop", "marked"),
+    ] {
+        let annotations = match app {
+            "marked" => json!({ "karpenter.sh/do-not-disrupt": "true" }),
+            _ => json!({}),
+        };
+        let pod = json!({ "apiVersion": "v1", "kind": "Pod",
+            "metadata": { "name": format!("{app}-0"), "namespace": namespace,
+                "labels": { "app": app }, "annotations": annotations },
+            "spec": { "nodeName": "ruled-1", "containers": [{ "name": "c", "image": "i" }] } });
+        running_pod(control_plane, &pod).await;
+    }
+    for app in ["db", "cache"] {
+        counted_budget(control_plane, "shop", app).await;
+    }
+}
+
+#[tokio::test]
+async fn a_check_prints_what_the_drain_would_do_with_each_pod_and_by_which_rule() {
+    // Policies apply to the whole cluster, so the shared control plane is not used.
+    let control_plane = &ControlPlane::start().await.unwrap();
+    kinds(control_plane).await;
+    for name in ["dogwatch", "shop", "watch"] {
+        namespace(control_plane, name).await;
+    }
+    let label = ["label", "namespace", "watch", "team=monitoring"];
+    control_plane.run_kubectl(&label, "").await.unwrap();
+    let policy = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
+        "metadata": { "name": "ruled" }, "spec": { "drain": drain_rules() } });
+    make(control_plane, &policy).await;
+    node(control_plane, "ruled-1", json!({})).await;
+    pods_for_the_rules(control_plane).await;
+    let (code, text, errors) = ended(&dogwatch(control_plane, &["check", "ruled-1"]));
+    assert_eq!(code, 6, "{text} {errors}");
+    let (_, plan) = text.split_once("  plan of the drain:\n").unwrap();
+    let plan: Vec<&str> = plan.lines().map(str::trim).collect();
+    assert_eq!(
+        plan,
+        [
+            "order 0: delete: shop/cache-0 (drain.rules[2])",
+            "order 0: wait until the drain's deadline: shop/marked-0 (annotation karpenter.sh/do-not-disrupt)",
+            "order 0: evict: shop/single-0 (drain.rules[3]; evicted without a rollout: it has no controller; only a Deployment has a replacement ready first)",
+            "order 0: wait up to 6h, then evict: shop/train-0 (drain.rules[1])",
+            "order 0: evict: shop/web-0 (no rule matches)",
+            "order 10: evict: shop/db-0 (drain.rules[4]); blocked by PodDisruptionBudget shop/db",
+            "-: stay: watch/train-0 (drain.rules[0])",
+        ]
+    );
 }

@@ -159,3 +159,55 @@ async fn a_status_is_written_seldom_and_its_last_state_always() {
         "{made} writes in {took} s"
     );
 }
+
+/// The failure that a coordinator leaves on its Node: a reboot that did not happen.
+async fn failed_reboot(plane: &ControlPlane, name: &str) {
+    apply(plane, &node(name, Some(record("rebooting")))).await;
+    let failed = json!({ "type": "MaintenanceInProgress", "status": "True",
+        "reason": "RebootFailed", "message": "no new boot" });
+    let status = json!({ "status": { "conditions": [failed] } }).to_string();
+    let words = ["patch", "node", name, "--subresource=status"];
+    let words = [&words[..], &["--type=strategic", "-p", &status]].concat();
+    plane.run_kubectl(&words, "").await.unwrap();
+}
+
+fn halt_of(status: &Value) -> &Value {
+    &status["rollout"]["halted"]
+}
+
+fn run_resume(plane: &ControlPlane, policy: &str) -> (bool, String) {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
+        .env_clear()
+        .env("KUBECONFIG", plane.admin_kubeconfig())
+        .args(["resume", policy])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.success(), text)
+}
+
+#[tokio::test]
+async fn a_failed_reboot_halts_the_rollout_and_resume_ends_the_halt_once() {
+    let plane = plane().await;
+    let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
+    let token = token.await.unwrap();
+    let rollout = json!({ "rollout": { "ramp": [1], "haltAfterFailures": 1 } });
+    apply(&plane, &policy("ruling", &rollout)).await;
+    let _controller = Controller::start(&plane.kubeconfig_for(&token).unwrap());
+    // A failure that is older than the rollout does not count.
+    status(&plane, "ruling", |status| status["rollout"]["limit"] == 1).await;
+    failed_reboot(&plane, "n1").await;
+    let halted = status(&plane, "ruling", |status| halt_of(status).is_object()).await;
+    assert_eq!(halt_of(&halted)["reason"], "1 failure: n1 RebootFailed");
+    assert_eq!(condition(&halted, "Halted")["status"], "True");
+
+    let (resumed, text) = run_resume(&plane, "ruling");
+    let since = halt_of(&halted)["since"].as_str().unwrap();
+    assert!(resumed && text.contains(since), "{text}");
+    let ended = status(&plane, "ruling", |status| halt_of(status).is_null()).await;
+    assert_eq!(condition(&ended, "Halted")["status"], "False");
+    // The same failure does not halt it again, and the next one does.
+    failed_reboot(&plane, "n2").await;
+    let again = status(&plane, "ruling", |status| halt_of(status).is_object()).await;
+    assert_eq!(halt_of(&again)["reason"], "1 failure: n2 RebootFailed");
+}

@@ -5,6 +5,7 @@ mod support;
 
 mod admission;
 mod commands;
+mod conditions;
 mod drain;
 mod gates;
 mod happy;
@@ -13,7 +14,10 @@ mod interrupted;
 mod kubelet;
 mod lock;
 mod outage;
+mod readiness;
 mod rights;
+mod rollout;
+mod soft_reboot;
 mod start;
 mod triggers;
 mod unprivileged;

@@ -166,3 +166,39 @@ async fn a_sentinel_command_that_says_yes_asks_for_a_reboot() {
         (&json!("command"), &json!("by command"))
     );
 }
+
+const LABEL: &str = "nke.nvidia.com/reboot";
+
+#[tokio::test]
+async fn each_setting_of_the_request_label_is_one_reboot_and_goes_with_its_record() {
+    let cluster = Cluster::new().await;
+    let flag = format!("--reboot-request-label={LABEL}");
+    let machine = cluster.machine(Setting::flags([&flag])).await;
+    let asks = json!({ "metadata": { "labels": { LABEL: "requested-by-nvsentinel" } } });
+    for boots in 1..=2 {
+        machine.patch_node(&asks).await;
+        machine.until_commands(boots).await;
+        let last = machine.until_back().await;
+        assert_eq!(
+            (&last["trigger"]["source"], &last["trigger"]["reason"]),
+            (
+                &json!(format!("label:{LABEL}")),
+                &json!("requested-by-nvsentinel")
+            )
+        );
+        assert_eq!(
+            machine.node().await["metadata"]["labels"][LABEL],
+            Value::Null
+        );
+    }
+    // Whoever waits for the label to go finds the node usable, and a reboot that is under way has it.
+    cluster.world.now(|seen| {
+        let states = seen.in_order(&["nodes"]).into_iter();
+        let states = states.filter(|change| change.name == machine.name());
+        for node in states.filter_map(|change| change.object.as_ref()) {
+            let is_labelled = !node["metadata"]["labels"][LABEL].is_null();
+            assert!(is_labelled || record(node).is_none(), "{node}");
+        }
+    });
+    assert_eq!(machine.commands(), 2);
+}

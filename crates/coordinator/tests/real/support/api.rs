@@ -32,6 +32,11 @@ impl Api {
         self.send("PATCH", path, MERGE, patch).await
     }
 
+    /// A strategic merge patch: conditions and taints are lists that several tools share.
+    pub async fn strategic(&self, path: &str, patch: &Value) -> Value {
+        self.send("PATCH", path, STRATEGIC, patch).await
+    }
+
     /// Creates the object, or changes an existing one.
     pub async fn apply(&self, path: &str, object: &Value) -> Value {
         let path = format!("{path}?fieldManager=test&force=true");

@@ -135,6 +135,12 @@ impl Machine {
         self.host.reboot().await;
     }
 
+    /// Userspace starts anew, in the same boot: `/run` stays, and the kubelet is left out.
+    pub async fn restart_userspace(&self) {
+        self.kill_coordinator().await;
+        self.start_coordinator().await;
+    }
+
     pub fn boot_id(&self) -> String {
         fs::read_to_string(self.file("boot/id"))
             .expect("it is there")
@@ -251,6 +257,13 @@ impl Machine {
         self.api
             .merge(&format!("/api/v1/nodes/{}", self.name()), patch)
             .await;
+    }
+
+    /// Changes its Node's status as the administrator: conditions, allocatable resources.
+    pub async fn patch_status(&self, status: &Value) {
+        let path = format!("/api/v1/nodes/{}/status", self.name());
+        let patch = json!({ "status": status });
+        self.api.strategic(&path, &patch).await;
     }
 
     /// Moves the start of the record's phase back by this time.

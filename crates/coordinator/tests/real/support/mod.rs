@@ -4,7 +4,9 @@
 //! Objects are JSON here, so that a test shows what a person with kubectl would see.
 
 pub mod api;
+pub mod bus;
 pub mod cluster;
+pub mod controller;
 pub mod coordinator;
 pub mod host;
 pub mod machine;
@@ -17,7 +19,9 @@ pub mod world;
 
 use std::time::Duration;
 
+pub use bus::SystemBus;
 pub use cluster::Cluster;
+pub use controller::Controller;
 pub use host::{OnCommand, Setting};
 pub use machine::Machine;
 pub use world::World;

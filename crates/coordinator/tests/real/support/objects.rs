@@ -2,6 +2,17 @@
 
 use serde_json::{Value, json};
 
+pub const POLICIES: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
+
+/// A policy for every node. Its name is the name of their group.
+pub fn reboot_policy(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
+        "metadata": { "name": name },
+        "spec": spec,
+    })
+}
+
 /// A pod that is bound already: there is no scheduler.
 pub fn pod(name: &str, node: &str, app: &str) -> Value {
     json!({

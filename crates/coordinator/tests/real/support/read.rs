@@ -24,6 +24,13 @@ pub fn is_quiet(node: &Value) -> bool {
     record(node).is_none() && label.is_null() && is_true(node, "Ready") && kinds.iter().all(off)
 }
 
+/// The revision of the store at which this object was written.
+pub fn object_version(object: &Value) -> u64 {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    let version = version.and_then(|text| text.parse().ok());
+    version.expect("a number")
+}
+
 /// Whether a Lease has neither a holder nor a holder's fields.
 pub fn is_free(lease: &Value) -> bool {
     lease["spec"]["holderIdentity"].is_null()

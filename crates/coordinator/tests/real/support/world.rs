@@ -7,11 +7,12 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::PATIENCE;
 use super::api::Api;
+use super::objects::POLICIES;
+use super::{PATIENCE, read};
 
 /// The watched kinds, with the plural that the tests use.
-const WATCHED: [(&str, &str); 4] = [
+const WATCHED: [(&str, &str); 5] = [
     ("nodes", "/api/v1/nodes"),
     (
         "leases",
@@ -19,6 +20,7 @@ const WATCHED: [(&str, &str); 4] = [
     ),
     ("events", "/api/v1/namespaces/default/events"),
     ("pods", "/api/v1/pods"),
+    ("rebootpolicies", POLICIES),
 ];
 
 #[derive(Default)]
@@ -54,6 +56,21 @@ impl Seen {
 
     pub fn pod(&self, name: &str) -> Option<&Value> {
         self.present.get("pods")?.get(name)
+    }
+
+    pub fn policy(&self, name: &str) -> Option<&Value> {
+        self.present.get("rebootpolicies")?.get(name)
+    }
+
+    /// Every state of every object of these kinds, in the order in which they were written: etcd's
+    /// revisions are one sequence for all kinds.
+    pub fn in_order(&self, kinds: &[&str]) -> Vec<&Change> {
+        let changes = self.history.iter();
+        let mut changes: Vec<&Change> = changes
+            .filter(|change| kinds.contains(&change.kind) && change.object.is_some())
+            .collect();
+        changes.sort_by_key(|change| change.object.as_ref().map(read::object_version));
+        changes
     }
 
     /// Reason and message of each Event about this Node.
