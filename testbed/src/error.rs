@@ -7,7 +7,7 @@ use std::{io, path::PathBuf};
 pub enum Error {
     /// There is no Go to build with.
     #[error(
-        "find `go`, which makes {program}: install Go 1.26.5 or newer (on Debian: apt-get install \
+        "find `go`, which makes {program}: install Go 1.26 or newer (on Debian: apt-get install \
          golang-go); or set KUBEBUILDER_ASSETS to a folder with the control plane's programs"
     )]
     NoGo { program: &'static str },
