@@ -63,7 +63,7 @@ fn skip_secret<'a>(text: &'a str, secret: &[char]) -> Option<&'a str> {
     let mut rest = text.chars();
     let mut visible = rest.by_ref().filter(|c| !c.is_control());
     let is_secret = secret.iter().all(|c| visible.next() == Some(*c));
-    is_secret.then(|| rest.as_str())
+    is_secret.then_some(rest.as_str())
 }
 
 #[cfg(test)]

@@ -168,7 +168,9 @@ impl TerminalScreen {
     /// The lines without blanks at their ends.
     fn text(&self) -> String {
         let lines = self.rows.iter().map(|row| row.iter().collect::<String>());
-        lines.map(|line| format!("{}\n", line.trim_end())).collect()
+        lines
+            .flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()])
+            .collect()
     }
 
     fn show_bytes(&mut self, bytes: &[u8]) {

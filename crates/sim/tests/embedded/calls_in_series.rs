@@ -133,7 +133,7 @@ fn need_reboot(cluster: &ScenarioCluster, node: &str) {
 async fn a_reboot_makes_no_more_calls_in_series_than_it_says() {
     let text = "cluster nodes=2 seed=1\nworkload web replicas=2 stops-after=5s apart\nstart\n";
     let cluster = scenario(text).await;
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let trace = CallTrace::default();
     trace.follow_users(&cluster.server, "coordinator/n1");
     trace.begin();
@@ -155,7 +155,7 @@ async fn a_reboot_makes_no_more_calls_in_series_than_it_says() {
 #[tokio::test(start_paused = true)]
 async fn a_handover_makes_no_more_calls_in_series_than_it_says() {
     let cluster = scenario("cluster nodes=3 seed=1\nstart\n").await;
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let trace = CallTrace::default();
     trace.follow_users(&cluster.server, "coordinator/");
     need_reboot(&cluster, "n1");

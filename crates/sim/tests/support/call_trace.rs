@@ -115,7 +115,7 @@ fn series_before(calls: &[TracedCall], moment: Duration, timers: &[Duration]) ->
     let mut series = CallSeries::default();
     let mut moment = moment;
     while let Some(before) = find_cause(calls, moment, timers) {
-        let gap = moment - before.ended;
+        let gap = moment.abs_diff(before.ended);
         let is_known = |timer: &Duration| gap.abs_diff(*timer) <= ROUNDING;
         if gap > ROUNDING && !timers.iter().any(is_known) {
             series.unexplained.push(gap);
@@ -136,7 +136,7 @@ fn find_cause<'a>(
 ) -> Option<&'a TracedCall> {
     let ended: Vec<&TracedCall> = calls.iter().filter(|call| call.ended <= moment).collect();
     let nearest = |timer: Duration| {
-        let missed_by = |call: &TracedCall| (moment - call.ended).abs_diff(timer);
+        let missed_by = |call: &TracedCall| moment.abs_diff(call.ended).abs_diff(timer);
         let nearest = ended.iter().min_by_key(|call| missed_by(call)).copied();
         nearest.filter(|call| missed_by(call) <= ROUNDING)
     };

@@ -186,7 +186,7 @@ impl Scene {
         });
         let known = RemediationMemory {
             fresh,
-            host_without_key_since: Some(now.mono - self.without_key_for),
+            host_without_key_since: now.mono.checked_sub(self.without_key_for),
             ..RemediationMemory::default()
         };
         decide(
