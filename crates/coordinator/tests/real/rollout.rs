@@ -172,6 +172,7 @@ async fn a_canary_goes_first_nothing_begins_in_its_soak_and_then_the_ramp_grows(
     // before the controller has counted the success.
     for _ in &others {
         let alone = until_rebooting(&cluster, first, 1).await;
+        until_followed(&cluster, alone[0]).await;
         bring_back(&alone).await;
     }
     until_limit(&cluster, 2).await;
@@ -194,6 +195,18 @@ async fn a_canary_goes_first_nothing_begins_in_its_soak_and_then_the_ramp_grows(
         machine.take_coordinator().await.terminate().await;
     }
     assert_eq!(cluster.recount_history(&machines).await, [5, 5]);
+}
+
+/// Waits until the controller has noted this reboot: one that began and ended before that counts
+/// for no ramp.
+async fn until_followed(cluster: &Cluster, machine: &Machine) {
+    let found = |seen: &Seen| {
+        let under_way = rollout_of(seen.policy(POLICY)?)["underWay"].as_array()?;
+        let mut nodes = under_way.iter().map(|one| &one["node"]);
+        nodes.any(|name| name == machine.name()).then_some(())
+    };
+    let what = format!("the rollout follows {}", machine.name());
+    cluster.world.until(&what, found).await;
 }
 
 async fn until_limit(cluster: &Cluster, limit: u32) {

@@ -98,7 +98,7 @@ impl Stage {
         Self { cluster, hands }
     }
 
-    /// Installs a kind; returns the path of the objects of its first version.
+    /// Installs a kind; returns the path of the objects of its stored version.
     async fn install(&self, definition: &Value) -> String {
         // Tests share a control plane and install different versions of a kind.
         let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
@@ -107,7 +107,10 @@ impl Stage {
         applied.expect("a kind that is accepted");
         let spec = &definition["spec"];
         let word = |value: &Value| value.as_str().expect("a definition has it").to_owned();
-        let (group, version) = (word(&spec["group"]), word(&spec["versions"][0]["name"]));
+        let mut versions = spec["versions"].as_array().expect("a list").iter();
+        let stored = versions.find(|version| version["storage"] == true);
+        let version = word(&stored.expect("one is stored")["name"]);
+        let group = word(&spec["group"]);
         let path = format!("{group}/{version}/{}", word(&spec["names"]["plural"]));
         let path = self.cluster.path(&path);
         self.cluster.until_served(&path).await;
