@@ -77,13 +77,15 @@ fn count_reboots(
     let failed = before.failed.max(total.failed);
     let given_up = before.given_up.max(total.given_up);
     let known = open + succeeded + failed + given_up;
+    // A leader that has lost its lead may have made one more, which nobody has counted.
+    let made = before.made.max(known);
     OccurrenceReboots {
-        made: before.made,
+        made,
         open,
         succeeded,
         failed,
         given_up,
-        unknown: before.made.saturating_sub(known),
+        unknown: made - known,
         failures: list_failures(before, &ended),
         ended: (open == 0).then(|| truncate_to_second(now.wall)),
         settled: if open == 0 {
