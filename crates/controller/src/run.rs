@@ -14,11 +14,9 @@ use std::time::Duration;
 use dogwatch_api::{CONTROLLER, LOCK_API_ACCOUNT};
 use dogwatch_core::admission::{describe_unknown_account, list_unenforced_policies};
 
-use dogwatch_core::leader::LeaderElector;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_core::report::EstimateRollout;
 use dogwatch_k8s::cluster::ClusterWatch;
-use dogwatch_k8s::leader::LeaderClient;
 use dogwatch_k8s::workload_cluster::KubeconfigSecret;
 use dogwatch_k8s::{ApiErrorKind, Client, admission};
 use dogwatch_runtime::clock::ProcessClock;
@@ -165,7 +163,7 @@ pub async fn run_controller(
         components.spawn(run_named(name, part));
     }
     if parts.iter().any(|part| part.needs_leader()) {
-        election.spawn(build_election(&context, terms, jitter).run(last_stop));
+        election.spawn(LeaderElection::new(&context, terms, jitter).run(last_stop));
     }
     let ended = tokio::select! {
         biased;
@@ -347,28 +345,6 @@ async fn run_named(name: &'static str, part: impl Future<Output = ()>) -> &'stat
 
 fn unexpected_end(part: Result<&'static str, tokio::task::JoinError>) -> RunError {
     RunError::Ended(part.unwrap_or("a part of the controller"))
-}
-
-fn build_election(
-    context: &ControllerContext,
-    terms: tokio::sync::watch::Sender<Option<dogwatch_core::leader::LeaderTerm>>,
-    jitter: JitterSource,
-) -> LeaderElection {
-    let elector = LeaderElector::new(context.process.clone(), jitter.next_fraction());
-    let lease = LeaderClient::new(
-        context.client.clone(),
-        &context.namespace,
-        context.process.clone(),
-    );
-    LeaderElection::new(
-        elector,
-        lease,
-        context.clock.clone(),
-        terms,
-        context.metrics.clone(),
-        context.health.heartbeat_of("election"),
-        move || jitter.next_fraction(),
-    )
 }
 
 /// Sets readiness once the watches are in sync, on the leader and on the others: a new leader must

@@ -8,13 +8,14 @@ use dogwatch_core::leader::{ElectionStep, LeaderElector, LeaderTerm, ObservedLea
 use dogwatch_k8s::leader::LeaderClient;
 use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::health::LoopHeartbeat;
+use dogwatch_runtime::jitter::JitterSource;
 use futures::future::{FutureExt as _, OptionFuture};
 use futures::stream::{BoxStream, StreamExt as _};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::StopSignal;
 use crate::metrics::{MetricFamily, MetricShape, MetricsRegistry};
+use crate::{ControllerContext, StopSignal};
 
 static LEADER_METRIC: MetricFamily = MetricFamily {
     name: "dogwatch_leader",
@@ -53,26 +54,26 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
-    /// Sends nothing before [`Self::run`].
+    /// The election of this process. Sends nothing before [`Self::run`].
     pub fn new(
-        elector: LeaderElector,
-        lease: LeaderClient,
-        clock: ProcessClock,
+        context: &ControllerContext,
         terms: watch::Sender<Option<LeaderTerm>>,
-        metrics: MetricsRegistry,
-        heart: LoopHeartbeat,
-        jitter: impl FnMut() -> f64 + Send + 'static,
+        jitter: JitterSource,
     ) -> Self {
-        metrics.set_gauge(&LEADER_METRIC, &[], 0.0);
+        let process = &context.process;
+        let elector = LeaderElector::new(process.clone(), jitter.next_fraction());
+        let namespace = &context.namespace;
+        let lease = LeaderClient::new(context.client.clone(), namespace, process.clone());
+        context.metrics.set_gauge(&LEADER_METRIC, &[], 0.0);
         Self {
             elector,
-            sights: lease.watch_lease(jitter),
+            sights: lease.watch_lease(move || jitter.next_fraction()),
             lease,
             call: None,
-            clock,
+            clock: context.clock.clone(),
             terms,
-            metrics,
-            heart,
+            metrics: context.metrics.clone(),
+            heart: context.health.heartbeat_of("election"),
             in_trouble: false,
         }
     }

@@ -18,12 +18,11 @@ use dogwatch_controller::remediation;
 use dogwatch_controller::run::{ControllerComponent, leading_components};
 use dogwatch_controller::{ControllerContext, StopSignal, StopTrigger};
 use dogwatch_core::fleetlock::FleetlockGroups;
-use dogwatch_core::leader::{LeaderElector, LeaderTerm};
+use dogwatch_core::leader::LeaderTerm;
 use dogwatch_core::power::{BmcAddress, OwnerRules};
 use dogwatch_core::report::EstimateRollout;
 use dogwatch_core::{reboot, remediation as rules};
 use dogwatch_k8s::cluster::ClusterWatch;
-use dogwatch_k8s::leader::LeaderClient;
 use dogwatch_kubesim::api::ApiServer;
 use dogwatch_kubesim::clock::{ClusterClock as _, TokioClock};
 use dogwatch_kubesim::world::ActorTask;
@@ -243,7 +242,8 @@ impl ReplicaBase {
     }
 
     fn build_election(&self) -> LeaderElection {
-        build_election(&self.context, self.terms.clone())
+        let jitter = JitterSource::of_process(&self.context.process);
+        LeaderElection::new(&self.context, self.terms.clone(), jitter)
     }
 }
 
@@ -258,28 +258,6 @@ fn start_lock_engine(context: &ControllerContext, gatekeeper: Arc<dyn GateChecke
         fleetlock_drain: false,
         gate_checker: gatekeeper,
     })
-}
-
-fn build_election(
-    context: &ControllerContext,
-    terms: watch::Sender<Option<LeaderTerm>>,
-) -> LeaderElection {
-    let jitter = JitterSource::of_process(&context.process);
-    let elector = LeaderElector::new(context.process.clone(), jitter.next_fraction());
-    let lease = LeaderClient::new(
-        context.client.clone(),
-        &context.namespace,
-        context.process.clone(),
-    );
-    LeaderElection::new(
-        elector,
-        lease,
-        context.clock.clone(),
-        terms,
-        context.metrics.clone(),
-        context.health.heartbeat_of("election"),
-        move || jitter.next_fraction(),
-    )
 }
 
 /// How to reach the BMCs of a lab, and how to control its hosts.

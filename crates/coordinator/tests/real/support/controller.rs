@@ -10,14 +10,11 @@ use dogwatch_controller::leader::{LeaderElection, LeadershipHandle};
 use dogwatch_controller::metrics::MetricsRegistry;
 use dogwatch_controller::{ControllerContext, StopSignal, StopTrigger, healer, policy_status};
 use dogwatch_core::healer::HealerConfig;
-use dogwatch_core::leader::{LeaderElector, LeaderTerm};
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_k8s::Client;
 use dogwatch_k8s::cluster::ClusterWatch;
-use dogwatch_k8s::leader::LeaderClient;
 use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::jitter::JitterSource;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Cluster;
@@ -48,7 +45,9 @@ impl Controller {
         let context = build_context(client, clock, leadership, shown, stop);
         let watches = ClusterWatch::new(context.client.clone(), NAMESPACE, || 0.5);
         let mut tasks = JoinSet::new();
-        tasks.spawn(build_election(&context, terms).run(context.stop.clone()));
+        let jitter = JitterSource::of_process(&context.process);
+        let election = LeaderElection::new(&context, terms, jitter);
+        tasks.spawn(election.run(context.stop.clone()));
         tasks.spawn(views.publish_watched_views(watches));
         tasks.spawn(policy_status::run_policy_status(context.clone()));
         tasks.spawn(healer::run_healer(context, HealerConfig::default()));
@@ -80,22 +79,4 @@ fn build_context(
         metrics,
         stop,
     }
-}
-
-fn build_election(
-    context: &ControllerContext,
-    terms: watch::Sender<Option<LeaderTerm>>,
-) -> LeaderElection {
-    let jitter = JitterSource::of_process(&context.process);
-    let elector = LeaderElector::new(context.process.clone(), jitter.next_fraction());
-    let lease = LeaderClient::new(context.client.clone(), NAMESPACE, context.process.clone());
-    LeaderElection::new(
-        elector,
-        lease,
-        context.clock.clone(),
-        terms,
-        context.metrics.clone(),
-        context.health.heartbeat_of("election"),
-        move || jitter.next_fraction(),
-    )
 }
