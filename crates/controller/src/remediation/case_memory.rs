@@ -10,7 +10,8 @@ use dogwatch_core::condition::{self, ConditionWrite, CurrentCondition, DesiredCo
 use dogwatch_core::decision::{DecisionEvent, EventSeverity};
 use dogwatch_core::remediation::RemediationReason;
 use dogwatch_core::remediation::{
-    HeartbeatHistory, Remediation, RemediationDecision, RemediationMemory, RemediationObserve,
+    HeartbeatHistory, Remediation, RemediationConfig, RemediationDecision, RemediationMemory,
+    RemediationObserve,
 };
 use dogwatch_core::reported_events::ReportedEvents;
 use jiff::Timestamp;
@@ -25,10 +26,6 @@ const RETRY_PAUSES_AFTER_CHANGE: BackoffRange =
 /// The same after an error. A failed machine's workloads wait meanwhile.
 const RETRY_PAUSES_AFTER_FAILURE: BackoffRange =
     BackoffRange::new(Duration::from_secs(1), Duration::from_secs(30));
-
-/// How long a key counts as set after a write without an answer: the API server gives up on a
-/// request after a minute.
-const UNANSWERED_WRITE_LIFETIME: Duration = Duration::from_secs(70);
 
 /// The pause after conditions could not be written: nothing waits for them.
 const CONDITION_RETRY_PAUSE: Duration = Duration::from_secs(10);
@@ -183,11 +180,16 @@ impl CaseMemory {
             self.conditions_written_at = is_told.then_some(now.wall).or(self.conditions_written_at);
             self.silent_until = (!is_told).then(|| now.mono + CONDITION_RETRY_PAUSE);
         }
-        // The API server may still perform a write that it did not answer.
+        // The API server may still perform a write that it did not answer, so its key counts as set.
         let is_unclear = matches!(done.trouble, Some(RemediationCallError::Failed(_)));
         let under_way = self.under_way.take().filter(|_| is_unclear);
-        self.under_way =
-            under_way.map(|(case, it, _)| (case, it, now.mono + UNANSWERED_WRITE_LIFETIME));
+        self.under_way = under_way.map(|(case, it, _)| {
+            (
+                case,
+                it,
+                now.mono + RemediationConfig::UNANSWERED_WRITE_LIFETIME,
+            )
+        });
         if !done.acts.is_empty() {
             // Reads from before our own write do not show it.
             self.known.fresh = None;

@@ -21,10 +21,9 @@ impl RemediationConfig {
     /// A state that lasts longer than this raises a Warning: a host that is not proved off, a Node
     /// that does not come back. metal3's own remediation waits as long.
     pub const WARN_AFTER: Duration = Duration::from_mins(10);
-    /// How long a backup that is not needed stays after the host has lost its last key. A release
-    /// needs a key on the host. If the API server gave no answer to it, it may still carry it out:
-    /// kube-apiserver gives up on a request after a minute (`--request-timeout`).
-    pub const KEEP_UNNEEDED_BACKUP: Duration = Duration::from_secs(70);
+    /// How long a write without an answer may still be carried out: kube-apiserver gives up on a
+    /// request after a minute (`--request-timeout`).
+    pub const UNANSWERED_WRITE_LIFETIME: Duration = Duration::from_secs(70);
 }
 
 impl Default for RemediationConfig {

@@ -252,7 +252,8 @@ fn drop_unneeded_backup(
         return decision;
     }
     let since = ctx.memory.host_without_key_since.unwrap_or(ctx.now.mono);
-    let until = since + RemediationConfig::KEEP_UNNEEDED_BACKUP;
+    // A release needs a key on the host, so the last one was sent before that.
+    let until = since + RemediationConfig::UNANSWERED_WRITE_LIFETIME;
     if ctx.now.mono < until {
         return decision.wake_at(until, "a late deletion of the Node");
     }

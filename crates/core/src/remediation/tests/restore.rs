@@ -256,7 +256,7 @@ fn what_was_kept_of_a_node_that_was_not_deleted_is_dropped_once_no_deletion_can_
     let mut scene = Scene::new(kept("uid-n-a"), Some(node("a")));
     assert!(!scene.drops());
     let wake = scene.decided().wake.unwrap();
-    let wait = RemediationConfig::KEEP_UNNEEDED_BACKUP;
+    let wait = RemediationConfig::UNANSWERED_WRITE_LIFETIME;
     assert_eq!(
         (wake.at, wake.why),
         (now(100).mono + wait, "a late deletion of the Node")
