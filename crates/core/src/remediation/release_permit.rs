@@ -325,7 +325,7 @@ pub(super) fn keep_backup_action(
         None => there.clone(),
     };
     let stands = stored.is_some_and(|stored| {
-        stored.backup == wanted && ctx.memory.doubtful_backup != Some(stored.version())
+        stored.backup == wanted && ctx.memory.doubtful_backup != Some(stored.backup_version())
     });
     (!stands).then(|| RemediationAction::KeepBackup {
         host: Arc::clone(host),

@@ -73,15 +73,12 @@ impl RemediationMemory {
         decision: &super::RemediationDecision,
         now: Duration,
     ) {
-        self.host_without_key_since = if case.is_host_without_key() {
-            self.host_without_key_since.or(Some(now))
-        } else {
-            None
-        };
+        let since = self.host_without_key_since.unwrap_or(now);
+        self.host_without_key_since = case.is_host_without_key().then_some(since);
         let mut actions = decision.actions.iter();
         if self.first_decided_at.is_none() || actions.any(RemediationAction::drops_backup) {
             let stored = case.stored_backup.as_ref();
-            self.doubtful_backup = stored.map(|stored| stored.version());
+            self.doubtful_backup = stored.map(|stored| stored.backup_version());
         }
         let reason = decision.cause.reason;
         self.first_decided_at.get_or_insert(now);

@@ -33,7 +33,7 @@ pub struct BackupVersion {
 }
 
 impl StoredBackup {
-    pub fn version(&self) -> BackupVersion {
+    pub fn backup_version(&self) -> BackupVersion {
         BackupVersion {
             uid: self.uid.clone(),
             resource_version: self.resource_version.clone(),

@@ -12,7 +12,7 @@ fn a_backup_that_a_deletion_may_still_remove_is_written_again_and_then_relied_on
     let host = Arc::clone(it.case.host.as_ref().unwrap());
     let there = Arc::clone(it.case.stored_backup.as_ref().unwrap());
     // As at the first decision of a process, which does not know what the last one has sent.
-    it.known.doubtful_backup = Some(there.version());
+    it.known.doubtful_backup = Some(there.backup_version());
     let keep = RemediationAction::KeepBackup {
         host,
         backup: there.backup.clone(),
@@ -33,7 +33,7 @@ fn a_backup_that_a_deletion_may_still_remove_is_written_again_and_then_relied_on
 #[test]
 fn a_backup_is_in_doubt_from_the_first_decision_and_after_its_deletion_was_decided() {
     let mut it = ready();
-    let version = it.case.stored_backup.as_ref().unwrap().version();
+    let version = it.case.stored_backup.as_ref().unwrap().backup_version();
     let release = it.decision();
     let mut known = RemediationMemory::default();
     known.record_decision(&it.case, &release, Duration::from_secs(1));
@@ -47,5 +47,5 @@ fn a_backup_is_in_doubt_from_the_first_decision_and_after_its_deletion_was_decid
     let stored = Arc::new(newer.clone());
     let drop = release.with_action(RemediationAction::DropBackup { stored });
     known.record_decision(&it.case, &drop, Duration::from_secs(3));
-    assert_eq!(known.doubtful_backup, Some(newer.version()));
+    assert_eq!(known.doubtful_backup, Some(newer.backup_version()));
 }
