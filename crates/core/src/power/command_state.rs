@@ -136,7 +136,6 @@ impl PowerContext<'_> {
         newest.map_or(Duration::ZERO, |at| at.saturating_add(self.config.settle))
     }
 
-    /// Whether the power-on that was answered at `at` has no reading of "on" yet.
     /// Since when the BMC may still run our command, or the one before it, although the newest one
     /// was answered. An answer that promises nothing counts before it is recorded as such: the next
     /// command may be decided in the same moment, and takes the record's place.
@@ -157,6 +156,7 @@ impl PowerContext<'_> {
             .is_some_and(|command| command.command == PowerCommand::On && command.attempt > 1)
     }
 
+    /// Whether the power-on that was answered at `at` has no reading of "on" yet.
     fn is_power_on_awaited(&self, at: Duration) -> bool {
         let on = self
             .pending_command()
