@@ -22,7 +22,7 @@ pub fn printable_text(text: &str) -> String {
 /// Replaces unprintable characters by spaces, and cuts what is too long.
 ///
 /// A message about what a person or another program wrote quotes it, and it may hold line breaks.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     clip_text(text, LONGEST_TEXT)
 }
 

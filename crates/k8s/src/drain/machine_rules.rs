@@ -7,7 +7,7 @@ use dogwatch_core::drain::{
     need_cluster_labels, select_machine_rules,
 };
 use dogwatch_core::name::is_dns_name;
-use dogwatch_core::printable::clip_text;
+use dogwatch_core::printable::one_line;
 use dogwatch_core::selector::LabelSelector;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ApiResource, ListParams};
@@ -26,8 +26,6 @@ use crate::remediation::{
 /// Annotations of Cluster API on a Node: its Machine, and the namespace of the Machine.
 const MACHINE_ANNOTATION: &str = "cluster.x-k8s.io/machine";
 const NAMESPACE_ANNOTATION: &str = "cluster.x-k8s.io/cluster-namespace";
-/// A longer error about a rule is cut here, in characters.
-const LONGEST_ERROR: usize = 500;
 
 /// One call where the Node names no Machine; else two kinds are looked up, and two or three objects
 /// and lists are read.
@@ -221,10 +219,7 @@ pub fn parse_machine_rule(object: &DynamicObject) -> Result<MachineDrainRule, St
         object.name_any()
     );
     // The error quotes what somebody wrote: an operator, for example, has no schema.
-    let bad = |why: String| {
-        let text = format!("MachineDrainRule {name} is not valid: {why}");
-        clip_text(&text, LONGEST_ERROR)
-    };
+    let bad = |why: String| one_line(&format!("MachineDrainRule {name} is not valid: {why}"));
     let spec = MachineRuleSpec::deserialize(&object.data["spec"]);
     let spec = spec.map_err(|error| bad(error.to_string()))?;
     let behavior = match spec.drain.behavior.as_str() {
