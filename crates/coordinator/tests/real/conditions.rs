@@ -14,6 +14,20 @@ fn set_by_other(kind: &str) -> Value {
     })
 }
 
+/// A machine on whose Node another tool has set these conditions, and whose drain has begun and is
+/// blocked.
+async fn draining_machine(cluster: &Cluster, taken: [&str; 2]) -> Machine {
+    let setting = Setting::default().on_command(OnCommand::Nothing);
+    let machine = cluster.machine(setting).await;
+    let conditions = taken.map(set_by_other);
+    machine
+        .patch_status(&json!({ "conditions": conditions }))
+        .await;
+    cluster.block_drain_of(&machine).await;
+    machine.touch("new kernel");
+    machine
+}
+
 /// Every state of this condition since another tool has set it.
 fn states_since_set(cluster: &Cluster, machine: &Machine, kind: &str) -> Vec<Value> {
     cluster.world.now(|seen| {
@@ -28,16 +42,9 @@ fn states_since_set(cluster: &Cluster, machine: &Machine, kind: &str) -> Vec<Val
 #[tokio::test]
 async fn a_condition_of_another_tool_is_left_alone_and_ours_is_told_beside_it() {
     let cluster = Cluster::new().await;
-    let setting = Setting::default().on_command(OnCommand::Nothing);
-    let machine = cluster.machine(setting).await;
     // The ones that usually say what the coordinator does while it drains, and while it reboots.
     let taken = ["DrainInProgress", "MaintenanceInProgress"];
-    let conditions = taken.map(set_by_other);
-    machine
-        .patch_status(&json!({ "conditions": conditions }))
-        .await;
-    cluster.block_drain_of(&machine).await;
-    machine.touch("new kernel");
+    let machine = draining_machine(&cluster, taken).await;
     machine
         .until_told("MaintenancePlanned", "True", "DrainBlocked", "/db")
         .await;
@@ -69,15 +76,8 @@ async fn a_condition_of_another_tool_is_left_alone_and_ours_is_told_beside_it() 
 #[tokio::test]
 async fn where_other_tools_have_set_all_conditions_of_a_phase_the_usual_one_gives_a_sign_of_life() {
     let cluster = Cluster::new().await;
-    let setting = Setting::default().on_command(OnCommand::Nothing);
-    let machine = cluster.machine(setting).await;
     let taken = ["MaintenancePlanned", "DrainInProgress"];
-    let conditions = taken.map(set_by_other);
-    machine
-        .patch_status(&json!({ "conditions": conditions }))
-        .await;
-    cluster.block_drain_of(&machine).await;
-    machine.touch("new kernel");
+    let machine = draining_machine(&cluster, taken).await;
     machine
         .until_told("DrainInProgress", "True", "DrainBlocked", "/db")
         .await;
