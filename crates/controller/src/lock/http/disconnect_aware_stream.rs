@@ -26,8 +26,9 @@ pub(super) const MAX_HEADER_BYTES: usize = 8 * 1024;
 const MAX_HEADER_FIELDS: usize = 100;
 
 /// The bytes to read from a client that still sends after its answer, and for how long: closing
-/// with unread bytes could lose the answer.
-const CLOSING_READ_LIMITS: (usize, Duration) = (1024 * 1024, Duration::from_secs(2));
+/// with unread bytes resets the connection, and the client then loses the answer. The bytes only
+/// bound the work for a client that never stops.
+const CLOSING_READ_LIMITS: (usize, Duration) = (64 * 1024 * 1024, Duration::from_secs(2));
 
 /// TCP, or TLS over it.
 pub(super) trait ClientSocket: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -186,6 +186,19 @@ async fn a_body_without_end_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_a_long_body_to_its_end_still_reads_why_it_is_refused() {
+    let rig = Rig::open().await;
+    let mut stream = rig.connect().await;
+    let head = "POST /api/v1/lock HTTP/1.1\r\nhost: it\r\ncontent-type: application/x-www-form-urlencoded\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+    for _ in 0..160 {
+        stream.write_all(chunk.as_bytes()).await.unwrap();
+    }
+    assert_eq!(answer(&mut stream).await.status, 413);
+}
+
+#[tokio::test]
 async fn what_is_no_request_is_refused_with_a_line() {
     let rig = Rig::open().await;
     let long_path = format!(
