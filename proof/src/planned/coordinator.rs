@@ -223,7 +223,7 @@ fn new_run_memory(name: &NodeName, run: RunId) -> RunMemory {
         adopted_attempt: None,
         command: RebootCommandState::None,
         ready_since: None,
-        bid_after: None,
+        bid_pause: None,
         leftover_lock_released: false,
         refused: false,
         permission_since: None,

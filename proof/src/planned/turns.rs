@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dogwatch_core::lock::{self, LockReleasePlan, ObservedLease};
+use dogwatch_core::lock::{self, BidPause, LockReleasePlan, ObservedLease};
 use dogwatch_core::reboot::{
     NodePatch, OwnNodeState, ParsedAnnotation, RebootAction, RebootCommandState, RebootPhase,
     RecordChange,
@@ -155,8 +155,8 @@ impl PlannedWorld<'_> {
         };
         let end = self.write_lease(node, write, fate);
         if matches!(end, TurnEnd::GoesOn) {
-            let pause = over_budget.then(|| state_time().mono + lock::MIN_YIELD_PAUSE);
-            self.view_mut(node).seen.run.bid_after = pause;
+            let pause = over_budget.then(|| BidPause::after_yield(1, 0.5, state_time().mono));
+            self.view_mut(node).seen.run.bid_pause = pause;
         }
         end
     }

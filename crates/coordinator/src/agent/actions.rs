@@ -1,6 +1,6 @@
 //! Performs actions: each is one call, and each answer is applied at once.
 
-use dogwatch_core::lock::{self, HolderId, LockRecord, LockReleasePlan, ObservedLease};
+use dogwatch_core::lock::{self, BidPause, HolderId, LockRecord, LockReleasePlan, ObservedLease};
 use dogwatch_core::policy;
 use dogwatch_core::reboot::{
     self, NodePatch, ObservedNode, OwnNodeState, RebootAction, RebootCommandState, RebootPhase,
@@ -367,8 +367,10 @@ impl CoordinatorAgent {
     /// After a release because of the budget: a pause before the next bid, longer each time in a
     /// row.
     fn record_yield_pause(&mut self, lease: &ObservedLease, over_budget: bool) {
-        let pause = lock::yield_pause(lease.yield_count.saturating_add(1), self.seen.run.jitter);
-        self.seen.run.bid_after = over_budget.then(|| self.clock.now().mono + pause);
+        let times = lease.yield_count.saturating_add(1);
+        let (jitter, now) = (self.seen.run.jitter, self.clock.now().mono);
+        self.seen.run.bid_pause =
+            over_budget.then(|| BidPause::after_yield(times, jitter, now));
     }
 }
 

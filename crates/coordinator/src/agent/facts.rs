@@ -233,7 +233,7 @@ pub fn initial_snapshot(
             adopted_attempt: None,
             command: RebootCommandState::None,
             ready_since: None,
-            bid_after: None,
+            bid_pause: None,
             leftover_lock_released: false,
             refused: false,
             permission_since: None,

@@ -97,7 +97,7 @@ impl NodeCase<'_> {
             adopted_attempt: None,
             command: RebootCommandState::None,
             ready_since: self.memory.ready_since(),
-            bid_after: None,
+            bid_pause: None,
             leftover_lock_released: true,
             refused: false,
             permission_since: None,

@@ -23,7 +23,7 @@ pub const MAX_YIELD_PAUSE: Duration = Duration::from_mins(1);
 /// A Lease that was free when first observed: at once. A Lease that became free: in the order that
 /// the last holder named, the first at once and each further one [`CALLED_BID_INTERVAL`] later; a
 /// waiter that is not named after a second and up to one more (`jitter`, 0 to 1, from the shell). A
-/// Lease that was given back over budget: after [`yield_pause`], for everybody, because the next
+/// Lease that was given back over budget: after a [`BidPause`], for everybody, because the next
 /// winner would find the same. Of several Leases the earliest, of those the lowest slot.
 pub fn decide_bid(
     leases: &[ObservedLease],
@@ -35,7 +35,7 @@ pub fn decide_bid(
     let earliest = leases
         .iter()
         .filter(|lease| lease.holder.is_none() && lease.slot < slots)
-        .map(|lease| (bid_time(lease, me, jitter).max(now.mono), lease))
+        .map(|lease| (bid_time(lease, leases, me, jitter).max(now.mono), lease))
         .min_by_key(|(at, lease)| (*at, lease.slot));
     match earliest {
         None => BidDecision::AllHeld,
@@ -70,17 +70,58 @@ pub fn yield_pause(times: u32, jitter: f64) -> Duration {
     base + base.mul_f64(clamp_jitter(jitter))
 }
 
-/// The monotonic moment at which `me` may bid for this free Lease.
-fn bid_time(lease: &ObservedLease, me: &HolderId, jitter: f64) -> Duration {
+/// The time in which nobody bids for a Lease, or a bidder for none, after a winner gave a Lease back
+/// over budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BidPause {
+    /// When the Lease was given back, in monotonic time.
+    pub since: Duration,
+    /// The latest end, in monotonic time.
+    pub until: Duration,
+}
+
+impl BidPause {
+    /// The pause that begins now, after the `times`-th winner in a row gave the Lease back.
+    pub fn after_yield(times: u32, jitter: f64, now: Duration) -> Self {
+        Self {
+            since: now,
+            until: now + yield_pause(times, jitter),
+        }
+    }
+
+    /// When the pause ends for `me`. If a holder of the group has released its lock since, the next
+    /// count may differ, so the pause ends in the order which that holder named.
+    pub fn end(&self, leases: &[ObservedLease], me: &HolderId, jitter: f64) -> Duration {
+        let turns = leases.iter().filter_map(|lease| {
+            let released = lease.released_at.filter(|at| *at >= self.since)?;
+            Some(released + turn_delay(lease, me, jitter))
+        });
+        turns.min().map_or(self.until, |turn| turn.min(self.until))
+    }
+}
+
+/// The monotonic moment at which `me` may bid for this free Lease, one of `leases`.
+fn bid_time(
+    lease: &ObservedLease,
+    leases: &[ObservedLease],
+    me: &HolderId,
+    jitter: f64,
+) -> Duration {
     let Some(freed_at) = lease.freed_at else {
         return Duration::ZERO;
     };
     if lease.yield_count > 0 {
-        return freed_at + yield_pause(lease.yield_count, jitter);
+        return BidPause::after_yield(lease.yield_count, jitter, freed_at).end(leases, me, jitter);
     }
+    freed_at + turn_delay(lease, me, jitter)
+}
+
+/// How long after the release of a Lease `me` may bid: its place among those that the last holder
+/// named, or after all of them.
+fn turn_delay(lease: &ObservedLease, me: &HolderId, jitter: f64) -> Duration {
     match lease.next_waiters.iter().position(|called| called == me) {
-        Some(place) => freed_at + CALLED_BID_INTERVAL * u32::try_from(place).unwrap_or(u32::MAX),
-        None => freed_at + UNCALLED_BID_DELAY + UNCALLED_BID_DELAY.mul_f64(clamp_jitter(jitter)),
+        Some(place) => CALLED_BID_INTERVAL * u32::try_from(place).unwrap_or(u32::MAX),
+        None => UNCALLED_BID_DELAY + UNCALLED_BID_DELAY.mul_f64(clamp_jitter(jitter)),
     }
 }
 
@@ -199,6 +240,40 @@ mod tests {
             let bid = decide_bid(&lease, &node(me), 1, jitter, at(10_000));
             assert_eq!(millis_of(bid), (0, Some(expected)), "{me}");
         }
+    }
+
+    #[test]
+    fn a_pause_ends_early_when_a_holder_of_the_group_releases_in_the_order_that_it_named() {
+        let given_back = ObservedLease {
+            yield_count: 3,
+            ..freed(1, 10_000, &[])
+        };
+        let released = |millis: u64| ObservedLease {
+            released_at: Some(Duration::from_millis(millis)),
+            next_waiters: ["n1", "n2"].map(node).to_vec(),
+            ..held(0, "n1", &[])
+        };
+        for (released, me, expected) in [
+            (released(12_000), "n2", 12_050),
+            (released(12_000), "n3", 13_500),
+            (released(9_999), "n2", 40_000),
+            (held(0, "n1", &[]), "n2", 40_000),
+        ] {
+            let leases = [released, given_back.clone()];
+            let bid = decide_bid(&leases, &node(me), 2, 0.5, at(10_500));
+            assert_eq!(millis_of(bid), (1, Some(expected)), "{me} {leases:?}");
+        }
+    }
+
+    #[test]
+    fn a_release_never_makes_a_pause_longer() {
+        let pause = BidPause::after_yield(1, 0.0, Duration::from_secs(10));
+        let late = ObservedLease {
+            released_at: Some(Duration::from_secs(14)),
+            ..held(0, "n1", &[])
+        };
+        let end = pause.end(&[late], &node("n2"), 1.0);
+        assert_eq!(end, Duration::from_secs(15));
     }
 
     #[test]

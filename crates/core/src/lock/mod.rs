@@ -22,7 +22,8 @@ mod queue_order;
 mod types;
 
 pub use bid::{
-    CALLED_BID_INTERVAL, MAX_YIELD_PAUSE, MIN_YIELD_PAUSE, decide_bid, find_held_lease, yield_pause,
+    BidPause, CALLED_BID_INTERVAL, MAX_YIELD_PAUSE, MIN_YIELD_PAUSE, decide_bid, find_held_lease,
+    yield_pause,
 };
 pub use budget::{
     BudgetReads, BudgetVerdict, GroupMember, HeldLockLease, RECOUNT_PAUSE, RemediationHold,
@@ -80,6 +81,7 @@ pub(crate) mod testkit {
             yield_count: 0,
             leftover: false,
             freed_at: None,
+            released_at: None,
         }
     }
 

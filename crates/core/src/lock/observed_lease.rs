@@ -9,7 +9,7 @@ use crate::resource_version::is_older_version;
 ///
 /// An older version never replaces a newer one. The time at which this process saw the Lease become
 /// free is kept until it is held again. A free Lease whose `next_waiters` or `yield_count` has
-/// changed was held in between.
+/// changed was held in between. A Lease that has another holder was released in between.
 pub fn merge_observed_lease(
     known: Option<&ObservedLease>,
     again: ObservedLease,
@@ -29,7 +29,21 @@ pub fn merge_observed_lease(
         (None, true) => again.freed_at.or(Some(now.mono)),
         (None, false) => known.freed_at,
     };
-    ObservedLease { freed_at, ..again }
+    let was_released = again.yield_count == 0
+        && match &again.holder {
+            Some(_) => known.holder.is_some() && known.holder != again.holder,
+            None => left_since,
+        };
+    let released_at = if was_released {
+        freed_at.or(Some(now.mono))
+    } else {
+        known.released_at
+    };
+    ObservedLease {
+        freed_at,
+        released_at,
+        ..again
+    }
 }
 
 #[cfg(test)]
@@ -93,6 +107,30 @@ mod tests {
             merge_observed_lease(Some(&again), back, at(8)).freed_at,
             Some(Duration::from_secs(8))
         );
+    }
+
+    #[test]
+    fn a_release_is_remembered_while_the_lease_is_held_again_and_a_yield_is_none() {
+        let first = version("9", held(0, "a", &[]));
+        let freed = merge_observed_lease(Some(&first), called("10", "b"), at(5));
+        let taken = merge_observed_lease(Some(&freed), version("11", held(0, "b", &[])), at(6));
+        assert_eq!(taken.released_at, Some(Duration::from_secs(5)));
+        let yielded = ObservedLease {
+            yield_count: 1,
+            ..version("12", free(0))
+        };
+        let yielded = merge_observed_lease(Some(&taken), yielded, at(7));
+        assert_eq!(yielded.freed_at, Some(Duration::from_secs(7)));
+        assert_eq!(yielded.released_at, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn another_holder_shows_a_release_that_was_never_seen() {
+        let first = version("9", held(0, "a", &[]));
+        let again = merge_observed_lease(Some(&first), version("12", held(0, "b", &[])), at(8));
+        assert_eq!(again.released_at, Some(Duration::from_secs(8)));
+        let same = merge_observed_lease(Some(&first), version("12", held(0, "a", &[])), at(8));
+        assert_eq!(same.released_at, None);
     }
 
     #[test]

@@ -103,6 +103,9 @@ pub struct ObservedLease {
     /// or is held. A new waiter bids at once, one that has waited bids in the order of
     /// `next_waiters`.
     pub freed_at: Option<Duration>,
+    /// When this process last saw a holder release it that was not over budget, even if it is held
+    /// again since. `None`: not seen.
+    pub released_at: Option<Duration>,
 }
 
 /// The annotations beside the holder on the Lease (owned by the holder's field manager).

@@ -12,7 +12,7 @@ use super::record::{
 };
 use crate::condition::CurrentCondition;
 use crate::drain::DrainProgress;
-use crate::lock::{HolderId, HolderReads, ObservedLease, UnavailableCount};
+use crate::lock::{BidPause, HolderId, HolderReads, ObservedLease, UnavailableCount};
 use crate::name::{BootId, NodeName, RunId};
 use crate::policy::{ClusterPolicies, PolicyGate};
 
@@ -276,8 +276,8 @@ pub struct RunMemory {
     pub command: RebootCommandState,
     /// Since when the Node has been Ready with our boot id without a break.
     pub ready_since: Option<Duration>,
-    /// No bid before this monotonic time, after the lock was given back over budget.
-    pub bid_after: Option<Duration>,
+    /// When this process bids again, after it gave the lock back over budget.
+    pub bid_pause: Option<BidPause>,
     /// The last decision was that the policy does not allow a reboot.
     pub refused: bool,
     /// Since when the policy has allowed a reboot again after it had not.

@@ -228,7 +228,7 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
         return RebootStep::new(RebootReason::NotOurTurn, text)
             .with_wake(at, "this node's turn to bid");
     }
-    if let Some(at) = ctx.seen.run.bid_after.filter(|at| *at > ctx.now.mono) {
+    if let Some(at) = bid_pause_end(ctx, leases).filter(|at| *at > ctx.now.mono) {
         let text =
             "released the lock because too many nodes are unavailable; bids again after a pause";
         let step = RebootStep::new(RebootReason::OverBudget, text)
@@ -266,6 +266,13 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
         BidDecision::AllHeld => return holders::wait_for_held_lock(ctx, leases),
     };
     gates::observe_start_gates(ctx, step)
+}
+
+/// When this node bids again, if it gave the lock back over budget.
+fn bid_pause_end(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> Option<Duration> {
+    let run = &ctx.seen.run;
+    let pause = run.bid_pause?;
+    Some(pause.end(leases, &run.holder, run.jitter))
 }
 
 /// A bid for this Lease, or the takeover of our own older one.

@@ -16,6 +16,8 @@ pub(super) struct SlotLeases {
     leases: BTreeMap<(GroupName, u32), ObservedLease>,
     holders: BTreeMap<HolderId, (GroupName, u32)>,
     free: BTreeMap<GroupName, BTreeSet<u32>>,
+    /// The slot of each group whose holder released it last, unless over budget.
+    last_released: BTreeMap<GroupName, u32>,
     waiting: BTreeMap<GroupName, BTreeSet<WaiterPlace>>,
 }
 
@@ -73,11 +75,12 @@ impl SlotLeases {
             yield_count: 0,
             leftover: false,
             freed_at: None,
+            released_at: None,
         }
     }
 
     /// Returns the Leases that a node sees if it has looked since `since`: its own Lease, otherwise
-    /// the free ones, otherwise one held Lease as an example of all.
+    /// the free ones and the last one released, otherwise one held Lease as an example of all.
     pub(super) fn visible_leases(
         &self,
         group: &GroupName,
@@ -88,10 +91,15 @@ impl SlotLeases {
             return vec![self.leases[key].clone()];
         }
         let free = self.free.get(group).into_iter().flatten();
-        let mut seen: Vec<ObservedLease> = free
-            .map(|slot| self.leases[&(group.clone(), *slot)].clone())
+        let last = self.last_released.get(group).into_iter();
+        // The last one released may be free still.
+        let slots: BTreeSet<u32> = free.chain(last).copied().collect();
+        let mut seen: Vec<ObservedLease> = slots
+            .into_iter()
+            .map(|slot| self.leases[&(group.clone(), slot)].clone())
             .map(|lease| ObservedLease {
                 freed_at: lease.freed_at.filter(|at| *at > since),
+                released_at: lease.released_at.filter(|at| *at > since),
                 ..lease
             })
             .collect();
@@ -155,9 +163,13 @@ impl SlotLeases {
             next_waiters: hint,
             yield_count: given_back,
             freed_at: Some(now),
+            released_at: (!over_budget).then_some(now).or(lease.released_at),
             ..lease.clone()
         };
         let free = lease.clone();
+        if !over_budget {
+            self.last_released.insert(key.0.clone(), key.1);
+        }
         self.free.entry(key.0).or_default().insert(key.1);
         Some(free)
     }

@@ -101,7 +101,7 @@ impl PendingLockRequest {
             slots,
             jitter: self.jitter,
             arrived: self.arrived,
-            bid_after: self.bid_after,
+            bid_pause: self.bid_pause,
         };
         rules::decide_queue(&seen, self.shared.now())
     }

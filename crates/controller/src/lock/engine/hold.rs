@@ -443,8 +443,3 @@ pub(super) fn max_unavailable_of(target: &LockTarget, members: u32) -> u32 {
 fn hold_denied(why: &str) -> HoldOutcome {
     HoldOutcome::Denied { why: why.into() }
 }
-
-/// How long a request that yielded the lock leaves it to others.
-pub(super) fn yield_pause(given_back: u32, jitter: f64) -> Duration {
-    lock::yield_pause(given_back.saturating_add(1), jitter)
-}

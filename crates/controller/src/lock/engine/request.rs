@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::backoff::RetryBackoff;
-use dogwatch_core::lock::ObservedLease;
+use dogwatch_core::lock::{BidPause, ObservedLease};
 use dogwatch_core::lock::api_lock::{
     PolicyDenial, WaitMode, WaitingHost, denial_retry_delay, describe_fencing, describe_refusal,
 };
@@ -17,7 +17,7 @@ use jiff::Timestamp;
 
 use super::MAX_WAITING_REQUESTS;
 use super::cleanup_guard::CleanupGuard;
-use super::hold::{HoldOutcome, yield_pause};
+use super::hold::HoldOutcome;
 use super::leave::{self, LockLeaveReason};
 use super::lock_state::{LOCK_RETRY_PAUSES, LockState, jitter_of};
 use super::target::LockTarget;
@@ -79,8 +79,8 @@ pub(super) struct PendingLockRequest {
     /// Monotonic.
     pub(super) arrived: Duration,
     pub(super) jitter: f64,
-    /// Set after the lock was yielded: no bid before this moment.
-    pub(super) bid_after: Option<Duration>,
+    /// Set after the lock was yielded: no bid before its end.
+    pub(super) bid_pause: Option<BidPause>,
     /// The members of the group, as last counted.
     pub(super) group_size: u32,
     /// How often in a row the request yielded the lock.
@@ -114,7 +114,7 @@ impl PendingLockRequest {
             wait: asked.wait,
             since: shared.now().wall,
             arrived: shared.now().mono,
-            bid_after: None,
+            bid_pause: None,
             group_size: 1,
             yield_count: 0,
             forbidden: None,
@@ -185,7 +185,10 @@ impl PendingLockRequest {
             .iter()
             .find(|lease| lease.holder.as_ref() == Some(holder))
         {
-            if self.bid_after.is_some_and(|at| at > self.shared.now().mono) {
+            let end = self
+                .bid_pause
+                .map(|pause| pause.end(&leases, holder, self.jitter));
+            if end.is_some_and(|at| at > self.shared.now().mono) {
                 let why = "too many nodes of the group are unavailable";
                 return self.answer_not_now(RebootReason::OverBudget, why).await;
             }
@@ -313,9 +316,10 @@ impl PendingLockRequest {
             }
             HoldOutcome::OverBudget { why } => {
                 self.clean_up_hold(LockLeaveReason::OverBudget).await;
-                let pause = yield_pause(self.yield_count, self.jitter);
                 self.yield_count = self.yield_count.saturating_add(1);
-                self.bid_after = Some(self.shared.now().mono + pause);
+                let now = self.shared.now().mono;
+                let pause = BidPause::after_yield(self.yield_count, self.jitter, now);
+                self.bid_pause = Some(pause);
                 self.report_waiting_reason(RebootReason::OverBudget, &why);
                 return self.busy_or(why, LockAttemptOutcome::Again);
             }
@@ -352,8 +356,8 @@ impl PendingLockRequest {
     async fn answer_not_now(&self, reason: RebootReason, why: &str) -> LockAttemptOutcome {
         self.report_waiting_reason(reason, why);
         if self.wait.may_wait() {
-            let until = self
-                .bid_after
+            let pause_end = self.bid_pause.map(|pause| pause.until);
+            let until = pause_end
                 .unwrap_or_default()
                 .max(self.shared.now().mono + FIRST_OBSERVATION_TIMEOUT);
             self.shared.setup.clock.sleep_until(until).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{BidDecision, HolderId, ObservedLease, decide_bid};
+use super::super::{BidDecision, BidPause, HolderId, ObservedLease, decide_bid};
 use crate::Now;
 
 #[derive(Debug, Clone)]
@@ -17,8 +17,8 @@ pub struct QueueSnapshot<'a> {
     pub jitter: f64,
     /// When its request arrived, in monotonic time.
     pub arrived: Duration,
-    /// No bid before this monotonic moment, because it gave the lock back.
-    pub bid_after: Option<Duration>,
+    /// When it bids again, if it gave the lock back over budget.
+    pub bid_pause: Option<BidPause>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,10 @@ pub enum QueueStep {
 /// Decides whether the first of a group's waiters in this process bids now, by the rule that all
 /// bidders follow ([`decide_bid`]).
 pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
-    if let Some(at) = seen.bid_after.filter(|at| *at > now.mono) {
+    let pause_end = seen
+        .bid_pause
+        .map(|pause| pause.end(seen.leases, seen.called_as, seen.jitter));
+    if let Some(at) = pause_end.filter(|at| *at > now.mono) {
         let why =
             "released the lock because too many nodes are unavailable; tries again after a pause"
                 .into();
@@ -144,7 +147,7 @@ mod tests {
     fn decided(
         leases: &[ObservedLease],
         called_as: &HolderId,
-        bid_after: Option<u64>,
+        paused_until: Option<u64>,
     ) -> QueueStep {
         let seen = QueueSnapshot {
             holder: &api("h"),
@@ -153,7 +156,10 @@ mod tests {
             slots: 1,
             jitter: 0.0,
             arrived: Duration::ZERO,
-            bid_after: bid_after.map(Duration::from_millis),
+            bid_pause: paused_until.map(|millis| BidPause {
+                since: Duration::ZERO,
+                until: Duration::from_millis(millis),
+            }),
         };
         decide_queue(&seen, at(1000))
     }
@@ -219,7 +225,7 @@ mod tests {
                 slots: 1,
                 jitter: 0.0,
                 arrived: Duration::from_millis(arrived),
-                bid_after: None,
+                bid_pause: None,
             };
             is_bid(&decide_queue(&seen, at(1200)))
         };

@@ -55,7 +55,7 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunMemory {
         adopted_attempt: None,
         command: RebootCommandState::None,
         ready_since: None,
-        bid_after: None,
+        bid_pause: None,
         leftover_lock_released: true,
         refused: false,
         permission_since: None,

@@ -6,7 +6,7 @@ use super::super::*;
 use super::kit::*;
 use crate::Now;
 use crate::limit::UnavailabilityLimit;
-use crate::lock::{self, HolderNode, ObservedLease, UnavailableCount};
+use crate::lock::{self, BidPause, HolderNode, ObservedLease, UnavailableCount};
 
 #[test]
 fn a_newcomer_that_finds_the_lease_free_bids_at_once_with_its_uid_and_version() {
@@ -187,7 +187,10 @@ fn over_budget_the_lock_goes_back_and_the_next_bid_waits() {
         }]
     ));
     seen.lock.leases = Some(vec![free(0)]);
-    seen.run.bid_after = Some(Duration::from_secs(9));
+    seen.run.bid_pause = Some(BidPause {
+        since: Duration::ZERO,
+        until: Duration::from_secs(9),
+    });
     let backing_off = decide(&seen, &config(), now(5));
     assert_eq!(
         (backing_off.actions, backing_off.wake.unwrap().at.as_secs()),
@@ -345,7 +348,10 @@ fn what_asked_for_it_goes_while_waiting_then_the_lock_goes_before_the_record() {
 #[test]
 fn a_deleted_node_that_holds_a_slot_beside_the_one_given_back_is_looked_at_in_the_pause() {
     let mut seen = waiting(vec![free(0), held(1, "n2", &["coordinator/x"])]);
-    seen.run.bid_after = Some(Duration::from_secs(9));
+    seen.run.bid_pause = Some(BidPause {
+        since: Duration::ZERO,
+        until: Duration::from_secs(9),
+    });
     let decision = decide(&seen, &config(), now(5));
     let at_second = |look: &RebootObserve| matches!(look, RebootObserve::Holder { lease } if lease.name == "dogwatch-default-1");
     assert!(decision.observe.iter().any(at_second), "{decision:?}");

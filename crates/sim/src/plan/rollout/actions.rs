@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dogwatch_coordinator::agent::facts;
 use dogwatch_core::Now;
-use dogwatch_core::lock::{self, LockRecord, ObservedLease};
+use dogwatch_core::lock::{BidPause, LockRecord, ObservedLease};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::{self, ClusterPolicies, RebootAllowance};
 use dogwatch_core::reboot::{
@@ -146,9 +146,9 @@ impl PlannedRollout<'_> {
             RolloutEvent::NextInLineTimeout(group, free.slot, free.resource_version.clone()),
         );
         if over_budget {
-            let pause = lock::yield_pause(free.yield_count, 0.5);
+            let pause = BidPause::after_yield(free.yield_count, 0.5, self.now);
             if let Some(seen) = &mut self.machines[number].snapshot {
-                seen.run.bid_after = Some(self.now + pause);
+                seen.run.bid_pause = Some(pause);
             }
         }
         if let Some(seen) = &mut self.machines[number].snapshot {

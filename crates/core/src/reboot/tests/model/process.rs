@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::kit;
 use crate::Now;
-use crate::lock::{self, ObservedLease};
+use crate::lock::{self, BidPause, ObservedLease};
 use crate::name::{BootId, GroupName, RunId};
 use crate::reboot::*;
 
@@ -153,8 +153,8 @@ impl Process {
 
     pub(super) fn gave_back(&mut self, over_budget: bool, now: Now) {
         self.give_backs = if over_budget { self.give_backs + 1 } else { 0 };
-        let pause = lock::yield_pause(self.give_backs, 0.5);
-        self.seen.run.bid_after = over_budget.then(|| now.mono + pause);
+        let pause = BidPause::after_yield(self.give_backs, 0.5, now.mono);
+        self.seen.run.bid_pause = over_budget.then_some(pause);
     }
 }
 
