@@ -14,7 +14,11 @@ use std::{
 use anyhow::{Result, bail};
 use serde::Deserialize;
 
-use super::{TestOutcome, run_and_count};
+use super::{
+    TestOutcome,
+    retry::{FailedProgram, parse_failed_test, retry_alone},
+    run_and_count,
+};
 use crate::source_tree;
 
 /// One test program.
@@ -80,24 +84,31 @@ pub fn build_programs() -> Result<BuiltPrograms> {
 /// What takes too long for each change: `cargo xtask prove` and `cargo xtask test --packaging` run it.
 const RUN_BY_FLAG: [&str; 3] = ["sim/prove", "packaging/image", "packaging/packages"];
 
-/// Runs them, and prints what each one printed when it has ended.
+/// Runs them, and prints what each one printed when it has ended. A few tests that fail run once more, alone.
 pub fn run_all(programs: Vec<TestProgram>) -> Result<TestOutcome> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let queue = Mutex::new(VecDeque::from(programs));
+    let mut total = TestOutcome::default();
+    let mut failed = Vec::new();
     thread::scope(|scope| {
         let workers: Vec<_> = (0..workers)
             .map(|_| scope.spawn(|| run_queue(&queue)))
             .collect();
-        let mut total = TestOutcome::default();
         for worker in workers {
-            total += worker.join().expect("a worker does not panic")?;
+            let (outcome, failures) = worker.join().expect("a worker does not panic")?;
+            total += outcome;
+            failed.extend(failures);
         }
-        Ok(total)
-    })
+        anyhow::Ok(())
+    })?;
+    retry_alone(failed, &mut total)?;
+    Ok(total)
 }
 
-fn run_queue(queue: &Mutex<VecDeque<TestProgram>>) -> Result<TestOutcome> {
+/// The failures that it returns are not in its outcome.
+fn run_queue(queue: &Mutex<VecDeque<TestProgram>>) -> Result<(TestOutcome, Vec<FailedProgram>)> {
     let mut total = TestOutcome::default();
+    let mut failed = Vec::new();
     let next = || {
         queue
             .lock()
@@ -105,9 +116,17 @@ fn run_queue(queue: &Mutex<VecDeque<TestProgram>>) -> Result<TestOutcome> {
             .pop_front()
     };
     while let Some(program) = next() {
-        total += program.run_program()?;
+        let (mut outcome, tests) = program.run_program(&[])?;
+        if let Some(ending) = outcome.failures.pop() {
+            failed.push(FailedProgram {
+                program,
+                tests,
+                ending,
+            });
+        }
+        total += outcome;
     }
-    Ok(total)
+    Ok((total, failed))
 }
 
 impl BuiltPrograms {
@@ -148,23 +167,40 @@ impl TestProgram {
         self.name.contains("real") || self.name.ends_with("/controller")
     }
 
-    fn run_program(&self) -> Result<TestOutcome> {
+    /// `crate/program`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs these tests one after the other.
+    pub fn run_tests(&self, tests: &[String]) -> Result<TestOutcome> {
+        let mut arguments = vec!["--exact".to_owned(), "--test-threads=1".to_owned()];
+        arguments.extend_from_slice(tests);
+        Ok(self.run_program(&arguments)?.0)
+    }
+
+    /// Returns also the names of the tests that failed.
+    fn run_program(&self, arguments: &[String]) -> Result<(TestOutcome, Vec<String>)> {
         let begun = Instant::now();
         let mut command = Command::new(&self.executable);
         command
+            .args(arguments)
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             // The models of core run in full here, and 16 times shorter when one crate is tested.
             .env("DOGWATCH_MODEL_DEPTH", "full")
             .stdin(Stdio::null());
         let printed = RefCell::new(String::new());
+        let failed = RefCell::new(Vec::new());
         let outcome = run_and_count(&mut command, &self.name, &|line| {
             printed.borrow_mut().push_str(line);
             printed.borrow_mut().push('\n');
+            let name = parse_failed_test(line).map(str::to_owned);
+            failed.borrow_mut().extend(name);
         })?;
         let printed = printed.into_inner();
         println!("{} ({} s){printed}", self.name, begun.elapsed().as_secs());
-        Ok(outcome)
+        Ok((outcome, failed.into_inner()))
     }
 }
 
