@@ -10,6 +10,7 @@ use dogwatch_runtime::reconcile::{ReconcileDomain, ReconcileLoop};
 use dogwatch_runtime::stop::StopSignal;
 
 use crate::cluster_views::ClusterViewReceiver;
+use crate::decision_log::DecisionLog;
 use crate::health_registry::HealthRegistry;
 use crate::leader::LeadershipHandle;
 use crate::metrics::MetricsRegistry;
@@ -32,6 +33,7 @@ pub struct ControllerContext {
     pub leadership: LeadershipHandle,
     pub cluster: ClusterViewReceiver,
     pub metrics: MetricsRegistry,
+    pub decision_log: DecisionLog,
     /// What `/healthz` and `/readyz` report.
     pub health: HealthRegistry,
     pub stop: StopSignal,

@@ -11,6 +11,7 @@
 mod call_end;
 pub mod cluster_views;
 mod context;
+pub mod decision_log;
 pub mod healer;
 pub mod health_registry;
 pub mod leader;

@@ -31,6 +31,7 @@ use tracing::{info, warn};
 pub use component::ControllerComponent;
 
 use crate::cluster_views::{ClusterViewPublisher, ClusterViewReceiver};
+use crate::decision_log::DecisionLog;
 use crate::health_registry::HealthRegistry;
 use crate::leader::{LeaderElection, LeadershipHandle};
 use crate::lock::engine::GateChecker;
@@ -75,6 +76,8 @@ pub struct ControllerSetup {
     pub gate_checker: Arc<dyn GateChecker>,
     /// Makes the estimates of NodeReboots and of the metrics.
     pub planner: Arc<dyn EstimateRollout>,
+    /// Where decisions about hosts and remediations are logged.
+    pub decision_log: DecisionLog,
     /// Component `web`, which has its socket; it ends when the signal that it is given fires.
     pub web: Option<WebTask>,
 }
@@ -119,6 +122,7 @@ pub async fn run_controller(
         cluster,
         health: HealthRegistry::new(metrics.clone()),
         metrics,
+        decision_log: setup.decision_log,
         stop: stopped,
     };
     if let Some(server) = HealthServer::bind(&setup.listen).await? {

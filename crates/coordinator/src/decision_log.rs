@@ -10,24 +10,20 @@ use dogwatch_core::reboot::{
     LastReboot, ObservedNode, OwnNodeState, RebootAction, RebootDecision, RebootSnapshot,
 };
 use dogwatch_core::verify::trace::{
-    TRACE_VERSION, TraceEvent, TraceLine, TraceSeen, lease_state, node_state,
+    REBOOT_DOMAIN, TraceEvent, TraceSeen, lease_state, node_state,
 };
-use dogwatch_runtime::line_file::LineFile;
+use dogwatch_runtime::decision_log::DecisionLogWriter;
 use dogwatch_runtime::mutex::lock_ignoring_poison;
 
 use crate::agent::DecisionSink;
 use crate::clock::ProcessClock;
 
-/// The file's size; one older file of this size is kept beside it.
-const MAX_FILE_BYTES: u64 = 32 << 20;
-
 /// A sink that writes lines, and passes everything on to another sink.
 pub struct LoggedDecisions<S> {
     inner: S,
-    file: LineFile,
-    clock: ProcessClock,
-    run: String,
-    node: String,
+    file: DecisionLogWriter,
+    /// `node/NAME`.
+    key: String,
     /// The last decision: only changes are written.
     last: Mutex<Option<TraceEvent>>,
 }
@@ -40,40 +36,17 @@ impl<S: DecisionSink> LoggedDecisions<S> {
         run: String,
         node: &NodeName,
     ) -> std::io::Result<Self> {
-        let file = LineFile::open(path, MAX_FILE_BYTES)?;
+        let file = DecisionLogWriter::open(path, clock, run)?;
         Ok(Self {
             inner,
             file,
-            clock,
-            run,
-            node: node.to_string(),
+            key: format!("node/{node}"),
             last: Mutex::new(None),
         })
     }
 
     fn push_event(&self, event: TraceEvent) {
-        let lines = self.file.take_lost_lines();
-        if lines > 0 {
-            self.push_line(TraceEvent::Dropped { lines });
-        }
-        self.push_line(event);
-    }
-
-    fn push_line(&self, event: TraceEvent) {
-        let now = self.clock.now();
-        let line = TraceLine {
-            version: TRACE_VERSION,
-            at: now.wall,
-            mono: now.mono.as_secs_f64(),
-            run: self.run.clone(),
-            domain: "reboot".into(),
-            key: format!("node/{}", self.node),
-            event,
-        };
-        match serde_json::to_string(&line) {
-            Ok(line) => self.file.push_line(line),
-            Err(error) => tracing::warn!(%error, "cannot write a line of the decision log"),
-        }
+        self.file.push_event(REBOOT_DOMAIN, &self.key, event);
     }
 }
 

@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod connections;
+pub mod decision_log;
 pub mod health;
 pub mod http;
 pub mod jitter;

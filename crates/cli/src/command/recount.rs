@@ -5,7 +5,9 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::path::PathBuf;
 
 use dogwatch_core::verify::audit::MAX_LINE_BYTES;
-use dogwatch_core::verify::{BrokenRule, ClusterWrite, RecountResult, recount_writes};
+use dogwatch_core::verify::{
+    BrokenRule, ClusterWrite, PowerRecount, RecountResult, recount_writes,
+};
 
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
@@ -21,12 +23,12 @@ pub(super) fn recount_files(
         writes.extend(read_line(file, line, text)?);
         Ok(())
     })?;
-    finish_recount(files, writes)
+    finish_recount(files, writes, PowerRecount::default())
 }
 
 /// Reads every line of every file. A last line without its end is left out: it may still be
 /// written.
-fn read_lines_of_files(
+pub(super) fn read_lines_of_files(
     files: &[PathBuf],
     mut take: impl FnMut(usize, usize, &str) -> Result<(), String>,
 ) -> Result<(), CommandFailure> {
@@ -54,15 +56,27 @@ fn read_lines_of_files(
     Ok(())
 }
 
-/// Prints the recount. A broken promise is a failure of the command.
-fn finish_recount(files: &[PathBuf], writes: Vec<ClusterWrite>) -> Result<(), CommandFailure> {
-    if writes.is_empty() {
+/// Judges the writes, and prints the recount. A broken promise is a failure of the command.
+pub(super) fn finish_recount(
+    files: &[PathBuf],
+    writes: Vec<ClusterWrite>,
+    power: PowerRecount,
+) -> Result<(), CommandFailure> {
+    if writes.is_empty() && power.lines == 0 {
         let what = "the files tell of no write of a Node or of a Lease of Dogwatch";
         return Err(CommandFailure::new(CliExitCode::Failed, what)
             .with_next_step("check that these are the right files, and that they are not empty"));
     }
-    let recount = recount_writes(writes);
+    let mut recount = recount_writes(writes);
+    recount.broken.extend(power.broken);
     let mut out = output::buffered_stdout();
+    if power.lines > 0 {
+        let (lines, commands, releases) = (power.lines, power.commands, power.releases);
+        writeln!(
+            out,
+            "{lines} lines of controllers judged: {commands} power commands were sent, {releases} Nodes were released."
+        )?;
+    }
     print_recount(&mut out, &recount)?;
     for broken in &recount.broken {
         print_broken_rule(&mut out, files, broken)?;

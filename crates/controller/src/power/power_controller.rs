@@ -23,6 +23,7 @@ use super::host_store::HostStore;
 use super::power_metrics::PowerMetrics;
 use super::services::{CommandIds, PowerServices};
 use super::write_limiter::WriteLimiter;
+use crate::decision_log::DecisionLog;
 use crate::health_registry::HealthRegistry;
 use crate::leader::LeadershipHandle;
 use crate::metrics::MetricsRegistry;
@@ -55,6 +56,7 @@ pub async fn run_power_controller(context: ControllerContext, settings: PowerSet
         clock: context.clock,
         leadership: context.leadership,
         process: context.process,
+        decision_log: context.decision_log,
         metrics: context.metrics,
         board: context.health,
         stop: context.stop,
@@ -81,6 +83,7 @@ pub(super) struct PowerDeps {
     pub(super) clock: ProcessClock,
     pub(super) leadership: LeadershipHandle,
     pub(super) process: String,
+    pub(super) decision_log: DecisionLog,
     pub(super) metrics: MetricsRegistry,
     pub(super) board: HealthRegistry,
     pub(super) stop: StopSignal,
@@ -117,6 +120,7 @@ impl PowerController {
             metrics: PowerMetrics::new(means.metrics.clone()),
             jitter: JitterSource::of_process(&means.process),
             ids: CommandIds::of(&means.process),
+            decision_log: means.decision_log.clone(),
         };
         Self {
             means,
@@ -157,6 +161,7 @@ impl PowerController {
             LeadChange::Lost => None,
             LeadChange::Won(term) => {
                 let (services, board) = (self.services.clone(), self.board.clone());
+                services.decision_log.log_term(services.config.confirm);
                 let mut keepers = HostReconcilers::new(services, board, self.means.stop.clone());
                 self.hosts
                     .values()

@@ -3,7 +3,7 @@
 use dogwatch_core::remediation::RemediationAction;
 
 /// The value of a metric's label.
-pub(super) fn action_label(action: &RemediationAction) -> &'static str {
+pub(crate) fn action_label(action: &RemediationAction) -> &'static str {
     match action {
         RemediationAction::TakeLease { .. } => "TakeLease",
         RemediationAction::FreeLease { .. } => "FreeLease",

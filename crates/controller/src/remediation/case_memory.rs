@@ -18,6 +18,7 @@ use jiff::Timestamp;
 
 use super::remediation_job::{RemediationJob, RemediationJobResult};
 use super::remediation_ops::{RemediationCallError, RemediationFinding};
+use crate::decision_log::RemediationDecisionLog;
 
 /// Pauses after a write that met a change: the watch that shows the change lags by some
 /// milliseconds.
@@ -36,6 +37,7 @@ pub(super) struct CaseMemory {
     /// Since when the remediation waits: when this process first observed it.
     pub(super) born: Duration,
     pub(super) is_busy: bool,
+    pub(super) decision_log: RemediationDecisionLog,
     /// Events that were already sent.
     pub(super) reported_events: ReportedEvents,
     /// Why the API server refuses the action.
@@ -50,9 +52,10 @@ pub(super) struct CaseMemory {
 }
 
 impl CaseMemory {
-    pub(super) fn new(now: Duration) -> Self {
+    pub(super) fn new(now: Duration, decision_log: RemediationDecisionLog) -> Self {
         Self {
             born: now,
+            decision_log,
             ..Self::default()
         }
     }

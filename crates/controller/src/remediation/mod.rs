@@ -39,6 +39,7 @@ use self::workload_clusters::WorkloadRegistry;
 use crate::ControllerContext;
 use crate::power::HostRegistry;
 
+pub(crate) use action_names::action_label;
 pub use registry::{DecidedRemediation, RemediationRegistry};
 
 #[derive(Debug, Clone)]
@@ -67,6 +68,7 @@ pub async fn run_remediation(context: ControllerContext, settings: RemediationSe
         leadership: leadership.clone(),
         power: settings.power.clone(),
         power_config: settings.power_config,
+        decision_log: context.decision_log.clone(),
     };
     leadership
         .run_while_leading(&stop, |_| {

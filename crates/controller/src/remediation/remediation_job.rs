@@ -20,6 +20,7 @@ use super::action_names;
 use super::remediation_ops::{
     RemediationAnswer, RemediationCallError, RemediationFinding, RemediationOps,
 };
+use crate::decision_log::DecisionLog;
 use crate::leader::LeadershipHandle;
 use crate::power::HostRegistry;
 
@@ -40,6 +41,7 @@ pub(super) struct RemediationDeps {
     pub(super) leadership: LeadershipHandle,
     pub(super) power: HostRegistry,
     pub(super) power_config: power::PowerConfig,
+    pub(super) decision_log: DecisionLog,
 }
 
 pub(super) struct RemediationJob {
@@ -119,6 +121,9 @@ impl RemediationJob {
             }
             let subject = &self.case.subject;
             info!(%subject, reason = self.reason.as_str(), "{}", action_names::describe_action(action));
+            if let Some(release) = action.as_release() {
+                self.means.decision_log.log_release(subject, release);
+            }
             let now = self.means.clock.now();
             let hands = &self.means.ops;
             let act = hands.perform_action(&self.case, action, &self.conditions, now);

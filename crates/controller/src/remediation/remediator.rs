@@ -229,7 +229,10 @@ impl RemediatorLoop {
         let mut cases = discover_remediations(&self.observer.world);
         for case in &cases {
             let note = self.notes.entry(case.subject.clone());
-            note.or_insert_with(|| CaseMemory::new(now.mono));
+            note.or_insert_with(|| {
+                let log = self.context.decision_log.open_remediation(&case.subject);
+                CaseMemory::new(now.mono, log)
+            });
         }
         let subjects: BTreeSet<&RemediationSubject> =
             cases.iter().map(|case| &case.subject).collect();
@@ -280,6 +283,7 @@ impl RemediatorLoop {
         note.known.power = power;
         let decision = decide(case, &note.known, around, &self.settings.config, now);
         note.known.record_decision(case, &decision, now.mono);
+        note.decision_log.log_decision(&decision);
         around.admit_decided(case, &decision, note.does_bmc_answer());
         decision
     }

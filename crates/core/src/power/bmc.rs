@@ -16,6 +16,25 @@ pub enum PowerReading {
     Off,
 }
 
+impl PowerReading {
+    pub const ALL: [PowerReading; 4] = [
+        PowerReading::On,
+        PowerReading::PoweringOn,
+        PowerReading::PoweringOff,
+        PowerReading::Off,
+    ];
+
+    /// As decision logs and `dogwatch check` write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PowerReading::On => "On",
+            PowerReading::PoweringOn => "PoweringOn",
+            PowerReading::PoweringOff => "PoweringOff",
+            PowerReading::Off => "Off",
+        }
+    }
+}
+
 /// A BMC's answer to a command. It proves nothing about the power state: that is read afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandAnswer {
@@ -26,6 +45,17 @@ pub enum CommandAnswer {
     AcceptedWithoutTask,
     /// Refused because the host is already in that state (Redfish 400 and 409, "Already OFF").
     AlreadyThere,
+}
+
+impl CommandAnswer {
+    /// As decision logs write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CommandAnswer::Accepted => "Accepted",
+            CommandAnswer::AcceptedWithoutTask => "AcceptedWithoutTask",
+            CommandAnswer::AlreadyThere => "AlreadyThere",
+        }
+    }
 }
 
 /// Why a BMC did not do what it was asked; each class needs a different response from a person.

@@ -1,5 +1,5 @@
-//! Recounts the promises S1, S3, S4, S5 from a history of writes, without any of the code that made
-//! it.
+//! Recounts the promises S1, S3, S4, S5 from a history of writes, and S2 and S5 from a controller's
+//! log of power commands, without any of the code that made it.
 //!
 //! **For:** `dogwatch audit` reads the history from an API server's audit log ([`audit`]), and
 //! `dogwatch verify-trace` from the decision logs of many processes ([`trace`]). Both give writes in
@@ -13,9 +13,12 @@ pub mod audit;
 mod history;
 mod lease_rules;
 mod node_rules;
+mod power_rules;
 #[cfg(test)]
 mod tests;
 pub mod trace;
+
+pub use power_rules::{PowerRecount, recount_power};
 
 pub use history::{ClusterWrite, LeaseState, NodeState, WriteSource, WrittenObject};
 
@@ -27,7 +30,7 @@ use history::ClusterState;
 /// A promise that a history broke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenRule {
-    /// `S1`, `S3`, `S4`, or `S5`.
+    /// `S1` to `S5`.
     pub promise: &'static str,
     /// What happened, as a sentence.
     pub what: String,

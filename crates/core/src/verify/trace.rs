@@ -10,8 +10,16 @@ use super::history::{ClusterWrite, LeaseState, NodeState, WriteSource, WrittenOb
 use crate::lock::ObservedLease;
 use crate::reboot::ObservedNode;
 
-/// The version of the line format. A reader refuses lines of a newer one.
-pub const TRACE_VERSION: u32 = 1;
+/// The version of the line format. A reader refuses lines of a newer one. 2 added the controller's
+/// lines.
+pub const TRACE_VERSION: u32 = 2;
+
+/// Decisions of a coordinator about its node.
+pub const REBOOT_DOMAIN: &str = "reboot";
+/// Decisions of the controller about a host's power.
+pub const POWER_DOMAIN: &str = "power";
+/// Decisions of the controller about a remediation.
+pub const REMEDIATION_DOMAIN: &str = "remediation";
 
 /// One line of a decision log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,14 +31,24 @@ pub struct TraceLine {
     pub at: Timestamp,
     /// Seconds by its monotonic clock.
     pub mono: f64,
-    /// The process: a coordinator's run id.
+    /// The process: a coordinator's run id, or the controller's process.
     pub run: String,
-    /// What decided: `reboot`.
+    /// What decided: [`REBOOT_DOMAIN`], [`POWER_DOMAIN`] or [`REMEDIATION_DOMAIN`].
     pub domain: String,
-    /// What it decided about: `node/NAME`.
+    /// What it decided about: `node/NAME`, `host/NAMESPACE/NAME`, or a remediation.
     pub key: String,
     #[serde(flatten)]
     pub event: TraceEvent,
+}
+
+impl TraceLine {
+    /// The line as it is written, without its end.
+    ///
+    /// # Panics
+    /// Never: a line has only texts and finite numbers.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("texts and finite numbers")
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,9 +84,52 @@ pub enum TraceEvent {
     },
     /// The reboot command is started.
     CommandStarted { attempt: u32, boot_id: String },
+    /// The controller controls the power of all hosts from now on. What it logged before belongs to
+    /// an earlier term.
+    TermBegun {
+        /// `--power-confirm-interval`, in seconds.
+        confirm_interval: f64,
+    },
+    /// A reading of a level of a host's BMCs: each one that says off, and each that differs from the
+    /// one before.
+    PowerRead {
+        level: usize,
+        /// When the BMC was asked, by the process's monotonic clock.
+        asked: f64,
+        /// `On`, `PoweringOn`, `PoweringOff`, `Off`, or the class of the fault.
+        reading: String,
+    },
+    /// The API server has accepted a host's status with this power command.
+    PowerCommandWritten { id: String },
+    /// A power command is sent to a BMC.
+    PowerCommandSent {
+        id: String,
+        /// As in the host's status.
+        command: String,
+        level: usize,
+    },
+    /// A power command was answered, or has failed.
+    PowerCommandEnded { id: String, end: String },
+    /// The controller releases a Node: it deletes it, or taints it as out of service.
+    ReleaseBegun {
+        /// `host/NAMESPACE/NAME`.
+        host: String,
+        node: String,
+        node_uid: String,
+        /// Who switched the host off, or confirms it: [`PROOF_BY_COMMAND`], [`PROOF_BY_METAL3`] or
+        /// [`PROOF_BY_PERSON`].
+        proof: String,
+    },
     /// Lines that were lost because the disk was slower than the decisions.
     Dropped { lines: u64 },
 }
+
+/// Dogwatch's own power-off, and two readings since.
+pub const PROOF_BY_COMMAND: &str = "OurCommand";
+/// metal3's controller switched the host off, and Dogwatch has read off twice since.
+pub const PROOF_BY_METAL3: &str = "Metal3Controller";
+/// A person confirms it.
+pub const PROOF_BY_PERSON: &str = "Person";
 
 /// What the rules need of what a coordinator sees.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -141,19 +202,29 @@ pub fn write_of_trace_line(file: usize, line: usize, trace: &TraceLine) -> Optio
         }
         TraceEvent::Decided { .. }
         | TraceEvent::CommandStarted { .. }
+        | TraceEvent::TermBegun { .. }
+        | TraceEvent::PowerRead { .. }
+        | TraceEvent::PowerCommandWritten { .. }
+        | TraceEvent::PowerCommandSent { .. }
+        | TraceEvent::PowerCommandEnded { .. }
+        | TraceEvent::ReleaseBegun { .. }
         | TraceEvent::Dropped { .. } => return None,
     };
     Some(ClusterWrite {
         version: made.parse().ok()?,
         relies_on: Some(on.parse().ok()?),
         object,
-        source: WriteSource {
-            file,
-            line,
-            who: trace.run.clone(),
-            at: trace.at.to_string(),
-        },
+        source: source_of_trace_line(file, line, trace),
     })
+}
+
+pub(super) fn source_of_trace_line(file: usize, line: usize, trace: &TraceLine) -> WriteSource {
+    WriteSource {
+        file,
+        line,
+        who: trace.run.clone(),
+        at: trace.at.to_string(),
+    }
 }
 
 /// The part of a Node that the rules need, without texts that people wrote.

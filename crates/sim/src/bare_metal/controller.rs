@@ -33,6 +33,7 @@ use tokio::sync::watch;
 
 use super::bmc_readings::RecordingTransport;
 use super::lab::BareMetalLab;
+use super::replica_trace::ReplicaTrace;
 use crate::bmc::InProcessTransport;
 
 /// How long the lock may take at shutdown to release locks whose callers got no answer.
@@ -85,13 +86,12 @@ impl SimController {
     pub fn start_replica(replica: ControllerReplica<'_>) -> Self {
         let board = HostRegistry::default();
         let (server, clock, flags) = (replica.server, replica.clock, replica.flags);
-        let (base, stopper) = ReplicaBase::for_replica(server, clock, replica.process, flags);
+        let access = replica.bmc_access.unwrap_or_else(BmcAccess::without_bmcs);
+        let (base, stopper) =
+            ReplicaBase::for_replica(server, clock, replica.process, flags, &access.trace);
         let context = base.context.clone();
         let parts = &replica.components;
-        let power = replica
-            .bmc_access
-            .unwrap_or_else(BmcAccess::without_bmcs)
-            .power_settings(&board);
+        let power = access.power_settings(&board);
         let leading = leading_components(
             &context,
             parts,
@@ -150,7 +150,9 @@ impl SimController {
     ) -> Self {
         let board = HostRegistry::default();
         let flags = reboot::RebootConfig::default();
-        let (base, stopper) = ReplicaBase::for_replica(&yard.server, &yard.clock, process, flags);
+        let (server, clock) = (&yard.server, &yard.clock);
+        let (base, stopper) =
+            ReplicaBase::for_replica(server, clock, process, flags, &yard.trace);
         let settings = BmcAccess::to_lab(yard).power_settings(&board);
         let remediation = guards.map(|config| remediation::RemediationSettings {
             config,
@@ -210,6 +212,7 @@ impl ReplicaBase {
         clock: &Arc<TokioClock>,
         process: &str,
         flags: reboot::RebootConfig,
+        trace: &ReplicaTrace,
     ) -> (Self, StopTrigger) {
         let wall = Arc::clone(clock);
         let clock = ProcessClock::with_wall_clock(move || wall.now());
@@ -220,6 +223,7 @@ impl ReplicaBase {
         let client = server.client_for_user(&SimController::controller_user(process));
         let namespace = dogwatch_api::DEFAULT_NAMESPACE;
         let watches = ClusterWatch::new(client.clone(), namespace, || 0.5);
+        let decision_log = trace.open_log(&clock, process);
         let context = ControllerContext {
             client,
             namespace: namespace.into(),
@@ -230,6 +234,7 @@ impl ReplicaBase {
             cluster,
             health: HealthRegistry::new(metrics.clone()),
             metrics,
+            decision_log,
             stop,
         };
         let base = Self {
@@ -265,6 +270,7 @@ fn start_lock_engine(context: &ControllerContext, gatekeeper: Arc<dyn GateChecke
 pub struct BmcAccess {
     config: dogwatch_core::power::PowerConfig,
     connect: power::ConnectDriver,
+    trace: ReplicaTrace,
 }
 
 impl BmcAccess {
@@ -273,6 +279,7 @@ impl BmcAccess {
         Self {
             config: yard.config,
             connect: connect_lab_bmcs(yard),
+            trace: yard.trace.clone(),
         }
     }
 
@@ -287,6 +294,7 @@ impl BmcAccess {
         Self {
             config: dogwatch_core::power::PowerConfig::default(),
             connect: Arc::new(nobody),
+            trace: ReplicaTrace::default(),
         }
     }
 

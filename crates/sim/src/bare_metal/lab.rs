@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use super::admin::{self, AdminRequestError};
 use super::bmc_readings::BmcReadings;
+use super::replica_trace::ReplicaTrace;
 use super::power_audit;
 use crate::bmc::{BmcFaultKind, BmcFleet, BmcSpec, SimBmc, SimBmcFault};
 use crate::observer::{
@@ -42,6 +43,8 @@ pub struct BareMetalLab {
     pub config: PowerConfig,
     /// The power states that BMCs reported.
     pub readings: BmcReadings,
+    /// The decision logs of its controllers.
+    pub trace: ReplicaTrace,
     seed: SimulationSeed,
     machines: BTreeMap<String, LabMachine>,
 }
@@ -87,6 +90,7 @@ impl BareMetalLab {
             bmc_fleet: BmcFleet::default(),
             config,
             readings: BmcReadings::default(),
+            trace: ReplicaTrace::default(),
             seed,
             machines: BTreeMap::new(),
         })

@@ -12,6 +12,7 @@ mod bmc_readings;
 mod controller;
 mod lab;
 mod power_audit;
+mod replica_trace;
 mod volume;
 
 pub use admin::AdminRequestError;
@@ -20,4 +21,5 @@ pub use bmc_readings::{BmcReadings, ObservedReading};
 pub use controller::{BmcAccess, ControllerReplica, SimController};
 pub use lab::{BareMetalLab, LAB_NAMESPACE};
 pub use power_audit::{ObservedPowerOn, device_power_ons};
+pub use replica_trace::ReplicaTrace;
 pub use volume::{SharedVolume, VolumeWrites};

@@ -92,7 +92,8 @@ impl ScenarioCluster {
         let hosts = self.observer.list_objects(ObservedKind::Host);
         let hosts = hosts.filter_map(|(_, host)| parse_host(host));
         let stale = hosts.filter_map(|host| metal.lab.judge_host(&host));
-        double.into_iter().chain(stale).collect()
+        let traced = metal.lab.trace.judge_lines();
+        double.into_iter().chain(stale).chain(traced).collect()
     }
 
     /// The final lines about the hosts; `None`: the script has none.

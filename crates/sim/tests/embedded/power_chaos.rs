@@ -270,6 +270,7 @@ impl World {
     /// What is wrong in the end.
     fn wrong(&self) -> Vec<String> {
         let mut wrong = self.broken.clone();
+        wrong.extend(self.yard.trace.judge_lines().into_iter().map(|one| one.0));
         for name in HOSTS {
             let (host, machine) = (self.host(name), self.yard.machine_of_host(name).unwrap());
             if !matches!(machine.power_state(), MachineState::Running { .. }) {

@@ -157,6 +157,12 @@ pub struct ControllerArgs {
     )]
     pub probe_listen: ListenAddress,
 
+    /// A file for the decision log: decisions about hosts and remediations, readings of BMCs, power
+    /// commands and releases, one JSON object a line, for `dogwatch verify-trace`; at most 64 MiB
+    /// together with the older FILE.1
+    #[arg(long, env = "DOGWATCH_DECISION_LOG", value_name = "FILE")]
+    pub decision_log: Option<PathBuf>,
+
     /// Log format
     #[arg(
         long,

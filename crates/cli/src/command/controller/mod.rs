@@ -5,8 +5,10 @@ mod args;
 mod power;
 mod remediation;
 
+use std::path::Path;
 use std::sync::Arc;
 
+use dogwatch_controller::decision_log::DecisionLog;
 use dogwatch_controller::lock::http::{self, TlsFiles};
 use dogwatch_controller::power::PowerSettings;
 use dogwatch_controller::run::{ControllerComponent, ControllerSetup, RunError, WebTask};
@@ -15,6 +17,7 @@ use dogwatch_core::name::GroupName;
 use dogwatch_core::reboot::RebootConfig;
 use dogwatch_prometheus::PrometheusClient;
 use dogwatch_runtime::clock::ProcessClock;
+use dogwatch_runtime::decision_log::DecisionLogWriter;
 use dogwatch_runtime::log;
 use dogwatch_runtime::stop::StopSignal;
 use futures::FutureExt as _;
@@ -100,15 +103,17 @@ async fn build_setup(
         drain_timeout: args.drain_timeout,
         ..RebootConfig::default()
     };
+    let (clock, process) = (ProcessClock::system_clock(), process.trim().to_owned());
     Ok(ControllerSetup {
         client: connection.client,
         lock_client: lock_connection.client,
         namespace: cluster.namespace.clone(),
-        clock: ProcessClock::system_clock(),
+        decision_log: open_decision_log(args.decision_log.as_deref(), &clock, &process)?,
+        clock,
         workload,
         remediation: args.remediation.remediation_config(flags.clone()),
         flags,
-        process: process.trim().to_owned(),
+        process,
         components: args
             .components
             .into_iter()
@@ -122,6 +127,25 @@ async fn build_setup(
         planner: rollout_estimator(),
         web,
     })
+}
+
+/// Without `--decision-log` there is no file, no thread and no line.
+fn open_decision_log(
+    path: Option<&Path>,
+    clock: &ProcessClock,
+    process: &str,
+) -> Result<DecisionLog, CommandFailure> {
+    let Some(path) = path else {
+        return Ok(DecisionLog::default());
+    };
+    let file = DecisionLogWriter::open(path, clock.clone(), process.to_owned());
+    let file = file.map_err(|error| {
+        let path = path.display();
+        let what = format!("cannot open {path} for --decision-log: {error}");
+        CommandFailure::new(CliExitCode::Failed, what)
+            .with_next_step("check that its folder exists and may be written")
+    })?;
+    Ok(DecisionLog::new(file))
 }
 
 /// Component `web`, if it is asked for.

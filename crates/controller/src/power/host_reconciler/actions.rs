@@ -121,6 +121,7 @@ impl HostReconciler {
         let Some((_, place)) = self.place.take_if(|_| is_fresh) else {
             return;
         };
+        self.decision_log.log_sent_command(intention);
         spot.seen.memory.record_command_sent(now.mono);
         let (host, why) = (&spot.seen.host.name, &intention.why);
         info!(%host, command = %intention.command, level = intention.level, attempt = intention.attempt, why, "sends a power command to a BMC");

@@ -41,6 +41,7 @@ use super::host_registry::HostEntry;
 use super::power_metrics::HostMetrics;
 use super::services::PowerServices;
 use crate::StopSignal;
+use crate::decision_log::HostDecisionLog;
 
 /// What the host watch says about a host.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +85,7 @@ pub(super) struct HostReconciler {
     /// Counts changes of the drivers: results of older drivers are ignored.
     epoch: u64,
     metrics: HostMetrics,
+    decision_log: HostDecisionLog,
     /// In 0..1; drawn anew after each job.
     jitter: f64,
     is_finishing: bool,
@@ -110,6 +112,7 @@ impl HostReconciler {
     ) -> Self {
         let jitter = services.jitter.next_fraction();
         let tally = services.metrics.host_metrics();
+        let decision_log = services.decision_log.open_host(&input.borrow().host.name);
         Self {
             services,
             input,
@@ -127,6 +130,7 @@ impl HostReconciler {
             again: None,
             epoch: 0,
             metrics: tally,
+            decision_log,
             jitter,
             is_finishing: false,
         }
@@ -209,6 +213,7 @@ impl HostReconciler {
             self.metrics.record_decision(&spot.seen, &decision, now);
             decision
         };
+        self.decision_log.log_decision(&decision);
         self.entry.notify_if_changed(&self.services.config, now);
         self.start_work(&decision, now);
         self.next_wake(&decision)

@@ -72,6 +72,7 @@ impl HostReconciler {
         self.reread_refused_password(read.result.as_ref().err());
         let memory = &mut self.entry.lock_state().seen.memory;
         if epoch == self.epoch {
+            self.decision_log.log_reading(&read);
             memory.record_reading(read);
         }
     }
@@ -107,6 +108,7 @@ impl HostReconciler {
 
     fn on_command_result(&mut self, id: &str, how: Result<CommandAnswer, BmcFault>) {
         self.under_way.command = false;
+        self.decision_log.log_ended_command(id, &how);
         self.reread_refused_password(how.as_ref().err());
         let now = self.monotonic_now();
         let mut spot = self.entry.lock_state();
@@ -164,6 +166,7 @@ impl HostReconciler {
             let mut spot = self.entry.lock_state();
             self.metrics.record_write(&spot.seen.host, &host, now);
             if let Some(id) = intention {
+                self.decision_log.log_written_command(&id);
                 spot.seen.memory.record_write_done(id, now);
             }
             spot.seen.host = Arc::new(host);
@@ -250,6 +253,7 @@ impl HostReconciler {
         if let Some(id) =
             standing.filter(|id| spot.seen.memory.unanswered_write.as_ref() == Some(id))
         {
+            self.decision_log.log_written_command(&id);
             spot.seen.memory.record_write_done(id, asked);
         }
         spot.seen.host = Arc::new(host);

@@ -29,6 +29,7 @@ use super::super::host_reconciler::HostInput;
 use super::super::host_registry::HostRegistry;
 use super::super::host_store::{HostStore, HostStoreError};
 use super::super::power_controller::{PowerController, PowerDeps, PowerSettings};
+use crate::decision_log::DecisionLog;
 use crate::health_registry::HealthRegistry;
 use crate::leader::LeadershipHandle;
 use crate::metrics::MetricsRegistry;
@@ -209,6 +210,7 @@ impl World {
             clock: self.clock.clone(),
             leadership,
             process: name.into(),
+            decision_log: DecisionLog::default(),
             metrics: metrics.clone(),
             board: HealthRegistry::new(metrics.clone()),
             stop,

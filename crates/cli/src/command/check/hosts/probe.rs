@@ -120,19 +120,13 @@ async fn read_about_and_power(
 }
 
 fn answered_probe(checked: DeviceCheck, about: BmcInfo, reading: PowerReading) -> DeviceCheck {
-    let power = match reading {
-        PowerReading::On => "On",
-        PowerReading::Off => "Off",
-        PowerReading::PoweringOn => "PoweringOn",
-        PowerReading::PoweringOff => "PoweringOff",
-    };
     let lacking: Vec<&str> = [PowerCommand::On, PowerCommand::Off]
         .into_iter()
         .filter(|command| !about.supports_command(*command))
         .map(PowerCommand::as_str)
         .collect();
     let checked = DeviceCheck {
-        power: Some(power),
+        power: Some(reading.as_str()),
         product: about.product,
         system_uuid: about.system_uuid,
         ..checked

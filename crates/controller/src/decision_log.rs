@@ -1,0 +1,202 @@
+//! The controller's decision log (`--decision-log`): decisions about hosts and remediations, readings
+//! of BMCs, power commands and releases, for `dogwatch verify-trace`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dogwatch_core::power::{
+    BmcFault, CommandAnswer, HostName, LevelReading, PendingCommand, PowerAction, PowerDecision,
+    PowerReading, ProofSource,
+};
+use dogwatch_core::remediation::{RemediationDecision, RemediationSubject, WorkloadRelease};
+use dogwatch_core::verify::trace::{
+    POWER_DOMAIN, PROOF_BY_COMMAND, PROOF_BY_METAL3, PROOF_BY_PERSON, REMEDIATION_DOMAIN,
+    TraceEvent, TraceSeen,
+};
+use dogwatch_runtime::decision_log::DecisionLogWriter;
+
+use crate::remediation::action_label;
+
+/// Where the controller logs. Clones share one file; the default logs nothing.
+#[derive(Debug, Clone, Default)]
+pub struct DecisionLog(Option<Arc<DecisionLogWriter>>);
+
+impl DecisionLog {
+    pub fn new(writer: DecisionLogWriter) -> Self {
+        Self(Some(Arc::new(writer)))
+    }
+
+    fn push_event(&self, domain: &str, key: &str, event: TraceEvent) {
+        if let Some(writer) = &self.0 {
+            writer.push_event(domain, key, event);
+        }
+    }
+
+    /// Power control begins a term as the leader.
+    pub(crate) fn log_term(&self, confirm_interval: Duration) {
+        let confirm_interval = confirm_interval.as_secs_f64();
+        let event = TraceEvent::TermBegun { confirm_interval };
+        self.push_event(POWER_DOMAIN, "controller", event);
+    }
+
+    /// The log of one host, in one term.
+    pub(crate) fn open_host(&self, host: &HostName) -> HostDecisionLog {
+        HostDecisionLog {
+            log: self.clone(),
+            key: host_key(host),
+            decided: None,
+            readings: Vec::new(),
+        }
+    }
+
+    /// The log of one remediation, in one term.
+    pub(crate) fn open_remediation(&self, subject: &RemediationSubject) -> RemediationDecisionLog {
+        RemediationDecisionLog {
+            log: self.clone(),
+            key: subject.to_string(),
+            decided: None,
+        }
+    }
+
+    /// Right before the Node is deleted or tainted.
+    pub(crate) fn log_release(&self, subject: &RemediationSubject, release: &WorkloadRelease) {
+        let proof = release.permit.proof();
+        let event = TraceEvent::ReleaseBegun {
+            host: host_key(proof.host()),
+            node: release.permit.node().to_string(),
+            node_uid: release.permit.node_uid().to_owned(),
+            proof: name_source(proof.source()).to_owned(),
+        };
+        self.push_event(REMEDIATION_DOMAIN, &subject.to_string(), event);
+    }
+}
+
+/// Logs what one host's reconciler does.
+pub(crate) struct HostDecisionLog {
+    log: DecisionLog,
+    key: String,
+    /// The last decision: only changes are logged.
+    decided: Option<TraceEvent>,
+    /// The last reading of each level.
+    readings: Vec<(usize, String)>,
+}
+
+impl HostDecisionLog {
+    fn push_event(&self, event: TraceEvent) {
+        self.log.push_event(POWER_DOMAIN, &self.key, event);
+    }
+
+    pub(crate) fn log_decision(&mut self, decision: &PowerDecision) {
+        if self.log.0.is_none() {
+            return;
+        }
+        let actions = decision.actions.iter().map(name_power_action);
+        let event = decided(decision.cause.reason.to_string(), actions);
+        if self.decided.as_ref() != Some(&event) {
+            self.push_event(event.clone());
+            self.decided = Some(event);
+        }
+    }
+
+    /// Logs a reading that says off, or differs from the one before.
+    pub(crate) fn log_reading(&mut self, read: &LevelReading) {
+        if self.log.0.is_none() {
+            return;
+        }
+        let reading = name_reading(read);
+        let known = self.readings.iter().position(|(level, _)| *level == read.level);
+        let last = known.map(|known| self.readings.swap_remove(known).1);
+        self.readings.push((read.level, reading.clone()));
+        if reading == PowerReading::Off.as_str() || last.as_ref() != Some(&reading) {
+            self.push_event(TraceEvent::PowerRead {
+                level: read.level,
+                asked: read.asked.as_secs_f64(),
+                reading,
+            });
+        }
+    }
+
+    pub(crate) fn log_written_command(&self, id: &str) {
+        let id = id.to_owned();
+        self.push_event(TraceEvent::PowerCommandWritten { id });
+    }
+
+    pub(crate) fn log_sent_command(&self, command: &PendingCommand) {
+        self.push_event(TraceEvent::PowerCommandSent {
+            id: command.id.clone(),
+            command: command.command.as_str().to_owned(),
+            level: command.level,
+        });
+    }
+
+    pub(crate) fn log_ended_command(&self, id: &str, how: &Result<CommandAnswer, BmcFault>) {
+        let end = match how {
+            Ok(answer) => answer.as_str(),
+            Err(fault) => fault.class.power_reason().as_str(),
+        };
+        self.push_event(TraceEvent::PowerCommandEnded {
+            id: id.to_owned(),
+            end: end.to_owned(),
+        });
+    }
+}
+
+/// Logs the decisions about one remediation.
+#[derive(Debug, Default)]
+pub(crate) struct RemediationDecisionLog {
+    log: DecisionLog,
+    key: String,
+    /// The last decision: only changes are logged.
+    decided: Option<TraceEvent>,
+}
+
+impl RemediationDecisionLog {
+    pub(crate) fn log_decision(&mut self, decision: &RemediationDecision) {
+        if self.log.0.is_none() {
+            return;
+        }
+        let actions = decision.actions.iter().map(action_label);
+        let event = decided(decision.cause.reason.as_str().to_owned(), actions);
+        if self.decided.as_ref() != Some(&event) {
+            let (domain, key) = (REMEDIATION_DOMAIN, &self.key);
+            self.log.push_event(domain, key, event.clone());
+            self.decided = Some(event);
+        }
+    }
+}
+
+fn decided(reason: String, actions: impl Iterator<Item = &'static str>) -> TraceEvent {
+    TraceEvent::Decided {
+        reason,
+        actions: actions.map(str::to_owned).collect(),
+        seen: TraceSeen::default(),
+    }
+}
+
+fn host_key(host: &HostName) -> String {
+    format!("host/{host}")
+}
+
+fn name_power_action(action: &PowerAction) -> &'static str {
+    match action {
+        PowerAction::WriteStatus(_) => "WriteStatus",
+        PowerAction::RemoveAnnotations(_) => "RemoveAnnotations",
+        PowerAction::Send(_) => "Send",
+    }
+}
+
+fn name_reading(read: &LevelReading) -> String {
+    let name = match &read.result {
+        Ok(reading) => reading.as_str(),
+        Err(fault) => fault.class.power_reason().as_str(),
+    };
+    name.to_owned()
+}
+
+fn name_source(source: &ProofSource) -> &'static str {
+    match source {
+        ProofSource::OurCommand { .. } => PROOF_BY_COMMAND,
+        ProofSource::Metal3Controller => PROOF_BY_METAL3,
+        ProofSource::Person { .. } => PROOF_BY_PERSON,
+    }
+}
