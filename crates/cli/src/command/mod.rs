@@ -1,4 +1,5 @@
-//! The subcommands, one file each.
+//! The subcommands, one file each. Several of them share `hosts`, `nodes`, `recount` and
+//! `remediations`.
 
 mod abort;
 mod audit;
