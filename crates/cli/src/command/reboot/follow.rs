@@ -7,7 +7,7 @@ use std::time::Duration;
 use dogwatch_core::explain::{self, FleetSnapshot, NodeStatusRow};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::{
-    LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootReason,
+    LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RebootReason,
 };
 use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetWatch;
@@ -104,6 +104,8 @@ struct NodeProgress {
     line: ProgressLine,
     why: Option<String>,
     begun: bool,
+    /// Its newest phase; the record with the phase goes before the reboot counts as ended.
+    last_phase: Option<&'static str>,
     /// The NodeReboot that tells how it ended.
     node_reboot: Option<String>,
 }
@@ -284,6 +286,8 @@ fn report_node(
     let reason = row.reason.as_deref();
     let is_requested = reason.and_then(RebootReason::parse) == Some(RebootReason::RebootRequested);
     told.begun |= row.phase.is_some() || is_requested;
+    let stage = describe_stage(row.phase, told.last_phase, is_requested);
+    told.last_phase = row.phase.or(told.last_phase);
     let Some(reason) = reason.filter(|_| told.begun) else {
         return Ok(());
     };
@@ -292,12 +296,40 @@ fn report_node(
     let place = row
         .place
         .map(|place| format!(", {} in the queue", explain::format_ordinal(place)));
-    let text = format!(
-        "{}: {reason}{}",
-        row.phase.unwrap_or("requested"),
-        place.unwrap_or_default()
-    );
+    let text = format!("{stage}: {reason}{}", place.unwrap_or_default());
     // The message counts pods, so it is printed with each new reason only.
     let line = format!("node/{name} {text}: {message}");
     told.line.print_new(text, &line)
+}
+
+/// How far the node is: its phase, or what the absence of a phase means after the last one. A node
+/// without a record was not begun, or is back in service.
+fn describe_stage(
+    phase: Option<&'static str>,
+    last_phase: Option<&str>,
+    is_requested: bool,
+) -> &'static str {
+    let was_out = last_phase.is_some_and(|last| last != RebootPhase::Waiting.as_str());
+    match phase {
+        Some(phase) => phase,
+        None if was_out && !is_requested => "back",
+        None => "requested",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_whose_record_is_gone_is_back_and_not_requested_again() {
+        let [waiting, returning] = [RebootPhase::Waiting, RebootPhase::Returning];
+        let [waiting, returning] = [waiting.as_str(), returning.as_str()];
+        assert_eq!(describe_stage(None, None, true), "requested");
+        assert_eq!(describe_stage(Some(waiting), None, true), waiting);
+        assert_eq!(describe_stage(None, Some(waiting), false), "requested");
+        assert_eq!(describe_stage(None, Some(returning), false), "back");
+        // The second attempt of a NodeReboot.
+        assert_eq!(describe_stage(None, Some(returning), true), "requested");
+    }
 }
