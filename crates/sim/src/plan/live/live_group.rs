@@ -171,7 +171,10 @@ impl LiveGroup {
             .map(|it| it.name.clone())
             .collect();
         let mut gates = self.policy.iter().flat_map(|policy| &policy.gates);
-        let is_common = gates.any(|gate| matches!(gate, PolicyGate::Prometheus(_)));
+        let is_common = gates.any(|gate| match gate {
+            PolicyGate::Prometheus(_) => true,
+            PolicyGate::Pods { .. } => false,
+        });
         if !shut.is_empty() && is_common {
             return here.map(|it| it.name.clone()).collect();
         }
