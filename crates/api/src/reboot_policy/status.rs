@@ -85,8 +85,8 @@ pub struct RebootPolicyStatus {
 pub struct OutNode {
     /// The Node's name.
     pub node: String,
-    /// draining, rebooting or returning; locked while the lock API holds it; remediation while its
-    /// machine is being remediated.
+    /// draining, rebooting, holding or returning; locked while the lock API holds it; remediation
+    /// while its machine is being remediated.
     pub phase: String,
     /// Since when it is in that phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
