@@ -1,5 +1,5 @@
-//! Hosts that Dogwatch leaves alone, each with its reason. Source: specification §3.2, issue 5 "Bad
-//! input".
+//! Hosts that Dogwatch leaves alone, each with its reason. Source: specification §3.2, "Whose
+//! hosts".
 
 use super::world::*;
 use crate::condition::ConditionStatus;

@@ -1,4 +1,4 @@
-//! The machine that a proof belongs to. Source: specification §4.1, issue 6 "Host identity".
+//! The machine that a proof belongs to. Source: specification §4.1.
 
 use std::slice::from_ref;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The order of the three times. Source: specification §3.2, "Every time that we write".
+//! The order of the three times. Source: specification §3.2, "Every time that Dogwatch writes".
 
 use jiff::Timestamp;
 use proptest::prelude::*;
