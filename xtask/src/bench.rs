@@ -134,21 +134,32 @@ pub fn run(arguments: &BenchArguments) -> Result<()> {
     }
     let mut figures = Vec::new();
     let mut uses = Vec::new();
+    let mut failures = Vec::new();
     for bench in chosen {
-        build_program(bench)?;
-        let before = MachineCounters::read_counters()?;
-        let measured = run_program(bench, source_tree::workspace_root())?;
-        let used = before.measure_use()?;
-        let quiet = used.was_quiet();
-        figures.extend(
-            measured
-                .into_iter()
-                .map(|figure| TakenFigure { figure, quiet }),
-        );
-        uses.push(format!("{}: {used}", bench.target));
+        // The other programs' figures are worth having.
+        match measure_program(bench) {
+            Ok((measured, used)) => {
+                figures.extend(measured);
+                uses.push(used);
+            }
+            Err(error) => failures.push(format!("{error:#}")),
+        }
     }
     print_report(&figures, &uses, arguments.markdown)?;
+    ensure!(failures.is_empty(), "{}", failures.join("; "));
     judge_figures(&figures)
+}
+
+/// Builds and runs a program. Returns its figures, and how much of the machine it used.
+fn measure_program(bench: &BenchProgram) -> Result<(Vec<TakenFigure>, String)> {
+    build_program(bench)?;
+    let before = MachineCounters::read_counters()?;
+    let measured = run_program(bench, source_tree::workspace_root())?;
+    let used = before.measure_use()?;
+    let quiet = used.was_quiet();
+    let taken = |figure| TakenFigure { figure, quiet };
+    let figures = measured.into_iter().map(taken).collect();
+    Ok((figures, format!("{}: {used}", bench.target)))
 }
 
 fn print_report(figures: &[TakenFigure], uses: &[String], markdown: bool) -> Result<()> {

@@ -70,8 +70,9 @@ impl NodeRebootBench {
             .spawn()
             .expect("it was built");
         drain_log(read_lines(&mut child));
-        let lease = "get lease dogwatch-controller -n dogwatch -o jsonpath={.spec.holderIdentity}";
-        let words: Vec<&str> = lease.split(' ').collect();
+        let holder = "jsonpath={.spec.holderIdentity}";
+        let lease = dogwatch_api::lease::CONTROLLER_LEADER;
+        let words = ["get", "lease", lease, "-n", "dogwatch", "-o", holder];
         let leads = async {
             while !matches!(self.plane.run_kubectl(&words, "").await, Ok(holder) if !holder.is_empty())
             {

@@ -104,7 +104,10 @@ impl HostDecisionLog {
             return;
         }
         let reading = name_reading(read);
-        let known = self.readings.iter().position(|(level, _)| *level == read.level);
+        let known = self
+            .readings
+            .iter()
+            .position(|(level, _)| *level == read.level);
         let last = known.map(|known| self.readings.swap_remove(known).1);
         self.readings.push((read.level, reading.clone()));
         if reading == PowerReading::Off.as_str() || last.as_ref() != Some(&reading) {

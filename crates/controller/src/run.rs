@@ -133,10 +133,8 @@ pub async fn run_controller(
         info!(address = %server.address(), "serves the kubelet's probes");
         tokio::spawn(server.serve_forever(context.health.clone()));
     }
-    tokio::spawn(warn_weak_admission(
-        context.clone(),
-        setup.components.clone(),
-    ));
+    let parts = setup.components.clone();
+    tokio::spawn(warn_weak_admission(context.clone(), parts));
     let jitter = JitterSource::of_process(&context.process);
     let mut components = JoinSet::new();
     if setup.components.contains(&ControllerComponent::Lock) {

@@ -9,9 +9,7 @@ use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::{
     LastReboot, ObservedNode, OwnNodeState, RebootAction, RebootDecision, RebootSnapshot,
 };
-use dogwatch_core::verify::trace::{
-    REBOOT_DOMAIN, TraceEvent, TraceSeen, lease_state, node_state,
-};
+use dogwatch_core::verify::trace::{REBOOT_DOMAIN, TraceEvent, TraceSeen, lease_state, node_state};
 use dogwatch_runtime::decision_log::DecisionLogWriter;
 use dogwatch_runtime::mutex::lock_ignoring_poison;
 

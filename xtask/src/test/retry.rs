@@ -36,7 +36,11 @@ pub fn retry_alone(failed: Vec<FailedProgram>, outcome: &mut TestOutcome) -> Res
 }
 
 fn passes_alone(failed: &FailedProgram) -> Result<bool> {
-    println!("\nonce more, alone: {} {}", failed.program.name(), failed.tests.join(" "));
+    println!(
+        "\nonce more, alone: {} {}",
+        failed.program.name(),
+        failed.tests.join(" ")
+    );
     let again = failed.program.run_tests(&failed.tests)?;
     Ok(again.failures.is_empty())
 }

@@ -29,6 +29,8 @@ pub fn run(args: &VerifyTraceArgs) -> Result<(), CommandFailure> {
         }
         Ok(())
     })?;
-    let power = lines.iter().map(|(file, line, trace)| (*file, *line, trace));
+    let power = lines
+        .iter()
+        .map(|(file, line, trace)| (*file, *line, trace));
     finish_recount(&args.files, writes, recount_power(power))
 }

@@ -369,8 +369,7 @@ impl CoordinatorAgent {
     fn record_yield_pause(&mut self, lease: &ObservedLease, over_budget: bool) {
         let times = lease.yield_count.saturating_add(1);
         let (jitter, now) = (self.seen.run.jitter, self.clock.now().mono);
-        self.seen.run.bid_pause =
-            over_budget.then(|| BidPause::after_yield(times, jitter, now));
+        self.seen.run.bid_pause = over_budget.then(|| BidPause::after_yield(times, jitter, now));
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::BrokenRule;
 use super::history::WriteSource;
 use super::trace::{
-    PROOF_BY_PERSON, POWER_DOMAIN, REMEDIATION_DOMAIN, TraceEvent, TraceLine, source_of_trace_line,
+    POWER_DOMAIN, PROOF_BY_PERSON, REMEDIATION_DOMAIN, TraceEvent, TraceLine, source_of_trace_line,
 };
 use crate::power::PowerReading;
 use dogwatch_api::bare_metal_host::PowerCommand;
@@ -351,7 +351,10 @@ mod tests {
                 "before the answer",
                 vec![read(2.5, "Off"), read(7.0, "Off")],
             ),
-            ("unknown", vec![read(4.0, "TimedOut"), read(9.5, "TimedOut")]),
+            (
+                "unknown",
+                vec![read(4.0, "TimedOut"), read(9.5, "TimedOut")],
+            ),
             (
                 "powered on since",
                 [
@@ -400,11 +403,14 @@ mod tests {
     #[test]
     fn what_a_log_does_not_show_accuses_nobody() {
         let release = release(10.0, PROOF_BY_COMMAND);
-        let middle = broken(&[&[release.clone()]]);
+        let middle = broken(&[std::slice::from_ref(&release)]);
         let lost = line(5.0, "", TraceEvent::Dropped { lines: 3 });
         let gap = broken(&[&[term()], &off(2.0), &[lost, release]]);
         let confirmed = [term(), self::release(10.0, PROOF_BY_PERSON)];
-        assert_eq!((middle, gap, broken(&[&confirmed])), (vec![], vec![], vec![]));
+        assert_eq!(
+            (middle, gap, broken(&[&confirmed])),
+            (vec![], vec![], vec![])
+        );
     }
 
     #[test]

@@ -151,8 +151,7 @@ impl SimController {
         let board = HostRegistry::default();
         let flags = reboot::RebootConfig::default();
         let (server, clock) = (&yard.server, &yard.clock);
-        let (base, stopper) =
-            ReplicaBase::for_replica(server, clock, process, flags, &yard.trace);
+        let (base, stopper) = ReplicaBase::for_replica(server, clock, process, flags, &yard.trace);
         let settings = BmcAccess::to_lab(yard).power_settings(&board);
         let remediation = guards.map(|config| remediation::RemediationSettings {
             config,

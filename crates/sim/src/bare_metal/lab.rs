@@ -19,8 +19,8 @@ use tokio::sync::watch;
 
 use super::admin::{self, AdminRequestError};
 use super::bmc_readings::BmcReadings;
-use super::replica_trace::ReplicaTrace;
 use super::power_audit;
+use super::replica_trace::ReplicaTrace;
 use crate::bmc::{BmcFaultKind, BmcFleet, BmcSpec, SimBmc, SimBmcFault};
 use crate::observer::{
     LEADER_LEASE, ObservedChange, ObservedKind, ObserverEntry, PromiseViolation, parse_host,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::backoff::RetryBackoff;
-use dogwatch_core::lock::{BidPause, ObservedLease};
 use dogwatch_core::lock::api_lock::{
     PolicyDenial, WaitMode, WaitingHost, denial_retry_delay, describe_fencing, describe_refusal,
 };
+use dogwatch_core::lock::{BidPause, ObservedLease};
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_core::reboot::RebootReason;
