@@ -27,6 +27,7 @@ unpack_packages() {
 
 # In place of the packages' scripts.
 configure_root() {
+  ln -sf dash root/bin/sh
   mkdir -p root/seed root/dev root/proc root/sys root/run root/root root/var/lib/volumes/first
   mkdir -p -m 1777 root/tmp
   sed 's/:\*:/:x:/' root/usr/share/base-passwd/passwd.master > root/etc/passwd

@@ -16,7 +16,7 @@ use dogwatch_testbed::{
     ControlPlane,
     helm::run_helm,
     ipmi_sim::{PASSWORD, USERNAME},
-    real_node::{KERNEL_PANICKED, NODE_NAME, RealNode, RealScheduler},
+    real_node::{NODE_NAME, RealNode, RealScheduler},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -158,12 +158,10 @@ impl RealStage {
         self.node.machine().process_id().expect("it is on")
     }
 
-    /// Stops the kernel; the machine stays on.
-    pub async fn panic_kernel(&self) {
-        self.node.panic_kernel().unwrap();
-        let panicked = self.node.machine().wait_until_console_shows(KERNEL_PANICKED, 1);
-        panicked.await.unwrap();
-        self.report("the kernel has stopped");
+    /// The machine stays on.
+    pub async fn stop_processors(&self) {
+        self.node.stop_processors().await.unwrap();
+        self.report("the processors have stopped");
     }
 
     /// Creates the host of the node, and waits until its power is controlled.

@@ -13,7 +13,12 @@ mod root_disk;
 mod scheduler;
 mod seed_disk;
 
-use std::{io::Write as _, os::unix::net::UnixStream, path::Path};
+use std::path::Path;
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::UnixStream,
+};
 
 pub use programs::find_or_build_programs;
 pub use root_disk::find_or_make_root_disk;
@@ -36,8 +41,6 @@ pub const BUSYBOX_IMAGE: &str = "docker.io/library/real-node-busybox:1";
 pub const VOLUME_FOLDER: &str = "/var/lib/volumes/first";
 /// Console text, followed by the boot id, each time that the node starts its kubelet.
 pub const KUBELET_STARTS: &str = "real-node: boot id ";
-/// Console text of a kernel that has stopped for ever.
-pub const KERNEL_PANICKED: &str = "Kernel panic - not syncing";
 
 /// A node that is on, or was switched off over IPMI. Dropping it removes machine and BMC.
 #[derive(Debug)]
@@ -69,14 +72,21 @@ impl RealNode {
         &self.machine
     }
 
-    /// Makes the kernel stop for ever: a non-maskable interrupt that it cannot explain. The machine
-    /// stays on.
-    pub fn panic_kernel(&self) -> Result<(), Error> {
+    /// Stops the node's processors, as a hang does that nothing in the machine can end. The machine
+    /// stays on. (A panic is no hang: the kubelet has the kernel reboot 10 s after one.)
+    pub async fn stop_processors(&self) -> Result<(), Error> {
         let path = self.machine.folder().join("monitor");
-        let mut monitor = UnixStream::connect(&path).map_err(Error::io_error("open", &path))?;
-        monitor
-            .write_all(b"nmi\n")
-            .map_err(Error::io_error("write", &path))
+        let failed = |what| Error::io_error(what, path.clone());
+        let mut monitor = UnixStream::connect(&path).await.map_err(failed("open"))?;
+        let words = b"stop\ninfo status\n";
+        monitor.write_all(words).await.map_err(failed("write"))?;
+        let mut lines = BufReader::new(monitor).lines();
+        while let Some(line) = lines.next_line().await.map_err(failed("read"))? {
+            if line.contains("VM status: paused") {
+                return Ok(());
+            }
+        }
+        Err(Error::MachineOff)
     }
 }
 
@@ -93,9 +103,8 @@ fn write_disks(
     Ok(hardware_arguments(&made, folder))
 }
 
-/// A panic must not reboot it by itself, so there is no `panic=`.
 const KERNEL_ARGUMENTS: &str =
-    "console=ttyS0 quiet net.ifnames=0 mitigations=off unknown_nmi_panic systemd.show_status=false";
+    "console=ttyS0 quiet net.ifnames=0 mitigations=off systemd.show_status=false";
 
 /// Both disks may lose nothing when qemu ends, only when the host does, so they need no sync.
 fn hardware_arguments(made: &Path, folder: &Path) -> String {
