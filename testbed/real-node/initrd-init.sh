@@ -7,5 +7,5 @@ mount -t sysfs sys /sys
 for module in virtio_pci virtio_blk crc32c_generic ext4; do modprobe "$module"; done
 while [ ! -b /dev/vda ]; do sleep 0.1; done
 mount -t ext4 -o rw,noatime /dev/vda /root
-for folder in dev proc sys; do mount --move "/$folder" "/root/$folder"; done
+for folder in dev proc sys; do mount -o move "/$folder" "/root/$folder"; done
 exec switch_root /root /sbin/init

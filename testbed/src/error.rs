@@ -82,8 +82,8 @@ pub enum Error {
         /// The time limit.
         seconds: u64,
     },
-    /// A real node's emulator ended while its processors were to be stopped.
-    #[error("stop the processors of a real node: its machine is off")]
+    /// A real node's emulator did not say that its processors have stopped.
+    #[error("stop the processors of a real node: its machine is off, or its emulator hangs")]
     MachineOff,
     /// The API server is stopped.
     #[error("ask the API server: it is stopped (start_api starts it again)")]

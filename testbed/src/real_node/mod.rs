@@ -13,11 +13,12 @@ mod root_disk;
 mod scheduler;
 mod seed_disk;
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::UnixStream,
+    time::timeout,
 };
 
 pub use programs::find_or_build_programs;
@@ -41,6 +42,9 @@ pub const BUSYBOX_IMAGE: &str = "docker.io/library/real-node-busybox:1";
 pub const VOLUME_FOLDER: &str = "/var/lib/volumes/first";
 /// Console text, followed by the boot id, each time that the node starts its kubelet.
 pub const KUBELET_STARTS: &str = "real-node: boot id ";
+
+/// It answers at once; the rest is for a busy host.
+const MONITOR_ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
 /// A node that is on, or was switched off over IPMI. Dropping it removes machine and BMC.
 #[derive(Debug)]
@@ -75,6 +79,11 @@ impl RealNode {
     /// Stops the node's processors, as a hang does that nothing in the machine can end. The machine
     /// stays on. (A panic is no hang: the kubelet has the kernel reboot 10 s after one.)
     pub async fn stop_processors(&self) -> Result<(), Error> {
+        let stopped = timeout(MONITOR_ANSWERS_WITHIN, self.ask_monitor_to_stop()).await;
+        stopped.unwrap_or(Err(Error::MachineOff))
+    }
+
+    async fn ask_monitor_to_stop(&self) -> Result<(), Error> {
         let path = self.machine.folder().join("monitor");
         let failed = |what| Error::io_error(what, path.clone());
         let mut monitor = UnixStream::connect(&path).await.map_err(failed("open"))?;
