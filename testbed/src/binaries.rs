@@ -8,7 +8,7 @@ use std::{
 use crate::{Error, go_program::GoProgramRecipe, kubernetes_release::KubernetesRelease};
 
 /// The Go module that builds the programs.
-pub(crate) const GO_MODULE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
+const GO_MODULE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
 
 /// Its programs. With the release's own files, a hash of them names the cache's subfolder, so a
 /// change of any of them triggers a new build.

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::{
-    Error, binaries::GO_MODULE_FOLDER, go_program::GoProgramRecipe,
-    kubernetes_release::KubernetesRelease,
-};
+use crate::{Error, go_program::GoProgramRecipe, kubernetes_release::KubernetesRelease};
 
-const KUBELET_SOURCE: &str = include_str!("../../control-plane/cmd/kubelet/main.go");
-const SCHEDULER_SOURCE: &str = include_str!("../../control-plane/cmd/kube-scheduler/main.go");
+/// A module of its own, because the kubelet needs more modules than the control plane.
+const GO_MODULE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/real-node/programs");
+const REQUIRED_MODULES: &str = include_str!("../../real-node/programs/go.mod");
+const MODULE_CHECKSUMS: &str = include_str!("../../real-node/programs/go.sum");
+const KUBELET_SOURCE: &str = include_str!("../../real-node/programs/cmd/kubelet/main.go");
+const SCHEDULER_SOURCE: &str = include_str!("../../real-node/programs/cmd/kube-scheduler/main.go");
 
 /// Paths of the programs; each file exists.
 #[derive(Clone, Debug)]
@@ -17,17 +18,16 @@ pub struct NodePrograms {
     pub kube_scheduler: PathBuf,
 }
 
-/// Builds what is missing, from the Go module of the control plane and of the same release. Blocks
-/// for minutes.
+/// Builds what is missing, of the newest release that the control plane has. Blocks for minutes.
 pub fn find_or_build_programs() -> Result<NodePrograms, Error> {
-    let release = KubernetesRelease::selected()?;
+    let release = KubernetesRelease::newest();
     let build = |name, source| {
         let recipe = GoProgramRecipe {
             name,
             module: GO_MODULE_FOLDER,
-            go_mod_file: release.mod_file_name,
+            go_mod_file: "go.mod",
             folder: format!("real-node-{}", release.version()),
-            sources: [&release.module_files()[..], &[source]].concat(),
+            sources: vec![REQUIRED_MODULES, MODULE_CHECKSUMS, source],
             usual_build_time: "about 2 minutes",
             linker_flags: release.linker_flags(),
         };
@@ -37,4 +37,16 @@ pub fn find_or_build_programs() -> Result<NodePrograms, Error> {
         kubelet: build("kubelet", KUBELET_SOURCE)?,
         kube_scheduler: build("kube-scheduler", SCHEDULER_SOURCE)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubelet_is_of_the_control_planes_release() {
+        let version = KubernetesRelease::newest().version();
+        let line = format!("k8s.io/kubernetes {version}\n");
+        assert!(REQUIRED_MODULES.contains(&line), "{version}");
+    }
 }
