@@ -72,8 +72,7 @@ make_initrd() {
   cp root/bin/busybox early/bin/
   cp initrd-init.sh early/init
   chmod 755 early/init
-  for module in virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_blk ext4 jbd2 mbcache crc16 \
-    crc32c_generic libcrc32c; do
+  for module in virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_blk; do
     (cd root && find "$modules/" -name "$module.ko" -exec cp --parents {} ../early/ \;)
   done
   for index in dep alias symbols softdep; do cp "root/$modules/modules.$index" "early/$modules/"; done

@@ -63,8 +63,7 @@ impl ControlPlaneBuilder {
     /// Gives pods their accounts' tokens, and runs the controllers that real nodes need.
     #[must_use]
     pub fn with_real_kubelets(mut self) -> Self {
-        self.controllers
-            .extend(NODE_CONTROLLERS.map(str::to_owned));
+        self.controllers.extend(NODE_CONTROLLERS.map(str::to_owned));
         self.serves_kubelets = true;
         self
     }

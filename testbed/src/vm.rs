@@ -142,7 +142,13 @@ impl VirtualMachine {
             .await
             .expect("making does not panic")?;
         let hardware = hardware_arguments(&image, guest);
-        Self::start_hardware(ServerProcess::new("vm")?, &hardware, PowerAtStart::Off, guid).await
+        Self::start_hardware(
+            ServerProcess::new("vm")?,
+            &hardware,
+            PowerAtStart::Off,
+            guid,
+        )
+        .await
     }
 
     /// A machine of these arguments of qemu, with its files in the service's folder.

@@ -62,7 +62,9 @@ impl RealStage {
             begun,
         };
         stage.report("the control plane runs, the chart is installed");
-        stage.until("the node is Ready", async || stage.is_ready().await).await;
+        stage
+            .until("the node is Ready", async || stage.is_ready().await)
+            .await;
         stage.report("the node is Ready");
         stage
             .until("the coordinator is Ready", async || {
@@ -103,7 +105,9 @@ impl RealStage {
 
     pub async fn apply(&self, objects: &[Value]) {
         for object in objects {
-            let applied = self.plane.run_kubectl(&["apply", "-f", "-"], &object.to_string());
+            let applied = self
+                .plane
+                .run_kubectl(&["apply", "-f", "-"], &object.to_string());
             applied.await.unwrap();
         }
     }
@@ -142,7 +146,11 @@ impl RealStage {
             let is_back = node["metadata"]["labels"]["rack"] == "r1";
             let is = is_other && is_back && has_condition(&node, "Ready", "True");
             let host = self.get(&["bmh", "-n", "metal"]).await?;
-            if is { Ok(node) } else { Err(format!("{host} {node}")) }
+            if is {
+                Ok(node)
+            } else {
+                Err(format!("{host} {node}"))
+            }
         };
         let node = self.until("the node is back", ask).await;
         self.report("the Node was made anew, and is Ready");
@@ -166,7 +174,8 @@ impl RealStage {
 
     /// Creates the host of the node, and waits until its power is controlled.
     pub async fn put_host(&self) {
-        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "metal" } });
+        let namespace =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "metal" } });
         let secret = json!({ "apiVersion": "v1", "kind": "Secret",
             "metadata": { "name": "bmc", "namespace": "metal" },
             "stringData": { "username": USERNAME, "password": PASSWORD } });
@@ -279,7 +288,13 @@ async fn install_chart(plane: &ControlPlane, home: &Path) {
     let output = run_helm(&words, plane.admin_kubeconfig(), home).await;
     let output = output.unwrap();
     assert!(output.is_success, "{}", output.stderr);
-    let scale = ["scale", "-n", "dogwatch", "deployment/dogwatch-controller", "--replicas=0"];
+    let scale = [
+        "scale",
+        "-n",
+        "dogwatch",
+        "deployment/dogwatch-controller",
+        "--replicas=0",
+    ];
     plane.run_kubectl(&scale, "").await.unwrap();
 }
 

@@ -48,7 +48,8 @@ impl Workload {
 
     /// The boot ids in the file on the volume, as another pod reads them.
     pub async fn read_volume(&self, stage: &RealStage) -> Vec<String> {
-        let mut pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "reader" } });
+        let mut pod =
+            json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "reader" } });
         pod["spec"] = pod_spec(READER);
         pod["spec"]["restartPolicy"] = "Never".into();
         stage.apply(&[pod]).await;

@@ -18,10 +18,7 @@ const RECIPE: &str = include_str!("../../real-node/make-disk.sh");
 /// What the recipe reads, and the configuration that it puts below `/` (in `files`). All of it names
 /// the cache's subfolder.
 const RECIPE_FILES: [(&str, &str); 16] = [
-    (
-        "packages.txt",
-        include_str!("../../real-node/packages.txt"),
-    ),
+    ("packages.txt", include_str!("../../real-node/packages.txt")),
     (
         "initrd-init.sh",
         include_str!("../../real-node/initrd-init.sh"),
@@ -144,9 +141,7 @@ pub(super) fn as_root(program: &str) -> Command {
 
 pub(super) fn run_recipe(command: &mut Command, what: &'static str) -> Result<(), Error> {
     let program = command.get_program().to_owned();
-    let output = command
-        .output()
-        .map_err(Error::io_error("run", &program))?;
+    let output = command.output().map_err(Error::io_error("run", &program))?;
     if output.status.success() {
         return Ok(());
     }

@@ -23,7 +23,10 @@ impl RealScheduler {
         let port = ports::find_free_port()?;
         let mut command = Command::new(&programs.kube_scheduler);
         command
-            .arg(format!("--kubeconfig={}", plane.admin_kubeconfig().display()))
+            .arg(format!(
+                "--kubeconfig={}",
+                plane.admin_kubeconfig().display()
+            ))
             .arg("--leader-elect=false")
             .arg(format!("--secure-port={port}"))
             .arg("--bind-address=127.0.0.1")

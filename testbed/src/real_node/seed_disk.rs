@@ -53,7 +53,10 @@ pub(super) fn write_seed_disk(
     images: &Path,
 ) -> Result<(), Error> {
     let seed = folder.join("seed");
-    write_file(&seed.join("node.env"), identity.render_environment().as_bytes())?;
+    write_file(
+        &seed.join("node.env"),
+        identity.render_environment().as_bytes(),
+    )?;
     write_file(&seed.join("node.pem"), identity.certificate.as_bytes())?;
     write_file(&seed.join("kubeconfig"), render_kubeconfig().as_bytes())?;
     copy_file(&identity.authority, &seed.join("ca.crt"))?;
@@ -81,8 +84,9 @@ fn search_path_with_system_programs() -> String {
 
 fn list_archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(folder).map_err(Error::io_error("list", folder))?;
-    let paths: Result<Vec<PathBuf>, _> =
-        entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let paths: Result<Vec<PathBuf>, _> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect();
     let mut paths = paths.map_err(Error::io_error("list", folder))?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "tar"));
     Ok(paths)
