@@ -105,10 +105,9 @@ impl RealStage {
 
     pub async fn apply(&self, objects: &[Value]) {
         for object in objects {
-            let applied = self
-                .plane
-                .run_kubectl(&["apply", "-f", "-"], &object.to_string());
-            applied.await.unwrap();
+            let object = object.to_string();
+            let applied = self.plane.run_kubectl(&["apply", "-f", "-"], &object).await;
+            applied.unwrap();
         }
     }
 
