@@ -257,10 +257,11 @@ fn write_coordinator_image(folder: &Path) -> PathBuf {
     write_images(stripped_programs(), &sources, &all).unwrap();
     let images = folder.join("images");
     fs::create_dir(&images).unwrap();
+    // Beside it are a folder and a list of parts, without a version in their names.
     for entry in fs::read_dir(&all).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        if name.starts_with("dogwatch-coordinator-") && name.ends_with(".tar") {
+        if name.starts_with("dogwatch-coordinator-") {
             fs::rename(entry.path(), images.join(name)).unwrap();
         }
     }
