@@ -7,6 +7,6 @@ mount -t sysfs sys /sys
 # ext4 is in the kernel itself.
 for module in virtio_pci virtio_blk; do modprobe "$module"; done
 while [ ! -b /dev/vda ]; do sleep 0.1; done
-mount -t ext4 -o rw,noatime /dev/vda /root
-for folder in dev proc sys; do mount -o move "/$folder" "/root/$folder"; done
-exec switch_root /root /sbin/init
+mount -t ext4 -o rw,noatime /dev/vda /disk
+for folder in dev proc sys; do mount -o move "/$folder" "/disk/$folder"; done
+exec switch_root /disk /sbin/init

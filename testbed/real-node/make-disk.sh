@@ -68,7 +68,7 @@ make_kernel() {
 # The first root file system: busybox, and the modules for the disk.
 make_initrd() {
   modules=lib/modules/$version
-  mkdir -p early/bin early/dev early/proc early/sys early/root "early/$modules"
+  mkdir -p early/bin early/dev early/proc early/sys early/disk "early/$modules"
   cp root/bin/busybox early/bin/
   cp initrd-init.sh early/init
   chmod 755 early/init
