@@ -16,6 +16,19 @@ pub const WORKLOAD_CONTROLLERS: [&str; 7] = [
     "statefulset-controller",
 ];
 
+/// What real kubelets and their pods need beside [`WORKLOAD_CONTROLLERS`]: their accounts and the
+/// certificate to trust, volumes that are bound, Nodes that fall silent, quotas, and the end of
+/// pods whose Node is gone.
+const NODE_CONTROLLERS: [&str; 7] = [
+    "node-lifecycle-controller",
+    "persistentvolume-binder-controller",
+    "pod-garbage-collector-controller",
+    "resourcequota-controller",
+    "root-ca-certificate-publisher-controller",
+    "serviceaccount-controller",
+    "taint-eviction-controller",
+];
+
 /// A control plane before its start: [`ControlPlane::builder`].
 #[derive(Clone, Debug)]
 pub struct ControlPlaneBuilder {
@@ -23,6 +36,7 @@ pub struct ControlPlaneBuilder {
     pub(crate) users: Vec<TokenUser>,
     pub(crate) event_ttl: String,
     pub(crate) api_server_flags: Vec<String>,
+    pub(crate) serves_kubelets: bool,
 }
 
 impl Default for ControlPlaneBuilder {
@@ -32,6 +46,7 @@ impl Default for ControlPlaneBuilder {
             users: Vec::new(),
             event_ttl: "1h".to_owned(),
             api_server_flags: Vec::new(),
+            serves_kubelets: false,
         }
     }
 }
@@ -42,6 +57,14 @@ impl ControlPlaneBuilder {
     #[must_use]
     pub fn with_controllers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.controllers = names.into_iter().map(str::to_owned).collect();
+        self
+    }
+
+    /// Gives pods their accounts' tokens, and runs the controllers that real nodes need.
+    #[must_use]
+    pub fn with_real_kubelets(mut self) -> Self {
+        self.controllers.extend(NODE_CONTROLLERS.map(str::to_owned));
+        self.serves_kubelets = true;
         self
     }
 

@@ -82,6 +82,9 @@ pub enum Error {
         /// The time limit.
         seconds: u64,
     },
+    /// A real node's emulator did not say that its processors have stopped.
+    #[error("stop the processors of a real node: its machine is off, or its emulator hangs")]
+    MachineOff,
     /// The API server is stopped.
     #[error("ask the API server: it is stopped (start_api starts it again)")]
     Stopped,

@@ -1,6 +1,6 @@
 //! Command-line flags of the control plane's programs.
 
-use crate::control_plane::ControlPlane;
+use crate::{control_plane::ControlPlane, identity::SERVICE_RANGE};
 
 /// The issuer in service accounts' tokens.
 const TOKEN_ISSUER: &str = "https://testbed.dogwatch.dev";
@@ -44,13 +44,10 @@ impl ControlPlane {
                 "--service-account-key-file={}",
                 self.path_in_folder("accounts.pub")
             ),
-            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            format!("--service-cluster-ip-range={SERVICE_RANGE}"),
             format!("--token-auth-file={}", self.path_in_folder("tokens.csv")),
             "--authorization-mode=Node,RBAC".to_owned(),
             "--enable-admission-plugins=NodeRestriction".to_owned(),
-            // This plugin refuses every pod in a namespace whose default account does not exist
-            // yet.
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
             // A DaemonSet that reboots its host is privileged.
             "--allow-privileged=true".to_owned(),
             format!(
@@ -63,6 +60,11 @@ impl ControlPlane {
             // audit log.
             "--endpoint-reconciler-type=none".to_owned(),
         ];
+        if !self.builder.serves_kubelets {
+            // This plugin refuses every pod in a namespace whose default account does not exist
+            // yet.
+            flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
+        }
         flags.extend(self.builder.api_server_flags.iter().cloned());
         flags
     }
@@ -84,6 +86,8 @@ impl ControlPlane {
             // With the default limit (20 a second), a test of many pods would measure that limit.
             "--kube-api-qps=500".to_owned(),
             "--kube-api-burst=1000".to_owned(),
+            // What pods check the API server's certificate by.
+            format!("--root-ca-file={}", self.path_in_folder("ca.crt")),
         ]
     }
 

@@ -14,6 +14,11 @@ use crate::Error;
 /// loopback that lives as long as a test.
 pub(crate) const ADMIN_TOKEN: &str = "testbed-admin";
 
+/// The Service `kubernetes`: the first address of [`SERVICE_RANGE`]. Pods on a real node reach the
+/// API server by it.
+pub(crate) const SERVICE_ADDRESS: &str = "10.0.0.1";
+pub(crate) const SERVICE_RANGE: &str = "10.0.0.0/24";
+
 /// A user with a fixed token.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenUser {
@@ -47,7 +52,8 @@ pub(crate) fn write_certificates(folder: &Path) -> Result<(), Error> {
     let authority_certificate = authority.self_signed(&authority_key)?;
 
     let server_key = KeyPair::generate()?;
-    let server = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+    let names = ["127.0.0.1", "localhost", SERVICE_ADDRESS].map(str::to_owned);
+    let server = CertificateParams::new(names.to_vec())?;
     let server_certificate =
         server.signed_by(&server_key, &Issuer::new(authority, authority_key))?;
     write_files(

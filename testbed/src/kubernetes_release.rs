@@ -32,11 +32,16 @@ const KUBERNETES_RELEASES: [KubernetesRelease; 2] = [
 ];
 
 impl KubernetesRelease {
+    /// The newest release.
+    pub(crate) fn newest() -> &'static Self {
+        &KUBERNETES_RELEASES[0]
+    }
+
     /// The release that [`KUBERNETES_VARIABLE`] names.
     pub fn selected() -> Result<&'static Self, Error> {
         match env::var(KUBERNETES_VARIABLE) {
             Ok(minor) if !minor.is_empty() => Self::of_minor(&minor),
-            Ok(_) | Err(env::VarError::NotPresent) => Ok(&KUBERNETES_RELEASES[0]),
+            Ok(_) | Err(env::VarError::NotPresent) => Ok(Self::newest()),
             Err(env::VarError::NotUnicode(text)) => Self::of_minor(&text.to_string_lossy()),
         }
     }

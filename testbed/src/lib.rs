@@ -36,6 +36,7 @@ mod ports;
 mod process_group;
 pub mod prometheus;
 mod readiness;
+pub mod real_node;
 mod rights;
 mod server_process;
 pub mod sushy;

@@ -1,13 +1,18 @@
 //! The test bed as a command: it prepares what tests need, and runs a control plane for a person.
 //! `cargo xtask` calls it, so that xtask itself compiles in seconds.
 
-use std::process::ExitCode;
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use dogwatch_testbed::{
     ControlPlane, ControlPlaneBinaries, ControlPlaneProgram, KubernetesRelease, browser, helm,
-    module_crds, prometheus, sushy, vm,
+    module_crds, prometheus,
+    real_node::{self, RealNode, RealScheduler},
+    sushy, vm,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -23,6 +28,11 @@ enum TestbedCommand {
         #[arg(long)]
         build_only: bool,
     },
+    /// Run a real control plane and a real node, an emulated machine, until ctrl-c
+    RealNode {
+        /// A folder with archives of images (*.tar) that the node imports
+        images: PathBuf,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -32,6 +42,7 @@ enum TestbedPart {
     Helm,
     ModuleCrds,
     Prometheus,
+    RealNode,
     RedfishEmulator,
     VirtualMachine,
 }
@@ -40,7 +51,10 @@ fn main() -> ExitCode {
     let outcome = match TestbedCommand::parse() {
         TestbedCommand::Prepare { parts } => parts.into_iter().try_for_each(prepare_part),
         TestbedCommand::ControlPlane { build_only: true } => print_programs(),
-        TestbedCommand::ControlPlane { build_only: false } => run_control_plane(),
+        TestbedCommand::ControlPlane { build_only: false } => run_until_signal(serve_control_plane),
+        TestbedCommand::RealNode { images } => {
+            run_until_signal(async || serve_real_node(&images).await)
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -68,6 +82,7 @@ fn prepare_part(part: TestbedPart) -> Result<()> {
         TestbedPart::Prometheus => prometheus::find_or_build()
             .map(drop)
             .context("failed to get the real Prometheus"),
+        TestbedPart::RealNode => prepare_real_node().context("failed to get the real node"),
         TestbedPart::RedfishEmulator => sushy::find_or_install()
             .map(drop)
             .context("failed to get the Redfish emulator"),
@@ -75,6 +90,12 @@ fn prepare_part(part: TestbedPart) -> Result<()> {
             .map(drop)
             .context("failed to get the virtual machine"),
     }
+}
+
+fn prepare_real_node() -> Result<()> {
+    real_node::find_or_build_programs()?;
+    real_node::find_or_make_root_disk()?;
+    Ok(())
 }
 
 fn print_programs() -> Result<()> {
@@ -86,23 +107,58 @@ fn print_programs() -> Result<()> {
     Ok(())
 }
 
-fn run_control_plane() -> Result<()> {
+/// Keeps what `start` returns until ctrl-c or SIGTERM; they also end the start.
+fn run_until_signal<T>(start: impl AsyncFnOnce() -> Result<T>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("failed to start a runtime")?;
-    runtime.block_on(serve_until_signal())
+    runtime.block_on(async {
+        let mut interrupt =
+            signal(SignalKind::interrupt()).context("failed to listen for ctrl-c")?;
+        let mut terminate =
+            signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+        let _served = tokio::select! {
+            started = start() => started?,
+            _ = interrupt.recv() => return Ok(()),
+            _ = terminate.recv() => return Ok(()),
+        };
+        println!("Ctrl-C stops it and removes all its files");
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        Ok(())
+    })
 }
 
-async fn serve_until_signal() -> Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for ctrl-c")?;
-    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-    let starting = ControlPlane::start();
-    let control_plane = tokio::select! {
-        started = starting => started.context("failed to start the control plane")?,
-        _ = interrupt.recv() => return Ok(()),
-        _ = terminate.recv() => return Ok(()),
-    };
+async fn serve_control_plane() -> Result<ControlPlane> {
+    let control_plane = ControlPlane::start().await;
+    let control_plane = control_plane.context("failed to start the control plane")?;
+    print_access(&control_plane)?;
+    println!("it has no kubelet and no scheduler");
+    Ok(control_plane)
+}
+
+/// They end in this order.
+async fn serve_real_node(images: &Path) -> Result<(RealNode, RealScheduler, ControlPlane)> {
+    let control_plane = ControlPlane::builder().with_real_kubelets().start().await;
+    let control_plane = control_plane.context("failed to start the control plane")?;
+    let scheduler = RealScheduler::start(&control_plane).await;
+    let scheduler = scheduler.context("failed to start the scheduler")?;
+    let node = RealNode::start(&control_plane, images).await;
+    let node = node.context("failed to start the node")?;
+    print_access(&control_plane)?;
+    println!(
+        "node {} boots, with its BMC at {}; its console and its monitor are in {}",
+        real_node::NODE_NAME,
+        node.machine().address(),
+        node.machine().folder().display()
+    );
+    Ok((node, scheduler, control_plane))
+}
+
+fn print_access(control_plane: &ControlPlane) -> Result<()> {
     println!(
         "Kubernetes {} at {}",
         KubernetesRelease::selected()?.version(),
@@ -113,10 +169,5 @@ async fn serve_until_signal() -> Result<()> {
         control_plane.admin_kubeconfig().display()
     );
     println!("kubectl: {}", control_plane.kubectl_path().display());
-    println!("it has no kubelet and no scheduler; Ctrl-C stops it and removes all its files");
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
     Ok(())
 }

@@ -109,6 +109,13 @@ chmod 755 root/init
 rm -r unpacked root
 "#;
 
+/// Whether a machine is on when its BMC begins to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PowerAtStart {
+    On,
+    Off,
+}
+
 /// A running BMC with a virtual machine behind it, which is off at first. Dropping it ends both.
 #[derive(Debug)]
 pub struct VirtualMachine {
@@ -134,16 +141,38 @@ impl VirtualMachine {
         let image = tokio::task::spawn_blocking(find_or_make_image)
             .await
             .expect("making does not panic")?;
-        let mut service = ServerProcess::new("vm")?;
+        let hardware = hardware_arguments(&image, guest);
+        Self::start_hardware(
+            ServerProcess::new("vm")?,
+            &hardware,
+            PowerAtStart::Off,
+            guid,
+        )
+        .await
+    }
+
+    /// A machine of these arguments of qemu, with its files in the service's folder.
+    pub(crate) async fn start_hardware(
+        mut service: ServerProcess,
+        hardware: &str,
+        power: PowerAtStart,
+        guid: &str,
+    ) -> Result<Self, Error> {
         let serial = ports::find_free_port()?;
-        let machine = start_script(&image, service.folder(), serial, guest);
+        let machine = start_script(hardware, service.folder(), serial);
         write_atomically(&service.folder().join("machine"), &machine)?;
         let chassis = format!(
-            "  serial 15 127.0.0.1 {serial} codec VM\n  startcmd \"/bin/sh {}\"\n  startnow false\n  poweroff_wait 60\n  kill_wait 1\n",
-            service.folder().join("machine").display()
+            "  serial 15 127.0.0.1 {serial} codec VM\n  startcmd \"/bin/sh {}\"\n  startnow {}\n  poweroff_wait 60\n  kill_wait 1\n",
+            service.folder().join("machine").display(),
+            power == PowerAtStart::On,
         );
         let port = ipmi_sim::start_ipmi_sim(&mut service, &chassis, guid).await?;
         Ok(Self { service, port })
+    }
+
+    /// The machine's own folder, with its console.
+    pub fn folder(&self) -> &Path {
+        self.service.folder()
     }
 
     /// `ipmi://127.0.0.1:PORT`, for `spec.bmc.address`; user and password are
@@ -180,9 +209,16 @@ impl VirtualMachine {
 
     /// Whether the machine's process exists.
     pub fn has_process(&self) -> bool {
-        let pid = fs::read_to_string(self.service.folder().join("pid")).unwrap_or_default();
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        stat.is_ok_and(|stat| !pid.trim().is_empty() && !stat.contains(") Z "))
+        self.process_id().is_some()
+    }
+
+    /// The process that is the machine, while its power is on.
+    pub fn process_id(&self) -> Option<String> {
+        let pid = fs::read_to_string(self.service.folder().join("pid")).ok()?;
+        let pid = pid.trim();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        let is_running = stat.is_ok_and(|stat| !pid.is_empty() && !stat.contains(") Z "));
+        is_running.then(|| pid.to_owned())
     }
 
     async fn wait_until(&self, what: &str, holds: impl Fn() -> bool) -> Result<(), Error> {
@@ -201,14 +237,21 @@ impl VirtualMachine {
     }
 }
 
+/// The kernel and the file system of a guest.
+fn hardware_arguments(image: &Path, guest: GuestMode) -> String {
+    let (image, words) = (image.display(), guest.kernel_arguments());
+    format!(
+        "-accel tcg -m 128 -smp 1 \\
+  -kernel {image}/kernel -initrd {image}/initrd -append 'console=ttyS0 quiet panic=1 {words}'"
+    )
+}
+
 /// The shell script that `ipmi_sim` runs for "power on". The machine dies with the BMC, however
 /// that one ends: `ipmi_sim` puts the machine into a session of its own.
-fn start_script(image: &Path, folder: &Path, serial: u16, guest: GuestMode) -> String {
-    let (image, folder) = (image.display(), folder.display());
-    let words = guest.kernel_arguments();
+fn start_script(hardware: &str, folder: &Path, serial: u16) -> String {
+    let folder = folder.display();
     format!(
-        "exec setpriv --pdeathsig KILL qemu-system-x86_64 -accel tcg -m 128 -smp 1 -nodefaults -display none \\
-  -kernel {image}/kernel -initrd {image}/initrd -append 'console=ttyS0 quiet panic=1 {words}' \\
+        "exec setpriv --pdeathsig KILL qemu-system-x86_64 -nodefaults -display none {hardware} \\
   -chardev file,id=console,path={folder}/console,append=on -serial chardev:console -pidfile {folder}/pid \\
   -chardev socket,id=bmc,host=127.0.0.1,port={serial},reconnect=1 \\
   -device ipmi-bmc-extern,id=bmc0,chardev=bmc -device isa-ipmi-kcs,bmc=bmc0

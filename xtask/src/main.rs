@@ -15,6 +15,7 @@ mod house_rules;
 mod lint;
 mod packaging;
 mod prove;
+mod real_node;
 mod source_tree;
 mod test;
 mod test_needs;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::{book, debian_packages, source_tree};
 
-const PACKAGE: &str = "dogwatch-packaging";
+pub const PACKAGE: &str = "dogwatch-packaging";
 
 #[derive(clap::Args)]
 pub struct PackagingWords {
@@ -33,6 +33,7 @@ pub fn run_packaging_tests() -> Result<()> {
     let mut tests = source_tree::test_cargo_command();
     tests
         .args(["test", "--package", PACKAGE, "--no-fail-fast"])
+        .args(["--lib", "--bins", "--test=image", "--test=packages"])
         .args(["--", "--include-ignored"])
         .env("DOGWATCH_PROGRAMS", released);
     source_tree::run_command(&mut tests)?;

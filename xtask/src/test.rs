@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{packaging, source_tree, test_needs::TestNeeds};
+use crate::{packaging, real_node, source_tree, test_needs::TestNeeds};
 
 mod programs;
 mod retry;
@@ -19,6 +19,10 @@ pub struct TestArguments {
     /// make the book; some 20 minutes
     #[arg(long, exclusive = true)]
     packaging: bool,
+    /// Instead of the tests: reboot, power-cycle and remediate a real node, which is a virtual machine with a kubelet that runs the
+    /// coordinator's image; some 20 minutes
+    #[arg(long, exclusive = true)]
+    real_node: bool,
     /// Handed to `cargo test` in place of `--workspace`, as in `cargo xtask test -p dogwatch-core`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     cargo_test: Vec<String>,
@@ -27,6 +31,9 @@ pub struct TestArguments {
 pub fn run(arguments: &TestArguments) -> Result<()> {
     if arguments.packaging {
         return packaging::run_packaging_tests();
+    }
+    if arguments.real_node {
+        return real_node::run_real_node_tests();
     }
     let needs = TestNeeds::of_arguments(&arguments.cargo_test)?;
     needs.install_packages()?;

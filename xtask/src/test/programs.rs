@@ -81,8 +81,13 @@ pub fn build_programs() -> Result<BuiltPrograms> {
     Ok(programs)
 }
 
-/// What takes too long for each change: `cargo xtask prove` and `cargo xtask test --packaging` run it.
-const RUN_BY_FLAG: [&str; 3] = ["sim/prove", "packaging/image", "packaging/packages"];
+/// What takes too long for each change: `cargo xtask prove`, `cargo xtask test --packaging` and `--real-node` run it.
+const RUN_BY_FLAG: [&str; 4] = [
+    "sim/prove",
+    "packaging/image",
+    "packaging/packages",
+    "packaging/real_node",
+];
 
 /// Runs them, and prints what each one printed when it has ended. A few tests that fail run once more, alone.
 pub fn run_all(programs: Vec<TestProgram>) -> Result<TestOutcome> {
