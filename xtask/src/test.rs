@@ -20,7 +20,7 @@ pub struct TestArguments {
     #[arg(long, exclusive = true)]
     packaging: bool,
     /// Instead of the tests: reboot, power-cycle and remediate a real node, which is a virtual machine with a kubelet that runs the
-    /// coordinator's image; some 20 minutes
+    /// coordinator's image; some 10 minutes, and 10 more the first time
     #[arg(long, exclusive = true)]
     real_node: bool,
     /// Handed to `cargo test` in place of `--workspace`, as in `cargo xtask test -p dogwatch-core`

@@ -94,7 +94,7 @@ async fn a_real_node_that_hangs_is_remediated_and_its_pod_runs_again() {
     let label = json!({ "metadata": { "labels": { "rack": "r1" } } });
     stage.patch_node(&label).await;
     let workload = Workload::start(&stage, 1).await;
-    let (node, pod) = (stage.node().await, workload.pod(&stage).await);
+    let node = stage.node().await;
     let process = stage.node_process();
 
     stage.stop_processors().await;
@@ -118,8 +118,8 @@ async fn a_real_node_that_hangs_is_remediated_and_its_pod_runs_again() {
     let console = stage.console();
     assert_eq!(console.matches(KUBELET_STARTS).count(), 2, "{console}");
     assert_ne!(stage.node_process(), process, "its power was not cut");
-    let moved = workload.until_ready(&stage).await;
-    assert_ne!(moved["metadata"]["uid"], pod["metadata"]["uid"]);
+    // It is the same pod if the machine was back before the garbage collector of pods missed its Node.
+    workload.until_ready(&stage).await;
     let boots = workload.read_volume(&stage).await;
     assert_eq!(boots, [boot_id(&node), boot_id(&back)]);
     stage.assert_nothing_was_forbidden().await;

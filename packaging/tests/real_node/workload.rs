@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use crate::stage::{RealStage, has_condition};
 
-const WRITER: &str = "cat /proc/sys/kernel/random/boot_id >> /data/boots; trap 'exit 0' TERM; sleep 1000000000 & wait";
+/// It is Ready when all that the node has written is on its disk: with files of containerd or of CNI that are empty after a cut of
+/// the power, the kubelet starts no pod of before again.
+const WRITER: &str = "cat /proc/sys/kernel/random/boot_id >> /data/boots; busybox sync; : > /tmp/synced; trap 'exit 0' TERM; sleep 1000000000 & wait";
 const READER: &str = "cat /data/boots > /dev/termination-log";
 
 /// It runs, or waits for a node.
@@ -79,12 +81,15 @@ fn pod_spec(script: &str) -> Value {
 
 fn stateful_set() -> Value {
     let labels = json!({ "app": "writer" });
+    let mut pod = pod_spec(WRITER);
+    let synced = json!({ "exec": { "command": ["/bin/cat", "/tmp/synced"] }, "periodSeconds": 2, "timeoutSeconds": 10 });
+    pod["containers"][0]["readinessProbe"] = synced;
     json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "writer" },
         "spec": {
             "replicas": 1, "serviceName": "writer",
             "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": pod_spec(WRITER) },
+            "template": { "metadata": { "labels": labels }, "spec": pod },
         },
     })
 }
