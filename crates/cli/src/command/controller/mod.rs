@@ -91,19 +91,14 @@ async fn build_setup(
         ..args.power.power_settings()?
     };
     let lock_connection = connected().await?;
-    let process = std::fs::read_to_string(RANDOM_UUID_PATH).map_err(|error| {
-        CommandFailure::new(
-            CliExitCode::Failed,
-            format!("cannot read {RANDOM_UUID_PATH}: {error}"),
-        )
-    })?;
+    let process = draw_process_name()?;
     let gatekeeper = Arc::new(PrometheusClient::new(args.prometheus.prometheus_settings()));
     let flags = RebootConfig {
         max_unavailable: args.max_unavailable,
         drain_timeout: args.drain_timeout,
         ..RebootConfig::default()
     };
-    let (clock, process) = (ProcessClock::system_clock(), process.trim().to_owned());
+    let clock = ProcessClock::system_clock();
     Ok(ControllerSetup {
         client: connection.client,
         lock_client: lock_connection.client,
@@ -127,6 +122,15 @@ async fn build_setup(
         planner: rollout_estimator(),
         web,
     })
+}
+
+/// A random name, which no other process ever had.
+fn draw_process_name() -> Result<String, CommandFailure> {
+    let text = std::fs::read_to_string(RANDOM_UUID_PATH).map_err(|error| {
+        let what = format!("cannot read {RANDOM_UUID_PATH}: {error}");
+        CommandFailure::new(CliExitCode::Failed, what)
+    })?;
+    Ok(text.trim().to_owned())
 }
 
 /// Without `--decision-log` there is no file, no thread and no line.

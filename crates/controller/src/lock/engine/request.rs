@@ -185,10 +185,7 @@ impl PendingLockRequest {
             .iter()
             .find(|lease| lease.holder.as_ref() == Some(holder))
         {
-            let end = self
-                .bid_pause
-                .map(|pause| pause.end(&leases, holder, self.jitter));
-            if end.is_some_and(|at| at > self.shared.now().mono) {
+            if self.is_paused(&leases) {
                 let why = "too many nodes of the group are unavailable";
                 return self.answer_not_now(RebootReason::OverBudget, why).await;
             }
@@ -334,6 +331,14 @@ impl PendingLockRequest {
             Some(answer) => LockAttemptOutcome::Answer(answer),
             None => self.busy_or(why, LockAttemptOutcome::Again),
         }
+    }
+
+    /// Whether it gave the lock back over budget, and does not bid again yet.
+    fn is_paused(&self, leases: &[ObservedLease]) -> bool {
+        let holder = &self.cleanup.leftovers.holder;
+        let pause = self.bid_pause.as_ref();
+        let end = pause.map(|pause| pause.end(leases, holder, self.jitter));
+        end.is_some_and(|at| at > self.shared.now().mono)
     }
 
     async fn clean_up_hold(&mut self, why: LockLeaveReason) {
