@@ -10,7 +10,7 @@ use dogwatch_runtime::reconcile::{ReconcileDomain, ReconcileLoop};
 use dogwatch_runtime::stop::StopSignal;
 
 use crate::cluster_views::ClusterViewReceiver;
-use crate::decision_log::DecisionLog;
+use crate::decision_log::ControllerDecisionLog;
 use crate::health_registry::HealthRegistry;
 use crate::leader::LeadershipHandle;
 use crate::metrics::MetricsRegistry;
@@ -33,7 +33,7 @@ pub struct ControllerContext {
     pub leadership: LeadershipHandle,
     pub cluster: ClusterViewReceiver,
     pub metrics: MetricsRegistry,
-    pub decision_log: DecisionLog,
+    pub decision_log: ControllerDecisionLog,
     /// What `/healthz` and `/readyz` report.
     pub health: HealthRegistry,
     pub stop: StopSignal,

@@ -19,9 +19,9 @@ use crate::remediation::action_label;
 
 /// Where the controller logs. Clones share one file; the default logs nothing.
 #[derive(Debug, Clone, Default)]
-pub struct DecisionLog(Option<Arc<DecisionLogWriter>>);
+pub struct ControllerDecisionLog(Option<Arc<DecisionLogWriter>>);
 
-impl DecisionLog {
+impl ControllerDecisionLog {
     pub fn new(writer: DecisionLogWriter) -> Self {
         Self(Some(Arc::new(writer)))
     }
@@ -73,7 +73,7 @@ impl DecisionLog {
 
 /// Logs what one host's reconciler does.
 pub(crate) struct HostDecisionLog {
-    log: DecisionLog,
+    log: ControllerDecisionLog,
     key: String,
     /// The last decision: only changes are logged.
     decided: Option<TraceEvent>,
@@ -147,7 +147,7 @@ impl HostDecisionLog {
 /// Logs the decisions about one remediation.
 #[derive(Debug, Default)]
 pub(crate) struct RemediationDecisionLog {
-    log: DecisionLog,
+    log: ControllerDecisionLog,
     key: String,
     /// The last decision: only changes are logged.
     decided: Option<TraceEvent>,

@@ -31,7 +31,7 @@ use tracing::{info, warn};
 pub use component::ControllerComponent;
 
 use crate::cluster_views::{ClusterViewPublisher, ClusterViewReceiver};
-use crate::decision_log::DecisionLog;
+use crate::decision_log::ControllerDecisionLog;
 use crate::health_registry::HealthRegistry;
 use crate::leader::{LeaderElection, LeadershipHandle};
 use crate::lock::engine::GateChecker;
@@ -77,7 +77,7 @@ pub struct ControllerSetup {
     /// Makes the estimates of NodeReboots and of the metrics.
     pub planner: Arc<dyn EstimateRollout>,
     /// Where decisions about hosts and remediations are logged.
-    pub decision_log: DecisionLog,
+    pub decision_log: ControllerDecisionLog,
     /// Component `web`, which has its socket; it ends when the signal that it is given fires.
     pub web: Option<WebTask>,
 }

@@ -23,7 +23,7 @@ use super::host_store::HostStore;
 use super::power_metrics::PowerMetrics;
 use super::services::{CommandIds, PowerServices};
 use super::write_limiter::WriteLimiter;
-use crate::decision_log::DecisionLog;
+use crate::decision_log::ControllerDecisionLog;
 use crate::health_registry::HealthRegistry;
 use crate::leader::LeadershipHandle;
 use crate::metrics::MetricsRegistry;
@@ -83,7 +83,7 @@ pub(super) struct PowerDeps {
     pub(super) clock: ProcessClock,
     pub(super) leadership: LeadershipHandle,
     pub(super) process: String,
-    pub(super) decision_log: DecisionLog,
+    pub(super) decision_log: ControllerDecisionLog,
     pub(super) metrics: MetricsRegistry,
     pub(super) board: HealthRegistry,
     pub(super) stop: StopSignal,

@@ -12,7 +12,7 @@ use super::bmc_connections::ConnectDriver;
 use super::host_store::HostStore;
 use super::power_metrics::PowerMetrics;
 use super::write_limiter::WriteLimiter;
-use crate::decision_log::DecisionLog;
+use crate::decision_log::ControllerDecisionLog;
 use crate::leader::LeadershipHandle;
 
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub(super) struct PowerServices {
     pub(super) metrics: PowerMetrics,
     pub(super) jitter: JitterSource,
     pub(super) ids: CommandIds,
-    pub(super) decision_log: DecisionLog,
+    pub(super) decision_log: ControllerDecisionLog,
 }
 
 /// Makes command ids: `PROCESS/N`, each of them once.

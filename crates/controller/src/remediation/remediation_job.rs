@@ -20,7 +20,7 @@ use super::action_names;
 use super::remediation_ops::{
     RemediationAnswer, RemediationCallError, RemediationFinding, RemediationOps,
 };
-use crate::decision_log::DecisionLog;
+use crate::decision_log::ControllerDecisionLog;
 use crate::leader::LeadershipHandle;
 use crate::power::HostRegistry;
 
@@ -41,7 +41,7 @@ pub(super) struct RemediationDeps {
     pub(super) leadership: LeadershipHandle,
     pub(super) power: HostRegistry,
     pub(super) power_config: power::PowerConfig,
-    pub(super) decision_log: DecisionLog,
+    pub(super) decision_log: ControllerDecisionLog,
 }
 
 pub(super) struct RemediationJob {

@@ -65,12 +65,12 @@ struct KnownTerm {
 struct KnownHost {
     /// Commands that the host's status has.
     written: Vec<String>,
-    last_command: Option<SentCommand>,
+    last_command: Option<LoggedCommand>,
     /// The first and the newest reading of off by level, since anything else was read or sent.
     off: BTreeMap<usize, OffRun>,
 }
 
-struct SentCommand {
+struct LoggedCommand {
     id: String,
     powers_on: bool,
     /// When it was answered, in monotonic seconds. `None`: it may still run.
@@ -202,7 +202,7 @@ impl KnownHost {
 
     fn send_command(&mut self, id: &str, command: &str, source: WriteSource) {
         self.off.clear();
-        self.last_command = Some(SentCommand {
+        self.last_command = Some(LoggedCommand {
             id: id.to_owned(),
             powers_on: command == PowerCommand::On.as_str(),
             ended: None,

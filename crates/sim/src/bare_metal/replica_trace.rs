@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dogwatch_controller::decision_log::DecisionLog;
+use dogwatch_controller::decision_log::ControllerDecisionLog;
 use dogwatch_core::verify::recount_power;
 use dogwatch_core::verify::trace::{TraceLine, read_trace_line};
 use dogwatch_runtime::clock::ProcessClock;
@@ -26,9 +26,9 @@ impl LineSink for ReplicaTrace {
 }
 
 impl ReplicaTrace {
-    pub(super) fn open_log(&self, clock: &ProcessClock, process: &str) -> DecisionLog {
+    pub(super) fn open_log(&self, clock: &ProcessClock, process: &str) -> ControllerDecisionLog {
         let (sink, clock) = (self.clone(), clock.clone());
-        DecisionLog::new(DecisionLogWriter::new(sink, clock, process.to_owned()))
+        ControllerDecisionLog::new(DecisionLogWriter::new(sink, clock, process.to_owned()))
     }
 
     /// Recounts the lines as `dogwatch verify-trace` does.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dogwatch_controller::cluster_views::{ClusterViewPublisher, ClusterViewReceiver};
-use dogwatch_controller::decision_log::DecisionLog;
+use dogwatch_controller::decision_log::ControllerDecisionLog;
 use dogwatch_controller::health_registry::HealthRegistry;
 use dogwatch_controller::leader::LeadershipHandle;
 use dogwatch_controller::metrics::MetricsRegistry;
@@ -58,7 +58,7 @@ impl Leader {
             cluster,
             metrics: metrics.clone(),
             health: HealthRegistry::new(metrics.clone()),
-            decision_log: DecisionLog::default(),
+            decision_log: ControllerDecisionLog::default(),
             stop,
         };
         let leader = Self {

@@ -8,7 +8,7 @@ mod remediation;
 use std::path::Path;
 use std::sync::Arc;
 
-use dogwatch_controller::decision_log::DecisionLog;
+use dogwatch_controller::decision_log::ControllerDecisionLog;
 use dogwatch_controller::lock::http::{self, TlsFiles};
 use dogwatch_controller::power::PowerSettings;
 use dogwatch_controller::run::{ControllerComponent, ControllerSetup, RunError, WebTask};
@@ -138,9 +138,9 @@ fn open_decision_log(
     path: Option<&Path>,
     clock: &ProcessClock,
     process: &str,
-) -> Result<DecisionLog, CommandFailure> {
+) -> Result<ControllerDecisionLog, CommandFailure> {
     let Some(path) = path else {
-        return Ok(DecisionLog::default());
+        return Ok(ControllerDecisionLog::default());
     };
     let file = DecisionLogWriter::open(path, clock.clone(), process.to_owned());
     let file = file.map_err(|error| {
@@ -149,7 +149,7 @@ fn open_decision_log(
         CommandFailure::new(CliExitCode::Failed, what)
             .with_next_step("check that its folder exists and may be written")
     })?;
-    Ok(DecisionLog::new(file))
+    Ok(ControllerDecisionLog::new(file))
 }
 
 /// Component `web`, if it is asked for.

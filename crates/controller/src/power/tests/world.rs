@@ -29,7 +29,7 @@ use super::super::host_reconciler::HostInput;
 use super::super::host_registry::HostRegistry;
 use super::super::host_store::{HostStore, HostStoreError};
 use super::super::power_controller::{PowerController, PowerDeps, PowerSettings};
-use crate::decision_log::DecisionLog;
+use crate::decision_log::ControllerDecisionLog;
 use crate::health_registry::HealthRegistry;
 use crate::leader::LeadershipHandle;
 use crate::metrics::MetricsRegistry;
@@ -210,7 +210,7 @@ impl World {
             clock: self.clock.clone(),
             leadership,
             process: name.into(),
-            decision_log: DecisionLog::default(),
+            decision_log: ControllerDecisionLog::default(),
             metrics: metrics.clone(),
             board: HealthRegistry::new(metrics.clone()),
             stop,

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use dogwatch_controller::cluster_views::ClusterViewReceiver;
-use dogwatch_controller::decision_log::DecisionLog;
+use dogwatch_controller::decision_log::ControllerDecisionLog;
 use dogwatch_controller::health_registry::HealthRegistry;
 use dogwatch_controller::leader::{LeaderElection, LeadershipHandle};
 use dogwatch_controller::metrics::MetricsRegistry;
@@ -78,7 +78,7 @@ fn build_context(
         cluster,
         health: HealthRegistry::new(metrics.clone()),
         metrics,
-        decision_log: DecisionLog::default(),
+        decision_log: ControllerDecisionLog::default(),
         stop,
     }
 }
