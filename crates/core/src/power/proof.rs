@@ -49,6 +49,17 @@ pub enum ProofSource {
     },
 }
 
+impl ProofSource {
+    /// As a request's status and decision logs write it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            ProofSource::OurCommand { .. } => "OurCommand",
+            ProofSource::Metal3Controller => "TheirController",
+            ProofSource::Person { .. } => "Person",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffReadings {
     /// Every device of this level said off.

@@ -247,8 +247,10 @@ fn is_power_reading(reading: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trace::{PROOF_BY_COMMAND, TRACE_VERSION};
+    use super::super::trace::TRACE_VERSION;
     use super::*;
+
+    const PROOF_BY_COMMAND: &str = "OurCommand";
 
     const HOST: &str = "host/metal/h1";
 

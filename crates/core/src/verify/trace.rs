@@ -116,20 +116,15 @@ pub enum TraceEvent {
         host: String,
         node: String,
         node_uid: String,
-        /// Who switched the host off, or confirms it: [`PROOF_BY_COMMAND`], [`PROOF_BY_METAL3`] or
-        /// [`PROOF_BY_PERSON`].
+        /// Who switched the host off, or confirms it, as in a request's status.
         proof: String,
     },
     /// Lines that were lost because the disk was slower than the decisions.
     Dropped { lines: u64 },
 }
 
-/// Dogwatch's own power-off, and two readings since.
-pub const PROOF_BY_COMMAND: &str = "OurCommand";
-/// metal3's controller switched the host off, and Dogwatch has read off twice since.
-pub const PROOF_BY_METAL3: &str = "Metal3Controller";
-/// A person confirms it.
-pub const PROOF_BY_PERSON: &str = "Person";
+/// The proof of a release that a person confirms.
+pub(super) const PROOF_BY_PERSON: &str = "Person";
 
 /// What the rules need of what a coordinator sees.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

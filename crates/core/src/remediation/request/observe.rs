@@ -99,15 +99,13 @@ impl RequestFlow<'_> {
     }
 
     fn proof_note(&self, proof: &PowerOffProof) -> ProofNote {
-        let (source, by, reason) = match proof.source() {
-            ProofSource::OurCommand { .. } => ("OurCommand", None, None),
-            ProofSource::Metal3Controller => ("TheirController", None, None),
-            ProofSource::Person { by, reason, .. } => {
-                ("Person", Some(by.clone()), Some(reason.clone()))
-            }
+        let source = proof.source();
+        let (by, reason) = match source {
+            ProofSource::OurCommand { .. } | ProofSource::Metal3Controller => (None, None),
+            ProofSource::Person { by, reason, .. } => (Some(by.clone()), Some(reason.clone())),
         };
         ProofNote {
-            source: source.to_owned(),
+            source: source.as_str().to_owned(),
             confirmed_at: self.wall_time(),
             by,
             reason,
