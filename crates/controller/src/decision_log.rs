@@ -1,18 +1,16 @@
 //! The controller's decision log (`--decision-log`): decisions about hosts and remediations, readings
 //! of BMCs, power commands and releases, for `dogwatch verify-trace`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::power::{
     BmcFault, CommandAnswer, HostName, LevelReading, PendingCommand, PowerAction, PowerDecision,
-    PowerReading, ProofSource,
+    PowerReading,
 };
 use dogwatch_core::remediation::{RemediationDecision, RemediationSubject, WorkloadRelease};
-use dogwatch_core::verify::trace::{
-    POWER_DOMAIN, PROOF_BY_COMMAND, PROOF_BY_METAL3, PROOF_BY_PERSON, REMEDIATION_DOMAIN,
-    TraceEvent, TraceSeen,
-};
+use dogwatch_core::verify::trace::{POWER_DOMAIN, REMEDIATION_DOMAIN, TraceEvent, TraceSeen};
 use dogwatch_runtime::decision_log::DecisionLogWriter;
 
 use crate::remediation::action_label;
@@ -42,18 +40,21 @@ impl ControllerDecisionLog {
     /// The log of one host, in one term.
     pub(crate) fn open_host(&self, host: &HostName) -> HostDecisionLog {
         HostDecisionLog {
-            log: self.clone(),
-            key: host_key(host),
-            decided: None,
-            readings: Vec::new(),
+            host: self.open_subject(POWER_DOMAIN, host_key(host)),
+            readings: BTreeMap::new(),
         }
     }
 
     /// The log of one remediation, in one term.
     pub(crate) fn open_remediation(&self, subject: &RemediationSubject) -> RemediationDecisionLog {
-        RemediationDecisionLog {
+        RemediationDecisionLog(self.open_subject(REMEDIATION_DOMAIN, subject.to_string()))
+    }
+
+    fn open_subject(&self, domain: &'static str, key: String) -> SubjectLog {
+        SubjectLog {
             log: self.clone(),
-            key: subject.to_string(),
+            domain,
+            key,
             decided: None,
         }
     }
@@ -65,51 +66,68 @@ impl ControllerDecisionLog {
             host: host_key(proof.host()),
             node: release.permit.node().to_string(),
             node_uid: release.permit.node_uid().to_owned(),
-            proof: name_source(proof.source()).to_owned(),
+            proof: proof.source().as_str().to_owned(),
         };
         self.push_event(REMEDIATION_DOMAIN, &subject.to_string(), event);
     }
 }
 
-/// Logs what one host's reconciler does.
-pub(crate) struct HostDecisionLog {
+/// The log of one object in one domain.
+#[derive(Debug, Default)]
+struct SubjectLog {
     log: ControllerDecisionLog,
+    domain: &'static str,
     key: String,
     /// The last decision: only changes are logged.
     decided: Option<TraceEvent>,
-    /// The last reading of each level.
-    readings: Vec<(usize, String)>,
 }
 
-impl HostDecisionLog {
+impl SubjectLog {
     fn push_event(&self, event: TraceEvent) {
-        self.log.push_event(POWER_DOMAIN, &self.key, event);
+        self.log.push_event(self.domain, &self.key, event);
     }
 
-    pub(crate) fn log_decision(&mut self, decision: &PowerDecision) {
+    fn log_decision(&mut self, reason: &str, actions: impl Iterator<Item = &'static str>) {
         if self.log.0.is_none() {
             return;
         }
-        let actions = decision.actions.iter().map(name_power_action);
-        let event = decided(decision.cause.reason.to_string(), actions);
+        let event = TraceEvent::Decided {
+            reason: reason.to_owned(),
+            actions: actions.map(str::to_owned).collect(),
+            seen: TraceSeen::default(),
+        };
         if self.decided.as_ref() != Some(&event) {
             self.push_event(event.clone());
             self.decided = Some(event);
         }
     }
+}
+
+/// Logs what one host's reconciler does.
+pub(crate) struct HostDecisionLog {
+    host: SubjectLog,
+    /// The last reading of each level.
+    readings: BTreeMap<usize, String>,
+}
+
+impl HostDecisionLog {
+    fn push_event(&self, event: TraceEvent) {
+        self.host.push_event(event);
+    }
+
+    pub(crate) fn log_decision(&mut self, decision: &PowerDecision) {
+        let actions = decision.actions.iter().map(name_power_action);
+        let reason = decision.cause.reason.as_str();
+        self.host.log_decision(reason, actions);
+    }
 
     /// Logs a reading that says off, or differs from the one before.
     pub(crate) fn log_reading(&mut self, read: &LevelReading) {
-        if self.log.0.is_none() {
+        if self.host.log.0.is_none() {
             return;
         }
         let reading = name_reading(read);
-        let known = self
-            .readings
-            .iter()
-            .position(|(level, _)| *level == read.level);
-        let last = known.map(|known| self.readings.swap_remove(known).1);
-        self.readings.push((read.level, reading.clone()));
+        let last = self.readings.insert(read.level, reading.clone());
         if reading == PowerReading::Off.as_str() || last.as_ref() != Some(&reading) {
             self.push_event(TraceEvent::PowerRead {
                 level: read.level,
@@ -146,33 +164,12 @@ impl HostDecisionLog {
 
 /// Logs the decisions about one remediation.
 #[derive(Debug, Default)]
-pub(crate) struct RemediationDecisionLog {
-    log: ControllerDecisionLog,
-    key: String,
-    /// The last decision: only changes are logged.
-    decided: Option<TraceEvent>,
-}
+pub(crate) struct RemediationDecisionLog(SubjectLog);
 
 impl RemediationDecisionLog {
     pub(crate) fn log_decision(&mut self, decision: &RemediationDecision) {
-        if self.log.0.is_none() {
-            return;
-        }
         let actions = decision.actions.iter().map(action_label);
-        let event = decided(decision.cause.reason.as_str().to_owned(), actions);
-        if self.decided.as_ref() != Some(&event) {
-            let (domain, key) = (REMEDIATION_DOMAIN, &self.key);
-            self.log.push_event(domain, key, event.clone());
-            self.decided = Some(event);
-        }
-    }
-}
-
-fn decided(reason: String, actions: impl Iterator<Item = &'static str>) -> TraceEvent {
-    TraceEvent::Decided {
-        reason,
-        actions: actions.map(str::to_owned).collect(),
-        seen: TraceSeen::default(),
+        self.0.log_decision(decision.cause.reason.as_str(), actions);
     }
 }
 
@@ -194,12 +191,4 @@ fn name_reading(read: &LevelReading) -> String {
         Err(fault) => fault.class.power_reason().as_str(),
     };
     name.to_owned()
-}
-
-fn name_source(source: &ProofSource) -> &'static str {
-    match source {
-        ProofSource::OurCommand { .. } => PROOF_BY_COMMAND,
-        ProofSource::Metal3Controller => PROOF_BY_METAL3,
-        ProofSource::Person { .. } => PROOF_BY_PERSON,
-    }
 }
