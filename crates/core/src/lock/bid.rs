@@ -13,9 +13,9 @@ pub const CALLED_BID_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a waiter that was not named lets the named ones go first.
 const UNCALLED_BID_DELAY: Duration = Duration::from_secs(1);
 /// The first pause after a winner found the group over budget. Specification §2.2.
-pub const MIN_YIELD_PAUSE: Duration = Duration::from_secs(5);
+const MIN_YIELD_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause after a winner found the group over budget. Specification §2.2.
-pub const MAX_YIELD_PAUSE: Duration = Duration::from_mins(1);
+const MAX_YIELD_PAUSE: Duration = Duration::from_mins(1);
 
 /// Decides when `me` bids for which of the group's slots below `slots` (holding more slots than our
 /// own maximum would be over budget by their number alone).
@@ -64,7 +64,7 @@ pub fn find_held_lease<'a>(
 /// How long nobody bids after the `times`-th winner in a row gave the Lease back over budget: 5 s
 /// to 10 s after the first, doubling, at most a minute. `jitter` (0 to 1) spreads the waiters over
 /// the upper half, so that one of them finds out for all.
-pub fn yield_pause(times: u32, jitter: f64) -> Duration {
+fn yield_pause(times: u32, jitter: f64) -> Duration {
     let range = BackoffRange::new(MIN_YIELD_PAUSE, MAX_YIELD_PAUSE / 2);
     let base = range.pause_after(times.saturating_sub(1));
     base + base.mul_f64(clamp_jitter(jitter))

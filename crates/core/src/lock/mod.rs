@@ -21,10 +21,7 @@ mod ownership;
 mod queue_order;
 mod types;
 
-pub use bid::{
-    BidPause, CALLED_BID_INTERVAL, MAX_YIELD_PAUSE, MIN_YIELD_PAUSE, decide_bid, find_held_lease,
-    yield_pause,
-};
+pub use bid::{BidPause, CALLED_BID_INTERVAL, decide_bid, find_held_lease};
 pub use budget::{
     BudgetReads, BudgetVerdict, GroupMember, HeldLockLease, RECOUNT_PAUSE, RemediationHold,
     WAIT_FOR_HIGHER_SLOT, count_unavailable, count_unavailable_for_node, decide_budget,
