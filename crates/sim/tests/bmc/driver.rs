@@ -144,8 +144,8 @@ async fn play((fault, host, ask, _, _): Row, is_warm: bool) -> (String, &'static
         Off => Some(PowerCommand::Off),
     };
     let said = match command {
-        None => word(bench.read().await.map(reading), false),
-        Some(command) => word(bench.send(command).await.map(answer), true),
+        None => word(bench.read().await.map(PowerReading::as_str), false),
+        Some(command) => word(bench.send(command).await.map(CommandAnswer::as_str), true),
     };
     after(120 * SECOND).await;
     (said, if bench.is_on() { "on" } else { "off" })
@@ -157,22 +157,5 @@ fn word(said: Result<&'static str, BmcFault>, is_command: bool) -> String {
         Ok(word) => word.to_owned(),
         Err(fault) if is_command && fault.may_have_run => format!("{:?}?", fault.class),
         Err(fault) => format!("{:?}", fault.class),
-    }
-}
-
-fn reading(reading: PowerReading) -> &'static str {
-    match reading {
-        PowerReading::On => "On",
-        PowerReading::PoweringOn => "PoweringOn",
-        PowerReading::PoweringOff => "PoweringOff",
-        PowerReading::Off => "Off",
-    }
-}
-
-fn answer(answer: CommandAnswer) -> &'static str {
-    match answer {
-        CommandAnswer::Accepted => "Accepted",
-        CommandAnswer::AcceptedWithoutTask => "AcceptedWithoutTask",
-        CommandAnswer::AlreadyThere => "AlreadyThere",
     }
 }
