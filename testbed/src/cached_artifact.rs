@@ -33,6 +33,17 @@ pub(crate) fn find_or_make(
     Ok(made)
 }
 
+/// An empty folder beside `target`, to be renamed to it. What a process that died has left there is
+/// removed.
+pub(crate) fn empty_partial_folder(target: &Path) -> Result<PathBuf, Error> {
+    let partial = target.with_extension("partial");
+    if partial.exists() {
+        fs::remove_dir_all(&partial).map_err(Error::io_error("remove", &partial))?;
+    }
+    fs::create_dir_all(&partial).map_err(Error::io_error("make", &partial))?;
+    Ok(partial)
+}
+
 /// FNV-1a: the standard library's hash may change with the compiler, and a rebuild takes minutes.
 pub(crate) fn fingerprint(texts: &[&str]) -> u64 {
     texts

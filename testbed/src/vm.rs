@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     Error,
-    cached_artifact::{find_or_make, fingerprint},
+    cached_artifact::{empty_partial_folder, find_or_make, fingerprint},
     ipmi_sim::{self, write_atomically},
     ports,
     server_process::ServerProcess,
@@ -264,11 +264,7 @@ fn make_image(target: &Path) -> Result<(), Error> {
         "making a virtual machine's image (about 10 s, once) in {}",
         target.display()
     );
-    let partial = target.with_extension("partial");
-    if partial.exists() {
-        fs::remove_dir_all(&partial).map_err(Error::io_error("remove", &partial))?;
-    }
-    fs::create_dir_all(&partial).map_err(Error::io_error("make", &partial))?;
+    let partial = empty_partial_folder(target)?;
     write_atomically(&partial.join("init"), INIT_SCRIPT)?;
     let mut command = Command::new("sh");
     command.args(["-c", IMAGE_SCRIPT, "make"]).arg(&partial);

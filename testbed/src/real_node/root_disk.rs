@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 
 use crate::{
     Error,
-    cached_artifact::{find_or_make, fingerprint},
+    cached_artifact::{empty_partial_folder, find_or_make, fingerprint},
 };
 
 const RECIPE: &str = include_str!("../../real-node/make-disk.sh");
@@ -104,10 +104,7 @@ fn make_root_disk(target: &Path) -> Result<(), Error> {
         "making a real node's disk (about a minute, once) in {}",
         target.display()
     );
-    let partial = target.with_extension("partial");
-    if partial.exists() {
-        fs::remove_dir_all(&partial).map_err(Error::io_error("remove", &partial))?;
-    }
+    let partial = empty_partial_folder(target)?;
     for (name, content) in RECIPE_FILES {
         write_file(&partial.join(name), content.as_bytes())?;
     }
