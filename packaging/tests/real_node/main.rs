@@ -14,7 +14,7 @@ mod support;
 mod workload;
 
 use dogwatch_testbed::real_node::{KUBELET_STARTS, NODE_NAME};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use stage::{RealStage, has_condition};
 use workload::Workload;
@@ -39,17 +39,11 @@ async fn a_real_node_is_drained_as_its_budget_allows_rebooted_by_its_own_init_an
     workload.allow_disruptions(&stage, 1).await;
     stage.succeed(reboot).await;
 
-    let back = stage.node().await;
-    assert_eq!(back["metadata"]["uid"], node["metadata"]["uid"]);
-    assert_ne!(boot_id(&back), boot_id(&node));
-    assert!(back["spec"]["unschedulable"].is_null(), "{back}");
+    assert_is_back(&stage, &node).await;
     let console = stage.console();
     assert_eq!(console.matches(KERNEL_RESTARTS).count(), 1, "{console}");
     assert_eq!(stage.node_process(), process, "its power was cut");
-    let moved = workload.until_ready(&stage).await;
-    assert_ne!(moved["metadata"]["uid"], pod["metadata"]["uid"]);
-    let boots = workload.read_volume(&stage).await;
-    assert_eq!(boots, [boot_id(&node), boot_id(&back)]);
+    assert_moved_with_volume(&stage, &workload, &node, &pod).await;
     stage.assert_nothing_was_forbidden().await;
 }
 
@@ -72,17 +66,11 @@ async fn a_real_node_is_drained_and_power_cycled_over_ipmi() {
     let cycle = stage.spawn_dogwatch(&cycle);
     stage.succeed(cycle).await;
 
-    let back = stage.node().await;
-    assert_eq!(back["metadata"]["uid"], node["metadata"]["uid"]);
-    assert_ne!(boot_id(&back), boot_id(&node));
-    assert!(back["spec"]["unschedulable"].is_null(), "{back}");
+    assert_is_back(&stage, &node).await;
     let console = stage.console();
     assert!(!console.contains(KERNEL_RESTARTS), "{console}");
     assert_ne!(stage.node_process(), process, "its power was not cut");
-    let moved = workload.until_ready(&stage).await;
-    assert_ne!(moved["metadata"]["uid"], pod["metadata"]["uid"]);
-    let boots = workload.read_volume(&stage).await;
-    assert_eq!(boots, [boot_id(&node), boot_id(&back)]);
+    assert_moved_with_volume(&stage, &workload, &node, &pod).await;
     stage.assert_nothing_was_forbidden().await;
 }
 
@@ -125,7 +113,28 @@ async fn a_real_node_that_hangs_is_remediated_and_its_pod_runs_again() {
     stage.assert_nothing_was_forbidden().await;
 }
 
-fn boot_id(node: &serde_json::Value) -> String {
+/// The same Node as before, in another boot and in service.
+async fn assert_is_back(stage: &RealStage, before: &Value) {
+    let back = stage.node().await;
+    assert_eq!(back["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_ne!(boot_id(&back), boot_id(before));
+    assert!(back["spec"]["unschedulable"].is_null(), "{back}");
+}
+
+/// Another pod than before runs in the new boot, and its volume has what both have written.
+async fn assert_moved_with_volume(
+    stage: &RealStage,
+    workload: &Workload,
+    node: &Value,
+    pod: &Value,
+) {
+    let moved = workload.until_ready(stage).await;
+    assert_ne!(moved["metadata"]["uid"], pod["metadata"]["uid"]);
+    let boots = workload.read_volume(stage).await;
+    assert_eq!(boots, [boot_id(node), boot_id(&stage.node().await)]);
+}
+
+fn boot_id(node: &Value) -> String {
     let boot = &node["status"]["nodeInfo"]["bootID"];
     boot.as_str().unwrap().to_owned()
 }
