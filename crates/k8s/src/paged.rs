@@ -12,6 +12,7 @@ use kube::core::DynamicResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
+use crate::watch::event_lines::watch_full_objects;
 use crate::watch::{ChangeStream, WatchSource};
 
 const OBJECTS_PER_PAGE: u32 = 250;
@@ -87,7 +88,7 @@ where
         params: &WatchParams,
         version: &str,
     ) -> kube::Result<ChangeStream<TrimmedObject<T>>> {
-        let changes = self.api.watch(params, version).await?;
+        let changes = watch_full_objects(&self.api, params, version).await?;
         let keep = Arc::clone(&self.keep);
         Ok(changes
             .map(move |change| change.map(|change| trim_change(change, &*keep)))

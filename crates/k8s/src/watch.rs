@@ -10,6 +10,7 @@
 //! to [`LONGEST_RETRY_PAUSE`]. A connection that died silently is noticed when the server should
 //! have ended the watch.
 
+pub(crate) mod event_lines;
 mod watch_pauses;
 
 use std::fmt::Debug;
@@ -145,7 +146,7 @@ where
         params: &WatchParams,
         version: &str,
     ) -> kube::Result<ChangeStream<K>> {
-        Ok(self.0.watch(params, version).await?.boxed())
+        event_lines::watch_full_objects(&self.0, params, version).await
     }
 }
 
@@ -167,7 +168,7 @@ where
         params: &WatchParams,
         version: &str,
     ) -> kube::Result<ChangeStream<PartialObjectMeta<K>>> {
-        Ok(self.0.watch_metadata(params, version).await?.boxed())
+        event_lines::watch_metadata(&self.0, params, version).await
     }
 }
 

@@ -14,6 +14,7 @@ use kube::api::{ListParams, ObjectList, ObjectMeta, WatchEvent, WatchParams};
 use futures::StreamExt as _;
 
 use crate::error::{Error, with_timeout};
+use crate::watch::event_lines::watch_full_objects;
 use crate::watch::{ChangeStream, WatchSource};
 
 /// Page size. The largest Lease that an API server stores has some 1.5 MiB; one with annotations
@@ -56,7 +57,7 @@ impl WatchSource for TrimmedLeases {
         params: &WatchParams,
         version: &str,
     ) -> kube::Result<ChangeStream<Lease>> {
-        let changes = self.0.watch(params, version).await?;
+        let changes = watch_full_objects(&self.0, params, version).await?;
         Ok(changes.map(|change| change.map(trim_change)).boxed())
     }
 }
