@@ -6,7 +6,7 @@ use dogwatch_core::Now;
 use dogwatch_core::drain::DrainProgress;
 use dogwatch_core::lock::{self, HolderId, ObservedLease};
 use dogwatch_core::name::{BootId, RunId};
-use dogwatch_core::policy::ClusterPolicies;
+use dogwatch_core::policy::{self, ClusterPolicies};
 use dogwatch_core::reboot::{
     CommandEnd, HeldBackTime, ObservedBudgetCount, ObservedDrain, ObservedHolderNode, ObservedLock,
     ObservedNode, ObservedOwnHost, ObservedStartGates, ObservedTrigger, OwnNodeState,
@@ -48,7 +48,7 @@ pub fn apply_fact(seen: &mut RebootSnapshot, fact: ObservedFact, now: Now) {
         ObservedFact::Count(count) => seen.lock.count = Some(count),
         ObservedFact::Holder(holder) => seen.lock.holder = Some(holder),
         ObservedFact::GroupSize(size) => seen.lock.group_size = Some(size),
-        ObservedFact::Policies(policies) => seen.policies = policies,
+        ObservedFact::Policies(policies) => observe_policies(seen, policies, now.mono),
         ObservedFact::StartGates(gates) => seen.start_gates = Some(gates),
         ObservedFact::Drain(progress) => observe_drain(seen, *progress, now.mono),
         ObservedFact::Attachments(left) => seen.attachments = Some(left),
@@ -85,6 +85,27 @@ fn ready_since(node: &ObservedNode, seen: &RebootSnapshot, now: Duration) -> Opt
         .as_ref()
         .is_ok_and(|boot| node.boot_id.as_ref() == Some(boot));
     (node.ready && this_boot).then(|| seen.run.ready_since.unwrap_or(now))
+}
+
+/// A ramp that allows more nodes than before opens Leases to all that wait, as a window does: they
+/// must not all bid at the same moment.
+fn observe_policies(seen: &mut RebootSnapshot, policies: ClusterPolicies, now: Duration) {
+    let before = ramp_limit(&seen.policies, &seen.node);
+    let after = ramp_limit(&policies, &seen.node);
+    if before.is_some_and(|before| after.is_none_or(|after| after > before)) && !seen.run.refused {
+        seen.run.permission_since = Some(now);
+    }
+    seen.policies = policies;
+}
+
+/// How many nodes the ramp of this node's policy allows now; `None` without a ramp.
+fn ramp_limit(policies: &ClusterPolicies, node: &OwnNodeState) -> Option<u32> {
+    let (ClusterPolicies::Known(policies), OwnNodeState::There(node)) = (policies, node) else {
+        return None;
+    };
+    policy::ruling_policy(policies, &node.labels)?
+        .rollout
+        .limit_now()
 }
 
 fn observe_leases(seen: &mut RebootSnapshot, leases: Vec<ObservedLease>, now: Now) {

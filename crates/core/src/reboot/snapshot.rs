@@ -280,7 +280,7 @@ pub struct RunMemory {
     pub bid_pause: Option<BidPause>,
     /// The last decision was that the policy does not allow a reboot.
     pub refused: bool,
-    /// Since when the policy has allowed a reboot again after it had not.
+    /// Since when the policy has allowed a reboot again after it had not, or more nodes than before.
     pub permission_since: Option<Duration>,
     /// How much of this wait is due to the policy's windows, pause or `minInterval`.
     pub held_back: HeldBackTime,

@@ -213,11 +213,16 @@ impl SlotLeases {
         waiting.map(|place| place.0.holder.clone()).collect()
     }
 
-    /// Whether the Lease is unchanged since it was released.
-    pub(super) fn is_still_free(&self, group: &GroupName, slot: u32, version: &str) -> bool {
-        self.leases
-            .get(&(group.clone(), slot))
-            .is_some_and(|lease| lease.resource_version == version)
+    /// How often in a row the Lease was given back over budget; `None` if it has changed since it
+    /// was released.
+    pub(super) fn yields_while_free(
+        &self,
+        group: &GroupName,
+        slot: u32,
+        version: &str,
+    ) -> Option<u32> {
+        let lease = self.leases.get(&(group.clone(), slot))?;
+        (lease.resource_version == version).then_some(lease.yield_count)
     }
 
     /// All held Leases, in the form that the count of the budget reads.

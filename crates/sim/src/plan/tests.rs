@@ -289,3 +289,19 @@ fn a_hold_of_a_node_that_is_not_planned_is_found() {
         assert_eq!(plan.find_unknown_hold().is_none(), is_known, "{name}");
     }
 }
+
+#[test]
+fn a_step_of_a_ramp_does_not_let_all_waiting_nodes_bid_at_once() {
+    let spec = json!({ "maxUnavailable": "8%", "rollout": { "ramp": [2, 8] } });
+    let plan = RolloutPlan {
+        nodes: 200,
+        policies: vec![dogwatch_k8s::policy::convert_policy("a", &spec)],
+        ..RolloutPlan::default()
+    };
+    let outcome = run_plan(&plan);
+    assert_eq!(outcome.rebooted, plan.count_nodes());
+    // Without the spread in time 200 nodes bid for each of 14 new places: some 1,700 lose.
+    let mut calls = outcome.calls.calls_by_kind();
+    let (_, lost) = calls.find(|(what, _)| *what == "list leases").unwrap();
+    assert!(lost < 200, "{lost} bids lost");
+}

@@ -39,9 +39,9 @@ pub(super) struct GroupTimes {
 
 pub(super) enum LiveEvent {
     /// A node is back, or a host has released its lock.
-    Back(Option<usize>),
+    Back { node: Option<usize>, limit: usize },
     /// A window cut the drain off.
-    CutOff(LiveWaiter),
+    CutOff { waiter: LiveWaiter, limit: usize },
     /// Somebody else's node is back.
     OtherBack(String),
     /// A time has come at which somebody may begin.
@@ -87,6 +87,9 @@ pub(super) struct GroupRun<'a> {
     /// The nodes of this run; only if the policy has a `rollout`.
     pub(super) nodes: Vec<ObservedNode>,
     pub(super) allowed: usize,
+    /// What `allowed` was when each of those who are out took its lock: the smallest rules until its
+    /// holder is back. With how many have it.
+    pub(super) held_limits: BTreeMap<usize, usize>,
     pub(super) calendar: Option<CalendarAnswer>,
     /// When the group looks again anyway.
     pub(super) look_due: Option<Duration>,
@@ -122,6 +125,7 @@ impl<'a> GroupRun<'a> {
             nodes: shape.map_or_else(Vec::new, |_| group.nodes.clone()),
             policy: group.policy.clone(),
             allowed: group.allowed_nodes(group.policy.as_ref()),
+            held_limits: BTreeMap::new(),
             calendar: None,
             look_due: None,
             cuts: 0,
@@ -158,8 +162,10 @@ impl<'a> GroupRun<'a> {
             let rest = self
                 .times
                 .draw_rest(reboot.phase, reboot.elapsed, self.stream);
+            let limit = self.hold_limit();
+            let node = Some(reboot.node);
             self.events
-                .schedule_event(rest, LiveEvent::Back(Some(reboot.node)));
+                .schedule_event(rest, LiveEvent::Back { node, limit });
         }
         for (name, ends) in &self.group.taken {
             if let Some(ends) = ends {
@@ -173,16 +179,16 @@ impl<'a> GroupRun<'a> {
 
     fn handle_event(&mut self, event: LiveEvent) {
         match event {
-            LiveEvent::Back(node) => {
-                self.out -= 1;
-                self.ends -= 1;
+            LiveEvent::Back { node, limit } => {
+                self.release_place(limit);
                 if let Some(node) = node {
                     self.finish_node(node);
                 }
+                // The next node takes the lock before the controller has counted this one.
+                self.fill_places();
             }
-            LiveEvent::CutOff(waiter) => {
-                self.out -= 1;
-                self.ends -= 1;
+            LiveEvent::CutOff { waiter, limit } => {
+                self.release_place(limit);
                 self.cuts += 1;
                 if let Some(node) = waiter.node {
                     self.set_phase(node, RebootPhase::Waiting);
@@ -200,6 +206,29 @@ impl<'a> GroupRun<'a> {
             }
         }
         self.advance_shape();
+    }
+
+    /// Notes the maximum with which somebody takes a lock.
+    fn hold_limit(&mut self) -> usize {
+        *self.held_limits.entry(self.allowed).or_default() += 1;
+        self.allowed
+    }
+
+    fn release_place(&mut self, limit: usize) {
+        self.out -= 1;
+        self.ends -= 1;
+        if let Some(holders) = self.held_limits.get_mut(&limit) {
+            *holders -= 1;
+            if *holders == 0 {
+                self.held_limits.remove(&limit);
+            }
+        }
+    }
+
+    /// How many may be out now: the smallest maximum of the next and of the holders.
+    fn places(&self) -> usize {
+        let held = self.held_limits.keys().next();
+        held.map_or(self.allowed, |held| self.allowed.min(*held))
     }
 
     fn finish_node(&mut self, node: usize) {
@@ -225,7 +254,7 @@ impl<'a> GroupRun<'a> {
     /// The first in line for whom there is a place, and who may begin now. If nobody may, the group
     /// looks again when that can change.
     fn find_next(&mut self) -> Option<LiveQueuePlace> {
-        if self.queue.is_empty() || self.out >= self.allowed {
+        if self.queue.is_empty() || self.out >= self.places() {
             return None;
         }
         let now = self.current_time();
@@ -259,7 +288,7 @@ impl<'a> GroupRun<'a> {
             .keys()
             .filter(|taken| Some(taken.as_str()) != name);
         let is_ready = waiter.ready_at.is_none_or(|at| at <= now.wall);
-        is_ready && self.out + others.count() < self.allowed && self.shape_allows(waiter)
+        is_ready && self.out + others.count() < self.places() && self.shape_allows(waiter)
     }
 
     fn begin_reboot(&mut self, waiter: LiveWaiter) {
@@ -282,9 +311,11 @@ impl<'a> GroupRun<'a> {
     fn schedule_end(&mut self, waiter: LiveWaiter, begin: Duration, times: &RebootTimes) {
         let ends = self.window_end(self.current_time());
         let ends = ends.map(|end| offset_of(end, self.start));
+        let limit = self.hold_limit();
+        let node = waiter.node;
         let (at, event) = match ends.filter(|end| *end < begin + times.drain) {
-            Some(end) => (end, LiveEvent::CutOff(waiter)),
-            None => (begin + times.total_time(), LiveEvent::Back(waiter.node)),
+            Some(end) => (end, LiveEvent::CutOff { waiter, limit }),
+            None => (begin + times.total_time(), LiveEvent::Back { node, limit }),
         };
         self.events.schedule_event(at, event);
     }

@@ -145,12 +145,11 @@ fn the_estimate_agrees_with_the_planner_in_which_every_node_decides() {
         let estimated = estimate(&fleet(waiting(16), spec.clone()));
         let estimated = time_until(estimated.finish).as_secs_f64();
         let off = estimated / planned - 1.0;
-        // After each step of a ramp the nodes that wait take the new places late: who bid before and
-        // was over budget pauses first. The estimate takes them as taken at once (docs/limits.md).
+        // After a step of a ramp, a node that begins some seconds earlier or later may be the one
+        // that the next step waits for: with 16 nodes a whole reboot more or less.
         let has_ramp = spec["rollout"]["ramp"].is_array();
-        let earliest = if has_ramp { -0.5 } else { -0.1 };
-        let is_near = earliest < off && off < 0.1;
-        assert!(is_near, "{spec}: {estimated} s and {planned} s");
+        let bound = if has_ramp { 0.2 } else { 0.1 };
+        assert!(off.abs() < bound, "{spec}: {estimated} s and {planned} s");
     }
 }
 

@@ -11,7 +11,6 @@ use dogwatch_core::reboot::{
     self, NodePatch, RebootAction, RebootCommandState, RebootPhase, RecordChange,
 };
 
-use super::shape::SHAPE_ADVANCE_DELAY;
 use super::{NEXT_IN_LINE_TIMEOUT, PlannedRollout, RolloutEvent, SHUTDOWN_TIME};
 use crate::plan::UsedWindow;
 use crate::plan::planned_node::PlannedNode;
@@ -62,7 +61,7 @@ impl PlannedRollout<'_> {
             self.record_finished(number);
         }
         self.track_out_of_service(number);
-        self.plan_shape_advance(SHAPE_ADVANCE_DELAY);
+        self.plan_shape_advance_of(number);
     }
 
     pub(super) fn place_bid(&mut self, number: usize, lease: &ObservedLease, record: &LockRecord) {
@@ -142,7 +141,7 @@ impl PlannedRollout<'_> {
             );
         }
         self.queue.schedule_event(
-            self.now + NEXT_IN_LINE_TIMEOUT,
+            self.now + offer_delay(free.yield_count),
             RolloutEvent::NextInLineTimeout(group, free.slot, free.resource_version.clone()),
         );
         if over_budget {
@@ -157,9 +156,9 @@ impl PlannedRollout<'_> {
     }
 
     pub(super) fn offer_to_all_waiters(&mut self, group: &GroupName, slot: u32, version: &str) {
-        if !self.slots.is_still_free(group, slot, version) {
+        let Some(yield_count) = self.slots.yields_while_free(group, slot, version) else {
             return;
-        }
+        };
         // While the policy does not allow a reboot, no waiter bids; when it does, they all wake up
         // by themselves.
         let leave = self.slots.first_waiter(group).is_some_and(|waiter| {
@@ -175,7 +174,7 @@ impl PlannedRollout<'_> {
         }
         if self.slots.first_waiter(group).is_some() {
             self.queue.schedule_event(
-                self.now + NEXT_IN_LINE_TIMEOUT,
+                self.now + offer_delay(yield_count),
                 RolloutEvent::NextInLineTimeout(group.clone(), slot, version.to_owned()),
             );
         }
@@ -250,6 +249,15 @@ impl PlannedRollout<'_> {
         self.result.took = self.now;
         self.left -= 1;
     }
+}
+
+/// When a free Lease is offered to all: after those that its last holder named, or after the longest
+/// pause of a Lease that was given back over budget, in which nobody bids.
+fn offer_delay(yield_count: u32) -> Duration {
+    if yield_count == 0 {
+        return NEXT_IN_LINE_TIMEOUT;
+    }
+    BidPause::after_yield(yield_count, 1.0, Duration::ZERO).until
 }
 
 fn waiter_place(machine: &PlannedNode, since: jiff::Timestamp) -> WaiterPlace {

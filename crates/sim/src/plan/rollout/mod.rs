@@ -19,6 +19,7 @@ use dogwatch_core::reboot::{self, RebootAction, RebootConfig, RebootObserve};
 use jiff::Timestamp;
 
 use self::setup::{build_groups, build_nodes, coordinator_config, empty_outcome, time_at};
+use self::shape::PlannedShapes;
 use super::event_queue::EventQueue;
 use super::planned_node::PlannedNode;
 use super::slot_leases::SlotLeases;
@@ -93,8 +94,7 @@ struct PlannedRollout<'a> {
     left: usize,
     /// The policies as the controller wrote them last.
     policies: Vec<Policy>,
-    /// When the controller looks next at the rollouts' shapes, if it is to.
-    shapes_due: Option<Duration>,
+    shapes: PlannedShapes,
     result: RolloutOutcome,
 }
 
@@ -113,6 +113,7 @@ impl<'a> PlannedRollout<'a> {
             config,
             now: Duration::ZERO,
             left: machines.len(),
+            shapes: PlannedShapes::new(&plan.policies, &machines),
             machines,
             numbers,
             slots: SlotLeases::default(),
@@ -121,12 +122,11 @@ impl<'a> PlannedRollout<'a> {
             waits: BTreeMap::new(),
             windows: BTreeMap::new(),
             policies: plan.policies.clone(),
-            shapes_due: None,
             result: empty_outcome(plan),
         };
         rollout.hold_nodes();
         rollout.schedule_triggers();
-        rollout.plan_shape_advance(Duration::ZERO);
+        rollout.plan_first_shape_advance();
         rollout
     }
 

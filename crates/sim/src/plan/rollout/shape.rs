@@ -3,59 +3,142 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::policy::ClusterPolicies;
-use dogwatch_core::policy::rollout::{advance_rollouts, is_urgent_change};
+use dogwatch_core::policy::rollout::{
+    PolicyRollout, RolloutPhase, advance_rollout, is_urgent_change,
+};
+use dogwatch_core::policy::{ClusterPolicies, Policy, ruling_policy};
+use dogwatch_core::reboot::{ObservedNode, RebootPhase};
+use jiff::Timestamp;
 
 use super::{PlannedRollout, RolloutEvent};
+use crate::plan::planned_node::PlannedNode;
 
 /// The controller looks at all Nodes at most once in this time.
-pub(super) const SHAPE_ADVANCE_DELAY: Duration = Duration::from_secs(1);
+const SHAPE_ADVANCE_DELAY: Duration = Duration::from_secs(1);
+/// When it looks after a change that no state waits for. A real controller looks after
+/// [`SHAPE_ADVANCE_DELAY`] then too; in a plan of 5,000 nodes that takes ten times as long as
+/// everything else.
+const UNAWAITED_ADVANCE_DELAY: Duration = Duration::from_mins(1);
+
+/// What the controller knows beside the policies.
+pub(super) struct PlannedShapes {
+    /// The numbers of the nodes that each policy rules: labels do not change in a plan.
+    ruled: Vec<Vec<usize>>,
+    /// The policy that rules each node.
+    rulers: Vec<Option<usize>>,
+    /// For each policy, whether a node has changed since the last look.
+    changed: Vec<bool>,
+    /// For each policy, when time alone may change its state.
+    wakes: Vec<Option<Timestamp>>,
+    /// When the controller looks next, if it is to.
+    due: Option<Duration>,
+}
+
+impl PlannedShapes {
+    pub(super) fn new(policies: &[Policy], machines: &[PlannedNode]) -> Self {
+        let ruler_of = |machine: &PlannedNode| {
+            let ruler = ruling_policy(policies, &machine.object.labels)?;
+            policies.iter().position(|it| std::ptr::eq(it, ruler))
+        };
+        let rulers: Vec<Option<usize>> = machines.iter().map(ruler_of).collect();
+        let nodes_of = |policy| {
+            let numbered = rulers.iter().enumerate();
+            let ruled = numbered.filter(|(_, ruler)| **ruler == Some(policy));
+            ruled.map(|(number, _)| number).collect()
+        };
+        Self {
+            ruled: (0..policies.len()).map(nodes_of).collect(),
+            rulers,
+            changed: vec![true; policies.len()],
+            wakes: vec![None; policies.len()],
+            due: None,
+        }
+    }
+
+    fn is_due(&self, policy: usize, now: Timestamp) -> bool {
+        self.changed[policy] || self.wakes[policy].is_some_and(|wake| wake <= now)
+    }
+}
 
 impl PlannedRollout<'_> {
-    /// Lets the controller look again, unless no policy has a rollout or it looks earlier anyway.
-    pub(super) fn plan_shape_advance(&mut self, delay: Duration) {
-        let has_shape = self
-            .policies
-            .iter()
-            .any(|policy| policy.rollout.shape.is_some());
-        let due = self.now + delay;
-        if !has_shape || self.shapes_due.is_some_and(|planned| planned <= due) {
+    /// Lets the controller look at every policy that has a shape.
+    pub(super) fn plan_first_shape_advance(&mut self) {
+        if self.policies.iter().any(|policy| policy.rollout.may_halt()) {
+            self.plan_shape_advance(Duration::ZERO);
+        }
+    }
+
+    /// Lets the controller look at the policy of a node that has changed.
+    pub(super) fn plan_shape_advance_of(&mut self, number: usize) {
+        let Some(ruler) = self.shapes.rulers[number] else {
+            return;
+        };
+        let rollout = &self.policies[ruler].rollout;
+        if rollout.shape.is_none() {
             return;
         }
-        self.shapes_due = Some(due);
+        let is_awaited = is_awaited_change(rollout, &self.machines[number].object);
+        self.shapes.changed[ruler] = true;
+        self.plan_shape_advance(if is_awaited {
+            SHAPE_ADVANCE_DELAY
+        } else {
+            UNAWAITED_ADVANCE_DELAY
+        });
+    }
+
+    /// Lets the controller look after this time, unless it looks earlier anyway.
+    fn plan_shape_advance(&mut self, delay: Duration) {
+        let due = self.now + delay;
+        if self.shapes.due.is_some_and(|planned| planned <= due) {
+            return;
+        }
+        self.shapes.due = Some(due);
         self.queue.schedule_event(due, RolloutEvent::AdvanceShapes);
     }
 
     /// Writes the next states. Those that no node waits for are written too, but not handed out.
     pub(super) fn advance_shapes(&mut self) {
-        if self.shapes_due.is_none_or(|due| due > self.now) {
+        if self.shapes.due.is_none_or(|due| due > self.now) {
             return;
         }
-        self.shapes_due = None;
-        let now = self.current_time();
-        let nodes = self.machines.iter().map(|machine| &machine.object);
-        let advances = advance_rollouts(&self.policies, nodes, now.wall);
-        let wake = advances.iter().filter_map(|advance| advance.wake).min();
+        self.shapes.due = None;
+        let now = self.current_time().wall;
         let mut is_urgent = false;
-        let mut writes = 0;
-        for (policy, advance) in self.policies.iter_mut().zip(advances) {
-            let state = &mut policy.rollout.state;
-            is_urgent |= is_urgent_change(state.as_ref(), advance.state.as_ref());
-            writes += u64::from(*state != advance.state);
-            *state = advance.state;
-        }
-        if writes > 0 {
-            self.count_calls("write policies", writes);
-            self.plan_shape_advance(SHAPE_ADVANCE_DELAY);
+        for policy in 0..self.policies.len() {
+            if self.shapes.is_due(policy, now) {
+                is_urgent |= self.advance_shape(policy, now);
+            }
         }
         if is_urgent {
             let at = self.now + self.plan.api_latency;
             self.queue.schedule_event(at, RolloutEvent::TakePolicies);
         }
-        if let Some(at) = wake {
-            let after = now.mono_time_of(at).saturating_sub(self.now);
+        if let Some(wake) = self.shapes.wakes.iter().flatten().min() {
+            let after = self.current_time().mono_time_of(*wake);
+            let after = after.saturating_sub(self.now);
             self.plan_shape_advance(after.max(SHAPE_ADVANCE_DELAY));
         }
+    }
+
+    /// Writes the next state of one policy. Returns whether nodes wait for it.
+    fn advance_shape(&mut self, policy: usize, now: Timestamp) -> bool {
+        let machines = self.shapes.ruled[policy].iter();
+        let nodes: Vec<&ObservedNode> = machines
+            .map(|number| &self.machines[*number].object)
+            .collect();
+        let before = self.policies[policy].rollout.state.as_ref();
+        let advance = advance_rollout(&self.policies[policy], &nodes, now);
+        let is_changed = before != advance.state.as_ref();
+        let is_urgent = is_urgent_change(before, advance.state.as_ref());
+        self.policies[policy].rollout.state = advance.state;
+        self.shapes.wakes[policy] = advance.wake;
+        // The write is a change that the controller looks at once more.
+        self.shapes.changed[policy] = is_changed;
+        if is_changed {
+            self.count_calls("write policies", 1);
+            self.plan_shape_advance(SHAPE_ADVANCE_DELAY);
+        }
+        is_urgent
     }
 
     /// The watch of each node brings the policies.
@@ -65,6 +148,28 @@ impl PlannedRollout<'_> {
         for number in 0..self.machines.len() {
             self.machines[number].take_policies(&policies, now);
             self.decide_node(number);
+        }
+    }
+}
+
+/// Whether the state may change by what this node shows. Everything else (a wave that is over, for
+/// instance) can wait for the next look.
+fn is_awaited_change(rollout: &PolicyRollout, node: &ObservedNode) -> bool {
+    let (Some(shape), Some(state)) = (&rollout.shape, rollout.current_state()) else {
+        return true;
+    };
+    let record = node.record.get();
+    if record.is_some_and(|record| record.failures > 0) {
+        return true;
+    }
+    match state.phase {
+        RolloutPhase::Canary => {
+            state.canaries.len() < shape.canary_count()
+                || state.canaries.iter().any(|canary| canary.uid == node.uid)
+        }
+        RolloutPhase::Soaking => false,
+        RolloutPhase::Ramping => {
+            state.limit.is_some() && record.is_none_or(|record| record.phase > RebootPhase::Waiting)
         }
     }
 }
