@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const NODES: &str = "/api/v1/nodes";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases";
 const NODE: &str = "bench";
+/// Where a kubelet mounts the files of a pod's service account.
+const MOUNTED_ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -46,13 +48,6 @@ async fn main() {
         plane,
         program,
     };
-    bench
-        .api
-        .create(
-            "/api/v1/namespaces",
-            &json!({ "metadata": { "name": "dogwatch" } }),
-        )
-        .await;
     bench.size();
     bench.memory().await;
     bench.lock_requests().await;
@@ -91,6 +86,12 @@ struct Bench {
     program: PathBuf,
 }
 
+/// How a coordinator is started: program and first arguments, and what it finds its API server by.
+struct CoordinatorCommand {
+    words: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+}
+
 /// A coordinator that has read its Node.
 struct Running {
     child: Child,
@@ -109,14 +110,11 @@ impl Bench {
         );
     }
 
+    /// The memory of a coordinator that runs as in its pod; that of one with a kubeconfig, which is
+    /// YAML, is printed beside it.
     async fn memory(&self) {
-        let running = self.start().await;
-        tokio::time::sleep(LEFT_ALONE).await;
-        let rollup = format!(
-            "/proc/{}/smaps_rollup",
-            running.child.id().expect("it runs")
-        );
-        let rollup = fs::read_to_string(rollup).expect("our own child");
+        self.install_rights().await;
+        let rollup = self.idle_memory(&self.as_in_pod().await).await;
         let resident = mebibytes(&rollup, "Rss:");
         let anonymous = mebibytes(&rollup, "Anonymous:");
         figure(
@@ -131,7 +129,69 @@ impl Bench {
             "≤ 2 MiB",
             anonymous <= 2.0,
         );
+        let rollup = self.idle_memory(&self.with_kubeconfig()).await;
+        let resident = mebibytes(&rollup, "Rss:");
+        eprintln!("the same, started with a kubeconfig: {resident:.2} MiB");
+    }
+
+    async fn idle_memory(&self, program: &CoordinatorCommand) -> String {
+        let running = self.start(program).await;
+        tokio::time::sleep(LEFT_ALONE).await;
+        let id = running.child.id().expect("it runs");
+        let rollup = fs::read_to_string(format!("/proc/{id}/smaps_rollup"));
+        let rollup = rollup.expect("our own child");
         self.clean(running).await;
+        rollup
+    }
+
+    /// The shipped account of the coordinators, with its rights.
+    async fn install_rights(&self) {
+        let manifests = [
+            include_str!("../../../deploy/base/namespace.yaml"),
+            include_str!("../../../deploy/base/rbac.yaml"),
+        ]
+        .join("\n---\n");
+        let installed = self.plane.install_manifests(&manifests, &[]);
+        installed.await.expect("the shipped manifests");
+        let in_force = self.plane.wait_until_rights_are_in_force();
+        in_force.await.expect("the rights are in force");
+    }
+
+    fn with_kubeconfig(&self) -> CoordinatorCommand {
+        let kubeconfig = self.plane.admin_kubeconfig().display().to_string();
+        CoordinatorCommand {
+            words: vec![self.program.display().to_string()],
+            environment: vec![("KUBECONFIG", kubeconfig)],
+        }
+    }
+
+    /// With a service account's files where a kubelet mounts them, in a mount namespace of its own.
+    async fn as_in_pod(&self) -> CoordinatorCommand {
+        let token = self
+            .plane
+            .service_account_token("dogwatch", "dogwatch-coordinator", None);
+        let token = token.await.expect("the account is installed");
+        let account = self.plane.folder().join("service-account");
+        fs::create_dir_all(&account).expect("a folder");
+        fs::copy(self.plane.folder().join("ca.crt"), account.join("ca.crt")).expect("a file");
+        fs::write(account.join("token"), token).expect("a file");
+        fs::write(account.join("namespace"), "dogwatch").expect("a file");
+        let script = format!(
+            "mount -t tmpfs pod /run; mkdir -p {MOUNTED_ACCOUNT}; cp {}/* {MOUNTED_ACCOUNT}; exec \"$@\"",
+            account.display()
+        );
+        let url = self.plane.api_url();
+        let (_, port) = url.rsplit_once(':').expect("https://127.0.0.1:PORT");
+        let namespace = ["unshare", "--map-root-user", "--mount", "sh", "-ec"];
+        let mut words: Vec<String> = namespace.map(String::from).to_vec();
+        words.extend([script, "sh".to_owned(), self.program.display().to_string()]);
+        CoordinatorCommand {
+            words,
+            environment: vec![
+                ("KUBERNETES_SERVICE_HOST", "127.0.0.1".to_owned()),
+                ("KUBERNETES_SERVICE_PORT", port.to_owned()),
+            ],
+        }
     }
 
     async fn lock_requests(&self) {
@@ -153,7 +213,7 @@ impl Bench {
 
     /// The time from just before the sentinel is created until the API server has the request.
     async fn lock_request(&self) -> Duration {
-        let running = self.start().await;
+        let running = self.start(&self.with_kubeconfig()).await;
         let mark = self.plane.audit_mark().await.expect("an audit log");
         let made = SystemTime::now();
         fs::write(running.host.path().join("reboot-needed"), "new kernel").expect("a file");
@@ -178,14 +238,16 @@ impl Bench {
     }
 
     /// A Node with its coordinator, which has read it.
-    async fn start(&self) -> Running {
+    async fn start(&self, program: &CoordinatorCommand) -> Running {
         self.api
             .create(NODES, &json!({ "metadata": { "name": NODE } }))
             .await;
         let host = tempfile::tempdir().expect("a folder");
         let sentinel = format!("--sentinel={}", host.path().join("reboot-needed").display());
-        let mut child = tokio::process::Command::new(&self.program)
-            .env("KUBECONFIG", self.plane.admin_kubeconfig())
+        let mut child = tokio::process::Command::new(&program.words[0])
+            .args(&program.words[1..])
+            .env_remove("KUBECONFIG")
+            .envs(program.environment.iter().cloned())
             .args([
                 "--node-name",
                 NODE,
