@@ -8,11 +8,13 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use dogwatch_testbed::ControlPlane;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -46,11 +48,14 @@ async fn main() {
     let (waiting, came) = controller.many(waiters, told).await;
     tokio::time::sleep(LEFT_ALONE).await;
     controller.report_memory(waiters);
+    let mark = plane.audit_mark().await.unwrap();
     controller.call("unlock", "first").await;
     let mut seen: Vec<Turn> = Vec::with_capacity(served);
     while seen.len() < served {
         seen.extend(turns.recv().await);
     }
+    let calls = plane.audit_lines_since(mark).await.unwrap();
+    print_call_times(&calls, served);
     drop(waiting);
     controller.until_waiting(0).await;
     controller.report_memory(0);
@@ -240,6 +245,32 @@ fn report(turns: &[Turn], came: &[Instant]) {
         at(99),
         at(100)
     );
+}
+
+/// Prints how long the API server took for each kind of request, by its own audit log: what of a
+/// handover is waiting for it.
+fn print_call_times(lines: &[String], handovers: usize) {
+    let mut kinds: BTreeMap<String, Vec<Duration>> = BTreeMap::new();
+    for line in lines {
+        let entry: Value = serde_json::from_str(line).unwrap();
+        let ended = entry["stage"] == "ResponseComplete" && entry["verb"] != "watch";
+        if !ended {
+            continue;
+        }
+        let words = [&entry["verb"], &entry["objectRef"]["resource"]];
+        let words = words.map(|word| word.as_str().unwrap_or_default());
+        let time = |field: &str| entry[field].as_str().unwrap().parse::<Timestamp>().unwrap();
+        let taken = time("stageTimestamp").duration_since(time("requestReceivedTimestamp"));
+        let taken = taken.try_into().unwrap_or_default();
+        kinds.entry(words.join(" ")).or_default().push(taken);
+    }
+    for (kind, mut taken) in kinds {
+        taken.sort();
+        let at = |part: usize| taken[(taken.len() - 1) * part / 100];
+        let (median, late) = (at(50), at(99));
+        let count = taken.len();
+        eprintln!("{kind}: {count} in {handovers} turns, p50 {median:.1?}, p99 {late:.1?}");
+    }
 }
 
 /// The longest time by which a host asked after one that was served later.
