@@ -49,6 +49,7 @@ async fn main() {
     let is_wanted = |part: &str| parts.split(',').any(|wanted| wanted == part);
     let mut stage = Stage::start(controller::program().await).await;
     yard::install(&stage).await;
+    let mut still_hung = 0;
     if is_wanted("failing") || is_wanted("peer") {
         let hosts = number_of("HOSTS", HOSTS);
         yard::furnish(&mut stage, hosts).await;
@@ -57,12 +58,13 @@ async fn main() {
             controller.until_on(hosts).await;
             let (failing, hung) = (number_of("FAILING", FAILING), number_of("HUNG", HUNG));
             failing::measure(&stage, &controller, failing, hung).await;
+            still_hung = hung;
         }
         if is_wanted("peer") {
             peer::measure(&stage).await;
         }
     }
     if is_wanted("memory") {
-        memory::measure(&mut stage, number_of("MANY", MANY)).await;
+        memory::measure(&mut stage, number_of("MANY", MANY), still_hung).await;
     }
 }

@@ -22,8 +22,9 @@ const HOME: &str = "dogwatch";
 /// How long it is left alone once all is listed.
 const REST: Duration = Duration::from_secs(5);
 
-/// With so many Machines, Nodes and hosts in all; whoever kept the others is gone.
-pub async fn measure(stage: &mut Stage, many: usize) {
+/// With so many Machines, Nodes and hosts in all, of which the BMCs of `hung` do not answer; whoever
+/// kept the others is gone.
+pub async fn measure(stage: &mut Stage, many: usize, hung: usize) {
     furnish(stage, many).await;
     let [now, most] = watches(stage).await;
     figure(
@@ -33,7 +34,7 @@ pub async fn measure(stage: &mut Stage, many: usize) {
         most <= MEMORY_MIB,
     );
     let controller = Controller::remediating(stage).await;
-    controller.until_on(many).await;
+    controller.until_on(many - hung).await;
     let (now, most) = (controller.resident("VmRSS:"), controller.resident("VmHWM:"));
     note(
         &format!("RSS of a controller that keeps and remediates {many} hosts"),
