@@ -123,7 +123,11 @@ fn dependencies(source: &PackageSource<'_>) -> Result<String> {
 
 fn newest_glibc(source: &PackageSource<'_>) -> Result<String> {
     let versions = source.needs.versions.iter();
-    let glibc = versions.filter_map(|(_, version)| version.strip_prefix("GLIBC_"));
+    let glibc = versions.filter_map(|(_, version)| match version.as_str() {
+        // Packed relocations are a property of the loader: glibc has it since 2.36.
+        "GLIBC_ABI_DT_RELR" => Some("2.36"),
+        version => version.strip_prefix("GLIBC_"),
+    });
     // As numbers: 2.4 is older than 2.34.
     let numbers = |text: &str| -> Vec<u32> {
         text.split('.')
