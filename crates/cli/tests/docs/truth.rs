@@ -150,9 +150,9 @@ fn one_key_that_orders_zones_is_told_in_the_same_way_everywhere() {
 #[test]
 fn a_host_at_rest_costs_the_same_on_every_page() {
     let measured = page("docs/numbers.md");
-    assert!(measured.contains("requests to a BMC each hour | 68 |"));
+    assert!(measured.contains("requests to a BMC each hour | 84 |"));
     let controller = page("docs/controller.md");
-    assert!(controller.contains("some 70 requests an hour") && controller.contains(": 68)"));
+    assert!(controller.contains("some 85 requests an hour") && controller.contains(": 84)"));
 }
 
 #[test]
