@@ -16,8 +16,7 @@ use crate::plan::planned_node::PlannedNode;
 /// The controller looks at all Nodes at most once in this time.
 const SHAPE_ADVANCE_DELAY: Duration = Duration::from_secs(1);
 /// When it looks after a change that no state waits for. A real controller looks after
-/// [`SHAPE_ADVANCE_DELAY`] then too; in a plan of 5,000 nodes that takes ten times as long as
-/// everything else.
+/// [`SHAPE_ADVANCE_DELAY`] then too; in a plan each look is a pass over all nodes of the policy.
 const UNAWAITED_ADVANCE_DELAY: Duration = Duration::from_mins(1);
 
 /// What the controller knows beside the policies.
