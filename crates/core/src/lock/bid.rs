@@ -1,30 +1,23 @@
-//! Decides when to bid for which slot.
+//! Decides for which slot to bid, and when.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
 
+use super::bid_turn::bid_time;
 use super::{BidDecision, HolderId, ObservedLease};
 use crate::Now;
-use crate::backoff::BackoffRange;
-
-/// The delay between the bids of two waiters in `dogwatch.dev/next`: long enough for the first
-/// winner's write to reach the others' watches, so that a handover costs one bid and not one per
-/// name. Specification §2.2.
-pub const CALLED_BID_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a waiter that was not named lets the named ones go first.
-const UNCALLED_BID_DELAY: Duration = Duration::from_secs(1);
-/// The first pause after a winner found the group over budget. Specification §2.2.
-const MIN_YIELD_PAUSE: Duration = Duration::from_secs(5);
-/// The longest pause after a winner found the group over budget. Specification §2.2.
-const MAX_YIELD_PAUSE: Duration = Duration::from_mins(1);
 
 /// Decides when `me` bids for which of the group's slots below `slots` (holding more slots than our
 /// own maximum would be over budget by their number alone).
 ///
 /// A Lease that was free when first observed: at once. A Lease that became free: in the order that
-/// the last holder named, the first at once and each further one [`CALLED_BID_INTERVAL`] later; a
+/// the last holder named, the first at once and each further one [`CALLED_BID_INTERVAL`](super::CALLED_BID_INTERVAL) later; a
 /// waiter that is not named after a second and up to one more (`jitter`, 0 to 1, from the shell). A
-/// Lease that was given back over budget: after a [`BidPause`], for everybody, because the next
+/// Lease that was given back over budget: after a [`BidPause`](super::BidPause), for everybody, because the next
 /// winner would find the same. Of several Leases the earliest, of those the lowest slot.
+///
+/// No Lease while the holders are as many as the smallest maximum among them and `slots` allows: the
+/// winner would count them and give its Lease back. The holders of a group may have an older,
+/// smaller maximum than `slots`, which applies until they release.
 pub fn decide_bid(
     leases: &[ObservedLease],
     me: &HolderId,
@@ -39,6 +32,9 @@ pub fn decide_bid(
         .min_by_key(|(at, lease)| (*at, lease.slot));
     match earliest {
         None => BidDecision::AllHeld,
+        Some(_) if let Some(max) = find_reached_max(leases, me, slots) => {
+            BidDecision::MaxReached { max }
+        }
         Some((at, lease)) if at <= now.mono => BidDecision::Now {
             lease: lease.clone(),
         },
@@ -47,6 +43,22 @@ pub fn decide_bid(
             lease: lease.clone(),
         },
     }
+}
+
+/// The smallest maximum among `slots` and the other holders, if as many others hold a Lease. A
+/// holder whose record cannot be read has a maximum of 1, as in the count of the budget.
+fn find_reached_max(leases: &[ObservedLease], me: &HolderId, slots: u32) -> Option<u32> {
+    let mut max = slots;
+    let mut others = BTreeSet::new();
+    for lease in leases {
+        let Some(holder) = lease.effective_holder().filter(|holder| holder != me) else {
+            continue;
+        };
+        others.insert(holder);
+        max = max.min(lease.record.as_ref().map_or(1, |record| record.max));
+    }
+    let max = max.max(1);
+    (others.len() >= usize::try_from(max).unwrap_or(usize::MAX)).then_some(max)
 }
 
 /// The slot that `me` holds, even one above the group's present number of slots. The lowest, if a
@@ -61,82 +73,12 @@ pub fn find_held_lease<'a>(
         .min_by_key(|lease| lease.slot)
 }
 
-/// How long nobody bids after the `times`-th winner in a row gave the Lease back over budget: 5 s
-/// to 10 s after the first, doubling, at most a minute. `jitter` (0 to 1) spreads the waiters over
-/// the upper half, so that one of them finds out for all.
-fn yield_pause(times: u32, jitter: f64) -> Duration {
-    let range = BackoffRange::new(MIN_YIELD_PAUSE, MAX_YIELD_PAUSE / 2);
-    let base = range.pause_after(times.saturating_sub(1));
-    base + base.mul_f64(clamp_jitter(jitter))
-}
-
-/// The time in which nobody bids for a Lease, or a bidder for none, after a winner gave a Lease back
-/// over budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BidPause {
-    /// When the Lease was given back, in monotonic time.
-    pub since: Duration,
-    /// The latest end, in monotonic time.
-    pub until: Duration,
-}
-
-impl BidPause {
-    /// The pause that begins now, after the `times`-th winner in a row gave the Lease back.
-    pub fn after_yield(times: u32, jitter: f64, now: Duration) -> Self {
-        Self {
-            since: now,
-            until: now + yield_pause(times, jitter),
-        }
-    }
-
-    /// When the pause ends for `me`. If a holder of the group has released its lock since, the next
-    /// count may differ, so the pause ends in the order which that holder named.
-    pub fn end(&self, leases: &[ObservedLease], me: &HolderId, jitter: f64) -> Duration {
-        let turns = leases.iter().filter_map(|lease| {
-            let released = lease.released_at.filter(|at| *at >= self.since)?;
-            Some(released + turn_delay(lease, me, jitter))
-        });
-        turns.min().map_or(self.until, |turn| turn.min(self.until))
-    }
-}
-
-/// The monotonic moment at which `me` may bid for this free Lease, one of `leases`.
-fn bid_time(
-    lease: &ObservedLease,
-    leases: &[ObservedLease],
-    me: &HolderId,
-    jitter: f64,
-) -> Duration {
-    let Some(freed_at) = lease.freed_at else {
-        return Duration::ZERO;
-    };
-    if lease.yield_count > 0 {
-        return BidPause::after_yield(lease.yield_count, jitter, freed_at).end(leases, me, jitter);
-    }
-    freed_at + turn_delay(lease, me, jitter)
-}
-
-/// How long after the release of a Lease `me` may bid: its place among those that the last holder
-/// named, or after all of them.
-fn turn_delay(lease: &ObservedLease, me: &HolderId, jitter: f64) -> Duration {
-    match lease.next_waiters.iter().position(|called| called == me) {
-        Some(place) => CALLED_BID_INTERVAL * u32::try_from(place).unwrap_or(u32::MAX),
-        None => UNCALLED_BID_DELAY + UNCALLED_BID_DELAY.mul_f64(clamp_jitter(jitter)),
-    }
-}
-
-fn clamp_jitter(jitter: f64) -> f64 {
-    // NaN becomes a number as well: `mul_f64` would panic on it.
-    if jitter.is_nan() {
-        0.5
-    } else {
-        jitter.clamp(0.0, 1.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testkit::{free, held, node};
+    use std::time::Duration;
+
+    use super::super::LockRecord;
+    use super::super::testkit::{free, held, node, record};
     use super::*;
 
     fn at(millis: u64) -> Now {
@@ -160,7 +102,7 @@ mod tests {
             BidDecision::Later { at, lease } => {
                 (lease.slot, Some(u64::try_from(at.as_millis()).unwrap()))
             }
-            BidDecision::AllHeld => panic!("a slot is free"),
+            BidDecision::AllHeld | BidDecision::MaxReached { .. } => panic!("a slot is free"),
         }
     }
 
@@ -230,6 +172,84 @@ mod tests {
         );
     }
 
+    fn held_under_max(slot: u32, holder: &str, max: u32) -> ObservedLease {
+        let of_holder = record(holder, &[]);
+        ObservedLease {
+            record: Some(LockRecord { max, ..of_holder }),
+            ..held(slot, holder, &[])
+        }
+    }
+
+    #[test]
+    fn nobody_bids_while_the_holders_are_as_many_as_their_smallest_maximum_allows() {
+        let holders = |maxima: [u32; 2]| {
+            let [first, second] = maxima;
+            let held = [(0, "n1", first), (1, "n2", second)];
+            let held = held.map(|(slot, name, max)| held_under_max(slot, name, max));
+            held.into_iter().chain([free(2)]).collect::<Vec<_>>()
+        };
+        for (maxima, max) in [([2, 3], 2), ([3, 1], 1), ([0, 3], 1)] {
+            let bid = decide_bid(&holders(maxima), &node("n3"), 3, 0.0, at(0));
+            assert_eq!(bid, BidDecision::MaxReached { max }, "{maxima:?}");
+        }
+        let bid = decide_bid(&holders([3, 3]), &node("n3"), 3, 0.0, at(0));
+        assert_eq!(millis_of(bid), (2, None));
+        let freed_below = [
+            free(0),
+            held_under_max(3, "n1", 4),
+            held_under_max(2, "n2", 4),
+        ];
+        let bid = decide_bid(&freed_below, &node("n3"), 2, 0.0, at(0));
+        assert_eq!(bid, BidDecision::MaxReached { max: 2 }, "our own maximum");
+    }
+
+    #[test]
+    fn a_holder_whose_record_cannot_be_read_has_a_maximum_of_one() {
+        let unreadable = ObservedLease {
+            record: None,
+            ..held(0, "n1", &[])
+        };
+        let bid = decide_bid(&[unreadable, free(1)], &node("n3"), 2, 0.0, at(0));
+        assert_eq!(bid, BidDecision::MaxReached { max: 1 });
+    }
+
+    #[test]
+    fn a_holder_counts_once_and_our_own_node_not_at_all() {
+        let twice = [
+            held_under_max(0, "n1", 2),
+            held_under_max(1, "n1", 2),
+            free(2),
+        ];
+        let bid = decide_bid(&twice, &node("n3"), 3, 0.0, at(0));
+        assert_eq!(millis_of(bid), (2, None));
+        let through_api = ObservedLease {
+            holder: Some(HolderId::for_api_host("n3.example.com")),
+            ..held_under_max(0, "n3", 1)
+        };
+        let bid = decide_bid(&[through_api, free(1)], &node("n3"), 2, 0.0, at(0));
+        assert_eq!(millis_of(bid), (1, None));
+    }
+
+    #[test]
+    fn a_lease_that_was_free_in_vain_is_taken_in_the_order_of_the_latest_release() {
+        let released = ObservedLease {
+            released_at: Some(Duration::from_secs(20)),
+            next_waiters: ["n1", "n2"].map(node).to_vec(),
+            ..held_under_max(0, "n0", 3)
+        };
+        for (long_free, me, expected) in [
+            (free(1), "n2", 20_050),
+            (free(1), "n3", 21_500),
+            (freed(1, 18_000, &["n3"]), "n3", 21_500),
+            // Its own turns are not over yet.
+            (freed(1, 18_999, &["n3"]), "n3", 18_999),
+        ] {
+            let leases = [released.clone(), long_free];
+            let bid = decide_bid(&leases, &node(me), 3, 0.5, at(15_000));
+            assert_eq!(millis_of(bid), (1, Some(expected)), "{me} {leases:?}");
+        }
+    }
+
     #[test]
     fn a_lease_given_back_over_budget_is_left_alone_by_everybody_for_a_while() {
         let lease = [ObservedLease {
@@ -251,43 +271,18 @@ mod tests {
         let released = |millis: u64| ObservedLease {
             released_at: Some(Duration::from_millis(millis)),
             next_waiters: ["n1", "n2"].map(node).to_vec(),
-            ..held(0, "n1", &[])
+            ..held_under_max(0, "n1", 2)
         };
         for (released, me, expected) in [
             (released(12_000), "n2", 12_050),
             (released(12_000), "n3", 13_500),
             (released(9_999), "n2", 40_000),
-            (held(0, "n1", &[]), "n2", 40_000),
+            (held_under_max(0, "n1", 2), "n2", 40_000),
         ] {
             let leases = [released, given_back.clone()];
             let bid = decide_bid(&leases, &node(me), 2, 0.5, at(10_500));
             assert_eq!(millis_of(bid), (1, Some(expected)), "{me} {leases:?}");
         }
-    }
-
-    #[test]
-    fn a_release_never_makes_a_pause_longer() {
-        let pause = BidPause::after_yield(1, 0.0, Duration::from_secs(10));
-        let late = ObservedLease {
-            released_at: Some(Duration::from_secs(14)),
-            ..held(0, "n1", &[])
-        };
-        let end = pause.end(&[late], &node("n2"), 1.0);
-        assert_eq!(end, Duration::from_secs(15));
-    }
-
-    #[test]
-    fn the_pause_doubles_from_five_seconds_and_never_passes_a_minute() {
-        let seconds = |times, jitter| yield_pause(times, jitter).as_secs();
-        assert_eq!(
-            [1, 2, 3, 4, 5, u32::MAX].map(|times| seconds(times, 0.0)),
-            [5, 10, 20, 30, 30, 30]
-        );
-        assert_eq!(
-            [1, 2, 3, 4, 5, u32::MAX].map(|times| seconds(times, 1.0)),
-            [10, 20, 40, 60, 60, 60]
-        );
-        assert_eq!(yield_pause(1, f64::NAN), Duration::from_millis(7_500));
     }
 
     #[test]

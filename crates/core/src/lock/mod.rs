@@ -12,6 +12,7 @@
 
 pub mod api_lock;
 mod bid;
+mod bid_turn;
 mod budget;
 mod evidence;
 #[cfg(test)]
@@ -21,7 +22,8 @@ mod ownership;
 mod queue_order;
 mod types;
 
-pub use bid::{BidPause, CALLED_BID_INTERVAL, decide_bid, find_held_lease};
+pub use bid::{decide_bid, find_held_lease};
+pub use bid_turn::{BidPause, CALLED_BID_INTERVAL};
 pub use budget::{
     BudgetReads, BudgetVerdict, GroupMember, HeldLockLease, RECOUNT_PAUSE, RemediationHold,
     WAIT_FOR_HIGHER_SLOT, count_unavailable, count_unavailable_for_node, decide_budget,

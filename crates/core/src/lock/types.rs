@@ -108,6 +108,15 @@ pub struct ObservedLease {
     pub released_at: Option<Duration>,
 }
 
+impl ObservedLease {
+    /// The identity of the Node that the Lease is held for; without a Node, the holder.
+    pub fn effective_holder(&self) -> Option<HolderId> {
+        let node = self.record.as_ref().and_then(|record| record.node.as_ref());
+        let holder = self.holder.as_ref()?;
+        Some(node.map_or_else(|| holder.clone(), HolderId::for_node))
+    }
+}
+
 /// The annotations beside the holder on the Lease (owned by the holder's field manager).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -140,6 +149,11 @@ pub enum BidDecision {
     },
     /// Every slot is held by somebody else.
     AllHeld,
+    /// A slot is free, but as many others hold one as the smallest maximum among the bidder and them
+    /// allows.
+    MaxReached {
+        max: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

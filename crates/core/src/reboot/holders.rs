@@ -14,8 +14,13 @@ use crate::lock::{self, ObservedLease};
 const FIRST_HOLDER_CHECK_DELAY: Duration = Duration::from_secs(30);
 const HOLDER_CHECK_INTERVAL: Duration = Duration::from_mins(5);
 
-/// Every slot is held by somebody else.
-pub(super) fn wait_for_held_lock(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
+/// Every slot is held by somebody else, or as many are as the smallest maximum of the holders allows
+/// (`reached_max`).
+pub(super) fn wait_for_held_lock(
+    ctx: &RebootContext<'_>,
+    leases: &[ObservedLease],
+    reached_max: Option<u32>,
+) -> RebootStep {
     let names: Vec<String> = leases
         .iter()
         .filter_map(|lease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?)))
@@ -26,7 +31,13 @@ pub(super) fn wait_for_held_lock(ctx: &RebootContext<'_>, leases: &[ObservedLeas
             "waits until the group's Leases are created",
         );
     }
-    let text = format!("waits for the lock; held: {}", names.join(", "));
+    let held = names.join(", ");
+    let text = match reached_max {
+        None => format!("waits for the lock; held: {held}"),
+        Some(max) => format!(
+            "waits for the lock: at most {max} may hold it until a present holder releases it; held: {held}"
+        ),
+    };
     let step = RebootStep::new(RebootReason::LockHeldByOther, text);
     // `waiting_since` is not set yet: the wait begins now.
     let since = ctx.seen.run.waiting_since.unwrap_or(ctx.now.mono);

@@ -263,7 +263,10 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
             );
             RebootStep::new(RebootReason::NotOurTurn, text).with_wake(at, "this node's turn to bid")
         }
-        BidDecision::AllHeld => return holders::wait_for_held_lock(ctx, leases),
+        BidDecision::AllHeld => return holders::wait_for_held_lock(ctx, leases, None),
+        BidDecision::MaxReached { max } => {
+            return holders::wait_for_held_lock(ctx, leases, Some(max));
+        }
     };
     gates::observe_start_gates(ctx, step)
 }

@@ -127,7 +127,9 @@ impl Waiter {
             let (due, lease) = match lock::decide_bid(&leases, &me, 1, jitter, now()) {
                 BidDecision::Now { lease } => (Duration::ZERO, Some(lease)),
                 BidDecision::Later { at, lease } => (at.saturating_sub(now().mono), Some(lease)),
-                BidDecision::AllHeld => (Duration::from_hours(1), None),
+                BidDecision::AllHeld | BidDecision::MaxReached { .. } => {
+                    (Duration::from_hours(1), None)
+                }
             };
             tokio::select! {
                 biased;

@@ -16,9 +16,41 @@ pub(super) struct SlotLeases {
     leases: BTreeMap<(GroupName, u32), ObservedLease>,
     holders: BTreeMap<HolderId, (GroupName, u32)>,
     free: BTreeMap<GroupName, BTreeSet<u32>>,
+    held: BTreeMap<GroupName, HeldSlots>,
     /// The slot of each group whose holder released it last, unless over budget.
     last_released: BTreeMap<GroupName, u32>,
     waiting: BTreeMap<GroupName, BTreeSet<WaiterPlace>>,
+}
+
+/// The held slots of a group, and how many of their holders have which maximum.
+#[derive(Debug, Default)]
+struct HeldSlots {
+    slots: BTreeSet<u32>,
+    maxima: BTreeMap<u32, u32>,
+}
+
+impl HeldSlots {
+    fn add(&mut self, slot: u32, max: u32) {
+        self.slots.insert(slot);
+        *self.maxima.entry(max).or_default() += 1;
+    }
+
+    fn remove(&mut self, slot: u32, max: u32) {
+        if self.slots.remove(&slot) {
+            let holders = self.maxima.entry(max).or_default();
+            *holders -= 1;
+            if *holders == 0 {
+                self.maxima.remove(&max);
+            }
+        }
+    }
+
+    /// Whether the holders are as many as the smallest maximum among them allows.
+    fn is_full(&self) -> bool {
+        let smallest = self.maxima.first_key_value();
+        smallest
+            .is_some_and(|(max, _)| usize::try_from(*max).is_ok_and(|it| self.slots.len() >= it))
+    }
 }
 
 /// A waiter in the order of the core. If the policy considers zones, they come before that order.
@@ -80,7 +112,8 @@ impl SlotLeases {
     }
 
     /// Returns the Leases that a node sees if it has looked since `since`: its own Lease, otherwise
-    /// the free ones and the last one released, otherwise one held Lease as an example of all.
+    /// the free ones and the last one released, otherwise (or if the group is full) one held Lease as
+    /// an example of all.
     pub(super) fn visible_leases(
         &self,
         group: &GroupName,
@@ -89,6 +122,9 @@ impl SlotLeases {
     ) -> Vec<ObservedLease> {
         if let Some(key) = self.holders.get(me) {
             return vec![self.leases[key].clone()];
+        }
+        if self.is_full(group) {
+            return self.first_held_lease(group).into_iter().collect();
         }
         let free = self.free.get(group).into_iter().flatten();
         let last = self.last_released.get(group).into_iter();
@@ -104,9 +140,26 @@ impl SlotLeases {
             })
             .collect();
         if seen.is_empty() {
-            seen.extend(self.leases.get(&(group.clone(), 0)).cloned());
+            seen.extend(self.first_held_lease(group));
         }
         seen
+    }
+
+    /// Whether the holders are as many as the smallest maximum among them allows: no waiter bids
+    /// before one of them releases.
+    fn is_full(&self, group: &GroupName) -> bool {
+        self.held.get(group).is_some_and(HeldSlots::is_full)
+    }
+
+    /// Whether a waiter may bid for a Lease of the group.
+    pub(super) fn has_place(&self, group: &GroupName) -> bool {
+        let is_free = self.free.get(group).is_some_and(|free| !free.is_empty());
+        is_free && !self.is_full(group)
+    }
+
+    fn first_held_lease(&self, group: &GroupName) -> Option<ObservedLease> {
+        let slot = *self.held.get(group)?.slots.first()?;
+        self.leases.get(&(group.clone(), slot)).cloned()
     }
 
     /// Places a bid or a takeover from an older run; `None` if the Lease has changed since it was
@@ -123,6 +176,11 @@ impl SlotLeases {
         if lease.resource_version != bid.resource_version || !free {
             return None;
         }
+        let held = self.held.entry(key.0.clone()).or_default();
+        if let Some(older) = &lease.record {
+            held.remove(key.1, older.max);
+        }
+        held.add(key.1, record.max);
         self.version += 1;
         *lease = ObservedLease {
             resource_version: self.version.to_string(),
@@ -151,6 +209,9 @@ impl SlotLeases {
         };
         self.version += 1;
         let lease = self.leases.get_mut(&key)?;
+        if let (Some(held), Some(record)) = (self.held.get_mut(&key.0), &lease.record) {
+            held.remove(key.1, record.max);
+        }
         let given_back = if over_budget {
             lease.yield_count.saturating_add(1)
         } else {

@@ -55,7 +55,7 @@ impl PendingLockRequest {
                 return Err(self.not_allowed_or_again(&not));
             }
             let seen = leases.borrow_and_update().clone().unwrap_or_default();
-            let (at, why) = match self.decide_turn(&seen, slots, place) {
+            let (at, why) = match self.decide_turn(&seen, slots, target, place) {
                 QueueStep::Bid { lease } => {
                     return Box::pin(self.check_gates(target, place, *lease)).await;
                 }
@@ -90,13 +90,20 @@ impl PendingLockRequest {
         }
     }
 
-    fn decide_turn(&self, leases: &[ObservedLease], slots: u32, place: &QueuePlace) -> QueueStep {
+    fn decide_turn(
+        &self,
+        leases: &[ObservedLease],
+        slots: u32,
+        target: &LockTarget,
+        place: &QueuePlace,
+    ) -> QueueStep {
         let holder = &self.cleanup.leftovers.holder;
         let advertised = lock_ignoring_poison(&self.shared.advertised);
         let ours = |name: &_| advertised.contains(name) || place.queue.has_holder(name);
         let seen = QueueSnapshot {
             holder,
             called_as: rules::find_called_holder(leases, holder, ours),
+            node: target.node_name(),
             leases,
             slots,
             jitter: self.jitter,

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use super::super::{BidDecision, BidPause, HolderId, ObservedLease, decide_bid};
 use crate::Now;
+use crate::name::NodeName;
 
 #[derive(Debug, Clone)]
 pub struct QueueSnapshot<'a> {
     pub holder: &'a HolderId,
     /// The name in `dogwatch.dev/next` whose place it takes ([`find_called_holder`]).
     pub called_as: &'a HolderId,
+    /// The Node that the host is, if any. The other holders of its lock are no obstacle.
+    pub node: Option<&'a NodeName>,
     pub leases: &'a [ObservedLease],
     /// Its own maximum of slots.
     pub slots: u32,
@@ -61,6 +64,7 @@ pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
     let leases: Vec<ObservedLease> = seen
         .leases
         .iter()
+        .filter(|lease| !is_of_own_node(seen, lease))
         .map(|lease| lease_as_newcomer(seen, lease))
         .collect();
     match decide_bid(&leases, seen.called_as, seen.slots, seen.jitter, now) {
@@ -77,7 +81,20 @@ pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
         BidDecision::AllHeld => QueueStep::Wait {
             why: describe_holders(seen.leases),
         },
+        BidDecision::MaxReached { max } => QueueStep::Wait {
+            why: format!(
+                "at most {max} may hold the lock until a present holder releases it; {}",
+                describe_holders(seen.leases)
+            ),
+        },
     }
+}
+
+/// Whether another holder holds this Lease for the same Node: the count of the budget leaves it out
+/// too.
+fn is_of_own_node(seen: &QueueSnapshot<'_>, lease: &ObservedLease) -> bool {
+    let own = seen.node.map(HolderId::for_node);
+    own.is_some() && lease.effective_holder() == own
 }
 
 /// A new request bids at once for a Lease that was free before it came, unless the last holder
@@ -87,6 +104,7 @@ fn lease_as_newcomer(seen: &QueueSnapshot<'_>, lease: &ObservedLease) -> Observe
     let nobody_first = lease.next_waiters.is_empty() && lease.yield_count == 0;
     ObservedLease {
         freed_at: lease.freed_at.filter(|_| !(before && nobody_first)),
+        released_at: lease.released_at.filter(|at| *at > seen.arrived),
         ..lease.clone()
     }
 }
@@ -152,6 +170,7 @@ mod tests {
         let seen = QueueSnapshot {
             holder: &api("h"),
             called_as,
+            node: None,
             leases,
             slots: 1,
             jitter: 0.0,
@@ -221,6 +240,7 @@ mod tests {
             let seen = QueueSnapshot {
                 holder: &me,
                 called_as: &me,
+                node: None,
                 leases: &[lease],
                 slots: 1,
                 jitter: 0.0,

@@ -109,25 +109,27 @@ impl CoordinatorModel {
         match decide_bid(&self.leases, &self.holder_id(), self.max, 0.5, now) {
             BidDecision::Now { lease } => Some(self.take_lease(lease, now)),
             BidDecision::Later { .. } => None,
-            BidDecision::AllHeld => self.leases.iter().find_map(|lease| {
-                let name = holder_node_name(lease)?;
-                let number: usize = name.as_str()[1..].parse().unwrap();
-                let there = match &store.nodes[number] {
-                    Some(node) => HolderNode::There {
-                        uid: node.uid.clone(),
-                    },
-                    None => HolderNode::Gone,
-                };
-                let reads = HolderReads {
-                    nodes: [there.clone(), there],
-                    apart: MIN_HOLDER_READ_INTERVAL,
-                };
-                find_break_evidence(lease, &reads)?;
-                Some(ModelWrite::Free {
-                    lease: lease.clone(),
-                    given_back: 0,
+            BidDecision::AllHeld | BidDecision::MaxReached { .. } => {
+                self.leases.iter().find_map(|lease| {
+                    let name = holder_node_name(lease)?;
+                    let number: usize = name.as_str()[1..].parse().unwrap();
+                    let there = match &store.nodes[number] {
+                        Some(node) => HolderNode::There {
+                            uid: node.uid.clone(),
+                        },
+                        None => HolderNode::Gone,
+                    };
+                    let reads = HolderReads {
+                        nodes: [there.clone(), there],
+                        apart: MIN_HOLDER_READ_INTERVAL,
+                    };
+                    find_break_evidence(lease, &reads)?;
+                    Some(ModelWrite::Free {
+                        lease: lease.clone(),
+                        given_back: 0,
+                    })
                 })
-            }),
+            }
         }
     }
 

@@ -155,10 +155,12 @@ impl PlannedRollout<'_> {
         }
     }
 
+    /// Lets all waiters look at the group's free Leases, some time after this Lease was released. In
+    /// a full group they look after the next release.
     pub(super) fn offer_to_all_waiters(&mut self, group: &GroupName, slot: u32, version: &str) {
-        let Some(yield_count) = self.slots.yields_while_free(group, slot, version) else {
+        if !self.slots.has_place(group) {
             return;
-        };
+        }
         // While the policy does not allow a reboot, no waiter bids; when it does, they all wake up
         // by themselves.
         let leave = self.slots.first_waiter(group).is_some_and(|waiter| {
@@ -172,7 +174,8 @@ impl PlannedRollout<'_> {
         for waiter in self.slots.list_waiters(group) {
             self.decide_node(self.numbers[&waiter]);
         }
-        if self.slots.first_waiter(group).is_some() {
+        let still_free = self.slots.yields_while_free(group, slot, version);
+        if let (Some(yield_count), Some(_)) = (still_free, self.slots.first_waiter(group)) {
             self.queue.schedule_event(
                 self.now + offer_delay(yield_count),
                 RolloutEvent::NextInLineTimeout(group.clone(), slot, version.to_owned()),
