@@ -229,7 +229,7 @@ impl Demo {
                 self.timeline.add_entry(entry, &self.short_names);
             }
         }
-        for change in self.observer.take_changes() {
+        while let Some(change) = self.observer.next_change() {
             let mut broken = self
                 .checks
                 .judge_change(&change, &self.observer, self.clock.now());

@@ -1,6 +1,6 @@
 //! Follows the objects of a cluster and every change of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use dogwatch_api::{bare_metal_host, node_reboot, reboot_policy};
@@ -81,27 +81,29 @@ pub struct ObservedChange {
 pub struct ClusterObserver {
     server: ApiServer,
     feeds: Vec<(ObservedKind, UnboundedReceiver<WatchFrame>)>,
-    /// Frames that [`ClusterObserver::wait_for_change`] received and `take_changes` has not
-    /// returned.
+    /// Frames that [`ClusterObserver::wait_for_change`] received and nobody has read.
     waiting: Vec<(ObservedKind, Bytes)>,
+    /// Events that were read and not taken in, in the order of their resource versions.
+    pending: VecDeque<ObservedEvent>,
     present: BTreeMap<(ObservedKind, String), Value>,
 }
 
 impl ClusterObserver {
-    /// Starts with the existing objects; the first [`ClusterObserver::take_changes`] returns them.
+    /// Starts with the existing objects; [`ClusterObserver::next_change`] returns them first.
     pub fn start_observer(server: &ApiServer) -> Self {
         let feeds = BUILT_IN_PATHS.map(|(kind, path)| (kind, open_watch(server, path)));
         Self {
             server: server.clone(),
             feeds: feeds.into(),
             waiting: Vec::new(),
+            pending: VecDeque::new(),
             present: BTreeMap::new(),
         }
     }
 
     /// Waits until there are changes to take.
     pub async fn wait_for_change(&mut self) {
-        if !self.waiting.is_empty() {
+        if !(self.waiting.is_empty() && self.pending.is_empty()) {
             return;
         }
         let feeds = &mut self.feeds;
@@ -116,13 +118,17 @@ impl ClusterObserver {
         self.waiting.push(frame.await);
     }
 
-    /// Returns all changes since the last call, in the order of their resource versions.
-    pub fn take_changes(&mut self) -> Vec<ObservedChange> {
-        let mut changes = self.take_watched_changes();
-        if self.follow_definitions() {
-            changes.extend(self.take_watched_changes());
+    /// Takes in the next change, in the order of the resource versions. While a caller judges it, the
+    /// cluster is shown as it was after this change, without later ones of other kinds.
+    pub fn next_change(&mut self) -> Option<ObservedChange> {
+        if self.pending.is_empty() {
+            self.read_watches();
         }
-        changes
+        if self.pending.is_empty() && self.follow_definitions() {
+            self.read_watches();
+        }
+        let event = self.pending.pop_front()?;
+        Some(self.apply_event(event))
     }
 
     /// Opens the watch on each kind once its CRD is installed, and ends it with the CRD. Returns
@@ -145,22 +151,19 @@ impl ClusterObserver {
         is_any_new
     }
 
-    fn take_watched_changes(&mut self) -> Vec<ObservedChange> {
+    fn read_watches(&mut self) {
         let mut lines = std::mem::take(&mut self.waiting);
         for (kind, feed) in &mut self.feeds {
             while let Ok(Ok(line)) = feed.try_recv() {
                 lines.push((*kind, line));
             }
         }
-        let mut events: Vec<_> = lines
-            .iter()
+        let events = lines.iter();
+        let mut events: Vec<_> = events
             .filter_map(|(kind, line)| parse_frame(*kind, line))
             .collect();
         events.sort_by_key(|event| event.version);
-        events
-            .into_iter()
-            .map(|event| self.apply_event(event))
-            .collect()
+        self.pending.extend(events);
     }
 
     /// Returns all objects of this kind, by name.

@@ -312,8 +312,9 @@ impl ScenarioCluster {
     pub fn observe_changes(
         &mut self,
     ) -> Vec<(crate::observer::ObservedChange, Vec<PromiseViolation>)> {
-        let (changes, now) = (self.observer.take_changes(), self.clock.now());
-        let judge = |change: crate::observer::ObservedChange| {
+        let now = self.clock.now();
+        let mut judged = Vec::new();
+        while let Some(change) = self.observer.next_change() {
             if let (ObservedKind::Node, Some(node)) = (change.kind, &change.after) {
                 let made = self.nodes_made.entry(change.name.clone()).or_default();
                 made.insert(text_at_pointer(node, "/metadata/uid").to_owned());
@@ -321,9 +322,9 @@ impl ScenarioCluster {
             let mut broken = self.checks.judge_change(&change, &self.observer, now);
             let metal = self.bare_metal_hosts.iter();
             broken.extend(metal.flat_map(|metal| metal.lab.judge_change(&change)));
-            (change, broken)
-        };
-        changes.into_iter().map(judge).collect()
+            judged.push((change, broken));
+        }
+        judged
     }
 
     /// Judges the reboot commands that were started since the last call.

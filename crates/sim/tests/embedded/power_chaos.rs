@@ -177,7 +177,7 @@ impl World {
     }
 
     fn judge(&mut self) {
-        for change in self.observer.take_changes() {
+        while let Some(change) = self.observer.next_change() {
             let broken = self.yard.judge_change(&change);
             self.broken.extend(broken.into_iter().map(|one| one.0));
         }

@@ -54,8 +54,7 @@ impl PromiseChecks {
         self.leave.slack = slack;
     }
 
-    /// Judges one change that came at `at`. `now` is the cluster after this change, and perhaps
-    /// after later ones.
+    /// Judges one change that came at `at`. `now` is the cluster after this change.
     pub fn judge_change(
         &mut self,
         change: &ObservedChange,
