@@ -107,7 +107,7 @@ pub(crate) fn free(slot: u32) -> LeaseRow {
             yield_count: 0,
             leftover: false,
             freed_at: None,
-            released_at: None,
+            room_since: None,
         },
     }
 }

@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_lease_that_was_free_in_vain_is_taken_in_the_order_of_the_latest_release() {
         let released = ObservedLease {
-            released_at: Some(Duration::from_secs(20)),
+            room_since: Some(Duration::from_secs(20)),
             next_waiters: ["n1", "n2"].map(node).to_vec(),
             ..held_under_max(0, "n0", 3)
         };
@@ -269,7 +269,7 @@ mod tests {
             ..freed(1, 10_000, &[])
         };
         let released = |millis: u64| ObservedLease {
-            released_at: Some(Duration::from_millis(millis)),
+            room_since: Some(Duration::from_millis(millis)),
             next_waiters: ["n1", "n2"].map(node).to_vec(),
             ..held_under_max(0, "n1", 2)
         };

@@ -38,12 +38,12 @@ impl BidPause {
         }
     }
 
-    /// When the pause ends for `me`. If a holder of the group has released its lock since, the next
-    /// count may differ, so the pause ends in the order which that holder named.
+    /// When the pause ends for `me`. If a holder of the group has made room since, the next count may
+    /// differ, so the pause ends in the order which that Lease names.
     pub fn end(&self, leases: &[ObservedLease], me: &HolderId, jitter: f64) -> Duration {
         let turns = leases.iter().filter_map(|lease| {
-            let released = lease.released_at.filter(|at| *at >= self.since)?;
-            Some(released + turn_delay(lease, me, jitter))
+            let room_since = lease.room_since.filter(|at| *at >= self.since)?;
+            Some(room_since + turn_delay(lease, me, jitter))
         });
         turns.min().map_or(self.until, |turn| turn.min(self.until))
     }
@@ -63,14 +63,14 @@ pub(super) fn bid_time(
         freed_at + turn_delay(lease, me, jitter)
     });
     // Whether even the last turn after its own release was over: nobody took it then, because the
-    // holders' maxima did not allow it. A later release changed that for all waiters at the same
-    // moment, so they follow its order.
+    // holders' maxima did not allow it. A holder that makes room changes that for all waiters at the
+    // same moment, so they follow the order that its Lease names.
     let is_turn_over = |at: Duration| {
         let last_turn = lease.freed_at.map(|freed_at| freed_at + LAST_TURN);
         last_turn.is_none_or(|last_turn| last_turn <= at)
     };
-    let released = leases.iter().max_by_key(|other| other.released_at);
-    match released.and_then(|other| Some((other.released_at?, other))) {
+    let latest = leases.iter().max_by_key(|other| other.room_since);
+    match latest.and_then(|other| Some((other.room_since?, other))) {
         Some((at, other)) if is_turn_over(at) => at + turn_delay(other, me, jitter),
         _ => own_turn,
     }
@@ -112,7 +112,7 @@ mod tests {
     fn a_release_never_makes_a_pause_longer() {
         let pause = BidPause::after_yield(1, 0.0, Duration::from_secs(10));
         let late = ObservedLease {
-            released_at: Some(Duration::from_secs(14)),
+            room_since: Some(Duration::from_secs(14)),
             ..held(0, "n1", &[])
         };
         let end = pause.end(&[late], &node("n2"), 1.0);

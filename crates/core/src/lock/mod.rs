@@ -80,7 +80,7 @@ pub(crate) mod testkit {
             yield_count: 0,
             leftover: false,
             freed_at: None,
-            released_at: None,
+            room_since: None,
         }
     }
 

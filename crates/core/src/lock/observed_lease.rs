@@ -34,20 +34,27 @@ pub fn merge_observed_lease(
             Some(_) => known.holder.is_some() && known.holder != again.holder,
             None => left_since,
         };
-    let released_at = if was_released {
+    let room_since = if was_released || is_maximum_raised(known, &again) {
         freed_at.or(Some(now.mono))
     } else {
-        known.released_at
+        known.room_since
     };
     ObservedLease {
         freed_at,
-        released_at,
+        room_since,
         ..again
     }
 }
 
+/// Whether the same holder has a higher maximum than before: its new run knows a newer policy.
+fn is_maximum_raised(known: &ObservedLease, again: &ObservedLease) -> bool {
+    let max = |lease: &ObservedLease| lease.record.as_ref().map_or(1, |record| record.max);
+    again.holder.is_some() && known.holder == again.holder && max(known) < max(again)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::LockRecord;
     use super::super::testkit::{free, held, node};
     use super::*;
     use std::time::Duration;
@@ -114,23 +121,37 @@ mod tests {
         let first = version("9", held(0, "a", &[]));
         let freed = merge_observed_lease(Some(&first), called("10", "b"), at(5));
         let taken = merge_observed_lease(Some(&freed), version("11", held(0, "b", &[])), at(6));
-        assert_eq!(taken.released_at, Some(Duration::from_secs(5)));
+        assert_eq!(taken.room_since, Some(Duration::from_secs(5)));
         let yielded = ObservedLease {
             yield_count: 1,
             ..version("12", free(0))
         };
         let yielded = merge_observed_lease(Some(&taken), yielded, at(7));
         assert_eq!(yielded.freed_at, Some(Duration::from_secs(7)));
-        assert_eq!(yielded.released_at, Some(Duration::from_secs(5)));
+        assert_eq!(yielded.room_since, Some(Duration::from_secs(5)));
     }
 
     #[test]
     fn another_holder_shows_a_release_that_was_never_seen() {
         let first = version("9", held(0, "a", &[]));
         let again = merge_observed_lease(Some(&first), version("12", held(0, "b", &[])), at(8));
-        assert_eq!(again.released_at, Some(Duration::from_secs(8)));
+        assert_eq!(again.room_since, Some(Duration::from_secs(8)));
         let same = merge_observed_lease(Some(&first), version("12", held(0, "a", &[])), at(8));
-        assert_eq!(same.released_at, None);
+        assert_eq!(same.room_since, None);
+    }
+
+    #[test]
+    fn a_holder_that_raises_its_maximum_makes_room_and_one_that_lowers_it_does_not() {
+        let under_max = |version_: &str, max| {
+            let lease = held(0, "a", &[]);
+            let record = lease.record.clone();
+            let record = record.map(|record| LockRecord { max, ..record });
+            version(version_, ObservedLease { record, ..lease })
+        };
+        let raised = merge_observed_lease(Some(&under_max("9", 1)), under_max("10", 2), at(5));
+        assert_eq!(raised.room_since, Some(Duration::from_secs(5)));
+        let lowered = merge_observed_lease(Some(&raised), under_max("11", 1), at(8));
+        assert_eq!(lowered.room_since, Some(Duration::from_secs(5)));
     }
 
     #[test]

@@ -103,9 +103,10 @@ pub struct ObservedLease {
     /// or is held. A new waiter bids at once, one that has waited bids in the order of
     /// `next_waiters`.
     pub freed_at: Option<Duration>,
-    /// When this process last saw a holder release it that was not over budget, even if it is held
-    /// again since. `None`: not seen.
-    pub released_at: Option<Duration>,
+    /// When this process last saw its holder make room for another one: by a release that was not
+    /// over budget (even if the Lease is held again since), or by a higher maximum in its record.
+    /// `None`: not seen.
+    pub room_since: Option<Duration>,
 }
 
 impl ObservedLease {

@@ -46,7 +46,7 @@ pub(crate) fn observed_lease(lease: &Lease, group: &GroupName) -> Option<Observe
             .and_then(|count| count.parse().ok())
             .unwrap_or(0),
         freed_at: None,
-        released_at: None,
+        room_since: None,
     })
 }
 

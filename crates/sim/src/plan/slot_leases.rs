@@ -17,8 +17,8 @@ pub(super) struct SlotLeases {
     holders: BTreeMap<HolderId, (GroupName, u32)>,
     free: BTreeMap<GroupName, BTreeSet<u32>>,
     held: BTreeMap<GroupName, HeldSlots>,
-    /// The slot of each group whose holder released it last, unless over budget.
-    last_released: BTreeMap<GroupName, u32>,
+    /// The slot of each group whose holder made room last.
+    last_room: BTreeMap<GroupName, u32>,
     waiting: BTreeMap<GroupName, BTreeSet<WaiterPlace>>,
 }
 
@@ -107,12 +107,12 @@ impl SlotLeases {
             yield_count: 0,
             leftover: false,
             freed_at: None,
-            released_at: None,
+            room_since: None,
         }
     }
 
     /// Returns the Leases that a node sees if it has looked since `since`: its own Lease, otherwise
-    /// the free ones and the last one released, otherwise (or if the group is full) one held Lease as
+    /// the free ones and the last one whose holder made room, otherwise (or if the group is full) one held Lease as
     /// an example of all.
     pub(super) fn visible_leases(
         &self,
@@ -127,15 +127,15 @@ impl SlotLeases {
             return self.first_held_lease(group).into_iter().collect();
         }
         let free = self.free.get(group).into_iter().flatten();
-        let last = self.last_released.get(group).into_iter();
-        // The last one released may be free still.
+        let last = self.last_room.get(group).into_iter();
+        // The last one may be free still.
         let slots: BTreeSet<u32> = free.chain(last).copied().collect();
         let mut seen: Vec<ObservedLease> = slots
             .into_iter()
             .map(|slot| self.leases[&(group.clone(), slot)].clone())
             .map(|lease| ObservedLease {
                 freed_at: lease.freed_at.filter(|at| *at > since),
-                released_at: lease.released_at.filter(|at| *at > since),
+                room_since: lease.room_since.filter(|at| *at > since),
                 ..lease
             })
             .collect();
@@ -169,6 +169,7 @@ impl SlotLeases {
         bid: &ObservedLease,
         me: &HolderId,
         record: &LockRecord,
+        now: Duration,
     ) -> Option<ObservedLease> {
         let key = (record.group.clone(), bid.slot);
         let lease = self.leases.get_mut(&key)?;
@@ -177,8 +178,13 @@ impl SlotLeases {
             return None;
         }
         let held = self.held.entry(key.0.clone()).or_default();
+        let mut room_since = lease.room_since;
         if let Some(older) = &lease.record {
             held.remove(key.1, older.max);
+            if older.max < record.max {
+                room_since = Some(now);
+                self.last_room.insert(key.0.clone(), key.1);
+            }
         }
         held.add(key.1, record.max);
         self.version += 1;
@@ -187,6 +193,7 @@ impl SlotLeases {
             holder: Some(me.clone()),
             record: Some(record.clone()),
             freed_at: None,
+            room_since,
             ..lease.clone()
         };
         let won = lease.clone();
@@ -224,12 +231,12 @@ impl SlotLeases {
             next_waiters: hint,
             yield_count: given_back,
             freed_at: Some(now),
-            released_at: (!over_budget).then_some(now).or(lease.released_at),
+            room_since: (!over_budget).then_some(now).or(lease.room_since),
             ..lease.clone()
         };
         let free = lease.clone();
         if !over_budget {
-            self.last_released.insert(key.0.clone(), key.1);
+            self.last_room.insert(key.0.clone(), key.1);
         }
         self.free.entry(key.0).or_default().insert(key.1);
         Some(free)
@@ -283,7 +290,8 @@ impl SlotLeases {
         version: &str,
     ) -> Option<u32> {
         let lease = self.leases.get(&(group.clone(), slot))?;
-        (lease.resource_version == version).then_some(lease.yield_count)
+        let still_free = lease.holder.is_none() && lease.resource_version == version;
+        still_free.then_some(lease.yield_count)
     }
 
     /// All held Leases, in the form that the count of the budget reads.

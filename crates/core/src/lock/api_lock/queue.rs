@@ -104,7 +104,7 @@ fn lease_as_newcomer(seen: &QueueSnapshot<'_>, lease: &ObservedLease) -> Observe
     let nobody_first = lease.next_waiters.is_empty() && lease.yield_count == 0;
     ObservedLease {
         freed_at: lease.freed_at.filter(|_| !(before && nobody_first)),
-        released_at: lease.released_at.filter(|at| *at > seen.arrived),
+        room_since: lease.room_since.filter(|at| *at > seen.arrived),
         ..lease.clone()
     }
 }

@@ -69,9 +69,11 @@ impl PlannedRollout<'_> {
         let now = self.current_time();
         let me = self.machines[number].holder_id.clone();
         let takeover = self.slots.is_holder(&me);
-        match self.slots.place_bid(lease, &me, record) {
+        match self.slots.place_bid(lease, &me, record, self.now) {
             Some(won) => {
-                if !takeover {
+                if takeover {
+                    self.offer_room(&record.group, &won);
+                } else {
                     self.record_lock_won(number);
                 }
                 if let Some(seen) = &mut self.machines[number].snapshot {
@@ -132,18 +134,7 @@ impl PlannedRollout<'_> {
         let Some(free) = self.slots.release_lease(&me, &leaving, self.now) else {
             return;
         };
-        for called in &free.next_waiters {
-            let called = self.numbers[called];
-            let generation = self.machines[called].generation;
-            self.queue.schedule_event(
-                self.now + self.plan.api_latency,
-                RolloutEvent::Wake(called, generation),
-            );
-        }
-        self.queue.schedule_event(
-            self.now + offer_delay(free.yield_count),
-            RolloutEvent::NextInLineTimeout(group, free.slot, free.resource_version.clone()),
-        );
+        self.offer_room(&group, &free);
         if over_budget {
             let pause = BidPause::after_yield(free.yield_count, 0.5, self.now);
             if let Some(seen) = &mut self.machines[number].snapshot {
@@ -155,8 +146,28 @@ impl PlannedRollout<'_> {
         }
     }
 
-    /// Lets all waiters look at the group's free Leases, some time after this Lease was released. In
-    /// a full group they look after the next release.
+    /// Wakes the waiters that this Lease names, and all waiters later: its holder has released it or
+    /// raised its maximum.
+    fn offer_room(&mut self, group: &GroupName, lease: &ObservedLease) {
+        for called in &lease.next_waiters {
+            let called = self.numbers[called];
+            let generation = self.machines[called].generation;
+            self.queue.schedule_event(
+                self.now + self.plan.api_latency,
+                RolloutEvent::Wake(called, generation),
+            );
+        }
+        let offer = RolloutEvent::NextInLineTimeout(
+            group.clone(),
+            lease.slot,
+            lease.resource_version.clone(),
+        );
+        self.queue
+            .schedule_event(self.now + offer_delay(lease.yield_count), offer);
+    }
+
+    /// Lets all waiters look at the group's free Leases, some time after the holder of this one made
+    /// room. In a full group they look when a holder makes room again.
     pub(super) fn offer_to_all_waiters(&mut self, group: &GroupName, slot: u32, version: &str) {
         if !self.slots.has_place(group) {
             return;

@@ -57,7 +57,7 @@ impl PlannedRollout<'_> {
             since: self.plan.start,
             runs: Vec::new(),
         };
-        self.slots.place_bid(&free, &me, &record);
+        self.slots.place_bid(&free, &me, &record, Duration::ZERO);
         machine.object.unschedulable = true;
         self.track_out_of_service(number);
     }
