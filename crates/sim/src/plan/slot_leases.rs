@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dogwatch_core::lock::{self, HeldLockLease, HolderId, LockRecord, LockWaiter, ObservedLease};
+use dogwatch_core::lock::{
+    self, BidPause, HeldLockLease, HolderId, LockRecord, LockWaiter, ObservedLease,
+};
 use dogwatch_core::name::GroupName;
 
 /// Every group's slots and waiters.
@@ -20,6 +22,18 @@ pub(super) struct SlotLeases {
     /// The slot of each group whose holder made room last.
     last_room: BTreeMap<GroupName, u32>,
     waiting: BTreeMap<GroupName, BTreeSet<WaiterPlace>>,
+}
+
+/// How long after a release all waiters look at a Lease that no node next in line has taken.
+const NEXT_IN_LINE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// When a free Lease is offered to all: after those that its last holder named, or after the longest
+/// pause of a Lease that was given back over budget, in which nobody bids.
+pub(super) fn offer_delay(yield_count: u32) -> Duration {
+    if yield_count == 0 {
+        return NEXT_IN_LINE_TIMEOUT;
+    }
+    BidPause::after_yield(yield_count, 1.0, Duration::ZERO).until
 }
 
 /// The held slots of a group, and how many of their holders have which maximum.
@@ -151,10 +165,15 @@ impl SlotLeases {
         self.held.get(group).is_some_and(HeldSlots::is_full)
     }
 
-    /// Whether a waiter may bid for a Lease of the group.
-    pub(super) fn has_place(&self, group: &GroupName) -> bool {
-        let is_free = self.free.get(group).is_some_and(|free| !free.is_empty());
-        is_free && !self.is_full(group)
+    /// Whether the group has a free Lease for which any waiter may bid at this time.
+    pub(super) fn has_place_for_all(&self, group: &GroupName, now: Duration) -> bool {
+        let is_for_all = |slot: &u32| {
+            let lease = &self.leases[&(group.clone(), *slot)];
+            let freed_at = lease.freed_at;
+            freed_at.is_none_or(|at| at + offer_delay(lease.yield_count) <= now)
+        };
+        let free = self.free.get(group);
+        !self.is_full(group) && free.is_some_and(|free| free.iter().any(is_for_all))
     }
 
     fn first_held_lease(&self, group: &GroupName) -> Option<ObservedLease> {

@@ -303,6 +303,8 @@ fn a_step_of_a_ramp_does_not_let_all_waiting_nodes_bid_at_once() {
     // Without the spread in time every node bids for each new place: 2,614 bids lost.
     let calls: BTreeMap<_, _> = outcome.calls.calls_by_kind().collect();
     assert!(calls["list leases"] < 200, "{calls:?}");
-    // Nodes see by the maxima of the holders that no place is free: nobody takes a lock in vain.
-    assert_eq!(outcome.handovers, u64::from(plan.nodes), "{calls:?}");
+    // Nodes see by the maxima of the holders that no place is free. Only of those that bid at the
+    // same moment, some take a lock in vain.
+    let in_vain = outcome.handovers - u64::from(plan.nodes);
+    assert!(in_vain <= 10, "{in_vain}: {calls:?}");
 }

@@ -11,10 +11,10 @@ use dogwatch_core::reboot::{
     self, NodePatch, RebootAction, RebootCommandState, RebootPhase, RecordChange,
 };
 
-use super::{NEXT_IN_LINE_TIMEOUT, PlannedRollout, RolloutEvent, SHUTDOWN_TIME};
+use super::{PlannedRollout, RolloutEvent, SHUTDOWN_TIME};
 use crate::plan::UsedWindow;
 use crate::plan::planned_node::PlannedNode;
-use crate::plan::slot_leases::{ReleaseKind, WaiterPlace};
+use crate::plan::slot_leases::{ReleaseKind, WaiterPlace, offer_delay};
 use dogwatch_core::lock::LockWaiter;
 
 impl PlannedRollout<'_> {
@@ -169,7 +169,7 @@ impl PlannedRollout<'_> {
     /// Lets all waiters look at the group's free Leases, some time after the holder of this one made
     /// room. In a full group they look when a holder makes room again.
     pub(super) fn offer_to_all_waiters(&mut self, group: &GroupName, slot: u32, version: &str) {
-        if !self.slots.has_place(group) {
+        if !self.slots.has_place_for_all(group, self.now) {
             return;
         }
         // While the policy does not allow a reboot, no waiter bids; when it does, they all wake up
@@ -263,15 +263,6 @@ impl PlannedRollout<'_> {
         self.result.took = self.now;
         self.left -= 1;
     }
-}
-
-/// When a free Lease is offered to all: after those that its last holder named, or after the longest
-/// pause of a Lease that was given back over budget, in which nobody bids.
-fn offer_delay(yield_count: u32) -> Duration {
-    if yield_count == 0 {
-        return NEXT_IN_LINE_TIMEOUT;
-    }
-    BidPause::after_yield(yield_count, 1.0, Duration::ZERO).until
 }
 
 fn waiter_place(machine: &PlannedNode, since: jiff::Timestamp) -> WaiterPlace {

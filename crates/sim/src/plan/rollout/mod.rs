@@ -29,8 +29,6 @@ use super::{GroupOutcome, RolloutOutcome, RolloutPlan, UsedWindow};
 const REPORT_DELAY: Duration = Duration::from_millis(30);
 /// From the reboot command until the host is down.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
-/// How long after a release all waiters look at a Lease that no node next in line has taken.
-const NEXT_IN_LINE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The `why` of a decision's wake-up that waits for the end of a pause or for a window.
 const POLICY_WAIT_REASON: &str = "the policy to allow it";
 /// How often a watch is renewed.
