@@ -1,5 +1,6 @@
 //! Facts from the observers, and how they update the snapshot.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dogwatch_core::Now;
@@ -109,13 +110,13 @@ fn ramp_limit(policies: &ClusterPolicies, node: &OwnNodeState) -> Option<u32> {
 }
 
 fn observe_leases(seen: &mut RebootSnapshot, leases: Vec<ObservedLease>, now: Now) {
+    let before = seen.lock.leases.take().unwrap_or_default();
+    let known: BTreeMap<&str, &ObservedLease> = before
+        .iter()
+        .map(|lease| (lease.uid.as_str(), lease))
+        .collect();
     let leases = leases.into_iter().map(|lease| {
-        let known = seen
-            .lock
-            .leases
-            .iter()
-            .flatten()
-            .find(|known| known.uid == lease.uid);
+        let known = known.get(lease.uid.as_str()).copied();
         lock::merge_observed_lease(known, lease, now)
     });
     seen.lock.leases = Some(leases.collect());

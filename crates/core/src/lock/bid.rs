@@ -1,10 +1,16 @@
 //! Decides for which slot to bid, and when.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::bid_turn::bid_time;
 use super::{BidDecision, HolderId, ObservedLease};
 use crate::Now;
+
+/// Up to so many equally early Leases are taken from the lowest slot on, which is easy to follow. Of
+/// more, each waiter takes another one: when a window opens, those that bid at the same moment would
+/// lose one bid for each of a hundred slots.
+const MAX_SLOTS_IN_ORDER: usize = 8;
 
 /// Decides when `me` bids for which of the group's slots below `slots` (holding more slots than our
 /// own maximum would be over budget by their number alone).
@@ -13,7 +19,8 @@ use crate::Now;
 /// the last holder named, the first at once and each further one [`CALLED_BID_INTERVAL`](super::CALLED_BID_INTERVAL) later; a
 /// waiter that is not named after a second and up to one more (`jitter`, 0 to 1, from the shell). A
 /// Lease that was given back over budget: after a [`BidPause`](super::BidPause), for everybody, because the next
-/// winner would find the same. Of several Leases the earliest, of those the lowest slot.
+/// winner would find the same. Of several Leases the earliest; of equally early ones the lowest slot,
+/// or one by the name of `me` if there are many ([`MAX_SLOTS_IN_ORDER`]).
 ///
 /// No Lease while the holders are as many as the smallest maximum among them and `slots` allows: the
 /// winner would count them and give its Lease back. The holders of a group may have an older,
@@ -25,12 +32,12 @@ pub fn decide_bid(
     jitter: f64,
     now: Now,
 ) -> BidDecision {
-    let earliest = leases
+    let free: Vec<(Duration, &ObservedLease)> = leases
         .iter()
         .filter(|lease| lease.holder.is_none() && lease.slot < slots)
         .map(|lease| (bid_time(lease, leases, me, jitter).max(now.mono), lease))
-        .min_by_key(|(at, lease)| (*at, lease.slot));
-    match earliest {
+        .collect();
+    match choose_lease(free, me) {
         None => BidDecision::AllHeld,
         Some(_) if let Some(max) = find_reached_max(leases, me, slots) => {
             BidDecision::MaxReached { max }
@@ -43,6 +50,29 @@ pub fn decide_bid(
             lease: lease.clone(),
         },
     }
+}
+
+/// The earliest of these Leases, with its time.
+fn choose_lease<'a>(
+    mut free: Vec<(Duration, &'a ObservedLease)>,
+    me: &HolderId,
+) -> Option<(Duration, &'a ObservedLease)> {
+    let earliest = free.iter().map(|(at, _)| *at).min()?;
+    free.retain(|(at, _)| *at == earliest);
+    free.sort_by_key(|(_, lease)| lease.slot);
+    let place = if free.len() > MAX_SLOTS_IN_ORDER {
+        hash_name(me.as_str()) % u64::try_from(free.len()).ok()?
+    } else {
+        0
+    };
+    free.get(usize::try_from(place).ok()?).copied()
+}
+
+/// FNV-1a.
+fn hash_name(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The smallest maximum among `slots` and the other holders, if as many others hold a Lease. A
@@ -75,8 +105,6 @@ pub fn find_held_lease<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::LockRecord;
     use super::super::testkit::{free, held, node, record};
     use super::*;
@@ -161,6 +189,20 @@ mod tests {
             millis_of(decide_bid(&later, &node("n1"), 2, 0.0, at(0))),
             (0, Some(50))
         );
+    }
+
+    #[test]
+    fn of_many_equally_early_slots_each_waiter_takes_another_one() {
+        let leases: Vec<ObservedLease> = (0..100).map(free).collect();
+        let slot_of = |name: &str, slots| {
+            let bid = decide_bid(&leases, &node(name), slots, 0.5, at(0));
+            millis_of(bid).0
+        };
+        let names: Vec<String> = (0..100).map(|number| format!("worker-{number}")).collect();
+        let taken: BTreeSet<u32> = names.iter().map(|name| slot_of(name, 100)).collect();
+        assert!(taken.len() > 50, "{taken:?}");
+        let few: BTreeSet<u32> = names.iter().map(|name| slot_of(name, 8)).collect();
+        assert_eq!(few, BTreeSet::from([0]));
     }
 
     #[test]
