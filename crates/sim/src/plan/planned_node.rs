@@ -93,6 +93,7 @@ impl PlannedNode {
     pub(super) fn trigger_reboot(&mut self, now: Now) {
         self.sentinel = true;
         self.triggered_at = Some(now.mono);
+        self.observe_policies(now);
         self.apply_fact(self.trigger_fact(), now);
     }
 
@@ -149,10 +150,19 @@ impl PlannedNode {
     }
 
     /// Takes the policies with a newer state of their rollouts, as the watch would bring them.
-    pub(super) fn take_policies(&mut self, policies: &Arc<ClusterPolicies>, now: Now) {
+    /// Returns whether the node decides by them: one that wants no reboot looks at them when it does.
+    pub(super) fn take_policies(&mut self, policies: &Arc<ClusterPolicies>, now: Now) -> bool {
         self.policies = Arc::clone(policies);
-        let fact = ObservedFact::Policies(ClusterPolicies::clone(policies));
-        self.apply_fact(fact, now);
+        let is_concerned = self.sentinel || self.reboot_record().is_some();
+        if is_concerned {
+            self.observe_policies(now);
+        }
+        is_concerned
+    }
+
+    fn observe_policies(&mut self, now: Now) {
+        let policies = ClusterPolicies::clone(&self.policies);
+        self.apply_fact(ObservedFact::Policies(policies), now);
     }
 
     /// Shuts the host down; the process and its memory are gone.

@@ -46,7 +46,7 @@ enum RolloutEvent {
     /// The controller looks at the rollouts' shapes.
     AdvanceShapes,
     /// The watch brings what it wrote.
-    TakePolicies,
+    TakePolicies(Vec<usize>),
 }
 
 /// Runs the rollout to its end.
@@ -180,7 +180,7 @@ impl<'a> PlannedRollout<'a> {
                 self.offer_to_all_waiters(&group, slot, &version);
             }
             RolloutEvent::AdvanceShapes => self.advance_shapes(),
-            RolloutEvent::TakePolicies => self.take_policies(),
+            RolloutEvent::TakePolicies(changed) => self.take_policies(&changed),
         }
     }
 

@@ -102,15 +102,17 @@ impl PlannedRollout<'_> {
         }
         self.shapes.due = None;
         let now = self.current_time().wall;
-        let mut is_urgent = false;
-        for policy in 0..self.policies.len() {
-            if self.shapes.is_due(policy, now) {
-                is_urgent |= self.advance_shape(policy, now);
+        let due = (0..self.policies.len()).filter(|policy| self.shapes.is_due(*policy, now));
+        let mut urgent = Vec::new();
+        for policy in due.collect::<Vec<_>>() {
+            if self.advance_shape(policy, now) {
+                urgent.push(policy);
             }
         }
-        if is_urgent {
+        if !urgent.is_empty() {
             let at = self.now + self.plan.api_latency;
-            self.queue.schedule_event(at, RolloutEvent::TakePolicies);
+            self.queue
+                .schedule_event(at, RolloutEvent::TakePolicies(urgent));
         }
         if let Some(wake) = self.shapes.wakes.iter().flatten().min() {
             let after = self.current_time().mono_time_of(*wake);
@@ -140,13 +142,17 @@ impl PlannedRollout<'_> {
         is_urgent
     }
 
-    /// The watch of each node brings the policies.
-    pub(super) fn take_policies(&mut self) {
+    /// The watch of each node brings the policies. Only the nodes that one of the `changed` policies
+    /// rules can decide something else by them.
+    pub(super) fn take_policies(&mut self, changed: &[usize]) {
         let policies = Arc::new(ClusterPolicies::Known(self.policies.clone()));
         let now = self.current_time();
-        for number in 0..self.machines.len() {
-            self.machines[number].take_policies(&policies, now);
-            self.decide_node(number);
+        for policy in changed {
+            for number in self.shapes.ruled[*policy].clone() {
+                if self.machines[number].take_policies(&policies, now) {
+                    self.decide_node(number);
+                }
+            }
         }
     }
 }
