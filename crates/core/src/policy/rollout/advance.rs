@@ -71,7 +71,8 @@ pub fn advance_rollout(policy: &Policy, nodes: &[&ObservedNode], now: Timestamp)
     }
 }
 
-/// Whether nodes wait for this change, so that it must not wait for the pause between two writes.
+/// Whether nodes wait for this change, so that it must not wait for the pause between two writes. What
+/// is only counted (who reboots, how many have succeeded) is found again at the next look.
 pub fn is_urgent_change(
     before: Option<&PolicyRolloutState>,
     after: Option<&PolicyRolloutState>,
@@ -79,6 +80,7 @@ pub fn is_urgent_change(
     let essence = |state: &PolicyRolloutState| PolicyRolloutState {
         under_way: Vec::new(),
         quiet_since: None,
+        successes: 0,
         ..state.clone()
     };
     before.map(essence) != after.map(essence)

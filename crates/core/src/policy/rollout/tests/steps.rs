@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::kit::{RolloutWorld, SOAK, build_shape};
-use crate::policy::rollout::{RolloutPhase, RolloutShape, is_urgent_change};
+use crate::policy::rollout::{PolicyRolloutState, RolloutPhase, RolloutShape, is_urgent_change};
 use crate::reboot::{ParsedAnnotation, RebootPhase, RebootReason};
 
 fn canary_names(world: &RolloutWorld) -> Vec<&str> {
@@ -289,7 +289,7 @@ fn an_hour_in_which_somebody_waits_is_no_rest_and_a_soak_is_none_either() {
 }
 
 #[test]
-fn nodes_wait_for_every_change_but_that_of_the_rows() {
+fn nodes_wait_for_every_change_but_those_of_what_is_counted() {
     let mut world = RolloutWorld::new(build_shape(0, &[2], None), 2);
     world.write_state();
     let before = world.written_state().clone();
@@ -299,6 +299,16 @@ fn nodes_wait_for_every_change_but_that_of_the_rows() {
     let tracked = world.written_state().clone();
     assert_ne!(before, tracked);
     assert!(!is_urgent_change(Some(&before), Some(&tracked)));
+    let counted = PolicyRolloutState {
+        successes: tracked.successes + 1,
+        ..tracked.clone()
+    };
+    assert!(!is_urgent_change(Some(&tracked), Some(&counted)));
+    let next_step = PolicyRolloutState {
+        step: tracked.step + 1,
+        ..tracked.clone()
+    };
+    assert!(is_urgent_change(Some(&tracked), Some(&next_step)));
     world.fail_reboot(1);
     world.write_state();
     assert!(is_urgent_change(
