@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use dogwatch_coordinator::agent::facts::{self, ObservedFact};
 use dogwatch_core::Now;
-use dogwatch_core::condition::{self, ConditionWrite, CurrentCondition};
-use dogwatch_core::decision::DecisionEvent;
+use dogwatch_core::condition::{self, ConditionWrite, CurrentCondition, DesiredCondition};
+use dogwatch_core::decision::{DecisionEvent, DecisionReport};
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{BootId, GroupName, NodeName, RunId};
 use dogwatch_core::policy::{self, ClusterPolicies, EffectivePolicy, MinInterval, RebootAllowance};
 use dogwatch_core::reboot::{
     NodePatch, ObservedNode, ObservedTrigger, OwnNodeState, ParsedAnnotation, RebootConfig,
-    RebootDecision, RebootObserve, RebootRecord, RebootSnapshot, RecordChange, TriggerFingerprint,
-    TriggerState,
+    RebootObserve, RebootRecord, RebootSnapshot, RecordChange, TriggerFingerprint, TriggerState,
 };
 use dogwatch_kubesim::seed::RandomStream;
 
@@ -41,6 +40,8 @@ pub(super) struct PlannedNode {
     pub(super) triggered_at: Option<Duration>,
     pub(super) won_at: Option<Duration>,
     pending_events: Vec<DecisionEvent>,
+    /// The conditions of the latest decision.
+    desired_conditions: Vec<DesiredCondition>,
     published_events: Vec<DecisionEvent>,
     sentinel: bool,
     version: u64,
@@ -72,6 +73,7 @@ impl PlannedNode {
             triggered_at: None,
             won_at: None,
             pending_events: Vec::new(),
+            desired_conditions: Vec::new(),
             published_events: Vec::new(),
             sentinel: false,
             version: 1,
@@ -173,6 +175,7 @@ impl PlannedNode {
         self.generation += 1;
         self.observations.clear();
         self.pending_events.clear();
+        self.desired_conditions.clear();
         self.published_events.clear();
         self.report_scheduled = false;
     }
@@ -238,24 +241,25 @@ impl PlannedNode {
     }
 
     /// Collects what must be reported; returns whether there is anything.
-    pub(super) fn collect_report(&mut self, decision: &RebootDecision, now: Now) -> bool {
-        for event in &decision.report.events {
-            if !self.published_events.contains(event) && !self.pending_events.contains(event) {
-                self.pending_events.push(event.clone());
+    pub(super) fn collect_report(&mut self, report: DecisionReport, now: Now) -> bool {
+        for event in report.events {
+            if !self.published_events.contains(&event) && !self.pending_events.contains(&event) {
+                self.pending_events.push(event);
             }
         }
-        !self.pending_events.is_empty() || !self.condition_writes(decision, now).is_empty()
+        self.desired_conditions = report.conditions;
+        !self.pending_events.is_empty() || !self.condition_writes(now).is_empty()
     }
 
-    fn condition_writes(&self, decision: &RebootDecision, now: Now) -> Vec<ConditionWrite> {
-        condition::conditions_to_write(&self.object.conditions, &decision.report.conditions, now)
+    fn condition_writes(&self, now: Now) -> Vec<ConditionWrite> {
+        condition::conditions_to_write(&self.object.conditions, &self.desired_conditions, now)
     }
 
-    /// Reports it; returns the number of Events and of condition patches.
-    pub(super) fn publish_report(&mut self, decision: &RebootDecision, now: Now) -> (u64, u64) {
+    /// Reports what the latest decision says; returns the number of Events and of condition patches.
+    pub(super) fn publish_report(&mut self, now: Now) -> (u64, u64) {
         let events = u64::try_from(self.pending_events.len()).unwrap_or(u64::MAX);
         self.published_events.append(&mut self.pending_events);
-        let writes = self.condition_writes(decision, now);
+        let writes = self.condition_writes(now);
         if writes.is_empty() {
             return (events, 0);
         }

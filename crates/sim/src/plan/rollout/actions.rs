@@ -8,7 +8,7 @@ use dogwatch_core::lock::{BidPause, LockRecord, ObservedLease};
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::{self, ClusterPolicies, RebootAllowance};
 use dogwatch_core::reboot::{
-    self, NodePatch, RebootAction, RebootCommandState, RebootPhase, RecordChange,
+    NodePatch, RebootAction, RebootCommandState, RebootPhase, RecordChange,
 };
 
 use super::{PlannedRollout, RolloutEvent, SHUTDOWN_TIME};
@@ -230,11 +230,10 @@ impl PlannedRollout<'_> {
 
     pub(super) fn publish_report(&mut self, number: usize, now: Now) {
         let machine = &mut self.machines[number];
-        let Some(seen) = &machine.snapshot else {
+        if machine.snapshot.is_none() {
             return;
-        };
-        let decision = reboot::decide(seen, &self.config, now);
-        let (events, conditions) = machine.publish_report(&decision, now);
+        }
+        let (events, conditions) = machine.publish_report(now);
         self.count_calls("create events", events);
         self.count_calls("patch node conditions", conditions);
     }

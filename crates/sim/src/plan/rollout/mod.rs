@@ -217,7 +217,7 @@ impl<'a> PlannedRollout<'a> {
         self.result.decisions += 1;
         self.update_observations(number, &decision.observe);
         let machine = &mut self.machines[number];
-        let news = machine.collect_report(&decision, now);
+        let news = machine.collect_report(decision.report, now);
         if let Some(action) = decision.actions.first() {
             machine.busy = true;
             self.queue.schedule_event(
