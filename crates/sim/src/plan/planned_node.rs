@@ -36,6 +36,8 @@ pub(super) struct PlannedNode {
     pub(super) generation: u64,
     pub(super) observations: Vec<RebootObserve>,
     pub(super) observing_since: Duration,
+    /// The version of its group's Leases that its process has seen.
+    pub(super) lease_version: Option<u64>,
     pub(super) report_scheduled: bool,
     pub(super) triggered_at: Option<Duration>,
     pub(super) won_at: Option<Duration>,
@@ -69,6 +71,7 @@ impl PlannedNode {
             generation: 0,
             observations: Vec::new(),
             observing_since: Duration::ZERO,
+            lease_version: None,
             report_scheduled: false,
             triggered_at: None,
             won_at: None,

@@ -13,6 +13,8 @@ use dogwatch_core::name::GroupName;
 #[derive(Debug, Default)]
 pub(super) struct SlotLeases {
     version: u64,
+    /// The version of the latest change in each group.
+    group_versions: BTreeMap<GroupName, u64>,
     /// How many slots each group has: each of thousands of nodes asks for them.
     slots: BTreeMap<GroupName, u32>,
     leases: BTreeMap<(GroupName, u32), ObservedLease>,
@@ -108,8 +110,18 @@ impl SlotLeases {
         u64::from(slots.saturating_sub(there))
     }
 
-    fn new_lease(&mut self, group: &GroupName, slot: u32) -> ObservedLease {
+    fn record_change(&mut self, group: &GroupName) {
         self.version += 1;
+        self.group_versions.insert(group.clone(), self.version);
+    }
+
+    /// The version of the latest change in the group.
+    pub(super) fn group_version(&self, group: &GroupName) -> u64 {
+        self.group_versions.get(group).copied().unwrap_or_default()
+    }
+
+    fn new_lease(&mut self, group: &GroupName, slot: u32) -> ObservedLease {
+        self.record_change(group);
         ObservedLease {
             name: dogwatch_api::lease::slot_name(group.as_str(), slot),
             slot,
@@ -207,6 +219,7 @@ impl SlotLeases {
         }
         held.add(key.1, record.max);
         self.version += 1;
+        self.group_versions.insert(key.0.clone(), self.version);
         *lease = ObservedLease {
             resource_version: self.version.to_string(),
             holder: Some(me.clone()),
@@ -233,7 +246,7 @@ impl SlotLeases {
             ReleaseKind::OverBudget => (Vec::new(), true),
             ReleaseKind::Done { zone } => (self.next_in_line(&key.0, me, zone.as_deref()), false),
         };
-        self.version += 1;
+        self.record_change(&key.0);
         let lease = self.leases.get_mut(&key)?;
         if let (Some(held), Some(record)) = (self.held.get_mut(&key.0), &lease.record) {
             held.remove(key.1, record.max);

@@ -18,6 +18,7 @@ use dogwatch_core::policy::{Policy, RebootAllowance};
 use dogwatch_core::reboot::{self, RebootAction, RebootConfig, RebootObserve};
 use jiff::Timestamp;
 
+use self::observations::is_lock_observation;
 use self::setup::{build_groups, build_nodes, coordinator_config, empty_outcome, time_at};
 use self::shape::PlannedShapes;
 use super::event_queue::EventQueue;
@@ -187,26 +188,13 @@ impl<'a> PlannedRollout<'a> {
     /// Lets a node decide, and begins the first action.
     fn decide_node(&mut self, number: usize) {
         let now = self.current_time();
-        let group = self.machines[number].group.clone();
         let machine = &mut self.machines[number];
         if machine.busy || machine.snapshot.is_none() {
             return;
         }
         machine.generation += 1;
-        if machine
-            .observations
-            .iter()
-            .any(|look| matches!(look, RebootObserve::Locks { .. }))
-            && machine
-                .snapshot
-                .as_ref()
-                .is_some_and(|seen| seen.lock.leases.is_some())
-        {
-            let view =
-                self.slots
-                    .visible_leases(&group, &machine.holder_id, machine.observing_since);
-            machine.apply_fact(ObservedFact::Leases(view), now);
-        }
+        self.observe_leases(number, now);
+        let machine = &mut self.machines[number];
         let Some(seen) = &machine.snapshot else {
             return;
         };
@@ -237,6 +225,25 @@ impl<'a> PlannedRollout<'a> {
             self.queue
                 .schedule_event(at.max(self.now), RolloutEvent::Wake(number, generation));
         }
+    }
+
+    /// Shows a node what has changed in the Leases that it watches.
+    fn observe_leases(&mut self, number: usize, now: Now) {
+        let machine = &mut self.machines[number];
+        let has_list = machine
+            .snapshot
+            .as_ref()
+            .is_some_and(|seen| seen.lock.leases.is_some());
+        let version = self.slots.group_version(&machine.group);
+        let is_watched = machine.observations.iter().any(is_lock_observation);
+        if !(has_list && is_watched) || machine.lease_version == Some(version) {
+            return;
+        }
+        machine.lease_version = Some(version);
+        let leases =
+            self.slots
+                .visible_leases(&machine.group, &machine.holder_id, machine.observing_since);
+        machine.apply_fact(ObservedFact::Leases(leases), now);
     }
 
     /// Returns when a node wakes up. A real node that waits for its policy checks the clock every

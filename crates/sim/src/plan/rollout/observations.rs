@@ -47,6 +47,7 @@ impl PlannedRollout<'_> {
                 self.count_calls("create leases", made);
                 self.count_calls("list and watch leases", 2);
                 self.machines[number].observing_since = self.now;
+                self.machines[number].lease_version = None;
                 let me = self.machines[number].holder_id.clone();
                 (
                     latency,
