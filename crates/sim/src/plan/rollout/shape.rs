@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::policy::rollout::{
-    PolicyRollout, RolloutPhase, advance_rollout, is_urgent_change,
-};
+use dogwatch_core::policy::rollout::{advance_rollout, is_urgent_change};
 use dogwatch_core::policy::{ClusterPolicies, Policy, ruling_policy};
-use dogwatch_core::reboot::{ObservedNode, RebootPhase};
+use dogwatch_core::reboot::ObservedNode;
 use jiff::Timestamp;
 
 use super::{PlannedRollout, RolloutEvent};
@@ -15,10 +13,6 @@ use crate::plan::planned_node::PlannedNode;
 
 /// The controller looks at all Nodes at most once in this time.
 const SHAPE_ADVANCE_DELAY: Duration = Duration::from_secs(1);
-/// When it looks after a change that no state waits for. A real controller looks after
-/// [`SHAPE_ADVANCE_DELAY`] then too; in a plan each look is a pass over all nodes of the policy.
-const UNAWAITED_ADVANCE_DELAY: Duration = Duration::from_mins(1);
-
 /// What the controller knows beside the policies.
 pub(super) struct PlannedShapes {
     /// The numbers of the nodes that each policy rules: labels do not change in a plan.
@@ -72,17 +66,10 @@ impl PlannedRollout<'_> {
         let Some(ruler) = self.shapes.rulers[number] else {
             return;
         };
-        let rollout = &self.policies[ruler].rollout;
-        if rollout.shape.is_none() {
-            return;
+        if self.policies[ruler].rollout.shape.is_some() {
+            self.shapes.changed[ruler] = true;
+            self.plan_shape_advance(SHAPE_ADVANCE_DELAY);
         }
-        let is_awaited = is_awaited_change(rollout, &self.machines[number].object);
-        self.shapes.changed[ruler] = true;
-        self.plan_shape_advance(if is_awaited {
-            SHAPE_ADVANCE_DELAY
-        } else {
-            UNAWAITED_ADVANCE_DELAY
-        });
     }
 
     /// Lets the controller look after this time, unless it looks earlier anyway.
@@ -153,28 +140,6 @@ impl PlannedRollout<'_> {
                     self.decide_node(number);
                 }
             }
-        }
-    }
-}
-
-/// Whether the state may change by what this node shows. Everything else (a wave that is over, for
-/// instance) can wait for the next look.
-fn is_awaited_change(rollout: &PolicyRollout, node: &ObservedNode) -> bool {
-    let (Some(shape), Some(state)) = (&rollout.shape, rollout.current_state()) else {
-        return true;
-    };
-    let record = node.record.get();
-    if record.is_some_and(|record| record.failures > 0) {
-        return true;
-    }
-    match state.phase {
-        RolloutPhase::Canary => {
-            state.canaries.len() < shape.canary_count()
-                || state.canaries.iter().any(|canary| canary.uid == node.uid)
-        }
-        RolloutPhase::Soaking => false,
-        RolloutPhase::Ramping => {
-            state.limit.is_some() && record.is_none_or(|record| record.phase > RebootPhase::Waiting)
         }
     }
 }
