@@ -246,7 +246,7 @@ fn free_slot(slot: u32) -> ObservedLease {
         yield_count: 0,
         leftover: false,
         freed_at: None,
-        released_at: None,
+        room_since: None,
     }
 }
 

@@ -140,6 +140,7 @@ fn describe_holders(leases: &[ObservedLease]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::LockRecord;
     use super::super::super::testkit::{free, held};
     use super::*;
 
@@ -258,6 +259,60 @@ mod tests {
             ..calling(&[])
         };
         assert!(!bids(given_back, 1100));
+    }
+
+    /// What host `h`, which is Node `n`, decides about these Leases with two slots.
+    fn decided_for_node(leases: &[ObservedLease]) -> QueueStep {
+        let (me, node) = (api("h"), NodeName::new("n").unwrap());
+        let seen = QueueSnapshot {
+            holder: &me,
+            called_as: &me,
+            node: Some(&node),
+            leases,
+            slots: 2,
+            jitter: 0.0,
+            arrived: Duration::from_millis(500),
+            bid_pause: None,
+        };
+        decide_queue(&seen, at(1000))
+    }
+
+    #[test]
+    fn a_holder_with_a_smaller_maximum_is_waited_for_and_named() {
+        let turn = decided_for_node(&[held(0, "x", &[]), free(1)]);
+        let QueueStep::Wait { why } = turn else {
+            panic!("{turn:?}")
+        };
+        assert!(why.starts_with("at most 1 may hold the lock"), "{why}");
+        assert!(why.contains("dogwatch-default-0 by node/x"), "{why}");
+    }
+
+    #[test]
+    fn another_holder_for_the_same_node_is_no_obstacle() {
+        assert!(is_bid(&decided_for_node(&[held(0, "n", &[]), free(1)])));
+    }
+
+    #[test]
+    fn room_that_was_made_before_a_request_came_gives_nobody_a_turn_before_it() {
+        let made_room = |millis| ObservedLease {
+            room_since: Some(Duration::from_millis(millis)),
+            next_waiters: vec![api("another")],
+            ..held(0, "n", &[])
+        };
+        assert!(is_bid(&decided_for_node(&[made_room(400), free(1)])));
+        let own_node_only = decided_for_node(&[made_room(600), free(1)]);
+        assert!(is_bid(&own_node_only), "{own_node_only:?}");
+        let of_other = ObservedLease {
+            record: held(0, "x", &[])
+                .record
+                .map(|record| LockRecord { max: 2, ..record }),
+            ..made_room(600)
+        };
+        let turn = decided_for_node(&[of_other, free(1)]);
+        assert!(
+            matches!(turn, QueueStep::At { at, .. } if at == Duration::from_millis(1600)),
+            "{turn:?}"
+        );
     }
 
     #[test]

@@ -298,6 +298,28 @@ fn who_leaves_gives_up_its_own_id_only_once() {
 }
 
 #[test]
+fn a_node_waits_for_holders_with_a_smaller_maximum_and_checks_whether_they_exist() {
+    let config = RebootConfig {
+        max_unavailable: UnavailabilityLimit::Count(2),
+        ..config()
+    };
+    let mut seen = waiting(vec![held(0, "n2", &["coordinator/x"]), free(1)]);
+    seen.run.waiting_since = Some(Duration::ZERO);
+    let decision = decide(&seen, &config, now(5));
+    assert!(decision.actions.is_empty(), "{decision:?}");
+    assert_eq!(decision.cause.reason, RebootReason::LockHeldByOther);
+    let text = decision.cause.message;
+    assert!(text.contains("at most 1 may hold it"), "{text}");
+    assert!(text.contains("dogwatch-default-0 by node/n2"), "{text}");
+    let later = decide(&seen, &config, now(600));
+    assert!(
+        matches!(later.observe.first(), Some(RebootObserve::Holder { .. })),
+        "{:?}",
+        later.observe
+    );
+}
+
+#[test]
 fn a_group_that_is_blocked_for_long_is_an_event() {
     let seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
     assert!(!has_event(
