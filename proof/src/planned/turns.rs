@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dogwatch_core::lock::{self, BidPause, LockReleasePlan, ObservedLease};
+use dogwatch_core::lock::{self, BidPause, LockRecord, LockReleasePlan, ObservedLease};
 use dogwatch_core::reboot::{
     NodePatch, OwnNodeState, ParsedAnnotation, RebootAction, RebootCommandState, RebootPhase,
     RecordChange,
@@ -296,6 +296,10 @@ impl PlannedWorld<'_> {
         if same {
             return;
         }
+        if self.is_without(PlannedGuard::SmallestMaximum) {
+            let blind: Vec<ObservedLease> = leases.iter().map(|it| without_limit(it)).collect();
+            return self.view_mut(node).observe_leases(blind.iter());
+        }
         self.view_mut(node)
             .observe_leases(leases.iter().map(AsRef::as_ref));
     }
@@ -304,6 +308,18 @@ impl PlannedWorld<'_> {
     pub(super) fn has_record(&self, node: usize) -> bool {
         let there = self.nodes[node].as_ref();
         there.is_some_and(|there| there.record != ParsedAnnotation::Absent)
+    }
+}
+
+/// The Lease as a node sees it that does not heed its holder's maximum.
+fn without_limit(lease: &ObservedLease) -> ObservedLease {
+    let record = lease.record.clone();
+    ObservedLease {
+        record: record.map(|record| LockRecord {
+            max: u32::MAX,
+            ..record
+        }),
+        ..lease.clone()
     }
 }
 
