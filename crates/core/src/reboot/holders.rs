@@ -14,6 +14,15 @@ use crate::lock::{self, ObservedLease};
 const FIRST_HOLDER_CHECK_DELAY: Duration = Duration::from_secs(30);
 const HOLDER_CHECK_INTERVAL: Duration = Duration::from_mins(5);
 
+/// How many checks a node has made that has waited for a held lock for so long. `jitter` is that of
+/// its run.
+pub fn count_holder_checks(waited: Duration, jitter: f64) -> u64 {
+    let spread = 1.0 + jitter;
+    let since_first = waited.checked_sub(FIRST_HOLDER_CHECK_DELAY.mul_f64(spread));
+    let interval = HOLDER_CHECK_INTERVAL.mul_f64(spread);
+    since_first.map_or(0, |since| 1 + since.as_secs() / interval.as_secs().max(1))
+}
+
 /// Every slot is held by somebody else, or as many are as the smallest maximum of the holders allows
 /// (`reached_max`).
 pub(super) fn wait_for_held_lock(

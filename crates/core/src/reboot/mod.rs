@@ -42,6 +42,7 @@ pub use action::{NodePatch, RebootAction, RebootObserve, RecordChange};
 pub use config::{DrainTimeoutAction, GateTimeoutAction, RebootConfig};
 pub use draining::{describe_dropped_pods, describe_remaining_drain};
 pub use group::{group_of_lease, lock_group};
+pub use holders::count_holder_checks;
 pub(crate) use holding::describe_hold;
 pub use memory::HeldBackTime;
 pub(crate) use method::is_hold_requested;

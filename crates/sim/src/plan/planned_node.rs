@@ -38,6 +38,8 @@ pub(super) struct PlannedNode {
     pub(super) observing_since: Duration,
     /// The version of its group's Leases that its process has seen.
     pub(super) lease_version: Option<u64>,
+    /// Since when it has waited for holders to release.
+    pub(super) waiting_for_holders_since: Option<Duration>,
     pub(super) report_scheduled: bool,
     pub(super) triggered_at: Option<Duration>,
     pub(super) won_at: Option<Duration>,
@@ -72,6 +74,7 @@ impl PlannedNode {
             observations: Vec::new(),
             observing_since: Duration::ZERO,
             lease_version: None,
+            waiting_for_holders_since: None,
             report_scheduled: false,
             triggered_at: None,
             won_at: None,
@@ -92,6 +95,8 @@ impl PlannedNode {
             .expect("a UUID after a known prefix");
         let mut seen = facts::initial_snapshot(&run, self.holder_id.clone(), Ok(boot));
         seen.policies = ClusterPolicies::clone(&self.policies);
+        // `PlannedRollout::count_holder_checks` counts what it would do.
+        seen.run.break_forbidden = true;
         self.snapshot = Some(seen);
     }
 

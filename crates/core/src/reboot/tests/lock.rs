@@ -320,6 +320,35 @@ fn a_node_waits_for_holders_with_a_smaller_maximum_and_checks_whether_they_exist
 }
 
 #[test]
+fn the_checks_of_holders_are_as_many_as_a_waiting_node_makes() {
+    let mut seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
+    seen.run.waiting_since = Some(Duration::ZERO);
+    let mut checks = 0;
+    for second in 0..3_600 {
+        let waited = Duration::from_secs(second);
+        let decision = decide(&seen, &config(), now(second));
+        let mut looks = decision.observe.into_iter();
+        if looks.any(|look| matches!(look, RebootObserve::Holder { .. })) {
+            checks += 1;
+            let there = HolderNode::There {
+                uid: "uid-n2".into(),
+            };
+            seen.lock.holder = Some(ObservedHolderNode {
+                lease: "dogwatch-default-0".into(),
+                resource_version: "1".into(),
+                reads: lock::HolderReads {
+                    nodes: [there.clone(), there],
+                    apart: Duration::from_secs(1),
+                },
+                taken: waited,
+            });
+        }
+        assert_eq!(checks, count_holder_checks(waited, seen.run.jitter));
+    }
+    assert!(checks > 5, "{checks}");
+}
+
+#[test]
 fn a_group_that_is_blocked_for_long_is_an_event() {
     let seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
     assert!(!has_event(

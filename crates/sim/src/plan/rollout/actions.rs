@@ -135,6 +135,13 @@ impl PlannedRollout<'_> {
             return;
         };
         self.offer_room(&group, &free);
+        let machine = &self.machines[number];
+        let record = machine.reboot_record();
+        if let Some(record) = record.filter(|record| record.phase == RebootPhase::Waiting) {
+            // It gave the lock back, and waits again.
+            self.slots
+                .add_waiter(&group, waiter_place(machine, record.since));
+        }
         if over_budget {
             let pause = BidPause::after_yield(free.yield_count, 0.5, self.now);
             if let Some(seen) = &mut self.machines[number].snapshot {
@@ -225,7 +232,6 @@ impl PlannedRollout<'_> {
         }
         let now = self.current_time();
         self.publish_report(number, now);
-        self.decide_node(number);
     }
 
     pub(super) fn publish_report(&mut self, number: usize, now: Now) {

@@ -15,7 +15,7 @@ use dogwatch_core::decision::WakeTime;
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::GroupName;
 use dogwatch_core::policy::{Policy, RebootAllowance};
-use dogwatch_core::reboot::{self, RebootAction, RebootConfig, RebootObserve};
+use dogwatch_core::reboot::{self, RebootAction, RebootConfig, RebootObserve, RebootReason};
 use jiff::Timestamp;
 
 use self::observations::is_lock_observation;
@@ -204,6 +204,8 @@ impl<'a> PlannedRollout<'a> {
         }
         self.result.decisions += 1;
         self.update_observations(number, &decision.observe);
+        let is_waiting = decision.cause.reason == RebootReason::LockHeldByOther;
+        self.count_holder_checks(number, is_waiting);
         let machine = &mut self.machines[number];
         let news = machine.collect_report(decision.report, now);
         if let Some(action) = decision.actions.first() {

@@ -4,13 +4,9 @@ use std::time::Duration;
 
 use dogwatch_coordinator::agent::facts::{self, ObservedFact};
 use dogwatch_core::drain::{DrainProgress, PodIdentity, PodRules};
-use dogwatch_core::lock::{
-    self, BudgetReads, GroupMember, HolderNode, ObservedLease, UnavailableCount,
-};
+use dogwatch_core::lock::{self, BudgetReads, GroupMember, ObservedLease, UnavailableCount};
 use dogwatch_core::name::GroupName;
-use dogwatch_core::reboot::{
-    ObservedBudgetCount, ObservedHolderNode, ObservedStartGates, RebootObserve,
-};
+use dogwatch_core::reboot::{self, ObservedBudgetCount, ObservedStartGates, RebootObserve};
 
 use super::{PlannedRollout, RolloutEvent, WATCH_LIFETIME};
 use crate::plan::planned_node::PlannedNode;
@@ -62,12 +58,8 @@ impl PlannedRollout<'_> {
                 self.count_calls("count the budget", 3);
                 (3 * latency, self.budget_count_fact(number, lease))
             }
-            RebootObserve::Holder { lease } => {
-                self.count_calls("look at holders", 2);
-                (
-                    2 * latency + Duration::from_secs(1),
-                    self.lease_holder_fact(lease),
-                )
+            RebootObserve::Holder { .. } => {
+                unreachable!("a planned node leaves holders that are gone to the controller")
             }
             RebootObserve::Drain { rules, .. } => self.begin_drain(number, &look, rules),
             RebootObserve::Attachments { .. } => {
@@ -168,27 +160,30 @@ impl PlannedRollout<'_> {
         })
     }
 
-    pub(super) fn lease_holder_fact(&self, lease: &ObservedLease) -> ObservedFact {
-        let uid = lease
-            .record
-            .as_ref()
-            .and_then(|record| record.node_uid.clone())
-            .unwrap_or_default();
-        let there = HolderNode::There { uid };
-        ObservedFact::Holder(ObservedHolderNode {
-            lease: lease.name.clone(),
-            resource_version: lease.resource_version.clone(),
-            reads: lock::HolderReads {
-                nodes: [there.clone(), there],
-                apart: lock::MIN_HOLDER_READ_INTERVAL,
-            },
-            taken: self.now,
-        })
+    /// Counts the calls by which a node checks whether the holders that it waits for still exist. They
+    /// do, in a plan; to decide at each check would double the decisions of a large rollout.
+    pub(super) fn count_holder_checks(&mut self, number: usize, is_waiting: bool) {
+        let machine = &mut self.machines[number];
+        if is_waiting {
+            machine.waiting_for_holders_since.get_or_insert(self.now);
+            return;
+        }
+        let since = machine.waiting_for_holders_since.take();
+        let (Some(since), Some(seen)) = (since, &machine.snapshot) else {
+            return;
+        };
+        let waited = self.now.saturating_sub(since);
+        let checks = reboot::count_holder_checks(waited, seen.run.jitter);
+        self.count_calls("look at holders", 2 * checks);
     }
 
     pub(super) fn deliver_fact(&mut self, number: usize, look: &RebootObserve, fact: ObservedFact) {
         if self.machines[number].observations.contains(look) {
             let now = self.current_time();
+            if is_lock_observation(look) {
+                // The list was made some time ago: the Leases may have changed since.
+                self.machines[number].lease_version = None;
+            }
             self.machines[number].apply_fact(fact, now);
             self.decide_node(number);
         }
