@@ -324,8 +324,8 @@ fn the_checks_of_holders_are_as_many_as_a_waiting_node_makes() {
     let mut seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
     seen.run.waiting_since = Some(Duration::ZERO);
     let mut checks = 0;
-    for second in 0..3_600 {
-        let waited = Duration::from_secs(second);
+    for second in 0..3_600_u32 {
+        let waited = Duration::from_secs(second.into());
         let decision = decide(&seen, &config(), now(second));
         let mut looks = decision.observe.into_iter();
         if looks.any(|look| matches!(look, RebootObserve::Holder { .. })) {
