@@ -251,6 +251,7 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
     {
         return no;
     }
+    let wait_for_holders = |max| holders::wait_for_held_lock(ctx, leases, max);
     let step = match turn {
         BidDecision::Now { lease } => {
             let text = format!("asking for Lease {}", lease.name);
@@ -263,10 +264,8 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
             );
             RebootStep::new(RebootReason::NotOurTurn, text).with_wake(at, "this node's turn to bid")
         }
-        BidDecision::AllHeld => return holders::wait_for_held_lock(ctx, leases, None),
-        BidDecision::MaxReached { max } => {
-            return holders::wait_for_held_lock(ctx, leases, Some(max));
-        }
+        BidDecision::AllHeld => return wait_for_holders(None),
+        BidDecision::MaxReached { max } => return wait_for_holders(Some(max)),
     };
     gates::observe_start_gates(ctx, step)
 }
