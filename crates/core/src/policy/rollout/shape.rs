@@ -70,41 +70,20 @@ impl RolloutShape {
 /// One line that differs for shapes that differ: a state names its shape by it.
 impl fmt::Display for RolloutShape {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut is_first = true;
+        let mut parts = Vec::new();
         if let Some(canary) = self.canary {
-            let soak = format_duration(canary.soak);
-            write_part(
-                formatter,
-                &mut is_first,
-                format_args!("canary {}", canary.nodes),
-            )?;
-            write_part(formatter, &mut is_first, format_args!("soak {soak}"))?;
+            parts.push(format!("canary {}", canary.nodes));
+            parts.push(format!("soak {}", format_duration(canary.soak)));
         }
-        if let [first, rest @ ..] = self.ramp.as_slice() {
-            write_part(formatter, &mut is_first, format_args!("ramp {first}"))?;
-            rest.iter()
-                .try_for_each(|limit| write!(formatter, " {limit}"))?;
+        if !self.ramp.is_empty() {
+            let numbers: Vec<String> = self.ramp.iter().map(u32::to_string).collect();
+            parts.push(format!("ramp {}", numbers.join(" ")));
         }
         if let Some(failures) = self.halt_after_failures {
-            write_part(
-                formatter,
-                &mut is_first,
-                format_args!("halt after {failures}"),
-            )?;
+            parts.push(format!("halt after {failures}"));
         }
-        Ok(())
+        formatter.write_str(&parts.join(", "))
     }
-}
-
-fn write_part(
-    formatter: &mut fmt::Formatter<'_>,
-    is_first: &mut bool,
-    part: fmt::Arguments<'_>,
-) -> fmt::Result {
-    if !std::mem::take(is_first) {
-        formatter.write_str(", ")?;
-    }
-    formatter.write_fmt(part)
 }
 
 /// The shape of a policy's rollout, its state, and what a person said about its halt.
