@@ -138,8 +138,8 @@ impl SlotLeases {
     }
 
     /// Returns the Leases that a node sees if it has looked since `since`: its own Lease, otherwise
-    /// the free ones and the last one whose holder made room, otherwise (or if the group is full) one held Lease as
-    /// an example of all.
+    /// the free ones and the last one whose holder made room, otherwise (or if the group is full)
+    /// one held Lease as an example of all.
     pub(super) fn visible_leases(
         &self,
         group: &GroupName,
@@ -203,11 +203,13 @@ impl SlotLeases {
         now: Duration,
     ) -> Option<ObservedLease> {
         let key = (record.group.clone(), bid.slot);
-        let lease = self.leases.get_mut(&key)?;
+        let lease = self.leases.get(&key)?;
         let free = lease.holder.as_ref().is_none_or(|holder| holder == me);
         if lease.resource_version != bid.resource_version || !free {
             return None;
         }
+        self.record_change(&key.0);
+        let lease = self.leases.get_mut(&key)?;
         let held = self.held.entry(key.0.clone()).or_default();
         let mut room_since = lease.room_since;
         if let Some(older) = &lease.record {
@@ -218,8 +220,6 @@ impl SlotLeases {
             }
         }
         held.add(key.1, record.max);
-        self.version += 1;
-        self.group_versions.insert(key.0.clone(), self.version);
         *lease = ObservedLease {
             resource_version: self.version.to_string(),
             holder: Some(me.clone()),
