@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::bid_turn::bid_time;
+use super::bid_turn::BidTurns;
 use super::{BidDecision, HolderId, ObservedLease};
 use crate::Now;
 
@@ -16,15 +16,18 @@ const MAX_SLOTS_IN_ORDER: usize = 8;
 /// own maximum would be over budget by their number alone).
 ///
 /// A Lease that was free when first observed: at once. A Lease that became free: in the order that
-/// the last holder named, the first at once and each further one [`CALLED_BID_INTERVAL`](super::CALLED_BID_INTERVAL) later; a
+/// the last holder named, the first at once and each further one [`CALLED_BID_INTERVAL`] later; a
 /// waiter that is not named after a second and up to one more (`jitter`, 0 to 1, from the shell). A
-/// Lease that was given back over budget: after a [`BidPause`](super::BidPause), for everybody, because the next
-/// winner would find the same. Of several Leases the earliest; of equally early ones the lowest slot,
-/// or one by the name of `me` if there are many ([`MAX_SLOTS_IN_ORDER`]).
+/// Lease that was given back over budget: after a [`BidPause`], for everybody, because the next
+/// winner would find the same. Of several Leases the earliest; of equally early ones the lowest
+/// slot, or one by the name of `me` if there are many ([`MAX_SLOTS_IN_ORDER`]).
 ///
 /// No Lease while the holders are as many as the smallest maximum among them and `slots` allows: the
 /// winner would count them and give its Lease back. The holders of a group may have an older,
 /// smaller maximum than `slots`, which applies until they release.
+///
+/// [`CALLED_BID_INTERVAL`]: super::CALLED_BID_INTERVAL
+/// [`BidPause`]: super::BidPause
 pub fn decide_bid(
     leases: &[ObservedLease],
     me: &HolderId,
@@ -32,12 +35,12 @@ pub fn decide_bid(
     jitter: f64,
     now: Now,
 ) -> BidDecision {
-    let free: Vec<(Duration, &ObservedLease)> = leases
+    let turns = BidTurns::new(leases, me, jitter);
+    let free = leases
         .iter()
         .filter(|lease| lease.holder.is_none() && lease.slot < slots)
-        .map(|lease| (bid_time(lease, leases, me, jitter).max(now.mono), lease))
-        .collect();
-    match choose_lease(free, me) {
+        .map(|lease| (turns.bid_time(lease).max(now.mono), lease));
+    match choose_lease(free.collect(), me) {
         None => BidDecision::AllHeld,
         Some(_) if let Some(max) = find_reached_max(leases, me, slots) => {
             BidDecision::MaxReached { max }
@@ -105,8 +108,7 @@ pub fn find_held_lease<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::LockRecord;
-    use super::super::testkit::{free, held, node, record};
+    use super::super::testkit::{free, held, held_under_max, node};
     use super::*;
 
     fn at(millis: u64) -> Now {
@@ -212,14 +214,6 @@ mod tests {
             decide_bid(&leases, &node("n1"), 1, 0.0, at(0)),
             BidDecision::AllHeld
         );
-    }
-
-    fn held_under_max(slot: u32, holder: &str, max: u32) -> ObservedLease {
-        let of_holder = record(holder, &[]);
-        ObservedLease {
-            record: Some(LockRecord { max, ..of_holder }),
-            ..held(slot, holder, &[])
-        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl BidPause {
 
     /// When the pause ends for `me`. If a holder of the group has made room since, the next count may
     /// differ, so the pause ends in the order which that Lease names.
-    pub fn end(&self, leases: &[ObservedLease], me: &HolderId, jitter: f64) -> Duration {
+    pub fn end_for_waiter(&self, leases: &[ObservedLease], me: &HolderId, jitter: f64) -> Duration {
         let turns = leases.iter().filter_map(|lease| {
             let room_since = lease.room_since.filter(|at| *at >= self.since)?;
             Some(room_since + turn_delay(lease, me, jitter))
@@ -49,30 +49,43 @@ impl BidPause {
     }
 }
 
-/// The monotonic moment at which `me` may bid for this free Lease, one of `leases`.
-pub(super) fn bid_time(
-    lease: &ObservedLease,
-    leases: &[ObservedLease],
-    me: &HolderId,
+/// When one waiter may bid for each of a group's free Leases.
+pub(super) struct BidTurns<'a> {
+    leases: &'a [ObservedLease],
+    me: &'a HolderId,
     jitter: f64,
-) -> Duration {
-    if let (Some(freed_at), 1..) = (lease.freed_at, lease.yield_count) {
-        return BidPause::after_yield(lease.yield_count, jitter, freed_at).end(leases, me, jitter);
+    /// The Lease whose holder made room last, and when.
+    latest_room: Option<(Duration, &'a ObservedLease)>,
+}
+
+impl<'a> BidTurns<'a> {
+    pub(super) fn new(leases: &'a [ObservedLease], me: &'a HolderId, jitter: f64) -> Self {
+        let latest = leases.iter().max_by_key(|lease| lease.room_since);
+        Self {
+            leases,
+            me,
+            jitter,
+            latest_room: latest.and_then(|lease| Some((lease.room_since?, lease))),
+        }
     }
-    let own_turn = lease.freed_at.map_or(Duration::ZERO, |freed_at| {
-        freed_at + turn_delay(lease, me, jitter)
-    });
-    // Whether even the last turn after its own release was over: nobody took it then, because the
-    // holders' maxima did not allow it. A holder that makes room changes that for all waiters at the
-    // same moment, so they follow the order that its Lease names.
-    let is_turn_over = |at: Duration| {
+
+    /// The monotonic moment at which the waiter may bid for this free Lease of the group.
+    pub(super) fn bid_time(&self, lease: &ObservedLease) -> Duration {
+        if let (Some(freed_at), 1..) = (lease.freed_at, lease.yield_count) {
+            let pause = BidPause::after_yield(lease.yield_count, self.jitter, freed_at);
+            return pause.end_for_waiter(self.leases, self.me, self.jitter);
+        }
+        // Whether even the last turn after its own release was over: nobody took it then, because
+        // the holders' maxima did not allow it. A holder that makes room changes that for all
+        // waiters at the same moment, so they follow the order that its Lease names.
         let last_turn = lease.freed_at.map(|freed_at| freed_at + LAST_TURN);
-        last_turn.is_none_or(|last_turn| last_turn <= at)
-    };
-    let latest = leases.iter().max_by_key(|other| other.room_since);
-    match latest.and_then(|other| Some((other.room_since?, other))) {
-        Some((at, other)) if is_turn_over(at) => at + turn_delay(other, me, jitter),
-        _ => own_turn,
+        match (self.latest_room, lease.freed_at) {
+            (Some((at, other)), _) if last_turn.is_none_or(|last_turn| last_turn <= at) => {
+                at + turn_delay(other, self.me, self.jitter)
+            }
+            (_, Some(freed_at)) => freed_at + turn_delay(lease, self.me, self.jitter),
+            (_, None) => Duration::ZERO,
+        }
     }
 }
 
@@ -115,7 +128,7 @@ mod tests {
             room_since: Some(Duration::from_secs(14)),
             ..held(0, "n1", &[])
         };
-        let end = pause.end(&[late], &node("n2"), 1.0);
+        let end = pause.end_for_waiter(&[late], &node("n2"), 1.0);
         assert_eq!(end, Duration::from_secs(15));
     }
 

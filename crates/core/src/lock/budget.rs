@@ -65,9 +65,7 @@ pub struct RemediationHold {
 impl HeldLockLease {
     /// The identity of the Lease's Node; without a Node, the holder.
     pub fn effective_holder(&self) -> HolderId {
-        self.node
-            .as_ref()
-            .map_or_else(|| self.holder.clone(), HolderId::for_node)
+        HolderId::of_node_or(self.node.as_ref(), &self.holder)
     }
 
     /// Whether it is the Lease of a control-plane node's remediation.

@@ -35,6 +35,7 @@ pub use evidence::{
 pub use observed_lease::merge_observed_lease;
 pub use ownership::{LockOwnership, LockReleasePlan, adopt_record, lock_ownership, plan_release};
 pub use queue_order::{MAX_NEXT_WAITERS, compare_waiters, order_next_waiters};
+pub(crate) use types::list_holders;
 pub use types::{
     BidDecision, FIELD_MANAGER_LIMIT, GroupBudget, HolderId, HolderIdTooLong, HolderNode,
     LockRecord, LockWaiter, ObservedLease, UnavailableCount, UnavailableMember,
@@ -101,6 +102,14 @@ pub(crate) mod testkit {
             holder: Some(node(name)),
             record: Some(record(name, runs)),
             ..free(slot)
+        }
+    }
+
+    pub(crate) fn held_under_max(slot: u32, name: &str, max: u32) -> ObservedLease {
+        let of_holder = record(name, &[]);
+        ObservedLease {
+            record: Some(LockRecord { max, ..of_holder }),
+            ..held(slot, name, &[])
         }
     }
 }

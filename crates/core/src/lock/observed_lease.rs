@@ -54,8 +54,7 @@ fn is_maximum_raised(known: &ObservedLease, again: &ObservedLease) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::LockRecord;
-    use super::super::testkit::{free, held, node};
+    use super::super::testkit::{free, held, held_under_max, node};
     use super::*;
     use std::time::Duration;
 
@@ -142,12 +141,7 @@ mod tests {
 
     #[test]
     fn a_holder_that_raises_its_maximum_makes_room_and_one_that_lowers_it_does_not() {
-        let under_max = |version_: &str, max| {
-            let lease = held(0, "a", &[]);
-            let record = lease.record.clone();
-            let record = record.map(|record| LockRecord { max, ..record });
-            version(version_, ObservedLease { record, ..lease })
-        };
+        let under_max = |version_: &str, max| version(version_, held_under_max(0, "a", max));
         let raised = merge_observed_lease(Some(&under_max("9", 1)), under_max("10", 2), at(5));
         assert_eq!(raised.room_since, Some(Duration::from_secs(5)));
         let lowered = merge_observed_lease(Some(&raised), under_max("11", 1), at(8));

@@ -32,6 +32,11 @@ impl HolderId {
         Ok(Self(text))
     }
 
+    /// The identity of the Node that a Lease is held for; without a Node, its holder.
+    pub(super) fn of_node_or(node: Option<&NodeName>, holder: &Self) -> Self {
+        node.map_or_else(|| holder.clone(), Self::for_node)
+    }
+
     /// `node/NAME`; the name is replaced by its hash if the identity would be too long.
     pub fn for_node(name: &NodeName) -> Self {
         let plain = format!("node/{name}");
@@ -113,9 +118,16 @@ impl ObservedLease {
     /// The identity of the Node that the Lease is held for; without a Node, the holder.
     pub fn effective_holder(&self) -> Option<HolderId> {
         let node = self.record.as_ref().and_then(|record| record.node.as_ref());
-        let holder = self.holder.as_ref()?;
-        Some(node.map_or_else(|| holder.clone(), HolderId::for_node))
+        Some(HolderId::of_node_or(node, self.holder.as_ref()?))
     }
+}
+
+/// `LEASE by HOLDER` of each held Lease, for messages; empty if none is held.
+pub(crate) fn list_holders(leases: &[ObservedLease]) -> String {
+    let held =
+        |lease: &ObservedLease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?));
+    let held: Vec<String> = leases.iter().filter_map(held).collect();
+    held.join(", ")
 }
 
 /// The annotations beside the holder on the Lease (owned by the holder's field manager).

@@ -17,10 +17,14 @@ const HOLDER_CHECK_INTERVAL: Duration = Duration::from_mins(5);
 /// How many checks a node has made that has waited for a held lock for so long. `jitter` is that of
 /// its run.
 pub fn count_holder_checks(waited: Duration, jitter: f64) -> u64 {
-    let spread = 1.0 + jitter;
-    let since_first = waited.checked_sub(FIRST_HOLDER_CHECK_DELAY.mul_f64(spread));
-    let interval = HOLDER_CHECK_INTERVAL.mul_f64(spread);
+    let since_first = waited.checked_sub(spread_by(jitter, FIRST_HOLDER_CHECK_DELAY));
+    let interval = spread_by(jitter, HOLDER_CHECK_INTERVAL);
     since_first.map_or(0, |since| 1 + since.as_secs() / interval.as_secs().max(1))
+}
+
+/// Up to twice as long, so that not all nodes check at the same moment.
+fn spread_by(jitter: f64, delay: Duration) -> Duration {
+    delay.mul_f64(1.0 + jitter)
 }
 
 /// Every slot is held by somebody else, or as many are as the smallest maximum of the holders allows
@@ -30,17 +34,13 @@ pub(super) fn wait_for_held_lock(
     leases: &[ObservedLease],
     reached_max: Option<u32>,
 ) -> RebootStep {
-    let names: Vec<String> = leases
-        .iter()
-        .filter_map(|lease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?)))
-        .collect();
-    if names.is_empty() {
+    let held = lock::list_holders(leases);
+    if held.is_empty() {
         return RebootStep::new(
             RebootReason::LookingAtLock,
             "waits until the group's Leases are created",
         );
     }
-    let held = names.join(", ");
     let text = match reached_max {
         None => format!("waits for the lock; held: {held}"),
         Some(max) => format!(
@@ -50,13 +50,8 @@ pub(super) fn wait_for_held_lock(
     let step = RebootStep::new(RebootReason::LockHeldByOther, text);
     // `waiting_since` is not set yet: the wait begins now.
     let since = ctx.seen.run.waiting_since.unwrap_or(ctx.now.mono);
-    let spread = 1.0 + ctx.seen.run.jitter;
-    check_or_break_holders(
-        ctx,
-        leases,
-        step,
-        since + FIRST_HOLDER_CHECK_DELAY.mul_f64(spread),
-    )
+    let first = since + spread_by(ctx.seen.run.jitter, FIRST_HOLDER_CHECK_DELAY);
+    check_or_break_holders(ctx, leases, step, first)
 }
 
 /// Clears a Lease whose holder is proved gone; else checks the holders, first at `first`. A process
@@ -106,10 +101,9 @@ fn check_holders(
     step: RebootStep,
     first: Duration,
 ) -> RebootStep {
-    let spread = 1.0 + ctx.seen.run.jitter;
     let last = ctx.seen.lock.holder.as_ref();
     let due = last.map_or(first, |last| {
-        last.taken + HOLDER_CHECK_INTERVAL.mul_f64(spread)
+        last.taken + spread_by(ctx.seen.run.jitter, HOLDER_CHECK_INTERVAL)
     });
     if due > ctx.now.mono {
         return step.with_wake(due, "the next look at the holder's Node");

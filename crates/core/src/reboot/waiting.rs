@@ -274,7 +274,7 @@ fn decide_bid(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> RebootStep {
 fn bid_pause_end(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> Option<Duration> {
     let run = &ctx.seen.run;
     let pause = run.bid_pause?;
-    Some(pause.end(leases, &run.holder, run.jitter))
+    Some(pause.end_for_waiter(leases, &run.holder, run.jitter))
 }
 
 /// A bid for this Lease, or the takeover of our own older one.

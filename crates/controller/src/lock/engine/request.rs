@@ -337,7 +337,7 @@ impl PendingLockRequest {
     fn is_paused(&self, leases: &[ObservedLease]) -> bool {
         let holder = &self.cleanup.leftovers.holder;
         let pause = self.bid_pause.as_ref();
-        let end = pause.map(|pause| pause.end(leases, holder, self.jitter));
+        let end = pause.map(|pause| pause.end_for_waiter(leases, holder, self.jitter));
         end.is_some_and(|at| at > self.shared.now().mono)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{BidDecision, BidPause, HolderId, ObservedLease, decide_bid};
+use super::super::{BidDecision, BidPause, HolderId, ObservedLease, decide_bid, list_holders};
 use crate::Now;
 use crate::name::NodeName;
 
@@ -45,7 +45,7 @@ pub enum QueueStep {
 pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
     let pause_end = seen
         .bid_pause
-        .map(|pause| pause.end(seen.leases, seen.called_as, seen.jitter));
+        .map(|pause| pause.end_for_waiter(seen.leases, seen.called_as, seen.jitter));
     if let Some(at) = pause_end.filter(|at| *at > now.mono) {
         let why =
             "released the lock because too many nodes are unavailable; tries again after a pause"
@@ -61,10 +61,14 @@ pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
         let lease = Box::new(lease.clone());
         return QueueStep::Bid { lease };
     }
+    // The count of the budget leaves out other holders for the same Node, too.
+    let own_node = seen.node.map(HolderId::for_node);
+    let is_of_own_node =
+        |lease: &ObservedLease| own_node.is_some() && lease.effective_holder() == own_node;
     let leases: Vec<ObservedLease> = seen
         .leases
         .iter()
-        .filter(|lease| !is_of_own_node(seen, lease))
+        .filter(|lease| !is_of_own_node(lease))
         .map(|lease| lease_as_newcomer(seen, lease))
         .collect();
     match decide_bid(&leases, seen.called_as, seen.slots, seen.jitter, now) {
@@ -88,13 +92,6 @@ pub fn decide_queue(seen: &QueueSnapshot<'_>, now: Now) -> QueueStep {
             ),
         },
     }
-}
-
-/// Whether another holder holds this Lease for the same Node: the count of the budget leaves it out
-/// too.
-fn is_of_own_node(seen: &QueueSnapshot<'_>, lease: &ObservedLease) -> bool {
-    let own = seen.node.map(HolderId::for_node);
-    own.is_some() && lease.effective_holder() == own
 }
 
 /// A new request bids at once for a Lease that was free before it came, unless the last holder
@@ -128,20 +125,17 @@ pub fn find_called_holder<'a>(
 }
 
 fn describe_holders(leases: &[ObservedLease]) -> String {
-    let held =
-        |lease: &ObservedLease| Some(format!("{} by {}", lease.name, lease.holder.as_ref()?));
-    let names: Vec<String> = leases.iter().filter_map(held).collect();
-    if names.is_empty() {
+    let held = list_holders(leases);
+    if held.is_empty() {
         "the group's Leases do not exist yet".into()
     } else {
-        format!("held: {}", names.join(", "))
+        format!("held: {held}")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::LockRecord;
-    use super::super::super::testkit::{free, held};
+    use super::super::super::testkit::{free, held, held_under_max};
     use super::*;
 
     fn api(host: &str) -> HolderId {
@@ -303,9 +297,7 @@ mod tests {
         let own_node_only = decided_for_node(&[made_room(600), free(1)]);
         assert!(is_bid(&own_node_only), "{own_node_only:?}");
         let of_other = ObservedLease {
-            record: held(0, "x", &[])
-                .record
-                .map(|record| LockRecord { max: 2, ..record }),
+            record: held_under_max(0, "x", 2).record,
             ..made_room(600)
         };
         let turn = decided_for_node(&[of_other, free(1)]);
