@@ -96,7 +96,7 @@ impl NodeRebootCalls {
                 let (conditions, now) = (&decision.report.conditions, self.clock.now());
                 client.write_status(own, status, conditions, now).await
             }
-            NodeRebootAction::PatchNode(patch) => return self.patch_node(patch).await,
+            NodeRebootAction::PatchNode(patch) => return self.patch_node(own, patch).await,
             NodeRebootAction::PatchHost(patch) if patch.value.is_some() => {
                 return self.put_host_key(own, patch).await;
             }
@@ -166,7 +166,19 @@ impl NodeRebootCalls {
         }
     }
 
-    async fn patch_node(&self, patch: &NodeRequestPatch) -> CallEnd<NodeRebootAnswer> {
+    /// Another leader may have ended the NodeReboot already: then its Node is not asked again.
+    async fn patch_node(
+        &self,
+        own: &ObservedNodeReboot,
+        patch: &NodeRequestPatch,
+    ) -> CallEnd<NodeRebootAnswer> {
+        if patch.asks_for(own) {
+            match call_end_of(self.client.is_current(own).await) {
+                CallEnd::Done(true) => {}
+                CallEnd::Done(false) | CallEnd::Changed => return CallEnd::Changed,
+                CallEnd::Failed(error) => return CallEnd::Failed(error),
+            }
+        }
         match self.client.patch_request(patch).await {
             // The Node changes all the time; it is decided anew, at once and with the newest one.
             Err(error) if error.kind() == ApiErrorKind::Conflict => {

@@ -21,6 +21,13 @@ pub struct NodeRequestPatch {
 }
 
 impl NodeRequestPatch {
+    /// Whether the Node is asked for this NodeReboot afterwards. Right before such a patch the
+    /// NodeReboot is read again: a leader that sees an older one would ask for what has ended.
+    pub fn asks_for(&self, own: &ObservedNodeReboot) -> bool {
+        let request = self.request.as_ref();
+        request.is_some_and(|request| lists_reboot(&request.node_reboots, own))
+    }
+
     fn of_node(node: &ObservedNode, request: Option<RebootRequest>) -> Self {
         Self {
             node: node.name.clone(),

@@ -45,6 +45,15 @@ impl NodeRebootClient {
         Ok(node.as_ref().and_then(convert_node))
     }
 
+    /// Reads whether the NodeReboot still has the version that was decided on.
+    pub async fn is_current(&self, own: &ObservedNodeReboot) -> Result<bool, Error> {
+        let newest = with_timeout(self.object_api().get_opt(&own.name)).await?;
+        let newest = newest.as_ref().map(convert_node_reboot);
+        Ok(newest.is_some_and(|newest| {
+            newest.uid == own.uid && newest.resource_version == own.resource_version
+        }))
+    }
+
     /// Changes what the Node is asked for. Returns the Node as written.
     pub async fn patch_request(
         &self,

@@ -43,12 +43,7 @@ impl NodeRebootClient {
         own: &ObservedNodeReboot,
         patch: &HostKeyPatch,
     ) -> Result<Option<HostSnapshot>, Error> {
-        let newest = with_timeout(self.object_api().get_opt(&own.name)).await?;
-        let newest = newest.as_ref().map(convert_node_reboot);
-        let is_same = newest.is_some_and(|newest| {
-            newest.uid == own.uid && newest.resource_version == own.resource_version
-        });
-        if !is_same {
+        if !self.is_current(own).await? {
             return Ok(None);
         }
         self.patch_host_key(patch).await.map(Some)

@@ -251,18 +251,16 @@ impl World {
         action: &NodeRebootAction,
     ) -> bool {
         let name = seen.own.name.clone();
+        // Right before it asks a Node or puts a key on a host, the controller reads the NodeReboot.
+        let own = self.reboots.get(&name);
+        let is_current = own.is_some_and(|own| own.resource_version == seen.own.resource_version);
         if let NodeRebootAction::PatchHost(patch) = action {
-            // Right before it puts the key on, the controller reads the NodeReboot.
-            let own = self.reboots.get(&name);
-            let is_current =
-                own.is_some_and(|own| own.resource_version == seen.own.resource_version);
             return (is_current || patch.value.is_none()) && self.patch_host(patch);
         }
         if let NodeRebootAction::PatchNode(patch) = action {
-            return self.patch_node(seen, patch);
+            return (is_current || !patch.asks_for(&seen.own)) && self.patch_node(seen, patch);
         }
-        let is_same = |own: &ObservedNodeReboot| own.resource_version == seen.own.resource_version;
-        if !self.reboots.get(&name).is_some_and(is_same) {
+        if !is_current {
             return false;
         }
         match action {
