@@ -120,6 +120,14 @@ pub fn compress_gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(encoder.finish()?)
 }
 
+/// The level of zstd that shipped images are made at: the smallest that a decoder unpacks with little memory.
+pub const SHIPPED_ZSTD_LEVEL: i32 = 19;
+
+/// The same bytes for the same `level`, in the thread of the caller.
+pub fn compress_zstd(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
+    zstd::bulk::compress(bytes, level).context("failed to compress by zstd")
+}
+
 /// The time that files bear: `SOURCE_DATE_EPOCH` where it is set, else the last commit's.
 pub fn read_source_date() -> Result<u64> {
     if let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use dogwatch_packaging::{
     dist::{DistSettings, write_packages},
-    file_tree::read_source_date,
+    file_tree::{SHIPPED_ZSTD_LEVEL, read_source_date},
     image::{ImageSources, write_images},
     shipped_program::ProgramFolder,
 };
@@ -97,6 +97,7 @@ fn run_image(arguments: &ImageArguments) -> Result<()> {
     let sources = ImageSources {
         ca_certificates: arguments.ca_certificates.clone(),
         source_date: read_source_date()?,
+        zstd_level: SHIPPED_ZSTD_LEVEL,
     };
     for image in write_images(&programs, &sources, &arguments.output)? {
         println!(

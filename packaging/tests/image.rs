@@ -15,19 +15,20 @@ use std::{
 };
 
 use dogwatch_packaging::{
+    file_tree::SHIPPED_ZSTD_LEVEL,
     image::{ImageSources, WrittenImage, write_images},
     sha256_hex,
     shipped_program::SHIPPED_PROGRAMS,
 };
-use flate2::read::GzDecoder;
 use serde_json::Value;
-use support::stripped_programs;
+use support::{QUICK_ZSTD_LEVEL, stripped_programs};
 use tempfile::TempDir;
 
-fn write_test_images(output: &Path) -> Vec<WrittenImage> {
+fn write_test_images(output: &Path, zstd_level: i32) -> Vec<WrittenImage> {
     let sources = ImageSources {
         ca_certificates: PathBuf::from("/etc/ssl/certs/ca-certificates.crt"),
         source_date: 1_700_000_000,
+        zstd_level,
     };
     write_images(stripped_programs(), &sources, output).unwrap()
 }
@@ -39,7 +40,7 @@ fn images() -> &'static Path {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("test-images");
         // What an earlier run with other programs left must not be taken for ours.
         let _ = fs::remove_dir_all(&folder);
-        write_test_images(&folder);
+        write_test_images(&folder, QUICK_ZSTD_LEVEL);
         folder
     })
 }
@@ -100,9 +101,11 @@ impl ReadLayout {
         assert_eq!(config["history"].as_array().unwrap().len(), diff_ids.len());
         let mut layers = Vec::new();
         for (descriptor, diff_id) in descriptors.iter().zip(diff_ids) {
-            let mut layer = Vec::new();
-            let gzip = self.blob(descriptor);
-            std::io::Read::read_to_end(&mut GzDecoder::new(gzip.as_slice()), &mut layer).unwrap();
+            assert_eq!(
+                descriptor["mediaType"],
+                "application/vnd.oci.image.layer.v1.tar+zstd"
+            );
+            let layer = zstd::decode_all(self.blob(descriptor).as_slice()).unwrap();
             assert_eq!(
                 format!("sha256:{}", sha256_hex(&layer)),
                 diff_id.as_str().unwrap()
@@ -211,7 +214,7 @@ fn run_in_root(root: &Path, words: &[&str]) -> String {
 #[test]
 fn two_runs_write_the_same_bytes() {
     let again = TempDir::new().unwrap();
-    write_test_images(again.path());
+    write_test_images(again.path(), QUICK_ZSTD_LEVEL);
     let compared = Command::new("diff")
         .arg("--recursive")
         .args([images(), again.path()])
@@ -226,6 +229,7 @@ fn what_is_missing_is_named_before_anything_is_written() {
     let sources = ImageSources {
         ca_certificates: PathBuf::from("/nowhere/authorities.crt"),
         source_date: 0,
+        zstd_level: QUICK_ZSTD_LEVEL,
     };
     let written = write_images(stripped_programs(), &sources, output.path());
     let error = format!("{:#}", written.unwrap_err());
@@ -244,7 +248,7 @@ fn what_is_missing_is_named_before_anything_is_written() {
 #[ignore = "for programs as they are released: cargo xtask test --packaging"]
 fn the_images_of_released_programs_are_small() {
     let output = TempDir::new().unwrap();
-    for image in write_test_images(output.path()) {
+    for image in write_test_images(output.path(), SHIPPED_ZSTD_LEVEL) {
         let limit = match image.name {
             "dogwatch" => 15_000_000,
             _ => 10_000_000,

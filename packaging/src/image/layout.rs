@@ -7,25 +7,25 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::root_fs::PLAIN_UID;
+use super::{ImageSources, root_fs::PLAIN_UID};
 use crate::{
     VERSION,
     elf::CpuArchitecture,
-    file_tree::{DATA_MODE, FileTree, TreeEntry, compress_gzip},
+    file_tree::{DATA_MODE, FileTree, TreeEntry, compress_zstd},
     sha256_hex,
     shipped_program::ShippedProgram,
     write_output,
 };
 
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
-const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 const SOURCE_URL: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// One layer, compressed.
 pub struct ImageLayer {
-    gzip: Vec<u8>,
+    zstd: Vec<u8>,
     /// Of the archive before compression.
     diff_id: String,
     unpacked_size: usize,
@@ -33,10 +33,10 @@ pub struct ImageLayer {
 }
 
 impl ImageLayer {
-    pub fn pack(files: &FileTree, comment: &'static str, source_date: u64) -> Result<Self> {
-        let archive = files.to_tar("", source_date)?;
+    pub fn pack(files: &FileTree, comment: &'static str, sources: &ImageSources) -> Result<Self> {
+        let archive = files.to_tar("", sources.source_date)?;
         Ok(Self {
-            gzip: compress_gzip(&archive)?,
+            zstd: compress_zstd(&archive, sources.zstd_level)?,
             diff_id: format!("sha256:{}", sha256_hex(&archive)),
             unpacked_size: archive.len(),
             comment,
@@ -137,7 +137,7 @@ impl ImageLayout {
         let config_entry = add_blob(&mut files, CONFIG_TYPE, &blob);
         let layer_entries: Vec<Value> = layers
             .iter()
-            .map(|layer| add_blob(&mut files, LAYER_TYPE, &layer.gzip))
+            .map(|layer| add_blob(&mut files, LAYER_TYPE, &layer.zstd))
             .collect();
         let manifest = serde_json::to_vec(&json!({
             "schemaVersion": 2,
@@ -157,7 +157,7 @@ impl ImageLayout {
         let docker = docker_manifest(config, &config_entry, &layer_entries);
         files.add_file("manifest.json", DATA_MODE, serde_json::to_vec(&docker)?);
         let size = ImageSize {
-            compressed: blob.len() + layers.iter().map(|layer| layer.gzip.len()).sum::<usize>(),
+            compressed: blob.len() + layers.iter().map(|layer| layer.zstd.len()).sum::<usize>(),
             unpacked: layers.iter().map(|layer| layer.unpacked_size).sum(),
         };
         Ok(Self { files, size })

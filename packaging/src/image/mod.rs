@@ -26,6 +26,9 @@ pub struct ImageSources {
     pub ca_certificates: PathBuf,
     /// Seconds since 1970: the time of every file.
     pub source_date: u64,
+    /// How hard the layers are compressed, 1 to 22: [`SHIPPED_ZSTD_LEVEL`](file_tree::SHIPPED_ZSTD_LEVEL) for an image
+    /// that is pulled.
+    pub zstd_level: i32,
 }
 
 /// An image that was written.
@@ -62,15 +65,11 @@ fn write_image(
     let graph = CrateGraph::read_workspace(architecture)?;
     let sbom = graph.describe_program(program, root_fs.system_packages())?;
     let layers = [
-        ImageLayer::pack(
-            root_fs.system_files(),
-            "the system's libraries",
-            sources.source_date,
-        )?,
+        ImageLayer::pack(root_fs.system_files(), "the system's libraries", sources)?,
         ImageLayer::pack(
             &program_files(program, programs, &sbom)?,
             "the program",
-            sources.source_date,
+            sources,
         )?,
     ];
     let config = ImageConfig::of_program(program, architecture, sources.source_date)?;

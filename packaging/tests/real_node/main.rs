@@ -9,7 +9,6 @@
 
 mod stage;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
 mod support;
 mod workload;
 

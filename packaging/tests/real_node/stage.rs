@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Child;
 
-use crate::support::stripped_programs;
+use crate::support::{QUICK_ZSTD_LEVEL, stripped_programs};
 
 /// Longer than any step takes under emulation, on a machine that compiles beside it.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -252,6 +252,7 @@ fn write_coordinator_image(folder: &Path) -> PathBuf {
     let sources = ImageSources {
         ca_certificates: PathBuf::from("/etc/ssl/certs/ca-certificates.crt"),
         source_date: 1_700_000_000,
+        zstd_level: QUICK_ZSTD_LEVEL,
     };
     let all = folder.join("all-images");
     write_images(stripped_programs(), &sources, &all).unwrap();

@@ -1,4 +1,5 @@
 //! The programs that the tests pack, and small roots to run things in.
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::{
     env,
@@ -14,6 +15,9 @@ use dogwatch_packaging::{
 
 /// Names a folder with both programs in place of those that cargo built for the tests.
 const PROGRAMS_VARIABLE: &str = "DOGWATCH_PROGRAMS";
+
+/// For images that only tests read.
+pub const QUICK_ZSTD_LEVEL: i32 = 1;
 
 /// The programs that cargo built beside this test, without their symbols, which are nine tenths of them.
 pub fn stripped_programs() -> &'static ProgramFolder {
@@ -73,7 +77,6 @@ pub fn as_root(program: &str) -> Command {
 }
 
 /// Copies these programs of the machine, and what they need, into a root.
-#[allow(dead_code)] // the tests of images copy none
 pub fn add_machine_programs(root: &Path, programs: &[PathBuf]) {
     let libraries = find_shared_objects(programs).unwrap();
     let all = libraries.into_values().chain(programs.iter().cloned());
