@@ -318,6 +318,23 @@ async fn until_keyed(world: &World, since: tokio::time::Instant) -> Duration {
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test(start_paused = true)]
+async fn a_remediation_counts_as_stuck_ten_minutes_after_its_reason_changed() {
+    let server = server();
+    let world = world(&server).await;
+    let member = world.member("h0").await;
+    let process = world.process_over("first", &[&member]).await;
+    member.bmc.add_fault(BmcFaultKind::Hang);
+    world.mark_machine("h0", Some("")).await;
+    tokio::time::sleep(MINUTE * 9).await;
+    let page = process.leader.metrics.render_page();
+    assert!(!page.contains("dogwatch_remediation_stuck"), "{page}");
+    tokio::time::sleep(MINUTE * 3).await;
+    let page = process.leader.metrics.render_page();
+    let stuck = "dogwatch_remediation_stuck{reason=\"PowerUnknown\"} 1\n";
+    assert!(page.contains(stuck), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_planned_reboot_that_hangs_has_its_timeout_since_it_began_whatever_happens_meanwhile() {
     let server = server();
     let world = world(&server).await;

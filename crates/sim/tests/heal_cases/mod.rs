@@ -208,7 +208,7 @@ pub async fn a_reboot_that_does_not_happen_keeps_cordon_and_lock_and_is_said(wor
     let node = world.make_node("n1", RebootPhase::Rebooting).await;
     let lease = world.hold(&node).await;
     let _kubelet = world.kubelet("n1", "boot-1");
-    let _leader = world.leader();
+    let leader = world.leader();
     world
         .until("it is said", || async {
             let node = world.node("n1").await.unwrap();
@@ -218,6 +218,9 @@ pub async fn a_reboot_that_does_not_happen_keeps_cordon_and_lock_and_is_said(wor
         .await;
     world.until_said("n1", "RebootFailed").await;
     world.time_passes().await;
+    let page = leader.metrics.render_page();
+    let alerted = "dogwatch_healer_cases{reason=\"RebootFailed\"} 1\n";
+    assert!(page.contains(alerted), "{page}");
     assert!(world.node("n1").await.unwrap().unschedulable);
     assert_eq!(world.lease().await, lease);
 }
