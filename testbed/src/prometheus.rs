@@ -1,8 +1,9 @@
 //! A real Prometheus on loopback: its rules, its query engine and its HTTP API, served under a path
-//! as behind a proxy. It scrapes nothing. Built from the Go module `prometheus` into the project's
+//! as behind a proxy. It scrapes the targets that it is given. Built from the Go module `prometheus` into the project's
 //! cache, like the control plane.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -43,6 +44,13 @@ pub enum TestAlert<'a> {
     Firing(&'a str),
     /// Pending for an hour.
     Pending(&'a str),
+}
+
+/// What a Prometheus does, and how it is reached.
+struct PrometheusSetup<'a> {
+    scheme: &'static str,
+    rules: &'a [Value],
+    targets: &'a BTreeMap<String, String>,
 }
 
 /// A running Prometheus. Dropping it removes its process and files.
@@ -93,17 +101,35 @@ impl TestPrometheus {
     /// Starts Prometheus over plain HTTP; it answers when this returns. From then on it evaluates
     /// its rules once a second.
     pub async fn start(alerts: &[TestAlert<'_>]) -> Result<Self, Error> {
-        Self::start_with_scheme("http", &rules_of_alerts(alerts)).await
+        Self::start_with_rules(&rules_of_alerts(alerts)).await
     }
 
     /// Evaluates these rules, in their order. Rules with `record` are the only source of samples.
     pub async fn start_with_rules(rules: &[Value]) -> Result<Self, Error> {
-        Self::start_with_scheme("http", rules).await
+        Self::start_scraping(&BTreeMap::new(), rules).await
+    }
+
+    /// Scrapes `/metrics` of these addresses (`HOST:PORT`, by label `instance`) once a second, and evaluates these rules.
+    pub async fn start_scraping(
+        targets: &BTreeMap<String, String>,
+        rules: &[Value],
+    ) -> Result<Self, Error> {
+        Self::start_setup(PrometheusSetup {
+            scheme: "http",
+            rules,
+            targets,
+        })
+        .await
     }
 
     /// The same as [`TestPrometheus::start`] over TLS, with a certificate that [`TestPrometheus::ca_file`] has signed.
     pub async fn start_with_tls(alerts: &[TestAlert<'_>]) -> Result<Self, Error> {
-        Self::start_with_scheme("https", &rules_of_alerts(alerts)).await
+        Self::start_setup(PrometheusSetup {
+            scheme: "https",
+            rules: &rules_of_alerts(alerts),
+            targets: &BTreeMap::new(),
+        })
+        .await
     }
 
     /// `http://127.0.0.1:PORT/prometheus`.
@@ -123,13 +149,13 @@ impl TestPrometheus {
             .map_err(|errno| Error::io_error("signal", PROGRAM_NAME)(errno.into()))
     }
 
-    async fn start_with_scheme(scheme: &str, rules: &[Value]) -> Result<Self, Error> {
+    async fn start_setup(setup: PrometheusSetup<'_>) -> Result<Self, Error> {
         let program = tokio::task::spawn_blocking(find_or_build)
             .await
             .expect("finding does not panic")?;
         let mut attempt = 1;
         loop {
-            match Self::start_once(&program, scheme, rules).await {
+            match Self::start_once(&program, &setup).await {
                 Err(Error::Died { log, .. })
                     if attempt < START_ATTEMPTS && log.contains("address already in use") =>
                 {
@@ -140,17 +166,25 @@ impl TestPrometheus {
         }
     }
 
-    async fn start_once(program: &Path, scheme: &str, rules: &[Value]) -> Result<Self, Error> {
+    async fn start_once(program: &Path, setup: &PrometheusSetup<'_>) -> Result<Self, Error> {
+        let scheme = setup.scheme;
         let folder = tempfile::Builder::new()
             .prefix("dogwatch-prometheus-")
             .tempdir()
             .map_err(Error::io_error("make a folder in", std::env::temp_dir()))?;
         let brood = GuardedProcessGroup::new(folder.path())?;
         identity::write_certificates(folder.path())?;
-        write_rules(folder.path(), rules)?;
+        write_rules(folder.path(), setup.rules)?;
+        let targets = write_file(
+            folder.path().join("targets.json"),
+            &json!(setup.targets).to_string(),
+        )?;
         let port = ports::find_free_port()?;
         let address = format!("{scheme}://127.0.0.1:{port}{URL_PATH}");
         let mut command = build_command(program, folder.path(), port, &address);
+        if !setup.targets.is_empty() {
+            command.arg(format!("--targets={}", targets.display()));
+        }
         if scheme == "https" {
             command.arg(format!("--web-config={}", write_web_config(folder.path())?));
         }

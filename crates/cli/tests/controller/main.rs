@@ -4,6 +4,7 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod alerts;
 mod leading;
 mod lock;
 mod metal;

@@ -51,7 +51,7 @@ pub async fn installed(flags: &[&str]) -> ControlPlane {
     plane
 }
 
-/// A running controller, killed on drop.
+/// A running controller, or another program that logs in JSON. It is killed on drop.
 pub struct Controller {
     child: Child,
     lines: watch::Receiver<Vec<Value>>,
@@ -64,13 +64,19 @@ impl Controller {
     }
 
     pub fn with(kubeconfig: &Path, flags: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_dogwatch"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
+        command.arg("controller").args(flags);
+        Self::spawn(command, kubeconfig)
+    }
+
+    pub fn spawn(mut command: Command, kubeconfig: &Path) -> Self {
+        let mut child = command
+            .arg("--log-format=json")
             .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("KUBECONFIG", kubeconfig)
-            // Many controllers run on this host at once.
+            // Many programs run on this host at once.
             .env("DOGWATCH_PROBE_LISTEN", "off")
-            .args(["controller", "--log-format=json"])
-            .args(flags)
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()

@@ -1,9 +1,10 @@
-// A Prometheus without scraping and without service discovery: it evaluates the rules of --rules once a second, and answers queries
-// and everything else of its HTTP API at --listen, over TLS and with what --web-config says (its own web configuration file).
+// A Prometheus without service discovery: it scrapes the targets of --targets once a second, evaluates the rules of --rules as often, and
+// answers queries and everything else of its HTTP API at --listen, over TLS and with what --web-config says (its own web configuration file).
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"log/slog"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/notifier"
 	"github.com/prometheus/prometheus/promql"
@@ -31,10 +33,18 @@ import (
 
 const evaluation = time.Second
 
+const job = "dogwatch"
+
+const scraping = `
+global: { scrape_interval: 1s, scrape_timeout: 1s }
+scrape_configs: [{ job_name: ` + job + ` }]
+`
+
 var (
 	listen    = flag.String("listen", "", "host:port")
 	data      = flag.String("data", "", "an empty folder")
 	ruleFile  = flag.String("rules", "", "a rule file; read again on SIGHUP")
+	targets   = flag.String("targets", "", "a JSON object: the address to scrape by the label instance; none is scraped without it")
 	webConfig = flag.String("web-config", "", "a web configuration file; none is plain HTTP")
 	external  = flag.String("external-url", "", "its address with the path it is served under")
 )
@@ -76,10 +86,33 @@ func main() {
 		Logger: logger, MaxSamples: 50_000_000, Timeout: 2 * time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
 	})
 	manager := evaluate(ctx, logger, db, engine, address)
-	handler := serve(ctx, logger, db, engine, manager, address)
+	scraper := scrapeTargets(logger, db)
+	handler := serve(ctx, logger, db, engine, manager, scraper, address)
 	check(handler.Run(ctx, []net.Listener{listener}, *webConfig))
+	scraper.Stop()
 	manager.Stop()
 	check(db.Close())
+}
+
+// scrapeTargets scrapes every target from now on.
+func scrapeTargets(logger *slog.Logger, db *tsdb.DB) *scrape.Manager {
+	manager := must(scrape.NewManager(&scrape.Options{}, logger, nil, db, prometheus.NewRegistry()))
+	if *targets == "" {
+		return manager
+	}
+	check(manager.ApplyConfig(must(config.Load(scraping, logger))))
+	addresses := map[string]string{}
+	check(json.Unmarshal(must(os.ReadFile(*targets)), &addresses))
+	group := &targetgroup.Group{Source: *targets}
+	for instance, address := range addresses {
+		group.Targets = append(group.Targets, model.LabelSet{
+			model.AddressLabel: model.LabelValue(address), model.InstanceLabel: model.LabelValue(instance),
+		})
+	}
+	found := make(chan map[string][]*targetgroup.Group, 1)
+	found <- map[string][]*targetgroup.Group{job: {group}}
+	go func() { check(manager.Run(found)) }()
+	return manager
 }
 
 // evaluate runs the rules, now and again on each SIGHUP.
@@ -105,12 +138,12 @@ func evaluate(ctx context.Context, logger *slog.Logger, db storage.Storage, engi
 	return manager
 }
 
-func serve(ctx context.Context, logger *slog.Logger, db *tsdb.DB, engine *promql.Engine, manager *rules.Manager, address *url.URL) *web.Handler {
+func serve(ctx context.Context, logger *slog.Logger, db *tsdb.DB, engine *promql.Engine, manager *rules.Manager, scraper *scrape.Manager, address *url.URL) *web.Handler {
 	registry := prometheus.NewRegistry()
 	handler := web.New(logger, &web.Options{
 		Context: ctx, Storage: db, LocalStorage: localStorage{db}, ExemplarStorage: db, TSDBDir: *data,
 		QueryEngine: engine, LookbackDelta: 5 * time.Minute, RuleManager: manager,
-		ScrapeManager: must(scrape.NewManager(nil, logger, nil, db, registry)),
+		ScrapeManager: scraper,
 		Notifier:      notifier.NewManager(&notifier.Options{}, model.UTF8Validation, logger),
 		Version:       &web.PrometheusVersion{}, Flags: map[string]string{},
 		ListenAddresses: []string{*listen}, MaxConnections: 512, ReadTimeout: 5 * time.Minute,

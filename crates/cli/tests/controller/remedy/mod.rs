@@ -1,9 +1,9 @@
 //! Remediation by real processes over a network, with the shipped rights and policies.
 
-mod form;
+pub mod form;
 mod hand;
 mod over_ipmi;
-mod stage;
+pub mod stage;
 
 use rustix::process::Signal;
 use serde_json::Value;
