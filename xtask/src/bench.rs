@@ -79,6 +79,13 @@ const BENCHES: &[BenchProgram] = &[
         real: true,
     },
     BenchProgram {
+        package: "dogwatch-controller",
+        target: "web",
+        // It has the program built by itself.
+        profile: "quick",
+        real: true,
+    },
+    BenchProgram {
         package: "dogwatch-sim",
         target: "power",
         // It has the program built by itself.

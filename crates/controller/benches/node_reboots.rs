@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 use dogwatch_testbed::{AuditEntry, ControlPlane};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, Command};
 
-use support::{find_program, install_manifests, print_figure, resident_mebibytes};
+use support::{
+    drain_log, find_program, install_manifests, print_figure, read_lines, resident_mebibytes,
+};
 
 /// How often the time to the lock request is measured, each time with a new Node.
 const ROUNDS: usize = 15;
@@ -229,13 +230,4 @@ fn report_lock_requests(taken: &mut [Duration]) {
         "≤ 100 ms",
         most <= 100.0,
     );
-}
-
-fn read_lines(child: &mut Child) -> Lines<BufReader<ChildStderr>> {
-    BufReader::new(child.stderr.take().expect("it is piped")).lines()
-}
-
-/// Later lines are discarded, as for a pod whose log nobody reads.
-fn drain_log(mut log: Lines<BufReader<ChildStderr>>) {
-    tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
 }

@@ -15,6 +15,10 @@ use support::Rig;
 use support::fleet::fleet_of;
 
 const NODES: usize = 5_000;
+/// As many as the demo has.
+const FEW_NODES: usize = 6;
+/// Source: issue 14, "`dashboard` to first paint ≤ 500 ms on the demo".
+const OPEN_TARGET: Duration = Duration::from_millis(500);
 /// Source: issue 14, "first paint with 5,000 nodes ≤ 1 s after the data".
 const PAINT_TARGET: Duration = Duration::from_secs(1);
 /// Source: issue 14, "a change seen ≤ 1.5 s after it happened".
@@ -45,6 +49,7 @@ async fn measure_page() {
     let mut browser = Browser::start()
         .await
         .expect("chromium, node and npm are installed");
+    let opened = measure_opening(&mut browser).await;
     let (mut paint, mut change) = (Duration::ZERO, Duration::ZERO);
     for round in 0..ROUNDS {
         let rig = Rig::start(DashboardAccess::ReadOnly, fleet_of(NODES, Timestamp::now())).await;
@@ -66,6 +71,11 @@ async fn measure_page() {
     }
     let figures = [
         (
+            "dashboard: 6 nodes painted after the page was asked for, slowest of 5",
+            opened,
+            OPEN_TARGET,
+        ),
+        (
             "dashboard: 5,000 nodes painted after their data arrived, slowest of 5",
             paint,
             PAINT_TARGET,
@@ -82,16 +92,45 @@ async fn measure_page() {
     }
 }
 
-/// The page marks when it has a view and when the frame with it was painted.
+/// From the request for the page until a small fleet is on the screen.
+async fn measure_opening(browser: &mut Browser) -> Duration {
+    let mut slowest = Duration::ZERO;
+    for _ in 0..ROUNDS {
+        let fleet = fleet_of(FEW_NODES, Timestamp::now());
+        let rig = Rig::start(DashboardAccess::ReadOnly, fleet).await;
+        browser.open_page(PageSettings::default()).await;
+        browser.go_to(&rig.url).await;
+        slowest = slowest.max(read_paint_marks(browser).await.painted);
+        rig.stop().await;
+    }
+    slowest
+}
+
 async fn painted_after_data(browser: &mut Browser) -> Duration {
+    let marks = read_paint_marks(browser).await;
+    marks.painted.saturating_sub(marks.arrived)
+}
+
+/// Times since the page was asked for.
+struct PaintMarks {
+    arrived: Duration,
+    painted: Duration,
+}
+
+/// The page marks when it has a view and when the frame with it was painted.
+async fn read_paint_marks(browser: &mut Browser) -> PaintMarks {
     let mark = |name: &str| format!("performance.getEntriesByName({name:?})[0]?.startTime ?? null");
     browser
         .wait_until(&format!("({}) !== null", mark("first-paint-of-view")))
         .await;
-    let arrived = browser.evaluate_script(&mark("first-view")).await;
-    let painted = browser.evaluate_script(&mark("first-paint-of-view")).await;
-    let milliseconds = painted.as_f64().unwrap_or(f64::MAX) - arrived.as_f64().unwrap_or(0.0);
-    Duration::from_secs_f64(milliseconds.max(0.0) / 1_000.0)
+    let read = async |browser: &mut Browser, name: &str| {
+        let milliseconds = browser.evaluate_script(&mark(name)).await;
+        Duration::from_secs_f64(milliseconds.as_f64().expect("a mark") / 1_000.0)
+    };
+    PaintMarks {
+        arrived: read(browser, "first-view").await,
+        painted: read(browser, "first-paint-of-view").await,
+    }
 }
 
 fn print_figure(what: &str, measured: &str, reach: &str, kept: bool) {

@@ -1,11 +1,13 @@
 //! What the benches of the controller share.
+#![allow(dead_code, reason = "each bench uses its part")]
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use dogwatch_testbed::ControlPlane;
 use serde_json::{Value, json};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
 
 /// Builds the program without the steps that take long and only reduce its size.
 pub async fn find_program(variable: &str, package: &str, name: &str) -> PathBuf {
@@ -55,6 +57,16 @@ pub async fn install_manifests(plane: &ControlPlane, program: &Path) {
     let wait = ["wait", "--for=condition=established", "--timeout=60s"];
     let established = [&wait[..], &kinds[..]].concat();
     plane.run_kubectl(&established, "").await.unwrap();
+}
+
+/// The lines of the log of a process whose stderr is piped.
+pub fn read_lines(child: &mut Child) -> Lines<BufReader<ChildStderr>> {
+    BufReader::new(child.stderr.take().expect("it is piped")).lines()
+}
+
+/// Later lines are discarded, as for a pod whose log nobody reads.
+pub fn drain_log(mut log: Lines<BufReader<ChildStderr>>) {
+    tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
 }
 
 /// A line of the process' status, in MiB.
