@@ -240,5 +240,5 @@ fn nodes_ruled_by<'a>(
     let is_its = |node: &&dogwatch_core::reboot::ObservedNode| {
         policy::ruling_policy(policies, &node.labels).is_some_and(|policy| policy.name == *name)
     };
-    fleet.nodes.iter().filter(is_its).collect()
+    fleet.iter_nodes().filter(is_its).collect()
 }

@@ -141,7 +141,7 @@ impl FeedSnapshot {
         let nodes = if self.hosts.is_empty() {
             NodesByHost::default()
         } else {
-            NodesByHost::of_nodes(&self.fleet.nodes)
+            NodesByHost::of_nodes(self.fleet.iter_nodes())
         };
         let remediations = self.remediations.as_ref();
         let input = FleetViewInput {

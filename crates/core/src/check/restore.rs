@@ -20,8 +20,7 @@ pub fn find_restore_contradictions(fleet: &FleetSnapshot) -> Vec<CheckFinding> {
         .collect();
     found.extend(
         fleet
-            .nodes
-            .iter()
+            .iter_nodes()
             .flat_map(|node| find_in_node(fleet, node)),
     );
     found.extend(find_over_budget(fleet));

@@ -69,8 +69,7 @@ impl FleetSnapshot {
     pub fn budget_of_node(&self, node: &ObservedNode) -> BudgetLine {
         let group = self.group_of_node(node);
         let members: Vec<&ObservedNode> = self
-            .nodes
-            .iter()
+            .iter_nodes()
             .filter(|node| self.group_of_node(node) == group)
             .collect();
         let rule = self.rule_of_node(node);

@@ -1,6 +1,7 @@
 //! What was read of the cluster, and what follows from it for one node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dogwatch_api::condition;
 
@@ -28,7 +29,8 @@ const LEADING_CONDITIONS: [&str; 3] = [
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FleetSnapshot {
-    pub nodes: Vec<ObservedNode>,
+    /// Shared with the watch that keeps them: a copy of 5,000 Nodes every second takes memory.
+    pub nodes: Vec<Arc<ObservedNode>>,
     pub policies: ClusterPolicies,
     /// All Leases of Dogwatch's namespace that are a slot of a group.
     pub leases: Vec<LeaseRow>,
@@ -124,8 +126,12 @@ impl FleetSnapshot {
         policy::group_of_labels(&self.policies, &node.labels)
     }
 
+    pub fn iter_nodes(&self) -> impl Iterator<Item = &ObservedNode> {
+        self.nodes.iter().map(AsRef::as_ref)
+    }
+
     pub fn find_node(&self, name: &NodeName) -> Option<&ObservedNode> {
-        self.nodes.iter().find(|node| node.name == *name)
+        self.iter_nodes().find(|node| node.name == *name)
     }
 
     /// The slot that this node holds, in any group.
@@ -187,8 +193,7 @@ impl FleetSnapshot {
     /// The waiters for the group's lock, in the order in which a released Lease names them.
     pub(super) fn group_queue(&self, group: &GroupName) -> Vec<QueuedHolder<'_>> {
         let waiting: BTreeMap<HolderId, &ObservedNode> = self
-            .nodes
-            .iter()
+            .iter_nodes()
             .filter(|node| is_queued(node) && self.group_of_node(node) == *group)
             .map(|node| (HolderId::for_node(&node.name), node))
             .collect();
@@ -208,8 +213,7 @@ impl FleetSnapshot {
     /// The place of each waiting node in its group's queue, from 1.
     pub(super) fn queue_places(&self) -> BTreeMap<&NodeName, usize> {
         let groups: BTreeSet<GroupName> = self
-            .nodes
-            .iter()
+            .iter_nodes()
             .map(|node| self.group_of_node(node))
             .collect();
         let queues = groups.iter().map(|group| self.group_queue(group));

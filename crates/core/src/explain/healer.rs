@@ -117,7 +117,7 @@ impl HealerForecast {
             .clone()
             .filter_map(|row| holder_node_name(&row.lease));
         let held: Vec<NodeName> = held.collect();
-        let nodes = fleet.nodes.iter();
+        let nodes = fleet.iter_nodes();
         let nodes = nodes.filter(|node| healer::needs_healing(node) || held.contains(&node.name));
         let presences = healer.presences.iter();
         let renewed: BTreeMap<String, Timestamp> = presences

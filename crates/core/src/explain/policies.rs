@@ -75,14 +75,14 @@ pub struct WindowRow {
 /// Sorted by precedence, the highest first.
 pub(super) fn policy_rows(fleet: &FleetSnapshot, now: Now) -> Vec<PolicyRow> {
     let policies = fleet.policies.known_policies();
-    let statuses = policy::policy_statuses(policies, &fleet.nodes, &fleet.remediation_leases);
+    let statuses = policy::policy_statuses(policies, fleet.iter_nodes(), &fleet.remediation_leases);
     let row = |(policy, status)| {
         let mut row: PolicyRow = policy_row(policy, status, policies, now);
         row.waiting.extend(waiting_at_lock_api(fleet, policy));
         row
     };
     let mut rows: Vec<PolicyRow> = policies.iter().zip(&statuses).map(row).collect();
-    for node in fleet.nodes.iter().filter(|node| is_ignored(node)) {
+    for node in fleet.iter_nodes().filter(|node| is_ignored(node)) {
         let name = fleet
             .rule_of_node(node)
             .policy

@@ -127,8 +127,7 @@ pub struct WaitingRow {
 pub fn fleet_status(fleet: &FleetSnapshot, now: Now) -> FleetStatus {
     let places = fleet.queue_places();
     let mut nodes: Vec<(&ObservedNode, Option<usize>)> = fleet
-        .nodes
-        .iter()
+        .iter_nodes()
         .map(|node| (node, places.get(&node.name).copied()))
         .collect();
     nodes.sort_by_cached_key(|(node, place)| {

@@ -1,5 +1,7 @@
 //! Nodes and Leases for table tests.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::{FleetSnapshot, LeaseRow, NodeReportInput, ObservedCoordinator};
@@ -130,7 +132,7 @@ pub(crate) fn held(slot: u32, name: &str, since: i64) -> LeaseRow {
 
 pub(crate) fn fleet(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> FleetSnapshot {
     FleetSnapshot {
-        nodes,
+        nodes: nodes.into_iter().map(Arc::new).collect(),
         leases,
         remediation_leases: Vec::new(),
         lock_api_waiters: Vec::new(),

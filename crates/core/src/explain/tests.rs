@@ -1,5 +1,7 @@
 //! Explanations, word for word.
 
+use std::sync::Arc;
+
 use super::testkit::*;
 use super::*;
 use crate::lock::api_lock::WaitingHost;
@@ -214,7 +216,7 @@ fn a_request_without_a_coordinator_points_at_the_coordinator() {
         "{explanation:#?}"
     );
     // Another coordinator has written on its Node: coordinators run without a DaemonSet.
-    seen.fleet.nodes.push(waiting("n2", 10));
+    seen.fleet.nodes.push(Arc::new(waiting("n2", 10)));
     let explanation = explain_node(&seen, now(70)).unwrap();
     assert!(
         explanation.advice[0].contains("log of this node's coordinator"),

@@ -9,7 +9,7 @@ use dogwatch_api::node_reboot::RebootMethod;
 
 /// All numbers but that of a person's tasks.
 pub(super) fn count_fleet(fleet: &FleetSnapshot) -> FleetCounts {
-    let records = || fleet.nodes.iter().filter_map(|node| node.record.get());
+    let records = || fleet.iter_nodes().filter_map(|node| node.record.get());
     let waiting = records().filter(|record| record.phase == RebootPhase::Waiting);
     let waiting = waiting.count();
     let out = records().count() - waiting;
@@ -37,5 +37,5 @@ fn count_done(fleet: &FleetSnapshot, start: Timestamp) -> usize {
         let rebooted = last.and_then(crate::reboot::LastReboot::last_rebooted_at);
         node.record.get().is_none() && rebooted.is_some_and(|at| at >= start)
     };
-    fleet.nodes.iter().filter(is_done).count()
+    fleet.iter_nodes().filter(is_done).count()
 }

@@ -24,7 +24,7 @@ pub(super) struct GroupMembers<'a>(BTreeMap<GroupName, Vec<&'a ObservedNode>>);
 impl<'a> GroupMembers<'a> {
     pub(super) fn of_fleet(fleet: &'a FleetSnapshot) -> Self {
         let mut groups: BTreeMap<GroupName, Vec<&ObservedNode>> = BTreeMap::new();
-        for node in &fleet.nodes {
+        for node in fleet.iter_nodes() {
             groups
                 .entry(fleet.group_of_node(node))
                 .or_default()

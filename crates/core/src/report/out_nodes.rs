@@ -11,7 +11,7 @@ use crate::reboot::{ObservedNode, RebootPhase, RebootRecord};
 pub(super) fn out_nodes(fleet: &FleetSnapshot, rows: &[NodeStatusRow]) -> Vec<OutNodeRow> {
     let rows: BTreeMap<&str, &NodeStatusRow> =
         rows.iter().map(|row| (row.name.as_str(), row)).collect();
-    let out = fleet.nodes.iter().filter_map(|node| {
+    let out = fleet.iter_nodes().filter_map(|node| {
         let record = node.record.get()?;
         let row = rows.get(node.name.as_str())?;
         (record.phase != RebootPhase::Waiting).then(|| out_node(fleet, node, record, row))

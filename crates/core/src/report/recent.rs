@@ -14,7 +14,7 @@ const MAX_SHOWN: usize = 100;
 
 /// The newest first.
 pub(super) fn recent_outcomes(fleet: &FleetSnapshot, now: Now) -> Vec<RecentOutcome> {
-    let ended = fleet.nodes.iter();
+    let ended = fleet.iter_nodes();
     let ended = ended.filter_map(|node| Some((node, node.last_reboot.get()?)));
     let mut ended: Vec<(&ObservedNode, &LastReboot)> = ended
         .filter(|(_, last)| now.elapsed_since(last.finished) < SHOWN_FOR)

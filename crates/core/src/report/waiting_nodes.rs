@@ -18,7 +18,7 @@ pub(super) fn waiting_nodes(
     rows: &[NodeStatusRow],
     now: Now,
 ) -> Vec<WaitingNodeRow> {
-    let nodes = fleet.nodes.iter().map(|node| (node.name.as_str(), node));
+    let nodes = fleet.iter_nodes().map(|node| (node.name.as_str(), node));
     let nodes: BTreeMap<&str, &ObservedNode> = nodes.collect();
     let mut earliest = EarliestStarts::default();
     let waiting = rows.iter().filter_map(|row| {

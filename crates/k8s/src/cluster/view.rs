@@ -69,7 +69,7 @@ impl ClusterView {
         let leases = || self.leases.values();
         let waiters = leases().flat_map(|lease| parse_group_waiters(&lease.annotations));
         FleetSnapshot {
-            nodes: self.nodes.values().map(|node| (**node).clone()).collect(),
+            nodes: self.nodes.values().cloned().collect(),
             policies: self.policies.clone(),
             leases: leases().filter_map(|lease| lease.slot.clone()).collect(),
             remediation_leases: self.list_remediation_leases(),

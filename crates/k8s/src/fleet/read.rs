@@ -1,6 +1,7 @@
 //! Reads all Nodes and all slots once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dogwatch_core::explain::{FleetSnapshot, LeaseRow};
 use dogwatch_core::name::NodeName;
@@ -44,7 +45,7 @@ impl FleetClient {
             nodes: nodes
                 .items
                 .iter()
-                .filter_map(|node| observed_node(node).ok())
+                .filter_map(|node| observed_node(node).ok().map(Arc::new))
                 .collect(),
             leases: leases.iter().filter_map(lease_row).collect(),
             remediation_leases: leases.iter().filter_map(remediation_hold).collect(),

@@ -104,7 +104,7 @@ fn build_view(
     hosts: &[HostSnapshot],
     controller: ObservedController,
 ) -> RemediationReportInput {
-    let nodes = fleet.nodes.iter();
+    let nodes = fleet.iter_nodes();
     let hosts = hosts.iter();
     RemediationReportInput {
         snapshot: RemediationSnapshot {
@@ -134,7 +134,7 @@ fn control_plane_lock_holder(fleet: &FleetSnapshot) -> Option<String> {
     let group = GroupName::control_plane_group();
     let mut slots = fleet.leases.iter().filter(|row| row.group == group);
     let holder = slots.find_map(|row| row.lease.holder.as_ref())?;
-    let mut nodes = fleet.nodes.iter();
+    let mut nodes = fleet.iter_nodes();
     let node = nodes.find(|node| HolderId::for_node(&node.name) == *holder);
     Some(node.map_or_else(|| holder.to_string(), |node| node.name.to_string()))
 }

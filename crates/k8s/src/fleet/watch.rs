@@ -1,6 +1,7 @@
 //! Watches all Nodes and all slots.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dogwatch_core::explain::{FleetSnapshot, LeaseRow};
 use dogwatch_core::lock::api_lock::WaitingHost;
@@ -25,9 +26,9 @@ use crate::watch::{FullObjects, ObjectSelection};
 
 /// The fleet, from three watches.
 pub struct FleetWatch {
-    node_informer: KindInformer<NodeName, ObservedNode>,
+    node_informer: KindInformer<NodeName, Arc<ObservedNode>>,
     lease_informer: KindInformer<String, LeaseFacts>,
-    nodes: BTreeMap<NodeName, ObservedNode>,
+    nodes: BTreeMap<NodeName, Arc<ObservedNode>>,
     leases: BTreeMap<String, LeaseFacts>,
     policy_events: BoxStream<'static, PolicyWatchView>,
     policies: ClusterPolicies,
@@ -68,7 +69,7 @@ impl FleetClient {
                 &jitter,
                 |node: &Node| {
                     let node = observed_node(node).ok()?;
-                    Some((node.name.clone(), node))
+                    Some((node.name.clone(), Arc::new(node)))
                 },
             ),
             lease_informer: KindInformer::new(

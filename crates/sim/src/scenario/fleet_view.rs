@@ -40,7 +40,7 @@ pub(super) async fn read_fleet_view(stage: &ScenarioCluster) -> Result<FleetView
         wall: stage.clock.now(),
         mono: Duration::ZERO,
     };
-    let nodes = NodesByHost::of_nodes(&fleet.nodes);
+    let nodes = NodesByHost::of_nodes(fleet.iter_nodes());
     let named = |name: &_| {
         let host = hosts.iter().find(|host| host.name == *name)?;
         nodes.node_of_host(host)

@@ -69,7 +69,7 @@ impl EstimateRollout for FixedPlanner {
             finish,
             latest_finish: finish + Duration::from_mins(1),
         };
-        let names = fleet.nodes.iter().map(|node| node.name.to_string());
+        let names = fleet.iter_nodes().map(|node| node.name.to_string());
         Some(FleetEstimate {
             at: now.wall,
             finish: Some(finish),

@@ -82,7 +82,7 @@ pub fn lowest_priority(lowest: Option<i64>, most: i32) -> i32 {
 pub fn nodes_without_policy(fleet: &FleetSnapshot) -> Vec<&ObservedNode> {
     let policies = fleet.policies.known_policies();
     let alone = |node: &&ObservedNode| policy::ruling_policy(policies, &node.labels).is_none();
-    fleet.nodes.iter().filter(alone).collect()
+    fleet.iter_nodes().filter(alone).collect()
 }
 
 #[cfg(test)]

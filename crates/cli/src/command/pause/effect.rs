@@ -75,8 +75,7 @@ pub fn write_resume_effect(
     now: Now,
 ) -> io::Result<()> {
     let waiting = fleet
-        .nodes
-        .iter()
+        .iter_nodes()
         .filter(|node| is_in_phase(node, &[RebootPhase::Waiting]));
     let (held, free): (Vec<&ObservedNode>, Vec<&ObservedNode>) = waiting.partition(|node| {
         let policy = fleet.rule_of_node(node).policy;

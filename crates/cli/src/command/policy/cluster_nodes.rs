@@ -35,7 +35,7 @@ pub fn ruled_nodes(fleet: &FleetSnapshot, policies: &[Policy]) -> BTreeMap<Strin
     }
     let all: Vec<Policy> = all.into_values().collect();
     let mut ruled: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for node in &fleet.nodes {
+    for node in fleet.iter_nodes() {
         if let Some(policy) = ruling_policy(&all, &node.labels) {
             let nodes = ruled.entry(policy.name.to_string()).or_default();
             nodes.push(node.name.to_string());

@@ -50,7 +50,7 @@ impl RebootFollower {
             if let Some(fleet) = watch.current_fleet() {
                 let last =
                     |node: &ObservedNode| (node.name.clone(), node.last_reboot.get().cloned());
-                let before = fleet.nodes.iter().map(last).collect();
+                let before = fleet.iter_nodes().map(last).collect();
                 return Ok(Self {
                     watch,
                     before,

@@ -55,7 +55,7 @@ impl LiveGroup {
             .clone()
             .map(|group| (group.name.as_str(), Vec::new()))
             .collect();
-        for node in &fleet.nodes {
+        for node in fleet.iter_nodes() {
             let group = fleet.group_of_node(node);
             if let Some(members) = nodes.get_mut(group.as_str()) {
                 members.push(node);

@@ -63,7 +63,7 @@ pub(super) struct PhaseTimes {
 
 impl PhaseTimes {
     pub(super) fn of_fleet(fleet: &FleetSnapshot) -> Self {
-        let ended = fleet.nodes.iter().filter_map(|node| {
+        let ended = fleet.iter_nodes().filter_map(|node| {
             let last = node.last_reboot.get()?;
             Some((last.finished, node, RebootTimes::of_record(last)?))
         });

@@ -1,6 +1,7 @@
 //! Tests of estimates: against the planner that lets every node decide, and by themselves.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::Now;
@@ -93,7 +94,7 @@ fn policy(mut spec: Value) -> Policy {
 
 fn fleet(nodes: Vec<ObservedNode>, spec: Value) -> FleetSnapshot {
     FleetSnapshot {
-        nodes,
+        nodes: nodes.into_iter().map(Arc::new).collect(),
         policies: ClusterPolicies::Known(vec![policy(spec)]),
         ..FleetSnapshot::default()
     }
