@@ -32,6 +32,7 @@ pub mod ipmi_sim;
 mod kubectl;
 mod kubernetes_release;
 pub mod module_crds;
+pub mod monitoring;
 mod ports;
 mod process_group;
 pub mod prometheus;

@@ -1,6 +1,6 @@
 //! A real Prometheus on loopback: its rules, its query engine and its HTTP API, served under a path
-//! as behind a proxy. It scrapes the targets that it is given. Built from the Go module `prometheus` into the project's
-//! cache, like the control plane.
+//! as behind a proxy. It scrapes the targets that it is given. Built from the Go module
+//! `prometheus` into the project's cache, like the control plane.
 
 use std::{
     collections::BTreeMap,
@@ -175,15 +175,13 @@ impl TestPrometheus {
         let brood = GuardedProcessGroup::new(folder.path())?;
         identity::write_certificates(folder.path())?;
         write_rules(folder.path(), setup.rules)?;
-        let targets = write_file(
-            folder.path().join("targets.json"),
-            &json!(setup.targets).to_string(),
-        )?;
         let port = ports::find_free_port()?;
         let address = format!("{scheme}://127.0.0.1:{port}{URL_PATH}");
         let mut command = build_command(program, folder.path(), port, &address);
         if !setup.targets.is_empty() {
-            command.arg(format!("--targets={}", targets.display()));
+            let text = json!(setup.targets).to_string();
+            let file = write_file(folder.path().join("targets.json"), &text)?;
+            command.arg(format!("--targets={}", file.display()));
         }
         if scheme == "https" {
             command.arg(format!("--web-config={}", write_web_config(folder.path())?));

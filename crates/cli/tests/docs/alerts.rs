@@ -1,6 +1,5 @@
 //! The alerts that the book proposes do not fire while nothing is wrong.
 
-use std::path::Path;
 use std::time::Duration;
 
 use dogwatch_core::Now;
@@ -8,6 +7,7 @@ use dogwatch_core::policy::{
     ClusterPolicies, MinInterval, Policy, RebootAllowance, RolloutCandidate, may_reboot_begin,
 };
 use dogwatch_core::reboot::{HeldBackTime, RebootReason};
+use dogwatch_testbed::monitoring::{queried_metrics, shipped_rules};
 use jiff::Timestamp;
 
 use super::{HEALER, METRICS};
@@ -18,20 +18,13 @@ const CONTROLLER: &str = include_str!("../../../../docs/controller.md");
 const RULES: &str = include_str!("../../../../deploy/monitoring/prometheus-rule.yaml");
 const README: &str = include_str!("../../../../README.md");
 
-fn shipped_alerts() -> Vec<serde_json::Value> {
-    let object: serde_json::Value = serde_saphyr::from_str(RULES).unwrap();
-    let groups = object["spec"]["groups"].as_array().unwrap().iter();
-    let rules = groups.flat_map(|group| group["rules"].as_array().unwrap());
-    rules.cloned().collect()
-}
-
 #[test]
 fn each_alert_has_a_severity_a_time_and_a_section_that_says_what_to_do() {
     let headings: Vec<&str> = ALERTS
         .lines()
         .filter_map(|line| line.strip_prefix("### "))
         .collect();
-    let alerts = shipped_alerts();
+    let alerts = shipped_rules();
     let names: Vec<&str> = alerts
         .iter()
         .filter_map(|it| it["alert"].as_str())
@@ -48,44 +41,12 @@ fn each_alert_has_a_severity_a_time_and_a_section_that_says_what_to_do() {
     }
 }
 
-/// The queries of all dashboards.
-fn dashboard_queries() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/monitoring/dashboards");
-    let mut queries = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "json")
-        {
-            let text = std::fs::read_to_string(path).unwrap();
-            let board: serde_json::Value = serde_json::from_str(&text).unwrap();
-            for panel in board["panels"].as_array().unwrap() {
-                let targets = panel["targets"].as_array().unwrap().iter();
-                queries.extend(targets.map(|it| it["expr"].as_str().unwrap().to_owned()));
-            }
-        }
-    }
-    assert!(queries.len() > 40, "{queries:?}");
-    queries
-}
-
 #[test]
 fn each_metric_that_an_alert_or_a_dashboard_asks_for_is_in_the_book() {
-    let alerts = shipped_alerts();
-    let mut queries: Vec<String> = alerts
-        .iter()
-        .map(|it| it["expr"].as_str().unwrap().to_owned())
-        .collect();
-    queries.extend(dashboard_queries());
-    let is_word = |it: char| it.is_ascii_alphanumeric() || it == '_';
-    for query in queries {
-        let words = query.split(|it| !is_word(it));
-        for metric in words.filter(|word| word.starts_with("dogwatch_")) {
-            let name = format!("`{}`", metric.trim_end_matches("_bucket"));
-            let pages = [METRICS, CONTROLLER, HEALER, LOCK_API];
-            assert!(pages.iter().any(|page| page.contains(&name)), "{metric}");
-        }
+    for metric in queried_metrics() {
+        let name = format!("`{}`", metric.trim_end_matches("_bucket"));
+        let pages = [METRICS, CONTROLLER, HEALER, LOCK_API];
+        assert!(pages.iter().any(|page| page.contains(&name)), "{metric}");
     }
 }
 

@@ -1,16 +1,10 @@
 //! The queries of the Grafana dashboards, answered by a real Prometheus.
 
-use serde_json::Value;
+use dogwatch_testbed::monitoring::{PanelQuery, shipped_queries};
 use tokio::time::{Instant, sleep};
 
 use crate::PATIENCE;
 use crate::shipped_alerts::{Evaluated, IN_TROUBLE, Sample};
-
-const DASHBOARDS: [&str; 3] = [
-    include_str!("../../../../deploy/monitoring/dashboards/fleet.json"),
-    include_str!("../../../../deploy/monitoring/dashboards/hosts.json"),
-    include_str!("../../../../deploy/monitoring/dashboards/node.json"),
-];
 
 /// What dashboards show besides the trouble of the alerts. Counters grow by one a second.
 const MORE_SAMPLES: &[Sample] = &[
@@ -90,29 +84,15 @@ const MORE_SAMPLES: &[Sample] = &[
     ),
 ];
 
-/// Each panel's title and query; the node that a person would choose is n1.
-fn panel_queries() -> Vec<(String, String)> {
-    let mut queries = Vec::new();
-    for text in DASHBOARDS {
-        let dashboard: Value = serde_json::from_str(text).unwrap();
-        for panel in dashboard["panels"].as_array().unwrap() {
-            for target in panel["targets"].as_array().unwrap() {
-                let query = target["expr"].as_str().unwrap().replace("$node", "n1");
-                queries.push((panel["title"].to_string(), query));
-            }
-        }
-    }
-    assert!(queries.len() > 40, "{queries:?}");
-    queries
-}
-
 #[tokio::test]
 async fn each_panel_has_an_answer_without_any_sample_and_shows_a_series_in_trouble() {
     let without = Evaluated::with(&[]).await;
     let samples = [IN_TROUBLE, MORE_SAMPLES].concat();
     let with = Evaluated::with(&samples).await;
     let deadline = Instant::now() + PATIENCE;
-    for (title, query) in panel_queries() {
+    for PanelQuery { title, query } in shipped_queries() {
+        // The node that a person would choose is n1.
+        let query = query.replace("$node", "n1");
         // An error of Prometheus ends the test here.
         let is_constant = query.ends_with("or vector(0)");
         assert_eq!(

@@ -1,13 +1,13 @@
 //! The alerts that are shipped, evaluated by a real Prometheus.
 
 use dogwatch_prometheus::{PrometheusClient, PrometheusSettings};
+use dogwatch_testbed::monitoring::shipped_rules;
 use dogwatch_testbed::prometheus::TestPrometheus;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::{PATIENCE, query};
 
-const RULES: &str = include_str!("../../../../deploy/monitoring/prometheus-rule.yaml");
 /// An alert after all others: once it is active, all have been evaluated.
 const LAST: &str = "Last";
 
@@ -107,13 +107,6 @@ pub const IN_TROUBLE: &[Sample] = &[
     ("dogwatch_healer_cases", "reason=EscalationBlocked", "1"),
 ];
 
-fn shipped() -> Vec<Value> {
-    let object: Value = serde_saphyr::from_str(RULES).unwrap();
-    let groups = object["spec"]["groups"].as_array().unwrap().iter();
-    let rules = groups.flat_map(|group| group["rules"].as_array().unwrap());
-    rules.cloned().collect()
-}
-
 /// Rules are evaluated in their order: first what they are about.
 fn rules(samples: &[Sample]) -> Vec<Value> {
     let records = samples.iter().map(|(metric, labels, value)| {
@@ -124,7 +117,7 @@ fn rules(samples: &[Sample]) -> Vec<Value> {
         json!({ "record": metric, "expr": format!("vector({value})"), "labels": labels })
     });
     let last = json!({ "alert": LAST, "expr": "vector(1)" });
-    records.chain(shipped()).chain([last]).collect()
+    records.chain(shipped_rules()).chain([last]).collect()
 }
 
 /// A Prometheus that has evaluated the shipped alerts on some samples.
@@ -162,7 +155,7 @@ impl Evaluated {
 #[tokio::test]
 async fn no_alert_is_active_while_everything_goes_as_planned() {
     let evaluated = Evaluated::with(AS_PLANNED).await;
-    for alert in shipped() {
+    for alert in shipped_rules() {
         let name = alert["alert"].as_str().unwrap();
         assert!(!evaluated.is_active(name).await, "{name}");
     }
@@ -171,7 +164,7 @@ async fn no_alert_is_active_while_everything_goes_as_planned() {
 #[tokio::test]
 async fn each_alert_becomes_active_in_its_trouble() {
     let evaluated = Evaluated::with(IN_TROUBLE).await;
-    for alert in shipped() {
+    for alert in shipped_rules() {
         let name = alert["alert"].as_str().unwrap();
         assert!(evaluated.is_active(name).await, "{name}");
     }

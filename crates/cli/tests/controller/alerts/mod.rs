@@ -10,12 +10,13 @@ mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dogwatch_testbed::monitoring::queried_metrics;
 use dogwatch_testbed::prometheus::TestPrometheus;
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::process::Command;
 
-use self::rules::{alert_names, metric_names, quick_rules};
+use self::rules::{alert_names, quick_rules};
 use self::trouble::TroubledCluster;
 use crate::support::eventually;
 
@@ -78,7 +79,7 @@ const LATE_METRIC: &str = "dogwatch_remediation_stuck";
 /// The metrics of the rules and dashboards that no scrape had so far. Some apply only while something is under way.
 async fn list_missing_metrics(prometheus: &TestPrometheus) -> Vec<String> {
     let mut missing = Vec::new();
-    for metric in metric_names() {
+    for metric in queried_metrics() {
         let query = format!("last_over_time({metric}[1h])");
         if metric != LATE_METRIC && list_series(prometheus, &query).await.is_empty() {
             missing.push(metric);
