@@ -10,7 +10,7 @@ use tokio::process::Command;
 use crate::metal::apply;
 use crate::support::{Controller, eventually, get, plane};
 
-async fn call(path: &str, address: &str, host: &str) -> Output {
+pub async fn call(path: &str, address: &str, host: &str) -> Output {
     let url = format!("http://{address}/api/v1/{path}");
     let form = format!("hostname={host}");
     let words = ["-sS", "-w", "%{http_code}", "-d", &form, &url];

@@ -59,12 +59,16 @@ pub async fn put_host(plane: &ControlPlane, address: &str) {
     let secret = json!({ "apiVersion": "v1", "kind": "Secret",
         "metadata": { "name": "bmc", "namespace": "metal" },
         "stringData": { "username": "admin", "password": PASSWORD } });
-    let host = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-        "metadata": { "name": "h0", "namespace": "metal" },
-        "spec": { "online": true, "bmc": { "address": address, "credentialsName": "bmc" } } });
-    for object in [secret, host] {
+    for object in [secret, bare_metal_host("h0", address, "bmc")] {
         put(plane, &object).await;
     }
+}
+
+/// With `spec.online` true.
+pub fn bare_metal_host(name: &str, address: &str, secret: &str) -> Value {
+    json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
+        "metadata": { "name": name, "namespace": "metal" },
+        "spec": { "online": true, "bmc": { "address": address, "credentialsName": secret } } })
 }
 
 /// Creates the object as soon as its kind is served.

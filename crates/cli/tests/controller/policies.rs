@@ -18,7 +18,7 @@ async fn apply(plane: &ControlPlane, object: &Value) {
         .unwrap();
 }
 
-fn policy(name: &str, spec: &Value) -> Value {
+pub fn policy(name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
         "metadata": { "name": name }, "spec": spec })
 }

@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::metal::put;
+use crate::lock::call;
+use crate::metal::{bare_metal_host, put};
+use crate::policies::policy;
 use crate::remedy::form::Form;
-use crate::remedy::stage::{Stage, simulated_bmc};
+use crate::remedy::stage::{QUICK_POWER, Stage, simulated_bmc};
 use crate::support::{Controller, eventually};
 
 const POLICIES: &str = "/apis/dogwatch.dev/v1alpha1/rebootpolicies";
@@ -84,39 +86,34 @@ impl TroubledCluster {
             .controller
             .field("serves the lock API", "address")
             .await;
-        let url = format!("http://{address}/api/v1/lock");
-        let words = ["-sS", "-d", "hostname=a.example", &url];
-        let output = Command::new("curl").args(words).output().await.unwrap();
+        let output = call("lock", &address, "a.example").await;
         assert!(output.status.success(), "{output:?}");
     }
 
     pub async fn make_trouble(&mut self) {
         self.block_the_drain_of("n2").await;
         self.request_reboot("n2").await;
-        self.wait_for_phase("n2", "draining").await;
+        self.until_annotated("n2", "dogwatch.dev/reboot", "\"phase\":\"draining\"")
+            .await;
         self.request_reboot("n3").await;
         self.request_reboot("n5").await;
-        let record = json!({ "dogwatch.dev/reboot": "no record" });
-        self.annotate("n1", &record).await;
+        self.annotate(&node_path("n1"), "dogwatch.dev/reboot", "no record")
+            .await;
         // A case of the healer.
-        let lock = json!({ "dogwatch.dev/api-lock": "no record" });
-        self.annotate("n6", &lock).await;
+        self.annotate(&node_path("n6"), "dogwatch.dev/api-lock", "no record")
+            .await;
         // Even root finds no file below a file.
         fs::remove_dir(self.folder("n4").join("run")).unwrap();
         fs::write(self.folder("n4").join("run"), "").unwrap();
         let window = json!({ "start": "22:00", "end": "04:00", "timeZone": "Mars/Olympus" });
-        let unclear = policy("unclear", &json!({ "windows": [window] }));
+        let unclear = policy_of_pool("unclear", &json!({ "windows": [window] }));
         put(&self.stage.plane, &unclear).await;
         self.halt_a_rollout().await;
         self.bmc.add_fault(BmcFaultKind::OffIgnored);
-        let hard = json!({ "reboot.metal3.io": r#"{"mode":"hard"}"# });
-        let change = json!({ "metadata": { "annotations": hard } });
-        self.stage.hand.merge(HOST, &change).await;
-        let without_secret = json!({ "apiVersion": "metal3.io/v1alpha1", "kind": "BareMetalHost",
-            "metadata": { "name": "h1", "namespace": "metal" },
-            "spec": { "online": true, "bmc": {
-                "address": format!("redfish+http://{NOBODY}/redfish/v1/Systems/h1"),
-                "credentialsName": "none" } } });
+        self.annotate(HOST, "reboot.metal3.io", r#"{"mode":"hard"}"#)
+            .await;
+        let address = format!("redfish+http://{NOBODY}/redfish/v1/Systems/h1");
+        let without_secret = bare_metal_host("h1", &address, "none");
         put(&self.stage.plane, &without_secret).await;
     }
 
@@ -146,9 +143,9 @@ impl TroubledCluster {
     /// Writes the Node's status as its kubelet would.
     async fn report_boot(&self, name: &str, boot: &str) {
         let status = json!({ "status": {
-            "nodeInfo": node_info(boot),
+            "nodeInfo": { "bootID": boot_id(boot) },
             "conditions": [{ "type": "Ready", "status": "True", "reason": "KubeletReady" }] } });
-        let path = format!("/api/v1/nodes/{name}/status");
+        let path = format!("{}/status", node_path(name));
         self.stage.hand.merge(&path, &status).await;
     }
 
@@ -192,38 +189,33 @@ impl TroubledCluster {
         fs::write(self.folder(node).join("boot-id"), boot_id("2")).unwrap();
         self.report_boot(node, "2").await;
         self.start_coordinator(node).await;
-        let back = format!("/api/v1/nodes/{node}");
-        eventually(|| async {
-            let node = self.stage.hand.get(&back).await;
-            let last = &node["metadata"]["annotations"]["dogwatch.dev/last-reboot"];
-            let is_back = last.as_str().is_some_and(|last| last.contains("Rebooted"));
-            is_back.then_some(()).ok_or(node.to_string())
-        })
-        .await;
+        self.until_annotated(node, "dogwatch.dev/last-reboot", "Rebooted")
+            .await;
     }
 
-    async fn annotate(&self, node: &str, annotations: &Value) {
-        let change = json!({ "metadata": { "annotations": annotations } });
-        self.stage
-            .hand
-            .merge(&format!("/api/v1/nodes/{node}"), &change)
-            .await;
+    async fn annotate(&self, path: &str, annotation: &str, value: &str) {
+        let change = json!({ "metadata": { "annotations": { annotation: value } } });
+        self.stage.hand.merge(path, &change).await;
     }
 
     async fn request_reboot(&self, node: &str) {
         let request = json!({ "reason": "new kernel" }).to_string();
-        self.annotate(node, &json!({ "dogwatch.dev/reboot-requested": request }))
-            .await;
+        let annotation = "dogwatch.dev/reboot-requested";
+        self.annotate(&node_path(node), annotation, &request).await;
     }
 
-    async fn wait_for_phase(&self, node: &str, phase: &str) {
-        let path = format!("/api/v1/nodes/{node}");
-        let words = format!("\"phase\":\"{phase}\"");
+    async fn until_annotated(&self, node: &str, annotation: &str, words: &str) {
+        self.until_object(&node_path(node), |node| {
+            let value = node["metadata"]["annotations"][annotation].as_str();
+            value.is_some_and(|value| value.contains(words))
+        })
+        .await;
+    }
+
+    async fn until_object(&self, path: &str, is_it: impl Fn(&Value) -> bool) {
         eventually(|| async {
-            let node = self.stage.hand.get(&path).await;
-            let record = node["metadata"]["annotations"]["dogwatch.dev/reboot"].as_str();
-            let is = record.is_some_and(|record| record.contains(&words));
-            is.then_some(()).ok_or(node.to_string())
+            let object = self.stage.hand.get(path).await;
+            is_it(&object).then_some(()).ok_or(object.to_string())
         })
         .await;
     }
@@ -256,13 +248,10 @@ impl TroubledCluster {
     /// As the controller writes it after a failure.
     async fn halt_a_rollout(&self) {
         let path = format!("{POLICIES}/careful");
-        eventually(|| async {
-            let policy = self.stage.hand.get(&path).await;
-            let is_begun = policy["status"]["rollout"].is_object();
-            is_begun.then_some(()).ok_or(policy.to_string())
-        })
-        .await;
-        let halted = json!({ "since": read_clock(), "reason": "n7: RebootFailed" });
+        self.until_object(&path, |policy| policy["status"]["rollout"].is_object())
+            .await;
+        let halted =
+            json!({ "since": jiff::Timestamp::now().to_string(), "reason": "n7: RebootFailed" });
         let status = json!({ "status": { "rollout": { "halted": halted } } });
         self.stage
             .hand
@@ -271,63 +260,37 @@ impl TroubledCluster {
     }
 }
 
-fn read_clock() -> String {
-    jiff::Timestamp::now().to_string()
+fn node_path(name: &str) -> String {
+    format!("/api/v1/nodes/{name}")
 }
 
 fn boot_id(boot: &str) -> String {
     format!("00000000-0000-4000-8000-{boot:0>12}")
 }
 
-fn node_info(boot: &str) -> Value {
-    let names = [
-        "architecture",
-        "containerRuntimeVersion",
-        "kernelVersion",
-        "kubeProxyVersion",
-    ];
-    let more = [
-        "kubeletVersion",
-        "machineID",
-        "operatingSystem",
-        "osImage",
-        "systemUUID",
-    ];
-    let names = names.iter().chain(&more);
-    let mut info: serde_json::Map<String, Value> = names
-        .map(|name| ((*name).to_owned(), json!("test")))
-        .collect();
-    info.insert("bootID".to_owned(), boot_id(boot).into());
-    info.into()
-}
-
 fn policies() -> [Value; 3] {
     let gate = json!({ "url": format!("http://{NOBODY}"), "query": "up == 0" });
     [
-        policy("drains", &json!({})),
-        policy("gated", &json!({ "gates": [{ "prometheus": gate }] })),
-        policy("careful", &json!({ "rollout": { "haltAfterFailures": 1 } })),
+        policy_of_pool("drains", &json!({})),
+        policy_of_pool("gated", &json!({ "gates": [{ "prometheus": gate }] })),
+        policy_of_pool("careful", &json!({ "rollout": { "haltAfterFailures": 1 } })),
     ]
 }
 
 /// A policy for the Nodes whose label `pool` is its name.
-fn policy(name: &str, fields: &Value) -> Value {
+fn policy_of_pool(name: &str, fields: &Value) -> Value {
     let mut spec = fields.clone();
     spec["nodeSelector"] = json!({ "matchLabels": { "pool": name } });
-    json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
-        "metadata": { "name": name }, "spec": spec })
+    policy(name, &spec)
 }
 
 fn start_controller(stage: &Stage) -> Controller {
-    let flags = [
+    let components = [
         "--components=healer,lock,power,remediation",
-        "--listen=127.0.0.1:0",
         "--lock-auth=none",
         "--lock-listen=127.0.0.1:0",
-        "--power-confirm-interval=1s",
-        "--power-settle=3s",
-        "--power-poll-interval=5s",
     ];
+    let flags = [&components[..], &QUICK_POWER].concat();
     Controller::with(stage.plane.admin_kubeconfig(), &flags)
 }
 

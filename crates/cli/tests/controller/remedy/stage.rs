@@ -19,6 +19,13 @@ use super::hand::Hand;
 use crate::metal::{account, apply, metal, put, put_host, served};
 use crate::support::{Controller, eventually};
 
+/// Flags of a controller that need not wait long for a BMC.
+pub const QUICK_POWER: [&str; 4] = [
+    "--listen=127.0.0.1:0",
+    "--power-confirm-interval=1s",
+    "--power-settle=3s",
+    "--power-poll-interval=5s",
+];
 pub const LEADS: &str = "became the leader";
 pub const NODE: &str = "/api/v1/nodes/worker-0";
 const NEED: &str = "host.metal3.io/external-remediation";
@@ -128,13 +135,7 @@ impl Stage {
 
     /// Takes part in the leader election; the leader controls power and remediates.
     pub fn controller(&self) -> Controller {
-        let flags = [
-            "--components=power,remediation",
-            "--listen=127.0.0.1:0",
-            "--power-confirm-interval=1s",
-            "--power-settle=3s",
-            "--power-poll-interval=5s",
-        ];
+        let flags = [&["--components=power,remediation"], &QUICK_POWER[..]].concat();
         Controller::with(&self.kubeconfig, &flags)
     }
 
