@@ -10,7 +10,6 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use dogwatch_testbed::ControlPlane;
@@ -18,11 +17,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, ChildStderr};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::task::JoinSet;
 
-use support::{find_program, install_manifests, print_figure, resident_mebibytes};
+use support::{
+    controller_command, find_program, install_manifests, print_figure, resident_mebibytes,
+};
 
 const WAITERS: usize = 1_000;
 /// The pause before the memory is read.
@@ -101,18 +102,9 @@ struct Controller {
 impl Controller {
     /// Starts a controller and waits until it serves.
     async fn start(program: &Path, kubeconfig: &Path) -> Self {
-        let mut child = Command::new(program)
-            .env_clear()
-            .env("KUBECONFIG", kubeconfig)
-            .env("DOGWATCH_PROBE_LISTEN", "off")
-            .args(["controller", "--log-format=json", "--components=lock"])
-            .args([
-                "--lock-auth=none",
-                "--lock-listen=127.0.0.1:0",
-                "--listen=127.0.0.1:0",
-            ])
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
+        let mut child = controller_command(program, kubeconfig)
+            .args(["--components=lock", "--lock-auth=none"])
+            .arg("--lock-listen=127.0.0.1:0")
             .spawn()
             .expect("it was built");
         let log = child.stderr.take().expect("asked for above");

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use support::{
-    drain_log, find_program, install_manifests, print_figure, read_lines, resident_mebibytes,
+    controller_command, create_objects, drain_log, find_program, install_manifests, print_figure,
+    read_lines, resident_mebibytes,
 };
 
 /// How often the time to the lock request is measured, each time with a new Node.
@@ -63,14 +64,8 @@ struct NodeRebootBench {
 impl NodeRebootBench {
     /// Starts the controller and waits until it has made itself the leader.
     async fn start_controller(&self, program: &Path) -> Child {
-        let mut child = Command::new(program)
-            .env_clear()
-            .env("KUBECONFIG", self.plane.admin_kubeconfig())
-            .env("DOGWATCH_PROBE_LISTEN", "off")
-            .args(["controller", "--log-format=json", "--components=healer"])
-            .arg("--listen=127.0.0.1:0")
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
+        let mut child = controller_command(program, self.plane.admin_kubeconfig())
+            .arg("--components=healer")
             .spawn()
             .expect("it was built");
         drain_log(read_lines(&mut child));
@@ -172,15 +167,11 @@ impl NodeRebootBench {
         let ended = std::env::var("ENDED").map_or(ENDED, |text| text.parse().unwrap());
         tokio::time::sleep(SETTLE_TIME).await;
         let before = resident_mebibytes(controller, "VmRSS:");
-        for part in (0..ended).collect::<Vec<_>>().chunks(100) {
-            let items = part.iter().map(|number| {
-                let name = format!("ended-{number}");
-                node_reboot(&name, &format!("no-node-{number}"))
-            });
-            let items: Vec<Value> = items.collect();
-            self.create(&json!({ "apiVersion": "v1", "kind": "List", "items": items }))
-                .await;
-        }
+        let reboots = (0..ended).map(|number| {
+            let name = format!("ended-{number}");
+            node_reboot(&name, &format!("no-node-{number}"))
+        });
+        create_objects(&self.plane, &reboots.collect::<Vec<_>>()).await;
         self.await_failure(&format!("ended-{}", ended - 1)).await;
         tokio::time::sleep(SETTLE_TIME).await;
         let after = resident_mebibytes(controller, "VmRSS:");

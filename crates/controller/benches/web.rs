@@ -7,8 +7,7 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use axum::http::{Method, Request};
@@ -19,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use support::{
-    drain_log, find_program, install_manifests, print_figure, read_lines, resident_mebibytes,
+    controller_command, create_objects, drain_log, find_program, install_manifests, print_figure,
+    read_lines, resident_mebibytes,
 };
 
 const NODES: usize = 5_000;
@@ -52,7 +52,8 @@ async fn main() {
         plane,
         dogwatch,
     };
-    bench.create_nodes(nodes).await;
+    let objects: Vec<Value> = (0..nodes).map(node).collect();
+    create_objects(&bench.plane, &objects).await;
     let without = bench.measure_controller("healer").await;
     let with = bench.measure_controller("healer,web").await;
     let memory = with.memory - without.memory;
@@ -94,15 +95,6 @@ struct ControllerUse {
 }
 
 impl WebBench {
-    async fn create_nodes(&self, count: usize) {
-        for part in (0..count).collect::<Vec<_>>().chunks(500) {
-            let items: Vec<Value> = part.iter().map(|number| node(*number)).collect();
-            let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
-            let (create, list) = (["create", "-f", "-"], list.to_string());
-            self.plane.run_kubectl(&create, &list).await.unwrap();
-        }
-    }
-
     async fn measure_controller(&self, components: &str) -> ControllerUse {
         let (controller, viewer) = self.start_controller(components).await;
         tokio::time::sleep(SETTLE_TIME).await;
@@ -124,14 +116,8 @@ impl WebBench {
 
     /// Starts it, and with `web` a viewer.
     async fn start_controller(&self, components: &str) -> (Child, Option<Child>) {
-        let mut child = Command::new(&self.dogwatch)
-            .env_clear()
-            .env("KUBECONFIG", self.plane.admin_kubeconfig())
-            .env("DOGWATCH_PROBE_LISTEN", "off")
-            .args(["controller", "--log-format=json", "--listen=127.0.0.1:0"])
+        let mut child = controller_command(&self.dogwatch, self.plane.admin_kubeconfig())
             .args(["--web-listen=127.0.0.1:0", "--components", components])
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
             .spawn()
             .expect("it was built");
         let mut log = read_lines(&mut child);
@@ -205,7 +191,7 @@ fn record(phase: &str) -> Value {
 /// User and system time so far.
 fn processor_seconds(child: &Child) -> f64 {
     let path = format!("/proc/{}/stat", child.id().expect("it runs"));
-    let stat = std::fs::read_to_string(Path::new(&path)).unwrap();
+    let stat = std::fs::read_to_string(path).unwrap();
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
     let ticks = fields.skip(11).take(2).map(|it| it.parse::<f64>().unwrap());
     // Linux counts in hundredths of a second on every machine that we build for.

@@ -59,6 +59,28 @@ pub async fn install_manifests(plane: &ControlPlane, program: &Path) {
     plane.run_kubectl(&established, "").await.unwrap();
 }
 
+/// A controller whose log is piped. It is killed on drop.
+pub fn controller_command(program: &Path, kubeconfig: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env_clear()
+        .env("KUBECONFIG", kubeconfig)
+        .env("DOGWATCH_PROBE_LISTEN", "off")
+        .args(["controller", "--log-format=json", "--listen=127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Creates many objects, a hundred at a time.
+pub async fn create_objects(plane: &ControlPlane, objects: &[Value]) {
+    for part in objects.chunks(100) {
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": part });
+        let (create, list) = (["create", "-f", "-"], list.to_string());
+        plane.run_kubectl(&create, &list).await.unwrap();
+    }
+}
+
 /// The lines of the log of a process whose stderr is piped.
 pub fn read_lines(child: &mut Child) -> Lines<BufReader<ChildStderr>> {
     BufReader::new(child.stderr.take().expect("it is piped")).lines()
