@@ -5,7 +5,9 @@
 
 mod comparison;
 mod figure_table;
+mod growth;
 mod machine_use;
+mod peer_programs;
 
 use std::{
     io::{BufRead, BufReader},
@@ -19,6 +21,7 @@ use self::figure_table::{
     BenchFigure, FigureVerdict, TakenFigure, render_columns, render_markdown,
 };
 use self::machine_use::{MachineCounters, describe_machine};
+use self::peer_programs::PeerPrograms;
 use crate::{source_tree, testbed};
 
 /// A bench program.
@@ -37,6 +40,13 @@ const BENCHES: &[BenchProgram] = &[
         package: "dogwatch-coordinator",
         target: "coordinator",
         // It has the binary that it measures built by itself, in the profile that is shipped.
+        profile: "quick",
+        real: true,
+    },
+    BenchProgram {
+        package: "dogwatch-coordinator",
+        target: "kured",
+        // It has the coordinator built by itself, as above.
         profile: "quick",
         real: true,
     },
@@ -129,6 +139,13 @@ pub struct BenchArguments {
     /// How often each of the two is measured
     #[arg(long, value_name = "N", default_value_t = 3, requires = "compare")]
     rounds: usize,
+
+    /// Measure how figures grow with the size of the cluster: each at several sizes, with the exponent
+    #[arg(long, conflicts_with_all = ["markdown", "compare"])]
+    growth: bool,
+
+    #[command(flatten)]
+    peers: PeerPrograms,
 }
 
 pub fn run(arguments: &BenchArguments) -> Result<()> {
@@ -137,14 +154,17 @@ pub fn run(arguments: &BenchArguments) -> Result<()> {
         testbed::prepare_parts(&["control-plane"], None)?;
     }
     if let Some(revision) = &arguments.compare {
-        return comparison::compare_revisions(&chosen, revision, arguments.rounds);
+        return comparison::compare_revisions(&chosen, revision, arguments);
+    }
+    if arguments.growth {
+        return growth::measure_growth(&chosen, &arguments.peers);
     }
     let mut figures = Vec::new();
     let mut uses = Vec::new();
     let mut failures = Vec::new();
     for bench in chosen {
         // The other programs' figures are worth having.
-        match measure_program(bench) {
+        match measure_program(bench, &arguments.peers) {
             Ok((measured, used)) => {
                 figures.extend(measured);
                 uses.push(used);
@@ -158,10 +178,13 @@ pub fn run(arguments: &BenchArguments) -> Result<()> {
 }
 
 /// Builds and runs a program. Returns its figures, and how much of the machine it used.
-fn measure_program(bench: &BenchProgram) -> Result<(Vec<TakenFigure>, String)> {
+fn measure_program(
+    bench: &BenchProgram,
+    peers: &PeerPrograms,
+) -> Result<(Vec<TakenFigure>, String)> {
     build_program(bench)?;
     let before = MachineCounters::read_counters()?;
-    let measured = run_program(bench, source_tree::workspace_root())?;
+    let measured = run_program(bench, source_tree::workspace_root(), peers)?;
     let used = before.measure_use()?;
     let quiet = used.was_quiet();
     let taken = |figure| TakenFigure { figure, quiet };
@@ -244,9 +267,24 @@ fn build_program(bench: &BenchProgram) -> Result<()> {
     source_tree::run_command(command.arg("--no-run"))
 }
 
-fn run_program(bench: &BenchProgram, tree: &Path) -> Result<Vec<BenchFigure>> {
+fn run_program(
+    bench: &BenchProgram,
+    tree: &Path,
+    peers: &PeerPrograms,
+) -> Result<Vec<BenchFigure>> {
+    run_program_with(bench, tree, |command| peers.add_to_environment(command))
+}
+
+/// Runs a bench whose command `prepare` changes first. Returns its figures.
+fn run_program_with(
+    bench: &BenchProgram,
+    tree: &Path,
+    prepare: impl FnOnce(&mut Command) -> Result<()>,
+) -> Result<Vec<BenchFigure>> {
     let target = bench.target;
-    let mut child = bench_command(bench, tree)
+    let mut command = bench_command(bench, tree);
+    prepare(&mut command)?;
+    let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("failed to start the bench {target}"))?;

@@ -2,8 +2,9 @@
 //! that are asked over HTTP; beside it the fence agent that others use.
 //!
 //! The BMCs live in this process, so that their memory and time are not the controller's.
-//! `DOGWATCH` names a program that is built already. `PARTS` says what is measured, of `fences`,
-//! `crash`, `idle` and `peer`; `HOSTS`, `HUNG`, `FENCES`, `MANY` and `WINDOW` (seconds) change how
+//! `DOGWATCH` names a program that is built already. `BMO` names metal3's baremetal-operator, and
+//! `BMO_CRDS` the folder of its CRDs. `PARTS` says what is measured, of `fences`, `crash`, `idle`,
+//! `peer` and `metal3`; `HOSTS`, `HUNG`, `FENCES`, `MANY` and `WINDOW` (seconds) change how
 //! much.
 
 #![expect(clippy::disallowed_methods, reason = "real time is what it measures")]
@@ -21,6 +22,8 @@ mod effort;
 mod fences;
 #[path = "power/idle.rs"]
 mod idle;
+#[path = "power/metal3.rs"]
+mod metal3;
 #[path = "power/own.rs"]
 mod own;
 #[path = "power/peer.rs"]
@@ -32,7 +35,7 @@ mod table;
 
 use controller::Controller;
 use stage::Stage;
-use table::number_of;
+use table::{note, number_of};
 
 const HOSTS: usize = 1_000;
 const HUNG: usize = 100;
@@ -40,10 +43,13 @@ const MANY: usize = 10_000;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let parts = std::env::var("PARTS").unwrap_or_else(|_| "fences,crash,idle,peer".into());
+    let parts = std::env::var("PARTS").unwrap_or_else(|_| "fences,crash,idle,peer,metal3".into());
     let is_wanted = |part: &str| parts.split(',').any(|wanted| wanted == part);
     if is_wanted("peer") {
         peer::measure().await;
+    }
+    if is_wanted("metal3") {
+        metal3::measure(number_of("HOSTS", HOSTS)).await;
     }
     if !["fences", "crash", "idle"].into_iter().any(is_wanted) {
         return;
@@ -55,6 +61,10 @@ async fn main() {
         let controller = Controller::start(&stage).await;
         controller.until_on(hosts - hung).await;
         fences::measure(&stage, &controller, hosts - hung).await;
+        note(
+            &format!("RSS of the controller with {hosts} hosts"),
+            &format!("{:.0} MiB", controller.resident("VmRSS:")),
+        );
         if is_wanted("crash") {
             crash::measure(&stage, controller).await;
         }

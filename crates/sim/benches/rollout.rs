@@ -1,5 +1,5 @@
 //! How long it takes to simulate the rollout of 5,000 nodes, with flags and with policies, and that
-//! it gives the same bytes twice.
+//! it gives the same bytes twice. `NODES` sets another number of nodes.
 
 #![expect(clippy::disallowed_methods, reason = "real time is what it measures")]
 
@@ -12,13 +12,18 @@ use dogwatch_k8s::policy::convert_policy;
 use dogwatch_sim::plan::{NodeGroup, RolloutOutcome, RolloutPlan, run_plan};
 use serde_json::{Value, json};
 
+const NODES: u32 = 5_000;
 const REACH: Duration = Duration::from_secs(10);
 
 fn main() {
-    measure("rollout of 5,000 nodes simulated", &by_flags());
+    let nodes = std::env::var("NODES").map_or(NODES, |text| text.parse().expect("a number"));
+    let measure = |shape: &str, plan: &RolloutPlan| {
+        measure(&format!("rollout of {nodes} nodes {shape} simulated"), plan);
+    };
+    measure("by flags", &by_flags(nodes));
     measure(
-        "rollout of 5,000 nodes in two groups with windows simulated",
-        &by_policies(&Value::Null),
+        "in two groups with windows",
+        &by_policies(nodes, &Value::Null),
     );
     let shape = json!({
         "canary": { "nodes": 2, "soak": "1h" },
@@ -26,25 +31,25 @@ fn main() {
         "haltAfterFailures": 3,
     });
     measure(
-        "rollout of 5,000 nodes in two groups with windows, canaries and a ramp simulated",
-        &by_policies(&shape),
+        "in two groups with windows, canaries and a ramp",
+        &by_policies(nodes, &shape),
     );
 }
 
-fn by_flags() -> RolloutPlan {
+fn by_flags(nodes: u32) -> RolloutPlan {
     RolloutPlan {
-        nodes: 5_000,
+        nodes,
         max_unavailable: UnavailabilityLimit::Percent(2),
         ..RolloutPlan::default()
     }
 }
 
-/// Two groups of 2,500: one each night, one on weekends; they begin on a Wednesday at noon. Each is
+/// Two groups of equal size: one each night, one on weekends; they begin on a Wednesday at noon. Each is
 /// rolled out in this shape.
-fn by_policies(rollout: &Value) -> RolloutPlan {
+fn by_policies(nodes: u32, rollout: &Value) -> RolloutPlan {
     let group = |name: &str| NodeGroup {
         name: NodeName::new(name).expect("letters"),
-        count: 2_500,
+        count: nodes / 2,
         labels: BTreeMap::from([("team".to_owned(), name.to_owned())]),
     };
     let policy = |name: &str, days: &[&str], max: &str| {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
-use super::{BenchProgram, run_program};
+use super::{BenchArguments, BenchProgram, run_program};
 use crate::source_tree;
 
 /// What both versions measured, round by round.
@@ -14,21 +14,26 @@ struct ComparedFigure {
     new: Vec<String>,
 }
 
-/// Runs each bench of `revision` and of this tree in turn, `rounds` times, and prints both.
-pub fn compare_revisions(benches: &[&BenchProgram], revision: &str, rounds: usize) -> Result<()> {
+/// Runs each bench of `revision` and of this tree in turn, as often as asked, and prints both.
+pub fn compare_revisions(
+    benches: &[&BenchProgram],
+    revision: &str,
+    arguments: &BenchArguments,
+) -> Result<()> {
+    let (rounds, peers) = (arguments.rounds, &arguments.peers);
     let old_tree = check_out_revision(revision)?;
     for bench in benches {
         let mut figures: BTreeMap<String, ComparedFigure> = BTreeMap::new();
         for round in 1..=rounds {
             eprintln!("{}: round {round} of {rounds}", bench.target);
-            for figure in run_program(bench, &old_tree)? {
+            for figure in run_program(bench, &old_tree, peers)? {
                 figures
                     .entry(figure.what)
                     .or_default()
                     .old
                     .push(figure.measured);
             }
-            for figure in run_program(bench, source_tree::workspace_root())? {
+            for figure in run_program(bench, source_tree::workspace_root(), peers)? {
                 figures
                     .entry(figure.what)
                     .or_default()

@@ -20,7 +20,9 @@ pub async fn measure(stage: &mut Stage, hosts: usize) {
     let seen = begun.elapsed();
     controller.until_it_leads().await;
     let led = begun.elapsed();
-    controller.until_on(hosts * 9 / 10 - 200).await;
+    controller
+        .until_on((hosts * 9 / 10).saturating_sub(200))
+        .await;
     let read = begun.elapsed();
     until_quiet(&controller).await;
     eprintln!(

@@ -82,17 +82,7 @@ impl Stage {
             objects.push(object(number, at, self.port, &bmc));
             self.bmcs.push(bmc);
         }
-        let hosts = self.hosts();
-        let made = objects.iter().map(|object| async {
-            hosts
-                .create(&PostParams::default(), object)
-                .await
-                .expect("it is taken");
-        });
-        futures::stream::iter(made)
-            .buffer_unordered(MADE_AT_ONCE)
-            .collect::<()>()
-            .await;
+        create_hosts(&self.hosts(), &objects).await;
         eprintln!("{} hosts", self.bmcs.len());
     }
 
@@ -108,11 +98,7 @@ impl Stage {
 
     /// Asks for the host's power to be cut, or ends that.
     pub async fn annotate(&self, number: usize, annotation: &str, value: Option<&str>) {
-        let body = json!({ "metadata": { "annotations": { annotation: value } } });
-        let (hosts, name) = (self.hosts(), name(number).name);
-        let (params, patch) = (PatchParams::default(), Patch::Merge(body));
-        let patched = hosts.patch(&name, &params, &patch).await;
-        patched.expect("it is there");
+        annotate_host(&self.hosts(), number, annotation, value).await;
     }
 
     /// As many connections to the API server as calls at once will need: to make them is not what is
@@ -126,11 +112,38 @@ impl Stage {
     }
 
     fn hosts(&self) -> Api<DynamicObject> {
-        let (group, version) = API_VERSION.split_once('/').expect("a group");
-        let kind = GroupVersionKind::gvk(group, version, KIND);
-        let kind = ApiResource::from_gvk_with_plural(&kind, PLURAL);
-        Api::namespaced_with(self.client.clone(), NAMESPACE, &kind)
+        host_api(self.client.clone())
     }
+}
+
+pub fn host_api(client: Client) -> Api<DynamicObject> {
+    let (group, version) = API_VERSION.split_once('/').expect("a group");
+    let kind = GroupVersionKind::gvk(group, version, KIND);
+    let kind = ApiResource::from_gvk_with_plural(&kind, PLURAL);
+    Api::namespaced_with(client, NAMESPACE, &kind)
+}
+
+pub async fn create_hosts(hosts: &Api<DynamicObject>, objects: &[DynamicObject]) {
+    let made = objects.iter().map(|object| async {
+        let created = hosts.create(&PostParams::default(), object).await;
+        created.expect("it is taken");
+    });
+    futures::stream::iter(made)
+        .buffer_unordered(MADE_AT_ONCE)
+        .collect::<()>()
+        .await;
+}
+
+pub async fn annotate_host(
+    hosts: &Api<DynamicObject>,
+    number: usize,
+    annotation: &str,
+    value: Option<&str>,
+) {
+    let body = json!({ "metadata": { "annotations": { annotation: value } } });
+    let (params, patch) = (PatchParams::default(), Patch::Merge(body));
+    let patched = hosts.patch(&name(number).name, &params, &patch).await;
+    patched.expect("it is there");
 }
 
 fn object(number: usize, at: Ipv4Addr, port: u16, bmc: &SimBmc) -> DynamicObject {
@@ -174,15 +187,25 @@ async fn install(plane: &ControlPlane, program: &Path) {
         let printed = String::from_utf8(printed.stdout).unwrap();
         plane.run_kubectl(&apply, &printed).await.unwrap();
     }
+    wait_for_host_kind(plane).await;
+    create_namespace(plane).await;
+}
+
+pub async fn wait_for_host_kind(plane: &ControlPlane) {
     let kind = "crd/baremetalhosts.metal3.io";
     let established = ["wait", "--for=condition=established", "--timeout=60s", kind];
     plane.run_kubectl(&established, "").await.unwrap();
+}
+
+/// The hosts' namespace, with the Secret of all BMCs.
+pub async fn create_namespace(plane: &ControlPlane) {
     let namespace =
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "bmc", "namespace": NAMESPACE },
         "stringData": { "username": "admin", "password": "sekret16" },
     });
+    let apply = ["apply", "--server-side", "-f", "-"];
     for object in [&namespace, &secret] {
         plane
             .run_kubectl(&apply, &Value::to_string(object))
