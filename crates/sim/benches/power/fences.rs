@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use dogwatch_core::power::{HostName, OwnerRules, PowerConfig};
 use dogwatch_k8s::host::HostWatch;
+use dogwatch_testbed::CallTimes;
 use futures::future::join_all;
 
 use super::controller::Controller;
@@ -37,7 +38,12 @@ pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
     ] {
         assert!(hosts.end < healthy, "not enough hosts");
         let before = Effort::of(controller);
+        let mark = stage.plane.audit_mark().await.expect("an audit log");
         let taken = spread(fence(stage, hosts.clone(), apart).await);
+        let calls = stage.plane.audit_lines_since(mark).await;
+        let calls = CallTimes::of_lines(&calls.expect("an audit log"));
+        let calls = calls.expect("an audit log");
+        eprint!("the API server's part of {fences} fences {what}:\n{calls}");
         figure(
             &format!(
                 "{} fences {what}, {} BMCs, {hung} hung: off confirmed over the BMC's time and 5s",
