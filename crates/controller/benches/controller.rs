@@ -9,7 +9,9 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dogwatch_testbed::{CallTimes, ControlPlane};
@@ -51,7 +53,7 @@ async fn main() {
         resident_mebibytes(&controller.child, "VmRSS:")
     );
     let (told, mut turns) = mpsc::unbounded_channel();
-    let (waiting, came) = controller.many(waiters, told).await;
+    let mut waiting = WaitingHosts::start(&controller, waiters, told).await;
     tokio::time::sleep(LEFT_ALONE).await;
     controller.report_memory(waiters);
     let mark = plane.audit_mark().await.unwrap();
@@ -63,11 +65,11 @@ async fn main() {
     let calls = plane.audit_lines_since(mark).await.unwrap();
     let calls = CallTimes::of_lines(&calls).expect("an audit log");
     eprint!("the API server's part of {served} turns:\n{calls}");
-    drop(waiting);
+    waiting.hang_up(&controller).await;
     controller.until_waiting(0).await;
     controller.report_memory(0);
     seen.sort_by_key(|turn| turn.won);
-    report(&seen, &came);
+    report(&seen, &waiting.came);
     until_free(&plane).await;
 }
 
@@ -83,6 +85,61 @@ struct Turn {
     leaving: Instant,
     /// When the unlock was answered.
     left: Instant,
+}
+
+/// Hosts that wait for the lock, hold it for a while and unlock.
+struct WaitingHosts {
+    tasks: JoinSet<()>,
+    /// When each asked.
+    came: Vec<Instant>,
+    /// Those that were told that they hold the lock, and have not unlocked.
+    holding: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl WaitingHosts {
+    /// Starts hosts that ask one after the other.
+    async fn start(controller: &Controller, hosts: usize, told: UnboundedSender<Turn>) -> Self {
+        let mut waiting = Self {
+            tasks: JoinSet::new(),
+            came: Vec::with_capacity(hosts),
+            holding: Arc::default(),
+        };
+        let held_for = Duration::from_millis(number_of("HELD_MS", HELD_MS) as u64);
+        for number in 0..hosts {
+            let (address, told) = (controller.lock.clone(), told.clone());
+            let holding = Arc::clone(&waiting.holding);
+            waiting.tasks.spawn(async move {
+                let host = format!("host-{number}.example");
+                call(&address, "lock", &host).await;
+                let won = Instant::now();
+                holding.lock().unwrap().insert(host.clone());
+                tokio::time::sleep(held_for).await;
+                let leaving = Instant::now();
+                call(&address, "unlock", &host).await;
+                let left = Instant::now();
+                holding.lock().unwrap().remove(&host);
+                // The receiver is dropped once enough hosts were served.
+                let _ = told.send(Turn {
+                    number,
+                    won,
+                    leaving,
+                    left,
+                });
+            });
+            waiting.came.push(Instant::now());
+            controller.until_waiting(number + 1).await;
+        }
+        waiting
+    }
+
+    /// All who wait hang up at once. Who was told that it holds the lock must unlock.
+    async fn hang_up(&mut self, controller: &Controller) {
+        self.tasks.shutdown().await;
+        let holding = std::mem::take(&mut *self.holding.lock().unwrap());
+        for host in holding {
+            controller.call("unlock", &host).await;
+        }
+    }
 }
 
 /// Waits until the lock that the departed hosts held is free again.
@@ -121,35 +178,6 @@ impl Controller {
             lock,
             metrics,
         }
-    }
-
-    /// Starts hosts that ask one after the other. Returns when each asked.
-    async fn many(&self, hosts: usize, told: UnboundedSender<Turn>) -> (JoinSet<()>, Vec<Instant>) {
-        let mut waiting = JoinSet::new();
-        let mut came = Vec::with_capacity(hosts);
-        let held_for = Duration::from_millis(number_of("HELD_MS", HELD_MS) as u64);
-        for number in 0..hosts {
-            let (address, told) = (self.lock.clone(), told.clone());
-            waiting.spawn(async move {
-                let host = format!("host-{number}.example");
-                call(&address, "lock", &host).await;
-                let won = Instant::now();
-                tokio::time::sleep(held_for).await;
-                let leaving = Instant::now();
-                call(&address, "unlock", &host).await;
-                let left = Instant::now();
-                // The receiver is dropped once enough hosts were served.
-                let _ = told.send(Turn {
-                    number,
-                    won,
-                    leaving,
-                    left,
-                });
-            });
-            came.push(Instant::now());
-            self.until_waiting(number + 1).await;
-        }
-        (waiting, came)
     }
 
     async fn call(&self, what: &str, host: &str) {

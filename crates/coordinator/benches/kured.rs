@@ -12,11 +12,13 @@
 mod api;
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use dogwatch_testbed::{AuditEntry, ControlPlane};
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use api::Api;
@@ -31,6 +33,8 @@ const PODS_OF_EACH: usize = 10;
 const KURED_STARTS_WITHIN: Duration = Duration::from_secs(95);
 /// Limit for six reboots.
 const PATIENCE: Duration = Duration::from_hours(1);
+/// Between two nodes that are out.
+const GAP_REACH: Duration = Duration::from_millis(100);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 const NODES: &str = "/api/v1/nodes";
@@ -72,6 +76,8 @@ struct Measured {
     memory: ProcessMemory,
     first_request: Duration,
     all_back: Duration,
+    /// From a node's uncordon to the next node's cordon, in order of length.
+    gaps: Vec<Duration>,
     reboots: u32,
     calls: usize,
 }
@@ -127,6 +133,7 @@ impl Contender {
         let memory = self.read_memory(&machines[0]).await;
         tokio::time::sleep(self.starts_within.saturating_sub(LEFT_ALONE)).await;
         let mark = self.plane.audit_mark().await.expect("an audit log");
+        let cordons = CordonTimes::start(&self.api).await;
         let (begun, wall) = (Instant::now(), SystemTime::now());
         for machine in &machines {
             machine.want_reboot();
@@ -154,6 +161,7 @@ impl Contender {
                 .duration_since(wall)
                 .unwrap_or_default(),
             all_back,
+            gaps: cordons.list_gaps(),
             reboots: machines.iter().map(|machine| machine.count_reboots()).sum(),
             calls: own.iter().filter(ended).count(),
         }
@@ -201,6 +209,43 @@ impl Contender {
         let (path, is_free) = self.lock;
         nodes.all(|node| node["spec"]["unschedulable"] != true)
             && is_free(&self.api.get(path).await.expect("its lock"))
+    }
+}
+
+/// When a watch showed that nodes were cordoned and uncordoned.
+struct CordonTimes(Arc<Mutex<Vec<(Instant, bool)>>>);
+
+impl CordonTimes {
+    async fn start(api: &Api) -> Self {
+        let (nodes, version) = api.list(NODES).await.expect("a list");
+        let names = nodes
+            .iter()
+            .map(|node| node["metadata"]["name"].to_string());
+        let mut cordoned: BTreeMap<String, bool> = names.map(|name| (name, false)).collect();
+        let changes = api.watch(NODES, &version).await.expect("a watch");
+        let times: Arc<Mutex<Vec<(Instant, bool)>>> = Arc::default();
+        let seen = Arc::clone(&times);
+        tokio::spawn(async move {
+            let mut changes = std::pin::pin!(changes);
+            while let Some(change) = changes.next().await {
+                let node = &change["object"];
+                let now = node["spec"]["unschedulable"] == true;
+                let before = cordoned.insert(node["metadata"]["name"].to_string(), now);
+                if before.is_some_and(|before| before != now) {
+                    let mut seen = seen.lock().expect("no task panics");
+                    seen.push((Instant::now(), now));
+                }
+            }
+        });
+        Self(times)
+    }
+
+    fn list_gaps(&self) -> Vec<Duration> {
+        let times = self.0.lock().expect("no task panics");
+        let pairs = times.windows(2).filter(|pair| !pair[0].1 && pair[1].1);
+        let mut gaps: Vec<Duration> = pairs.map(|pair| pair[1].0 - pair[0].0).collect();
+        gaps.sort();
+        gaps
     }
 }
 
@@ -315,6 +360,19 @@ fn compare(ours: &Measured, kured: &Measured) {
             kured.all_back.as_secs_f64()
         ),
         ours.all_back < kured.all_back,
+    );
+    let gaps = |measured: &Measured| {
+        let seconds = measured.gaps.iter().map(Duration::as_secs_f64);
+        let seconds = seconds.map(|gap| format!("{gap:.3}"));
+        format!("{} s", seconds.collect::<Vec<_>>().join(", "))
+    };
+    print_figure(
+        "a node is uncordoned → the next one is cordoned",
+        &gaps(ours),
+        &format!("<= 0.1 s (kured: {})", gaps(kured)),
+        ours.gaps
+            .last()
+            .is_some_and(|longest| *longest <= GAP_REACH),
     );
     print_figure(
         "their reboots",
