@@ -10,6 +10,7 @@ mod lock;
 mod metal;
 mod policies;
 mod power;
+mod recount;
 mod remedy;
 mod rights;
 mod support;

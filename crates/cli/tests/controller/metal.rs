@@ -7,6 +7,7 @@ use dogwatch_testbed::ControlPlane;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::recount::RecountedPlane;
 use crate::support::{eventually, installed};
 
 /// Must appear in no log, metric, Event or host.
@@ -15,7 +16,7 @@ const HOSTS_ROLE: &str = include_str!("../../../../deploy/hosts/rbac.yaml");
 
 /// A control plane with the kind BareMetalHost, policies that deny, and namespace `metal`, whose
 /// Secrets the controller may read.
-pub async fn metal() -> ControlPlane {
+pub async fn metal() -> RecountedPlane {
     let plane = installed(&["--with-policies=deny", "--with-power"]).await;
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_dogwatch"))
         .args(["crds", "--hosts"])

@@ -6,6 +6,7 @@ use dogwatch_testbed::{AuditEntry, ControlPlane};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::recount::RecountedPlane;
 use crate::support::{Controller, eventually, get, plane};
 
 const ACCOUNT: &str = "system:serviceaccount:dogwatch:dogwatch-controller";
@@ -61,7 +62,7 @@ fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
 }
 
 /// Three nodes, three policies, and a controller with the shipped rights.
-async fn stage() -> (ControlPlane, Controller) {
+async fn stage() -> (RecountedPlane, Controller) {
     let plane = plane().await;
     let token = plane.service_account_token("dogwatch", "dogwatch-controller", None);
     let token = token.await.unwrap();

@@ -7,13 +7,13 @@ use dogwatch_kubesim::clock::{ClusterClock, TokioClock};
 use dogwatch_kubesim::machine::{MachineSpec, SimMachine};
 use dogwatch_kubesim::seed::SimulationSeed;
 use dogwatch_sim::bmc::{BmcSpec, SimBmc};
-use dogwatch_testbed::ControlPlane;
 use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::metal::{PASSWORD, account, host, metal, put_host, served};
+use crate::recount::RecountedPlane;
 use crate::support::{Controller, eventually, get};
 
 const LEADS: &str = "became the leader";
@@ -85,7 +85,7 @@ const STEPS: [&str; 5] = [
 ];
 
 struct Stage {
-    plane: ControlPlane,
+    plane: RecountedPlane,
     bmc: SimBmc,
     kubeconfig: std::path::PathBuf,
 }

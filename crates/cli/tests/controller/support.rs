@@ -11,6 +11,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
+use crate::recount::{RecountedPlane, new_decision_log};
+
 /// Longer than any step takes on a slow machine.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -18,14 +20,14 @@ pub const PATIENCE: Duration = Duration::from_mins(5);
 pub const USERS: [&str; 2] = ["first", "second"];
 
 /// A control plane with everything installed except the workloads, and without controllers.
-pub async fn plane() -> ControlPlane {
+pub async fn plane() -> RecountedPlane {
     installed(&[]).await
 }
 
 const WITHOUT: &[&str] = &["--without-policies"];
 
 /// The same, with the output of `dogwatch manifests` for these flags.
-pub async fn installed(flags: &[&str]) -> ControlPlane {
+pub async fn installed(flags: &[&str]) -> RecountedPlane {
     let mut builder = ControlPlane::builder().with_controllers([]);
     for user in USERS {
         builder = builder.with_user(user, user, &["system:masters"]);
@@ -48,7 +50,7 @@ pub async fn installed(flags: &[&str]) -> ControlPlane {
     ];
     plane.run_kubectl(&established, "").await.unwrap();
     plane.wait_until_rights_are_in_force().await.unwrap();
-    plane
+    RecountedPlane(plane)
 }
 
 /// A running controller, or another program that logs in JSON. It is killed on drop.
@@ -66,6 +68,8 @@ impl Controller {
     pub fn with(kubeconfig: &Path, flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dogwatch"));
         command.arg("controller").args(flags);
+        command.arg("--decision-log");
+        command.arg(new_decision_log(kubeconfig));
         Self::spawn(command, kubeconfig)
     }
 

@@ -10,13 +10,14 @@ use dogwatch_kubesim::seed::SimulationSeed;
 use dogwatch_kubesim::world::kubelet::MachinePower;
 use dogwatch_kubesim::world::{KubeletConfig, KubeletHandle, SimulatedKubelet};
 use dogwatch_sim::bmc::{BmcSpec, SimBmc};
-use dogwatch_testbed::{AuditEntry, ControlPlane, fixtures};
+use dogwatch_testbed::{AuditEntry, fixtures};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::form::Form;
 use super::hand::Hand;
 use crate::metal::{account, apply, metal, put, put_host, served};
+use crate::recount::RecountedPlane;
 use crate::support::{Controller, eventually};
 
 /// Flags of a controller that need not wait long for a BMC.
@@ -38,7 +39,7 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases";
 const ROLE: &str = include_str!("../../../../../deploy/remediation/rbac.yaml");
 
 pub struct Stage {
-    pub plane: ControlPlane,
+    pub plane: RecountedPlane,
     pub kubelet: KubeletHandle,
     pub hand: Hand,
     clock: Arc<dyn ClusterClock>,
