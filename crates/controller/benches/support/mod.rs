@@ -66,6 +66,8 @@ pub fn controller_command(program: &Path, kubeconfig: &Path) -> Command {
         .env_clear()
         .env("KUBECONFIG", kubeconfig)
         .env("DOGWATCH_PROBE_LISTEN", "off")
+        // As the manifests have it.
+        .env("MALLOC_ARENA_MAX", "1")
         .args(["controller", "--log-format=json", "--listen=127.0.0.1:0"])
         .stderr(Stdio::piped())
         .kill_on_drop(true);

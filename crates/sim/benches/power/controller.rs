@@ -78,6 +78,8 @@ impl Controller {
             .env_clear()
             .env("KUBECONFIG", stage.plane.admin_kubeconfig())
             .env("DOGWATCH_PROBE_LISTEN", "off")
+            // As the manifests have it.
+            .env("MALLOC_ARENA_MAX", "1")
             .args(["controller", "--log-format=json", "--listen=127.0.0.1:0"])
             .args(flags)
             .stderr(Stdio::piped())
