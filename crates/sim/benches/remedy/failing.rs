@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use dogwatch_core::power::PowerConfig;
 use dogwatch_sim::bmc::BmcFaultKind;
+use dogwatch_testbed::CallTimes;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::api::{ListParams, WatchEvent, WatchParams};
@@ -15,8 +16,10 @@ use super::effort::Effort;
 use super::own::{own_time, power_offs};
 use super::stage::{PATIENCE, Stage, name};
 use super::table::{figure, in_words, spread};
-use super::yard::{mark, nodes};
+use super::yard::{give_up, mark, nodes};
 
+/// From the node controller's verdict to the health check's.
+const GIVEN_UP_FOR: Duration = Duration::from_secs(30);
 const REACH: Duration = Duration::from_millis(300);
 /// How long those that hang are looked at after the others are done.
 const LATER: Duration = Duration::from_secs(10);
@@ -27,9 +30,16 @@ pub async fn measure(stage: &Stage, controller: &Controller, failing: usize, hun
         .iter()
         .for_each(|bmc| bmc.add_fault(BmcFaultKind::Hang));
     stage.connect(failing).await;
+    join_all((0..failing).map(|number| give_up(stage, number))).await;
+    tokio::time::sleep(GIVEN_UP_FOR).await;
     let before = Effort::of(controller);
+    let audit = stage.plane.audit_mark().await.expect("an audit log");
     let taken = remediate(stage, failing, hung).await;
     before.tell(controller, failing);
+    let calls = stage.plane.audit_lines_since(audit).await;
+    let calls = CallTimes::of_lines(&calls.expect("an audit log"));
+    let calls = calls.expect("an audit log");
+    eprint!("the API server's part of {failing} remediations:\n{calls}");
     let taken = spread(taken);
     figure(
         &format!(

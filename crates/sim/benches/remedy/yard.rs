@@ -42,7 +42,8 @@ async fn objects(stage: &Stage, numbers: Range<usize>) {
     let made = numbers.map(|number| async move {
         let name = name(number).name;
         let params = PostParams::default();
-        nodes.create(&params, &node(&name)).await.unwrap();
+        let uuid = stage.bmcs[number].machine().system_uuid().to_owned();
+        nodes.create(&params, &node(&name, &uuid)).await.unwrap();
         machines.create(&params, &machine(&name)).await.unwrap();
         let status = json!({ "status": { "nodeRef": { "kind": "Node", "name": name } } });
         let (params, status) = (PatchParams::default(), Patch::Merge(status));
@@ -53,6 +54,14 @@ async fn objects(stage: &Stage, numbers: Range<usize>) {
         .buffer_unordered(MADE_AT_ONCE)
         .collect::<()>()
         .await;
+}
+
+/// What the node controller writes when a kubelet was silent for too long.
+pub async fn give_up(stage: &Stage, number: usize) {
+    let body = json!({ "status": { "conditions": [ready("Unknown")] } });
+    let (params, body) = (PatchParams::default(), Patch::Strategic(body));
+    let (nodes, name) = (nodes(stage), name(number).name);
+    nodes.patch_status(&name, &params, &body).await.unwrap();
 }
 
 /// What a health check writes when it gives up on a machine.
@@ -83,16 +92,21 @@ fn machine(name: &str) -> DynamicObject {
     serde_json::from_value(machine).unwrap()
 }
 
-fn node(name: &str) -> Node {
+/// A Node whose kubelet has reported the machine's identity.
+fn node(name: &str, uuid: &str) -> Node {
     let images: Vec<Value> = (0..IMAGES).map(image).collect();
-    let at = "2026-01-01T00:00:00Z";
-    let ready = json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
-        "lastHeartbeatTime": at, "lastTransitionTime": at });
+    let ready = ready("True");
     let node = json!({
         "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
-        "status": { "conditions": [ready], "images": images },
+        "status": { "conditions": [ready], "images": images, "nodeInfo": { "systemUUID": uuid } },
     });
     serde_json::from_value(node).unwrap()
+}
+
+fn ready(status: &str) -> Value {
+    let at = "2026-01-01T00:00:00Z";
+    json!({ "type": "Ready", "status": status, "reason": "Bench", "message": "",
+        "lastHeartbeatTime": at, "lastTransitionTime": at })
 }
 
 fn image(number: usize) -> Value {
