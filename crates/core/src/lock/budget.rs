@@ -174,12 +174,12 @@ pub fn count_unavailable_for_node(
                 .push(why.into());
         }
     }
-    for (name, held) in others.leases_of_others(reads) {
+    for (name, held) in others.leases_of_others(&reads.group) {
         out.entry(name)
             .or_default()
             .push(format!("holds {}", held.lease));
     }
-    let fenced = others.control_plane_remediations(reads);
+    let fenced = others.control_plane_remediations();
     for held in &fenced {
         let known = out.entry(held.display_name()).or_default();
         let why = format!("holds {}", held.lease);
@@ -188,10 +188,8 @@ pub fn count_unavailable_for_node(
         }
     }
     let in_group = || {
-        reads
-            .held
-            .iter()
-            .filter(|held| !others.is_own_lease(held) && held.slot.is_some())
+        let others = others.leases.iter();
+        others.filter(|counted| !counted.is_own && counted.held.slot.is_some())
     };
     UnavailableCount {
         for_resource_version: own
@@ -207,15 +205,14 @@ pub fn count_unavailable_for_node(
         members: u32::try_from(reads.nodes.iter().filter(|row| !row.ignored).count())
             .unwrap_or(u32::MAX),
         maxima: in_group()
-            .map(|held| held.max.unwrap_or(1))
+            .map(|counted| counted.held.max.unwrap_or(1))
             .chain(fenced.iter().map(|_| 1))
             .collect(),
         higher_slot_undecided: in_group()
-            .filter(|held| held.slot > own.and_then(|own| own.slot))
-            .any(|held| {
-                others
-                    .find_member(held)
-                    .is_some_and(|row| !row.unschedulable)
+            .filter(|counted| counted.held.slot > own.and_then(|own| own.slot))
+            .any(|counted| {
+                let member = others.members.get(&counted.subject);
+                member.is_some_and(|row| !row.unschedulable)
             }),
     }
 }
@@ -271,74 +268,86 @@ fn describe_over_budget(unavailable: &[UnavailableMember], max: u32) -> String {
 }
 
 /// The other members, by the identity under which each would hold a Lease: a hashed holder is found
-/// that way even if its record cannot be read.
+/// that way even if its record cannot be read. Each identity is made once: a large group's count
+/// would otherwise spend most of its time on them.
 struct OtherMembers<'a> {
-    us: Vec<HolderId>,
+    /// The bidder's own Node, if it is a member.
+    own: Option<&'a GroupMember>,
     members: BTreeMap<HolderId, &'a GroupMember>,
     ignored: BTreeSet<HolderId>,
+    leases: Vec<CountedLease<'a>>,
+}
+
+/// A held Lease, and whom it concerns.
+struct CountedLease<'a> {
+    held: &'a HeldLockLease,
+    /// Its [`HeldLockLease::effective_holder`].
+    subject: HolderId,
+    /// Whether it is the bidder's own, or of another holder for the bidder's own Node.
+    is_own: bool,
 }
 
 impl<'a> OtherMembers<'a> {
     fn from_reads(reads: &'a BudgetReads, me: &HolderId, node: Option<&NodeName>) -> Self {
-        let us: Vec<HolderId> = [me.clone()]
-            .into_iter()
-            .chain(node.map(HolderId::for_node))
-            .collect();
-        let rows = || {
-            reads
-                .nodes
-                .iter()
-                .map(|row| (HolderId::for_node(&row.name), row))
+        let own_node = node.map(HolderId::for_node);
+        let is_us = |id: &HolderId| id == me || own_node.as_ref() == Some(id);
+        let mut others = Self {
+            own: None,
+            members: BTreeMap::new(),
+            ignored: BTreeSet::new(),
+            leases: Vec::with_capacity(reads.held.len()),
         };
-        Self {
-            members: rows()
-                .filter(|(id, row)| !row.ignored && !us.contains(id))
-                .collect(),
-            ignored: rows()
-                .filter(|(_, row)| row.ignored)
-                .map(|(id, _)| id)
-                .collect(),
-            us,
+        for row in &reads.nodes {
+            let id = HolderId::for_node(&row.name);
+            if is_us(&id) {
+                others.own.get_or_insert(row);
+            } else if !row.ignored {
+                others.members.insert(id, row);
+                continue;
+            }
+            if row.ignored {
+                others.ignored.insert(id);
+            }
         }
-    }
-
-    /// Whether the Lease is the bidder's own, or of another holder for the bidder's own Node.
-    fn is_own_lease(&self, held: &HeldLockLease) -> bool {
-        self.us.contains(&held.holder) || self.us.contains(&held.effective_holder())
-    }
-
-    fn find_member(&self, held: &HeldLockLease) -> Option<&'a GroupMember> {
-        self.members.get(&held.effective_holder()).copied()
+        for held in &reads.held {
+            let subject = held.effective_holder();
+            let is_own = is_us(&held.holder) || is_us(&subject);
+            others.leases.push(CountedLease {
+                held,
+                subject,
+                is_own,
+            });
+        }
+        others
     }
 
     /// Remediations of control-plane nodes, if the bidder is one: they exclude each other. Source:
     /// specification §2.2. The remediator reads the slots after it took its Lease, and the bidder
     /// reads the remediator's Lease after it took its own: whoever came last sees the other.
-    fn control_plane_remediations<'b>(&self, reads: &'b BudgetReads) -> Vec<&'b HeldLockLease> {
-        let us = |row: &&GroupMember| self.us.contains(&HolderId::for_node(&row.name));
-        let control_plane = reads.nodes.iter().find(us);
-        if !control_plane.is_some_and(|row| row.control_plane) {
+    fn control_plane_remediations(&self) -> Vec<&'a HeldLockLease> {
+        if !self.own.is_some_and(|row| row.control_plane) {
             return Vec::new();
         }
-        let held = reads.held.iter();
-        held.filter(|held| held.is_control_plane_remediation() && !self.is_own_lease(held))
+        let others = self.leases.iter().filter(|counted| !counted.is_own);
+        let held = others.map(|counted| counted.held);
+        held.filter(|held| held.is_control_plane_remediation())
             .collect()
     }
 
     /// Held Leases that make another member unavailable, with the name for messages.
-    fn leases_of_others<'b>(
-        &'b self,
-        reads: &'b BudgetReads,
-    ) -> impl Iterator<Item = (String, &'b HeldLockLease)> {
-        reads.held.iter().filter_map(|held| {
-            let subject = held.effective_holder();
-            if self.is_own_lease(held) || self.ignored.contains(&subject) {
+    fn leases_of_others(
+        &self,
+        group: &GroupName,
+    ) -> impl Iterator<Item = (String, &'a HeldLockLease)> {
+        self.leases.iter().filter_map(|counted| {
+            if counted.is_own || self.ignored.contains(&counted.subject) {
                 return None;
             }
-            match self.find_member(held) {
+            let held = counted.held;
+            match self.members.get(&counted.subject) {
                 Some(row) => Some((row.name.to_string(), held)),
                 None => held
-                    .counts_in_group(&reads.group)
+                    .counts_in_group(group)
                     .then(|| (held.display_name(), held)),
             }
         })
