@@ -1,5 +1,5 @@
 //! How long it takes to simulate the rollout of 5,000 nodes, with flags and with policies, and that
-//! it gives the same bytes twice. `NODES` sets another number of nodes.
+//! it gives the same bytes twice. `NODES` sets another number of nodes; as many are out at once.
 
 #![expect(clippy::disallowed_methods, reason = "real time is what it measures")]
 
@@ -39,7 +39,7 @@ fn main() {
 fn by_flags(nodes: u32) -> RolloutPlan {
     RolloutPlan {
         nodes,
-        max_unavailable: UnavailabilityLimit::Percent(2),
+        max_unavailable: UnavailabilityLimit::Count(100),
         ..RolloutPlan::default()
     }
 }
@@ -52,7 +52,7 @@ fn by_policies(nodes: u32, rollout: &Value) -> RolloutPlan {
         count: nodes / 2,
         labels: BTreeMap::from([("team".to_owned(), name.to_owned())]),
     };
-    let policy = |name: &str, days: &[&str], max: &str| {
+    let policy = |name: &str, days: &[&str], max: u32| {
         let spec = json!({
             "nodeSelector": { "matchLabels": { "team": name } },
             "maxUnavailable": max,
@@ -67,8 +67,8 @@ fn by_policies(nodes: u32, rollout: &Value) -> RolloutPlan {
         nodes: 0,
         groups: vec![group("batch"), group("web")],
         policies: vec![
-            policy("batch", &nights, "2%"),
-            policy("web", &["Fri", "Sat"], "4%"),
+            policy("batch", &nights, 50),
+            policy("web", &["Fri", "Sat"], 100),
         ],
         start: "2026-03-25T11:00:00Z".parse().expect("a time"),
         ..RolloutPlan::default()
