@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dogwatch_core::reboot::{RebootAction, RebootDecision, RebootObserve, RebootReason};
 
+use super::coordinator::CountList;
 use super::model::PlannedModel;
 use super::state::{Fate, PlannedAction, PlannedState};
 use super::time::Clock;
@@ -26,7 +27,7 @@ impl PlannedModel {
             actions.push(PlannedAction::SeeLeases(number));
         }
         let counts = asks(|look| matches!(look, RebootObserve::Count { .. }));
-        let early = self.config.without == Some(super::PlannedGuard::CountAfterWin)
+        let early = self.config.count_list() == CountList::AnyTime
             && asks(|look| matches!(look, RebootObserve::Locks { .. }));
         if view.listed.is_none() && (counts || early) {
             actions.push(PlannedAction::ListLeases(number));

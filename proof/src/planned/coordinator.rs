@@ -15,29 +15,30 @@ use dogwatch_core::resource_version::is_older_version;
 
 use super::time::state_time;
 
-/// What a cordon relies on, kept beside the view for the promise that is checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CountGround {
-    /// Nodes whose remediation Lease was held when the Leases were read.
-    pub remediated: Vec<usize>,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoordinatorView {
     pub seen: RebootSnapshot,
     /// The first half of a count: the Leases are listed before the nodes.
     pub listed: Option<ListedLeases>,
-    pub ground: Option<CountGround>,
+    /// The budget was counted for the Lease that is held.
+    pub counted: bool,
     /// The first of two reads of a holder's Node.
     pub first_look: Option<FirstLook>,
     /// A newer run has taken over.
     pub stopped: bool,
 }
 
+/// When the Leases may be listed for a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountList {
+    AfterWin,
+    /// Also before the win: only a mutation does that.
+    AnyTime,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedLeases {
     pub held: Vec<HeldLockLease>,
-    pub ground: CountGround,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +78,7 @@ impl CoordinatorView {
                 run: new_run_memory(name, run),
             },
             listed: None,
-            ground: None,
+            counted: false,
             first_look: None,
             stopped: false,
         }
@@ -140,7 +141,12 @@ impl CoordinatorView {
     }
 
     /// Facts of the host that the decisions ask for, and no others: a stale fact is worse than none.
-    pub fn settle_local_facts(&mut self, local: LocalFacts, looks: &[RebootObserve]) {
+    pub fn settle_local_facts(
+        &mut self,
+        local: LocalFacts,
+        looks: &[RebootObserve],
+        list_of: CountList,
+    ) {
         let state = if local.sentinel {
             TriggerState::Present {
                 fingerprint: TriggerFingerprint("1".into()),
@@ -160,7 +166,11 @@ impl CoordinatorView {
             seen.lock.won_at = None;
             seen.run.waiting_since = None;
         }
-        if !has(|look| matches!(look, RebootObserve::Count { .. })) {
+        let keeps_list = match list_of {
+            CountList::AfterWin => has(|look| matches!(look, RebootObserve::Count { .. })),
+            CountList::AnyTime => has(|look| matches!(look, RebootObserve::Locks { .. })),
+        };
+        if !keeps_list {
             self.listed = None;
         }
         self.forget_stale_count();
@@ -182,7 +192,7 @@ impl CoordinatorView {
         lock.count
             .take_if(|count| own != Some(count.count.for_resource_version.as_str()));
         if lock.count.is_none() {
-            self.ground = None;
+            self.counted = false;
         }
     }
 }

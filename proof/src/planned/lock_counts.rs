@@ -10,7 +10,7 @@ use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::reboot::{ObservedBudgetCount, ObservedHolderNode, ObservedNode};
 
 use super::PlannedGuard;
-use super::coordinator::{CountGround, FirstLook, ListedLeases};
+use super::coordinator::{FirstLook, ListedLeases};
 use super::state::RemediationStage;
 use super::time::state_time;
 use super::world::{PlannedWorld, node_name};
@@ -18,13 +18,9 @@ use super::world::{PlannedWorld, node_name};
 impl PlannedWorld<'_> {
     /// The first read of a count: every held Lease.
     pub fn list_leases_for_count(&mut self, node: usize) {
-        let remediated = self.is_remediation_held().then_some(0);
         let held = self.leases.iter().filter_map(|lease| observe_slot(lease));
         let listed = ListedLeases {
             held: held.chain(self.observe_remediation()).collect(),
-            ground: CountGround {
-                remediated: remediated.into_iter().collect(),
-            },
         };
         if let Some(view) = &mut self.coordinators[node] {
             Arc::make_mut(view).listed = Some(listed);
@@ -63,7 +59,7 @@ impl PlannedWorld<'_> {
         }
         let taken = state_time().mono;
         view.seen.lock.count = Some(ObservedBudgetCount { count, taken });
-        view.ground = Some(listed.ground);
+        view.counted = true;
     }
 
     /// One read of the Node that a Lease is held for; the second one makes the evidence.

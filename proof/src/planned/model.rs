@@ -134,6 +134,7 @@ impl Model for PlannedModel {
             commands: Vec::new(),
             served: false,
             cordon: CordonOwner::Nobody,
+            won_beside_remediation: false,
         };
         let there = |node: usize| {
             let (name, uid) = (node_name(node), format!("uid-n{node}-1"));

@@ -2,7 +2,6 @@
 
 use dogwatch_core::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord};
 
-use super::coordinator::CountGround;
 use super::state::{CordonOwner, RemediationStage};
 use super::world::{PlannedWorld, host_boot_id};
 use crate::promise::Promise;
@@ -17,7 +16,7 @@ impl PlannedWorld<'_> {
         node: usize,
         before: &ObservedNode,
         after: &ObservedNode,
-        ground: Option<&CountGround>,
+        counted: bool,
     ) {
         match (before.unschedulable, after.unschedulable) {
             (true, false) => {
@@ -42,7 +41,7 @@ impl PlannedWorld<'_> {
         if phase_of(before) == Some(RebootPhase::Waiting)
             && phase_of(after) == Some(RebootPhase::Draining)
         {
-            self.check_beginning(node, ground);
+            self.check_beginning(node, counted);
         }
     }
 
@@ -80,15 +79,14 @@ impl PlannedWorld<'_> {
         held.any(|lock| lock.runs.contains(&record.run))
     }
 
-    /// A node goes out of service: beside those that were out, or whose remediation had its Lease,
-    /// when the count was read.
-    fn check_beginning(&mut self, node: usize, ground: Option<&CountGround>) {
-        let Some(ground) = ground else {
+    /// A node goes out of service: beside those that are out, and node 0 if its remediation had its
+    /// Lease when this node won the lock, and has it still.
+    fn check_beginning(&mut self, node: usize, counted: bool) {
+        if !counted {
             return self.break_promise(Promise::MutualExclusion, "a cordon without a count");
-        };
-        let remediated = |other: &usize| {
-            ground.remediated.contains(other) && self.is_remediation_held() && *other != node
-        };
+        }
+        let beside = self.hosts[node].won_beside_remediation && self.is_remediation_held();
+        let remediated = |other: &usize| beside && *other == 0;
         let others = (0..self.hosts.len())
             .filter(|other| *other != node && (self.is_out(*other) || remediated(other)));
         let others: Vec<usize> = others.collect();

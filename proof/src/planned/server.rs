@@ -7,8 +7,6 @@ use std::sync::Arc;
 use dogwatch_core::lock::{HolderId, LockRecord, ObservedLease};
 use dogwatch_core::reboot::{NodePatch, ObservedNode, ParsedAnnotation, RecordChange};
 
-use super::coordinator::CountGround;
-
 /// One write on its way.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerWrite {
@@ -16,8 +14,8 @@ pub enum ServerWrite {
         node: usize,
         patch: Box<NodePatch>,
         uid: String,
-        /// The count that a cordon relies on.
-        ground: Option<CountGround>,
+        /// Whether a count came before it; a cordon relies on one.
+        counted: bool,
     },
     /// Server-side apply by the holder; also the removal of one run.
     Bid {

@@ -1,7 +1,7 @@
 //! One state of the search, and what can happen next.
 
 use super::PlannedGuard;
-use super::coordinator::LocalFacts;
+use super::coordinator::{CountList, LocalFacts};
 use super::time::Clock;
 use crate::promise::BrokenPromise;
 use crate::value_pool::PoolKey;
@@ -29,6 +29,13 @@ pub struct PlannedConfig {
 }
 
 impl PlannedConfig {
+    pub fn count_list(&self) -> CountList {
+        match self.without {
+            Some(PlannedGuard::CountAfterWin) => CountList::AnyTime,
+            Some(_) | None => CountList::AfterWin,
+        }
+    }
+
     /// Nodes with these maxima that all want a reboot, as many slots as the largest one, and no
     /// misfortunes.
     pub fn new(maxima: &[u32]) -> Self {
@@ -90,6 +97,9 @@ pub struct HostState {
     /// A boot that our command caused has served the sentinel.
     pub served: bool,
     pub cordon: CordonOwner,
+    /// The remediation of node 0 had its Lease when this host's node won its own: the count that
+    /// follows the win must see it.
+    pub won_beside_remediation: bool,
 }
 
 /// How far the remediation of node 0 is. Each step is one write or one act of the machine.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dogwatch_core::lock::{self, BidPause, LockRecord, LockReleasePlan, ObservedLease};
+use dogwatch_core::lock::{self, BidPause, HolderId, LockRecord, LockReleasePlan, ObservedLease};
 use dogwatch_core::reboot::{
     NodePatch, OwnNodeState, ParsedAnnotation, RebootAction, RebootCommandState, RebootPhase,
     RecordChange,
@@ -14,7 +14,7 @@ use super::coordinator::CoordinatorView;
 use super::server::{self, ServerAnswer, ServerWrite, SkippedPreconditions};
 use super::state::{CordonOwner, Fate};
 use super::time::{self, Clock, state_time};
-use super::world::{PlannedWorld, decide_for_view};
+use super::world::{PlannedWorld, decide_for_view, node_name};
 
 enum TurnEnd {
     GoesOn,
@@ -92,7 +92,7 @@ impl PlannedWorld<'_> {
             node,
             patch: Box::new(patch.clone()),
             uid: seen.uid.clone(),
-            ground: self.view_mut(node).ground.clone(),
+            counted: self.view_mut(node).counted,
         };
         let (answer, end) = self.send_write(write, fate);
         match answer {
@@ -218,17 +218,33 @@ impl PlannedWorld<'_> {
                 version,
                 holder,
                 record,
-            } => server::apply_bid(&mut self.leases[*slot], version, holder, record, skipped),
+            } => {
+                let was_free = self.leases[*slot].holder.is_none();
+                let lease = &mut self.leases[*slot];
+                let answer = server::apply_bid(lease, version, holder, record, skipped);
+                if was_free && matches!(answer, ServerAnswer::Lease(_)) {
+                    self.remember_win(holder, self.is_remediation_held());
+                }
+                answer
+            }
             ServerWrite::Free {
                 slot,
                 version,
                 over_budget,
-            } => server::free_lease(&mut self.leases[*slot], version, *over_budget, skipped),
+            } => {
+                let lease = &mut self.leases[*slot];
+                let holder = lease.holder.clone();
+                let answer = server::free_lease(lease, version, *over_budget, skipped);
+                if let (Some(holder), ServerAnswer::Lease(_)) = (holder, &answer) {
+                    self.remember_win(&holder, false);
+                }
+                answer
+            }
             ServerWrite::Node {
                 node,
                 patch,
                 uid,
-                ground,
+                counted,
             } => {
                 let Some(mut there) = self.nodes[*node].clone() else {
                     return ServerAnswer::NotFound;
@@ -240,9 +256,19 @@ impl PlannedWorld<'_> {
                 let answer = server::patch_node(&mut there, patch, skipped);
                 self.nodes[*node] = Some(there.clone());
                 if let ServerAnswer::Node(_) = answer {
-                    self.check_node_patch(*node, &before, &there, ground.as_ref());
+                    self.check_node_patch(*node, &before, &there, *counted);
                 }
                 answer
+            }
+        }
+    }
+
+    /// Remembers beside what a node won its Lease, until the Lease is free.
+    fn remember_win(&mut self, holder: &HolderId, beside_remediation: bool) {
+        let hosts = self.hosts.iter_mut().enumerate();
+        for (number, host) in hosts {
+            if HolderId::for_node(&node_name(number)) == *holder {
+                host.won_beside_remediation = beside_remediation;
             }
         }
     }

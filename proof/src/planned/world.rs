@@ -212,7 +212,7 @@ impl<'a> PlannedWorld<'a> {
                 .flat_map(|decision| decision.observe.clone())
                 .collect();
             let mut settled = CoordinatorView::clone(view);
-            settled.settle_local_facts(local, &looks);
+            settled.settle_local_facts(local, &looks, self.config.count_list());
             if settled == **view {
                 return;
             }
