@@ -299,14 +299,14 @@ impl<'a> OtherMembers<'a> {
         };
         for row in &reads.nodes {
             let id = HolderId::for_node(&row.name);
-            if is_us(&id) {
+            let is_own = is_us(&id);
+            if is_own {
                 others.own.get_or_insert(row);
-            } else if !row.ignored {
-                others.members.insert(id, row);
-                continue;
             }
             if row.ignored {
                 others.ignored.insert(id);
+            } else if !is_own {
+                others.members.insert(id, row);
             }
         }
         for held in &reads.held {
