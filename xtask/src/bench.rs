@@ -10,6 +10,7 @@ mod machine_use;
 mod peer_programs;
 
 use std::{
+    ffi::OsString,
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
@@ -23,6 +24,9 @@ use self::figure_table::{
 use self::machine_use::{MachineCounters, describe_machine};
 use self::peer_programs::PeerPrograms;
 use crate::{source_tree, testbed};
+
+/// Environment variables that a bench is given.
+type BenchEnvironment = Vec<(&'static str, OsString)>;
 
 /// A bench program.
 pub struct BenchProgram {
@@ -141,7 +145,7 @@ pub struct BenchArguments {
     rounds: usize,
 
     /// Measure how figures grow with the size of the cluster: each at several sizes, with the exponent
-    #[arg(long, conflicts_with_all = ["markdown", "compare"])]
+    #[arg(long, conflicts_with_all = ["markdown", "compare", "kured", "bmo"])]
     growth: bool,
 
     #[command(flatten)]
@@ -157,14 +161,15 @@ pub fn run(arguments: &BenchArguments) -> Result<()> {
         return comparison::compare_revisions(&chosen, revision, arguments);
     }
     if arguments.growth {
-        return growth::measure_growth(&chosen, &arguments.peers);
+        return growth::measure_growth(&chosen);
     }
+    let environment = arguments.peers.list_environment()?;
     let mut figures = Vec::new();
     let mut uses = Vec::new();
     let mut failures = Vec::new();
     for bench in chosen {
         // The other programs' figures are worth having.
-        match measure_program(bench, &arguments.peers) {
+        match measure_program(bench, &environment) {
             Ok((measured, used)) => {
                 figures.extend(measured);
                 uses.push(used);
@@ -180,11 +185,11 @@ pub fn run(arguments: &BenchArguments) -> Result<()> {
 /// Builds and runs a program. Returns its figures, and how much of the machine it used.
 fn measure_program(
     bench: &BenchProgram,
-    peers: &PeerPrograms,
+    environment: &BenchEnvironment,
 ) -> Result<(Vec<TakenFigure>, String)> {
     build_program(bench)?;
     let before = MachineCounters::read_counters()?;
-    let measured = run_program(bench, source_tree::workspace_root(), peers)?;
+    let measured = run_program(bench, source_tree::workspace_root(), environment)?;
     let used = before.measure_use()?;
     let quiet = used.was_quiet();
     let taken = |figure| TakenFigure { figure, quiet };
@@ -267,23 +272,15 @@ fn build_program(bench: &BenchProgram) -> Result<()> {
     source_tree::run_command(command.arg("--no-run"))
 }
 
+/// Runs a bench with these variables. Returns its figures.
 fn run_program(
     bench: &BenchProgram,
     tree: &Path,
-    peers: &PeerPrograms,
-) -> Result<Vec<BenchFigure>> {
-    run_program_with(bench, tree, |command| peers.add_to_environment(command))
-}
-
-/// Runs a bench whose command `prepare` changes first. Returns its figures.
-fn run_program_with(
-    bench: &BenchProgram,
-    tree: &Path,
-    prepare: impl FnOnce(&mut Command) -> Result<()>,
+    environment: &BenchEnvironment,
 ) -> Result<Vec<BenchFigure>> {
     let target = bench.target;
     let mut command = bench_command(bench, tree);
-    prepare(&mut command)?;
+    command.envs(environment.iter().cloned());
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()

@@ -20,20 +20,21 @@ pub fn compare_revisions(
     revision: &str,
     arguments: &BenchArguments,
 ) -> Result<()> {
-    let (rounds, peers) = (arguments.rounds, &arguments.peers);
+    let rounds = arguments.rounds;
+    let environment = &arguments.peers.list_environment()?;
     let old_tree = check_out_revision(revision)?;
     for bench in benches {
         let mut figures: BTreeMap<String, ComparedFigure> = BTreeMap::new();
         for round in 1..=rounds {
             eprintln!("{}: round {round} of {rounds}", bench.target);
-            for figure in run_program(bench, &old_tree, peers)? {
+            for figure in run_program(bench, &old_tree, environment)? {
                 figures
                     .entry(figure.what)
                     .or_default()
                     .old
                     .push(figure.measured);
             }
-            for figure in run_program(bench, source_tree::workspace_root(), peers)? {
+            for figure in run_program(bench, source_tree::workspace_root(), environment)? {
                 figures
                     .entry(figure.what)
                     .or_default()

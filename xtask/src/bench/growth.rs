@@ -1,148 +1,119 @@
 //! How figures grow with the size of the cluster: each is measured at several sizes.
 
-use std::path::Path;
+use anyhow::{Context, Result, ensure};
 
-use anyhow::{Context, Result, bail, ensure};
+use super::{
+    BenchEnvironment, BenchProgram, build_program, figure_table::BenchFigure, run_program,
+    source_tree,
+};
 
-use super::peer_programs::PeerPrograms;
-use super::{BenchProgram, figure_table::BenchFigure, run_program_with, source_tree};
-
-/// A figure and what it grows with.
+/// Runs of one bench at several sizes.
 struct GrowthSeries {
     /// The target of the bench program.
     bench: &'static str,
-    /// The words that the figure's name contains.
-    figure: &'static str,
     /// What there is more of, in words.
     of_what: &'static str,
     /// The environment variable that says how many there are.
     variable: &'static str,
-    sizes: &'static [u32],
+    sizes: [u32; 3],
     /// Other variables of the bench.
     environment: &'static [(&'static str, &'static str)],
+    figures: &'static [GrowingFigure],
+}
+
+struct GrowingFigure {
+    /// The words that the figure's name contains.
+    name: &'static str,
     /// The largest exponent of the last two sizes: 1 is linear, 0 is no growth.
     reach: f64,
 }
 
 /// Measured times scatter: what is linear may seem to grow a little faster.
-const LINEAR: f64 = 1.1;
-const NO_GROWTH: f64 = 0.05;
+const fn linear(name: &'static str) -> GrowingFigure {
+    GrowingFigure { name, reach: 1.1 }
+}
+
+const fn constant(name: &'static str) -> GrowingFigure {
+    GrowingFigure { name, reach: 0.05 }
+}
 
 const SERIES: &[GrowthSeries] = &[
     GrowthSeries {
         bench: "coordinator",
-        figure: "idle coordinator: RSS",
         of_what: "other Nodes",
         variable: "OTHER_NODES",
-        sizes: &[10, 100, 1_000],
+        sizes: [10, 100, 1_000],
         environment: &[("RUNS", "3")],
-        reach: NO_GROWTH,
+        figures: &[constant("idle coordinator: RSS")],
     },
     GrowthSeries {
         bench: "handover_real",
-        figure: "lock handover",
         of_what: "waiting nodes",
         variable: "CROWD",
-        sizes: &[10, 100, 1_000],
+        sizes: [10, 100, 1_000],
         environment: &[("HANDOVERS", "60")],
-        reach: LINEAR,
-    },
-    GrowthSeries {
-        bench: "handover_real",
-        figure: "writes for it",
-        of_what: "waiting nodes",
-        variable: "CROWD",
-        sizes: &[10, 100, 1_000],
-        environment: &[("HANDOVERS", "60")],
-        reach: NO_GROWTH,
+        figures: &[linear("lock handover"), constant("writes for it")],
     },
     GrowthSeries {
         bench: "controller",
-        figure: "controller's RSS",
         of_what: "hosts that wait at the lock API",
         variable: "WAITERS",
-        sizes: &[10, 100, 1_000],
+        sizes: [10, 100, 1_000],
         environment: &[("SERVED", "10")],
-        reach: LINEAR,
+        figures: &[linear("controller's RSS")],
     },
     GrowthSeries {
         bench: "power",
-        figure: "RSS of a controller",
         of_what: "hosts",
         variable: "MANY",
-        sizes: &[100, 1_000, 10_000],
+        sizes: [100, 1_000, 10_000],
         environment: &[("PARTS", "idle"), ("WINDOW", "60")],
-        reach: LINEAR,
+        figures: &[linear("RSS of a controller"), linear("its processor time")],
     },
     GrowthSeries {
         bench: "power",
-        figure: "its processor time",
-        of_what: "hosts",
-        variable: "MANY",
-        sizes: &[100, 1_000, 10_000],
-        environment: &[("PARTS", "idle"), ("WINDOW", "60")],
-        reach: LINEAR,
-    },
-    GrowthSeries {
-        bench: "power",
-        figure: "fences at once",
         of_what: "fences",
         variable: "FENCES",
-        sizes: &[1, 10, 100],
+        sizes: [1, 10, 100],
         environment: &[("PARTS", "fences"), ("HOSTS", "400"), ("HUNG", "40")],
-        reach: LINEAR,
+        figures: &[linear("fences at once")],
     },
     GrowthSeries {
         bench: "rollout",
-        figure: "by flags simulated",
         of_what: "nodes",
         variable: "NODES",
-        sizes: &[500, 5_000, 15_000],
+        sizes: [500, 5_000, 15_000],
         environment: &[],
-        reach: LINEAR,
-    },
-    GrowthSeries {
-        bench: "rollout",
-        figure: "windows simulated",
-        of_what: "nodes",
-        variable: "NODES",
-        sizes: &[500, 5_000, 15_000],
-        environment: &[],
-        reach: LINEAR,
+        figures: &[linear("by flags simulated"), linear("windows simulated")],
     },
 ];
 
-/// Measures each series of the chosen benches, and prints it as a line of a table.
-pub fn measure_growth(chosen: &[&BenchProgram], peers: &PeerPrograms) -> Result<()> {
+/// Measures the series of the chosen benches, and prints each figure as a line of a table.
+pub fn measure_growth(chosen: &[&BenchProgram]) -> Result<()> {
     let mut too_fast = Vec::new();
     println!("| what | grows with | measured | exponent of the last two | at most |");
     println!("|---|---|---|---|---|");
-    let mut measured: Vec<MeasuredSize> = Vec::new();
     for series in SERIES {
         let Some(bench) = chosen.iter().find(|bench| bench.target == series.bench) else {
             continue;
         };
-        for size in series.sizes {
-            // Series of the same bench and sizes share its runs.
-            if measured.iter().all(|run| !run.is_of(series, *size)) {
-                eprintln!("{}: {size} {}", bench.target, series.of_what);
-                measured.push(MeasuredSize::measure(bench, series, *size, peers)?);
+        let runs = series.measure_sizes(bench)?;
+        for figure in series.figures {
+            let values = read_values(figure.name, &runs)?;
+            let exponent = last_exponent(&values);
+            let cells = values
+                .iter()
+                .map(|(size, text, _)| format!("{size}: {text}"));
+            println!(
+                "| {} | {} | {} | {exponent:.2} | {} |",
+                figure.name,
+                series.of_what,
+                cells.collect::<Vec<_>>().join("; "),
+                figure.reach
+            );
+            if exponent > figure.reach {
+                too_fast.push(figure.name);
             }
-        }
-        let values = read_values(series, &measured)?;
-        let exponent = last_exponent(&values);
-        let cells = values
-            .iter()
-            .map(|(size, text, _)| format!("{size}: {text}"));
-        println!(
-            "| {} | {} | {} | {exponent:.2} | {} |",
-            series.figure,
-            series.of_what,
-            cells.collect::<Vec<_>>().join("; "),
-            series.reach
-        );
-        if exponent > series.reach {
-            too_fast.push(series.figure);
         }
     }
     ensure!(
@@ -153,60 +124,34 @@ pub fn measure_growth(chosen: &[&BenchProgram], peers: &PeerPrograms) -> Result<
     Ok(())
 }
 
-/// What a bench measured at one size.
-struct MeasuredSize {
-    bench: &'static str,
-    variable: &'static str,
-    size: u32,
-    figures: Vec<BenchFigure>,
-}
-
-impl MeasuredSize {
-    fn measure(
-        bench: &BenchProgram,
-        series: &GrowthSeries,
-        size: u32,
-        peers: &PeerPrograms,
-    ) -> Result<Self> {
-        let root: &Path = source_tree::workspace_root();
-        let figures = run_program_with(bench, root, |command| {
-            command.envs(series.environment.iter().copied());
-            command.env(series.variable, size.to_string());
-            peers.add_to_environment(command)
-        })?;
-        Ok(Self {
-            bench: series.bench,
-            variable: series.variable,
-            size,
-            figures,
-        })
-    }
-
-    fn is_of(&self, series: &GrowthSeries, size: u32) -> bool {
-        (self.bench, self.variable, self.size) == (series.bench, series.variable, size)
+impl GrowthSeries {
+    /// What the bench measures at each size.
+    fn measure_sizes(&self, bench: &BenchProgram) -> Result<Vec<(u32, Vec<BenchFigure>)>> {
+        build_program(bench)?;
+        let others = self.environment.iter();
+        let others = others.map(|(name, value)| (*name, (*value).into()));
+        let others: BenchEnvironment = others.collect();
+        let mut runs = Vec::new();
+        for size in self.sizes {
+            eprintln!("{}: {size} {}", self.bench, self.of_what);
+            let size_variable = [(self.variable, size.to_string().into())];
+            let environment = [&others[..], &size_variable].concat();
+            let root = source_tree::workspace_root();
+            runs.push((size, run_program(bench, root, &environment)?));
+        }
+        Ok(runs)
     }
 }
 
 /// Each size with the figure's text and its first number.
 fn read_values<'a>(
-    series: &GrowthSeries,
-    measured: &'a [MeasuredSize],
+    name: &str,
+    runs: &'a [(u32, Vec<BenchFigure>)],
 ) -> Result<Vec<(u32, &'a str, f64)>> {
     let mut values = Vec::new();
-    for size in series.sizes {
-        let run = measured.iter().find(|run| run.is_of(series, *size));
-        let run = run.expect("each size was measured");
-        let figure = run
-            .figures
-            .iter()
-            .find(|figure| figure.what.contains(series.figure));
-        let Some(figure) = figure else {
-            bail!(
-                "the bench {} printed no figure \"{}\"",
-                series.bench,
-                series.figure
-            );
-        };
+    for (size, figures) in runs {
+        let figure = figures.iter().find(|figure| figure.what.contains(name));
+        let figure = figure.with_context(|| format!("no figure \"{name}\" was printed"))?;
         let value = read_first_number(&figure.measured)
             .with_context(|| format!("no number in \"{}\"", figure.measured))?;
         values.push((*size, figure.measured.as_str(), value));

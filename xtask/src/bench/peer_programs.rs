@@ -1,9 +1,10 @@
 //! Programs of other projects that the benches measure beside ours.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, Result};
+
+use super::BenchEnvironment;
 
 #[derive(clap::Args)]
 pub struct PeerPrograms {
@@ -21,21 +22,22 @@ pub struct PeerPrograms {
 }
 
 impl PeerPrograms {
-    /// Names the given programs in the environment of a bench.
-    pub fn add_to_environment(&self, command: &mut Command) -> Result<()> {
+    /// The variables that name the given programs to a bench.
+    pub fn list_environment(&self) -> Result<BenchEnvironment> {
         let given = [
             ("KURED", &self.kured),
             ("BMO", &self.bmo),
             ("BMO_CRDS", &self.bmo_crds),
         ];
+        let mut environment = Vec::new();
         for (variable, path) in given {
             let Some(path) = path else { continue };
             // A bench runs in the folder of its package.
             let path = path
                 .canonicalize()
                 .with_context(|| format!("{} cannot be read", path.display()))?;
-            command.env(variable, path);
+            environment.push((variable, path.into_os_string()));
         }
-        Ok(())
+        Ok(environment)
     }
 }
