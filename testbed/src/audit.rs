@@ -44,6 +44,16 @@ pub struct AuditEntry {
     pub received: String,
 }
 
+impl AuditEntry {
+    /// Whether it stands for a request: each has one such entry. A watch that is open has only begun.
+    pub fn is_request(&self) -> bool {
+        match self.verb.as_str() {
+            "watch" => self.stage == "ResponseStarted",
+            _ => self.stage == "ResponseComplete",
+        }
+    }
+}
+
 /// A position in the audit log; tests read the entries after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditMark(pub(crate) u64);

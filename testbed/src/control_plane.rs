@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::{
-    AuditEntry, AuditMark, ControlPlaneBinaries, ControlPlaneBuilder, ControlPlaneProgram, Error,
-    TokenPodRef, audit, identity,
+    AuditEntry, AuditMark, CallTimes, ControlPlaneBinaries, ControlPlaneBuilder,
+    ControlPlaneProgram, Error, TokenPodRef, audit, identity,
     kubectl::{KubectlClient, token_arguments, write_kubeconfig},
     ports,
     process_group::GuardedProcessGroup,
@@ -262,6 +262,11 @@ impl ControlPlane {
     pub async fn audit_lines_since(&self, mark: AuditMark) -> Result<Vec<String>, Error> {
         self.flush_audit().await?;
         audit::read_lines(&self.audit_log_path(), mark)
+    }
+
+    /// How long the API server took for each kind of request after `mark`.
+    pub async fn call_times_since(&self, mark: AuditMark) -> Result<CallTimes, Error> {
+        CallTimes::of_lines(&self.audit_lines_since(mark).await?)
     }
 
     /// The same without waiting for the last answers, for the end of a test.

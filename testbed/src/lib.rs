@@ -16,6 +16,7 @@
 //! - the requests that the API server received can be read from its own audit log.
 
 mod audit;
+pub mod bench;
 mod binaries;
 pub mod browser;
 mod builder;

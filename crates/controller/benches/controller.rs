@@ -14,7 +14,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dogwatch_testbed::{CallTimes, ControlPlane};
+use dogwatch_testbed::ControlPlane;
+use dogwatch_testbed::bench::{find_or_build_program, number_of, print_figure};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -22,9 +23,7 @@ use tokio::process::{Child, ChildStderr};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::task::JoinSet;
 
-use support::{
-    controller_command, find_program, install_manifests, print_figure, resident_mebibytes,
-};
+use support::{controller_command, install_manifests, resident_mebibytes};
 
 const WAITERS: usize = 1_000;
 const SERVED: usize = 250;
@@ -42,7 +41,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 async fn main() {
     let waiters = number_of("WAITERS", WAITERS);
     let served = number_of("SERVED", SERVED.min(waiters));
-    let program = find_program("DOGWATCH", "dogwatch-cli", "dogwatch").await;
+    let program = find_or_build_program("DOGWATCH", "dogwatch-cli", "dogwatch");
     let plane = ControlPlane::builder().with_controllers([]).start().await;
     let plane = plane.expect("the control plane starts");
     install_manifests(&plane, &program).await;
@@ -62,8 +61,7 @@ async fn main() {
     while seen.len() < served {
         seen.extend(turns.recv().await);
     }
-    let calls = plane.audit_lines_since(mark).await.unwrap();
-    let calls = CallTimes::of_lines(&calls).expect("an audit log");
+    let calls = plane.call_times_since(mark).await.unwrap();
     eprint!("the API server's part of {served} turns:\n{calls}");
     waiting.hang_up(&controller).await;
     controller.until_waiting(0).await;
@@ -71,10 +69,6 @@ async fn main() {
     seen.sort_by_key(|turn| turn.won);
     report(&seen, &waiting.came);
     until_free(&plane).await;
-}
-
-fn number_of(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
 struct Turn {

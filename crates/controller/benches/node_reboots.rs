@@ -12,14 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use dogwatch_testbed::bench::{find_or_build_program, print_figure};
 use dogwatch_testbed::{AuditEntry, ControlPlane};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use support::{
-    controller_command, create_objects, drain_log, find_program, install_manifests, print_figure,
-    read_lines, resident_mebibytes,
+    controller_command, create_objects, drain_log, install_manifests, read_lines,
+    resident_mebibytes,
 };
 
 /// How often the time to the lock request is measured, each time with a new Node.
@@ -33,13 +34,12 @@ const LEASE: &str = "dogwatch-default-0";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let dogwatch = find_program("DOGWATCH", "dogwatch-cli", "dogwatch").await;
-    let coordinator = find_program(
+    let dogwatch = find_or_build_program("DOGWATCH", "dogwatch-cli", "dogwatch");
+    let coordinator = find_or_build_program(
         "DOGWATCH_COORDINATOR",
         "dogwatch-coordinator",
         "dogwatch-coordinator",
-    )
-    .await;
+    );
     let plane = ControlPlane::builder().with_controllers([]).start().await;
     let plane = plane.expect("the control plane starts");
     install_manifests(&plane, &dogwatch).await;

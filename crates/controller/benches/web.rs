@@ -14,12 +14,13 @@ use axum::http::{Method, Request};
 use dogwatch_k8s::Client;
 use dogwatch_k8s::connect::connect_by_kubeconfig;
 use dogwatch_testbed::ControlPlane;
+use dogwatch_testbed::bench::{find_or_build_program, print_figure};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 use support::{
-    controller_command, create_objects, drain_log, find_program, install_manifests, print_figure,
-    read_lines, resident_mebibytes,
+    controller_command, create_objects, drain_log, install_manifests, read_lines,
+    resident_mebibytes,
 };
 
 const NODES: usize = 5_000;
@@ -39,7 +40,7 @@ const PROCESSOR_TARGET: f64 = 5.0;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let dogwatch = find_program("DOGWATCH", "dogwatch-cli", "dogwatch").await;
+    let dogwatch = find_or_build_program("DOGWATCH", "dogwatch-cli", "dogwatch");
     let plane = ControlPlane::builder().with_controllers([]).start().await;
     let plane = plane.expect("the control plane starts");
     install_manifests(&plane, &dogwatch).await;

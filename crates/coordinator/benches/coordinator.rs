@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use dogwatch_testbed::ControlPlane;
+use dogwatch_testbed::bench::{number_of, print_figure};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -21,7 +22,7 @@ use tokio::process::Child;
 use api::Api;
 use support::pod::PodCommand;
 use support::shipped::{build_coordinator, install_rights};
-use support::{LEFT_ALONE, PATIENCE, ProcessMemory, print_figure};
+use support::{LEFT_ALONE, PATIENCE, ProcessMemory};
 
 /// How often the time from the sentinel to the lock is measured, each time with a new process.
 const RUNS: usize = 15;
@@ -65,10 +66,6 @@ struct Bench {
 struct Running {
     child: Child,
     host: TempDir,
-}
-
-fn number_of(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 impl Bench {
@@ -118,7 +115,8 @@ impl Bench {
     async fn idle_memory(&self, program: &PodCommand) -> ProcessMemory {
         let running = self.start(program).await;
         tokio::time::sleep(LEFT_ALONE).await;
-        let memory = ProcessMemory::of_child(&running.child);
+        let id = running.child.id().expect("it runs");
+        let memory = ProcessMemory::of_process(program.find_process(id));
         self.clean(running).await;
         memory
     }

@@ -17,15 +17,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
+use dogwatch_testbed::bench::print_figure;
 use dogwatch_testbed::{AuditEntry, ControlPlane};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use api::Api;
-use support::fleet::{Machine, ProgramArguments, find_child_process};
+use support::fleet::{Machine, ProgramArguments};
 use support::pod::PodCommand;
 use support::shipped::{build_coordinator, install_rights};
-use support::{LEFT_ALONE, ProcessMemory, print_figure};
+use support::{LEFT_ALONE, ProcessMemory};
 
 const MACHINES: usize = 6;
 const PODS_OF_EACH: usize = 10;
@@ -64,8 +65,6 @@ struct Contender {
     program: Arc<PodCommand>,
     arguments: ProgramArguments,
     account: [&'static str; 2],
-    /// Whether the program is a child of the process that is started.
-    has_own_processes: bool,
     starts_within: Duration,
     is_lock_request: fn(&AuditEntry) -> bool,
     /// Where its lock is, and whether that holds anything.
@@ -93,7 +92,6 @@ impl Contender {
             api,
             arguments: kured_arguments,
             account,
-            has_own_processes: true,
             starts_within: KURED_STARTS_WITHIN,
             is_lock_request: |entry| entry.verb == "update" && entry.resource == "daemonsets",
             lock: (DAEMON_SET, |daemon_set| {
@@ -113,7 +111,6 @@ impl Contender {
             api,
             arguments: coordinator_arguments,
             account,
-            has_own_processes: false,
             starts_within: LEFT_ALONE,
             is_lock_request: |entry| entry.verb == "patch" && entry.resource == "leases",
             lock: (LEASES, |leases| {
@@ -130,7 +127,7 @@ impl Contender {
     async fn measure(self) -> Measured {
         let machines = self.boot_machines().await;
         tokio::time::sleep(LEFT_ALONE).await;
-        let memory = self.read_memory(&machines[0]).await;
+        let memory = machines[0].read_memory().await;
         tokio::time::sleep(self.starts_within.saturating_sub(LEFT_ALONE)).await;
         let mark = self.plane.audit_mark().await.expect("an audit log");
         let cordons = CordonTimes::start(&self.api).await;
@@ -151,10 +148,6 @@ impl Contender {
             .received
             .parse()
             .expect("RFC 3339");
-        let ended = |entry: &&AuditEntry| match entry.verb.as_str() {
-            "watch" => entry.stage == "ResponseStarted",
-            _ => entry.stage == "ResponseComplete",
-        };
         Measured {
             memory,
             first_request: SystemTime::from(first)
@@ -163,7 +156,7 @@ impl Contender {
             all_back,
             gaps: cordons.list_gaps(),
             reboots: machines.iter().map(|machine| machine.count_reboots()).sum(),
-            calls: own.iter().filter(ended).count(),
+            calls: own.iter().filter(|entry| entry.is_request()).count(),
         }
     }
 
@@ -182,15 +175,6 @@ impl Contender {
             machines.push(machine);
         }
         machines
-    }
-
-    async fn read_memory(&self, machine: &Machine) -> ProcessMemory {
-        let started = machine.process_id().await;
-        ProcessMemory::of_process(if self.has_own_processes {
-            find_child_process(started)
-        } else {
-            started
-        })
     }
 
     /// Until each machine has rebooted, can be used and nobody holds the lock.

@@ -32,7 +32,7 @@ use api_lock_rounds::{Done, Rounds, run};
 use dogwatch_k8s::Client;
 use dogwatch_k8s::connect::connect_by_kubeconfig;
 use dogwatch_testbed::ControlPlane;
-use serde_json::json;
+use dogwatch_testbed::bench::print_figure;
 
 const ROUNDS: u32 = 10_000;
 /// So many at a time: one after the other they would mostly wait for the API server.
@@ -55,8 +55,7 @@ async fn main() {
     // The referee panics at the first that is.
     let what = "locks lost or given twice";
     let measured = format!("none in {rounds} rounds, {died} calls died");
-    let line = json!({ "what": what, "measured": measured, "reach": "none", "kept": true });
-    println!("{line}");
+    print_figure(what, &measured, "none", true);
 }
 
 /// In a namespace of its own.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use dogwatch_core::drain::DrainConfig;
 use dogwatch_testbed::ControlPlane;
+use dogwatch_testbed::bench::print_figure;
 use futures::StreamExt as _;
 use serde_json::json;
 
@@ -140,11 +141,7 @@ async fn calls(
     let mine = audit
         .iter()
         .filter(|entry| entry.user_agent.starts_with(agent));
-    let counted = |entry: &&dogwatch_testbed::AuditEntry| match entry.verb.as_str() {
-        "watch" => entry.stage == "ResponseStarted",
-        _ => entry.stage == "ResponseComplete",
-    };
-    mine.filter(counted).count()
+    mine.filter(|entry| entry.is_request()).count()
 }
 
 fn tell(case: &Case, ours: &Measured, kubectl: &Measured) {
@@ -154,23 +151,17 @@ fn tell(case: &Case, ours: &Measured, kubectl: &Measured) {
         case.end_after.as_secs()
     );
     let (wall, theirs) = (ours.wall.as_secs_f64(), kubectl.wall.as_secs_f64());
-    let figure = |what: String, measured: String, reach: String, kept: bool| {
-        println!(
-            "{}",
-            json!({"what": what, "measured": measured, "reach": reach, "kept": kept})
-        );
-    };
-    figure(
-        format!("{what}: wall time"),
-        format!("{wall:.1} s ({:.3} ×)", wall / theirs),
-        format!("≤ {} × kubectl's {theirs:.1} s", case.share),
+    print_figure(
+        &format!("{what}: wall time"),
+        &format!("{wall:.1} s ({:.3} ×)", wall / theirs),
+        &format!("≤ {} × kubectl's {theirs:.1} s", case.share),
         wall <= theirs * case.share,
     );
     let most = case.pods + 20;
-    figure(
-        format!("{what}: API calls"),
-        format!("{}", ours.calls),
-        format!("≤ {most} (kubectl: {})", kubectl.calls),
+    print_figure(
+        &format!("{what}: API calls"),
+        &format!("{}", ours.calls),
+        &format!("≤ {most} (kubectl: {})", kubectl.calls),
         ours.calls <= most,
     );
 }

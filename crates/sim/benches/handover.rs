@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use dogwatch_kubesim::api::{ApiServer, ApiServerOptions, ApiVerb};
 use dogwatch_kubesim::clock::TokioClock;
+use dogwatch_testbed::bench::print_figure;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use waiters::{Turn, Waiter, figure, hand, in_words, leave, prepare, spread, worst_inversion};
+use waiters::{Turn, Waiter, hand, in_words, leave, prepare, spread, worst_inversion};
 
 const WAITERS: usize = 1_000;
 const HANDOVERS: usize = 200;
@@ -73,19 +74,19 @@ fn report(turns: &[Turn]) {
     let most = pairs().map(|pair| pair[1].writes - pair[0].writes).max();
     let most = most.unwrap_or(0);
     let worst = worst_inversion(turns);
-    figure(
+    print_figure(
         "lock handover, 1,000 waiters",
         &in_words(gaps),
         "p99 <= 100 ms",
         gaps[1] <= Duration::from_millis(100),
     );
-    figure(
+    print_figure(
         "writes for a handover, 1,000 waiters",
         &format!("at most {most}"),
         "<= 10",
         most <= 10,
     );
-    figure(
+    print_figure(
         "worst inversion of their order",
         &format!("{worst} places"),
         "0 places",

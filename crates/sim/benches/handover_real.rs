@@ -20,12 +20,11 @@ use std::time::Duration;
 use dogwatch_core::lock::MAX_NEXT_WAITERS;
 use dogwatch_k8s::Client;
 use dogwatch_k8s::connect::connect_by_kubeconfig;
+use dogwatch_testbed::bench::{number_of, print_figure};
 use dogwatch_testbed::{AuditEntry, ControlPlane};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
-use waiters::{
-    NAMESPACE, Turn, Waiter, figure, hand, in_words, leave, prepare, spread, worst_inversion,
-};
+use waiters::{NAMESPACE, Turn, Waiter, hand, in_words, leave, prepare, spread, worst_inversion};
 
 /// Who wait from the first to the last handover.
 const CROWD: usize = 1_000;
@@ -61,10 +60,6 @@ async fn main() {
     }
     let asked = plane.audit_entries_since(mark).await.expect("an audit log");
     report(&seen, &writes(&asked));
-}
-
-fn number_of(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 async fn client(kubeconfig: &Path) -> Client {
@@ -133,19 +128,19 @@ fn report(turns: &[Turn], writes: &[usize]) {
     let gaps = spread(pairs().map(|pair| pair[1].won - pair[0].leaving).collect());
     let worst = worst_inversion(turns);
     let most = writes[writes.len() - 1];
-    figure(
+    print_figure(
         "lock handover, 1,000 waiters, real API server",
         &in_words(gaps),
         "p99 <= 100 ms",
         gaps[1] <= Duration::from_millis(100),
     );
-    figure(
+    print_figure(
         "writes for it",
         &format!("at most {most}, median {}", writes[writes.len() / 2]),
         "<= 10",
         most <= 10,
     );
-    figure(
+    print_figure(
         "worst inversion of their order",
         &format!("{worst} places"),
         // Who was called bids when those before it have not in time; nobody else comes before them.

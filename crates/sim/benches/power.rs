@@ -33,9 +33,11 @@ mod stage;
 #[path = "power/table.rs"]
 mod table;
 
+use dogwatch_testbed::bench::number_of;
+
 use controller::Controller;
 use stage::Stage;
-use table::{note, number_of};
+use table::note;
 
 const HOSTS: usize = 1_000;
 const HUNG: usize = 100;
@@ -55,7 +57,7 @@ async fn main() {
         return;
     }
     let (hosts, hung) = (number_of("HOSTS", HOSTS), number_of("HUNG", HUNG));
-    let mut stage = Stage::start(controller::program().await).await;
+    let mut stage = Stage::start(controller::find_program()).await;
     if is_wanted("fences") || is_wanted("crash") {
         stage.add_hosts(hosts, hung).await;
         let controller = Controller::start(&stage).await;

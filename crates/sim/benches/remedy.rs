@@ -31,9 +31,10 @@ mod table;
 #[path = "remedy/yard.rs"]
 mod yard;
 
+use dogwatch_testbed::bench::number_of;
+
 use controller::Controller;
 use stage::Stage;
-use table::number_of;
 
 const HOSTS: usize = 1_000;
 const FAILING: usize = 50;
@@ -47,7 +48,7 @@ async fn main() {
     }
     let parts = std::env::var("PARTS").unwrap_or_else(|_| "failing,peer,memory".into());
     let is_wanted = |part: &str| parts.split(',').any(|wanted| wanted == part);
-    let mut stage = Stage::start(controller::program().await).await;
+    let mut stage = Stage::start(controller::find_program()).await;
     yard::install(&stage).await;
     let mut still_hung = 0;
     if is_wanted("failing") || is_wanted("peer") {

@@ -10,6 +10,7 @@ use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::NodeName;
 use dogwatch_k8s::policy::convert_policy;
 use dogwatch_sim::plan::{NodeGroup, RolloutOutcome, RolloutPlan, run_plan};
+use dogwatch_testbed::bench::print_figure;
 use serde_json::{Value, json};
 
 const NODES: u32 = 5_000;
@@ -80,21 +81,15 @@ fn measure(what: &str, plan: &RolloutPlan) {
     let first = run_plan(plan);
     let took = begun.elapsed();
     let same = format!("{first:?}") == format!("{:?}", run_plan(plan));
-    let figure = |what: &str, measured: String, reach: &str, kept: bool| {
-        println!(
-            "{}",
-            json!({ "what": what, "measured": measured, "reach": reach, "kept": kept })
-        );
-    };
-    figure(
+    print_figure(
         what,
-        format!("{:.1} s", took.as_secs_f64()),
+        &format!("{:.1} s", took.as_secs_f64()),
         "<= 10 s",
         took <= REACH && is_well(plan, &first),
     );
-    figure(
+    print_figure(
         "same seed, same bytes",
-        if same { "yes" } else { "no" }.into(),
+        if same { "yes" } else { "no" },
         "yes",
         same,
     );

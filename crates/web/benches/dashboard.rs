@@ -7,10 +7,10 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use dogwatch_testbed::bench::print_figure;
 use dogwatch_testbed::browser::{Browser, PageSettings};
 use dogwatch_web::{DashboardAccess, list_page_files};
 use jiff::Timestamp;
-use serde_json::json;
 use support::Rig;
 use support::fleet::fleet_of;
 
@@ -131,11 +131,4 @@ async fn read_paint_marks(browser: &mut Browser) -> PaintMarks {
         arrived: read(browser, "first-view").await,
         painted: read(browser, "first-paint-of-view").await,
     }
-}
-
-fn print_figure(what: &str, measured: &str, reach: &str, kept: bool) {
-    println!(
-        "{}",
-        json!({"what": what, "measured": measured, "reach": reach, "kept": kept})
-    );
 }

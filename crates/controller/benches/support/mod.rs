@@ -1,41 +1,13 @@
 //! What the benches of the controller share.
 #![allow(dead_code, reason = "each bench uses its part")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use dogwatch_testbed::ControlPlane;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
-
-/// Builds the program without the steps that take long and only reduce its size.
-pub async fn find_program(variable: &str, package: &str, name: &str) -> PathBuf {
-    if let Some(built) = std::env::var_os(variable) {
-        return built.into();
-    }
-    let words = ["build", "--profile", "quick", "--quiet"];
-    let output = Command::new(env!("CARGO"))
-        .args(words)
-        .args(["--package", package, "--bin", name])
-        .arg("--message-format=json")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::inherit())
-        .output();
-    let output = output.await.expect("cargo runs");
-    assert!(
-        output.status.success(),
-        "cargo ended with {}",
-        output.status
-    );
-    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
-    let built = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == name)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.expect("cargo names what it has built")
-}
 
 /// Installs Dogwatch's CRDs and its namespace.
 pub async fn install_manifests(plane: &ControlPlane, program: &Path) {
@@ -100,10 +72,4 @@ pub fn resident_mebibytes(child: &Child, field: &str) -> f64 {
     let value = status.lines().find_map(|line| line.strip_prefix(field));
     let kibibytes = value.unwrap().split_whitespace().next().unwrap();
     kibibytes.parse::<f64>().unwrap() / 1024.0
-}
-
-/// One line for `cargo xtask bench`.
-pub fn print_figure(what: &str, measured: &str, reach: &str, kept: bool) {
-    let line = json!({ "what": what, "measured": measured, "reach": reach, "kept": kept });
-    println!("{line}");
 }

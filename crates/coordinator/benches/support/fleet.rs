@@ -2,7 +2,7 @@
 //! there: a coordinator or kured.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::sync::Mutex;
 
+use super::ProcessMemory;
 use super::pod::PodCommand;
 
 /// How long a machine is down when it reboots.
@@ -72,10 +73,10 @@ impl Machine {
         self.reboots.load(Ordering::Relaxed)
     }
 
-    /// The process that was started; a program with processes of its own is its child.
-    pub async fn process_id(&self) -> u32 {
+    pub async fn read_memory(&self) -> ProcessMemory {
         let child = self.child.lock().await;
-        child.as_ref().and_then(Child::id).expect("it runs")
+        let started = child.as_ref().and_then(Child::id).expect("it runs");
+        ProcessMemory::of_process(self.program.find_process(started))
     }
 
     /// The shell command that its program calls to reboot it.
@@ -135,11 +136,4 @@ fn start_kubelet(client: Client, name: &str) -> KubeletHandle {
     config.starts_after = Duration::from_millis(50);
     config.stops_after = POD_STOPS_AFTER;
     SimulatedKubelet::start_machine(client, config)
-}
-
-/// The only process that a process has started.
-pub fn find_child_process(id: u32) -> u32 {
-    let children = fs::read_to_string(Path::new("/proc").join(format!("{id}/task/{id}/children")));
-    let children = children.expect("a process of ours");
-    children.trim().parse().expect("one process")
 }

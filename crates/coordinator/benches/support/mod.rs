@@ -7,21 +7,10 @@ pub mod shipped;
 
 use std::time::Duration;
 
-use serde_json::json;
-use tokio::process::Child;
-
 /// How long a program runs before its memory is read.
 pub const LEFT_ALONE: Duration = Duration::from_secs(20);
 /// Limit for each wait.
 pub const PATIENCE: Duration = Duration::from_mins(1);
-
-/// One line for `cargo xtask bench`.
-pub fn print_figure(what: &str, measured: &str, reach: &str, kept: bool) {
-    println!(
-        "{}",
-        json!({ "what": what, "measured": measured, "reach": reach, "kept": kept })
-    );
-}
 
 /// What a process has in memory, in MiB.
 pub struct ProcessMemory {
@@ -30,10 +19,6 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    pub fn of_child(child: &Child) -> Self {
-        Self::of_process(child.id().expect("it runs"))
-    }
-
     pub fn of_process(id: u32) -> Self {
         let rollup = std::fs::read_to_string(format!("/proc/{id}/smaps_rollup"));
         let rollup = rollup.expect("a process of ours");

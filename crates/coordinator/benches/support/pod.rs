@@ -14,6 +14,8 @@ const MOUNTED_ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
 pub struct PodCommand {
     words: Vec<String>,
     environment: Vec<(&'static str, String)>,
+    /// Whether the program is a child of the process that is started.
+    has_own_processes: bool,
 }
 
 impl PodCommand {
@@ -65,6 +67,7 @@ impl PodCommand {
                 ("KUBERNETES_SERVICE_HOST", "127.0.0.1".to_owned()),
                 ("KUBERNETES_SERVICE_PORT", port.to_owned()),
             ],
+            has_own_processes: kinds.contains(&"--pid"),
         }
     }
 
@@ -73,7 +76,18 @@ impl PodCommand {
         Self {
             words: vec![program.display().to_string()],
             environment: vec![("KUBECONFIG", kubeconfig)],
+            has_own_processes: false,
         }
+    }
+
+    /// The program's process, by that which was started.
+    pub fn find_process(&self, started: u32) -> u32 {
+        if !self.has_own_processes {
+            return started;
+        }
+        let children = fs::read_to_string(format!("/proc/{started}/task/{started}/children"));
+        let children = children.expect("a process of ours");
+        children.trim().parse().expect("one process")
     }
 
     /// The command, whose log is piped. The process is killed on drop.

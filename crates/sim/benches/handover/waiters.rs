@@ -227,12 +227,6 @@ pub fn worst_inversion(turns: &[Turn]) -> usize {
         .unwrap_or(0)
 }
 
-/// One line of `cargo xtask bench`'s table.
-pub fn figure(what: &str, measured: &str, reach: &str, kept: bool) {
-    let line = json!({ "what": what, "measured": measured, "reach": reach, "kept": kept });
-    println!("{line}");
-}
-
 /// `p99 1.0 ms, median 1.0 ms, most 1.0 ms`
 pub fn in_words([median, p99, most]: [Duration; 3]) -> String {
     let millis = |time: Duration| time.as_secs_f64() * 1_000.0;

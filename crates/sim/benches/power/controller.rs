@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use dogwatch_testbed::bench::find_or_build_program;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -34,31 +35,8 @@ struct Said {
     warnings: usize,
 }
 
-/// Builds what users get, but for the time that it takes to make it small.
-pub async fn program() -> PathBuf {
-    if let Some(built) = std::env::var_os("DOGWATCH") {
-        return built.into();
-    }
-    let words =
-        "build --profile quick --package dogwatch-cli --bin dogwatch --quiet --message-format=json";
-    let output = Command::new(env!("CARGO"))
-        .args(words.split(' '))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::inherit())
-        .output();
-    let output = output.await.expect("cargo runs");
-    assert!(
-        output.status.success(),
-        "cargo ended with {}",
-        output.status
-    );
-    let messages = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
-    let built = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "dogwatch")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.expect("cargo names what it has built")
+pub fn find_program() -> PathBuf {
+    find_or_build_program("DOGWATCH", "dogwatch-cli", "dogwatch")
 }
 
 impl Controller {

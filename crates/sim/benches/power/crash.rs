@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use dogwatch_testbed::bench::number_of;
+
 use super::controller::Controller;
 use super::fences::HELD_OFF;
 use super::stage::{PATIENCE, Stage};
-use super::table::{figure, number_of};
+use super::table::figure;
 
 const CRASHES: usize = 3;
 /// The lease, and a second. Source: specification §3.3.

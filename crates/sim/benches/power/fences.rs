@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use dogwatch_core::power::{HostName, OwnerRules, PowerConfig};
 use dogwatch_k8s::host::HostWatch;
-use dogwatch_testbed::CallTimes;
 use futures::future::join_all;
+
+use dogwatch_testbed::bench::number_of;
 
 use super::controller::Controller;
 use super::effort::Effort;
 use super::own::{own_time, power_offs};
 use super::stage::{PATIENCE, Stage, name};
-use super::table::{figure, in_words, note, number_of, spread};
+use super::table::{figure, in_words, note, spread};
 
 const FENCES: usize = 100;
 /// How far apart fences are that come one by one.
@@ -40,8 +41,7 @@ pub async fn measure(stage: &Stage, controller: &Controller, healthy: usize) {
         let before = Effort::of(controller);
         let mark = stage.plane.audit_mark().await.expect("an audit log");
         let taken = spread(fence(stage, hosts.clone(), apart).await);
-        let calls = stage.plane.audit_lines_since(mark).await;
-        let calls = CallTimes::of_lines(&calls.expect("an audit log"));
+        let calls = stage.plane.call_times_since(mark).await;
         let calls = calls.expect("an audit log");
         eprint!("the API server's part of {fences} fences {what}:\n{calls}");
         figure(

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use dogwatch_testbed::bench::number_of;
+
 use super::controller::Controller;
 use super::stage::Stage;
-use super::table::{figure, note, number_of};
+use super::table::{figure, note};
 
 /// How long it is measured: as long as from one check of power control to the next, in seconds.
 const WINDOW: usize = 300;

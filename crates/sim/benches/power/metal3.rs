@@ -6,7 +6,6 @@
 //! what it was told; nothing proves that a machine is off.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -85,25 +84,18 @@ pub async fn measure(count: usize) {
 fn start_operator(program: &PathBuf, plane: &ControlPlane) -> Child {
     let log = plane.folder().join("baremetal-operator.log");
     let log = std::fs::File::create(log).expect("a file");
-    let health = format!("--health-addr=127.0.0.1:{}", find_free_port());
-    let metrics = format!("--metrics-addr=127.0.0.1:{}", find_free_port());
     Command::new(program)
         .env_clear()
         .env("KUBECONFIG", plane.admin_kubeconfig())
         .env("POD_NAMESPACE", NAMESPACE)
         .args(["--provisioner=fixture", "--webhook-port=0"])
-        .args([health, metrics])
+        .args(["--health-addr=127.0.0.1:0", "--metrics-addr=127.0.0.1:0"])
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a file"))
         .stderr(log)
         .kill_on_drop(true)
         .spawn()
         .expect("the given program starts")
-}
-
-fn find_free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("it is bound").port()
 }
 
 /// It has an operating system already: only its power is to be controlled.

@@ -2,17 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-
-pub fn number_of(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
+use dogwatch_testbed::bench::print_figure;
 
 /// One line of `cargo xtask bench`'s table.
 pub fn figure(what: &str, measured: &str, reach: &str, kept: bool) {
     let measured = format!("{measured}, load {}", load());
-    let line = json!({ "what": what, "measured": measured, "reach": reach, "kept": kept });
-    println!("{line}");
+    print_figure(what, &measured, reach, kept);
 }
 
 /// Something that nothing is promised of.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use dogwatch_core::power::PowerConfig;
 use dogwatch_sim::bmc::BmcFaultKind;
-use dogwatch_testbed::CallTimes;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use kube::api::{ListParams, WatchEvent, WatchParams};
@@ -36,8 +35,7 @@ pub async fn measure(stage: &Stage, controller: &Controller, failing: usize, hun
     let audit = stage.plane.audit_mark().await.expect("an audit log");
     let taken = remediate(stage, failing, hung).await;
     before.tell(controller, failing);
-    let calls = stage.plane.audit_lines_since(audit).await;
-    let calls = CallTimes::of_lines(&calls.expect("an audit log"));
+    let calls = stage.plane.call_times_since(audit).await;
     let calls = calls.expect("an audit log");
     eprint!("the API server's part of {failing} remediations:\n{calls}");
     let taken = spread(taken);
