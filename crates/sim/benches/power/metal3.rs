@@ -73,9 +73,10 @@ pub async fn measure(count: usize) {
         "baremetal-operator: one annotated host -> its status says off",
         &in_words(one),
     );
-    let many = power_off(&hosts, 1..FENCES.min(count - 1) + 1).await;
+    let fences = FENCES.min(count - 1);
+    let many = power_off(&hosts, 1..fences + 1).await;
     note(
-        &format!("baremetal-operator: {FENCES} annotated hosts at once -> their status says off"),
+        &format!("baremetal-operator: {fences} annotated hosts at once -> their status says off"),
         &in_words(many),
     );
 }
