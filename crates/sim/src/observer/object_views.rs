@@ -110,7 +110,8 @@ impl NodeView {
     }
 
     /// Whether Dogwatch keeps the node out of service: a reboot is in progress, and no pod can run
-    /// there. After the boot, a cordon that Dogwatch did not set does not count.
+    /// there. After the boot, a cordon that Dogwatch did not set does not count, nor does a boot that
+    /// somebody else brought about, without a lock.
     pub fn is_out_by_us(&self) -> bool {
         let Some(record) = &self.record else {
             return false;
@@ -120,7 +121,9 @@ impl NodeView {
             RebootPhase::Draining | RebootPhase::Holding | RebootPhase::Rebooting => {
                 self.cordoned || !self.ready
             }
-            RebootPhase::Returning => (self.cordoned && record.cordoned_by_us) || !self.ready,
+            RebootPhase::Returning => {
+                (self.cordoned && record.cordoned_by_us) || (!self.ready && record.lease.is_some())
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ const POLICY_CHANGES: [&str; 9] = [
     "paused=\"a storm\"",
     "paused=none",
     "drain-timeout=1m",
-    "on-drain-timeout=Delete",
+    "on-drain-timeout=delete",
     "settle=20s",
     "priority=3",
 ];
@@ -297,6 +297,8 @@ impl ScriptWriter {
         self.write("delete policy team");
         self.write("run 5m");
         for client in LOCK_CLIENTS {
+            // A call that still waits could be given the lock after the last unlock.
+            self.write(format!("hang-up {client}"));
             self.write(format!("unlock {client} at c1"));
         }
         self.write("run 1h");

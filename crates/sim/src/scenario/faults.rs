@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use dogwatch_kubesim::api::{FaultEffect, RequestInfo, WatchEventFault, WatchEventInfo};
 
+use super::call_rate::CallRates;
 use super::decision_log::DecisionLog;
 use super::line_words::LineWords;
 use super::perturbation::{
@@ -149,6 +150,7 @@ pub struct FaultRules(Arc<Mutex<FaultRulesInner>>);
 struct FaultRulesInner {
     rules: Vec<ScriptedFaultRule>,
     perturbations: PerturbationPlan,
+    rates: CallRates,
     processes: BTreeMap<String, KillableProcess>,
 }
 
@@ -175,6 +177,11 @@ impl FaultRules {
     /// What the coordinators and controllers received and sent so far.
     pub fn call_counts(&self) -> CallCounts {
         self.lock_rules().perturbations.counts.clone()
+    }
+
+    /// What was found since the last call: processes that call without a pause.
+    pub(super) fn take_call_loops(&self) -> Vec<String> {
+        self.lock_rules().rates.take_found()
     }
 
     /// Returns the fault for an event that a watch is about to deliver.
@@ -216,10 +223,15 @@ impl FaultRules {
         let FaultRulesInner {
             rules,
             perturbations,
+            rates,
             processes,
         } = &mut *inner;
+        let process = process_of_user(&request.user);
+        if process.is_some_and(|process| rates.exceeds_with_call(process)) {
+            return vec![FaultEffect::LoseRequest];
+        }
         let mut effects = Vec::new();
-        if let Some(process) = process_of_user(&request.user)
+        if let Some(process) = process
             && let Some(perturbed) = perturbations.take_request(process, request)
         {
             let rule = ScriptedFaultRule::for_perturbation(process, perturbed);

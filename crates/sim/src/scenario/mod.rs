@@ -14,6 +14,7 @@
 //! stands for the value, and the output has only the final results.
 
 mod bare_metal_hosts;
+mod call_rate;
 mod cluster_api_objects;
 mod combinations;
 mod command;

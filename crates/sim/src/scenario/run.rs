@@ -302,6 +302,9 @@ impl ScenarioRun {
         for violation in self.stage.judge_commands() {
             self.record_violation(violation);
         }
+        for text in self.stage.faults.take_call_loops() {
+            self.record_violation(PromiseViolation(text));
+        }
         for entry in self.stage.take_machine_entries() {
             self.timeline.add_entry(entry, &self.stage.short_names);
         }

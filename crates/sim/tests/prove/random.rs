@@ -1,5 +1,6 @@
 //! Random scripts. One that fails is made as short as possible, and printed.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use dogwatch_sim::prove::{find_minimal_script, random_script, run_random_script};
@@ -43,6 +44,55 @@ fn find_failure(text: &str) -> Option<ScriptFailure> {
     }
 }
 
+/// Where a script is while it runs, and stays if it fails: in the folder `DOGWATCH_PROVE_SCRIPTS`.
+struct ScriptFile {
+    folder: Option<PathBuf>,
+    seed: u64,
+}
+
+impl ScriptFile {
+    fn of_seed(seed: u64) -> Self {
+        let folder = std::env::var_os("DOGWATCH_PROVE_SCRIPTS").map(PathBuf::from);
+        if let Some(folder) = &folder {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        Self { folder, seed }
+    }
+
+    fn write(&self, kind: &str, script: &str) {
+        if let Some(folder) = &self.folder {
+            std::fs::write(folder.join(self.name(kind)), script).unwrap();
+        }
+    }
+
+    fn remove(&self, kind: &str) {
+        if let Some(folder) = &self.folder {
+            std::fs::remove_file(folder.join(self.name(kind))).unwrap();
+        }
+    }
+
+    fn name(&self, kind: &str) -> String {
+        format!("seed-{}{kind}.txt", self.seed)
+    }
+}
+
+/// Runs the script of one seed. If it fails, prints it as short as it still fails.
+fn passes_seed(seed: u64) -> bool {
+    let script = random_script(seed);
+    let file = ScriptFile::of_seed(seed);
+    file.write("", &script);
+    let Some(failure) = find_failure(&script) else {
+        file.remove("");
+        return true;
+    };
+    println!("seed {seed}: {failure:?}");
+    let still_fails = |text: &str| find_failure(text).is_some_and(|other| other.is_like(&failure));
+    let short = find_minimal_script(&script, still_fails);
+    println!("seed {seed}, as short as it still fails:\n{short}");
+    file.write("-short", &short);
+    false
+}
+
 /// `DOGWATCH_PROVE_RANDOM` runs, from seed `DOGWATCH_PROVE_SEED` on.
 #[test]
 fn random_scripts_break_no_promise_and_end_clean() {
@@ -52,13 +102,7 @@ fn random_scripts_break_no_promise_and_end_clean() {
     let progress = RunProgress::of_total(seeds.len());
     let failed = Mutex::new(Vec::new());
     for_each_in_parallel(seeds, |seed| {
-        let script = random_script(seed);
-        if let Some(failure) = find_failure(&script) {
-            println!("seed {seed}: {failure:?}");
-            let still_fails =
-                |text: &str| find_failure(text).is_some_and(|other| other.is_like(&failure));
-            let short = find_minimal_script(&script, still_fails);
-            println!("seed {seed}, as short as it still fails:\n{short}");
+        if !passes_seed(seed) {
             failed.lock().unwrap().push(seed);
         }
         progress.count_one();

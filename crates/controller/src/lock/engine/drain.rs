@@ -95,10 +95,12 @@ impl HostDrain {
     }
 
     /// Waits until the drain ends or something else changes. `ours` checks in the group's Leases
-    /// whether this host still holds the lock.
+    /// whether this host still holds the lock. With `needs_allowance` it ends when the policy no
+    /// longer allows the reboot.
     pub(super) async fn wait_for_outcome(
         &mut self,
         ours: impl Fn(&[ObservedLease]) -> bool,
+        needs_allowance: bool,
     ) -> HostDrainOutcome {
         let mut policies = self.shared.policies.subscribe();
         loop {
@@ -106,11 +108,12 @@ impl HostDrain {
                 Ok(until) => until,
                 Err(ended) => return ended,
             };
-            let leave = match self.allowed_until(&policies.borrow_and_update()) {
-                Ok(leave) => leave,
+            let allowed_until = match self.allowed_until(&policies.borrow_and_update()) {
+                Ok(allowed_until) => allowed_until,
+                Err(_) if !needs_allowance => until,
                 Err(not) => return HostDrainOutcome::NotAllowed(not),
             };
-            let at = until.min(leave);
+            let at = until.min(allowed_until);
             let left = async {
                 match &mut self.volumes {
                     Some(volumes) => volumes.left.changed().await.is_ok(),

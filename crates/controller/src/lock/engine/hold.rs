@@ -11,7 +11,7 @@ use dogwatch_core::lock::{
 };
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
-use dogwatch_core::reboot::{ParsedAnnotation, RebootReason, group_of_lease};
+use dogwatch_core::reboot::{RebootReason, group_of_lease};
 use dogwatch_k8s::lock::{BidOutcome, api_lock};
 use dogwatch_k8s::node::{Node, observed_node, watch_node};
 use dogwatch_k8s::watch::ObjectEvent;
@@ -202,8 +202,11 @@ impl PendingLockRequest {
                 Ok(HoldContinuation::End(HoldOutcome::DrainFailed { why }))
             }
             HoldStep::Count { lease, why } => self.count_unavailable(hold, &lease, why).await,
-            HoldStep::Cordon { write } => self.cordon_node(hold, &write).await,
-            HoldStep::Drain => Ok(self.drain_node(hold).await),
+            HoldStep::Cordon {
+                write,
+                needs_allowance,
+            } => self.cordon_node(hold, &write, needs_allowance).await,
+            HoldStep::Drain { needs_allowance } => Ok(self.drain_node(hold, needs_allowance).await),
             HoldStep::Fenced { why } => {
                 hold.drain = None;
                 tracing::warn!(holder = %self.cleanup.leftovers.holder, why, "the drain stops: no further pod is evicted");
@@ -302,9 +305,10 @@ impl PendingLockRequest {
         &mut self,
         hold: &mut HoldAttempt,
         write: &NodeWrite,
+        needs_allowance: bool,
     ) -> Result<HoldContinuation, Error> {
         let node = hold.target.node.as_ref().expect("only a Node is cordoned");
-        if node.lock == ParsedAnnotation::Absent {
+        if needs_allowance {
             let policies = self.read_fresh_policies().await?;
             let target = self.shared.target_under_policies(&hold.target, &policies);
             let allowance = target.allowance_now(&policies, self.shared.now().wall);
@@ -326,7 +330,11 @@ impl PendingLockRequest {
         Ok(HoldContinuation::Look)
     }
 
-    async fn drain_node(&mut self, hold: &mut HoldAttempt) -> HoldContinuation {
+    async fn drain_node(
+        &mut self,
+        hold: &mut HoldAttempt,
+        needs_allowance: bool,
+    ) -> HoldContinuation {
         let left = &self.cleanup.leftovers;
         let ours = |leases: &[ObservedLease]| {
             leases.iter().any(|lease| {
@@ -349,7 +357,7 @@ impl PendingLockRequest {
             RebootReason::Draining,
             "the host holds the lock; its node is being drained",
         );
-        match drain.wait_for_outcome(ours).await {
+        match drain.wait_for_outcome(ours, needs_allowance).await {
             HostDrainOutcome::Done { note } => {
                 (hold.drained, hold.note, hold.drain) = (true, note, None);
                 HoldContinuation::Look

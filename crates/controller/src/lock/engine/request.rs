@@ -14,6 +14,7 @@ use dogwatch_core::reboot::RebootReason;
 use dogwatch_k8s::lock::LocalWaiter;
 use dogwatch_k8s::{ApiErrorKind, Error};
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::MAX_WAITING_REQUESTS;
 use super::cleanup_guard::CleanupGuard;
@@ -28,6 +29,10 @@ const FIRST_OBSERVATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the policy is checked again for a host that may not begin: its labels choose the
 /// policy.
 const POLICY_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
+
+/// Receives the policies from the beginning of an attempt on: a change during the attempt is not
+/// missed by the wait after it.
+type PoliciesWatch = watch::Receiver<ClusterPolicies>;
 
 /// Serves one request. A client that goes away drops the future.
 pub(super) async fn serve_lock(shared: Arc<LockState>, asked: LockRequest) -> LockAnswer {
@@ -69,6 +74,13 @@ pub(super) async fn wait_for_presence(shared: &LockState) -> Result<(), String> 
             Err("the API server refuses to let this replica write its own Lease; try again".into())
         }
     }
+}
+
+/// Waits until the policies were read.
+async fn wait_for_policies(policies: &mut PoliciesWatch) -> Option<ClusterPolicies> {
+    let seen = policies.wait_for(|policies| !matches!(policies, ClusterPolicies::NotYetRead));
+    let seen = tokio::time::timeout(FIRST_OBSERVATION_TIMEOUT, seen).await;
+    seen.ok()?.ok().map(|policies| policies.clone())
 }
 
 pub(super) struct PendingLockRequest {
@@ -163,7 +175,8 @@ impl PendingLockRequest {
     }
 
     async fn attempt_lock(&mut self) -> LockAttemptOutcome {
-        let Some(policies) = self.wait_for_policies().await else {
+        let mut policies_watch = self.shared.policies.subscribe();
+        let Some(policies) = wait_for_policies(&mut policies_watch).await else {
             let why = "the RebootPolicies have not been read yet";
             return self
                 .answer_not_now(RebootReason::LookingAtPolicies, why)
@@ -190,7 +203,7 @@ impl PendingLockRequest {
                 return self.answer_not_now(RebootReason::OverBudget, why).await;
             }
             let held = Box::pin(self.acquire_lock(target, lease, None)).await;
-            return Box::pin(self.handle_hold_outcome(held)).await;
+            return Box::pin(self.handle_hold_outcome(held, policies_watch)).await;
         }
         if let Some(why) = target
             .node
@@ -216,9 +229,9 @@ impl PendingLockRequest {
         }
         let allowance = target.allowance_now(&policies, self.shared.now().wall);
         if let Some(not) = PolicyDenial::of_allowance(allowance) {
-            return self.wait_until_allowed(&not).await;
+            return self.wait_until_allowed(&not, policies_watch).await;
         }
-        self.queue_and_acquire(target).await
+        self.queue_and_acquire(target, policies_watch).await
     }
 
     /// Why FleetLock may not lock this group. Checked before any object is created for it.
@@ -238,7 +251,11 @@ impl PendingLockRequest {
     }
 
     /// Waits for the request's turn, and takes the lock.
-    async fn queue_and_acquire(&mut self, target: LockTarget) -> LockAttemptOutcome {
+    async fn queue_and_acquire(
+        &mut self,
+        target: LockTarget,
+        policies_watch: PoliciesWatch,
+    ) -> LockAttemptOutcome {
         let here = LocalWaiter {
             holder: self.cleanup.leftovers.holder.clone(),
             since: self.since,
@@ -250,7 +267,7 @@ impl PendingLockRequest {
         match self.wait_for_turn(&target, &place).await {
             Ok(lease) => {
                 let held = Box::pin(self.acquire_lock(target, &lease, Some(place))).await;
-                Box::pin(self.handle_hold_outcome(held)).await
+                Box::pin(self.handle_hold_outcome(held, policies_watch)).await
             }
             Err(end) => end,
         }
@@ -285,16 +302,12 @@ impl PendingLockRequest {
         Ok(is_held.then(why))
     }
 
-    /// Waits until the policies were read.
-    async fn wait_for_policies(&self) -> Option<ClusterPolicies> {
-        let mut policies = self.shared.policies.subscribe();
-        let seen = policies.wait_for(|policies| !matches!(policies, ClusterPolicies::NotYetRead));
-        let seen = tokio::time::timeout(FIRST_OBSERVATION_TIMEOUT, seen).await;
-        seen.ok()?.ok().map(|policies| policies.clone())
-    }
-
     /// Handles the end of an attempt. Leftovers are removed before anything else.
-    async fn handle_hold_outcome(&mut self, held: HoldOutcome) -> LockAttemptOutcome {
+    async fn handle_hold_outcome(
+        &mut self,
+        held: HoldOutcome,
+        policies_watch: PoliciesWatch,
+    ) -> LockAttemptOutcome {
         let (answer, why) = match held {
             HoldOutcome::Granted { why } => {
                 self.cleanup.mark_settled();
@@ -322,7 +335,7 @@ impl PendingLockRequest {
             }
             HoldOutcome::NotAllowed(not) => {
                 self.clean_up_hold(LockLeaveReason::Done).await;
-                return self.not_allowed_or_again(&not);
+                return self.wait_until_allowed(&not, policies_watch).await;
             }
             HoldOutcome::Denied { why } => (None, why),
         };
@@ -370,9 +383,13 @@ impl PendingLockRequest {
         self.busy_or(why.to_owned(), LockAttemptOutcome::Again)
     }
 
-    /// Waits until the policy may allow the reboot or has changed, or answers the client.
-    async fn wait_until_allowed(&mut self, not: &PolicyDenial) -> LockAttemptOutcome {
-        let mut policies = self.shared.policies.subscribe();
+    /// Waits until the policy may allow the reboot or has changed since the attempt began, or
+    /// answers the client.
+    async fn wait_until_allowed(
+        &mut self,
+        not: &PolicyDenial,
+        mut policies_watch: PoliciesWatch,
+    ) -> LockAttemptOutcome {
         let end = self.not_allowed_or_again(not);
         if matches!(end, LockAttemptOutcome::Again) {
             let now = self.shared.now();
@@ -383,7 +400,7 @@ impl PendingLockRequest {
             tokio::select! {
                 biased;
                 // Its sender is in `shared`.
-                _ = policies.changed() => {}
+                _ = policies_watch.changed() => {}
                 () = self.shared.setup.clock.sleep_until(until) => {}
             }
         }

@@ -8,6 +8,7 @@ use super::{
     mark_request_answered,
 };
 use crate::name::RunId;
+use crate::reboot::ParsedAnnotation;
 
 /// What a request observes whose id is on a Lease.
 #[derive(Debug, Clone)]
@@ -34,9 +35,7 @@ pub enum HoldStep {
     /// The request does not hold the lock any more.
     Lost,
     /// The lock API must not take the Node out of service: the request gives up.
-    Refuse {
-        why: String,
-    },
+    Refuse { why: String },
     /// Count the unavailable members, for this Lease as it is.
     Count {
         lease: Box<ObservedLease>,
@@ -45,29 +44,27 @@ pub enum HoldStep {
         why: Option<String>,
     },
     /// The group is over budget: the request gives up.
-    OverBudget {
-        why: String,
-    },
+    OverBudget { why: String },
     Cordon {
         write: NodeWrite,
+        /// Whether the policy must allow it now.
+        needs_allowance: bool,
     },
     /// The Node that the lock was taken for is gone, or another one has its name: the request gives
     /// up.
-    NodeGone {
-        why: String,
-    },
+    NodeGone { why: String },
     /// Somebody uncordoned the Node: the request gives up.
-    Vetoed {
-        why: String,
-    },
+    Vetoed { why: String },
     /// Drain, and watch that nobody takes away the lock or the cordon.
-    Drain,
+    Drain {
+        /// Whether the policy can stop it. It cannot after an earlier request of the host was told
+        /// that it holds: that host may reboot at any moment, whatever the policy says by now.
+        needs_allowance: bool,
+    },
     /// The remediator is fencing the Node's machine: no more pods are evicted, cordon and lock
     /// stay, and the client is not told that it holds. The request goes on when the fencing is
     /// over.
-    Fenced {
-        why: String,
-    },
+    Fenced { why: String },
     /// Record on the Lease that the client may be told; then tell the client.
     Answer {
         lease: Box<ObservedLease>,
@@ -96,6 +93,7 @@ pub fn decide_hold(seen: &HoldSnapshot<'_>, now: Timestamp) -> HoldStep {
         }
     }
     if let Some(node) = seen.node {
+        let needs_allowance = !record.runs.iter().any(is_run_answered);
         match cordon_state(seen, node, lease) {
             CordonState::Ours => {
                 if let Some(why) = describe_fencing(&node.seen) {
@@ -112,11 +110,14 @@ pub fn decide_hold(seen: &HoldSnapshot<'_>, now: Timestamp) -> HoldStep {
                     return HoldStep::Refuse { why };
                 }
                 let write = node.build_cordon(&lease.name, seen.run, now);
-                return HoldStep::Cordon { write };
+                return HoldStep::Cordon {
+                    write,
+                    needs_allowance: needs_allowance && node.lock == ParsedAnnotation::Absent,
+                };
             }
         }
         if !seen.drained {
-            return HoldStep::Drain;
+            return HoldStep::Drain { needs_allowance };
         }
     }
     let record = mark_request_answered(record, seen.run).expect("its id is written there");

@@ -149,14 +149,14 @@ impl LockApiCaller {
                 self.verdict = Some(verdict);
                 CallerStep::Nothing
             }
-            HoldStep::Cordon { write } => {
+            HoldStep::Cordon { write, .. } => {
                 self.suspect = CordonInFlight::Version(write.resource_version.clone());
                 CallerStep::Send(self.node_write(&write))
             }
             HoldStep::Answer { lease, record } => {
                 CallerStep::Send(Self::lease_write(&me, &lease, &record))
             }
-            HoldStep::Drain | HoldStep::Fenced { .. } => CallerStep::Nothing,
+            HoldStep::Drain { .. } | HoldStep::Fenced { .. } => CallerStep::Nothing,
             HoldStep::Lost
             | HoldStep::Refuse { .. }
             | HoldStep::OverBudget { .. }

@@ -69,7 +69,7 @@ fn word(step: &HoldStep) -> &'static str {
         HoldStep::NodeGone { .. } => "node gone",
         HoldStep::Cordon { .. } => "cordon",
         HoldStep::Vetoed { .. } => "vetoed",
-        HoldStep::Drain => "drain",
+        HoldStep::Drain { .. } => "drain",
         HoldStep::Fenced { .. } => "fenced",
         HoldStep::Answer { .. } => "answer",
     }
@@ -216,13 +216,74 @@ fn a_retry_writes_the_cordon_itself_so_that_an_uncordon_on_its_way_fails() {
             Some(node(true, locked("api/q/7", true))),
         )
     };
-    let HoldStep::Cordon { write } = step(&facts) else {
+    let HoldStep::Cordon { write, .. } = step(&facts) else {
         panic!("{:?}", step(&facts))
     };
     assert_eq!(write.unschedulable, None);
     assert!(write.lock.is_some_and(|lock| lock.cordoned_by_us));
     facts.has_closed = true;
     assert_eq!(word(&step(&facts)), "answer", "once is enough");
+}
+
+/// The runs on the host's Lease, its Node, whether this request has cordoned: the step, and whether
+/// the policy must allow it.
+#[test]
+fn the_policy_is_asked_until_the_host_was_told_that_it_holds() {
+    let node = |lock| Some(node(true, lock));
+    let (first, again) = (["api/p/1"], ["answered/q/7", "api/p/1"]);
+    let table = [
+        (
+            &first[..],
+            node(ParsedAnnotation::Absent),
+            false,
+            "cordon",
+            true,
+        ),
+        (
+            &first[..],
+            node(locked("api/q/7", true)),
+            false,
+            "cordon",
+            false,
+        ),
+        (
+            &first[..],
+            node(locked("api/p/1", true)),
+            true,
+            "drain",
+            true,
+        ),
+        (
+            &again[..],
+            node(ParsedAnnotation::Absent),
+            false,
+            "cordon",
+            false,
+        ),
+        (
+            &again[..],
+            node(locked("api/p/1", true)),
+            true,
+            "drain",
+            false,
+        ),
+    ];
+    for (runs, node, has_closed, expected, expects_allowance) in table {
+        let step = step(&Facts {
+            may_go: true,
+            has_closed,
+            ..facts(runs, node)
+        });
+        assert_eq!(word(&step), expected, "{runs:?}");
+        let (HoldStep::Cordon {
+            needs_allowance, ..
+        }
+        | HoldStep::Drain { needs_allowance }) = step
+        else {
+            panic!("{step:?}")
+        };
+        assert_eq!(needs_allowance, expects_allowance, "{runs:?} {expected}");
+    }
 }
 
 #[test]
