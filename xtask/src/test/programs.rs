@@ -81,9 +81,8 @@ pub fn build_programs() -> Result<BuiltPrograms> {
     Ok(programs)
 }
 
-/// What takes too long for each change: `cargo xtask prove`, `cargo xtask test --packaging` and `--real-node` run it.
-const RUN_BY_FLAG: [&str; 4] = [
-    "sim/prove",
+/// What takes too long for each change: `cargo xtask test --packaging` and `--real-node` run it.
+const RUN_BY_FLAG: [&str; 3] = [
     "packaging/image",
     "packaging/packages",
     "packaging/real_node",

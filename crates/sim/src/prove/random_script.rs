@@ -296,22 +296,27 @@ impl ScriptWriter {
         self.write("delete policy workers");
         self.write("delete policy team");
         self.write("run 5m");
+        // A call that still waits could be given the lock after the last unlock.
         for client in LOCK_CLIENTS {
-            // A call that still waits could be given the lock after the last unlock.
             self.write(format!("hang-up {client}"));
-            self.write(format!("unlock {client} at c1"));
         }
+        self.unlock_all();
         self.write("run 1h");
-        for client in LOCK_CLIENTS {
-            self.write(format!("unlock {client} at c1"));
-        }
         for number in 1..=self.nodes.len() {
             self.write(format!(
                 "annotate host/h{number} reboot.metal3.io '{{\"mode\":\"hard\"}}'"
             ));
             self.write("run 20m");
+            // An earlier call of the same client may have waited until now.
+            self.unlock_all();
         }
         self.write("wait until clean at most 24h");
+    }
+
+    fn unlock_all(&mut self) {
+        for client in LOCK_CLIENTS {
+            self.write(format!("unlock {client} at c1"));
+        }
     }
 }
 

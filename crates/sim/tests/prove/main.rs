@@ -1,5 +1,5 @@
 //! `cargo xtask prove`: every perturbation of every scenario, and random runs. Without
-//! an option a seeded sample of both. `cargo xtask test` leaves this program out.
+//! an option a small seeded sample of both, also in `cargo xtask test`.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 

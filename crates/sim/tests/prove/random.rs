@@ -10,7 +10,7 @@ use crate::campaign::{
 };
 
 /// Seeds of every run of the tests.
-const USUAL_RUNS: u64 = 8;
+const USUAL_RUNS: u64 = 6;
 
 /// Why a script fails: by a broken promise, or because not everything comes to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]

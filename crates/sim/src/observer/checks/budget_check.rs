@@ -2,8 +2,8 @@
 //!
 //! A node counts in the group of its Lease, even if its labels have changed since; if its labels
 //! name another group, it counts there too. Its limit is the highest `maxUnavailable` by which it
-//! could have counted: the policies between its bid and its cordon. For other nodes, the numbers
-//! that their Leases recorded count as well. No node may make a group larger than the smallest
+//! could have counted: the policies between its bid and its cordon. For other nodes that held their
+//! Leases then, the numbers that their Leases recorded count as well. No node may make a group larger than the smallest
 //! limit of the nodes that are unavailable in it. A remediation does not wait for the budget, but
 //! every node that takes a lock after its start counts the remediated node.
 
@@ -27,6 +27,8 @@ struct HeldLease {
     limit: usize,
     /// The highest limit that its Lease has recorded, by which other nodes count.
     recorded: usize,
+    /// The number of the change that freed the Lease: who wins a lock later does not know its limit.
+    freed: Option<u64>,
 }
 
 /// The group that a node's labels name, and the number of the change since when.
@@ -66,6 +68,7 @@ impl BudgetCheck {
         self.changes += 1;
         let group = group_of_lease(name);
         let holder = after.and_then(holding_node);
+        self.free_earlier_hold(group.as_ref(), before.and_then(holding_node), holder);
         let (Some(group), Some(holder), Some(lease)) = (group, holder, after) else {
             return;
         };
@@ -79,8 +82,23 @@ impl BudgetCheck {
                 won: self.changes,
                 limit: 0,
                 recorded,
+                freed: None,
             };
             self.holds.insert(holder.to_owned(), hold);
+        }
+    }
+
+    fn free_earlier_hold(
+        &mut self,
+        group: Option<&GroupName>,
+        before: Option<&str>,
+        after: Option<&str>,
+    ) {
+        let freed = before.filter(|before| after != Some(*before));
+        if let Some(hold) = freed.and_then(|before| self.holds.get_mut(before))
+            && Some(&hold.group) == group
+        {
+            hold.freed = Some(self.changes);
         }
     }
 
@@ -200,12 +218,11 @@ impl BudgetCheck {
             .collect();
         let limits = names.iter().filter(counts).filter_map(|name| {
             let hold = self.holds.get(name)?;
-            let own = name == joined;
-            Some(if own {
-                hold.limit
-            } else {
-                hold.limit.max(hold.recorded)
-            })
+            if name == joined {
+                return Some(hold.limit);
+            }
+            let was_held = hold.freed.is_none_or(|freed| freed > won);
+            was_held.then(|| hold.limit.max(hold.recorded))
         });
         let limit = limits.min().unwrap_or(1).max(1);
         (all.len() > limit).then(|| {
