@@ -44,8 +44,12 @@ pub fn run(arguments: &ProveArguments) -> Result<()> {
         return run_model_check();
     }
     let mut command = source_tree::test_cargo_command();
-    command.args(["test", "-p", "dogwatch-sim", "--test", "prove", "--"]);
-    command.args(["--nocapture", "--test-threads=1"]);
+    command.args(["test", "-p", "dogwatch-sim", "--test", "prove"]);
+    if !arguments.quick {
+        // Compiles for some minutes, and then runs three times as fast.
+        command.args(["--profile", "quick"]);
+    }
+    command.args(["--", "--nocapture", "--test-threads=1"]);
     command.env("DOGWATCH_PROVE_SEED", arguments.seed.to_string());
     if let Some(names) = &arguments.scenario {
         command.env("DOGWATCH_SCENARIO", names);
@@ -54,6 +58,9 @@ pub fn run(arguments: &ProveArguments) -> Result<()> {
         return source_tree::run_command(&mut command);
     }
     if let Some(runs) = arguments.random {
+        let scripts = cache_folder()?.join("prove").join("scripts");
+        println!("scripts that fail are kept in {}", scripts.display());
+        command.env("DOGWATCH_PROVE_SCRIPTS", scripts);
         command.env("DOGWATCH_PROVE_RANDOM", runs.to_string());
         command.arg("random_scripts");
         return source_tree::run_command(&mut command);

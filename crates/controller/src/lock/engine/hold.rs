@@ -194,7 +194,9 @@ impl PendingLockRequest {
             HoldStep::Lost => Ok(HoldContinuation::End(hold_denied(
                 "another holder has taken the lock over, or a person has broken it",
             ))),
-            HoldStep::Refuse { why } => Ok(HoldContinuation::End(HoldOutcome::Refused { why })),
+            HoldStep::Refuse { why } | HoldStep::Unlocked { why } => {
+                Ok(HoldContinuation::End(HoldOutcome::Refused { why }))
+            }
             HoldStep::OverBudget { why } => {
                 Ok(HoldContinuation::End(HoldOutcome::OverBudget { why }))
             }

@@ -17,6 +17,10 @@ use crate::lock::service::{LockRequester, UnlockAnswer};
 /// How long a client waits while the API server does not answer. The unlock itself goes on.
 const UNLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// More steps mean that somebody else changes the same Leases: another unlock of the host, or a
+/// request of it.
+const USUAL_STEPS: u32 = 8;
+
 pub(super) async fn serve_unlock(shared: Arc<LockState>, client: LockRequester) -> UnlockAnswer {
     if let Err(why) = wait_for_presence(&shared).await {
         return UnlockAnswer::Unavailable { why };
@@ -53,6 +57,9 @@ async fn run_unlock(
             Ok(LeaveProgress::Done) => break,
             Ok(LeaveProgress::Again) => {
                 steps += 1;
+                if steps > USUAL_STEPS {
+                    tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
+                }
                 continue;
             }
             Err(error) => error,

@@ -34,6 +34,10 @@ pub struct HoldSnapshot<'a> {
 pub enum HoldStep {
     /// The request does not hold the lock any more.
     Lost,
+    /// The host still holds a Lease, but somebody removed this request from it: an unlock of the
+    /// host, or a healer that took the request's process for dead. The request gives up: if it bid
+    /// again, it and the unlock would undo each other's writes for ever.
+    Unlocked { why: String },
     /// The lock API must not take the Node out of service: the request gives up.
     Refuse { why: String },
     /// Count the unavailable members, for this Lease as it is.
@@ -75,7 +79,7 @@ pub enum HoldStep {
 /// Decides the next step of a request whose id is on a Lease.
 pub fn decide_hold(seen: &HoldSnapshot<'_>, now: Timestamp) -> HoldStep {
     let Some((lease, record)) = find_own_lease(seen) else {
-        return HoldStep::Lost;
+        return step_without_lease(seen);
     };
     if let Some(why) = describe_node_gone(seen, record) {
         return HoldStep::NodeGone { why };
@@ -143,6 +147,19 @@ fn describe_node_gone(seen: &HoldSnapshot<'_>, record: &LockRecord) -> Option<St
         None => Some(format!(
             "node {name} was deleted before it was drained; send the request again when the node is back"
         )),
+    }
+}
+
+fn step_without_lease(seen: &HoldSnapshot<'_>) -> HoldStep {
+    let holder = seen.holder;
+    let mut leases = seen.leases.iter();
+    if leases.all(|lease| lease.holder.as_ref() != Some(holder)) {
+        return HoldStep::Lost;
+    }
+    HoldStep::Unlocked {
+        why: format!(
+            "{holder} was unlocked while this request was under way, so the request ends; if the host still needs the lock, send it again"
+        ),
     }
 }
 

@@ -158,6 +158,7 @@ impl LockApiCaller {
             }
             HoldStep::Drain { .. } | HoldStep::Fenced { .. } => CallerStep::Nothing,
             HoldStep::Lost
+            | HoldStep::Unlocked { .. }
             | HoldStep::Refuse { .. }
             | HoldStep::OverBudget { .. }
             | HoldStep::NodeGone { .. }
