@@ -58,7 +58,7 @@ pub fn run(arguments: &ProveArguments) -> Result<()> {
         return source_tree::run_command(&mut command);
     }
     if let Some(runs) = arguments.random {
-        let scripts = cache_folder()?.join("prove").join("scripts");
+        let scripts = prove_folder()?.join("scripts");
         println!("scripts that fail are kept in {}", scripts.display());
         command.env("DOGWATCH_PROVE_SCRIPTS", scripts);
         command.env("DOGWATCH_PROVE_RANDOM", runs.to_string());
@@ -112,11 +112,16 @@ fn run_fuzzers(inputs: u64) -> Result<()> {
     Ok(())
 }
 
-fn open_state_file(restart: bool) -> Result<PathBuf> {
+/// Where runs keep what they find.
+fn prove_folder() -> Result<PathBuf> {
     let folder = cache_folder()?.join("prove");
     fs::create_dir_all(&folder)
         .with_context(|| format!("failed to make the folder {}", folder.display()))?;
-    let path = folder.join("perturbations.tsv");
+    Ok(folder)
+}
+
+fn open_state_file(restart: bool) -> Result<PathBuf> {
+    let path = prove_folder()?.join("perturbations.tsv");
     if restart && path.exists() {
         fs::remove_file(&path).with_context(|| format!("failed to remove {}", path.display()))?;
     }

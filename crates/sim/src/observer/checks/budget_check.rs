@@ -3,9 +3,10 @@
 //! A node counts in the group of its Lease, even if its labels have changed since; if its labels
 //! name another group, it counts there too. Its limit is the highest `maxUnavailable` by which it
 //! could have counted: the policies between its bid and its cordon. For other nodes that held their
-//! Leases then, the numbers that their Leases recorded count as well. No node may make a group larger than the smallest
-//! limit of the nodes that are unavailable in it. A remediation does not wait for the budget, but
-//! every node that takes a lock after its start counts the remediated node.
+//! Leases then, the numbers that their Leases recorded count as well. No node may make a group
+//! larger than the smallest limit of the nodes that are unavailable in it. A remediation does not
+//! wait for the budget, but every node that takes a lock after its start counts the remediated
+//! node.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -226,54 +226,24 @@ fn a_retry_writes_the_cordon_itself_so_that_an_uncordon_on_its_way_fails() {
     assert_eq!(word(&step(&facts)), "answer", "once is enough");
 }
 
-/// The runs on the host's Lease, its Node, whether this request has cordoned: the step, and whether
-/// the policy must allow it.
+/// The runs on the host's Lease, the annotation on its cordoned Node, the step, and whether the
+/// policy must allow it.
 #[test]
 fn the_policy_is_asked_until_the_host_was_told_that_it_holds() {
-    let node = |lock| Some(node(true, lock));
-    let (first, again) = (["api/p/1"], ["answered/q/7", "api/p/1"]);
+    let (first, again) = (&["api/p/1"][..], &["answered/q/7", "api/p/1"][..]);
+    let (ours, others) = (locked("api/p/1", true), locked("api/q/7", true));
     let table = [
-        (
-            &first[..],
-            node(ParsedAnnotation::Absent),
-            false,
-            "cordon",
-            true,
-        ),
-        (
-            &first[..],
-            node(locked("api/q/7", true)),
-            false,
-            "cordon",
-            false,
-        ),
-        (
-            &first[..],
-            node(locked("api/p/1", true)),
-            true,
-            "drain",
-            true,
-        ),
-        (
-            &again[..],
-            node(ParsedAnnotation::Absent),
-            false,
-            "cordon",
-            false,
-        ),
-        (
-            &again[..],
-            node(locked("api/p/1", true)),
-            true,
-            "drain",
-            false,
-        ),
+        (first, ParsedAnnotation::Absent, "cordon", true),
+        (first, others, "cordon", false),
+        (first, ours.clone(), "drain", true),
+        (again, ParsedAnnotation::Absent, "cordon", false),
+        (again, ours, "drain", false),
     ];
-    for (runs, node, has_closed, expected, expects_allowance) in table {
+    for (runs, lock, expected, expects_allowance) in table {
         let step = step(&Facts {
             may_go: true,
-            has_closed,
-            ..facts(runs, node)
+            has_closed: expected == "drain",
+            ..facts(runs, Some(node(true, lock)))
         });
         assert_eq!(word(&step), expected, "{runs:?}");
         let (HoldStep::Cordon {
