@@ -123,8 +123,11 @@ pub fn describe_refusal(node: &ObservedNode) -> Option<String> {
 #[cfg(test)]
 pub(in crate::lock) mod tests {
     use super::super::super::testkit::run;
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::name::{BootId, NodeName};
+    use crate::reboot::{RebootRecord, RebootTrigger};
 
     pub(crate) fn node(unschedulable: bool, lock: ParsedAnnotation<ApiLock>) -> ApiNode {
         ApiNode {
@@ -189,6 +192,52 @@ pub(in crate::lock) mod tests {
         let mut quarantined = node(true, locked("api/p/1", true));
         quarantined.seen.quarantined = true;
         assert_eq!(quarantined.build_uncordon().unschedulable, None);
+    }
+
+    #[test]
+    fn a_node_that_its_coordinator_works_on_is_left_alone() {
+        let refusal = |record| {
+            let mut node = node(false, ParsedAnnotation::Absent).seen;
+            node.record = record;
+            describe_refusal(&node)
+        };
+        let in_phase = |phase| {
+            let record = RebootRecord::new_waiting(
+                run("r"),
+                RebootTrigger::default(),
+                BTreeMap::new(),
+                BootId::new("boot").unwrap(),
+                Timestamp::UNIX_EPOCH,
+            );
+            refusal(ParsedAnnotation::Is(RebootRecord { phase, ..record }))
+        };
+        assert_eq!(refusal(ParsedAnnotation::Absent), None);
+        assert_eq!(in_phase(RebootPhase::Waiting), None);
+        let held = in_phase(RebootPhase::Holding).unwrap();
+        assert!(
+            held.starts_with("node h is held out of service; "),
+            "{held}"
+        );
+        for phase in [
+            RebootPhase::Draining,
+            RebootPhase::Rebooting,
+            RebootPhase::Returning,
+        ] {
+            let why = in_phase(phase).unwrap();
+            let begins = format!(
+                "the coordinator of node h is rebooting it (phase {}); ",
+                phase.as_str()
+            );
+            assert!(why.starts_with(&begins), "{why}");
+        }
+        let unreadable = refusal(ParsedAnnotation::Bad {
+            why: "no JSON".into(),
+        })
+        .unwrap();
+        assert!(
+            unreadable.contains("cannot be read (no JSON)"),
+            "{unreadable}"
+        );
     }
 
     #[test]

@@ -300,11 +300,20 @@ mod tests {
             record: held_under_max(0, "x", 2).record,
             ..made_room(600)
         };
-        let turn = decided_for_node(&[of_other, free(1)]);
+        let turn = decided_for_node(&[of_other.clone(), free(1)]);
         assert!(
             matches!(turn, QueueStep::At { at, .. } if at == Duration::from_millis(1600)),
             "{turn:?}"
         );
+        for before in [400, 500] {
+            let room_since = Some(Duration::from_millis(before));
+            let made_before = ObservedLease {
+                room_since,
+                ..of_other.clone()
+            };
+            let turn = decided_for_node(&[made_before, free(1)]);
+            assert!(is_bid(&turn), "{before}: {turn:?}");
+        }
     }
 
     #[test]

@@ -273,6 +273,29 @@ mod tests {
     }
 
     #[test]
+    fn the_text_may_be_as_long_as_the_annotation() {
+        let with_message = |length| WaitingHost {
+            message: "m".repeat(length),
+            ..host("h", 1)
+        };
+        let whole = serde_json::to_string(&with_message(MAX_MESSAGE_CHARS)).unwrap();
+        // Each with a comma, but one; and two brackets.
+        let others = (MAX_WAITING_HOSTS_BYTES - 1) / (whole.len() + 1) - 1;
+        let left = MAX_WAITING_HOSTS_BYTES - 1 - others * (whole.len() + 1);
+        let (short, shorter) = (left / 2, left - left / 2);
+        let empty = serde_json::to_string(&with_message(0)).unwrap().len() + 1;
+        for (more, hosts) in [(0, others + 2), (1, others + 1)] {
+            let mut all = vec![with_message(MAX_MESSAGE_CHARS); others];
+            all.extend([
+                with_message(short - empty),
+                with_message(shorter - empty + more),
+            ]);
+            let text = render_waiting_hosts(&all).unwrap();
+            assert_eq!(parse_waiting_hosts(&text).len(), hosts, "{more} more");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_tells_of_nobody() {
         for text in ["", "{}", "[{\"holder\":\"\"}]", "null"] {
             assert_eq!(parse_waiting_hosts(text), [], "{text:?}");

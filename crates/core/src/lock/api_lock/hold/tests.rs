@@ -259,17 +259,25 @@ fn the_policy_is_asked_until_the_host_was_told_that_it_holds() {
 
 #[test]
 fn an_uncordon_is_a_veto_only_after_the_cordon() {
-    for node in [
-        node(false, locked("api/p/1", true)),
-        node(true, ParsedAnnotation::Absent),
-    ] {
+    let table = [
+        (
+            node(false, locked("api/p/1", true)),
+            "somebody uncordoned node h: that is a veto",
+        ),
+        (
+            node(true, ParsedAnnotation::Absent),
+            "somebody removed annotation dogwatch.dev/api-lock from node h: that is a veto",
+        ),
+    ];
+    for (node, veto) in table {
         let mut facts = Facts {
             may_go: true,
             ..facts(&["api/p/1"], Some(node))
         };
         assert_eq!(word(&step(&facts)), "cordon");
         facts.has_closed = true;
-        assert_eq!(word(&step(&facts)), "vetoed");
+        let why = veto.to_owned();
+        assert_eq!(step(&facts), HoldStep::Vetoed { why });
     }
 }
 

@@ -237,12 +237,52 @@ fn a_bid_that_may_land_is_settled_first() {
     };
     let settles = decide_leave(&seen, Timestamp::UNIX_EPOCH);
     assert!(matches!(settles, LeaveStep::Settle { .. }), "{settles:?}");
-    let moved = [ObservedLease {
-        resource_version: "2".into(),
-        ..free(0)
-    }];
-    seen.leases = &moved;
-    assert_eq!(decide_leave(&seen, Timestamp::UNIX_EPOCH), LeaveStep::Done);
+    let others = [
+        ObservedLease {
+            resource_version: "2".into(),
+            ..free(0)
+        },
+        ObservedLease {
+            uid: "made again".into(),
+            ..free(0)
+        },
+        ObservedLease {
+            name: free(1).name,
+            ..free(0)
+        },
+    ];
+    for other in &others {
+        seen.leases = std::slice::from_ref(other);
+        let step = decide_leave(&seen, Timestamp::UNIX_EPOCH);
+        assert_eq!(step, LeaveStep::Done, "{other:?}");
+    }
+}
+
+#[test]
+fn the_cordon_goes_with_the_first_lease_where_only_the_leaving_request_holds_both() {
+    let second = ObservedLease {
+        name: free(1).name,
+        slot: 1,
+        ..mine(&["answered/p/1"])
+    };
+    let others = ObservedLease {
+        holder: Some(HolderId::for_api_host("another")),
+        ..second.clone()
+    };
+    let closed = node(true, locked("api/p/1", true));
+    for beside in [second, others] {
+        let leases = [mine(&["api/p/1"]), beside];
+        let step = step(
+            LeavingParty::Request,
+            &leases,
+            Some(&closed),
+            &CordonInFlight::No,
+        );
+        let LeaveStep::Node { write } = step else {
+            panic!("{step:?}")
+        };
+        assert_eq!((write.unschedulable, write.lock), (Some(false), None));
+    }
 }
 
 #[test]
