@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::hold::max_unavailable_of;
 use super::queue::{QueuePlace, create_missing_slots};
-use super::request::{LockAttemptOutcome, PendingLockRequest};
+use super::request::{LockAttemptOutcome, PendingLockRequest, PoliciesWatch};
 use super::target::LockTarget;
 use crate::lock::service::LockAnswer;
 
@@ -25,11 +25,13 @@ const GATE_RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 const CLOCK_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
 
 impl PendingLockRequest {
-    /// Waits until the request may bid, and returns the Lease to bid for.
+    /// Waits until the request may bid, and returns the Lease to bid for. Ends when the policies
+    /// have changed since `policies_watch` was read: `target` is what they were then.
     pub(super) async fn wait_for_turn(
         &mut self,
         target: &LockTarget,
         place: &QueuePlace,
+        policies_watch: &mut PoliciesWatch,
     ) -> Result<ObservedLease, LockAttemptOutcome> {
         if !self.wait.may_wait() && !place.is_first() {
             let why = format!("{} requests are ahead in the queue", place.count_before());
@@ -48,9 +50,12 @@ impl PendingLockRequest {
         ))
         .await
         .map_err(LockAttemptOutcome::Trouble)?;
-        let mut policies = self.shared.policies.subscribe();
         loop {
-            let not = self.forbidden_now(target, &policies.borrow_and_update());
+            // Its sender is in `shared`.
+            if policies_watch.has_changed().unwrap_or_default() {
+                return Err(LockAttemptOutcome::Again);
+            }
+            let not = self.forbidden_now(target, &policies_watch.borrow());
             if let Some(not) = not {
                 return Err(self.not_allowed_or_again(&not));
             }
@@ -71,7 +76,7 @@ impl PendingLockRequest {
                 // The senders are held by the place and by `shared`.
                 _ = leases.changed() => {}
                 // The group or its limits may have changed.
-                _ = policies.changed() => return Err(LockAttemptOutcome::Again),
+                _ = policies_watch.changed() => return Err(LockAttemptOutcome::Again),
                 () = self.shared.setup.clock.sleep_until(at) => {}
             }
             self.wait_until_first(place).await;

@@ -32,7 +32,7 @@ const POLICY_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Receives the policies from the beginning of an attempt on: a change during the attempt is not
 /// missed by the wait after it.
-type PoliciesWatch = watch::Receiver<ClusterPolicies>;
+pub(super) type PoliciesWatch = watch::Receiver<ClusterPolicies>;
 
 /// Serves one request. A client that goes away drops the future.
 pub(super) async fn serve_lock(shared: Arc<LockState>, asked: LockRequest) -> LockAnswer {
@@ -254,7 +254,7 @@ impl PendingLockRequest {
     async fn queue_and_acquire(
         &mut self,
         target: LockTarget,
-        policies_watch: PoliciesWatch,
+        mut policies_watch: PoliciesWatch,
     ) -> LockAttemptOutcome {
         let here = LocalWaiter {
             holder: self.cleanup.leftovers.holder.clone(),
@@ -264,7 +264,10 @@ impl PendingLockRequest {
         };
         let queue = self.shared.queue_of_group(&target.group);
         let place = queue.join_queue(&self.shared, self.cleanup.number, here);
-        match self.wait_for_turn(&target, &place).await {
+        match self
+            .wait_for_turn(&target, &place, &mut policies_watch)
+            .await
+        {
             Ok(lease) => {
                 let held = Box::pin(self.acquire_lock(target, &lease, Some(place))).await;
                 Box::pin(self.handle_hold_outcome(held, policies_watch)).await
