@@ -107,7 +107,7 @@ pub fn forgive(body: &mut Value) {
 }
 
 /// Calls `act` on every field of that name, at any depth.
-fn each_field(value: &mut Value, name: &str, act: fn(&mut Value)) {
+pub fn each_field(value: &mut Value, name: &str, act: fn(&mut Value)) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {

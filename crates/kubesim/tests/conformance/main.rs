@@ -13,6 +13,7 @@
 mod cases;
 mod compare;
 mod differences;
+mod differences_1_32;
 mod generated;
 mod normal;
 mod servers;
