@@ -61,7 +61,10 @@ const MANIFESTS: [&str; 4] = [
 
 async fn install(plane: &ControlPlane) {
     // kubectl 1.32 reads the whole as JSON if its first document is JSON.
-    let mut manifests = vec![format!("# OpenShift\n---\n{}", fixtures::openshift_machines())];
+    let mut manifests = vec![format!(
+        "# OpenShift\n---\n{}",
+        fixtures::openshift_machines()
+    )];
     for words in [&MANIFESTS[..], &["crds"], &["crds", "--hosts"]] {
         let (code, yaml, errors) = dogwatch(plane.admin_kubeconfig(), words);
         assert_eq!(code, 0, "{errors}");

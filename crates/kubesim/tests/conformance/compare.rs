@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use dogwatch_testbed::KubernetesRelease;
 use serde_json::Value;
 
 use super::differences::forgive;
-use super::differences_1_32::{forgive_older_release, is_uncompared};
+use super::differences_1_32::{forgive_older_release, is_oldest_release, is_uncompared};
 use super::normal::Normal;
 use super::servers::{Answer, Server};
 use super::step::{Kept, Step};
@@ -65,7 +64,9 @@ async fn run(server: &Server, namespace: &str, steps: &[Step]) -> Run {
             continue;
         }
         let answer = ask(server, step, request).await;
-        faults.extend(told(server, step, &answer, &kept));
+        if !(is_oldest_release() && is_uncompared(&step.title())) {
+            faults.extend(told(server, step, &answer, &kept));
+        }
         if answer.code < 400 {
             step.remember(&answer, &mut kept);
         }
@@ -126,12 +127,6 @@ pub fn differences(ours: &Answer, theirs: &Answer) -> Vec<String> {
     forgive(&mut theirs.body);
     differ("", Some(&ours.body), Some(&theirs.body), &mut out);
     out
-}
-
-/// Whether the real server is the oldest release that the tests can build.
-fn is_oldest_release() -> bool {
-    let release = KubernetesRelease::selected().expect("a release that can be built");
-    release.minor() == "1.32"
 }
 
 fn differ(path: &str, ours: Option<&Value>, theirs: Option<&Value>, out: &mut Vec<String>) {

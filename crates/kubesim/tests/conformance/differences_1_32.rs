@@ -1,15 +1,30 @@
 //! What Kubernetes 1.32 answers otherwise than 1.36, which the embedded server follows. Used only
 //! with `DOGWATCH_KUBERNETES=1.32`; Dogwatch relies on none of it.
 
+use dogwatch_testbed::KubernetesRelease;
 use serde_json::Value;
 
 use super::differences::each_field;
 use super::servers::Answer;
 
+/// Whether the real server is that release.
+pub fn is_oldest_release() -> bool {
+    let release = KubernetesRelease::selected().expect("a release that can be built");
+    release.minor() == "1.32"
+}
+
 /// Requests whose answers are not compared, by their titles.
 const UNCOMPARED_REQUESTS: [&str; 1] = [
     // 1.32 answers 500 and no reason, 1.36 answers 400.
     "resourceVersion=nonsense",
+];
+
+/// The beginnings of messages that are not compared.
+const UNCOMPARED_MESSAGES: [&str; 2] = [
+    // 1.32 names its numbers.
+    "The disruption budget ",
+    // It lists the fields that may be changed, and prints a Go struct.
+    "pod updates may not change fields",
 ];
 
 /// Whether the answers to this request are not compared.
@@ -51,8 +66,8 @@ fn remove_generation_of_pods(value: &mut Value) {
     }
 }
 
-/// 1.32 prints times that are not set, and shows an empty list in the bookmark that ends the
-/// initial events.
+/// 1.32 prints times that are not set, shows an empty list in the bookmark that ends the initial
+/// events, and sends another bookmark when the watch ends.
 fn remove_printed_defaults(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -60,9 +75,20 @@ fn remove_printed_defaults(value: &mut Value) {
             map.remove("kubernetes.io/initial-events-list-blueprint");
             map.values_mut().for_each(remove_printed_defaults);
         }
-        Value::Array(list) => list.iter_mut().for_each(remove_printed_defaults),
+        Value::Array(list) => {
+            list.retain(|event| {
+                event["type"] != "BOOKMARK"
+                    || event["object"]["metadata"]["annotations"].is_object()
+            });
+            list.iter_mut().for_each(remove_printed_defaults);
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// What follows the refused value in a message.
+pub fn end_of_message(message: &str) -> &str {
+    message.rsplit(": ").next().unwrap_or_default()
 }
 
 /// 1.32 prints refused values in another way, names the types of numbers otherwise, and explains a
@@ -74,13 +100,15 @@ fn forgive_causes(causes: &mut Vec<Value>) {
         let Some(message) = cause["message"].as_str() else {
             continue;
         };
-        cause["message"] = if is_type || message.starts_with("The disruption budget ") {
+        let is_told_otherwise = UNCOMPARED_MESSAGES
+            .iter()
+            .any(|begin| message.starts_with(begin));
+        cause["message"] = if is_type || is_told_otherwise {
             Value::Null
         } else if message.starts_with("Duplicate value: ") {
             "Duplicate value".into()
         } else {
-            let end = message.rsplit(": ").next().unwrap_or_default();
-            end.into()
+            end_of_message(message).into()
         };
     }
     causes.sort_by_key(Value::to_string);
