@@ -87,7 +87,9 @@ fn drained_is_the_list_complete_and_nothing_on_it() {
 
 #[test]
 fn past_the_deadline_abort_uncordons_and_queues_again_and_the_lock_goes_after_that() {
-    let decision = decide(&with(one_pod_left()), &config(), now(3600));
+    let mut late = with(one_pod_left());
+    set_record(&mut late, |record| record.soft_reboots = Some(3));
+    let decision = decide(&late, &config(), now(3600));
     assert_eq!(patch(&decision).unschedulable, Some(false));
     let record = written(&decision).clone();
     assert_eq!(
@@ -95,6 +97,7 @@ fn past_the_deadline_abort_uncordons_and_queues_again_and_the_lock_goes_after_th
         (RebootPhase::Waiting, 1, false)
     );
     assert_eq!(record.retry_after, Some(wall(3660)));
+    assert_eq!((record.since, record.soft_reboots), (wall(3600), None));
     let mut next = seen(RebootPhase::Waiting);
     set(&mut next, |node| node.record = ParsedAnnotation::Is(record));
     let release = decide(&next, &config(), now(3601));

@@ -421,3 +421,34 @@ fn a_deleted_node_that_holds_a_slot_beside_the_one_given_back_is_looked_at_in_th
         "{decision:?}"
     );
 }
+
+#[test]
+fn the_nodes_of_several_holders_are_looked_at_in_a_circle() {
+    let leases = vec![
+        held(0, "n2", &["coordinator/x"]),
+        held(1, "n3", &["coordinator/x"]),
+        held(2, "n4", &["coordinator/x"]),
+    ];
+    for (last, next) in [(0, 1), (1, 2), (2, 0)] {
+        let mut seen = waiting(leases.clone());
+        seen.run.waiting_since = Some(Duration::ZERO);
+        let there = HolderNode::There {
+            uid: format!("uid-n{}", last + 2),
+        };
+        seen.lock.holder = Some(ObservedHolderNode {
+            lease: leases[last].name.clone(),
+            resource_version: "1".into(),
+            reads: lock::HolderReads {
+                nodes: [there.clone(), there],
+                apart: Duration::from_secs(1),
+            },
+            taken: Duration::ZERO,
+        });
+        let decision = decide(&seen, &config(), now(1800));
+        let looked_at = decision.observe.iter().find_map(|look| match look {
+            RebootObserve::Holder { lease } => Some(lease.name.as_str()),
+            _ => None,
+        });
+        assert_eq!(looked_at, Some(leases[next].name.as_str()), "after {last}");
+    }
+}

@@ -316,3 +316,74 @@ fn a_permit_allows_the_command_for_ten_seconds_since_its_answer_and_no_longer() 
         assert_eq!(allowed, Duration::from_secs(left), "{second}");
     }
 }
+
+#[test]
+fn the_end_of_an_earlier_attempt_is_not_that_of_this_one() {
+    let failed = RebootCommandState::FailedToStart {
+        attempt: 1,
+        why: "no such file".into(),
+    };
+    let ended = RebootCommandState::Started {
+        attempt: 1,
+        ended: None,
+    };
+    for command in [failed, ended] {
+        let mut seen = permitted();
+        set_record(&mut seen, |record| record.attempts = 2);
+        seen.run.permit = Some(RebootPermit {
+            attempt: 2,
+            answered: Duration::from_secs(5),
+        });
+        seen.run.command = command;
+        let decision = decide(&seen, &config(), now(6));
+        assert!(starts(&decision), "{:?}: {decision:?}", seen.run.command);
+    }
+}
+
+#[test]
+fn after_a_takeover_the_older_run_has_ten_seconds_for_its_command() {
+    let taken_over_at = |second, adopted| {
+        let mut seen = seen(RebootPhase::Rebooting);
+        seen.run.owned_since = Some(Duration::from_secs(second));
+        seen.run.adopted_attempt = adopted;
+        seen
+    };
+    let late = taken_over_at(1795, Some(1));
+    for second in [1800, 1804] {
+        let waits = decide(&late, &config(), now(second));
+        let wake = waits.wake.unwrap().at.as_secs();
+        assert_eq!((waits.actions, wake), (vec![], 1805));
+    }
+    let again = decide(&late, &config(), now(1805));
+    assert_eq!(written(&again).attempts, 2);
+    let mut own = taken_over_at(1795, None);
+    own.run.command = RebootCommandState::Started {
+        attempt: 1,
+        ended: None,
+    };
+    assert_eq!(written(&decide(&own, &config(), now(1800))).attempts, 2);
+}
+
+#[test]
+fn a_forced_reboot_runs_its_command_again_beside_a_pod() {
+    let mut seen = started(None);
+    set_record(&mut seen, |record| record.forced = true);
+    seen.drain = Some(one_pod_left());
+    let again = decide(&seen, &config(), now(1800));
+    assert_eq!(written(&again).attempts, 2);
+}
+
+#[test]
+fn a_command_that_failed_is_the_reason_until_no_attempt_is_left() {
+    let mut seen = started(Some(CommandEnd::Failure("exit status: 1".into())));
+    let waits = decide(&seen, &config(), now(6));
+    assert_eq!(waits.cause.reason, RebootReason::RebootCommandFailed);
+    assert!(has_event(&waits, RebootReason::RebootCommandFailed));
+    set_record(&mut seen, |record| record.attempts = 2);
+    seen.run.command = RebootCommandState::Started {
+        attempt: 2,
+        ended: Some(CommandEnd::Failure("exit status: 1".into())),
+    };
+    let failed = decide(&seen, &config(), now(1800));
+    assert_eq!(failed.cause.reason, RebootReason::RebootFailed);
+}

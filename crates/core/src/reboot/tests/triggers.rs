@@ -315,3 +315,29 @@ fn no_sentinel_is_believed_while_the_last_reboot_cannot_be_read_and_that_is_said
     assert_eq!(decision.actions, []);
     assert!(has_event(&decision, RebootReason::TriggerUnknown));
 }
+
+#[test]
+fn a_sentinel_that_no_boot_served_is_planned_again() {
+    let unserved = |outcome| LastReboot {
+        outcome,
+        new_boot_id: boot("boot-0"),
+        ..last(&[(SENTINEL, "a")])
+    };
+    let table = [
+        (unserved(RebootOutcome::Rebooted), false),
+        (unserved(RebootOutcome::TriggerGone), false),
+        (unserved(RebootOutcome::Aborted), true),
+        (unserved(RebootOutcome::Released), true),
+        (last(&[(SENTINEL, "a")]), true),
+    ];
+    for (last, served) in table {
+        assert_eq!(last.was_served(), served, "{last:?}");
+        let mut seen = idle();
+        set(&mut seen, |node| {
+            node.last_reboot = ParsedAnnotation::Is(last.clone());
+        });
+        let decision = decide(&seen, &config(), now(5));
+        let plans = decision.cause.reason == RebootReason::RebootPlanned;
+        assert_eq!(plans, !served, "{last:?}: {decision:?}");
+    }
+}
