@@ -1,23 +1,35 @@
 //! Tests of specification §3.1 to §3.3 for decisions: tables, metal3's own cases, and a model.
 
+mod addresses;
 mod annotations;
 mod ask;
 mod attack;
 pub(crate) mod bmc;
+mod command_state;
+mod context;
 mod crash;
+mod desk;
 mod flags;
 mod guards;
+mod hold;
 mod identity;
+mod idle;
 mod levels;
 mod lies;
 mod life;
 mod metal3;
 pub(crate) mod model;
+mod node_liveness;
 mod now;
 mod off;
+mod off_confirmation;
 mod on;
 mod person;
+mod power_off;
+mod power_on;
 mod readiness;
+mod readings;
+mod takeover;
 mod theirs;
 mod theirs_model;
 mod times;

@@ -149,7 +149,13 @@ fn a_word_for_another_value_of_the_key_is_for_another_request() {
     world.annotate(KEY, r#"{"mode":"hard","machineUID":"2"}"#);
     world.tick();
     assert_eq!(proved(&world), None);
-    assert!(world.said(PowerReason::ConfirmationWithoutKey));
+    let without_key = PowerReason::ConfirmationWithoutKey.as_str();
+    let mut events = world.events.iter();
+    let said = events.find(|(_, why, _)| *why == without_key);
+    let (_, _, text) = said.expect("it is said");
+    let start = format!("eve@example.org confirmed off for {KEY}");
+    assert!(text.starts_with(&start), "{text}");
+    assert!(text.ends_with("confirm again"), "{text}");
 }
 
 #[test]

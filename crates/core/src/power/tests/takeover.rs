@@ -1,0 +1,101 @@
+//! A power-off of unknown end: this process' own, or an earlier leader's.
+
+use super::desk::*;
+use super::world::{HARD, KEY};
+use crate::power::step::PowerStep;
+use crate::power::*;
+
+/// A command whose end is unknown since 100 s; it settles at 130 s.
+fn handle(desk: &Desk, is_foreign: bool) -> PowerStep {
+    desk.handle_command(|ctx, step, command| {
+        takeover::handle_unknown_off(ctx, step, command, secs(100), is_foreign);
+    })
+}
+
+fn unknown_off(command: PowerCommand) -> Desk {
+    let mut desk = Desk::new(&[(KEY, HARD)], true);
+    desk.intend(command, 0);
+    desk.end(100, unknown());
+    desk
+}
+
+#[test]
+fn on_a_host_that_is_on_a_hard_power_off_is_sent_again_at_once_and_a_soft_one_once_it_settled() {
+    use PowerCommand::{Off, SoftOff};
+    for (command, read, now, next) in [
+        (Off, 105, 110, Some((Off, 0))),
+        (SoftOff, 105, 110, None),
+        (SoftOff, 130, 130, Some((SoftOff, 0))),
+    ] {
+        let mut desk = unknown_off(command);
+        desk.read(0, read, PowerReading::On);
+        desk.now = secs(now);
+        assert_eq!(handle(&desk, false).next_command(), next, "{command} {now}");
+    }
+}
+
+#[test]
+fn on_a_bmc_that_cannot_be_read_only_this_process_own_power_off_is_sent_again() {
+    for (is_foreign, next) in [(false, Some((PowerCommand::Off, 0))), (true, None)] {
+        let mut desk = unknown_off(PowerCommand::Off);
+        desk.fail_to_read(0, 105, FaultClass::TimedOut);
+        desk.now = secs(110);
+        let step = handle(&desk, is_foreign);
+        assert_eq!(step.next_command(), next, "foreign: {is_foreign}");
+    }
+}
+
+#[test]
+fn an_earlier_leaders_power_off_settles_before_another_level_is_used() {
+    for (now, next) in [(129, None), (130, Some((PowerCommand::Off, 1)))] {
+        let mut desk = Desk::with_pdu(&[(KEY, HARD)], true);
+        desk.intend(PowerCommand::Off, 0);
+        desk.fail_to_read(0, 128, FaultClass::TimedOut);
+        desk.now = secs(now);
+        let step = handle(&desk, true);
+        assert_eq!(step.next_command(), next, "{now}");
+        if next.is_none() {
+            assert_eq!(step.wakes_at(), Some(secs(130)));
+        }
+    }
+}
+
+#[test]
+fn a_host_that_is_off_gets_a_proving_power_off_at_once_unless_it_repeats_our_own() {
+    use PowerCommand::{Off, SoftOff};
+    for (command, is_foreign, next) in [
+        (Off, false, None),
+        (Off, true, Some((Off, 0))),
+        (SoftOff, false, Some((Off, 0))),
+        (SoftOff, true, Some((Off, 0))),
+    ] {
+        let mut desk = unknown_off(command);
+        desk.read(0, 100, PowerReading::Off);
+        let step = handle(&desk, is_foreign);
+        assert_eq!(step.next_command(), next, "{command} {is_foreign}");
+        if next.is_none() {
+            assert_eq!(step.because(), PowerReason::BackingOff);
+        }
+    }
+}
+
+#[test]
+fn a_host_that_may_be_shutting_down_is_read_at_a_steady_pace_before_the_command_settles() {
+    let mut desk = unknown_off(PowerCommand::SoftOff);
+    desk.read(0, 105, PowerReading::On);
+    desk.now = secs(106);
+    assert!(handle(&desk, false).reads(0));
+}
+
+#[test]
+fn a_power_off_that_failed_is_sent_again_when_its_pause_ends() {
+    for (now, next) in [(100_999, None), (101_000, Some((PowerCommand::Off, 0)))] {
+        let mut desk = Desk::with_command(false, PowerCommand::Off);
+        desk.end(100, refused());
+        desk.now = millis(now);
+        let step = desk.handle_command(|ctx, step, command| {
+            retry::retry_or_change_level(ctx, step, command, secs(100), None);
+        });
+        assert_eq!(step.next_command(), next, "{now}");
+    }
+}
