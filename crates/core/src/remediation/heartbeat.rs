@@ -140,6 +140,13 @@ mod tests {
     }
 
     #[test]
+    fn of_two_answers_to_requests_of_one_moment_the_later_counts() {
+        let beats = HeartbeatHistory::new(S * 5, S * 6, beat("a", 1));
+        let moved = beats.record_heartbeat(S * 5, S * 7, beat("a", 2));
+        assert_eq!(moved.last_moved_at(), Some(S * 7));
+    }
+
+    #[test]
     fn another_node_of_that_name_begins_anew() {
         let beats = HeartbeatHistory::new(S, S, beat("a", 1));
         let other = beats.record_heartbeat(S * 30, S * 31, beat("b", 1));

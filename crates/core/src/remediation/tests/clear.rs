@@ -65,6 +65,19 @@ fn ready_with(power: &Power, node: &ObservedNode) -> Ready {
 }
 
 impl Ready {
+    pub(super) fn context<'a>(
+        &'a self,
+        concurrent: &'a ConcurrentRemediations,
+    ) -> context::RemediationContext<'a> {
+        context::RemediationContext {
+            case: &self.case,
+            memory: &self.known,
+            concurrent,
+            config: &self.config,
+            now: self.now,
+        }
+    }
+
     pub(super) fn decision(&self) -> RemediationDecision {
         let around =
             ConcurrentRemediations::from_remediations(std::slice::from_ref(&self.case), |_| true);

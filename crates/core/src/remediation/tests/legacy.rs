@@ -128,6 +128,12 @@ fn what_nobody_but_a_person_shows_to_be_ours_is_removed_and_goes_on_no_node() {
     };
     let of_another_node = leased(begun(&of_another_node), subject);
     assert!(is_removed(&decided(&of_another_node, subject)));
+    let of_another_name = RemediationRecord {
+        node: Some("n-b".into()),
+        ..record()
+    };
+    let of_another_name = leased(begun(&of_another_name), subject);
+    assert!(is_removed(&decided(&of_another_name, subject)));
     // The Node was not deleted.
     let there = ObservedNode {
         uid: "uid-old".into(),
@@ -138,6 +144,22 @@ fn what_nobody_but_a_person_shows_to_be_ours_is_removed_and_goes_on_no_node() {
         subject,
     );
     assert!(is_removed(&decided(&there, subject)));
+}
+
+#[test]
+fn a_backup_of_another_node_than_the_remediations_is_removed() {
+    let subject = "machine/machines/a";
+    let record = RemediationRecord {
+        node: Some("n-b".into()),
+        ..record()
+    };
+    let of_b = NodeBackup {
+        node: "n-b".into(),
+        ..backup()
+    };
+    let host = carrying(remediated(&record), OLD, &of_b);
+    let world = leased(world([machine("a")], [host], []), subject);
+    assert!(is_removed(&decided(&world, subject)));
 }
 
 #[test]

@@ -3,7 +3,10 @@
 
 mod claims;
 mod clear;
+mod cluster_links;
+mod context;
 mod doubtful_backup;
+mod entitlement;
 mod guards;
 mod kit;
 mod legacy;
@@ -12,6 +15,7 @@ mod model;
 mod prepare;
 mod request;
 mod restore;
+mod restore_steps;
 mod script;
 mod silence;
 mod table;

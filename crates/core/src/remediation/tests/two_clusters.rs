@@ -13,7 +13,7 @@ use crate::reboot::ObservedNode;
 
 const UID: &str = "uid-of-prod";
 
-fn prod() -> ObjectName {
+pub(super) fn prod() -> ObjectName {
     ObjectName::new("machines", "prod")
 }
 
@@ -22,7 +22,7 @@ fn provider_id(name: &str) -> String {
 }
 
 /// A Machine of Cluster API of Cluster `machines/prod`.
-fn capi(name: &str) -> ObservedMachine {
+pub(super) fn capi(name: &str) -> ObservedMachine {
     ObservedMachine {
         name: MachineName {
             api: MachineApi::ClusterApi,
@@ -34,14 +34,14 @@ fn capi(name: &str) -> ObservedMachine {
     }
 }
 
-fn node_there(name: &str) -> ObservedNode {
+pub(super) fn node_there(name: &str) -> ObservedNode {
     ObservedNode {
         provider_id: Some(provider_id(name)),
         ..node(name)
     }
 }
 
-fn readable(nodes: impl IntoIterator<Item = ObservedNode>) -> WorkloadClusterState {
+pub(super) fn readable(nodes: impl IntoIterator<Item = ObservedNode>) -> WorkloadClusterState {
     let nodes = nodes.into_iter();
     WorkloadClusterState::Readable(ReadableCluster {
         uid: UID.into(),
@@ -57,7 +57,7 @@ fn away() -> WorkloadClusterState {
 }
 
 /// These Machines and hosts, and workload cluster `prod` in this state.
-fn two_clusters(
+pub(super) fn two_clusters(
     machines: impl IntoIterator<Item = ObservedMachine>,
     hosts: impl IntoIterator<Item = HostSnapshot>,
     state: WorkloadClusterState,

@@ -9,4 +9,5 @@ mod healthy_again;
 mod person;
 mod random;
 mod retry;
+mod steps;
 mod upstream;
