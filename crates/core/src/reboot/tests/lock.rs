@@ -445,10 +445,12 @@ fn the_nodes_of_several_holders_are_looked_at_in_a_circle() {
             taken: Duration::ZERO,
         });
         let decision = decide(&seen, &config(), now(1800));
-        let looked_at = decision.observe.iter().find_map(|look| match look {
-            RebootObserve::Holder { lease } => Some(lease.name.as_str()),
-            _ => None,
-        });
-        assert_eq!(looked_at, Some(leases[next].name.as_str()), "after {last}");
+        let expected = RebootObserve::Holder {
+            lease: Box::new(leases[next].clone()),
+        };
+        assert!(
+            decision.observe.contains(&expected),
+            "after {last}: {decision:?}"
+        );
     }
 }

@@ -77,7 +77,9 @@ fn reads_that_were_rejected_are_not_accepted_again() {
 fn a_moment_of_the_past_is_given_by_the_wall_clock() {
     let around = ConcurrentRemediations::default();
     let it = ready();
-    let at = it.context(&around).wall_time_at(it.now.mono - S * 2);
+    let at = it
+        .context(&around)
+        .wall_time_at(it.now.mono.saturating_sub(S * 2));
     let wanted = it.now.wall - jiff::SignedDuration::from_secs(2);
     assert_eq!(at, crate::time::truncate_to_micros(wanted));
 }
@@ -121,7 +123,7 @@ fn a_person_is_told_how_to_confirm_that_the_host_is_off() {
 /// Whether the reads suffice, when it is decided again, and whether everything is read again.
 fn silence_in_reads(until: Duration, it: &mut Ready) -> (bool, Option<Duration>, bool) {
     // A Node whose BMC reports no system UUID must be silent for 25 s.
-    it.power().off_since = Some(until - S * 25);
+    it.power().off_since = Some(until.saturating_sub(S * 25));
     let around = ConcurrentRemediations::default();
     let proof = it.known.power.as_ref().unwrap().proof.clone().unwrap();
     let fresh = it.known.fresh.clone().unwrap();

@@ -40,7 +40,10 @@ impl Kept {
         let beat = beat(case.node.as_ref(), 5);
         let memory = RemediationMemory {
             fresh: Some(fresh(&world, &case, &beat, now.mono)),
-            host_without_key_since: Some(now.mono - RemediationConfig::UNANSWERED_WRITE_LIFETIME),
+            host_without_key_since: Some(
+                now.mono
+                    .saturating_sub(RemediationConfig::UNANSWERED_WRITE_LIFETIME),
+            ),
             ..RemediationMemory::default()
         };
         Self {

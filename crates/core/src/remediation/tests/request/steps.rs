@@ -133,12 +133,14 @@ impl Asked {
     }
 
     fn written(&self) -> Option<RequestStatus> {
-        let actions = self.decision().actions.into_iter();
-        let mut written = actions.filter_map(|action| match action {
-            RemediationAction::WriteStatus { status, .. } => Some(*status),
-            _ => None,
-        });
-        written.next()
+        let mut actions = self.decision().actions.into_iter();
+        actions.find_map(|action| {
+            if let RemediationAction::WriteStatus { status, .. } = action {
+                Some(*status)
+            } else {
+                None
+            }
+        })
     }
 
     fn removes_key(&self) -> bool {
