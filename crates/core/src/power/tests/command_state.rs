@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::desk::*;
+use super::single_host::*;
 use crate::power::command_state::PowerCommandState::{UnderWay, Unknown};
 use crate::power::*;
 
 #[test]
 fn a_sent_command_is_under_way_until_its_deadline_and_then_its_end_is_unknown() {
-    let mut desk = Desk::with_command(true, PowerCommand::Off);
-    desk.sent(100);
+    let mut single_host = SingleHost::with_command(true, PowerCommand::Off);
+    single_host.sent(100);
     let until = secs(115);
     let lost = Unknown {
         at: until,
@@ -20,20 +20,24 @@ fn a_sent_command_is_under_way_until_its_deadline_and_then_its_end_is_unknown() 
         (until, lost.clone()),
         (until + secs(60), lost),
     ] {
-        desk.now = now;
-        let command = desk.seen.host.status.power.command.as_ref().unwrap();
-        assert_eq!(desk.ctx().command_state(command), expected, "{now:?}");
+        single_host.now = now;
+        let command = single_host.seen.host.status.power.command.as_ref().unwrap();
+        assert_eq!(
+            single_host.ctx().command_state(command),
+            expected,
+            "{now:?}"
+        );
     }
 }
 
 #[test]
 fn a_reading_of_on_settles_only_the_first_try_of_a_power_on() {
     for (attempt, settled) in [(1, Duration::ZERO), (2, secs(130)), (3, secs(130))] {
-        let mut desk = Desk::with_command(true, PowerCommand::On);
-        desk.status().power.command.as_mut().unwrap().attempt = attempt;
-        desk.accept(100);
-        desk.read(0, 101, PowerReading::On);
-        assert_eq!(desk.ctx().settled_at(), settled, "try {attempt}");
+        let mut single_host = SingleHost::with_command(true, PowerCommand::On);
+        single_host.status().power.command.as_mut().unwrap().attempt = attempt;
+        single_host.accept(100);
+        single_host.read(0, 101, PowerReading::On);
+        assert_eq!(single_host.ctx().settled_at(), settled, "try {attempt}");
     }
 }
 
@@ -48,31 +52,31 @@ fn a_power_on_settles_with_the_first_reading_of_on_after_its_answer() {
         (Some((101, PoweringOn)), late),
         (Some((101, On)), Duration::ZERO),
     ] {
-        let mut desk = Desk::with_command(true, PowerCommand::On);
-        desk.accept(100);
+        let mut single_host = SingleHost::with_command(true, PowerCommand::On);
+        single_host.accept(100);
         if let Some((at, said)) = reading {
-            desk.read(0, at, said);
+            single_host.read(0, at, said);
         }
-        assert_eq!(desk.ctx().settled_at(), settled, "{reading:?}");
+        assert_eq!(single_host.ctx().settled_at(), settled, "{reading:?}");
     }
 }
 
 #[test]
 fn an_answered_power_off_settles_at_once_whatever_its_try() {
-    let mut desk = Desk::with_command(true, PowerCommand::Off);
-    desk.status().power.command.as_mut().unwrap().attempt = 2;
-    desk.accept(100);
-    desk.read(0, 101, PowerReading::On);
-    assert_eq!(desk.ctx().settled_at(), Duration::ZERO);
+    let mut single_host = SingleHost::with_command(true, PowerCommand::Off);
+    single_host.status().power.command.as_mut().unwrap().attempt = 2;
+    single_host.accept(100);
+    single_host.read(0, 101, PowerReading::On);
+    assert_eq!(single_host.ctx().settled_at(), Duration::ZERO);
 }
 
 #[test]
 fn a_command_says_whether_an_earlier_one_may_still_be_run_after_it() {
     for (now, after_unknown) in [(129, true), (130, false)] {
-        let mut desk = Desk::new(&[], false);
-        desk.seen.memory.unsettled_since = Some(secs(100));
-        desk.now = secs(now);
-        let step = desk.step(|ctx, step| {
+        let mut single_host = SingleHost::new(&[], false);
+        single_host.seen.memory.unsettled_since = Some(secs(100));
+        single_host.now = secs(now);
+        let step = single_host.step(|ctx, step| {
             power_off::begin_power_off(ctx, step, PowerReason::NotOnline);
         });
         let command = step.status.power.command.expect("a power-off");
@@ -80,8 +84,8 @@ fn a_command_says_whether_an_earlier_one_may_still_be_run_after_it() {
     }
 }
 
-fn recorded_end(desk: &Desk) -> PendingCommandEnd {
-    let decision = desk.decide();
+fn recorded_end(single_host: &SingleHost) -> PendingCommandEnd {
+    let decision = single_host.decide();
     let [PowerAction::WriteStatus(write)] = &decision.actions[..] else {
         panic!("{:?}", decision.actions);
     };
@@ -103,28 +107,28 @@ fn the_end_of_a_command_is_recorded_as_this_process_saw_it() {
         (refused(), PendingCommandEnd::Failed { at, message }),
         (unknown(), lost),
     ] {
-        let mut desk = Desk::with_command(false, PowerCommand::Off);
-        desk.read(0, 95, PowerReading::On);
-        desk.end(100, how.clone());
-        assert_eq!(recorded_end(&desk), expected, "{how:?}");
+        let mut single_host = SingleHost::with_command(false, PowerCommand::Off);
+        single_host.read(0, 95, PowerReading::On);
+        single_host.end(100, how.clone());
+        assert_eq!(recorded_end(&single_host), expected, "{how:?}");
     }
 }
 
 #[test]
 fn the_end_of_another_command_is_not_recorded() {
-    let mut desk = Desk::with_command(false, PowerCommand::Off);
-    desk.read(0, 95, PowerReading::On);
-    desk.accept(100);
-    desk.seen.memory.command.as_mut().unwrap().id = "p1/0".to_owned();
-    assert_eq!(recorded_end(&desk), PendingCommandEnd::Open);
+    let mut single_host = SingleHost::with_command(false, PowerCommand::Off);
+    single_host.read(0, 95, PowerReading::On);
+    single_host.accept(100);
+    single_host.seen.memory.command.as_mut().unwrap().id = "p1/0".to_owned();
+    assert_eq!(recorded_end(&single_host), PendingCommandEnd::Open);
 }
 
 #[test]
 fn a_recorded_end_is_not_recorded_anew() {
     let standing = PendingCommandEnd::Answered { at: wall(secs(95)) };
-    let mut desk = Desk::with_command(false, PowerCommand::Off);
-    desk.status().power.command.as_mut().unwrap().end = standing.clone();
-    desk.read(0, 95, PowerReading::On);
-    desk.accept(100);
-    assert_eq!(recorded_end(&desk), standing);
+    let mut single_host = SingleHost::with_command(false, PowerCommand::Off);
+    single_host.status().power.command.as_mut().unwrap().end = standing.clone();
+    single_host.read(0, 95, PowerReading::On);
+    single_host.accept(100);
+    assert_eq!(recorded_end(&single_host), standing);
 }

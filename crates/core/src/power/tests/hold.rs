@@ -1,22 +1,23 @@
 //! A host whose off is confirmed.
 
-use super::desk::*;
+use super::single_host::*;
 use super::world::{HARD, KEY};
 use crate::power::step::PowerStep;
 use crate::power::*;
 
-fn held(annotations: &[(&str, &str)], online: bool, level: usize) -> Desk {
-    let mut desk = Desk::with_pdu(annotations, online);
-    desk.intend(PowerCommand::Off, level).end = PendingCommandEnd::Answered { at: wall(secs(91)) };
-    let ids = reboot_annotations(&desk.seen.host);
-    let power = &mut desk.status().power;
+fn held(annotations: &[(&str, &str)], online: bool, level: usize) -> SingleHost {
+    let mut single_host = SingleHost::with_pdu(annotations, online);
+    single_host.intend(PowerCommand::Off, level).end =
+        PendingCommandEnd::Answered { at: wall(secs(91)) };
+    let ids = reboot_annotations(&single_host.seen.host);
+    let power = &mut single_host.status().power;
     power.off_confirmed_at = Some(wall(secs(95)));
     power.confirmed_for = ids.iter().map(HostRebootAnnotation::id).collect();
-    desk
+    single_host
 }
 
-fn hold(desk: &Desk) -> PowerStep {
-    desk.handle_command(hold::hold_off)
+fn hold(single_host: &SingleHost) -> PowerStep {
+    single_host.handle_command(hold::hold_off)
 }
 
 #[test]
@@ -27,10 +28,10 @@ fn a_host_that_is_found_on_is_powered_off_again_if_anything_wants_it_off() {
         (&[][..], true, true, true),
         (&[(KEY, HARD)][..], true, false, true),
     ] {
-        let mut desk = held(keys, online, 0);
-        desk.status().pending_reboot_since = is_pending.then(|| wall(secs(50)));
-        desk.read(0, 99, PowerReading::On);
-        let step = hold(&desk);
+        let mut single_host = held(keys, online, 0);
+        single_host.status().pending_reboot_since = is_pending.then(|| wall(secs(50)));
+        single_host.read(0, 99, PowerReading::On);
+        let step = hold(&single_host);
         let case = format!("{keys:?} online: {online} pending: {is_pending}");
         assert_eq!(step.next_command().is_some(), is_powered_off, "{case}");
         assert_eq!(step.is_closed(), !is_powered_off, "{case}");
@@ -46,11 +47,11 @@ fn behind_another_address_off_is_proved_again_unless_it_is_the_bmc_and_nobody_wa
         (&[(KEY, HARD)][..], 0, false),
         (&[(KEY, HARD)][..], 1, false),
     ] {
-        let mut desk = held(keys, false, level);
-        let command = desk.status().power.command.as_mut().unwrap();
+        let mut single_host = held(keys, false, level);
+        let command = single_host.status().power.command.as_mut().unwrap();
         command.target = "another".to_owned();
-        desk.read(level, 99, PowerReading::Off);
-        let step = hold(&desk);
+        single_host.read(level, 99, PowerReading::Off);
+        let step = hold(&single_host);
         assert_eq!(step.is_closed(), is_forgotten, "{keys:?} {level}");
         let next = (!is_forgotten).then_some((PowerCommand::Off, level));
         assert_eq!(step.next_command(), next, "{keys:?} {level}");
@@ -60,9 +61,9 @@ fn behind_another_address_off_is_proved_again_unless_it_is_the_bmc_and_nobody_wa
 #[test]
 fn only_a_key_makes_the_second_reading_urgent() {
     for (keys, is_urgent) in [(&[][..], false), (&[(KEY, HARD)][..], true)] {
-        let mut desk = held(keys, false, 0);
-        desk.read(0, 95, PowerReading::Off);
-        let step = hold(&desk);
+        let mut single_host = held(keys, false, 0);
+        single_host.read(0, 95, PowerReading::Off);
+        let step = hold(&single_host);
         assert_eq!(step.is_busy, is_urgent, "{keys:?}");
         let reads = [PowerObserve::Read {
             level: 0,

@@ -1,11 +1,11 @@
 //! The readings that confirm off, and what stands in their way.
 
-use super::desk::*;
+use super::single_host::*;
 use crate::power::step::PowerStep;
 use crate::power::*;
 
-fn confirm(desk: &Desk) -> PowerStep {
-    desk.handle_command(|ctx, step, command| {
+fn confirm(single_host: &SingleHost) -> PowerStep {
+    single_host.handle_command(|ctx, step, command| {
         off_confirmation::confirm_off(ctx, step, command, secs(100));
     })
 }
@@ -18,12 +18,12 @@ fn off_is_not_read_a_second_time_before_every_earlier_command_settled() {
         (120, PowerReason::ConfirmingOff, true),
         (121, PowerReason::ConfirmingOff, true),
     ] {
-        let mut desk = Desk::with_command(false, PowerCommand::Off);
-        desk.accept(100);
-        desk.seen.memory.unsettled_since = Some(secs(90));
-        desk.read(0, 101, PowerReading::Off);
-        desk.now = secs(now);
-        let step = confirm(&desk);
+        let mut single_host = SingleHost::with_command(false, PowerCommand::Off);
+        single_host.accept(100);
+        single_host.seen.memory.unsettled_since = Some(secs(90));
+        single_host.read(0, 101, PowerReading::Off);
+        single_host.now = secs(now);
+        let step = confirm(&single_host);
         assert_eq!((step.because(), step.reads(0)), (reason, is_read), "{now}");
         if !is_read {
             assert_eq!(step.wakes_at(), Some(secs(120)));
@@ -33,13 +33,13 @@ fn off_is_not_read_a_second_time_before_every_earlier_command_settled() {
 
 #[test]
 fn a_level_beside_the_bmc_is_confirmed_off_only_after_the_bmc_was_asked() {
-    let mut desk = Desk::with_pdu(&[], false);
-    desk.intend(PowerCommand::Off, 1);
-    desk.accept(100);
-    desk.read(1, 101, PowerReading::Off);
-    desk.read(1, 107, PowerReading::Off);
-    desk.now = secs(108);
-    let step = confirm(&desk);
+    let mut single_host = SingleHost::with_pdu(&[], false);
+    single_host.intend(PowerCommand::Off, 1);
+    single_host.accept(100);
+    single_host.read(1, 101, PowerReading::Off);
+    single_host.read(1, 107, PowerReading::Off);
+    single_host.now = secs(108);
+    let step = confirm(&single_host);
     assert_eq!(step.because(), PowerReason::ConfirmingOff);
     assert_eq!(
         step.cause.message,
@@ -58,11 +58,15 @@ fn a_power_off_is_sent_again_at_once_only_to_a_host_that_was_said_to_be_off_and_
         (AlreadyThere, PoweringOff, None),
         (Accepted, On, None),
     ] {
-        let mut desk = Desk::with_command(false, PowerCommand::Off);
-        desk.end(100, Ok(answer));
-        desk.read(0, 105, said);
-        desk.now = secs(110);
-        assert_eq!(confirm(&desk).next_command(), next, "{answer:?} {said:?}");
+        let mut single_host = SingleHost::with_command(false, PowerCommand::Off);
+        single_host.end(100, Ok(answer));
+        single_host.read(0, 105, said);
+        single_host.now = secs(110);
+        assert_eq!(
+            confirm(&single_host).next_command(),
+            next,
+            "{answer:?} {said:?}"
+        );
     }
 }
 

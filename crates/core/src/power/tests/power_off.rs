@@ -1,6 +1,6 @@
 //! Which power-off is sent, and what is said about it.
 
-use super::desk::*;
+use super::single_host::*;
 use super::world::{HARD, KEY};
 use crate::power::power_off::{begin_power_off, describe_cause, drive_off, level_name};
 use crate::power::*;
@@ -31,9 +31,9 @@ fn the_first_power_off_is_soft_unless_hard_is_wanted_or_the_level_is_beside_the_
             "level 1 does not support a soft power-off; the power is cut",
         ),
     ] {
-        let mut desk = Desk::with_pdu(&[(KEY, value)], true);
-        desk.intend(PowerCommand::On, level);
-        let step = desk.step(|ctx, step| begin_power_off(ctx, step, PowerReason::HeldOff));
+        let mut single_host = SingleHost::with_pdu(&[(KEY, value)], true);
+        single_host.intend(PowerCommand::On, level);
+        let step = single_host.step(|ctx, step| begin_power_off(ctx, step, PowerReason::HeldOff));
         assert_eq!(step.next_command(), Some((command, level)));
         assert_eq!(step.because(), reason);
         assert_eq!(step.cause.message, format!("{cause}: {text}"));
@@ -52,8 +52,12 @@ fn the_cause_of_a_power_off_is_said() {
         (&[][..], PowerReason::NotOnline, "spec.online is false"),
         (&[][..], PowerReason::RebootRequested, "a reboot is pending"),
     ] {
-        let desk = Desk::new(keys, true);
-        assert_eq!(describe_cause(&desk.ctx(), why), text, "{keys:?} {why}");
+        let single_host = SingleHost::new(keys, true);
+        assert_eq!(
+            describe_cause(&single_host.ctx(), why),
+            text,
+            "{keys:?} {why}"
+        );
     }
 }
 
@@ -67,12 +71,12 @@ fn a_level_is_called_by_its_number_unless_it_is_the_bmc() {
 fn a_failed_power_off_is_closed_for_nobody_only_if_it_went_to_the_bmc_and_that_reads_off() {
     use PowerReading::{Off, On};
     for (level, said, is_closed) in [(0, Off, true), (0, On, false), (1, Off, false)] {
-        let mut desk = Desk::with_pdu(&[], false);
-        desk.intend(PowerCommand::Off, level);
-        desk.end(100, refused());
-        desk.read(0, 105, said);
-        desk.now = secs(110);
-        let step = desk.step(|ctx, step| drive_off(ctx, step, PowerReason::NotOnline));
+        let mut single_host = SingleHost::with_pdu(&[], false);
+        single_host.intend(PowerCommand::Off, level);
+        single_host.end(100, refused());
+        single_host.read(0, 105, said);
+        single_host.now = secs(110);
+        let step = single_host.step(|ctx, step| drive_off(ctx, step, PowerReason::NotOnline));
         assert_eq!(step.is_closed(), is_closed, "{level} {said:?}");
         let next = (!is_closed).then_some((PowerCommand::Off, level));
         assert_eq!(step.next_command(), next, "{level} {said:?}");
@@ -117,12 +121,12 @@ fn it_is_said_why_a_soft_power_off_becomes_a_hard_one() {
             "a soft power-off did not shut the host down within 3m; the power is cut",
         ),
     ] {
-        let mut desk = Desk::new(&[(KEY, value)], true);
-        desk.intend(PowerCommand::SoftOff, 0).attempt = attempt;
-        desk.end(100, how);
-        desk.read(0, 105, PowerReading::On);
-        desk.now = secs(now);
-        let step = desk.step(|ctx, step| drive_off(ctx, step, PowerReason::HeldOff));
+        let mut single_host = SingleHost::new(&[(KEY, value)], true);
+        single_host.intend(PowerCommand::SoftOff, 0).attempt = attempt;
+        single_host.end(100, how);
+        single_host.read(0, 105, PowerReading::On);
+        single_host.now = secs(now);
+        let step = single_host.step(|ctx, step| drive_off(ctx, step, PowerReason::HeldOff));
         assert_eq!(step.next_command(), Some((PowerCommand::Off, 0)), "{text}");
         assert_eq!(step.because(), reason);
         assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::desk::*;
+use super::single_host::*;
 use crate::power::readings::{ReadPace, next_poll_at, next_read_at, record_readings, stale_at};
 use crate::power::*;
 
@@ -21,12 +21,12 @@ fn after_a_hard_power_off_a_level_is_read_less_often_the_longer_it_takes() {
         (Process, 30_000, slow),
         (Process, 30_001, slow),
     ] {
-        let mut desk = Desk::new(&[], true);
-        desk.seen.access = vec![LevelAccess::Ready { cost }];
-        desk.now = secs(100) + millis(age);
-        let (read, since) = (desk.now, secs(100));
-        desk.read_at(0, read, Ok(PowerReading::On));
-        let next = next_read_at(&desk.ctx(), 0, since, ReadPace::Fast { since });
+        let mut single_host = SingleHost::new(&[], true);
+        single_host.seen.access = vec![LevelAccess::Ready { cost }];
+        single_host.now = secs(100) + millis(age);
+        let (read, since) = (single_host.now, secs(100));
+        single_host.read_at(0, read, Ok(PowerReading::On));
+        let next = next_read_at(&single_host.ctx(), 0, since, ReadPace::Fast { since });
         assert_eq!(next, read + every, "{cost:?} {age}");
     }
 }
@@ -40,9 +40,9 @@ fn a_bmc_that_refuses_the_password_is_read_every_thirty_seconds() {
         (TimedOut, 80, 91),
         (TimedOut, 95, 95),
     ] {
-        let mut desk = Desk::new(&[], true);
-        desk.fail_to_read(0, 90, class);
-        let at = next_read_at(&desk.ctx(), 0, secs(since), ReadPace::Steady);
+        let mut single_host = SingleHost::new(&[], true);
+        single_host.fail_to_read(0, 90, class);
+        let at = next_read_at(&single_host.ctx(), 0, secs(since), ReadPace::Steady);
         assert_eq!(at, secs(next), "{class:?} {since}");
     }
 }
@@ -56,11 +56,11 @@ fn polls_are_spread_and_leave_a_slow_bmc_the_time_to_answer() {
         (1.0, 10, 55_000),
         (1.0, 100, 30_000),
     ] {
-        let mut desk = Desk::new(&[], true);
-        (desk.jitter, desk.config.call) = (jitter, secs(call));
-        assert_eq!(next_poll_at(&desk.ctx(), 0), Duration::ZERO);
-        desk.read(0, 90, PowerReading::On);
-        let next = next_poll_at(&desk.ctx(), 0);
+        let mut single_host = SingleHost::new(&[], true);
+        (single_host.jitter, single_host.config.call) = (jitter, secs(call));
+        assert_eq!(next_poll_at(&single_host.ctx(), 0), Duration::ZERO);
+        single_host.read(0, 90, PowerReading::On);
+        let next = next_poll_at(&single_host.ctx(), 0);
         assert_eq!(next, secs(90) + millis(every), "{jitter} {call}");
     }
 }
@@ -78,20 +78,20 @@ fn a_level_is_polled_soon_after_its_first_failure_unless_the_password_was_refuse
         (0, Some(Ok(PowerReading::On)), WrongCredentials, later),
         (0, Some(Err(TimedOut)), WrongCredentials, later),
     ] {
-        let mut desk = Desk::with_pdu(&[], true);
+        let mut single_host = SingleHost::with_pdu(&[], true);
         if let Some(said) = before {
-            desk.read_at(level, secs(40), said);
-            desk.read_at(level, secs(41), said);
+            single_host.read_at(level, secs(40), said);
+            single_host.read_at(level, secs(41), said);
         }
-        desk.fail_to_read(0, 90, class);
-        let at = next_poll_at(&desk.ctx(), 0);
+        single_host.fail_to_read(0, 90, class);
+        let at = next_poll_at(&single_host.ctx(), 0);
         assert_eq!(at, next, "{level} {before:?} {class:?}");
     }
 }
 
-fn recorded(desk: &Desk) -> HostStatus {
-    let mut status = desk.seen.host.status.clone();
-    record_readings(&desk.ctx(), &mut status);
+fn recorded(single_host: &SingleHost) -> HostStatus {
+    let mut status = single_host.seen.host.status.clone();
+    record_readings(&single_host.ctx(), &mut status);
     status
 }
 
@@ -102,26 +102,26 @@ fn without_a_reading_only_an_off_of_another_process_is_doubted() {
         (Some(true), Some(true)),
         (Some(false), Some(true)),
     ] {
-        let mut desk = Desk::new(&[], true);
-        desk.status().powered_on = standing;
-        assert_eq!(recorded(&desk).powered_on, expected, "{standing:?}");
+        let mut single_host = SingleHost::new(&[], true);
+        single_host.status().powered_on = standing;
+        assert_eq!(recorded(&single_host).powered_on, expected, "{standing:?}");
     }
 }
 
 #[test]
 fn a_host_is_powering_off_until_its_off_is_read_twice() {
     for said in [PowerReading::On, PowerReading::Off] {
-        let mut desk = Desk::with_command(false, PowerCommand::Off);
-        desk.accept(95);
-        desk.read(0, 99, said);
-        let state = recorded(&desk).power.state;
+        let mut single_host = SingleHost::with_command(false, PowerCommand::Off);
+        single_host.accept(95);
+        single_host.read(0, 99, said);
+        let state = recorded(&single_host).power.state;
         assert_eq!(state, Some(PowerState::PoweringOff), "{said:?}");
     }
-    let mut desk = Desk::new(&[], false);
-    desk.read(0, 90, PowerReading::Off);
-    desk.read(0, 96, PowerReading::Off);
-    desk.read_no_lease(97, None);
-    let status = recorded(&desk);
+    let mut single_host = SingleHost::new(&[], false);
+    single_host.read(0, 90, PowerReading::Off);
+    single_host.read(0, 96, PowerReading::Off);
+    single_host.read_no_lease(97, None);
+    let status = recorded(&single_host);
     assert_eq!(status.power.state, Some(PowerState::Off));
     assert_eq!(status.powered_on, Some(false));
 }
@@ -134,9 +134,9 @@ fn a_reading_is_too_old_just_after_two_polls() {
         (old, None),
         (millis(210_002), None),
     ] {
-        let mut desk = Desk::new(&[], true);
-        desk.read(0, 90, PowerReading::On);
-        desk.now = now;
-        assert_eq!(stale_at(&desk.ctx()), expected, "{now:?}");
+        let mut single_host = SingleHost::new(&[], true);
+        single_host.read(0, 90, PowerReading::On);
+        single_host.now = now;
+        assert_eq!(stale_at(&single_host.ctx()), expected, "{now:?}");
     }
 }

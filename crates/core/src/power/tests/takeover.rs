@@ -1,22 +1,22 @@
 //! A power-off of unknown end: this process' own, or an earlier leader's.
 
-use super::desk::*;
+use super::single_host::*;
 use super::world::{HARD, KEY};
 use crate::power::step::PowerStep;
 use crate::power::*;
 
 /// A command whose end is unknown since 100 s; it settles at 130 s.
-fn handle(desk: &Desk, is_foreign: bool) -> PowerStep {
-    desk.handle_command(|ctx, step, command| {
+fn handle(single_host: &SingleHost, is_foreign: bool) -> PowerStep {
+    single_host.handle_command(|ctx, step, command| {
         takeover::handle_unknown_off(ctx, step, command, secs(100), is_foreign);
     })
 }
 
-fn unknown_off(command: PowerCommand) -> Desk {
-    let mut desk = Desk::new(&[(KEY, HARD)], true);
-    desk.intend(command, 0);
-    desk.end(100, unknown());
-    desk
+fn unknown_off(command: PowerCommand) -> SingleHost {
+    let mut single_host = SingleHost::new(&[(KEY, HARD)], true);
+    single_host.intend(command, 0);
+    single_host.end(100, unknown());
+    single_host
 }
 
 #[test]
@@ -27,20 +27,24 @@ fn on_a_host_that_is_on_a_hard_power_off_is_sent_again_at_once_and_a_soft_one_on
         (SoftOff, 105, 110, None),
         (SoftOff, 130, 130, Some((SoftOff, 0))),
     ] {
-        let mut desk = unknown_off(command);
-        desk.read(0, read, PowerReading::On);
-        desk.now = secs(now);
-        assert_eq!(handle(&desk, false).next_command(), next, "{command} {now}");
+        let mut single_host = unknown_off(command);
+        single_host.read(0, read, PowerReading::On);
+        single_host.now = secs(now);
+        assert_eq!(
+            handle(&single_host, false).next_command(),
+            next,
+            "{command} {now}"
+        );
     }
 }
 
 #[test]
 fn on_a_bmc_that_cannot_be_read_only_this_process_own_power_off_is_sent_again() {
     for (is_foreign, next) in [(false, Some((PowerCommand::Off, 0))), (true, None)] {
-        let mut desk = unknown_off(PowerCommand::Off);
-        desk.fail_to_read(0, 105, FaultClass::TimedOut);
-        desk.now = secs(110);
-        let step = handle(&desk, is_foreign);
+        let mut single_host = unknown_off(PowerCommand::Off);
+        single_host.fail_to_read(0, 105, FaultClass::TimedOut);
+        single_host.now = secs(110);
+        let step = handle(&single_host, is_foreign);
         assert_eq!(step.next_command(), next, "foreign: {is_foreign}");
     }
 }
@@ -48,11 +52,11 @@ fn on_a_bmc_that_cannot_be_read_only_this_process_own_power_off_is_sent_again() 
 #[test]
 fn an_earlier_leaders_power_off_settles_before_another_level_is_used() {
     for (now, next) in [(129, None), (130, Some((PowerCommand::Off, 1)))] {
-        let mut desk = Desk::with_pdu(&[(KEY, HARD)], true);
-        desk.intend(PowerCommand::Off, 0);
-        desk.fail_to_read(0, 128, FaultClass::TimedOut);
-        desk.now = secs(now);
-        let step = handle(&desk, true);
+        let mut single_host = SingleHost::with_pdu(&[(KEY, HARD)], true);
+        single_host.intend(PowerCommand::Off, 0);
+        single_host.fail_to_read(0, 128, FaultClass::TimedOut);
+        single_host.now = secs(now);
+        let step = handle(&single_host, true);
         assert_eq!(step.next_command(), next, "{now}");
         if next.is_none() {
             assert_eq!(step.wakes_at(), Some(secs(130)));
@@ -69,9 +73,9 @@ fn a_host_that_is_off_gets_a_proving_power_off_at_once_unless_it_repeats_our_own
         (SoftOff, false, Some((Off, 0))),
         (SoftOff, true, Some((Off, 0))),
     ] {
-        let mut desk = unknown_off(command);
-        desk.read(0, 100, PowerReading::Off);
-        let step = handle(&desk, is_foreign);
+        let mut single_host = unknown_off(command);
+        single_host.read(0, 100, PowerReading::Off);
+        let step = handle(&single_host, is_foreign);
         assert_eq!(step.next_command(), next, "{command} {is_foreign}");
         if next.is_none() {
             assert_eq!(step.because(), PowerReason::BackingOff);
@@ -81,19 +85,19 @@ fn a_host_that_is_off_gets_a_proving_power_off_at_once_unless_it_repeats_our_own
 
 #[test]
 fn a_host_that_may_be_shutting_down_is_read_at_a_steady_pace_before_the_command_settles() {
-    let mut desk = unknown_off(PowerCommand::SoftOff);
-    desk.read(0, 105, PowerReading::On);
-    desk.now = secs(106);
-    assert!(handle(&desk, false).reads(0));
+    let mut single_host = unknown_off(PowerCommand::SoftOff);
+    single_host.read(0, 105, PowerReading::On);
+    single_host.now = secs(106);
+    assert!(handle(&single_host, false).reads(0));
 }
 
 #[test]
 fn a_power_off_that_failed_is_sent_again_when_its_pause_ends() {
     for (now, next) in [(100_999, None), (101_000, Some((PowerCommand::Off, 0)))] {
-        let mut desk = Desk::with_command(false, PowerCommand::Off);
-        desk.end(100, refused());
-        desk.now = millis(now);
-        let step = desk.handle_command(|ctx, step, command| {
+        let mut single_host = SingleHost::with_command(false, PowerCommand::Off);
+        single_host.end(100, refused());
+        single_host.now = millis(now);
+        let step = single_host.handle_command(|ctx, step, command| {
             retry::retry_or_change_level(ctx, step, command, secs(100), None);
         });
         assert_eq!(step.next_command(), next, "{now}");

@@ -38,14 +38,14 @@ pub(crate) fn unknown() -> Result<CommandAnswer, BmcFault> {
     Err(BmcFault::with_unknown_effect(FaultClass::TimedOut, "no"))
 }
 
-pub(crate) struct Desk {
+pub(crate) struct SingleHost {
     pub(crate) seen: PowerSnapshot,
     pub(crate) config: PowerConfig,
     pub(crate) jitter: f64,
     pub(crate) now: Duration,
 }
 
-impl Desk {
+impl SingleHost {
     pub(crate) fn new(annotations: &[(&str, &str)], online: bool) -> Self {
         Self::of_world(World::new(annotations, online, true))
     }
@@ -67,9 +67,9 @@ impl Desk {
 
     /// A host with this command to the BMC.
     pub(crate) fn with_command(online: bool, command: PowerCommand) -> Self {
-        let mut desk = Self::new(&[], online);
-        desk.intend(command, 0);
-        desk
+        let mut single_host = Self::new(&[], online);
+        single_host.intend(command, 0);
+        single_host
     }
 
     pub(crate) fn status(&mut self) -> &mut HostStatus {
