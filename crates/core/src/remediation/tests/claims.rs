@@ -11,11 +11,6 @@ use crate::reboot::ObservedNode;
 
 const ROLE: &str = "node-role.kubernetes.io/control-plane";
 
-fn carrying(mut host: HostSnapshot, node: &str) -> HostSnapshot {
-    host.annotations.insert(NODE.into(), node.into());
-    host
-}
-
 fn trouble(world: &RemediationSnapshot, subject: &str) -> Option<RemediationReason> {
     let case = case_of(world, subject).expect("a case");
     case.problem.map(|(reason, _)| reason)
@@ -104,19 +99,8 @@ fn a_request_for_a_control_plane_node_that_it_had_deleted_counts_as_one() {
     let mut world = deleted(&KeyOwner::Request("uid-r".into()), Vec::new());
     let request = PowerRequest {
         name: ObjectName::new("r", "r"),
-        uid: "uid-r".into(),
-        resource_version: "1".into(),
-        generation: 1,
-        created: jiff::Timestamp::UNIX_EPOCH,
-        deleting: false,
-        has_finalizer: true,
         node_name: Some("n-a".into()),
-        machine: None,
-        machine_uid: None,
-        cluster: None,
-        timed_out: false,
-        strategy: Err(String::new()),
-        status: RequestStatus::default(),
+        ..request()
     };
     let request = Arc::new(request);
     world.requests.insert(request.name.clone(), request);

@@ -11,11 +11,6 @@ use super::two_clusters::{capi, node_there, prod, readable, two_clusters};
 use crate::power::HostSnapshot;
 use crate::reboot::ObservedNode;
 
-fn carrying(mut host: HostSnapshot, node: &str) -> HostSnapshot {
-    host.annotations.insert(NODE.into(), node.into());
-    host
-}
-
 fn created_at(host: HostSnapshot, second: i64) -> HostSnapshot {
     let created = jiff::Timestamp::from_second(second).ok();
     HostSnapshot { created, ..host }
@@ -112,25 +107,6 @@ fn a_host_carries_the_node_of_a_machine_that_its_infrastructure_links() {
     assert_eq!(nodes, [node_name("a")]);
 }
 
-fn request() -> PowerRequest {
-    PowerRequest {
-        name: ObjectName::new("machines", "r"),
-        uid: "uid-r".into(),
-        resource_version: "1".into(),
-        generation: 1,
-        created: jiff::Timestamp::UNIX_EPOCH,
-        deleting: false,
-        has_finalizer: true,
-        node_name: None,
-        machine: None,
-        machine_uid: None,
-        cluster: None,
-        timed_out: false,
-        strategy: Err(String::new()),
-        status: RequestStatus::default(),
-    }
-}
-
 #[test]
 fn a_request_of_a_machine_that_was_created_again_has_no_host() {
     let world = world([machine("a")], [host("a")], [node("a")]);
@@ -208,15 +184,12 @@ fn a_node_whose_host_is_a_machines_does_not_take_over_a_key_there() {
 fn a_node_that_is_gone_is_remediated_while_its_key_or_its_open_record_is_on_the_host() {
     let key = KeyOwner::Node("uid-n-a".into());
     let with_key = keyed(host("a"), &key);
-    let mut with_record = begun(host("a"), &key);
-    with_record.annotations.remove(MACHINE_KEY);
-    let mut record = record_on_host(&with_record).unwrap();
+    let mut recorded = begun(host("a"), &key);
+    recorded.annotations.remove(MACHINE_KEY);
+    let mut record = record_on_host(&recorded).unwrap();
     record.subject = "node/n-a".into();
-    let text = serde_json::to_string(&record).unwrap();
-    with_record
-        .annotations
-        .insert("dogwatch.dev/remediation".into(), text);
-    for (host, is_found) in [(with_key, true), (with_record, true), (host("a"), false)] {
+    let recorded = with_record(recorded, &record);
+    for (host, is_found) in [(with_key, true), (recorded, true), (host("a"), false)] {
         let world = world([], [carrying(host, "n-a")], []);
         assert_eq!(case_of(&world, "node/n-a").is_some(), is_found);
     }

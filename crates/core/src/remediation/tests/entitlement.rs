@@ -6,15 +6,8 @@ use std::sync::Arc;
 use super::super::*;
 use super::clear::{Ready, ready};
 use super::kit::*;
-use crate::power::{CurrentPower, HostSnapshot};
+use crate::power::CurrentPower;
 use crate::reboot::ObservedNode;
-
-fn with_record(mut host: HostSnapshot, record: &RemediationRecord) -> HostSnapshot {
-    let text = serde_json::to_string(record).unwrap();
-    host.annotations
-        .insert("dogwatch.dev/remediation".into(), text);
-    host
-}
 
 /// The record of Machine `machines/a` after these steps.
 fn record(steps: &[RemediationStep]) -> RemediationRecord {
@@ -153,16 +146,11 @@ fn a_release_is_recorded_only_of_a_node_that_was_there_and_is_known_to_be_gone()
     }
 }
 
-fn fenced(case: &Remediation, stage: RemediationStage) -> FencedHost {
+/// Host and Node `a`, fenced by this remediation.
+fn fenced_by(case: &Remediation, stage: RemediationStage) -> FencedHost {
     FencedHost {
         subject: case.subject.clone(),
-        host: host_name("a"),
-        node: Some(node_name("a")),
-        cluster: NodeCluster::Management,
-        is_cluster_readable: true,
-        control_plane: false,
-        bmc_answers: true,
-        stage,
+        ..fenced("a", stage)
     }
 }
 
@@ -179,9 +167,9 @@ fn a_remediation_that_goes_ahead_replaces_only_its_own_preparation() {
     };
     let mut around = ConcurrentRemediations {
         fenced: vec![
-            fenced(&case, RemediationStage::Preparing),
-            fenced(&case, RemediationStage::HeldOff),
-            fenced(&other, RemediationStage::Preparing),
+            fenced_by(&case, RemediationStage::Preparing),
+            fenced_by(&case, RemediationStage::HeldOff),
+            fenced_by(&other, RemediationStage::Preparing),
         ],
         ..ConcurrentRemediations::default()
     };
@@ -214,7 +202,7 @@ fn a_node_of_that_name_in_another_cluster_is_not_claimed() {
             fenced: vec![FencedHost {
                 cluster,
                 node: Some(node_name(node)),
-                ..fenced(&other, RemediationStage::HeldOff)
+                ..fenced_by(&other, RemediationStage::HeldOff)
             }],
             ..ConcurrentRemediations::default()
         };
@@ -254,14 +242,7 @@ fn returning(power: CurrentPower) -> Ready {
     it.case.record = Some(record(&KEY_REMOVED));
     it.case.needs_remediation = false;
     it.case.node = None;
-    *it.power() = ObservedPower {
-        now: power,
-        proof: None,
-        bmc_answers: true,
-        system_uuid: None,
-        off_since: None,
-        because: None,
-    };
+    *it.power() = unproved_power(power);
     it
 }
 

@@ -102,19 +102,6 @@ impl Marked {
     }
 }
 
-fn fenced(name: &str, stage: RemediationStage) -> FencedHost {
-    FencedHost {
-        subject: RemediationSubject::Machine(machine_name(name)),
-        host: host_name(name),
-        node: Some(node_name(name)),
-        cluster: NodeCluster::Management,
-        is_cluster_readable: true,
-        control_plane: false,
-        bmc_answers: true,
-        stage,
-    }
-}
-
 #[test]
 fn a_marked_machine_goes_ahead_when_nothing_is_in_the_way() {
     assert_eq!(Marked::new().refused(), None);

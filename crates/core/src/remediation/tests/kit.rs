@@ -8,7 +8,7 @@ use super::super::*;
 pub(super) use crate::explain::testkit::{now, record as reboot_record};
 use crate::name::NodeName;
 use crate::power::tests::world::World as Power;
-use crate::power::{self, HostConsumer, HostName, HostSnapshot};
+use crate::power::{self, CurrentPower, HostConsumer, HostName, HostSnapshot};
 use crate::reboot::ObservedNode;
 
 pub(super) const NODE: &str = "dogwatch.dev/node";
@@ -83,7 +83,7 @@ pub(super) fn keyed(mut host: HostSnapshot, key: &KeyOwner) -> HostSnapshot {
 
 /// The same host, with the record that comes with a key of ours for Machine `machines/a`.
 pub(super) fn begun(host: HostSnapshot, key: &KeyOwner) -> HostSnapshot {
-    let mut host = keyed(host, key);
+    let host = keyed(host, key);
     let stamp = |step| StepStamp {
         step,
         at: jiff::Timestamp::UNIX_EPOCH,
@@ -102,10 +102,66 @@ pub(super) fn begun(host: HostSnapshot, key: &KeyOwner) -> HostSnapshot {
             stamp(RemediationStep::KeyAdded),
         ],
     };
-    let text = serde_json::to_string(&record).unwrap();
+    with_record(host, &record)
+}
+
+pub(super) fn with_record(mut host: HostSnapshot, record: &RemediationRecord) -> HostSnapshot {
+    let text = serde_json::to_string(record).unwrap();
     host.annotations
         .insert("dogwatch.dev/remediation".into(), text);
     host
+}
+
+/// The host, with the annotation that names its Node.
+pub(super) fn carrying(mut host: HostSnapshot, node: &str) -> HostSnapshot {
+    host.annotations.insert(NODE.into(), node.into());
+    host
+}
+
+/// The request `machines/r` that names nothing yet.
+pub(super) fn request() -> PowerRequest {
+    PowerRequest {
+        name: ObjectName::new("machines", "r"),
+        uid: "uid-r".into(),
+        resource_version: "1".into(),
+        generation: 1,
+        created: jiff::Timestamp::UNIX_EPOCH,
+        deleting: false,
+        has_finalizer: true,
+        node_name: None,
+        machine: None,
+        machine_uid: None,
+        cluster: None,
+        timed_out: false,
+        strategy: Err(String::new()),
+        status: RequestStatus::default(),
+    }
+}
+
+/// Machine `name` with the host and the Node of that name.
+pub(super) fn fenced(name: &str, stage: RemediationStage) -> FencedHost {
+    FencedHost {
+        subject: RemediationSubject::Machine(machine_name(name)),
+        host: host_name(name),
+        node: Some(node_name(name)),
+        cluster: NodeCluster::Management,
+        is_cluster_readable: true,
+        control_plane: false,
+        bmc_answers: true,
+        stage,
+    }
+}
+
+/// The power as it is now, without a proof.
+pub(super) fn unproved_power(now: CurrentPower) -> ObservedPower {
+    ObservedPower {
+        now,
+        proof: None,
+        bmc_answers: true,
+        system_uuid: None,
+        off_since: None,
+        because: None,
+    }
 }
 
 pub(super) fn node_name(name: &str) -> NodeName {

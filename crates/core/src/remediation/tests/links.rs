@@ -617,18 +617,11 @@ fn a_request_is_for_the_node_it_names_else_its_machine_else_its_own_name() {
     let request = |node: Option<&str>, machine: Option<&str>| PowerRequest {
         name: ObjectName::new("requests", "c"),
         uid: "r".into(),
-        resource_version: "1".into(),
-        generation: 1,
-        created: jiff::Timestamp::UNIX_EPOCH,
-        deleting: false,
         has_finalizer: false,
         node_name: node.map(str::to_owned),
         machine: machine.map(machine_name),
         machine_uid: machine.map(|name| format!("uid-{name}")),
-        cluster: None,
-        timed_out: false,
-        strategy: Err(String::new()),
-        status: RequestStatus::default(),
+        ..request()
     };
     for (request, host) in [
         (request(Some("n-a"), None), Ok(host_name("a"))),
@@ -747,11 +740,7 @@ fn a_remediation_that_has_ended_is_nobodys_affair_any_more() {
                 let step = RemediationStep::NodeReady;
                 record.push_step(StepStamp { step, at });
             }
-            let mut host = host("a");
-            host.annotations.insert(NODE.into(), "n-a".into());
-            let text = serde_json::to_string(&record).unwrap();
-            host.annotations
-                .insert("dogwatch.dev/remediation".into(), text);
+            let host = with_record(carrying(host("a"), "n-a"), &record);
             let cases = discover_remediations(&world([], [host], [node("a")]));
             assert_eq!(cases.len(), affairs, "{subject} {cases:?}");
         }

@@ -76,17 +76,11 @@ impl Town {
             name: request_name(name),
             uid: format!("uid-r{made}"),
             resource_version: made.to_string(),
-            generation: 1,
             created: self.now().wall,
-            deleting: false,
             has_finalizer: false,
             node_name: Some(format!("n-{machine}")),
-            machine: None,
-            machine_uid: None,
-            cluster: None,
-            timed_out: false,
             strategy: Ok(strategy),
-            status: RequestStatus::default(),
+            ..request()
         };
         self.desk.requests.insert(request.name.clone(), request);
     }

@@ -31,23 +31,14 @@ struct Asked {
 impl Asked {
     fn new() -> Self {
         let request = Arc::new(PowerRequest {
-            name: ObjectName::new("machines", "r"),
-            uid: "uid-r".into(),
-            resource_version: "1".into(),
-            generation: 1,
             created: at(900),
-            deleting: false,
-            has_finalizer: true,
             node_name: Some("n-a".into()),
-            machine: None,
-            machine_uid: None,
-            cluster: None,
-            timed_out: false,
             strategy: Ok(DELETE),
             status: RequestStatus {
                 started_at: Some(at(900)),
                 ..RequestStatus::default()
             },
+            ..request()
         });
         let failed = ObservedNode {
             ready: false,
@@ -97,14 +88,7 @@ impl Asked {
     }
 
     fn power_is(&mut self, power: CurrentPower) {
-        self.known.power = Some(ObservedPower {
-            now: power,
-            proof: None,
-            bmc_answers: true,
-            system_uuid: None,
-            off_since: None,
-            because: None,
-        });
+        self.known.power = Some(unproved_power(power));
     }
 
     /// The Node is Ready, with this `lastHeartbeatTime`.
