@@ -60,16 +60,14 @@ const MANIFESTS: [&str; 4] = [
 ];
 
 async fn install(plane: &ControlPlane) {
-    // kubectl 1.32 reads the whole as JSON if its first document is JSON.
-    let mut manifests = vec![format!(
-        "# OpenShift\n---\n{}",
-        fixtures::openshift_machines()
-    )];
+    let mut manifests = Vec::new();
     for words in [&MANIFESTS[..], &["crds"], &["crds", "--hosts"]] {
         let (code, yaml, errors) = dogwatch(plane.admin_kubeconfig(), words);
         assert_eq!(code, 0, "{errors}");
         manifests.push(yaml);
     }
+    // Not the first: kubectl 1.32 reads everything as JSON if the first document is JSON.
+    manifests.push(fixtures::openshift_machines().to_string());
     let kinds = [
         "baremetalhosts.metal3.io",
         "machines.machine.openshift.io",

@@ -2,6 +2,7 @@
 //! template gives a health check a complete object. Source: specification §4.2.
 
 use dogwatch_api::{power_remediation, power_remediation_template};
+use dogwatch_testbed::KubernetesRelease;
 use serde_json::{Value, json};
 
 use super::Who::Person;
@@ -154,14 +155,23 @@ async fn a_request_keeps_its_strategy_and_may_change_how_long_and_how_often_it_t
             json!({ "spec": { "strategy": strategy } }),
         )
     };
-    // Kubernetes 1.32 prints the type of the refused value, later releases the value.
-    let kept = "this field cannot be changed, because the remediation may be half done";
+    let is_1_32 = KubernetesRelease::selected().unwrap().minor() == "1.32";
+    let (kept, taint) = if is_1_32 {
+        // It prints the type of the refused value.
+        let kept = "spec.strategy.type: Invalid value: \"string\": this field cannot be changed";
+        (kept, kept)
+    } else {
+        (
+            "spec.strategy.type: Invalid value: \"DeleteNode\": this field cannot be changed",
+            "spec.strategy.type: Invalid value: \"OutOfServiceTaint\": this field cannot be changed",
+        )
+    };
     let (said, unsaid) = (format!("{requests}/said"), format!("{requests}/unsaid"));
     for (path, strategy, expected) in [
         (&said, json!({ "type": "DeleteNode" }), Err(kept)),
         (&said, json!({ "type": null }), Err(kept)),
         (&said, Value::Null, Err(kept)),
-        (&unsaid, json!({ "type": "OutOfServiceTaint" }), Err(kept)),
+        (&unsaid, json!({ "type": "OutOfServiceTaint" }), Err(taint)),
         (&unsaid, json!({ "type": "DeleteNode" }), Ok(())),
         (&unsaid, Value::Null, Ok(())),
         (&said, json!({ "retryLimit": 0, "timeout": "20m" }), Ok(())),
