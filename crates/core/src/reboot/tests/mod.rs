@@ -3,17 +3,20 @@
 
 mod abort;
 mod clocks;
+mod drain_texts;
 mod drain_waits;
 mod draining;
 mod fenced;
 mod gates;
 mod group;
 mod holding;
+mod idle;
 mod kit;
 mod lock;
 mod methods;
 mod model;
 mod mute;
+mod phase_events;
 mod policy;
 mod rebooting;
 mod report;
@@ -21,5 +24,6 @@ mod request_label;
 mod returning;
 mod runs;
 mod soft_reboot;
+mod trigger_conditions;
 mod triggers;
 mod until;
