@@ -7,7 +7,7 @@ use dogwatch_api::node_reboot::RebootMethod;
 use super::super::*;
 use super::kit::*;
 
-fn asked(uid: &str) -> NodeRebootRef {
+pub(super) fn asked(uid: &str) -> NodeRebootRef {
     NodeRebootRef {
         name: format!("nr-{uid}"),
         uid: uid.into(),
@@ -24,7 +24,7 @@ fn request(method: RebootMethod, uids: &[&str]) -> ParsedAnnotation<RebootReques
     })
 }
 
-fn ask(seen: &mut RebootSnapshot, method: RebootMethod, uids: &[&str]) {
+pub(super) fn ask(seen: &mut RebootSnapshot, method: RebootMethod, uids: &[&str]) {
     set(seen, |node| {
         node.request = request(method, uids);
         node.request_fingerprint = Some(print(&format!("{method:?}{uids:?}")));
@@ -32,7 +32,7 @@ fn ask(seen: &mut RebootSnapshot, method: RebootMethod, uids: &[&str]) {
 }
 
 /// Node `n1` in this phase of what NodeReboot `u1` asks for, without a sentinel.
-fn under_way(phase: RebootPhase, method: RebootMethod) -> RebootSnapshot {
+pub(super) fn under_way(phase: RebootPhase, method: RebootMethod) -> RebootSnapshot {
     let mut seen = seen(phase);
     seen.host.triggers = vec![absent()];
     ask(&mut seen, method, &["u1"]);
@@ -359,4 +359,26 @@ fn what_is_asked_for_after_the_cordon_waits_for_the_next_reboot() {
     ask(&mut late, RebootMethod::Reboot, &[]);
     let decision = decide(&late, &config(), now(5));
     assert!(written(&decision).serves.contains_key("request"));
+}
+
+#[test]
+fn a_hold_begins_and_ends_at_its_moment_and_keeps_the_budgets_of_its_drain() {
+    let mut drained = under_way(RebootPhase::Draining, RebootMethod::Hold);
+    drained.drain.as_mut().unwrap().progress.covered_by = vec!["a/pdb".into()];
+    let begun = written(&decide(&drained, &config(), now(5))).clone();
+    assert_eq!((begun.phase, begun.since), (RebootPhase::Holding, wall(5)));
+    assert_eq!(begun.message, "drained");
+    assert_eq!(begun.budgets, ["a/pdb"], "the return checks them");
+    let mut held = under_way(RebootPhase::Holding, RebootMethod::Hold);
+    set(&mut held, |node| {
+        node.record = ParsedAnnotation::Is(begun);
+        node.request = ParsedAnnotation::Absent;
+    });
+    let ended = written(&decide(&held, &config(), now(9))).clone();
+    assert_eq!(
+        (ended.phase, ended.since),
+        (RebootPhase::Returning, wall(9))
+    );
+    let message = "the hold was withdrawn; the node goes back into service";
+    assert_eq!(ended.message, message);
 }
