@@ -232,3 +232,56 @@ fn when_nothing_is_under_way_it_is_served_at_once_with_the_request_that_has_not_
     assert!(patch(&decision).remove_abort && patch(&decision).remove_request);
     assert_eq!(patch(&decision).last, None);
 }
+
+#[test]
+fn after_the_uncordon_the_cordon_is_nobodys_and_the_record_says_who_stopped_it() {
+    let first = decide(&stopped(RebootPhase::Draining), &config(), now(5));
+    let record = written(&first);
+    assert!(!record.cordoned_by_us, "a later cordon is not Dogwatch's");
+    assert_eq!(record.message, "stopped by kim: not today");
+}
+
+#[test]
+fn an_abort_is_one_event_a_warning_only_if_it_uncordoned_the_node() {
+    use crate::decision::EventSeverity;
+    let said = |decision: &RebootDecision| -> Vec<(EventSeverity, String)> {
+        let events = decision.report.events.iter();
+        let aborted = events.filter(|event| event.reason == "Aborted");
+        aborted
+            .map(|event| (event.severity, event.message.clone()))
+            .collect()
+    };
+    let text = "stopped by kim: not today".to_owned();
+    let mut drained = stopped(RebootPhase::Draining);
+    let first = decide(&drained, &config(), now(5));
+    assert_eq!(said(&first), [(EventSeverity::Warning, text.clone())]);
+    let record = written(&first).clone();
+    drained.lock.leases = Some(vec![free(0)]);
+    set(&mut drained, |node| {
+        node.unschedulable = false;
+        node.record = ParsedAnnotation::Is(record);
+    });
+    let last = decide(&drained, &config(), now(6));
+    assert!(patch(&last).remove_abort);
+    assert_eq!(said(&last), [(EventSeverity::Warning, text.clone())]);
+    let mut waits = stopped(RebootPhase::Waiting);
+    waits.lock.leases = Some(vec![free(0)]);
+    let last = decide(&waits, &config(), now(5));
+    assert_eq!(said(&last), [(EventSeverity::Normal, text)]);
+}
+
+#[test]
+fn a_sentinel_that_was_touched_before_the_abort_asks_for_no_other_reboot() {
+    let mut seen = stopped(RebootPhase::Draining);
+    seen.host.triggers = vec![present("touched-anew")];
+    seen.lock.leases = Some(vec![free(0)]);
+    set_record(&mut seen, |record| record.cordoned_by_us = false);
+    let last = patch(&decide(&seen, &config(), now(5))).last.clone();
+    let mut after = idle();
+    after.host.triggers = vec![present("touched-anew")];
+    set(&mut after, |node| {
+        node.last_reboot = ParsedAnnotation::Is(last.unwrap());
+    });
+    let decision = decide(&after, &config(), now(6));
+    assert_eq!(decision.actions, []);
+}

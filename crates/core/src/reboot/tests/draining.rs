@@ -536,3 +536,28 @@ fn dogwatchs_own_pods_that_stay_are_named_in_the_record_and_in_the_condition() {
     let drained = conditions.iter().find(|it| it.kind == "Drained").unwrap();
     assert!(drained.message.contains(words), "{}", drained.message);
 }
+
+#[test]
+fn the_drain_begins_now_and_names_its_lease() {
+    let record = written(&decide(&seen(RebootPhase::Waiting), &config(), now(5))).clone();
+    assert_eq!(record.since, wall(5));
+    assert_eq!(record.message, "draining with Lease dogwatch-default-0");
+}
+
+#[test]
+fn an_undone_drain_leaves_nothing_of_its_own_for_the_next() {
+    let mut seen = with(one_pod_left());
+    seen.host.triggers = vec![absent()];
+    set_record(&mut seen, |record| {
+        record.forced = true;
+        record.deleting = true;
+        record.budgets = vec!["a/pdb".into()];
+        record.message = "drained".into();
+    });
+    let undone = written(&decide(&seen, &config(), now(5))).clone();
+    assert!(!undone.forced, "the next drain is not cut short");
+    assert!(!undone.deleting, "the next drain evicts again");
+    assert!(undone.budgets.is_empty(), "{:?}", undone.budgets);
+    let message = "the trigger of the reboot is gone; undoing the drain";
+    assert_eq!(undone.message, message);
+}

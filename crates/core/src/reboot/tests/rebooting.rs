@@ -387,3 +387,13 @@ fn a_command_that_failed_is_the_reason_until_no_attempt_is_left() {
     let failed = decide(&seen, &config(), now(1800));
     assert_eq!(failed.cause.reason, RebootReason::RebootFailed);
 }
+
+#[test]
+fn the_record_says_that_a_pod_came_back_before_the_reboot() {
+    let mut seen = permitted();
+    seen.drain = Some(one_pod_left());
+    set_record(&mut seen, |record| record.message = "drained".into());
+    let decision = decide(&seen, &config(), now(6));
+    let message = "a pod came back before the reboot";
+    assert_eq!(written(&decision).message, message);
+}

@@ -221,3 +221,49 @@ fn what_keeps_an_observer_from_its_work_is_part_of_the_reason() {
     );
     assert!(has_event(&decision, RebootReason::CannotLook));
 }
+
+/// Reason and message of a condition of this node.
+fn reported(seen: &RebootSnapshot, kind: &str) -> (String, String) {
+    let conditions = decide(seen, &config(), now(5)).report.conditions;
+    let mut found = conditions.into_iter().filter(|one| one.kind == kind);
+    let one = found.next().expect("the condition is reported");
+    (one.reason, one.message)
+}
+
+#[test]
+fn only_a_node_that_looks_at_something_gives_as_its_reason_that_it_cannot() {
+    let mut drains = seen(RebootPhase::Draining);
+    drains.drain = None;
+    let mut idles = idle();
+    idles.host.triggers = vec![absent()];
+    for seen in [&mut drains, &mut idles] {
+        seen.observation_errors
+            .insert("watching pods", "403 Forbidden".into());
+    }
+    let (reason, message) = reported(&drains, "DrainInProgress");
+    assert_eq!(reason, "CannotLook");
+    let expected = "listing the node's pods; trouble: watching pods: 403 Forbidden";
+    assert_eq!(message, expected);
+    let (reason, message) = reported(&idles, "MaintenancePlanned");
+    assert_eq!(reason, "NoRebootWanted");
+    assert_eq!(message, "nothing requests a reboot");
+}
+
+#[test]
+fn a_node_that_did_not_boot_again_is_not_said_to_have_done_so() {
+    let mut drains = seen(RebootPhase::Draining);
+    drains.drain = Some(one_pod_left());
+    let (reason, message) = reported(&drains, "DrainInProgress");
+    assert_eq!(
+        (reason.as_str(), message.as_str()),
+        ("Draining", "0 pods gone, 1 to go")
+    );
+    let mut held = seen(RebootPhase::Returning);
+    set_record(&mut held, |record| {
+        record.trigger.method = dogwatch_api::node_reboot::RebootMethod::Hold;
+    });
+    held.run.ready_since = Some(std::time::Duration::ZERO);
+    let (reason, message) = reported(&held, "MaintenanceInProgress");
+    assert_eq!(reason, "HoldEnded");
+    assert_eq!(message, "the Node is Ready; it must stay Ready for 30s");
+}

@@ -346,3 +346,63 @@ fn a_person_who_uncordons_decides_that_the_node_is_usable() {
     needs_gpu(&mut seen, ReadyTimeoutAction::Keep);
     assert!(releases(&decide(&seen, &config(), now(40))));
 }
+
+#[test]
+fn a_new_boot_begins_the_return_at_that_moment_with_nothing_left_of_an_earlier_one() {
+    let mut seen = seen(RebootPhase::Rebooting);
+    seen.host.boot_id = Ok(boot("boot-2"));
+    set_record(&mut seen, |record| {
+        record.message = "drained".into();
+        record.usable = Some(wall(1));
+    });
+    let decision = decide(&seen, &config(), now(9));
+    let record = written(&decision);
+    assert_eq!((record.since, record.usable), (wall(9), None));
+    assert_eq!(record.message, "booted again: boot-1 → boot-2");
+    assert_eq!(patch(&decision).waiting_label, Some(false));
+}
+
+#[test]
+fn the_uncordon_notes_when_the_node_was_usable_if_the_policy_asks_for_that() {
+    let silent = Policy::without_rules(crate::name::GroupName::default_group());
+    let mut unruled = back();
+    let mut ruled = back();
+    ruled.policies = ClusterPolicies::Known(vec![silent]);
+    let mut checked = back();
+    needs_gpu(&mut checked, ReadyTimeoutAction::Keep);
+    for (seen, usable) in [
+        (&mut unruled, None),
+        (&mut ruled, None),
+        (&mut checked, Some(wall(50))),
+    ] {
+        set(seen, |node| {
+            node.extended_resources = vec!["example.com/gpu".into()];
+        });
+        let decision = decide(seen, &config(), now(50));
+        let record = written(&decision);
+        assert_eq!(record.usable, usable, "{:?}", seen.policies);
+        assert_eq!(record.message, "back and Ready; removing Dogwatch's cordon");
+    }
+}
+
+#[test]
+fn the_warning_about_ignored_budgets_counts_them_and_comes_only_if_there_are_some() {
+    let message = |budgets: Vec<String>| {
+        let mut seen = at_gates(None);
+        set_record(&mut seen, |record| record.budgets = budgets);
+        let events = decide(&seen, &config(), now(40)).report.events;
+        let mut ignored = events
+            .into_iter()
+            .filter(|it| it.reason == "BudgetsIgnored");
+        ignored.next().map(|event| event.message)
+    };
+    let valid = |count: usize| (0..count).map(|n| format!("a/pdb-{n}"));
+    assert_eq!(message(valid(500).collect()), None);
+    let bad = ["../secrets".to_owned(), "/".to_owned()];
+    let expected = "7 PodDisruptionBudgets of the record are ignored: their names are invalid, or \
+                    there are more than 500";
+    assert_eq!(
+        message(valid(505).chain(bad).collect()).as_deref(),
+        Some(expected)
+    );
+}

@@ -103,3 +103,19 @@ fn afterwards_the_last_reboot_says_soft_and_its_trigger_was_served() {
     assert_eq!(last.outcome, RebootOutcome::Rebooted);
     assert_eq!(last.last_rebooted_at(), Some(last.finished));
 }
+
+#[test]
+fn an_accepted_soft_reboot_begins_the_return_at_that_moment() {
+    let mut seen = returned_userspace(Some(0), Some(1));
+    set_record(&mut seen, |record| {
+        record.message = "drained".into();
+        record.usable = Some(wall(1));
+    });
+    let accepted = decide(&seen, &accepting(), now(9));
+    let record = written(&accepted);
+    assert_eq!((record.since, record.usable), (wall(9), None));
+    let message = "a soft reboot, which the policy accepts: systemd has restarted userspace, boot \
+                   boot-1 goes on";
+    assert_eq!(record.message, message);
+    assert_eq!(patch(&accepted).waiting_label, Some(false));
+}
