@@ -136,3 +136,32 @@ fn a_phase_that_we_began_is_timed_from_its_answer() {
     let phase = seen.run.phase.unwrap();
     assert_eq!((phase.before, phase.seen.as_secs()), (Duration::ZERO, 6));
 }
+
+#[test]
+fn a_drain_that_was_under_way_when_it_was_first_seen_has_the_rest_of_its_time() {
+    let mut seen = seen(RebootPhase::Draining);
+    seen.drain = Some(one_pod_left());
+    seen.run.phase = Some(ObservedPhase {
+        since: wall(0),
+        before: Duration::from_secs(600),
+        seen: Duration::from_secs(100),
+    });
+    assert_eq!(decide(&seen, &config(), now(3099)).actions, []);
+    let late = decide(&seen, &config(), now(3100));
+    assert_eq!(late.cause.reason, RebootReason::DrainTimedOut);
+}
+
+#[test]
+fn the_time_of_the_phase_before_does_not_count_for_this_one() {
+    let mut seen = seen(RebootPhase::Draining);
+    seen.drain = Some(one_pod_left());
+    seen.run.phase = Some(ObservedPhase {
+        since: wall(0),
+        before: Duration::from_secs(3500),
+        seen: Duration::ZERO,
+    });
+    set_record(&mut seen, |record| record.since = wall(100));
+    let waits = decide(&seen, &config(), now(200));
+    assert_eq!(waits.cause.reason, RebootReason::Draining);
+    assert_eq!(waits.wake.unwrap().at.as_secs(), 3700);
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::*;
 use super::kit::*;
+use crate::policy::window::{MaintenanceWindow, WindowSpec};
 use crate::policy::{ClusterPolicies, Policy, PolicyGate, PrometheusGate, PrometheusQuery};
 
 const SHUT: &str = "alert DiskFull at http://prom";
@@ -190,4 +191,44 @@ fn a_bid_whose_end_is_unknown_is_settled_even_while_the_policy_is_paused() {
     assert!(bids(&decide(&seen, &config(), now(10))));
     seen.lock.unsettled_bid = None;
     assert!(!bids(&decide(&seen, &config(), now(10))));
+}
+
+#[test]
+fn a_second_attempt_does_not_ask_the_gates_again() {
+    let mut seen = permitted();
+    set_record(&mut seen, |record| record.attempts = 2);
+    seen.run.permit = Some(RebootPermit {
+        attempt: 2,
+        answered: Duration::from_secs(100),
+    });
+    let decision = decide(&seen, &config(), now(100));
+    assert!(starts(&decision), "{decision:?}");
+    assert!(!looks_at_gates(&decision), "{:?}", decision.observe);
+}
+
+#[test]
+fn a_bid_is_not_put_off_until_the_drain_no_longer_fits_into_the_window() {
+    let spec = WindowSpec {
+        start: Some("06:00".into()),
+        end: Some("10:00".into()),
+        ..WindowSpec::default()
+    };
+    let mut seen = waiting(vec![free(0)]);
+    seen.policies = ClusterPolicies::Known(vec![Policy {
+        gates: Vec::new(),
+        windows: vec![MaintenanceWindow::new(&spec).unwrap()],
+        ..policy()
+    }]);
+    // The policy allows it since nine; by its jitter the node would bid 2.5 seconds later.
+    seen.run.permission_since = Some(Duration::from_hours(1));
+    seen.run.jitter = 0.5;
+    let config = RebootConfig {
+        drain_timeout: Duration::from_secs(3599),
+        ..config()
+    };
+    let waits = decide(&seen, &config, now(3600));
+    assert_eq!(waits.cause.reason, RebootReason::NotOurTurn);
+    assert_eq!(waits.wake.unwrap().at, Duration::from_secs(3601));
+    let last_chance = decide(&seen, &config, now(3601));
+    assert!(bids(&last_chance), "{last_chance:?}");
 }

@@ -454,3 +454,47 @@ fn the_nodes_of_several_holders_are_looked_at_in_a_circle() {
         );
     }
 }
+
+#[test]
+fn holders_are_checked_at_moments_of_each_nodes_own_half_a_minute_late_at_the_earliest() {
+    let table = [
+        (0.0, [(29, 0), (30, 1), (329, 1), (330, 2)]),
+        (0.5, [(44, 0), (45, 1), (494, 1), (495, 2)]),
+    ];
+    for (jitter, counts) in table {
+        for (second, checks) in counts {
+            let counted = count_holder_checks(Duration::from_secs(second), jitter);
+            assert_eq!(counted, checks, "{jitter} at {second}");
+        }
+    }
+}
+
+#[test]
+fn before_it_bids_or_releases_a_node_writes_down_which_of_the_two_it_is_about_to_do() {
+    for (lease, retry_after, message) in [
+        (
+            free(0),
+            None,
+            "about to ask for the lock at 2027-01-15T08:00:05Z",
+        ),
+        (
+            ours(),
+            Some(wall(60)),
+            "about to release the lock at 2027-01-15T08:00:05Z",
+        ),
+    ] {
+        let mut seen = waiting(vec![lease]);
+        set_record(&mut seen, |record| record.retry_after = retry_after);
+        seen.run.unanswered_patch_version = Some("1".into());
+        let decision = decide(&seen, &config(), now(5));
+        assert_eq!(written(&decision).message, message);
+    }
+}
+
+#[test]
+fn after_the_pause_the_node_waits_in_line_from_that_moment_on() {
+    let mut seen = waiting(vec![free(0)]);
+    set_record(&mut seen, |record| record.retry_after = Some(wall(60)));
+    let again = decide(&seen, &config(), now(60));
+    assert_eq!(written(&again).since, wall(60));
+}

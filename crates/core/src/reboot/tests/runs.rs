@@ -183,3 +183,23 @@ fn what_the_calendar_held_back_is_no_wait_for_a_turn() {
     next.observe_record(Some(&waiting), now(100));
     assert_eq!(next.held_back.waiting_since(wall(0)), Some(wall(100)));
 }
+
+#[test]
+fn a_process_that_has_only_seen_the_record_of_another_run_takes_it_over() {
+    let mut seen = of_older_run(RebootPhase::Draining);
+    let older = RebootRecord {
+        run: run("coordinator/a"),
+        ..record(RebootPhase::Draining)
+    };
+    for second in [4, 5] {
+        seen.run.observe_record(Some(&older), now(second));
+    }
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(decision.cause.reason, RebootReason::AdoptingOlderRun);
+    seen.run
+        .observe_record(Some(&record(RebootPhase::Draining)), now(6));
+    assert_eq!(seen.run.owned_since, Some(Duration::from_secs(6)));
+    seen.run.observe_record(Some(&older), now(7));
+    let decision = decide(&seen, &config(), now(7));
+    assert_eq!(decision.cause.reason, RebootReason::SupersededByNewerRun);
+}
