@@ -152,3 +152,32 @@ fn a_label_that_is_removed_before_the_command_withdraws_the_reboot() {
     let decision = decide(&seen, &asking(), now(5));
     assert_eq!(decision.cause.reason, RebootReason::TriggerGone);
 }
+
+#[test]
+fn the_value_of_the_label_is_the_reason_of_the_reboot() {
+    let planned = decide(&asked(), &asking(), now(5));
+    assert_eq!(written(&planned).trigger.reason, "requested-by-nvsentinel");
+}
+
+#[test]
+fn only_the_label_whose_reboot_was_stopped_is_said_to_stay() {
+    let stays = "label:nke.nvidia.com/reboot stays: the reboot that it asked for was stopped. To \
+                 ask again, remove the label and set it anew";
+    for (stopped, said) in [
+        ("requested-by-nvsentinel", vec![stays.to_owned()]),
+        ("an earlier value", vec![]),
+    ] {
+        let mut seen = asked();
+        let last = LastReboot {
+            outcome: RebootOutcome::Aborted,
+            ..super::triggers::last(&[(SOURCE, stopped)])
+        };
+        set(&mut seen, |node| {
+            node.last_reboot = ParsedAnnotation::Is(last);
+        });
+        let events = decide(&seen, &asking(), now(5)).report.events.into_iter();
+        let aborted = events.filter(|event| event.reason == "Aborted");
+        let messages: Vec<String> = aborted.map(|event| event.message).collect();
+        assert_eq!(messages, said, "{stopped}");
+    }
+}

@@ -341,3 +341,28 @@ fn a_sentinel_that_no_boot_served_is_planned_again() {
         assert_eq!(plans, !served, "{last:?}: {decision:?}");
     }
 }
+
+#[test]
+fn a_command_that_still_says_needed_is_not_forgotten_because_a_sentinel_is_gone() {
+    let needed = TriggerState::Present {
+        fingerprint: print("output"),
+        reason: String::new(),
+    };
+    let mut seen = idle();
+    seen.host.triggers = vec![absent(), command(needed)];
+    set(&mut seen, |node| {
+        node.last_reboot = ParsedAnnotation::Is(last(&[("command", "output")]));
+    });
+    assert_eq!(decide(&seen, &config(), now(5)).actions, []);
+}
+
+#[test]
+fn an_unreadable_request_does_not_keep_a_reboot_that_it_did_not_ask_for() {
+    let mut seen = super::kit::seen(RebootPhase::Draining);
+    seen.host.triggers = vec![absent()];
+    set(&mut seen, |node| {
+        node.request = ParsedAnnotation::Bad { why: "eof".into() };
+    });
+    let decision = decide(&seen, &config(), now(5));
+    assert_eq!(decision.cause.reason, RebootReason::TriggerGone);
+}
