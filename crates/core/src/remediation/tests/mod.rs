@@ -4,11 +4,14 @@
 mod claims;
 mod clear;
 mod cluster_links;
+mod confirming;
 mod context;
+mod decisions;
 mod doubtful_backup;
 mod entitlement;
 mod guards;
 mod kit;
+mod leftovers;
 mod legacy;
 mod links;
 mod model;
