@@ -423,3 +423,30 @@ fn what_is_kept_under_an_old_name_is_dropped_when_its_machine_is_linked_under_an
     }];
     assert!(renamed.drops());
 }
+
+#[test]
+fn what_is_kept_waits_while_only_other_machines_have_nodes() {
+    let another = ObservedNode {
+        system_uuid: Some("00112233-1111-4222-8333-0123456789ab".into()),
+        ..node("b")
+    };
+    let silent = ObservedNode {
+        system_uuid: None,
+        ..node("b")
+    };
+    let scene = |nodes| Scene {
+        nodes,
+        ..Scene::new(kept("uid-old"), None)
+    };
+    for node in [another, silent] {
+        let waits = scene(vec![node]).decided();
+        assert_eq!(waits.actions, [], "{waits:?}");
+    }
+    // Its firmware tells the same UUID, and a Machine links it to another host.
+    let scene = scene(vec![node("b")]);
+    let machines = [machine("a"), machine("b")];
+    let world = world(machines, [scene.host.clone(), host("b")], scene.nodes);
+    let case = case_of(&keeping(world, scene.kept), "host/machines/h-a").unwrap();
+    let fate = case.host_backup.map(|kept| kept.disposition);
+    assert_eq!(fate, Some(BackupDisposition::WaitsForNode));
+}
