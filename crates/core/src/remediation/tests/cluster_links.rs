@@ -238,3 +238,27 @@ fn a_request_whose_key_is_on_another_host_than_its_target_is_refused() {
         assert_eq!(case.problem.map(|(reason, _)| reason), wanted);
     }
 }
+
+/// Its kubeconfig names the controller's own cluster, whose Node n-a is not known to be the Machine's.
+#[test]
+fn only_a_remediation_that_began_with_a_node_is_finished_in_a_cluster_without_its_machines() {
+    for (node_uid, end, is_finished) in [
+        (Some("uid-n-a"), None, true),
+        (None, None, false),
+        (Some("uid-n-a"), Some(RemediationStep::Failed), false),
+        (None, Some(RemediationStep::Failed), false),
+    ] {
+        let host = begun(host("a"), &KeyOwner::Machine("uid-a".into()));
+        let mut record = record_on_host(&host).unwrap();
+        record.node_uid = node_uid.map(str::to_owned);
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        record.steps.extend(end.map(|step| StepStamp { step, at }));
+        let host = with_record(host, &record);
+        let world = two_clusters([capi("a")], [host], WorkloadClusterState::IsManagement);
+        let case = case_of(&world, "machine/machines/a").unwrap();
+        let problem = case.cluster.problem.map(|(reason, _)| reason);
+        let wanted = (!is_finished).then_some(RemediationReason::OtherCluster);
+        assert_eq!(problem, wanted, "{node_uid:?} {end:?}");
+        assert_eq!(case.node.is_some(), is_finished, "{node_uid:?} {end:?}");
+    }
+}

@@ -818,3 +818,27 @@ fn a_host_carries_the_node_that_it_names_else_that_of_its_machine() {
     assert_eq!(of(naming(host("a"), "n-b")), [node_name("b")]);
     assert_eq!(of(host("b")), []);
 }
+
+#[test]
+fn a_ready_node_is_switched_off_only_if_no_second_host_names_it() {
+    let named = |name: &str, node: &str, second| HostSnapshot {
+        created: jiff::Timestamp::from_second(second).ok(),
+        ..naming(host(name), node)
+    };
+    let found = |machines: Vec<ObservedMachine>, hosts: [HostSnapshot; 2]| {
+        let world = world(machines, hosts, [node("a")]);
+        let found = sole_host_carrying(&world, &node_name("a"));
+        let found = found.map(|it| it.name.to_string());
+        found.map_err(|problem| problem.message().to_owned())
+    };
+    let own = || Ok("machines/h-a".to_owned());
+    let linked = vec![machine("a")];
+    assert_eq!(found(linked.clone(), [host("a"), host("b")]), own());
+    let other = named("b", "n-b", 2);
+    assert_eq!(found(linked, [host("a"), other.clone()]), own());
+    assert_eq!(found(vec![], [named("a", "n-a", 1), other]), own());
+    let claims = [named("a", "n-a", 1), named("b", "n-a", 2)];
+    let text = "hosts machines/h-a and machines/h-b both claim node n-a; remove annotation \
+                dogwatch.dev/node from the wrong one";
+    assert_eq!(found(vec![], claims), Err(text.to_owned()));
+}
