@@ -171,6 +171,21 @@ fn a_boot_between_the_key_and_off_is_not_the_one_that_is_waited_for() {
     assert!(decision.actions.is_empty(), "{:?}", decision.actions);
 }
 
+/// Kubernetes stores `timeAdded` in whole seconds, and by it Dogwatch knows its own taint again.
+#[test]
+fn the_taint_carries_the_second_in_which_it_was_set() {
+    let mut town = Town::new(&["a"]);
+    town.fails("a", TAINT);
+    town.until("tainted", |town| {
+        town.desk.taints.contains_key(&node_name("a"))
+    });
+    let at = town.desk.taints[&node_name("a")];
+    assert_eq!(town.status("a").tainted_at, Some(at));
+    assert_eq!(at.subsec_nanosecond(), 0);
+    let age = town.now().wall.duration_since(at);
+    assert!((0..2).contains(&age.as_secs()), "{age:?}");
+}
+
 #[test]
 fn a_taint_of_somebody_else_is_not_lifted() {
     let mut town = Town::new(&["a"]);

@@ -443,3 +443,124 @@ fn a_state_that_has_lasted_ten_minutes_is_a_warning_with_its_message() {
         assert!(events.iter().all(is_said), "{decision:?}");
     }
 }
+
+#[test]
+fn where_the_old_boot_is_not_known_only_another_node_after_the_release_is_back() {
+    for (is_released, old_uid, is_back) in [
+        (true, "uid-of-the-old", true),
+        (true, "uid-n-a", false),
+        (false, "uid-of-the-old", false),
+        (false, "uid-n-a", false),
+    ] {
+        let mut it = deleted_after(390);
+        it.is_ready(None);
+        it.status().boot_id = None;
+        it.status().node_uid = Some(old_uid.into());
+        if is_released {
+            it.has_step(RemediationStep::Released, 360);
+        }
+        let message = it.decision().cause.message;
+        let says_off = message.contains("its host is off");
+        assert_eq!(says_off, !is_back, "{is_released} {old_uid}: {message}");
+    }
+}
+
+#[test]
+fn another_node_of_the_name_is_refused_unless_this_request_released_the_first_or_holds_its_host() {
+    for (is_released, is_keyed, is_refused) in [
+        (false, false, true),
+        (true, false, false),
+        (false, true, false),
+    ] {
+        let mut it = if is_keyed {
+            Asked::keyed()
+        } else {
+            Asked::new()
+        };
+        it.status().node_uid = Some("uid-of-the-old".into());
+        if is_released {
+            it.has_step(RemediationStep::Released, 950);
+        }
+        let reason = it.decision().cause.reason;
+        let refused = reason == RemediationReason::NodeReplaced;
+        assert_eq!(refused, is_refused, "{is_released} {is_keyed}: {reason}");
+    }
+}
+
+#[test]
+fn the_open_record_of_a_request_keeps_the_cluster_in_which_it_began() {
+    let prod = super::super::two_clusters::prod();
+    let (name, then, today) = ("machines/prod", Some("uid-then"), Some("uid-today"));
+    let ended = Some(RemediationStep::Failed);
+    for (uid, cluster, cluster_uid, end, wanted) in [
+        ("uid-r", Some(name), then, None, (Some(name), then)),
+        ("uid-r", Some(name), None, None, (Some(name), today)),
+        ("uid-r", None, None, None, (None, None)),
+        ("uid-r", None, then, ended, (Some(name), today)),
+        ("uid-of-another", None, then, None, (Some(name), today)),
+    ] {
+        let mut it = Asked::keyed();
+        it.request().deleting = true;
+        it.case.cluster.name = NodeCluster::Workload(prod.clone());
+        it.case.cluster.uid = today.map(str::to_owned);
+        let record = it.case.record.as_mut().unwrap();
+        record.uid = uid.into();
+        record.cluster = cluster.map(str::to_owned);
+        record.cluster_uid = cluster_uid.map(str::to_owned);
+        let at = at(950);
+        record.steps.extend(end.map(|step| StepStamp { step, at }));
+        let actions = it.decision().actions;
+        let mut records = actions.iter().filter_map(RemediationAction::host_record);
+        let written = records.next().expect("the key is removed with a record");
+        let written = (written.cluster.as_deref(), written.cluster_uid.as_deref());
+        assert_eq!(written, wanted, "{uid} {cluster:?} {cluster_uid:?} {end:?}");
+    }
+}
+
+/// Status, reason and message of a condition of the request.
+fn condition(it: &Asked, kind: &str) -> Option<(String, String, String)> {
+    let conditions = it.decision().report.conditions;
+    let found = conditions.into_iter().find(|one| one.kind == kind)?;
+    Some((found.status.as_str().into(), found.reason, found.message))
+}
+
+#[test]
+fn a_health_check_is_told_how_a_request_ended_unless_it_withdrew_it_itself() {
+    use RemediationStep::{Failed, NodeReady, Withdrawn};
+    for (step, is_deleted, is_timed_out, wanted) in [
+        (NodeReady, false, false, Some(("True", "Remediated"))),
+        (NodeReady, true, false, Some(("True", "Remediated"))),
+        (Withdrawn, false, false, Some(("False", "NodeHealthy"))),
+        (Withdrawn, false, true, Some(("False", "TimedOut"))),
+        (Withdrawn, true, false, None),
+        (Withdrawn, true, true, None),
+        (Failed, false, false, Some(("False", "AttemptsUsedUp"))),
+        (Failed, true, false, Some(("False", "AttemptsUsedUp"))),
+        (Failed, false, true, Some(("False", "TimedOut"))),
+    ] {
+        let mut it = Asked::new();
+        it.request().deleting = is_deleted;
+        it.request().timed_out = is_timed_out;
+        it.has_step(step, 950);
+        it.status().ended_at = Some(at(950));
+        let told = condition(&it, "Succeeded");
+        let told = told
+            .as_ref()
+            .map(|(status, reason, _)| (&**status, &**reason));
+        assert_eq!(told, wanted, "{step:?} {is_deleted} {is_timed_out}");
+    }
+}
+
+#[test]
+fn it_is_said_of_each_strategy_whether_the_node_stays() {
+    for (strategy, wanted) in [
+        (Ok(DELETE), "the Node is deleted, and registers again"),
+        (Ok(TAINT), "the Node stays"),
+        (Err("no strategy".to_owned()), "the Node stays"),
+    ] {
+        let mut it = Asked::new();
+        it.request().strategy = strategy;
+        let told = condition(&it, "PermanentNodeDeletionExpected").unwrap();
+        assert_eq!((told.0.as_str(), told.2.as_str()), ("False", wanted));
+    }
+}
