@@ -560,3 +560,85 @@ fn a_watch_that_has_not_complained_for_longer_than_between_two_tries_counts_as_m
     assert_eq!(drain.next_step(at(135.0)), EvictionStep::default());
     assert_eq!(drain.current_progress().observation_errors, [""; 0]);
 }
+
+#[test]
+fn a_new_refuser_and_a_new_kind_of_answer_say_what_they_say() {
+    let by = |by: AdmissionRefuser, said: &str| EvictionAnswer::NotAdmitted {
+        refusal: AdmissionRefusal {
+            by,
+            said: said.into(),
+        },
+        message: said.into(),
+    };
+    let webhook = |name: &str, said: &str| by(AdmissionRefuser::Webhook(name.into()), said);
+    let policy = |name: &str, said: &str| by(AdmissionRefuser::Policy(name.into()), said);
+    let transient = EvictionAnswer::Transient {
+        message: "503".into(),
+    };
+    let mut drain = listed(&[pod("web")]);
+    for (second, answer, wanted) in [
+        (0.0, webhook("a", "first"), "first"),
+        (60.0, webhook("a", "the same in other words"), "first"),
+        (120.0, webhook("b", "second"), "second"),
+        (180.0, policy("b", "third"), "third"),
+        (240.0, transient, "503"),
+        (300.0, webhook("b", "fourth"), "fourth"),
+    ] {
+        let call = only_try(&mut drain, "web", at(second));
+        drain.apply_eviction_answer(call.id, answer, at(second));
+        let blocked = &drain.current_progress().blocked[0];
+        assert_eq!(blocked.message, wanted, "{second}");
+        assert_eq!(blocked.since, at(0.0).mono, "since the first refusal");
+    }
+}
+
+#[test]
+fn a_refuser_is_counted_by_its_kind_and_its_name() {
+    for (refuser, kind, text) in [
+        (
+            AdmissionRefuser::Webhook("keep".into()),
+            "AdmissionWebhook",
+            "admission webhook keep",
+        ),
+        (
+            AdmissionRefuser::Policy("keep".into()),
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicy keep",
+        ),
+    ] {
+        assert_eq!((refuser.refuser_kind(), refuser.name()), (kind, "keep"));
+        assert_eq!(refuser.to_string(), text);
+    }
+}
+
+#[test]
+fn budgets_whose_watch_begins_again_let_their_pods_try_again_at_once() {
+    let mut drain = answer_to_one(budget_refusal());
+    drain.next_step(at(0.1));
+    drain.apply_namespace_budgets("shop", vec![budget("web", 1)]);
+    let call = only_try(&mut drain, "web", at(0.2));
+    let failed = EvictionAnswer::Transient {
+        message: "503".into(),
+    };
+    drain.apply_eviction_answer(call.id, failed, at(0.2));
+    // No budget blocks it any more: the watch ends.
+    assert_eq!(drain.next_step(at(0.3)).watch_budgets, [].into());
+    let call = only_try(&mut drain, "web", at(0.7));
+    drain.apply_eviction_answer(call.id, budget_refusal(), at(0.7));
+    let watched = drain.next_step(at(0.8)).watch_budgets;
+    assert_eq!(watched, ["shop".to_owned()].into());
+    drain.apply_namespace_budgets("shop", vec![budget("web", 1)]);
+    only_try(&mut drain, "web", at(0.9));
+}
+
+#[test]
+fn budgets_are_listed_again_after_a_failure_also_while_the_pods_are_not_known() {
+    let mut drain = NodeDrain::new(DrainConfig::default());
+    assert!(drain.next_step(at(0.0)).list_budgets);
+    drain.apply_budget_list(Err("503".into()), at(0.0));
+    let step = drain.next_step(at(0.1));
+    assert!(!step.list_budgets);
+    let again = step.wake.expect("the list is repeated").at;
+    assert_eq!(again, Duration::from_millis(500));
+    assert!(drain.next_step(at(0.5)).list_budgets);
+}

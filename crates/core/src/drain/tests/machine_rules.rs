@@ -4,7 +4,7 @@ use super::*;
 use crate::drain::{
     DrainStart, MachineDrainBehavior, MachineDrainRule, MachineRulesLookup, PlanReason, PodAction,
     PodDrainPlan, PodMark, PodRule, PodRules, RuleAction, RuleMachines, RulePods, WaitLimit,
-    select_machine_rules,
+    need_cluster_labels, need_namespace_labels, select_machine_rules,
 };
 
 const WAIT: PodAction = PodAction::WaitCompleted(WaitLimit::DrainTimeout);
@@ -251,4 +251,49 @@ fn a_pod_of_a_machine_drain_rule_waits_for_the_lower_orders() {
         ..pod("train")
     });
     assert_eq!(tried(&drain.next_step(at(3.0))), ["database", "train"]);
+}
+
+#[test]
+fn a_pod_that_is_not_judged_holds_the_others_up_only_if_a_machine_drain_rule_has_an_order() {
+    let drain_in = |order| MachineDrainBehavior::Drain { order };
+    for (behavior, is_held_up) in [
+        (drain_in(1), true),
+        (drain_in(-1), true),
+        (drain_in(0), false),
+        (MachineDrainBehavior::Skip, false),
+        (MachineDrainBehavior::WaitCompleted, false),
+    ] {
+        let rule = machine_rule("a", "nobody", behavior);
+        let pods = [of_daemonset("agent", "unread"), pod("web")];
+        let mut drain = answered(&[], &[rule], &pods);
+        let step = drain.next_step(at(1.0));
+        let wanted: &[&str] = if is_held_up { &[] } else { &["web"] };
+        assert_eq!(tried(&step), wanted, "{behavior:?}");
+    }
+}
+
+#[test]
+fn labels_are_read_only_if_a_machine_drain_rule_selects_by_them() {
+    let rule = || machine_rule("a", "web", MachineDrainBehavior::Skip);
+    let mut by_cluster = rule();
+    by_cluster.machines = vec![
+        RuleMachines::default(),
+        RuleMachines {
+            cluster: Some(labelled("stage", "production")),
+            ..RuleMachines::default()
+        },
+    ];
+    let mut by_machine = rule();
+    by_machine.machines = vec![RuleMachines::default()];
+    let mut by_namespace = rule();
+    by_namespace.pods[0].namespace = Some(labelled("team", "shop"));
+    for (rules, cluster, namespaces) in [
+        (vec![], false, false),
+        (vec![rule(), by_machine], false, false),
+        (vec![rule(), by_cluster], true, false),
+        (vec![rule(), by_namespace], false, true),
+    ] {
+        let needed = (need_cluster_labels(&rules), need_namespace_labels(&rules));
+        assert_eq!(needed, (cluster, namespaces), "{rules:?}");
+    }
 }

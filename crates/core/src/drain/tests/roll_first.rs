@@ -380,3 +380,50 @@ fn a_pod_that_serves_nobody_is_evicted_at_once() {
         assert_eq!(tried(&step), ["web"]);
     }
 }
+
+#[test]
+fn each_pod_that_goes_without_its_rollout_is_named_and_no_other_pod() {
+    let second = ObservedPod {
+        labels: pod("web").labels,
+        ..pod("web-2")
+    };
+    let mut drain = drain_of(0, &[pod("web"), second, pod("other")]);
+    assert_eq!(tried(&drain.next_step(at(1.0))), ["other"]);
+    assert_eq!(drain.current_progress().unrolled, []);
+    let over = drain.next_step(at(600.0));
+    assert_eq!(tried(&over), ["web", "web-2"]);
+    let unrolled = drain.current_progress().unrolled;
+    let names: Vec<_> = unrolled.iter().map(|it| it.pod.name.as_str()).collect();
+    assert_eq!(names, ["web", "web-2"]);
+}
+
+#[test]
+fn past_the_deadline_no_pod_is_said_to_go_without_its_rollout() {
+    let mut drain = drain_of(0, &[pod("web")]);
+    assert_eq!(tried(&drain.next_step(at(1.0))), [""; 0]);
+    drain.delete_remaining_pods();
+    assert_eq!(tried(&drain.next_step(at(2.0))), ["web"]);
+    assert_eq!(drain.current_progress().unrolled, []);
+}
+
+#[test]
+fn a_deployment_without_surge_is_not_restarted_and_any_surge_is_at_least_one_pod() {
+    let none = ReplicaShare::Count(0);
+    for (max_surge, replicas, restarts) in [
+        (ReplicaShare::Count(0), 4, 0),
+        (ReplicaShare::Percent(0), 1, 0),
+        (ReplicaShare::Percent(0), 400, 0),
+        (ReplicaShare::Percent(1), 1, 1),
+        (ReplicaShare::Percent(25), 400, 1),
+        (ReplicaShare::Count(1), 4, 1),
+    ] {
+        let mut drain = drain_of(0, &[pod("web")]);
+        let seen = ObservedDeployment {
+            replicas,
+            strategy: share(max_surge, none),
+            ..deployment()
+        };
+        let step = looked_up(&mut drain, found(seen), at(1.0));
+        assert_eq!(step.restarts.len(), restarts, "{max_surge:?} of {replicas}");
+    }
+}

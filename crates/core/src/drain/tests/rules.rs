@@ -464,3 +464,99 @@ proptest! {
         prop_assert!(drain.current_progress().is_drained());
     }
 }
+
+#[test]
+fn a_pod_whose_mark_changed_takes_the_last_place_and_no_other_pods() {
+    let mut protected = pod("a");
+    protected.marks.safe_to_evict = Some("false".into());
+    let rules = honoring(&[PodMark::SafeToEvict], &[]);
+    let mut drain = ruled(rules, &[protected, pod("b")]);
+    drain.apply_pod(pod("a"));
+    drain.apply_pod(pod("c"));
+    drain.apply_pod(pod("d"));
+    assert_eq!(tried(&drain.next_step(at(0.0))), ["b", "a", "c", "d"]);
+}
+
+#[test]
+fn a_change_that_no_rule_is_about_costs_a_pod_neither_its_place_nor_its_call() {
+    let rules = honoring(&[PodMark::SafeToEvict], &[]);
+    let mut drain = ruled(rules, &[pod("a"), pod("b")]);
+    let mut changed = pod("a");
+    changed.labels.insert("seen".into(), "yes".into());
+    drain.apply_pod(changed);
+    let step = drain.next_step(at(0.0));
+    assert_eq!(tried(&step), ["a", "b"]);
+    // Its mark comes too late: the call is under way.
+    let mut protected = pod("a");
+    protected.marks.safe_to_evict = Some("false".into());
+    drain.apply_pod(protected);
+    assert_eq!(drain.current_progress().held, []);
+    let call = step.tries.first().expect("it was called").id;
+    drain.apply_eviction_answer(call, budget_refusal(), at(0.1));
+    assert_eq!(drain.current_progress().blocked.len(), 1);
+}
+
+#[test]
+fn a_wait_that_is_over_wakes_nobody_while_lower_orders_are_in_the_way() {
+    let rules = [rule("job", WAIT, 1)];
+    let mut drain = by_rules(&rules, &[pod("job"), pod("web")]);
+    let call = only_try(&mut drain, "web", at(0.0));
+    drain.apply_eviction_answer(call.id, EvictionAnswer::Accepted, at(0.1));
+    for (seconds, wake) in [(3_599.0, Some(HOUR)), (3_600.0, None), (3_601.0, None)] {
+        let step = drain.next_step(at(seconds));
+        assert_eq!(step.wake.map(|wake| wake.at), wake, "{seconds}");
+    }
+}
+
+#[test]
+fn a_policy_says_what_has_to_be_read_for_its_rules() {
+    let in_namespaces = PodRule {
+        namespaces: Some(app("batch")),
+        ..rule("a", RuleAction::Evict, 0)
+    };
+    let roll = RuleAction::RollFirst { timeout: HOUR };
+    for (rules, namespaces, of_a, of_b) in [
+        (vec![], false, false, false),
+        (vec![rule("a", RuleAction::Evict, 0)], false, false, false),
+        (vec![rule("a", roll, 0)], false, true, false),
+        (
+            vec![rule("a", RuleAction::Evict, 0), rule("b", roll, 0)],
+            false,
+            false,
+            true,
+        ),
+        (vec![rule("b", WAIT, 0), in_namespaces], true, false, false),
+    ] {
+        let rules = honoring(&[], &rules);
+        let rolls = |name| rules.may_roll_first(&pod(name).labels);
+        let found = (rules.needs_namespaces(), rolls("a"), rolls("b"));
+        assert_eq!(found, (namespaces, of_a, of_b), "{rules:?}");
+    }
+}
+
+#[test]
+fn a_mark_is_known_by_its_key_and_no_other_text_is_one() {
+    for (key, mark) in [
+        ("cluster.x-k8s.io/drain", Some(PodMark::ClusterApiDrain)),
+        ("karpenter.sh/do-not-disrupt", Some(PodMark::DoNotDisrupt)),
+        (
+            "cluster-autoscaler.kubernetes.io/safe-to-evict",
+            Some(PodMark::SafeToEvict),
+        ),
+        ("karpenter.sh/do-not-evict", None),
+        ("", None),
+    ] {
+        assert_eq!(PodMark::from_key(key), mark, "{key}");
+    }
+}
+
+#[test]
+fn it_is_said_by_which_rules_a_drain_goes_and_whether_it_deletes() {
+    let rules = honoring(&[PodMark::SafeToEvict], &[rule("job", WAIT, 1)]);
+    let mut drain = ruled(rules.clone(), &[pod("web")]);
+    let progress = drain.current_progress();
+    assert!(progress.listed && !progress.deleting);
+    assert_eq!(progress.rules, rules);
+    drain.delete_remaining_pods();
+    assert!(drain.current_progress().deleting);
+}
