@@ -140,3 +140,16 @@ fn a_level_that_the_bmc_contradicts_gives_its_power_back_and_any_other_is_confir
         assert_eq!((step.next_command(), step.because()), (next, reason));
     }
 }
+
+#[test]
+fn a_withdrawn_power_off_that_was_never_sent_is_closed_unless_an_earlier_try_may_have_gone() {
+    for (before, is_closed) in [(0, true), (1, false), (2, false)] {
+        let mut single_host = SingleHost::with_command(true, PowerCommand::Off);
+        single_host.status().power.command.as_mut().unwrap().before = before;
+        single_host.seen.memory.unanswered_write = Some(ID.to_owned());
+        let step = withdraw(&single_host);
+        assert_eq!(step.is_closed(), is_closed, "{before} before");
+        assert_eq!(step.because(), PowerReason::Withdrawn);
+        assert!(step.reads(0), "{before} before");
+    }
+}

@@ -20,6 +20,7 @@ mod metal3;
 pub(crate) mod model;
 mod node_liveness;
 mod now;
+mod obstacles;
 mod off;
 mod off_confirmation;
 mod on;
