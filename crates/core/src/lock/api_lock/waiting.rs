@@ -296,6 +296,31 @@ mod tests {
     }
 
     #[test]
+    fn only_a_call_that_wants_its_answer_at_once_does_not_wait() {
+        for (wait, may_wait) in [
+            (WaitMode::No, false),
+            (WaitMode::Soon, true),
+            (WaitMode::Always, true),
+        ] {
+            assert_eq!(wait.may_wait(), may_wait, "{wait:?}");
+        }
+    }
+
+    #[test]
+    fn a_policys_refusal_is_told_as_it_is_and_a_permission_is_none() {
+        let denied = not(RebootReason::OutsideWindow, Some(600));
+        let refusal = RebootAllowance::No {
+            reason: RebootReason::OutsideWindow,
+            message: "outside the windows".into(),
+            until: Some(at(600)),
+        };
+        assert_eq!(PolicyDenial::of_allowance(refusal), Some(denied));
+        let until = Some(at(600));
+        let allowed = RebootAllowance::Yes { until };
+        assert_eq!(PolicyDenial::of_allowance(allowed), None);
+    }
+
+    #[test]
     fn what_cannot_be_read_tells_of_nobody() {
         for text in ["", "{}", "[{\"holder\":\"\"}]", "null"] {
             assert_eq!(parse_waiting_hosts(text), [], "{text:?}");
