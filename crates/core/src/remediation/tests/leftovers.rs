@@ -46,7 +46,7 @@ fn a_record_waits_for_its_node_as_long_as_its_own_request_exists() {
         for (index, uid) in requests.iter().enumerate() {
             // It names a Node that no host carries.
             let request = PowerRequest {
-                name: ObjectName::new("machines", &format!("r{index}")),
+                name: ObjectName::new("machines", format!("r{index}")),
                 uid: (*uid).into(),
                 node_name: Some("nobody".into()),
                 ..request()
@@ -192,9 +192,10 @@ fn it_is_said_why_a_workload_cluster_is_not_read() {
              known",
         ),
     ] {
-        let host = match subject {
-            HOST_A => of_prod(None),
-            _ => host("a"),
+        let host = if subject == HOST_A {
+            of_prod(None)
+        } else {
+            host("a")
         };
         let world = RemediationSnapshot {
             workload,
