@@ -153,19 +153,22 @@ pub(super) fn list_unreadable_sentinels(ctx: &RebootContext<'_>) -> Vec<String> 
 }
 
 /// Whether a trigger that this reboot serves is still present. An unreadable sentinel or request
-/// counts as present: unknown never means "not needed", and never starts a new reboot either.
+/// counts as present: unknown never means "not needed", and never starts a new reboot either. A
+/// power cycle and a hold are wanted by their request alone, in every phase: else a node that waits
+/// would be cordoned for a sentinel, and be uncordoned at once.
 pub(super) fn is_still_wanted(ctx: &RebootContext<'_>, record: &RebootRecord) -> bool {
     let asked = record.serves.contains_key(REQUEST_SOURCE);
     if asked && matches!(ctx.node.request, ParsedAnnotation::Bad { .. }) {
         return true;
     }
     match record.trigger.method {
+        RebootMethod::Reboot => is_any_trigger_left(ctx, record),
         RebootMethod::PowerCycle | RebootMethod::Hold if record.phase > RebootPhase::Waiting => {
             let request = ctx.node.request.get();
             request.is_some_and(|request| method::is_request_of(record, request))
         }
-        RebootMethod::Reboot | RebootMethod::PowerCycle | RebootMethod::Hold => {
-            is_any_trigger_left(ctx, record)
+        RebootMethod::PowerCycle | RebootMethod::Hold => {
+            active_request(ctx.node, ctx.now).is_some()
         }
     }
 }

@@ -99,18 +99,49 @@ fn a_waiting_node_takes_over_another_text_of_a_hold_and_not_of_a_persons_reboot(
 }
 
 #[test]
-fn a_power_cycle_that_was_withdrawn_waits_on_for_a_sentinel_that_cannot_be_read() {
-    let mut seen = under_way(RebootPhase::Waiting, RebootMethod::PowerCycle);
-    seen.host.triggers = vec![unknown()];
-    seen.lock.leases = Some(vec![held(0, "n2", &["coordinator/x"])]);
-    set_record(&mut seen, |record| {
-        let sentinel = "sentinel:/run/reboot-needed".to_owned();
-        record.serves.insert(sentinel, print("a"));
-    });
-    set(&mut seen, |node| {
-        node.request = ParsedAnnotation::Absent;
-        node.request_fingerprint = None;
-    });
-    let decision = decide(&seen, &config(), now(5));
-    assert_eq!(decision.cause.reason, RebootReason::LockHeldByOther);
+fn a_withdrawn_power_cycle_or_hold_does_not_wait_on_for_a_sentinel_that_cannot_be_read() {
+    let table = [
+        (RebootMethod::PowerCycle, RebootReason::TriggerGone),
+        (RebootMethod::Hold, RebootReason::TriggerGone),
+        // A reboot needs no request: the sentinel may still ask for it.
+        (RebootMethod::Reboot, RebootReason::Draining),
+    ];
+    for (method, reason) in table {
+        let mut seen = under_way(RebootPhase::Waiting, method);
+        seen.host.triggers = vec![unknown()];
+        set_record(&mut seen, |record| {
+            let sentinel = "sentinel:/run/reboot-needed".to_owned();
+            record.serves.insert(sentinel, print("a"));
+        });
+        set(&mut seen, |node| {
+            node.request = ParsedAnnotation::Absent;
+            node.request_fingerprint = None;
+        });
+        let decision = decide(&seen, &config(), now(5));
+        assert_eq!(decision.cause.reason, reason, "{method:?}");
+    }
+}
+
+#[test]
+fn a_waiting_power_cycle_or_hold_waits_on_while_its_request_is_there_and_due() {
+    for method in [RebootMethod::PowerCycle, RebootMethod::Hold] {
+        let mut seen = under_way(RebootPhase::Waiting, method);
+        seen.host.triggers = vec![unknown()];
+        seen.lock.leases = Some(vec![held(0, "n2", &["coordinator/x"])]);
+        let decision = decide(&seen, &config(), now(5));
+        assert_eq!(decision.cause.reason, RebootReason::LockHeldByOther);
+        // Put off to a later time, it begins anew then.
+        set(&mut seen, |node| {
+            let ParsedAnnotation::Is(request) = &mut node.request else {
+                panic!("{:?}", node.request);
+            };
+            request.not_before = Some(now(6).wall);
+        });
+        let decision = decide(&seen, &config(), now(5));
+        assert_eq!(
+            decision.cause.reason,
+            RebootReason::TriggerGone,
+            "{method:?}"
+        );
+    }
 }
