@@ -36,12 +36,11 @@ fn standing_label(ctx: &RebootContext<'_>) -> Option<(String, TriggerFingerprint
 }
 
 /// The label stays, because the reboot that it asked for was stopped: whoever set it must not take
-/// that for a success.
+/// that for a success. Also after a later reboot for another reason: a label that a reboot serves
+/// goes with it, so one that stands and counts as served was stopped.
 pub(super) fn describe_unserved_label(ctx: &RebootContext<'_>) -> Option<String> {
     let (source, print) = standing_label(ctx)?;
-    let last = ctx.node.last_reboot.get();
-    let is_stopped = is_source_served(last, &source, &print)
-        && last.is_some_and(|last| last.outcome == RebootOutcome::Aborted);
+    let is_stopped = is_source_served(ctx.node.last_reboot.get(), &source, &print);
     is_stopped.then(|| {
         format!(
             "{source} stays: the reboot that it asked for was stopped. To ask again, remove the label \

@@ -163,13 +163,28 @@ fn the_value_of_the_label_is_the_reason_of_the_reboot() {
 fn only_the_label_whose_reboot_was_stopped_is_said_to_stay() {
     let stays = "label:nke.nvidia.com/reboot stays: the reboot that it asked for was stopped. To \
                  ask again, remove the label and set it anew";
-    for (stopped, said) in [
-        ("requested-by-nvsentinel", vec![stays.to_owned()]),
-        ("an earlier value", vec![]),
+    for (stopped, outcome, said) in [
+        (
+            "requested-by-nvsentinel",
+            RebootOutcome::Aborted,
+            vec![stays.to_owned()],
+        ),
+        // The node was rebooted for another reason, or held, since.
+        (
+            "requested-by-nvsentinel",
+            RebootOutcome::Rebooted,
+            vec![stays.to_owned()],
+        ),
+        (
+            "requested-by-nvsentinel",
+            RebootOutcome::Released,
+            vec![stays.to_owned()],
+        ),
+        ("an earlier value", RebootOutcome::Aborted, vec![]),
     ] {
         let mut seen = asked();
         let last = LastReboot {
-            outcome: RebootOutcome::Aborted,
+            outcome,
             ..super::triggers::last(&[(SOURCE, stopped)])
         };
         set(&mut seen, |node| {
@@ -178,6 +193,6 @@ fn only_the_label_whose_reboot_was_stopped_is_said_to_stay() {
         let events = decide(&seen, &asking(), now(5)).report.events.into_iter();
         let aborted = events.filter(|event| event.reason == "Aborted");
         let messages: Vec<String> = aborted.map(|event| event.message).collect();
-        assert_eq!(messages, said, "{stopped}");
+        assert_eq!(messages, said, "{stopped} {outcome:?}");
     }
 }
