@@ -52,7 +52,9 @@ pub(super) fn next_read_at(
 ) -> Duration {
     let Some(read) = ctx.newest_reading_since(level, since) else {
         let locked = ctx.newest_reading(level).filter(|read| is_locked_out(read));
-        return locked.map_or(since, |read| read.answered + LOCKOUT_READ_INTERVAL);
+        return locked.map_or(since, |read| {
+            (read.answered + LOCKOUT_READ_INTERVAL).max(since)
+        });
     };
     let every = match &read.result {
         Err(_) if is_locked_out(read) => LOCKOUT_READ_INTERVAL,

@@ -37,6 +37,7 @@ fn a_bmc_that_refuses_the_password_is_read_every_thirty_seconds() {
     for (class, since, next) in [
         (WrongCredentials, 80, 120),
         (WrongCredentials, 95, 120),
+        (WrongCredentials, 130, 130),
         (TimedOut, 80, 91),
         (TimedOut, 95, 95),
     ] {
