@@ -42,6 +42,8 @@ pub struct AuditEntry {
     pub uri: String,
     /// When the request arrived, RFC 3339 with microseconds.
     pub received: String,
+    /// When this stage was reached, as `received`: of a `ResponseComplete`, when the answer was sent.
+    pub reached: String,
 }
 
 impl AuditEntry {
@@ -73,6 +75,7 @@ struct AuditEvent {
     #[serde(rename = "requestURI")]
     request_uri: String,
     request_received_timestamp: String,
+    stage_timestamp: String,
 }
 
 #[derive(Deserialize)]
@@ -110,6 +113,7 @@ impl From<AuditEvent> for AuditEntry {
             code: event.response_status.code,
             uri: event.request_uri,
             received: event.request_received_timestamp,
+            reached: event.stage_timestamp,
         }
     }
 }
@@ -159,7 +163,7 @@ fn read_text(log: &Path) -> Result<String, Error> {
 mod tests {
     use super::*;
 
-    const LINE: &str = r#"{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/a/pods/p/eviction","verb":"create","user":{"username":"u"},"userAgent":"dogwatch","objectRef":{"resource":"pods","namespace":"a","name":"p","subresource":"eviction"},"responseStatus":{"metadata":{},"code":429},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z"}"#;
+    const LINE: &str = r#"{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/a/pods/p/eviction","verb":"create","user":{"username":"u"},"userAgent":"dogwatch","objectRef":{"resource":"pods","namespace":"a","name":"p","subresource":"eviction"},"responseStatus":{"metadata":{},"code":429},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z","stageTimestamp":"2026-01-01T00:00:00.002000Z"}"#;
 
     #[test]
     fn a_line_that_is_still_being_written_is_left_for_the_next_reading() {

@@ -127,6 +127,7 @@ mod tests {
             code,
             uri: String::new(),
             received: String::new(),
+            reached: String::new(),
         }
     }
 

@@ -20,6 +20,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
 use api::Api;
+use support::lock_request::{LockRequest, print_lock_requests, print_parts, spread};
 use support::pod::PodCommand;
 use support::shipped::{build_coordinator, install_rights};
 use support::{LEFT_ALONE, PATIENCE, ProcessMemory};
@@ -28,6 +29,8 @@ use support::{LEFT_ALONE, PATIENCE, ProcessMemory};
 const RUNS: usize = 15;
 /// How long a coordinator is at rest before its sentinel is created.
 const AT_REST: Duration = Duration::from_secs(1);
+/// How long the bench waits before it looks into the audit log, also the first time.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 const NODES: &str = "/api/v1/nodes";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/dogwatch/leases";
@@ -134,40 +137,35 @@ impl Bench {
             self.free().await;
             later.push(self.lock_request().await);
         }
-        say("sentinel → lock request", &later);
+        print_lock_requests("sentinel → lock request", &later);
         // The first coordinator of a group also has to create its Lease.
-        eprintln!(
-            "the same for a group's first reboot ever: {}",
-            spread(&first)
-        );
+        let whole = spread(&first, |request| request.whole);
+        eprintln!("the same for a group's first reboot ever: {whole}");
+        print_parts(&first);
     }
 
     /// The time from just before the sentinel is created until the API server has the request.
-    async fn lock_request(&self) -> Duration {
+    async fn lock_request(&self) -> LockRequest {
         let running = self.start(&self.with_kubeconfig()).await;
         // Its first list of Leases must not be what the next one waits for.
         tokio::time::sleep(AT_REST).await;
         let mark = self.plane.audit_mark().await.expect("an audit log");
-        let made = SystemTime::now();
+        let created = SystemTime::now();
         fs::write(running.host.path().join("reboot-needed"), "new kernel").expect("a file");
         let asked = tokio::time::timeout(PATIENCE, async {
             loop {
-                let entries = self
-                    .plane
-                    .audit_entries_since(mark)
-                    .await
-                    .expect("an audit log");
-                let bid = entries
-                    .into_iter()
-                    .find(|entry| entry.verb == "patch" && entry.resource == "leases");
-                if let Some(bid) = bid {
-                    return bid.received.parse::<jiff::Timestamp>().expect("RFC 3339");
+                // A look at the log is a request, too: it comes after what is measured.
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                let entries = self.plane.audit_entries_since(mark).await;
+                let entries = entries.expect("an audit log");
+                if let Some(request) = LockRequest::from_audit_log(created, &entries) {
+                    return request;
                 }
             }
         });
-        let asked = SystemTime::from(asked.await.expect("it asks"));
+        let asked = asked.await.expect("it asks");
         self.clean(running).await;
-        asked.duration_since(made).expect("one clock for both")
+        asked
     }
 
     /// A Node with its coordinator, which has read it.
@@ -218,24 +216,6 @@ impl Bench {
             .merge(&format!("{LEASES}/dogwatch-default-0"), &free)
             .await;
     }
-}
-
-fn say(what: &str, taken: &[Duration]) {
-    let kept = median(taken) <= Duration::from_millis(10);
-    print_figure(what, &spread(taken), "≤ 10 ms", kept);
-}
-
-fn median(taken: &[Duration]) -> Duration {
-    let mut taken = taken.to_vec();
-    taken.sort_unstable();
-    taken[taken.len() / 2]
-}
-
-fn spread(taken: &[Duration]) -> String {
-    let milliseconds = |taken: Duration| taken.as_secs_f64() * 1e3;
-    let most = taken.iter().copied().max().unwrap_or_default();
-    let (median, most) = (milliseconds(median(taken)), milliseconds(most));
-    format!("median {median:.1} ms, max {most:.1} ms of {}", taken.len())
 }
 
 fn number(count: u64) -> f64 {

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each bench uses its part")]
 
 pub mod fleet;
+pub mod lock_request;
 pub mod pod;
 pub mod shipped;
 
