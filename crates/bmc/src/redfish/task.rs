@@ -61,7 +61,7 @@ pub(super) async fn wait_for_task(
             .get_with_retry(&RedfishRequest::get(path), deadline)
             .await
             .map_err(mark_unknown_end)?;
-        progress = self::parse_task_progress(&reply)?;
+        progress = parse_poll_progress(&reply)?;
     }
 }
 
@@ -78,8 +78,20 @@ async fn wait_before_poll(wait: Duration, deadline: Deadline) -> Result<(), BmcF
     })
 }
 
-/// Reads the answer to the command, or to a poll of its task monitor. When the task has ended, the
-/// monitor gives the command's own answer. A BMC that is busy is polled again.
+/// Reads the answer to a poll of the task monitor. When the task has ended, the monitor gives the
+/// command's own answer, also a refusal. An answer that is about the poll itself says nothing about
+/// the command, which may still run: the BMC is busy, does not let us see the task, or redirects.
+fn parse_poll_progress(reply: &RedfishReply) -> Result<TaskProgress, BmcFault> {
+    match reply.status {
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Ok(TaskProgress::Under),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(mark_unknown_end(reply.to_fault())),
+        status if status.is_redirection() => Err(mark_unknown_end(reply.to_fault())),
+        _ => parse_task_progress(reply),
+    }
+}
+
+/// Reads the answer to the command, or the command's own answer from its task monitor. A BMC that is
+/// busy is polled again.
 fn parse_task_progress(reply: &RedfishReply) -> Result<TaskProgress, BmcFault> {
     match reply.status {
         StatusCode::NOT_FOUND | StatusCode::GONE => Ok(TaskProgress::Forgotten),

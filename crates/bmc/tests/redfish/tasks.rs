@@ -99,6 +99,25 @@ async fn a_task_that_failed_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_poll_that_is_refused_says_nothing_about_the_command() {
+    let busy = bmc(
+        accepted(),
+        [status(429), status(408), document(task("Completed"))],
+    );
+    let sent = busy.driver().send_command(PowerCommand::On, WITHIN).await;
+    assert_eq!((sent, looks(&busy)), (Ok(CommandAnswer::Accepted), 3));
+    for code in [403, 302] {
+        let bmc = bmc(accepted(), [status(code)]);
+        let fault = bmc
+            .driver()
+            .send_command(PowerCommand::On, WITHIN)
+            .await
+            .expect_err("the task cannot be read");
+        assert!(fault.may_have_run, "{code}: {fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_without_an_end_may_still_run() {
     let forever = std::iter::repeat_n(document(task("Running")), 1_000);
     let start = Instant::now();
