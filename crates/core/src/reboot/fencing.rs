@@ -39,8 +39,10 @@ pub(super) fn hold_while_fenced(
              lock stay until the machine has a new boot"
         }
     };
-    let step = || RebootStep::new(RebootReason::BeingFenced, text).with_warning_event();
-    ctx.node
-        .being_fenced
-        .then(|| undo::keep_lock_observed(ctx, step()))
+    if !ctx.node.being_fenced {
+        return None;
+    }
+    let step = RebootStep::new(RebootReason::BeingFenced, text).with_warning_event();
+    let step = undo::disown_removed_cordon(ctx, record, step);
+    Some(undo::keep_lock_observed(ctx, step))
 }

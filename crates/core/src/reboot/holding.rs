@@ -55,7 +55,6 @@ fn held_step(ctx: &RebootContext<'_>, record: &RebootRecord) -> RebootStep {
     RebootStep::new(RebootReason::Held, text)
 }
 
-/// A cordon that comes later is not ours.
 fn report_uncordoned(ctx: &RebootContext<'_>, record: &RebootRecord, text: &str) -> RebootStep {
     let text = format!(
         "{text}; but somebody uncordoned the node, so pods may run on it: cordon it again, or run \
@@ -63,14 +62,7 @@ fn report_uncordoned(ctx: &RebootContext<'_>, record: &RebootRecord, text: &str)
         ctx.node.name
     );
     let step = RebootStep::new(RebootReason::UncordonedByOther, text).with_warning_event();
-    if !record.cordoned_by_us {
-        return step;
-    }
-    let record = RebootRecord {
-        cordoned_by_us: false,
-        ..record.clone()
-    };
-    step.with_record_patch(ctx, record)
+    undo::disown_removed_cordon(ctx, record, step)
 }
 
 /// The request is gone: the node goes back into service as after a boot.

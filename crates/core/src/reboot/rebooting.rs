@@ -39,7 +39,8 @@ pub(super) fn decide_rebooting_phase(ctx: &RebootContext<'_>, record: &RebootRec
             draining::observe_drain(ctx, record, undo::adopt_lease(ctx, &lease))
         }
         Some(OwnLockState::Ours | OwnLockState::Lost) | None => {
-            decide_by_command_state(ctx, record)
+            let step = decide_by_command_state(ctx, record);
+            undo::disown_removed_cordon(ctx, record, step)
         }
     };
     undo::keep_lock_observed(ctx, step)

@@ -95,6 +95,23 @@ pub(super) fn uncordon_change(ctx: &RebootContext<'_>) -> Option<bool> {
     (ours && ctx.node.unschedulable && !ctx.node.quarantined).then_some(false)
 }
 
+/// Writes down that somebody removed our cordon: a later one is not ours (S3). A step that writes
+/// already leaves that to the next one.
+pub(super) fn disown_removed_cordon(
+    ctx: &RebootContext<'_>,
+    record: &RebootRecord,
+    step: RebootStep,
+) -> RebootStep {
+    if !record.cordoned_by_us || ctx.node.unschedulable || !step.actions.is_empty() {
+        return step;
+    }
+    let record = RebootRecord {
+        cordoned_by_us: false,
+        ..record.clone()
+    };
+    step.with_record_patch(ctx, record)
+}
+
 /// Ends a reboot that is no longer wanted and has not touched the node: releases the lock, then
 /// removes the record.
 pub(super) fn finish_withdrawn_reboot(

@@ -162,11 +162,50 @@ fn once_started_it_waits_whatever_happens_to_cordon_lock_and_trigger() {
         set(&mut seen, |node| node.unschedulable = false);
         seen.lock.leases = Some(vec![free(0)]);
         seen.host.triggers = vec![absent()];
-        let decision = decide(&seen, &config(), now(6));
+        // It only writes down that a later cordon is not its own.
+        let first = decide(&seen, &config(), now(6));
+        let record = written(&first).clone();
+        assert_eq!(patch(&first).unschedulable, None);
+        let disowned = RebootRecord {
+            cordoned_by_us: false,
+            ..super::kit::record(RebootPhase::Rebooting)
+        };
+        assert_eq!(record, disowned);
+        set_record(&mut seen, |before| *before = record);
+        let decision = decide(&seen, &config(), now(7));
         assert_eq!(
             (decision.actions, decision.wake.unwrap().at.as_secs()),
             (vec![], 1800)
         );
+    }
+}
+
+#[test]
+fn a_cordon_that_comes_after_a_persons_uncordon_stays_after_the_boot() {
+    for fenced in [false, true] {
+        let mut seen = started(None);
+        set(&mut seen, |node| {
+            node.unschedulable = false;
+            node.being_fenced = fenced;
+        });
+        let record = written(&decide(&seen, &config(), now(6))).clone();
+        assert!(!record.cordoned_by_us, "fenced: {fenced}");
+        set_record(&mut seen, |before| *before = record);
+        set(&mut seen, |node| {
+            // Somebody cordons it to work on the machine, and boots it.
+            node.unschedulable = true;
+            node.being_fenced = false;
+        });
+        seen.host.boot_id = Ok(boot("boot-2"));
+        let back = written(&decide(&seen, &config(), now(60))).clone();
+        assert_eq!(back.phase, RebootPhase::Returning);
+        set_record(&mut seen, |before| *before = back);
+        seen.run.ready_since = Some(std::time::Duration::ZERO);
+        seen.gates = Some(Vec::new());
+        seen.lock.leases = Some(vec![free(0)]);
+        let end = decide(&seen, &config(), now(600));
+        assert_eq!(patch(&end).unschedulable, None, "fenced: {fenced}");
+        assert_eq!(patch(&end).record, RecordChange::Remove);
     }
 }
 
@@ -215,6 +254,7 @@ fn an_obstacle_to_the_next_attempt_undoes_nothing_and_is_said_as_a_failure() {
     ];
     for (index, change) in table.into_iter().enumerate() {
         let mut seen = started(None);
+        set_record(&mut seen, |record| record.cordoned_by_us = false);
         change(&mut seen);
         let decision = decide(&seen, &config(), now(1800 + 3600));
         assert_eq!(
