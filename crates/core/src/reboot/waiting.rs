@@ -128,7 +128,8 @@ fn forget_undone_lease(ctx: &RebootContext<'_>, record: &RebootRecord) -> Reboot
 const LONG_WAIT_THRESHOLD: Duration = Duration::from_hours(1);
 
 /// Reports a group that is blocked for long with one Event. Who blocks it changes with each
-/// handover, so that is only in the condition.
+/// handover, so `dogwatch explain` names it. Time in which the policy does not allow the reboot, as
+/// outside its windows, does not count.
 fn warn_of_long_wait(
     ctx: &RebootContext<'_>,
     record: &RebootRecord,
@@ -142,10 +143,21 @@ fn warn_of_long_wait(
     if passes.contains(&step.because.reason) || !step.actions.is_empty() {
         return step;
     }
-    if let Some(at) = ctx.deadline_after(record, LONG_WAIT_THRESHOLD) {
+    let since_planned = ctx.deadline_after(record, LONG_WAIT_THRESHOLD);
+    let run = &ctx.seen.run;
+    let permitted = match run.refused {
+        true => Some(ctx.now.mono),
+        false => run.permission_since,
+    };
+    let since_permitted = permitted.map(|since| since + LONG_WAIT_THRESHOLD);
+    let is_later = |at: &Duration| *at > ctx.now.mono;
+    if let Some(at) = since_planned.max(since_permitted.filter(is_later)) {
         return step.with_wake(at, "the wait to be long");
     }
-    let text = "has waited for the lock for more than an hour; condition MaintenancePlanned names the holders";
+    let text = format!(
+        "has waited in line for more than an hour; `dogwatch explain node/{}` shows for what",
+        ctx.node.name
+    );
     let why = step.because.reason;
     step.with_event(EventSeverity::Warning, why, text)
 }
@@ -318,6 +330,10 @@ fn delayed_bid_time(ctx: &RebootContext<'_>) -> Option<Duration> {
     (at > ctx.now.mono).then_some(at)
 }
 
+/// How long a count may be relied on: a node that fails or is cordoned since then has no Lease that
+/// would show it.
+const COUNT_VALIDITY: Duration = Duration::from_secs(10);
+
 /// We hold the lock: decides by the budget count whether to drain.
 fn decide_by_count(
     ctx: &RebootContext<'_>,
@@ -340,6 +356,10 @@ fn decide_by_count(
     let held_for = ctx.now.mono.saturating_sub(won);
     match lock::decide_budget(budget, &seen.count, lease, held_for) {
         BudgetVerdict::StaleCount => counting.with_observe(look(Duration::ZERO)),
+        // The patch may have failed for a while, and other nodes with it.
+        BudgetVerdict::Go if ctx.now.mono > seen.taken + COUNT_VALIDITY => {
+            counting.with_observe(look(seen.taken))
+        }
         BudgetVerdict::Go => begin_drain(ctx, record, lease),
         BudgetVerdict::YieldOverBudget { why } => {
             let lease = Box::new(lease.clone());

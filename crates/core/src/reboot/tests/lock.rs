@@ -498,3 +498,46 @@ fn after_the_pause_the_node_waits_in_line_from_that_moment_on() {
     let again = decide(&seen, &config(), now(60));
     assert_eq!(written(&again).since, wall(60));
 }
+
+#[test]
+fn a_count_of_long_ago_is_taken_again_before_the_cordon() {
+    let mut seen = waiting(vec![ours()]);
+    seen.lock.count = Some(ObservedBudgetCount {
+        count: nobody_out(),
+        taken: Duration::from_secs(1),
+    });
+    let begins = decide(&seen, &config(), now(11));
+    assert_eq!(written(&begins).phase, RebootPhase::Draining);
+    // The patch failed for an hour. Other nodes may have failed meanwhile.
+    let counts = decide(&seen, &config(), now(3600));
+    assert_eq!(counts.actions, []);
+    assert_eq!(counts.cause.reason, RebootReason::CountingBudget);
+    let again = |look: &RebootObserve| matches!(look, RebootObserve::Count { newer_than, .. } if newer_than.as_secs() == 1);
+    assert!(counts.observe.iter().any(again), "{:?}", counts.observe);
+}
+
+#[test]
+fn a_long_wait_is_reported_after_an_hour_in_which_the_policy_allowed_the_reboot() {
+    let mut seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
+    seen.run.permission_since = Some(Duration::from_secs(7200));
+    let warns = |second| {
+        let decision = decide(&seen, &config(), now(second));
+        let events = decision.report.events.into_iter();
+        let waits = events.filter(|event| event.reason == "LockHeldByOther");
+        Vec::from_iter(waits.map(|event| event.message))
+    };
+    assert_eq!(warns(7300), [""; 0], "it waited for its window");
+    assert_eq!(warns(7200 + 3599), [""; 0]);
+    let text =
+        "has waited in line for more than an hour; `dogwatch explain node/n1` shows for what";
+    assert_eq!(warns(7200 + 3600), [text]);
+    seen.run.permission_since = None;
+    assert!(!has_event(
+        &decide(&seen, &config(), now(3599)),
+        RebootReason::LockHeldByOther
+    ));
+    assert!(has_event(
+        &decide(&seen, &config(), now(3600)),
+        RebootReason::LockHeldByOther
+    ));
+}

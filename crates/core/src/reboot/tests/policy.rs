@@ -44,6 +44,8 @@ fn ready(phase: RebootPhase) -> RebootSnapshot {
         attempt: 1,
         answered: Duration::from_secs(u64::from(NINE) - 5),
     });
+    let count = seen.lock.count.as_mut().unwrap();
+    count.taken = Duration::from_secs(u64::from(NINE) - 5);
     seen
 }
 

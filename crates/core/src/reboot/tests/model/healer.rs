@@ -330,6 +330,11 @@ fn who_was_about_to_cordon_when_its_lock_was_given_away_cannot_cordon_any_more()
     world.act(0, 0, Fate::Good);
     world.count(0, 0);
     world.deliver(0, 0, 0);
+    let cut_off = world.act(0, 0, Fate::Delayed).expect("it lives, and acts");
+    assert!(
+        !cut_off.actions.is_empty(),
+        "it thinks that it may go: {cut_off:?}"
+    );
     healed.sees(0, 0);
     healed.world.mono += Duration::from_secs(901);
     for _ in 0..2 {
@@ -342,12 +347,13 @@ fn who_was_about_to_cordon_when_its_lock_was_given_away_cannot_cordon_any_more()
         world.mono += Duration::from_secs(1);
         world.works(1);
     }
-    let cut_off = world.act(0, 0, Fate::Good).expect("it lives, and acts");
-    assert!(
-        !cut_off.actions.is_empty(),
-        "it thinks that it may go: {cut_off:?}"
-    );
+    while !world.late.is_empty() {
+        world.arrive(0);
+    }
     world.check_budget();
     assert!(!world.server.node(0).unschedulable);
+    // By now its count is too old to go by.
+    let again = world.act(0, 0, Fate::Good).expect("it lives");
+    assert_eq!(again.actions, []);
     world.comes_to_its_end();
 }
