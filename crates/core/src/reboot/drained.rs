@@ -36,9 +36,12 @@ pub(super) fn decide_drained_node(
             drain,
             "drained, volumes detached".into(),
         )),
-        left if ctx.now.mono >= deadline => {
-            proceed_with_attached_volumes(ctx, record, drain, left.as_deref())
-        }
+        left if ctx.now.mono >= deadline => look(proceed_with_attached_volumes(
+            ctx,
+            record,
+            drain,
+            left.as_deref(),
+        )),
         left => {
             let text = format!(
                 "drained; waits for {} volumes to detach",
@@ -66,11 +69,12 @@ fn proceed_with_attached_volumes(
         RebootMethod::Hold => "the hold begins",
     };
     let text = format!("volumes are still attached after {within}; {next}: {names}");
-    proceed_to_reboot(ctx, record, drain, format!("drained; {text}")).with_event(
-        EventSeverity::Warning,
-        RebootReason::DetachingVolumes,
-        text,
-    )
+    let step = proceed_to_reboot(ctx, record, drain, format!("drained; {text}"));
+    if step.actions.is_empty() {
+        // A power cycle asks its gates first, and may not go on.
+        return step;
+    }
+    step.with_event(EventSeverity::Warning, RebootReason::DetachingVolumes, text)
 }
 
 /// Goes on to the reboot or the hold, and reports pods that should have gone but stay.

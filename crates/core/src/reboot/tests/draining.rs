@@ -298,6 +298,9 @@ fn volumes_of_drained_pods_must_go_for_two_minutes_then_it_goes_on_and_says_so()
     let expected = "drained; volumes are still attached after 2m; the reboot continues: csi-1";
     assert_eq!(written(&on).message, expected);
     assert!(has_event(&on, RebootReason::DetachingVolumes));
+    // If the write fails, the volumes are still known at the next try.
+    let kept = |look: &RebootObserve| matches!(look, RebootObserve::Attachments { .. });
+    assert!(on.observe.iter().any(kept), "{:?}", on.observe);
     let mut short = config();
     short.volume_detach_timeout = std::time::Duration::from_secs(10);
     let on = decide(&seen, &short, now(10));
