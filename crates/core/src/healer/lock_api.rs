@@ -16,9 +16,7 @@ use super::memory::{LeaseMemory, NodeMemory, unanswered_process};
 use super::snapshot::{ApiLockRead, ObservedPresence};
 use super::{HealerContext, lease};
 use crate::decision::{EventSeverity, decision_with_cause};
-use crate::lock::api_lock::{
-    ApiLock, CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty, decide_leave, is_run_answered,
-};
+use crate::lock::api_lock::{CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty, decide_leave};
 use crate::lock::{HolderId, ObservedLease};
 use crate::name::{NodeName, RunId};
 use crate::reboot::{ObservedNode, ParsedAnnotation};
@@ -152,18 +150,21 @@ fn decide_leave_step(
 }
 
 /// A Node that the lock API has taken out of service although no lock is held for it: somebody
-/// broke the lock, and the process that would notice is gone.
+/// broke the lock, and the process that would notice is gone. The Node's annotation does not say
+/// whether a request was answered, so only a person knows whether somebody works on the machine.
 pub(super) fn decide_orphaned_api_lock(
     ctx: &HealerContext<'_>,
     node: &ObservedNode,
     memory: &NodeMemory,
 ) -> Option<HealerDecision> {
     let since = memory.api_lock_since?;
-    if is_lease_held_for_node(ctx, &node.name) {
+    let mut leases = ctx.seen.leases.values();
+    if leases.any(|lease| lease.is_held_for_api_node(&node.name)) {
         return None;
     }
     let text = format!(
-        "Node {} is locked by the API, and no Lease is held for it",
+        "Node {} is locked by the API, and no Lease is held for it; if nobody works on the machine, \
+         uncordon the node and remove annotation dogwatch.dev/api-lock",
         node.name
     );
     let decision = decision_with_cause(RebootReason::ApiLockWithoutLease, text);
@@ -186,27 +187,8 @@ pub(super) fn decide_orphaned_api_lock(
             decision.wake_at(ctx.now.mono + WATCH_CATCH_UP_DELAY, "the watch to catch up")
         }
         Some(ParsedAnnotation::Bad { why }) => report_unreadable_api_lock(node, why),
-        Some(ParsedAnnotation::Is(lock)) => {
-            decide_api_lock_undo(ctx, decision, &holder, lock, read)
-        }
+        Some(ParsedAnnotation::Is(_)) => decision.with_event(EventSeverity::Warning),
     })
-}
-
-fn decide_api_lock_undo(
-    ctx: &HealerContext<'_>,
-    decision: HealerDecision,
-    holder: &HolderId,
-    lock: &ApiLock,
-    read: &ApiLockRead,
-) -> HealerDecision {
-    let process = unanswered_process(&lock.run);
-    let lives = process.is_some_and(|process| ctx.seen.presences.contains_key(process));
-    if is_run_answered(&lock.run) || lives {
-        // The request was answered, or its process still lives. A person broke the lock, and only a
-        // person knows whether somebody still works on the machine.
-        return decision.with_event(EventSeverity::Warning);
-    }
-    decide_leave_step(ctx, decision, holder, &lock.run, read, &CordonInFlight::No)
 }
 
 fn report_unreadable_api_lock(node: &ObservedNode, why: &str) -> HealerDecision {
@@ -218,18 +200,14 @@ fn report_unreadable_api_lock(node: &ObservedNode, why: &str) -> HealerDecision 
     decision_with_cause(RebootReason::ApiLockUnreadable, text).with_event(EventSeverity::Warning)
 }
 
-/// Whether a holder that is not a Node holds a Lease for this Node.
-fn is_lease_held_for_node(ctx: &HealerContext<'_>, node: &NodeName) -> bool {
-    let mut leases = ctx.seen.leases.values();
-    leases.any(|lease| {
-        let foreign = lease
-            .holder
-            .as_ref()
-            .is_some_and(|holder| !holder.is_node());
-        let record = lease.record.as_ref();
-        let same = record.is_none_or(|record| record.node.as_ref() == Some(node));
-        foreign && same
-    })
+impl ObservedLease {
+    /// Whether a holder that is not a Node holds it for this Node.
+    pub(super) fn is_held_for_api_node(&self, node: &NodeName) -> bool {
+        let holder = self.holder.as_ref();
+        let is_foreign = holder.is_some_and(|holder| !holder.is_node());
+        let record = self.record.as_ref();
+        is_foreign && record.is_none_or(|record| record.node.as_ref() == Some(node))
+    }
 }
 
 /// A replica that no longer renews its presence Lease is gone. The Lease is deleted after the

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::snapshot::{COORDINATOR_CONDITIONS, ObservedPresence};
+use super::snapshot::{ObservedPresence, list_coordinator_conditions};
 use crate::Now;
 use crate::condition::CurrentCondition;
 use crate::lock::{HolderId, ObservedLease};
@@ -111,6 +111,7 @@ impl HealerMemory {
         let mut processes = BTreeMap::new();
         for lease in leases {
             collect_request_processes(lease, &mut processes);
+            self.restart_api_lock_wait(lease, now.mono);
             let before = known.remove(&lease.name);
             let after = LeaseMemory::from_observed_lease(before, lease, now);
             self.leases.insert(lease.name.clone(), after);
@@ -193,6 +194,15 @@ impl HealerMemory {
             let since = same.map_or(now.mono, |same| same.since);
             let memory = ProcessMemory { version, since };
             self.processes.insert(process, memory);
+        }
+    }
+
+    /// A Node that is locked by the API waits for its process only from when no Lease is held for it.
+    fn restart_api_lock_wait(&mut self, lease: &ObservedLease, now: Duration) {
+        let locked = self.nodes.iter_mut();
+        let locked = locked.filter(|(name, _)| lease.is_held_for_api_node(name));
+        for (_, memory) in locked {
+            memory.api_lock_since = memory.api_lock_since.map(|_| now);
         }
     }
 
@@ -302,14 +312,12 @@ impl NodeMemory {
 
 impl CoordinatorSign {
     fn from_node(node: &ObservedNode) -> Self {
-        let conditions = node.conditions.iter();
-        let ours = conditions.filter(|c| COORDINATOR_CONDITIONS.contains(&c.kind.as_str()));
         Self {
             uid: node.uid.clone(),
             record: node.record.clone(),
             last: node.last_reboot.clone(),
             waiting_label: node.waiting_label,
-            conditions: ours.cloned().collect(),
+            conditions: list_coordinator_conditions(node).cloned().collect(),
         }
     }
 }

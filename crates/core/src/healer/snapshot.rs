@@ -8,11 +8,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::memory::HealerMemory;
+use crate::condition::CurrentCondition;
 use crate::lock::api_lock::ApiNode;
 use crate::lock::{HolderId, ObservedLease};
 use crate::name::{BootId, NodeName};
 use crate::policy::ClusterPolicies;
-use crate::reboot::{ObservedHolderNode, ObservedNode, ParsedAnnotation, RebootPhase};
+use crate::reboot::{
+    ObservedHolderNode, ObservedNode, ParsedAnnotation, RebootPhase, is_condition_of_other,
+};
 
 /// Conditions that a coordinator writes: a change of one is a sign of life.
 pub(super) const COORDINATOR_CONDITIONS: [&str; 4] = [
@@ -61,8 +64,18 @@ pub fn needs_healing(node: &ObservedNode) -> bool {
 
 /// Whether a condition of ours says that a reboot is under way.
 pub(super) fn has_unfinished_conditions(node: &ObservedNode) -> bool {
-    let mut conditions = node.conditions.iter();
-    conditions.any(|c| COORDINATOR_CONDITIONS.contains(&c.kind.as_str()) && c.status == "True")
+    list_coordinator_conditions(node).any(|condition| condition.status == "True")
+}
+
+/// The conditions that the coordinator may have written. Other tools set conditions of the same
+/// types (KEP-5683): theirs are no reboot of ours, and no sign of the coordinator.
+pub(super) fn list_coordinator_conditions(
+    node: &ObservedNode,
+) -> impl Iterator<Item = &CurrentCondition> {
+    node.conditions.iter().filter(|condition| {
+        COORDINATOR_CONDITIONS.contains(&condition.kind.as_str())
+            && !is_condition_of_other(condition)
+    })
 }
 
 /// The presence Lease of one replica of the lock API.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::super::snapshot::{COORDINATOR_CONDITIONS, HealerSnapshot};
+use super::super::snapshot::{HealerSnapshot, list_coordinator_conditions};
 use super::{
     HealerMemory, LeaseMemory, NodeMemory, ProcessMemory, collect_request_processes,
     kubelet_posted_at,
@@ -43,8 +43,7 @@ impl HealerMemory {
 
 /// When this Node's coordinator last gave a sign, as far as the signs carry timestamps.
 pub(crate) fn last_coordinator_sign(node: &ObservedNode) -> Option<Timestamp> {
-    let conditions = node.conditions.iter();
-    let ours = conditions.filter(|c| COORDINATOR_CONDITIONS.contains(&c.kind.as_str()));
+    let ours = list_coordinator_conditions(node);
     let conditions = ours.flat_map(|c| [c.last_heartbeat, c.last_transition]);
     let record = node.record.get().map(|record| record.since);
     let last = node.last_reboot.get().map(|last| last.finished);

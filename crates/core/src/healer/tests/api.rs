@@ -2,9 +2,10 @@
 
 use super::super::*;
 use super::kit::*;
+use crate::condition::CurrentCondition;
 use crate::lock::api_lock::{ApiLock, ApiNode};
 use crate::lock::{HolderId, ObservedLease};
-use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase};
+use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootReason};
 
 fn api() -> HolderId {
     HolderId::for_api_host("n1")
@@ -183,25 +184,57 @@ fn a_presence_that_is_not_renewed_goes_on_its_own_version() {
     watch.leaves_alone(900);
 }
 
+/// Whoever broke the lock may have done so while somebody works on the machine: the client may have
+/// been told that it holds.
 #[test]
-fn a_cordon_whose_lock_was_taken_away_is_undone_only_if_nobody_was_told_and_nobody_lives() {
-    let left = |run_id: &str, presence: bool| {
-        let mut watch = locked(&[], Some(run_id));
+fn a_cordon_whose_lock_was_taken_away_is_left_to_a_person_and_said_once_the_process_had_its_time() {
+    for (run_id, presence) in [("api/p/1", false), ("api/p/1", true)] {
+        let mut watch = locked(&["answered/p/1"], Some(run_id));
+        watch.leaves_alone(20 * MINUTE);
         watch
             .seen
             .leases
             .insert("dogwatch-default-0".into(), free(0));
+        watch.sees(20 * MINUTE);
         if presence {
-            lives(&mut watch, "p", 1);
+            lives(&mut watch, "p", 30 * MINUTE);
         }
-        watch.sees(1);
-        watch.leaves_alone(14 * MINUTE);
-        reads(&mut watch, 16 * MINUTE, lock(run_id));
-        let decision = watch.of_node(16 * MINUTE).unwrap();
+        watch.leaves_alone(34 * MINUTE);
+        reads(&mut watch, 36 * MINUTE, lock(run_id));
+        let decision = watch.of_node(36 * MINUTE).unwrap();
+        assert_eq!(decision.actions, [], "{run_id} {presence}");
         assert_eq!(decision.report.events.len(), 1);
-        decision.actions.len()
+        let advice = "if nobody works on the machine, uncordon the node and remove annotation";
+        assert!(decision.cause.message.contains(advice), "{decision:?}");
+    }
+}
+
+#[test]
+fn a_condition_of_another_tool_is_no_reboot_of_ours_and_hides_no_lost_lock() {
+    let other = |node: &mut ObservedNode| {
+        node.conditions.push(CurrentCondition {
+            kind: "MaintenanceInProgress".into(),
+            status: "True".into(),
+            reason: "OtherTool".into(),
+            message: String::new(),
+            last_transition: None,
+            last_heartbeat: None,
+        });
     };
-    assert_eq!(left("api/p/1", false), 1);
-    assert_eq!(left("api/p/1", true), 0);
-    assert_eq!(left("answered/p/1", false), 0);
+    let mut watch = locked(&[], Some("api/p/1"));
+    let mut idle = ObservedNode {
+        record: ParsedAnnotation::Absent,
+        conditions: vec![kubelet(0)],
+        ..node("n1", RebootPhase::Waiting)
+    };
+    other(&mut idle);
+    assert!(!needs_healing(&idle));
+    watch
+        .seen
+        .leases
+        .insert("dogwatch-default-0".into(), free(0));
+    watch.change(1, other);
+    watch.leaves_alone(14 * MINUTE);
+    let decision = watch.of_node(16 * MINUTE).unwrap();
+    assert_eq!(decision.cause.reason, RebootReason::ApiLockWithoutLease);
 }
