@@ -85,15 +85,19 @@ impl CoordinatorAgent {
         }
     }
 
-    /// The Node has changed since it was read: decide on the newest version. If it has not, the
-    /// conflict has another cause (a webhook, for example), and an immediate retry would loop for
-    /// ever.
+    /// The Node has changed since it was read: decide on the newest version. If what is known of it
+    /// has not changed, the conflict has another cause (a webhook, or a restored etcd that is older
+    /// than what is known), and an immediate retry would loop for ever.
     async fn reread_node(&mut self, seen: &ObservedNode, conflict: &Error) -> ActionOutcome {
-        match node::get_node(&self.client, &self.name).await {
-            Ok(Some(answer)) if resource_version_of(&answer) == Some(&seen.resource_version) => {
-                self.handle_api_error("patch the Node", conflict)
-            }
-            answer => self.observe_node_read(answer),
+        let answer = node::get_node(&self.client, &self.name).await;
+        let outcome = self.observe_node_read(answer);
+        let is_same = matches!(
+            &self.seen.node,
+            OwnNodeState::There(after) if after.resource_version == seen.resource_version
+        );
+        match outcome {
+            ActionOutcome::Changed if is_same => self.handle_api_error("patch the Node", conflict),
+            outcome => outcome,
         }
     }
 
@@ -129,9 +133,9 @@ impl CoordinatorAgent {
                 self.decision_sink.on_lease_written(lease, &won);
                 self.observe_lease(*won)
             }
-            BidOutcome::Lost { .. } => {
+            BidOutcome::Lost { why } => {
                 self.seen.lock.unsettled_bid = None;
-                self.relist_leases().await
+                self.reread_leases(lease, &why).await
             }
             BidOutcome::Refused(error) => {
                 // This bid was not written; an earlier one still may be.
@@ -142,7 +146,27 @@ impl CoordinatorAgent {
         }
     }
 
-    /// Another node was faster. The watch will show it, but a list is certain.
+    /// Another node was faster. The watch will show it, but a list is certain. If it shows the same
+    /// Lease, the write has another cause to fail: somebody has taken over the field (`kubectl
+    /// annotate`), a webhook, or a restored etcd. An immediate retry would loop for ever.
+    async fn reread_leases(&mut self, lease: &ObservedLease, why: &str) -> ActionOutcome {
+        let outcome = self.relist_leases().await;
+        let leases = self.seen.lock.leases.iter().flatten();
+        let mut same = leases.filter(|after| after.name == lease.name);
+        let is_same = same.any(|after| after.resource_version == lease.resource_version);
+        match outcome {
+            ActionOutcome::Changed if is_same => {
+                warn!(lease = lease.name, why, "failed to write the Lease");
+                let trouble = format!("cannot write Lease {}: {why}", lease.name);
+                self.seen
+                    .observation_errors
+                    .insert(ACTING_ERROR_KEY, trouble);
+                ActionOutcome::Refused
+            }
+            outcome => outcome,
+        }
+    }
+
     async fn relist_leases(&mut self) -> ActionOutcome {
         match self.locks.list_slots(&self.lock_group()).await {
             Ok(leases) => self.observe_fact(ObservedFact::Leases(leases)),
@@ -159,7 +183,7 @@ impl CoordinatorAgent {
                         self.decision_sink.on_lease_written(lease, &left);
                         self.observe_lease(*left)
                     }
-                    BidOutcome::Lost { .. } => self.relist_leases().await,
+                    BidOutcome::Lost { why } => self.reread_leases(lease, &why).await,
                     BidOutcome::Unknown(error) | BidOutcome::Refused(error) => {
                         self.handle_api_error("leave the lock", &error)
                     }
@@ -183,18 +207,19 @@ impl CoordinatorAgent {
             self.decision_sink.on_lease_written(lease, free);
             self.record_yield_pause(lease, over_budget);
         }
-        self.observe_release_outcome(outcome, "release the lock")
+        self.observe_release_outcome(lease, outcome, "release the lock")
             .await
     }
 
     async fn observe_release_outcome(
         &mut self,
+        lease: &ObservedLease,
         outcome: ReleaseOutcome,
         what: &'static str,
     ) -> ActionOutcome {
         match outcome {
             ReleaseOutcome::Freed(free) => self.observe_lease(*free),
-            ReleaseOutcome::Changed { .. } => self.relist_leases().await,
+            ReleaseOutcome::Changed { why } => self.reread_leases(lease, &why).await,
             ReleaseOutcome::Unknown(error) | ReleaseOutcome::Refused(error) => {
                 self.handle_api_error(what, &error)
             }
@@ -250,8 +275,8 @@ impl CoordinatorAgent {
             self.seen.run.break_forbidden = true;
             return ActionOutcome::Changed;
         }
-        self.observe_release_outcome(outcome, "break a lock whose holder no longer exists")
-            .await
+        let what = "break a lock whose holder no longer exists";
+        self.observe_release_outcome(lease, outcome, what).await
     }
 
     fn observe_lease(&mut self, lease: ObservedLease) -> ActionOutcome {
@@ -371,8 +396,4 @@ impl CoordinatorAgent {
         let (jitter, now) = (self.seen.run.jitter, self.clock.now().mono);
         self.seen.run.bid_pause = over_budget.then(|| BidPause::after_yield(times, jitter, now));
     }
-}
-
-fn resource_version_of(node: &node::Node) -> Option<&String> {
-    node.metadata.resource_version.as_ref()
 }

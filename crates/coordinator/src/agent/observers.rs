@@ -29,6 +29,9 @@ const RETURN_GATES_INTERVAL: Duration = Duration::from_secs(2);
 /// Interval of checking the policy's gates while they prevent a reboot. Prometheus itself evaluates
 /// an alert every 15 s to 1 min.
 const START_GATES_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval of counting the group again while `maxUnavailable` is a percentage. A thousand waiting
+/// nodes make some 33 such lists a minute.
+const GROUP_SIZE_INTERVAL: Duration = Duration::from_mins(30);
 /// First and longest pause after a failed read.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
@@ -208,14 +211,21 @@ async fn observe_lock_leases(eyes: ObserverContext, group: GroupName, slots: u32
     }
 }
 
+/// The group may grow or shrink while the node waits, for days perhaps: a bid by an old size holds up
+/// the whole group.
 async fn observe_group_size(eyes: ObserverContext, group: GroupName) {
-    let (size, _) = eyes
-        .read_with_retry("counting the group", || async {
-            let policies = policy::list_policies(&eyes.client).await?;
-            eyes.locks.read_group_size(&group, &policies).await
-        })
-        .await;
-    eyes.send_fact(ObservedFact::GroupSize(size));
+    for reads in 0.. {
+        let (size, sent) = eyes
+            .read_with_retry("counting the group", || async {
+                let policies = policy::list_policies(&eyes.client).await?;
+                eyes.locks.read_group_size(&group, &policies).await
+            })
+            .await;
+        eyes.send_fact(ObservedFact::GroupSize(size));
+        let spread = 0.75 + jitter::nth_fraction(eyes.jitter_seed, reads) / 2.0;
+        let next = sent.mono + GROUP_SIZE_INTERVAL.mul_f64(spread);
+        eyes.clock.sleep_until(next).await;
+    }
 }
 
 async fn observe_budget_count(eyes: ObserverContext, lease: ObservedLease) {
