@@ -245,6 +245,10 @@ impl HostReconciler {
         self.under_way.write = false;
         let mut spot = self.entry.lock_state();
         if host.uid != spot.seen.host.uid {
+            // Another host of this name was created; the watch will report it.
+            drop(spot);
+            self.writes
+                .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
             return;
         }
         // The write without an answer succeeded: its command is stored, and was not sent.

@@ -328,3 +328,29 @@ async fn a_process_that_is_told_to_stop_ends_its_command_and_says_goodbye() {
         })
         .await;
 }
+
+/// A host that is deleted and created again between two events of a watch that stands still.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_was_created_anew_unseen_is_not_written_at_full_speed() {
+    let world = World::new();
+    let name = world.add("h0");
+    let _process = world.process("first");
+    world
+        .until("it is reported on", |world| {
+            world.host(&name).status.power.state.is_some()
+        })
+        .await;
+    {
+        let mut state = world.lock();
+        let host = state.hosts.get_mut(&name).unwrap();
+        (host.uid, host.resource_version) = ("uid-anew".into(), "9999".into());
+        state.calls.clear();
+    }
+    // What the BMC reads by now would be written on the old host.
+    world.change_machine(&name, |machine| machine.is_on = false);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let calls = &world.lock().calls;
+    let writes = calls.iter().filter(|call| call.contains(" writes "));
+    let writes = writes.count();
+    assert!((1..30).contains(&writes), "{writes} writes: {calls:?}");
+}
