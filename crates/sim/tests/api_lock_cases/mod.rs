@@ -5,16 +5,18 @@
 
 pub mod world;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dogwatch_controller::lock::service::{
     LockAnswer, LockRequest, LockService as _, UnlockAnswer, WaitMode,
 };
+use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::reboot::RebootConfig;
-use dogwatch_k8s::lock::{LeaseTakeOutcome, RemediationLeaseClient};
+use dogwatch_k8s::lock::{LeaseTakeOutcome, ReleaseOutcome, RemediationLeaseClient};
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use kube::ResourceExt as _;
 use world::{
@@ -27,6 +29,8 @@ macro_rules! every_api_case {
     ($test:ident) => {
         $test! {
             one_host_holds_and_each_replica_says_so_again
+            a_host_that_asks_again_leaves_room_for_as_many_as_before
+            a_host_whose_group_has_changed_is_denied_its_old_lease_only_now_and_then
             a_host_that_holds_nothing_may_unlock
             who_does_not_want_to_wait_is_told_who_holds
             waiters_at_one_replica_are_served_in_the_order_they_came
@@ -74,6 +78,58 @@ pub async fn one_host_holds_and_each_replica_says_so_again(world: &World) {
     world.until_free().await;
     have(&two, &b).await;
     leave(&one, &b).await;
+}
+
+pub async fn a_host_that_asks_again_leaves_room_for_as_many_as_before(world: &World) {
+    world.add_ready_nodes(9).await;
+    let fifth = || RebootConfig {
+        max_unavailable: UnavailabilityLimit::Percent(20),
+        ..RebootConfig::default()
+    };
+    let (one, two) = (world.replica_with(fifth()), world.replica_with(fifth()));
+    let (a, b) = (host("a"), host("b"));
+    for replica in [&one, &two, &one] {
+        have(replica, &a).await;
+        assert_eq!(world.maxima().await, [2], "a fifth of ten nodes");
+    }
+    have(&two, &b).await;
+    leave(&one, &a).await;
+    leave(&one, &b).await;
+}
+
+pub async fn a_host_whose_group_has_changed_is_denied_its_old_lease_only_now_and_then(
+    world: &World,
+) {
+    let one = world.replica();
+    let client = host(&world.base.node);
+    world.hold_in_the_old_group().await;
+    let LockAnswer::Busy { why } = try_lock(&one, &client).await else {
+        panic!("the request of the replica that died is still there")
+    };
+    assert!(why.contains("now belongs to group default"), "{why}");
+
+    let mut versions = BTreeSet::from([world.old_lease().await.resource_version]);
+    let waiting = tokio::spawn(lock(&one, &client));
+    let end = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < end {
+        versions.insert(world.old_lease().await.resource_version);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Two tries at once and one after 5 s; each writes the request's id and removes it again.
+    assert!((2..=7).contains(&versions.len()), "{versions:?}");
+    let own = world.replicas().await.remove(0);
+    let told = own.annotations().get("dogwatch.dev/waiting-hosts");
+    assert!(
+        told.is_some_and(|text| text.contains("LockHeldByOther")),
+        "{told:?}"
+    );
+
+    // As the healer does.
+    let lease = world.old_lease().await;
+    let freed = world.locks_of_node().break_lock(&lease).await;
+    assert!(matches!(freed, ReleaseOutcome::Freed(_)), "{freed:?}");
+    assert!(is_held(&waiting.await.unwrap()));
+    leave(&one, &client).await;
 }
 
 pub async fn a_host_that_holds_nothing_may_unlock(world: &World) {

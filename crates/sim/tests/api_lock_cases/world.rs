@@ -11,13 +11,14 @@ use dogwatch_controller::lock::service::{
     LockAnswer, LockRequest, LockRequester, LockService as _, UnlockAnswer, WaitMode,
 };
 use dogwatch_core::fleetlock::FleetlockGroups;
-use dogwatch_core::lock::{HolderId, ObservedLease};
+use dogwatch_core::lock::{HolderId, LockRecord, ObservedLease};
+use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_core::reboot::RebootConfig;
-use dogwatch_k8s::lock::LockClient;
+use dogwatch_k8s::lock::{BidOutcome, LockClient};
 use dogwatch_runtime::clock::ProcessClock;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -38,20 +39,32 @@ impl World {
             base: Drained::on(client).await,
             clock: ProcessClock::system_clock(),
         };
-        world.make_ready().await;
+        world.make_ready(&world.base.node).await;
         world
     }
 
     /// A node that is not Ready counts as unavailable for every host of its group.
-    async fn make_ready(&self) {
+    async fn make_ready(&self, node: &str) {
         let ready = json!([{ "type": "Ready", "status": "True", "reason": "Test",
             "lastTransitionTime": "2026-01-01T00:00:00Z", "lastHeartbeatTime": "2026-01-01T00:00:00Z" }]);
         let status = Patch::Merge(json!({ "status": { "conditions": ready } }));
         let nodes: Api<Node> = Api::all(self.base.client.clone());
         nodes
-            .patch_status(&self.base.node, &PatchParams::default(), &status)
+            .patch_status(node, &PatchParams::default(), &status)
             .await
             .unwrap();
+    }
+
+    /// Nodes beside the world's own; [`Self::end`] deletes them.
+    pub async fn add_ready_nodes(&self, count: u32) {
+        let nodes: Api<Node> = Api::all(self.base.client.clone());
+        for number in 0..count {
+            let name = format!("{}-{number}", self.base.node);
+            let node = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+            let params = PostParams::default();
+            nodes.create(&params, &node).await.unwrap();
+            self.make_ready(&name).await;
+        }
     }
 
     /// A replica that uses this client.
@@ -109,6 +122,45 @@ impl World {
         leases
             .filter_map(|lease| Some((lease.holder.as_ref()?.to_string(), runs(&lease))))
             .collect()
+    }
+
+    /// How many may hold the lock at once, by the record of each held Lease.
+    pub async fn maxima(&self) -> Vec<u32> {
+        let leases = self.leases().await.into_iter();
+        let held = leases.filter(|lease| lease.holder.is_some());
+        held.filter_map(|lease| Some(lease.record?.max)).collect()
+    }
+
+    /// The client by which the node, as a host, holds Leases.
+    pub fn locks_of_node(&self) -> LockClient {
+        let holder = HolderId::for_api_host(&self.base.node);
+        LockClient::new(self.base.client.clone(), &self.base.namespace, holder)
+    }
+
+    /// Takes the lock of group `old` for the node, as a replica would have done that died before it
+    /// cordoned the node. Meanwhile the node has left that group.
+    pub async fn hold_in_the_old_group(&self) {
+        let (locks, group) = (self.locks_of_node(), GroupName::new("old").unwrap());
+        locks.ensure_leases(&group, 1, &[]).await.unwrap();
+        let free = locks.list_slots(&group).await.unwrap().remove(0);
+        let record = LockRecord {
+            node: Some(NodeName::new(self.base.node.as_str()).unwrap()),
+            node_uid: self.node().await.metadata.uid,
+            boot_id: None,
+            group,
+            max: 1,
+            since: jiff::Timestamp::UNIX_EPOCH,
+            runs: vec![RunId::new("api/gone/1").unwrap()],
+        };
+        let outcome = locks.bid_for_lease(&free, &record).await;
+        assert!(matches!(outcome, BidOutcome::Won(_)), "{outcome:?}");
+    }
+
+    /// The Lease of [`Self::hold_in_the_old_group`].
+    pub async fn old_lease(&self) -> ObservedLease {
+        let mut leases = self.leases().await.into_iter();
+        let old = leases.find(|lease| lease.name == "dogwatch-old-0");
+        old.unwrap()
     }
 
     /// Waits for a condition on the held Leases, given as holders with their runs.
@@ -179,7 +231,7 @@ impl World {
 
     pub async fn delete_node(&self) {
         let nodes: Api<Node> = Api::all(self.base.client.clone());
-        let params = kube::api::DeleteParams::default();
+        let params = DeleteParams::default();
         nodes.delete(&self.base.node, &params).await.unwrap();
     }
 
@@ -190,7 +242,7 @@ impl World {
             "spec": { "holderIdentity": "remedy" },
         });
         let lease = serde_json::from_value(lease).unwrap();
-        let params = kube::api::PostParams::default();
+        let params = PostParams::default();
         self.all_leases().create(&params, &lease).await.unwrap();
     }
 
@@ -207,12 +259,16 @@ impl World {
         Api::namespaced(self.base.client.clone(), &self.base.namespace)
     }
 
-    /// Deletes the node, so that the next case's groups are empty.
+    /// Deletes the nodes, so that the next case's groups are empty.
     pub async fn end(&self) {
         let nodes: Api<Node> = Api::all(self.base.client.clone());
-        let node = nodes.get_opt(&self.base.node).await.unwrap();
-        if node.is_some() {
-            self.delete_node().await;
+        let all = nodes.list(&ListParams::default()).await.unwrap();
+        for node in all.items {
+            let name = node.name_any();
+            if name.starts_with(&self.base.node) {
+                let params = DeleteParams::default();
+                nodes.delete(&name, &params).await.unwrap();
+            }
         }
     }
 }

@@ -119,7 +119,7 @@ impl PendingLockRequest {
     }
 
     /// The number of slots in the target's group.
-    async fn count_slots(&mut self, target: &LockTarget) -> Result<u32, Error> {
+    pub(super) async fn count_slots(&mut self, target: &LockTarget) -> Result<u32, Error> {
         if target.max.needs_group_size() {
             let policies = self.shared.policies.borrow().clone();
             self.group_size = self

@@ -83,7 +83,7 @@ impl PendingLockRequest {
         self.clear_forbidden();
         let lease = match self.bid_for_lease(&target, lease).await {
             Ok(Some(lease)) => lease,
-            Ok(None) => return hold_denied("another holder took the lock first"),
+            Ok(None) => return hold_denied("somebody else changed the Lease first"),
             Err(error) => return HoldOutcome::Trouble(error),
         };
         let mut hold = HoldAttempt {

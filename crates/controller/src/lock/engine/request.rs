@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::backoff::RetryBackoff;
+use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
 use dogwatch_core::lock::api_lock::{
     PolicyDenial, WaitMode, WaitingHost, denial_retry_delay, describe_fencing, describe_refusal,
 };
@@ -29,6 +29,9 @@ const FIRST_OBSERVATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the policy is checked again for a host that may not begin: its labels choose the
 /// policy.
 const POLICY_RECHECK_INTERVAL: Duration = Duration::from_mins(5);
+/// How long a request leaves the Lease of its own host alone that it could not join.
+const OWN_LEASE_PAUSES: BackoffRange =
+    BackoffRange::new(Duration::from_secs(5), Duration::from_secs(30));
 
 /// Receives the policies from the beginning of an attempt on: a change during the attempt is not
 /// missed by the wait after it.
@@ -97,6 +100,8 @@ pub(super) struct PendingLockRequest {
     pub(super) group_size: u32,
     /// How often in a row the request yielded the lock.
     yield_count: u32,
+    /// How often in a row the request could not join the Lease that its host holds.
+    own_lease_denials: u32,
     /// The reason for which the policy last forbade the reboot, and since when without a break.
     forbidden: Option<(RebootReason, Duration)>,
     /// The group and the Node, as last observed.
@@ -129,6 +134,7 @@ impl PendingLockRequest {
             bid_pause: None,
             group_size: 1,
             yield_count: 0,
+            own_lease_denials: 0,
             forbidden: None,
             seen_as: (None, None),
         }
@@ -193,7 +199,6 @@ impl PendingLockRequest {
         };
         self.seen_as = (Some(target.group.clone()), target.node_name().cloned());
         let holder = &self.cleanup.leftovers.holder;
-        // The host already holds the lock: by an earlier request, here or at another replica.
         if let Some(lease) = leases
             .iter()
             .find(|lease| lease.holder.as_ref() == Some(holder))
@@ -202,9 +207,9 @@ impl PendingLockRequest {
                 let why = "too many nodes of the group are unavailable";
                 return self.answer_not_now(RebootReason::OverBudget, why).await;
             }
-            let held = Box::pin(self.acquire_lock(target, lease, None)).await;
-            return Box::pin(self.handle_hold_outcome(held, policies_watch)).await;
+            return self.join_own_lease(target, lease, policies_watch).await;
         }
+        self.own_lease_denials = 0;
         if let Some(why) = target
             .node
             .as_ref()
@@ -232,6 +237,44 @@ impl PendingLockRequest {
             return self.wait_until_allowed(&not, policies_watch).await;
         }
         self.queue_and_acquire(target, policies_watch).await
+    }
+
+    /// Takes the lock on the Lease that the host already holds: by an earlier request, here or at
+    /// another replica.
+    async fn join_own_lease(
+        &mut self,
+        target: LockTarget,
+        lease: &ObservedLease,
+        policies_watch: PoliciesWatch,
+    ) -> LockAttemptOutcome {
+        // The Lease's record gets this request's maximum, and keeps it until the host unlocks.
+        if let Err(error) = Box::pin(self.count_slots(&target)).await {
+            return LockAttemptOutcome::Trouble(error);
+        }
+        let held = Box::pin(self.acquire_lock(target, lease, None)).await;
+        if let HoldOutcome::Denied { why } = held {
+            return self.pause_after_denial(&lease.name, &why).await;
+        }
+        Box::pin(self.handle_hold_outcome(held, policies_watch)).await
+    }
+
+    /// Leaves the Lease alone for a while. The healer removes a dead process' request only from a
+    /// Lease that does not change meanwhile.
+    async fn pause_after_denial(&mut self, lease: &str, why: &str) -> LockAttemptOutcome {
+        self.clean_up_hold(LockLeaveReason::Done).await;
+        let why = format!("the host holds Lease {lease}, which this request cannot join: {why}");
+        // The first denial may come from a concurrent call of the same host that wrote first: no
+        // reason to let a client wait whose host holds the lock.
+        let earlier = self.own_lease_denials.checked_sub(1);
+        self.own_lease_denials = self.own_lease_denials.saturating_add(1);
+        if self.wait.may_wait()
+            && let Some(earlier) = earlier
+        {
+            self.report_waiting_reason(RebootReason::LockHeldByOther, &why);
+            let until = self.shared.now().mono + OWN_LEASE_PAUSES.pause_after(earlier);
+            self.shared.setup.clock.sleep_until(until).await;
+        }
+        self.busy_or(why, LockAttemptOutcome::Again)
     }
 
     /// Why FleetLock may not lock this group. Checked before any object is created for it.
