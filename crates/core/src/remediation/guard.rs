@@ -133,13 +133,18 @@ fn refuse_cooldown(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<
         // The host was never held off, or somebody else removed the key: the table decides.
         (None, None) => return None,
     };
-    let until = cooldown_end(ctx, RemediationReason::CoolingDown, at, long)?;
+    let until = cooldown_end(ctx, at, long)?;
     let text = format!(
         "host {} {what} {at}; no new remediation of it begins for {}",
         host.name,
         crate::duration::format_duration(long)
     );
     Some(GuardRefusal::new(RemediationReason::CoolingDown, text).with_until(until))
+}
+
+/// The time in the record from which the cooldown of its host counts.
+pub(super) fn cooldown_start(record: &RemediationRecord) -> Option<Timestamp> {
+    record.ended_at().or_else(|| last_power_on(record))
 }
 
 fn last_power_on(record: &RemediationRecord) -> Option<Timestamp> {
@@ -150,17 +155,11 @@ fn last_power_on(record: &RemediationRecord) -> Option<Timestamp> {
 
 /// When `long` has passed since `at`; `None` if it has already. A time in the future comes from
 /// another clock: the wait then counts from when this process first saw it.
-fn cooldown_end(
-    ctx: &RemediationContext<'_>,
-    reason: RemediationReason,
-    since: Timestamp,
-    long: Duration,
-) -> Option<Duration> {
-    let by_wall = (since <= ctx.now.wall).then(|| {
-        let left = long.saturating_sub(ctx.now.elapsed_since(since));
-        ctx.now.mono + left
-    });
-    let until = by_wall.unwrap_or_else(|| ctx.reason_since(reason) + long);
+fn cooldown_end(ctx: &RemediationContext<'_>, at: Timestamp, long: Duration) -> Option<Duration> {
+    let seen = ctx.memory.cooldown_seen.filter(|(same, _)| *same == at);
+    let seen = seen.map_or(ctx.now.mono, |(_, seen)| seen);
+    let left = long.saturating_sub(ctx.now.elapsed_since(at));
+    let until = (ctx.now.mono + left).min(seen + long);
     (ctx.now.mono < until).then_some(until)
 }
 

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::action::RemediationAction;
+use super::guard;
 use super::heartbeat::NodeHeartbeat;
+use super::host_link::record_on_host;
 use super::machine::{InfraMachine, MachineName, ObjectName, ObservedMachine};
 use super::node_cluster::WorkloadClusters;
 use super::request::PowerRequest;
@@ -57,6 +61,10 @@ pub struct RemediationMemory {
     /// Since when the host has been without a key, without interruption, as far as this process
     /// has seen. Maintained by [`RemediationMemory::record_decision`].
     pub host_without_key_since: Option<Duration>,
+    /// The time in the host's record from which the cooldown counts, and when this process first
+    /// saw it. It outlasts the reason `CoolingDown`: otherwise a time in the future would begin the
+    /// wait again after each wait. Maintained by [`RemediationMemory::record_decision`].
+    pub cooldown_seen: Option<(Timestamp, Duration)>,
     /// The version of the stored backup that a deletion without an answer may still remove: the one
     /// that was there at this process's first decision, or for which it sent a deletion since.
     /// Maintained by [`RemediationMemory::record_decision`].
@@ -75,6 +83,7 @@ impl RemediationMemory {
     ) {
         let since = self.host_without_key_since.unwrap_or(now);
         self.host_without_key_since = case.is_host_without_key().then_some(since);
+        self.record_cooldown(case, now);
         let mut actions = decision.actions.iter();
         if self.first_decided_at.is_none() || actions.any(RemediationAction::drops_backup) {
             let stored = case.stored_backup.as_ref();
@@ -84,6 +93,15 @@ impl RemediationMemory {
         self.first_decided_at.get_or_insert(now);
         if self.reason_since.is_none_or(|(same, _)| same != reason) {
             self.reason_since = Some((reason, now));
+        }
+    }
+
+    fn record_cooldown(&mut self, case: &super::Remediation, now: Duration) {
+        let host = case.host.as_ref().ok();
+        let record = host.and_then(|host| record_on_host(host));
+        let start = record.as_ref().and_then(guard::cooldown_start);
+        if self.cooldown_seen.map(|(same, _)| same) != start {
+            self.cooldown_seen = start.map(|at| (at, now));
         }
     }
 

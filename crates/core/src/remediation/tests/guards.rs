@@ -50,6 +50,11 @@ impl Marked {
         decide(&self.case(), &known, &self.around, &self.config, now)
     }
 
+    fn record_decision(&mut self) {
+        let (decision, now) = (self.decision(), self.power.now().mono);
+        self.known.record_decision(&self.case(), &decision, now);
+    }
+
     /// The reason of the refusal; `None` if the key may be added.
     fn refused(&self) -> Option<RemediationReason> {
         let decision = self.decision();
@@ -297,16 +302,22 @@ fn a_health_check_that_marks_again_while_the_host_comes_back_switches_nothing_of
 }
 
 #[test]
-fn a_cooldown_that_another_clock_wrote_ends_all_the_same() {
-    let mut it = Marked::new();
-    it.record(&[(RemediationStep::NodeReady, -86_400)]);
-    assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
-    assert_eq!(it.wakes_in(), 300);
-    let since = it.power.now().mono.saturating_sub(Duration::from_mins(5));
-    it.known.reason_since = Some((RemediationReason::CoolingDown, since));
-    it.power.run(300);
-    it.known.reason_since = Some((RemediationReason::CoolingDown, since));
-    assert_eq!(it.refused(), None);
+fn a_cooldown_that_another_clock_wrote_ends_all_the_same_and_does_not_begin_again() {
+    // The clock of this process overtakes the second one when the wait is over.
+    for ahead in [86_400, 301] {
+        let mut it = Marked::new();
+        it.record(&[(RemediationStep::NodeReady, -ahead)]);
+        assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
+        assert_eq!(it.wakes_in(), 300);
+        it.record_decision();
+        it.power.run(299);
+        assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
+        for _ in 0..3 {
+            it.record_decision();
+            it.power.run(1);
+            assert_eq!(it.refused(), None, "{ahead}");
+        }
+    }
 }
 
 #[test]
