@@ -66,7 +66,8 @@ pub(super) fn handle_unknown_off(
 }
 
 /// The host is off already. The proof still needs an answered power-off, which changes nothing on a
-/// host that is off.
+/// host that is off. Where nobody wants a proof, a command to the BMC is closed once it has settled
+/// ([`super::power_off`]); one to a further level is not, and is sent again.
 fn prove_by_new_command(
     ctx: &PowerContext<'_>,
     step: &mut PowerStep,
@@ -74,7 +75,8 @@ fn prove_by_new_command(
     at: Duration,
     is_foreign: bool,
 ) {
-    if !ctx.is_proof_wanted() {
+    let is_settled = ctx.now.mono >= ctx.settled_at();
+    if !ctx.is_proof_wanted() && (command.level == 0 || !is_settled) {
         return idle::wait_until_settled(ctx, step, command.level);
     }
     if !is_foreign && command.command == PowerCommand::Off {

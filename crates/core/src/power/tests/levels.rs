@@ -82,3 +82,16 @@ fn a_second_level_that_cannot_be_spoken_to_does_not_stop_the_first() {
     let condition = world.condition("PowerControlReady");
     assert_eq!(condition.reason, PowerReason::SecretNotFound.as_str());
 }
+
+#[test]
+fn an_outlet_without_an_answer_is_held_off_also_where_nobody_wants_a_proof() {
+    let mut world = World::new(&[], false, true);
+    world.add_level();
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Refused);
+    let (after, runs) = (10_000, Some(300));
+    world.bmcs[1].takes = vec![Takes::Silent { after, runs }];
+    world.run(300);
+    assert_eq!(world.because(), PowerReason::AsWanted);
+    assert_eq!(world.status().powered_on, Some(false));
+    assert!(world.power().off_confirmed_at.is_some());
+}

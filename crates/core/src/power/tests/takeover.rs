@@ -84,6 +84,23 @@ fn a_host_that_is_off_gets_a_proving_power_off_at_once_unless_it_repeats_our_own
 }
 
 #[test]
+fn where_no_proof_is_wanted_only_a_further_level_gets_a_power_off_again_once_it_settled() {
+    for (level, now, next) in [
+        (1, 129, None),
+        (1, 140, Some((PowerCommand::Off, 1))),
+        (0, 140, None),
+    ] {
+        let mut single_host = SingleHost::with_pdu(&[], false);
+        single_host.intend(PowerCommand::Off, level);
+        single_host.end(100, unknown());
+        single_host.read(level, now - 9, PowerReading::Off);
+        single_host.now = secs(now);
+        let step = handle(&single_host, false);
+        assert_eq!(step.next_command(), next, "{level} {now}");
+    }
+}
+
+#[test]
 fn a_host_that_may_be_shutting_down_is_read_at_a_steady_pace_before_the_command_settles() {
     let mut single_host = unknown_off(PowerCommand::SoftOff);
     single_host.read(0, 105, PowerReading::On);
