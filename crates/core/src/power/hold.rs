@@ -11,7 +11,7 @@ use super::decide::PowerAction;
 use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
 use super::step::{NextCommand, PowerStep};
-use super::{PowerReason, node_liveness, power_off, status_times};
+use super::{PowerReason, idle, node_liveness, power_off, status_times};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
@@ -35,11 +35,7 @@ pub(super) fn hold_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &P
         Ok(PowerReading::Off)
             if ctx.crosscheck_level(command.level) == BmcCrosscheck::Contradicts =>
         {
-            let name = power_off::level_name(command.level);
-            let text = format!(
-                "{name} is off, but the BMC reports that the machine runs; it is powered off again"
-            );
-            handle_found_on(ctx, step, PowerReason::LevelContradictedByBMC, &text);
+            handle_contradicted_level(ctx, step, command.level);
         }
         Ok(PowerReading::Off) => match ctx.living_node() {
             Some(node) => handle_living_node(ctx, step, command, &node),
@@ -71,8 +67,7 @@ fn handle_living_node(
     command: &PendingCommand,
     node: &NodeName,
 ) {
-    step.status.power.off_confirmed_at = None;
-    step.status.power.confirmed_for.clear();
+    void_proof(step);
     node_liveness::report_contradiction(ctx, step, node);
     step.read_level_at(
         ctx,
@@ -80,6 +75,11 @@ fn handle_living_node(
         next_poll_at(ctx, command.level),
         "the next poll",
     );
+}
+
+fn void_proof(step: &mut PowerStep) {
+    step.status.power.off_confirmed_at = None;
+    step.status.power.confirmed_for.clear();
 }
 
 fn must_be_off(ctx: &PowerContext<'_>) -> bool {
@@ -93,9 +93,22 @@ fn is_reading_awaited(ctx: &PowerContext<'_>) -> bool {
     ctx.keyless_annotation().is_some() || (ctx.seen.host.online && ctx.obeyed_keys().is_empty())
 }
 
+/// What is off does not feed this machine. If that need not be off, nothing else switches the level
+/// on again.
+fn handle_contradicted_level(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
+    if !must_be_off(ctx) {
+        void_proof(step);
+        return idle::restore_level(ctx, step, level);
+    }
+    let name = power_off::level_name(level);
+    let text = format!(
+        "{name} is off, but the BMC reports that the machine runs; it is powered off again"
+    );
+    handle_found_on(ctx, step, PowerReason::LevelContradictedByBMC, &text);
+}
+
 fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason, text: &str) {
-    step.status.power.off_confirmed_at = None;
-    step.status.power.confirmed_for.clear();
+    void_proof(step);
     if !must_be_off(ctx) {
         step.status.power.command = None;
         let text = "on, as spec.online requests, but Dogwatch did not power it on";
@@ -154,8 +167,7 @@ fn describe_missing_proof(ctx: &PowerContext<'_>, command: &PendingCommand) -> O
 
 /// The proof is void and nobody waits for one: the next readings decide.
 fn forget_proof(ctx: &PowerContext<'_>, step: &mut PowerStep) {
-    step.status.power.off_confirmed_at = None;
-    step.status.power.confirmed_for.clear();
+    void_proof(step);
     step.status.power.command = None;
     let text = "off according to another BMC; reading its power";
     step.set_cause(ConditionStatus::Unknown, PowerReason::PowerUnknown, text);
@@ -222,8 +234,7 @@ fn begin_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
     step.add_event(EventSeverity::Normal, PowerReason::PoweringOn, text.clone());
     step.set_busy(PowerReason::PoweringOn, text);
     step.status.last_powered_on = Some(at);
-    step.status.power.off_confirmed_at = None;
-    step.status.power.confirmed_for.clear();
+    void_proof(step);
     let (command, why) = (PowerCommand::On, PowerReason::PoweringOn);
     step.set_command(ctx, &NextCommand::begin_need(command, level, why));
 }

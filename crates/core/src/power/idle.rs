@@ -256,7 +256,11 @@ fn handle_withdrawn_off(
     if level == 0 {
         return close_command(ctx, step, command);
     }
-    // Only the level that cut the power can restore it.
+    restore_level(ctx, step, level);
+}
+
+/// Gives a further level that is off its power back: only the level that cut it can do that.
+pub(super) fn restore_level(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
     let text = format!("{} is off and should be on", power_off::level_name(level));
     step.add_event(EventSeverity::Warning, PowerReason::FoundOff, text.clone());
     step.set_busy(PowerReason::FoundOff, text);

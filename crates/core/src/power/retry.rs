@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::PowerReason;
 use super::bmc::{BmcFault, FaultClass, PowerCommand};
+use super::bmc_crosscheck::BmcCrosscheck;
 use super::config::PowerConfig;
 use super::context::PowerContext;
 use super::host::PendingCommand;
@@ -67,10 +68,11 @@ pub(super) fn change_level(
 ) {
     let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
     let text = format!(
-        "{} did not power the host off in {} tries ({said}); now {} is used",
+        "{} did not power the host off in {} tries ({said}); now {} is used{}",
         level_name(command.level),
         command.attempt,
-        level_name(level)
+        level_name(level),
+        describe_outlet_left_off(ctx, command.level)
     );
     step.add_event(EventSeverity::Warning, PowerReason::NextLevel, text.clone());
     step.set_busy(PowerReason::NextLevel, text);
@@ -80,6 +82,15 @@ pub(super) fn change_level(
         ctx,
         &NextCommand::continue_need(PowerCommand::Off, level, why),
     );
+}
+
+/// Nothing switches a contradicted level on again once another one is used.
+fn describe_outlet_left_off(ctx: &PowerContext<'_>, level: usize) -> String {
+    if ctx.crosscheck_level(level) != BmcCrosscheck::Contradicts {
+        return String::new();
+    }
+    let name = level_name(level);
+    format!("; Dogwatch has switched {name} off and leaves it off: switch it on yourself")
 }
 
 /// Seconds, never hours, with jitter. A wrong password is tried less often, so that the BMC does

@@ -89,3 +89,18 @@ fn a_reboot_is_pending_only_if_it_is_later_than_the_last_power_on() {
         assert_eq!(status.is_reboot_pending(), is_pending, "{powered_on:?}");
     }
 }
+
+#[test]
+fn a_held_level_that_the_bmc_contradicts_gives_its_power_back_unless_the_host_must_be_off() {
+    for (online, next, reason) in [
+        (true, (PowerCommand::On, 1), PowerReason::FoundOff),
+        (false, (PowerCommand::Off, 1), PowerReason::PoweringOff),
+    ] {
+        let mut single_host = held(&[], online, 1);
+        single_host.read(1, 95, PowerReading::Off);
+        single_host.read(0, 98, PowerReading::On);
+        let step = hold(&single_host);
+        assert_eq!((step.next_command(), step.because()), (Some(next), reason));
+        assert_eq!(step.status.power.off_confirmed_at, None, "{online}");
+    }
+}

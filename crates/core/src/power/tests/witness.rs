@@ -121,3 +121,21 @@ fn a_slow_answer_of_the_bmc_keeps_a_proof_by_a_pdu_up() {
         assert_eq!(proved(&world), None, "the BMC was not heard");
     }
 }
+
+#[test]
+fn an_outlet_that_is_left_off_is_named() {
+    let said = |is_wrong_outlet| {
+        let mut world = with_pdu(is_wrong_outlet);
+        if !is_wrong_outlet {
+            world.bmcs[1].default_takes = Takes::Fails(FaultClass::Refused);
+        }
+        world.run(600);
+        let left = "Dogwatch has switched level 1 off and leaves it off: switch it on yourself";
+        let mut events = world.events.iter();
+        events.any(|(_, reason, text)| {
+            *reason == PowerReason::NextLevel.as_str() && text.ends_with(left)
+        })
+    };
+    assert!(said(true), "level 1 is off, and contradicted");
+    assert!(!said(false), "level 1 refuses, and is on");
+}
