@@ -78,23 +78,29 @@ impl ConcurrentRemediations {
         }
     }
 
-    /// Adds a remediation that goes ahead to the list, so that those decided later see it. Call it
-    /// after each decision of a pass, and for each job that is still running.
+    /// Adds a remediation that goes ahead to the list, so that those decided later see it, and
+    /// removes one that only prepared and was refused: of several of one Node the last one then
+    /// frees what they hold. Call it after each decision of a pass, and for each job that is still
+    /// running.
     pub fn admit_decided(
         &mut self,
         case: &Remediation,
         decision: &RemediationDecision,
         answers: bool,
     ) {
-        if decision.cause.reason != RemediationReason::Preparing {
+        let is_admitted = decision.cause.reason == RemediationReason::Preparing;
+        // The decision of a running job has actions: this pass may yet let its remediation go ahead.
+        if !is_admitted && !decision.actions.is_empty() {
             return;
         }
         let of_it = |seen: &FencedHost| {
             seen.subject == case.subject && seen.stage == RemediationStage::Preparing
         };
         self.fenced.retain(|seen| !of_it(seen));
-        let seen = FencedHost::from_remediation(case, RemediationStage::Admitted, |_| answers);
-        self.fenced.extend(seen);
+        if is_admitted {
+            let seen = FencedHost::from_remediation(case, RemediationStage::Admitted, |_| answers);
+            self.fenced.extend(seen);
+        }
     }
 
     pub(super) fn other_fenced_hosts<'a>(

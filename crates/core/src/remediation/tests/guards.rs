@@ -231,6 +231,87 @@ fn of_two_that_are_ready_under_a_cap_of_one_the_first_goes_and_neither_waits_for
     );
 }
 
+/// What a pass decides for a paused Machine and a request of one Node, which hold its Lease and mark.
+/// The request's status is written as the pass decided.
+fn pass_over_two_of_one_node(
+    world: &mut RemediationSnapshot,
+    is_request_first: bool,
+) -> Vec<RemediationDecision> {
+    let mut power = power_of(&host("a"), true);
+    power.run(10);
+    let known = RemediationMemory {
+        power: Some(power_seen(&power)),
+        ..RemediationMemory::default()
+    };
+    let mut cases = discover_remediations(world);
+    cases.sort_by_key(|case| case.request.is_some() != is_request_first);
+    assert_eq!(cases.len(), 2);
+    let mut around = ConcurrentRemediations::from_remediations(&cases, |_| true);
+    let config = RemediationConfig::default();
+    let mut decisions = Vec::new();
+    for case in &cases {
+        let decision = decide(case, &known, &around, &config, power.now());
+        around.admit_decided(case, &decision, true);
+        for action in &decision.actions {
+            if let RemediationAction::WriteStatus { request, status } = action {
+                let request = PowerRequest {
+                    status: (**status).clone(),
+                    ..(**request).clone()
+                };
+                let name = request.name.clone();
+                world.requests.insert(name, Arc::new(request));
+            }
+        }
+        decisions.push(decision);
+    }
+    decisions
+}
+
+fn frees_claims(decision: &RemediationDecision) -> bool {
+    let has = |wanted: fn(&RemediationAction) -> bool| decision.actions.iter().any(wanted);
+    has(|action| matches!(action, RemediationAction::UnmarkNode { .. }))
+        && has(|action| matches!(action, RemediationAction::FreeLease { .. }))
+}
+
+#[test]
+fn two_of_one_node_that_are_both_refused_hold_nothing_for_each_other() {
+    for (is_request_first, is_paused) in [(false, true), (true, true), (true, false)] {
+        let machine = ObservedMachine {
+            paused: is_paused,
+            ..marked("a")
+        };
+        let node = ObservedNode {
+            being_fenced: true,
+            ready: false,
+            ..node("a")
+        };
+        let mut world = world([machine], [host("a")], [node]);
+        let lease = HeldRemediationLease::default();
+        world.leases.insert(node_name("a"), lease);
+        let request = PowerRequest {
+            machine: Some(machine_name("a")),
+            machine_uid: Some("uid-a".into()),
+            strategy: Ok(super::request::desk::DELETE),
+            ..request()
+        };
+        let request = Arc::new(request);
+        world.requests.insert(request.name.clone(), request);
+        // The first pass writes the request's status.
+        pass_over_two_of_one_node(&mut world, is_request_first);
+        let decisions = pass_over_two_of_one_node(&mut world, is_request_first);
+        let reasons = decisions.iter().map(|it| it.cause.reason);
+        let reason = if is_paused {
+            RemediationReason::Paused
+        } else {
+            RemediationReason::Preparing
+        };
+        assert!(reasons.into_iter().all(|it| it == reason), "{decisions:?}");
+        let frees: Vec<bool> = decisions.iter().map(frees_claims).collect();
+        // The first one does not know yet that the second one is refused.
+        assert_eq!(frees, [false, is_paused], "{is_request_first}");
+    }
+}
+
 #[test]
 fn one_control_plane_host_at_a_time_until_it_is_back() {
     let mut it = Marked::new();

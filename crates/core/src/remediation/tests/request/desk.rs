@@ -26,7 +26,7 @@ pub(in super::super) struct Desk {
     made: u32,
 }
 
-pub(super) const DELETE: RemediationStrategy = RemediationStrategy {
+pub(in super::super) const DELETE: RemediationStrategy = RemediationStrategy {
     kind: StrategyType::DeleteNode,
     retry_limit: 1,
     timeout: Duration::from_mins(10),
