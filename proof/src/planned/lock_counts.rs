@@ -58,7 +58,11 @@ impl PlannedWorld<'_> {
             count.for_resource_version.clone_from(&own.resource_version);
         }
         let taken = state_time().mono;
-        view.seen.lock.count = Some(ObservedBudgetCount { count, taken });
+        view.seen.lock.count = Some(ObservedBudgetCount {
+            count,
+            taken,
+            arrived: taken,
+        });
         view.counted = true;
     }
 

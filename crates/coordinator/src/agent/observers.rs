@@ -247,6 +247,7 @@ async fn observe_budget_count(eyes: ObserverContext, lease: ObservedLease) {
     eyes.send_fact(ObservedFact::Count(ObservedBudgetCount {
         count,
         taken: sent.mono,
+        arrived: eyes.clock.now().mono,
     }));
 }
 

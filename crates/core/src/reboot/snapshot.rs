@@ -224,6 +224,8 @@ pub struct ObservedBudgetCount {
     pub count: UnavailableCount,
     /// When its reads were sent, in monotonic time.
     pub taken: Duration,
+    /// When its answers were here. A slow API server takes longer than a count is valid.
+    pub arrived: Duration,
 }
 
 /// Two fresh reads of the Node that a Lease is held for.

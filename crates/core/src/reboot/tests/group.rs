@@ -143,6 +143,7 @@ fn a_percentage_needs_the_groups_size_first_and_is_worked_out_from_the_count() {
         seen.lock.count = Some(ObservedBudgetCount {
             count,
             taken: Duration::ZERO,
+            arrived: Duration::ZERO,
         });
         let decision = decide(&seen, &config, now(5));
         let went = matches!(decision.actions.as_slice(), [RebootAction::PatchNode(_)]);
@@ -156,6 +157,7 @@ fn a_lock_that_was_taken_for_a_deleted_node_of_our_name_is_given_up_before_anybo
     seen.lock.count = Some(ObservedBudgetCount {
         count: nobody_out(),
         taken: Duration::ZERO,
+        arrived: Duration::ZERO,
     });
     set(&mut seen, |node| node.uid = "made-anew".into());
     let decision = decide(&seen, &config(), now(5));

@@ -145,6 +145,7 @@ pub(super) fn seen(phase: RebootPhase) -> RebootSnapshot {
     seen.lock.count = Some(ObservedBudgetCount {
         count: nobody_out(),
         taken: Duration::ZERO,
+        arrived: Duration::ZERO,
     });
     seen.drain = Some(drained());
     seen

@@ -163,6 +163,7 @@ fn the_winner_counts_before_it_touches_anything() {
     seen.lock.count = Some(ObservedBudgetCount {
         count: stale,
         taken: Duration::ZERO,
+        arrived: Duration::ZERO,
     });
     assert_eq!(
         decide(&seen, &config(), now(5)).actions,
@@ -177,6 +178,7 @@ fn over_budget_the_lock_goes_back_and_the_next_bid_waits() {
     seen.lock.count = Some(ObservedBudgetCount {
         count: over_budget(),
         taken: Duration::ZERO,
+        arrived: Duration::ZERO,
     });
     let decision = decide(&seen, &config(), now(5));
     assert!(matches!(
@@ -215,6 +217,7 @@ fn the_next_count_is_due_in_the_future_or_looked_for_now() {
     seen.lock.count = Some(ObservedBudgetCount {
         count,
         taken: Duration::from_secs(4),
+        arrived: Duration::from_secs(4),
     });
     let early = decide(
         &seen,
@@ -258,6 +261,7 @@ fn the_smallest_maximum_among_bidder_and_holders_rules() {
     seen.lock.count = Some(ObservedBudgetCount {
         count,
         taken: Duration::ZERO,
+        arrived: Duration::ZERO,
     });
     let decision = decide(&seen, &config, now(5));
     assert!(matches!(
@@ -505,8 +509,13 @@ fn a_count_of_long_ago_is_taken_again_before_the_cordon() {
     seen.lock.count = Some(ObservedBudgetCount {
         count: nobody_out(),
         taken: Duration::from_secs(1),
+        arrived: Duration::from_secs(1),
     });
     let begins = decide(&seen, &config(), now(11));
+    assert_eq!(written(&begins).phase, RebootPhase::Draining);
+    // The API server took a minute to answer: another count would take as long.
+    seen.lock.count.as_mut().unwrap().arrived = Duration::from_secs(60);
+    let begins = decide(&seen, &config(), now(60));
     assert_eq!(written(&begins).phase, RebootPhase::Draining);
     // The patch failed for an hour. Other nodes may have failed meanwhile.
     let counts = decide(&seen, &config(), now(3600));

@@ -157,6 +157,7 @@ impl PlannedRollout<'_> {
         ObservedFact::Count(ObservedBudgetCount {
             count,
             taken: self.now,
+            arrived: self.now,
         })
     }
 

@@ -238,7 +238,14 @@ impl World {
                     policies,
                     members: count.members,
                 };
-                process.counted = Some((ObservedBudgetCount { count, taken }, ground));
+                process.counted = Some((
+                    ObservedBudgetCount {
+                        count,
+                        taken,
+                        arrived: taken,
+                    },
+                    ground,
+                ));
             }
         }
     }
