@@ -63,6 +63,8 @@ struct HoldAttempt {
     note: Option<String>,
     drain: Option<HostDrain>,
     place: Option<QueuePlace>,
+    /// Pauses after grants that lost against another write of the Lease.
+    lost_grants: RetryBackoff,
 }
 
 enum HoldContinuation {
@@ -97,6 +99,7 @@ impl PendingLockRequest {
             note: None,
             drain: None,
             place,
+            lost_grants: RetryBackoff::default(),
         };
         let mut fresh = true;
         let mut backoff = RetryBackoff::default();
@@ -105,6 +108,9 @@ impl PendingLockRequest {
                 Ok(HoldContinuation::Look) => backoff.reset(),
                 Ok(HoldContinuation::End(held)) => return held,
                 Err(error) if self.wait.may_wait() && error.kind() == ApiErrorKind::Transient => {
+                    // Other nodes may have failed with the API server: a Node that is not cordoned
+                    // yet is counted anew.
+                    hold.may_go &= hold.has_closed;
                     tracing::warn!(error = error.error_chain(), holder = %self.cleanup.leftovers.holder, "failed to take a lock; retrying");
                     tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
                 }
@@ -151,12 +157,17 @@ impl PendingLockRequest {
 
     fn build_lock_record(&self, target: &LockTarget, lease: &ObservedLease) -> LockRecord {
         let node = target.node.as_ref().map(|node| &node.seen);
+        let group = group_of_lease(&lease.name).unwrap_or_else(|| target.group.clone());
         let fresh = LockRecord {
             node: node.map(|node| node.name.clone()),
             node_uid: node.map(|node| node.uid.clone()),
             boot_id: node.and_then(|node| node.boot_id.clone()),
-            group: group_of_lease(&lease.name).unwrap_or_else(|| target.group.clone()),
-            max: max_unavailable_of(target, self.group_size),
+            max: match &lease.record {
+                // The host has moved to another group, whose maximum says nothing about this one.
+                Some(record) if group != target.group => record.max,
+                Some(_) | None => max_unavailable_of(target, self.group_size),
+            },
+            group,
             since: self.shared.now().wall,
             runs: vec![self.cleanup.leftovers.run.clone()],
         };
@@ -412,7 +423,12 @@ impl PendingLockRequest {
                     .record_leases([*told]);
                 Ok(HoldContinuation::End(HoldOutcome::Granted { why }))
             }
-            BidOutcome::Lost { .. } => Ok(HoldContinuation::Look),
+            BidOutcome::Lost { .. } => {
+                // Another request of the host wrote first, or a person has taken over the field: then
+                // the same write would be lost again and again.
+                tokio::time::sleep(hold.lost_grants.next_pause(LOCK_RETRY_PAUSES)).await;
+                Ok(HoldContinuation::Look)
+            }
             BidOutcome::Unknown(error) | BidOutcome::Refused(error) => Err(error),
         }
     }

@@ -21,8 +21,8 @@ pub struct HoldSnapshot<'a> {
     pub node: Option<&'a ApiNode>,
     /// The verdict for the Lease as it is here, if there was a count.
     pub verdict: Option<BudgetVerdict>,
-    /// A count for this very win allowed it: a newer count does not withdraw that, because the
-    /// cordon may be on its way.
+    /// A count for this very win allowed it, and no call has failed since. A newer count does not
+    /// withdraw that without a reason, because the cordon may be on its way.
     pub may_go: bool,
     /// This request's own patch has cordoned the Node, and the patch was answered.
     pub has_closed: bool,
