@@ -31,6 +31,33 @@ pub(super) fn retry_or_change_level(
     }
     let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
     let due = at.saturating_add(backoff_duration(ctx, command, fault));
+    retry_same_level(ctx, step, command, at, due, &said);
+}
+
+/// For a power-off without an answer on a level that reads off. A further level that may have cut
+/// the power is kept: nothing else would switch it on again.
+pub(super) fn retry_unanswered_off(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
+    at: Duration,
+) {
+    if command.level == 0 {
+        return retry_or_change_level(ctx, step, command, at, None);
+    }
+    let said = "it reads off, but the power-off was not answered";
+    let due = at.saturating_add(backoff_duration(ctx, command, None));
+    retry_same_level(ctx, step, command, at, due, said);
+}
+
+fn retry_same_level(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
+    at: Duration,
+    due: Duration,
+    said: &str,
+) {
     let (tries, name) = (command.attempt, level_name(command.level));
     if ctx.now.mono < due {
         let text = format!(

@@ -95,3 +95,22 @@ fn an_outlet_without_an_answer_is_held_off_also_where_nobody_wants_a_proof() {
     assert_eq!(world.status().powered_on, Some(false));
     assert!(world.power().off_confirmed_at.is_some());
 }
+
+#[test]
+fn an_outlet_that_never_answers_is_kept_until_it_gives_power_again() {
+    let mut world = World::new(&[], false, true);
+    world.add_level();
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Refused);
+    let (after, runs) = (10_000, Some(300));
+    world.bmcs[1].default_takes = Takes::Silent { after, runs };
+    world.run(900);
+    assert!(!world.bmcs[1].gives && world.sent.len() > 4);
+    let not_off = |(_, _, text): &&(u64, &str, String)| {
+        text.contains("level 1") && text.contains("it is not off")
+    };
+    assert_eq!(world.events.iter().find(not_off), None);
+    world.seen.host_mut().online = true;
+    world.version += 1;
+    world.run(300);
+    assert!(world.bmcs[1].gives, "{:?}", world.events.last());
+}
