@@ -58,6 +58,11 @@ pub(crate) enum KindRecheck {
     },
 }
 
+/// Before a kind is asked for a second time that was listed and is refused or missing now. A watch
+/// that continues would not repeat the objects that exist. An account that may list the kind, and
+/// not watch it, comes here for ever.
+const LISTED_RECHECK_PAUSE: Duration = Duration::from_secs(5);
+
 type InformerStream<N, V> = BoxStream<'static, InformerEvent<N, V>>;
 
 /// The watch of one kind, which gives each object as a name and a value.
@@ -167,7 +172,8 @@ impl<N: Send + 'static, V: Send + 'static> KindInformer<N, V> {
         match self.recheck {
             KindRecheck::AlwaysServed => return InformerEvent::Failed(error),
             KindRecheck::WatchPauses => {
-                if self.reopen_if_listed() {
+                if self.is_listed() {
+                    self.close_for(LISTED_RECHECK_PAUSE);
                     return InformerEvent::Failed(error);
                 }
             }
@@ -190,27 +196,24 @@ impl<N: Send + 'static, V: Send + 'static> KindInformer<N, V> {
                 forbidden: None, ..
             } => return InformerEvent::Failed(error),
             KindRecheck::WatchPauses => {
-                if self.reopen_if_listed() {
+                if self.is_listed() {
+                    self.close_for(LISTED_RECHECK_PAUSE);
                     return InformerEvent::Failed(error);
                 }
             }
             KindRecheck::After {
                 forbidden: Some(pause),
                 ..
-            } => self.close_for(pause),
+            } => {
+                if self.is_listed() {
+                    self.close_for(SHORTEST_RETRY_PAUSE);
+                    return InformerEvent::Failed(error);
+                }
+                self.close_for(pause);
+            }
         }
         self.is_synced = true;
         InformerEvent::Forbidden(error)
-    }
-
-    /// Opens the watch again, if it had listed the objects: once the kind is there again, a watch
-    /// that continues would not repeat those that exist.
-    fn reopen_if_listed(&mut self) -> bool {
-        let is_listed = self.is_listed();
-        if is_listed {
-            self.reopen_watch();
-        }
-        is_listed
     }
 
     /// Whether the open watch has listed the objects.

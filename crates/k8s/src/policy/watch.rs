@@ -121,6 +121,8 @@ impl PolicyWatch {
 
     fn apply_event(&mut self, event: InformerEvent<String, Policy>) -> PolicyWatchView {
         let is_list = matches!(event, InformerEvent::Listed(_));
+        // A single refusal of the watch is a failure like another: see `InformerEvent::Forbidden`.
+        let is_forbidden = matches!(event, InformerEvent::Forbidden(_));
         let Some(error) = event.apply_to(&mut self.policies) else {
             if is_list && matches!(self.seen.policies, ClusterPolicies::Unreadable { .. }) {
                 self.silence = Some(WATCH_ALLOWED_AFTER);
@@ -128,7 +130,7 @@ impl PolicyWatch {
             }
             return self.current_view();
         };
-        if let Some(policies) = unreadable_policies(&error) {
+        if is_forbidden && let Some(policies) = unreadable_policies(&error) {
             return PolicyWatchView {
                 policies,
                 error: None,
