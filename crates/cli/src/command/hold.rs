@@ -90,7 +90,9 @@ async fn hold_by_object(
     request: &RebootRequest,
     holds: &[ObservedNodeReboot],
 ) -> Result<(), CommandFailure> {
-    if let Some(hold) = holds.first() {
+    // One that is being ended would not hold the node for whoever asks now.
+    let is_kept = |hold: &&ObservedNodeReboot| hold.plan.as_ref().is_ok_and(|plan| !plan.cancel);
+    if let Some(hold) = holds.iter().find(is_kept) {
         return print_line(&format!(
             "node/{node} was already requested to be held: {}",
             describe_hold(hold)

@@ -96,7 +96,8 @@ async fn release_annotation(
         HoldWithdrawal::NotAsked => Err(failure(format!("nobody holds node {node}"))
             .with_next_step(format!("dogwatch explain {node}"))),
         HoldWithdrawal::OfNodeReboots(names) => print_line(&format!(
-            "node/{node} is being released by the controller: {}",
+            "node/{node} is being released by the controller: {}; if none of these NodeReboots is left, end the hold with \
+             dogwatch abort {node}",
             printable_text(&names.join(", "))
         )),
         HoldWithdrawal::Unreadable(why) => Err(failure(format!(

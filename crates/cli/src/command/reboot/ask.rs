@@ -1,6 +1,6 @@
 //! Asks one node to reboot: by a NodeReboot, or by the annotation of a request.
 
-use dogwatch_api::node_reboot::{NodeRebootSpec, RebootMethod};
+use dogwatch_api::node_reboot::{NodeRebootPhase, NodeRebootSpec, RebootMethod};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::node_reboot::{NodeRebootPlan, ObservedNodeReboot};
 use dogwatch_core::reboot::RebootRequest;
@@ -67,7 +67,10 @@ async fn ask_by_object(
     demand: &RebootDemand,
     open: &[ObservedNodeReboot],
 ) -> Result<String, CommandFailure> {
-    let same = open.iter().find(|one| {
+    // One whose command may have been started serves nothing that was installed since then.
+    let is_to_come = |one: &&ObservedNodeReboot| one.status.phase <= NodeRebootPhase::Draining;
+    let mut to_come = open.iter().filter(is_to_come);
+    let same = to_come.find(|one| {
         let plan = one.plan.as_ref();
         plan.is_ok_and(|plan| is_same_demand(plan, demand))
     });
