@@ -45,7 +45,7 @@ fn ready(phase: RebootPhase) -> RebootSnapshot {
         answered: Duration::from_secs(u64::from(NINE) - 5),
     });
     let count = seen.lock.count.as_mut().unwrap();
-    count.taken = Duration::from_secs(u64::from(NINE) - 5);
+    count.arrived = Duration::from_secs(u64::from(NINE) - 5);
     seen
 }
 
