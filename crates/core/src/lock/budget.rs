@@ -9,6 +9,9 @@ use super::{GroupBudget, HolderId, ObservedLease, UnavailableCount, UnavailableM
 use crate::name::{GroupName, NodeName};
 use crate::policy::{self, Policy};
 
+/// How long a count may be relied on after its arrival: a node that fails or is cordoned since then
+/// has no Lease that would show it.
+pub const COUNT_VALIDITY: Duration = Duration::from_secs(10);
 /// The pause before a new count while a higher slot is expected to give back.
 pub const RECOUNT_PAUSE: Duration = Duration::from_millis(500);
 /// How long a lower slot waits for a higher one to give back before it gives back itself. The

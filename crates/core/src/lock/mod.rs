@@ -25,8 +25,9 @@ mod types;
 pub use bid::{decide_bid, find_held_lease};
 pub use bid_turn::{BidPause, CALLED_BID_INTERVAL};
 pub use budget::{
-    BudgetReads, BudgetVerdict, GroupMember, HeldLockLease, RECOUNT_PAUSE, RemediationHold,
-    WAIT_FOR_HIGHER_SLOT, count_unavailable, count_unavailable_for_node, decide_budget,
+    BudgetReads, BudgetVerdict, COUNT_VALIDITY, GroupMember, HeldLockLease, RECOUNT_PAUSE,
+    RemediationHold, WAIT_FOR_HIGHER_SLOT, count_unavailable, count_unavailable_for_node,
+    decide_budget,
 };
 pub use dogwatch_api::lease::{MAX_SLOTS, parse_slot_number};
 pub use evidence::{

@@ -330,10 +330,6 @@ fn delayed_bid_time(ctx: &RebootContext<'_>) -> Option<Duration> {
     (at > ctx.now.mono).then_some(at)
 }
 
-/// How long a count may be relied on after its arrival: a node that fails or is cordoned since then has no Lease that
-/// would show it.
-const COUNT_VALIDITY: Duration = Duration::from_secs(10);
-
 /// We hold the lock: decides by the budget count whether to drain.
 fn decide_by_count(
     ctx: &RebootContext<'_>,
@@ -357,7 +353,7 @@ fn decide_by_count(
     match lock::decide_budget(budget, &seen.count, lease, held_for) {
         BudgetVerdict::StaleCount => counting.with_observe(look(Duration::ZERO)),
         // The patch may have failed for a while, and other nodes with it.
-        BudgetVerdict::Go if ctx.now.mono > seen.arrived + COUNT_VALIDITY => {
+        BudgetVerdict::Go if ctx.now.mono > seen.arrived + lock::COUNT_VALIDITY => {
             counting.with_observe(look(seen.taken))
         }
         BudgetVerdict::Go => begin_drain(ctx, record, lease),

@@ -7,7 +7,7 @@ use dogwatch_core::lock::api_lock::{
     self as rules, ApiNode, CordonInFlight, HoldSnapshot, HoldStep, NodeWrite, PolicyDenial,
 };
 use dogwatch_core::lock::{
-    self, BudgetVerdict, GroupBudget, LockRecord, ObservedLease, RECOUNT_PAUSE,
+    self, BudgetVerdict, COUNT_VALIDITY, GroupBudget, LockRecord, ObservedLease, RECOUNT_PAUSE,
 };
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
@@ -58,6 +58,8 @@ struct HoldAttempt {
     since: Duration,
     verdict: Option<BudgetVerdict>,
     may_go: bool,
+    /// When the count that allowed it was here.
+    counted_at: Duration,
     has_closed: bool,
     drained: bool,
     note: Option<String>,
@@ -94,6 +96,7 @@ impl PendingLockRequest {
             since: self.shared.now().mono,
             verdict: None,
             may_go: false,
+            counted_at: self.shared.now().mono,
             has_closed: false,
             drained: false,
             note: None,
@@ -190,6 +193,8 @@ impl PendingLockRequest {
         if hold.target.node.is_some() || !fresh {
             hold.leases = self.shared.lock_client().list_all_slots().await?;
         }
+        let is_counted = self.shared.now().mono <= hold.counted_at + COUNT_VALIDITY;
+        hold.may_go &= hold.has_closed || is_counted;
         let left = &self.cleanup.leftovers;
         let seen = HoldSnapshot {
             holder: &left.holder,
@@ -297,6 +302,7 @@ impl PendingLockRequest {
         }
         if verdict == BudgetVerdict::Go {
             hold.may_go = true;
+            hold.counted_at = self.shared.now().mono;
             hold.place = None;
         }
         hold.verdict = Some(verdict);

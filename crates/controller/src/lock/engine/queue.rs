@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use dogwatch_core::lock::{HolderId, MAX_NEXT_WAITERS, ObservedLease};
 use dogwatch_core::name::GroupName;
+use dogwatch_core::reboot::group_of_lease;
 use dogwatch_k8s::Error;
 use dogwatch_k8s::lock::{GroupSlots, LocalWaiter, LockClient};
 use dogwatch_runtime::clock::ProcessClock;
@@ -94,11 +95,14 @@ impl GroupQueue {
         self.leases.subscribe()
     }
 
-    /// Applies Leases from a list or from an answer to a write.
+    /// Applies Leases from a list or from an answer to a write. A host that has moved may hold one of
+    /// another group: no watch of this queue would ever show that it is free.
     pub(super) fn record_leases(&self, leases: impl IntoIterator<Item = ObservedLease>) {
         let mut slots = lock_ignoring_poison(&self.slots);
         let now = self.clock.now();
-        for lease in leases {
+        let is_ours =
+            |lease: &ObservedLease| group_of_lease(&lease.name).as_ref() == Some(&self.group);
+        for lease in leases.into_iter().filter(is_ours) {
             slots.observe_lease(lease, now);
         }
         self.publish_leases(&slots);
