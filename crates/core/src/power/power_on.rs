@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use super::bmc::{BmcFault, PowerCommand, PowerReading};
-use super::bmc_crosscheck::BmcCrosscheck;
 use super::command_state::PowerCommandState;
 use super::context::PowerContext;
 use super::host::PendingCommand;
@@ -18,9 +17,9 @@ use crate::name::NodeName;
 pub(super) fn drive_on(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &PendingCommand) {
     let standing = ctx.command_state(command);
     let has_ended = !matches!(standing, PowerCommandState::UnderWay { .. });
-    // A level that the BMC contradicts is another machine's: a living Node is what one expects.
-    let is_anothers = ctx.crosscheck_level(command.level) == BmcCrosscheck::Contradicts;
-    if let Some(node) = ctx.living_node().filter(|_| has_ended && !is_anothers) {
+    // A further level that is off while the Node lives is another machine's: it gets its power back.
+    let is_bmc = command.level == 0;
+    if let Some(node) = ctx.living_node().filter(|_| has_ended && is_bmc) {
         return handle_living_node(ctx, step, command, &node);
     }
     match standing {

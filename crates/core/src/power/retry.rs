@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::PowerReason;
-use super::bmc::{BmcFault, FaultClass, PowerCommand};
+use super::bmc::{BmcFault, FaultClass, PowerCommand, PowerReading};
 use super::bmc_crosscheck::BmcCrosscheck;
 use super::config::PowerConfig;
 use super::context::PowerContext;
@@ -26,38 +26,15 @@ pub(super) fn retry_or_change_level(
     let is_given_up = command.attempt >= PowerConfig::TRIES_PER_LEVEL
         || is_useless
         || !ctx.is_level_usable(command.level);
-    if let Some(level) = next_usable_level(ctx, command.level).filter(|_| is_given_up) {
+    // A further level that may have cut the power is kept where nobody waits for a proof: nothing
+    // else would switch it on again.
+    let is_kept = command.level > 0 && is_read_off(ctx, command.level) && !ctx.is_proof_wanted();
+    let next = next_usable_level(ctx, command.level).filter(|_| is_given_up && !is_kept);
+    if let Some(level) = next {
         return change_level(ctx, step, command, level, fault);
     }
-    let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
+    let said = describe_failed_off(ctx, command.level, fault);
     let due = at.saturating_add(backoff_duration(ctx, command, fault));
-    retry_same_level(ctx, step, command, at, due, &said);
-}
-
-/// For a power-off without an answer on a level that reads off. A further level that may have cut
-/// the power is kept: nothing else would switch it on again.
-pub(super) fn retry_unanswered_off(
-    ctx: &PowerContext<'_>,
-    step: &mut PowerStep,
-    command: &PendingCommand,
-    at: Duration,
-) {
-    if command.level == 0 {
-        return retry_or_change_level(ctx, step, command, at, None);
-    }
-    let said = "it reads off, but the power-off was not answered";
-    let due = at.saturating_add(backoff_duration(ctx, command, None));
-    retry_same_level(ctx, step, command, at, due, said);
-}
-
-fn retry_same_level(
-    ctx: &PowerContext<'_>,
-    step: &mut PowerStep,
-    command: &PendingCommand,
-    at: Duration,
-    due: Duration,
-    said: &str,
-) {
     let (tries, name) = (command.attempt, level_name(command.level));
     if ctx.now.mono < due {
         let text = format!(
@@ -78,6 +55,21 @@ fn retry_same_level(
     repeat_command(ctx, step, command, PowerReason::PowerOffRetried);
 }
 
+fn is_read_off(ctx: &PowerContext<'_>, level: usize) -> bool {
+    let read = ctx.newest_reading(level);
+    read.is_some_and(|read| read.result == Ok(PowerReading::Off))
+}
+
+fn describe_failed_off(ctx: &PowerContext<'_>, level: usize, fault: Option<&BmcFault>) -> String {
+    match fault {
+        Some(fault) => fault.to_string(),
+        None if is_read_off(ctx, level) => {
+            "it reads off, but the power-off was not answered".to_owned()
+        }
+        None => "it is not off".to_owned(),
+    }
+}
+
 /// The next usable level; after the last one the first.
 pub(super) fn next_usable_level(ctx: &PowerContext<'_>, level: usize) -> Option<usize> {
     let levels = ctx.seen.host.levels.len();
@@ -93,7 +85,7 @@ pub(super) fn change_level(
     level: usize,
     fault: Option<&BmcFault>,
 ) {
-    let said = fault.map_or_else(|| "it is not off".to_owned(), ToString::to_string);
+    let said = describe_failed_off(ctx, command.level, fault);
     let text = format!(
         "{} did not power the host off in {} tries ({said}); now {} is used{}",
         level_name(command.level),

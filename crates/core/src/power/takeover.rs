@@ -8,7 +8,7 @@ use super::context::PowerContext;
 use super::host::PendingCommand;
 use super::power_off::{level_name, repeat_command};
 use super::readings::{ReadPace, next_read_at};
-use super::retry::{change_level, next_usable_level, retry_or_change_level, retry_unanswered_off};
+use super::retry::{change_level, next_usable_level, retry_or_change_level};
 use super::step::{NextCommand, PowerStep};
 use super::{PowerReason, idle};
 use crate::decision::EventSeverity;
@@ -80,7 +80,7 @@ fn prove_by_new_command(
         return idle::wait_until_settled(ctx, step, command.level);
     }
     if !is_foreign && command.command == PowerCommand::Off {
-        return retry_unanswered_off(ctx, step, command, at);
+        return retry_or_change_level(ctx, step, command, at, None);
     }
     let text = "already off; Dogwatch sends a power-off to prove it".to_owned();
     step.set_busy(PowerReason::ConfirmingOff, text);

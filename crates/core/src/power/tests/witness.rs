@@ -144,8 +144,10 @@ fn an_outlet_that_is_left_off_is_named() {
 fn a_contradicted_outlet_gets_its_power_back_although_the_node_lives() {
     let mut world = with_pdu(true);
     world.carries_node(10_000);
-    world.until("level 1 is off", |world| !world.bmcs[1].gives);
-    world.run(30);
+    world.until("it is contradicted", |world| {
+        world.said(PowerReason::LevelContradictedByBMC)
+    });
+    assert!(!world.bmcs[1].gives);
     world.remove(KEY);
     world.run(300);
     assert!(world.bmcs[1].gives, "{:?}", world.events.last());
