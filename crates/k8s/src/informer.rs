@@ -63,6 +63,9 @@ pub(crate) enum KindRecheck {
 /// not watch it, comes here for ever.
 const LISTED_RECHECK_PAUSE: Duration = Duration::from_secs(5);
 
+/// How long a refusal counts as the one that confirms another.
+const DOUBT_PERIOD: Duration = Duration::from_mins(10);
+
 type InformerStream<N, V> = BoxStream<'static, InformerEvent<N, V>>;
 
 /// The watch of one kind, which gives each object as a name and a value.
@@ -73,6 +76,8 @@ pub(crate) struct KindInformer<N, V> {
     state: InformerState<N, V>,
     is_synced: bool,
     connection: WatchConnection,
+    /// When the kind was last refused.
+    refused_at: Option<Instant>,
 }
 
 enum InformerState<N, V> {
@@ -116,6 +121,7 @@ impl<N: Send + 'static, V: Send + 'static> KindInformer<N, V> {
             },
             is_synced: false,
             connection,
+            refused_at: None,
         }
     }
 
@@ -205,7 +211,9 @@ impl<N: Send + 'static, V: Send + 'static> KindInformer<N, V> {
                 forbidden: Some(pause),
                 ..
             } => {
-                if self.is_listed() {
+                // An account that may only list the kind is refused after every list.
+                let is_first = self.is_first_refusal();
+                if self.is_listed() && is_first {
                     self.close_for(SHORTEST_RETRY_PAUSE);
                     return InformerEvent::Failed(error);
                 }
@@ -214,6 +222,13 @@ impl<N: Send + 'static, V: Send + 'static> KindInformer<N, V> {
         }
         self.is_synced = true;
         InformerEvent::Forbidden(error)
+    }
+
+    /// Whether the kind was not refused within the last [`DOUBT_PERIOD`].
+    fn is_first_refusal(&mut self) -> bool {
+        let now = Instant::now();
+        let before = self.refused_at.replace(now);
+        before.is_none_or(|before| now > before + DOUBT_PERIOD)
     }
 
     /// Whether the open watch has listed the objects.
