@@ -5,7 +5,7 @@ pub mod release;
 
 use std::time::Duration;
 
-use dogwatch_api::node_reboot::{NodeRebootSpec, RebootMethod};
+use dogwatch_api::node_reboot::{NodeRebootPhase, NodeRebootSpec, RebootMethod};
 use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::node_reboot::{NodeRebootPlan, ObservedNodeReboot};
@@ -91,7 +91,10 @@ async fn hold_by_object(
     holds: &[ObservedNodeReboot],
 ) -> Result<(), CommandFailure> {
     // One that is being ended would not hold the node for whoever asks now.
-    let is_kept = |hold: &&ObservedNodeReboot| hold.plan.as_ref().is_ok_and(|plan| !plan.cancel);
+    let is_kept = |hold: &&ObservedNodeReboot| {
+        let is_cancelled = hold.plan.as_ref().is_ok_and(|plan| plan.cancel);
+        !is_cancelled && hold.status.phase != NodeRebootPhase::Returning
+    };
     if let Some(hold) = holds.iter().find(is_kept) {
         return print_line(&format!(
             "node/{node} was already requested to be held: {}",
