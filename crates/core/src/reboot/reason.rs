@@ -157,7 +157,7 @@ reasons! {
         /// The request of a lock API process that is gone is removed from its lock.
         LockRequestGone(Progress),
         /// A node is locked through the lock API, and no Lease is held for it.
-        ApiLockWithoutLease(Warning) = "if nobody works on the machine any more, uncordon the node",
+        ApiLockWithoutLease(Warning) = "if nobody works on the machine any more, uncordon the node and remove the annotation",
         /// Annotation `dogwatch.dev/api-lock` cannot be parsed; Dogwatch does not change it.
         ApiLockUnreadable(Alarm) = "uncordon the node and remove the annotation",
         /// A process of the lock API is gone; its presence Lease is deleted.

@@ -145,9 +145,10 @@ fn warn_of_long_wait(
     }
     let since_planned = ctx.deadline_after(record, LONG_WAIT_THRESHOLD);
     let run = &ctx.seen.run;
-    let permitted = match run.refused {
-        true => Some(ctx.now.mono),
-        false => run.permission_since,
+    let permitted = if run.refused {
+        Some(ctx.now.mono)
+    } else {
+        run.permission_since
     };
     let since_permitted = permitted.map(|since| since + LONG_WAIT_THRESHOLD);
     let is_later = |at: &Duration| *at > ctx.now.mono;

@@ -139,16 +139,3 @@ fn an_outlet_that_is_left_off_is_named() {
     assert!(said(true), "level 1 is off, and contradicted");
     assert!(!said(false), "level 1 refuses, and is on");
 }
-
-#[test]
-fn a_contradicted_outlet_gets_its_power_back_although_the_node_lives() {
-    let mut world = with_pdu(true);
-    world.carries_node(10_000);
-    world.until("it is contradicted", |world| {
-        world.said(PowerReason::LevelContradictedByBMC)
-    });
-    assert!(!world.bmcs[1].gives);
-    world.remove(KEY);
-    world.run(300);
-    assert!(world.bmcs[1].gives, "{:?}", world.events.last());
-}
