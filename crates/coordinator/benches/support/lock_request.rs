@@ -5,6 +5,9 @@ use std::time::{Duration, SystemTime};
 use dogwatch_testbed::AuditEntry;
 use dogwatch_testbed::bench::print_figure;
 
+/// One time of a measurement.
+type TimeOf = fn(&LockRequest) -> Duration;
+
 /// One measurement, and its three parts, which follow each other.
 pub struct LockRequest {
     pub whole: Duration,
@@ -54,7 +57,7 @@ pub fn print_lock_requests(what: &str, requests: &[LockRequest]) {
 
 /// Prints the parts of the median, and those of the slowest request.
 pub fn print_parts(requests: &[LockRequest]) {
-    let parts: [(&str, fn(&LockRequest) -> Duration); 3] = [
+    let parts: [(&str, TimeOf); 3] = [
         ("sentinel → list of Leases arrives", |request| {
             request.until_list
         }),
@@ -72,7 +75,7 @@ pub fn print_parts(requests: &[LockRequest]) {
     }
 }
 
-pub fn spread(requests: &[LockRequest], of: fn(&LockRequest) -> Duration) -> String {
+pub fn spread(requests: &[LockRequest], of: TimeOf) -> String {
     let [median, late, most] = [50, 99, 100].map(|n| milliseconds(nth_percentile(requests, n, of)));
     format!(
         "median {median:.1} ms, p99 {late:.1} ms, max {most:.1} ms of {}",
@@ -80,12 +83,8 @@ pub fn spread(requests: &[LockRequest], of: fn(&LockRequest) -> Duration) -> Str
     )
 }
 
-fn nth_percentile(
-    requests: &[LockRequest],
-    percent: usize,
-    of: fn(&LockRequest) -> Duration,
-) -> Duration {
-    let mut taken = Vec::from_iter(requests.iter().map(of));
+fn nth_percentile(requests: &[LockRequest], percent: usize, of: TimeOf) -> Duration {
+    let mut taken: Vec<Duration> = requests.iter().map(of).collect();
     taken.sort_unstable();
     let place = (taken.len() * percent).div_ceil(100).max(1);
     taken[place - 1]

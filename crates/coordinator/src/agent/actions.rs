@@ -95,10 +95,10 @@ impl CoordinatorAgent {
             &self.seen.node,
             OwnNodeState::There(after) if after.resource_version == seen.resource_version
         );
-        match outcome {
-            ActionOutcome::Changed if is_same => self.handle_api_error("patch the Node", conflict),
-            outcome => outcome,
+        if is_same && matches!(outcome, ActionOutcome::Changed) {
+            return self.handle_api_error("patch the Node", conflict);
         }
+        outcome
     }
 
     fn observe_node_read(&mut self, answer: Result<Option<node::Node>, Error>) -> ActionOutcome {
@@ -154,17 +154,15 @@ impl CoordinatorAgent {
         let leases = self.seen.lock.leases.iter().flatten();
         let mut same = leases.filter(|after| after.name == lease.name);
         let is_same = same.any(|after| after.resource_version == lease.resource_version);
-        match outcome {
-            ActionOutcome::Changed if is_same => {
-                warn!(lease = lease.name, why, "failed to write the Lease");
-                let trouble = format!("cannot write Lease {}: {why}", lease.name);
-                self.seen
-                    .observation_errors
-                    .insert(ACTING_ERROR_KEY, trouble);
-                ActionOutcome::Refused
-            }
-            outcome => outcome,
+        if !is_same || !matches!(outcome, ActionOutcome::Changed) {
+            return outcome;
         }
+        warn!(lease = lease.name, why, "failed to write the Lease");
+        let trouble = format!("cannot write Lease {}: {why}", lease.name);
+        self.seen
+            .observation_errors
+            .insert(ACTING_ERROR_KEY, trouble);
+        ActionOutcome::Refused
     }
 
     async fn relist_leases(&mut self) -> ActionOutcome {

@@ -143,7 +143,7 @@ fn a_drain_that_was_under_way_when_it_was_first_seen_has_the_rest_of_its_time() 
     seen.drain = Some(one_pod_left());
     seen.run.phase = Some(ObservedPhase {
         since: wall(0),
-        before: Duration::from_secs(600),
+        before: Duration::from_mins(10),
         seen: Duration::from_secs(100),
     });
     assert_eq!(decide(&seen, &config(), now(3099)).actions, []);

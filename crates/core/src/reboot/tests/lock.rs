@@ -514,7 +514,7 @@ fn a_count_of_long_ago_is_taken_again_before_the_cordon() {
     let begins = decide(&seen, &config(), now(11));
     assert_eq!(written(&begins).phase, RebootPhase::Draining);
     // The API server took a minute to answer: another count would take as long.
-    seen.lock.count.as_mut().unwrap().arrived = Duration::from_secs(60);
+    seen.lock.count.as_mut().unwrap().arrived = Duration::from_mins(1);
     let begins = decide(&seen, &config(), now(60));
     assert_eq!(written(&begins).phase, RebootPhase::Draining);
     // The patch failed for an hour. Other nodes may have failed meanwhile.
@@ -528,12 +528,12 @@ fn a_count_of_long_ago_is_taken_again_before_the_cordon() {
 #[test]
 fn a_long_wait_is_reported_after_an_hour_in_which_the_policy_allowed_the_reboot() {
     let mut seen = waiting(vec![held(0, "n2", &["coordinator/x"])]);
-    seen.run.permission_since = Some(Duration::from_secs(7200));
+    seen.run.permission_since = Some(Duration::from_hours(2));
     let warns = |second| {
         let decision = decide(&seen, &config(), now(second));
         let events = decision.report.events.into_iter();
         let waits = events.filter(|event| event.reason == "LockHeldByOther");
-        Vec::from_iter(waits.map(|event| event.message))
+        waits.map(|event| event.message).collect::<Vec<String>>()
     };
     assert_eq!(warns(7300), [""; 0], "it waited for its window");
     assert_eq!(warns(7200 + 3599), [""; 0]);
