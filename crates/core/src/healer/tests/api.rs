@@ -188,7 +188,11 @@ fn a_presence_that_is_not_renewed_goes_on_its_own_version() {
 /// been told that it holds.
 #[test]
 fn a_cordon_whose_lock_was_taken_away_is_left_to_a_person_and_said_once_the_process_had_its_time() {
-    for (run_id, presence) in [("api/p/1", false), ("api/p/1", true)] {
+    for (run_id, presence) in [
+        ("api/p/1", false),
+        ("api/p/1", true),
+        ("answered/p/1", false),
+    ] {
         let mut watch = locked(&["answered/p/1"], Some(run_id));
         watch.leaves_alone(20 * MINUTE);
         watch
