@@ -158,11 +158,7 @@ impl CoordinatorAgent {
             return outcome;
         }
         warn!(lease = lease.name, why, "failed to write the Lease");
-        let trouble = format!("cannot write Lease {}: {why}", lease.name);
-        self.seen
-            .observation_errors
-            .insert(ACTING_ERROR_KEY, trouble);
-        ActionOutcome::Refused
+        self.record_refusal(format!("cannot write Lease {}: {why}", lease.name))
     }
 
     async fn relist_leases(&mut self) -> ActionOutcome {
@@ -372,11 +368,7 @@ impl CoordinatorAgent {
         warn!(error = words, "failed to {what}");
         match error.kind() {
             ApiErrorKind::Forbidden | ApiErrorKind::Refused => {
-                let trouble = format!("cannot {what}: {words}");
-                self.seen
-                    .observation_errors
-                    .insert(ACTING_ERROR_KEY, trouble);
-                ActionOutcome::Refused
+                self.record_refusal(format!("cannot {what}: {words}"))
             }
             ApiErrorKind::NotFound
             | ApiErrorKind::AlreadyExists
@@ -385,6 +377,14 @@ impl CoordinatorAgent {
             | ApiErrorKind::Throttled { .. }
             | ApiErrorKind::Transient => ActionOutcome::Failed,
         }
+    }
+
+    /// Reports on the Node why nothing goes on, until an action succeeds.
+    fn record_refusal(&mut self, trouble: String) -> ActionOutcome {
+        self.seen
+            .observation_errors
+            .insert(ACTING_ERROR_KEY, trouble);
+        ActionOutcome::Refused
     }
 
     /// After a release because of the budget: a pause before the next bid, longer each time in a
