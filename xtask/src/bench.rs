@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail, ensure};
 use self::figure_table::{
     BenchFigure, FigureVerdict, TakenFigure, render_columns, render_markdown,
 };
-use self::machine_use::{MachineCounters, describe_machine};
+use self::machine_use::{MachineCounters, MachineUse, describe_machine};
 use self::peer_programs::PeerPrograms;
 use crate::{source_tree, testbed};
 
@@ -188,9 +188,7 @@ fn measure_program(
     environment: &BenchEnvironment,
 ) -> Result<(Vec<TakenFigure>, String)> {
     build_program(bench)?;
-    let before = MachineCounters::read_counters()?;
-    let measured = run_program(bench, source_tree::workspace_root(), environment)?;
-    let used = before.measure_use()?;
+    let (measured, used) = run_and_observe(bench, environment)?;
     let quiet = used.was_quiet();
     let taken = |figure| TakenFigure { figure, quiet };
     let figures = measured.into_iter().map(taken).collect();
@@ -270,6 +268,16 @@ fn bench_command(bench: &BenchProgram, tree: &Path) -> Command {
 fn build_program(bench: &BenchProgram) -> Result<()> {
     let mut command = bench_command(bench, source_tree::workspace_root());
     source_tree::run_command(command.arg("--no-run"))
+}
+
+/// Runs a bench of this tree. Returns its figures, and what the machine did meanwhile.
+fn run_and_observe(
+    bench: &BenchProgram,
+    environment: &BenchEnvironment,
+) -> Result<(Vec<BenchFigure>, MachineUse)> {
+    let before = MachineCounters::read_counters()?;
+    let figures = run_program(bench, source_tree::workspace_root(), environment)?;
+    Ok((figures, before.measure_use()?))
 }
 
 /// Runs a bench with these variables. Returns its figures.

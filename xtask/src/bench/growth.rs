@@ -3,8 +3,7 @@
 use anyhow::{Context, Result, ensure};
 
 use super::{
-    BenchEnvironment, BenchProgram, build_program, figure_table::BenchFigure, run_program,
-    source_tree,
+    BenchEnvironment, BenchProgram, build_program, figure_table::BenchFigure, run_and_observe,
 };
 
 /// Runs of one bench at several sizes.
@@ -19,6 +18,14 @@ struct GrowthSeries {
     /// Other variables of the bench.
     environment: &'static [(&'static str, &'static str)],
     figures: &'static [GrowingFigure],
+}
+
+/// What a bench measured at one size.
+struct GrowthRun {
+    size: u32,
+    figures: Vec<BenchFigure>,
+    /// Nobody else used the machine meanwhile.
+    quiet: bool,
 }
 
 struct GrowingFigure {
@@ -91,6 +98,7 @@ const SERIES: &[GrowthSeries] = &[
 /// Measures the series of the chosen benches, and prints each figure as a line of a table.
 pub fn measure_growth(chosen: &[&BenchProgram]) -> Result<()> {
     let mut too_fast = Vec::new();
+    let mut not_taken = Vec::new();
     println!("| what | grows with | measured | exponent of the last two | at most |");
     println!("|---|---|---|---|---|");
     for series in SERIES {
@@ -98,35 +106,50 @@ pub fn measure_growth(chosen: &[&BenchProgram]) -> Result<()> {
             continue;
         };
         let runs = series.measure_sizes(bench)?;
+        let quiet = runs.iter().all(|run| run.quiet);
         for figure in series.figures {
             let values = read_values(figure.name, &runs)?;
-            let exponent = last_exponent(&values);
-            let cells = values
-                .iter()
-                .map(|(size, text, _)| format!("{size}: {text}"));
-            println!(
-                "| {} | {} | {} | {exponent:.2} | {} |",
-                figure.name,
-                series.of_what,
-                cells.collect::<Vec<_>>().join("; "),
-                figure.reach
-            );
-            if exponent > figure.reach {
-                too_fast.push(figure.name);
+            let exponent = quiet.then(|| last_exponent(&values));
+            print_row(series, figure, &values, exponent);
+            match exponent {
+                None => not_taken.push(figure.name),
+                Some(exponent) if exponent > figure.reach => too_fast.push(figure.name),
+                Some(_) => {}
             }
         }
     }
+    let too_fast = too_fast.join(", ");
+    ensure!(too_fast.is_empty(), "grows too fast: {too_fast}");
     ensure!(
-        too_fast.is_empty(),
-        "grows too fast: {}",
-        too_fast.join(", ")
+        not_taken.is_empty(),
+        "not taken, because others used the machine: {}; run it again on a quiet one",
+        not_taken.join(", ")
     );
     Ok(())
 }
 
+fn print_row(
+    series: &GrowthSeries,
+    figure: &GrowingFigure,
+    values: &[(u32, &str, f64)],
+    exponent: Option<f64>,
+) {
+    let cells = values
+        .iter()
+        .map(|(size, text, _)| format!("{size}: {text}"));
+    let exponent = exponent.map_or("not taken".to_owned(), |exponent| format!("{exponent:.2}"));
+    println!(
+        "| {} | {} | {} | {exponent} | {} |",
+        figure.name,
+        series.of_what,
+        cells.collect::<Vec<_>>().join("; "),
+        figure.reach
+    );
+}
+
 impl GrowthSeries {
     /// What the bench measures at each size.
-    fn measure_sizes(&self, bench: &BenchProgram) -> Result<Vec<(u32, Vec<BenchFigure>)>> {
+    fn measure_sizes(&self, bench: &BenchProgram) -> Result<Vec<GrowthRun>> {
         build_program(bench)?;
         let others = self.environment.iter();
         let others = others.map(|(name, value)| (*name, (*value).into()));
@@ -136,25 +159,28 @@ impl GrowthSeries {
             eprintln!("{}: {size} {}", self.bench, self.of_what);
             let size_variable = [(self.variable, size.to_string().into())];
             let environment = [&others[..], &size_variable].concat();
-            let root = source_tree::workspace_root();
-            runs.push((size, run_program(bench, root, &environment)?));
+            let (figures, used) = run_and_observe(bench, &environment)?;
+            eprintln!("{used}");
+            runs.push(GrowthRun {
+                size,
+                figures,
+                quiet: used.was_quiet(),
+            });
         }
         Ok(runs)
     }
 }
 
 /// Each size with the figure's text and its first number.
-fn read_values<'a>(
-    name: &str,
-    runs: &'a [(u32, Vec<BenchFigure>)],
-) -> Result<Vec<(u32, &'a str, f64)>> {
+fn read_values<'a>(name: &str, runs: &'a [GrowthRun]) -> Result<Vec<(u32, &'a str, f64)>> {
     let mut values = Vec::new();
-    for (size, figures) in runs {
-        let figure = figures.iter().find(|figure| figure.what.contains(name));
+    for run in runs {
+        let mut all = run.figures.iter();
+        let figure = all.find(|figure| figure.what.contains(name));
         let figure = figure.with_context(|| format!("no figure \"{name}\" was printed"))?;
         let value = read_first_number(&figure.measured)
             .with_context(|| format!("no number in \"{}\"", figure.measured))?;
-        values.push((*size, figure.measured.as_str(), value));
+        values.push((run.size, figure.measured.as_str(), value));
     }
     Ok(values)
 }
