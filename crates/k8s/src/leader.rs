@@ -52,7 +52,8 @@ impl LeaderClient {
     }
 
     /// Writes the Lease and returns it as written. If it had changed, returns the current Lease
-    /// instead.
+    /// instead. A write that was refused although nothing has changed is an error: an admission
+    /// webhook may refuse with 409, too.
     pub async fn write_lease(
         &self,
         write: &LeaderLeaseWrite,
@@ -108,17 +109,21 @@ impl LeaderClient {
         with_call_timeout(self.leases.patch(LEASE, &params, &Patch::Merge(body))).await
     }
 
-    /// A create answered with 404 means that the namespace is missing. That is an error: treated as
-    /// a missing Lease, it would be created again at once and for ever.
+    /// What would lead to the same write again is an error, so that it is not repeated at once and
+    /// for ever. A create answered with 404 means that the namespace is missing.
     async fn read_after_conflict(
         &self,
         write: &LeaderLeaseWrite,
         error: Error,
     ) -> Result<ObservedLeaderLease, Error> {
-        match (write, error.kind()) {
-            (LeaderLeaseWrite::Create, ApiErrorKind::NotFound) => Err(error),
-            _ => self.read_lease().await,
+        if matches!(write, LeaderLeaseWrite::Create) && error.kind() == ApiErrorKind::NotFound {
+            return Err(error);
         }
+        let current = self.read_lease().await?;
+        if is_unchanged(write.decided_on(), &current) {
+            return Err(error);
+        }
+        Ok(current)
     }
 }
 
@@ -127,6 +132,18 @@ async fn with_call_timeout<T>(call: impl Future<Output = kube::Result<T>>) -> Re
     match tokio::time::timeout(CALL_TIMEOUT, call).await {
         Ok(answer) => answer.map_err(Error::from),
         Err(_) => Err(Error::Timeout(CALL_TIMEOUT)),
+    }
+}
+
+fn is_unchanged(known: Option<&LeaderLease>, current: &ObservedLeaderLease) -> bool {
+    match (known, current) {
+        (None, ObservedLeaderLease::Missing) => true,
+        (Some(known), ObservedLeaderLease::There(current)) => {
+            (&known.uid, &known.resource_version) == (&current.uid, &current.resource_version)
+        }
+        (_, ObservedLeaderLease::NotYet)
+        | (None, ObservedLeaderLease::There(_))
+        | (Some(_), ObservedLeaderLease::Missing) => false,
     }
 }
 

@@ -148,7 +148,7 @@ impl LeaderElection {
         let now = self.clock.now();
         match event {
             ElectionEvent::Answered(Ok(sight)) => {
-                self.elector.observe_lease(sight, now);
+                self.elector.observe_answer(sight, now);
                 self.log_failure_once(None);
             }
             ElectionEvent::Answered(Err(error)) => {

@@ -17,6 +17,8 @@ const REMEMBERED_WRITES: usize = 16;
 pub struct LeaderElector {
     identity: String,
     observed: ObservedLeaderLease,
+    /// What was observed when the call under way was decided.
+    observed_at_call: ObservedLeaderLease,
     /// When this process first observed the current record.
     since: Duration,
     /// This process' own writes that may be on the Lease, newest last.
@@ -52,6 +54,7 @@ impl LeaderElector {
         Self {
             identity: me.into(),
             observed: ObservedLeaderLease::NotYet,
+            observed_at_call: ObservedLeaderLease::NotYet,
             since: Duration::ZERO,
             sent: Vec::new(),
             confirmed: None,
@@ -86,7 +89,16 @@ impl LeaderElector {
         term.is_valid_at(now).then_some(term)
     }
 
-    /// Takes in the Lease from a watch, a read or the answer to a write.
+    /// Takes in the answer to the call that [`Self::next_step`] asked for. If it is older than what
+    /// was known when the call was sent, the API server's store was restored from a backup.
+    pub fn observe_answer(&mut self, sight: ObservedLeaderLease, now: Now) {
+        if is_older_lease(&sight, &self.observed_at_call) {
+            self.observed = ObservedLeaderLease::NotYet;
+        }
+        self.observe_lease(sight, now);
+    }
+
+    /// Takes in the Lease from a watch, which may lag behind.
     pub fn observe_lease(&mut self, sight: ObservedLeaderLease, now: Now) {
         if is_older_lease(&sight, &self.observed) {
             return;
@@ -119,6 +131,7 @@ impl LeaderElector {
                 until: self.not_before,
             };
         }
+        self.observed_at_call.clone_from(&self.observed);
         match &self.observed {
             ObservedLeaderLease::NotYet => ElectionStep::Read,
             ObservedLeaderLease::Missing if self.stopping => ElectionStep::Wait {

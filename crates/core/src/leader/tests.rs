@@ -221,6 +221,46 @@ fn a_watch_that_lags_behind_an_answer_takes_nothing_back() {
 }
 
 #[test]
+fn an_answer_that_is_older_than_the_version_asked_with_is_a_restored_store() {
+    let mut leader = leading();
+    let renew = write(leader.next_step(at(4_000)));
+    assert_eq!(renew.decided_on().unwrap().resource_version, "6");
+    // The backup is from before this process took the Lease.
+    leader.observe_answer(there(3, Some("other"), at(3).wall), at(4_100));
+    assert_eq!(leader.current_term(at(4_100)), None);
+    let until = Duration::from_millis(4_100) + LEASE_DURATION;
+    assert_eq!(leader.next_step(at(4_100)), ElectionStep::Wait { until });
+    let take = write(leader.next_step(at(19_100)));
+    assert_eq!(take.decided_on().unwrap().resource_version, "3");
+    leader.observe_answer(done(&take, 4), at(19_200));
+    assert!(leader.current_term(at(19_200)).is_some());
+}
+
+#[test]
+fn a_backup_that_has_our_renewal_is_renewed_by_its_own_version() {
+    let mut leader = leading();
+    let renew = write(leader.next_step(at(4_000)));
+    leader.observe_answer(done(&renew, 7), at(4_100));
+    let again = write(leader.next_step(at(7_000)));
+    assert_eq!(again.decided_on().unwrap().resource_version, "7");
+    leader.observe_answer(there(6, Some("me"), at(1_000).wall), at(7_100));
+    let term = leader.current_term(at(7_100)).unwrap();
+    assert_eq!(term.until.mono, Duration::from_secs(1) + RENEW_DEADLINE);
+    let renew = write(leader.next_step(at(7_100)));
+    assert_eq!(renew.decided_on().unwrap().resource_version, "6");
+}
+
+#[test]
+fn an_answer_that_was_overtaken_by_the_watch_takes_nothing_back() {
+    let mut elector = elector();
+    assert_eq!(elector.next_step(at(0)), ElectionStep::Read);
+    elector.observe_lease(other(9), at(100));
+    elector.observe_answer(other(8), at(200));
+    let until = Duration::from_millis(100) + LEASE_DURATION;
+    assert_eq!(elector.next_step(at(200)), ElectionStep::Wait { until });
+}
+
+#[test]
 fn a_clock_set_back_neither_repeats_a_renewal_nor_prolongs_a_term() {
     let mut elector = leading();
     let back = |milliseconds| Now {

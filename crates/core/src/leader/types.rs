@@ -51,6 +51,18 @@ pub enum LeaderLeaseWrite {
     },
 }
 
+impl LeaderLeaseWrite {
+    /// The Lease that the write was decided on.
+    pub fn decided_on(&self) -> Option<&LeaderLease> {
+        match self {
+            LeaderLeaseWrite::Create => None,
+            LeaderLeaseWrite::Take { lease, .. }
+            | LeaderLeaseWrite::Renew { lease, .. }
+            | LeaderLeaseWrite::Release { lease } => Some(lease),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElectionStep {
     Write(LeaderLeaseWrite),
