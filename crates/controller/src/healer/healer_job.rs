@@ -32,6 +32,23 @@ pub(super) enum HealerCallResult {
     AskedHost(NodeName),
 }
 
+impl HealerCallResult {
+    pub(super) fn is_read(&self) -> bool {
+        match self {
+            HealerCallResult::ReadNode(..)
+            | HealerCallResult::ReadHolder(_)
+            | HealerCallResult::ReadApi(..)
+            | HealerCallResult::ReadGates(..)
+            | HealerCallResult::ReadHosts(..) => true,
+            HealerCallResult::WroteNode(_)
+            | HealerCallResult::WroteConditions(_)
+            | HealerCallResult::WroteApiNode(_)
+            | HealerCallResult::WroteLease(_)
+            | HealerCallResult::AskedHost(_) => false,
+        }
+    }
+}
+
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HealerWriteResult {

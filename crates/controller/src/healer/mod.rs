@@ -24,7 +24,7 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tracing::{info, warn};
 
-use self::healer_job::{HealerJob, HealerJobResult};
+use self::healer_job::{HealerCallResult, HealerJob, HealerJobResult};
 use self::observer::HealerObserver;
 use crate::ControllerContext;
 use crate::context::RETRY_PAUSES;
@@ -33,6 +33,9 @@ use crate::metrics::{MetricFamily, MetricLabels, MetricShape};
 /// The shortest time between two passes over all cases: with 5,000 nodes something changes many
 /// times a second, and nothing here is urgent to a tenth of a second.
 const MIN_DECIDE_INTERVAL: Duration = Duration::from_millis(500);
+/// The same after a read for a decision: a Node that others write every second would have changed
+/// again by the time of a later pass.
+const READ_DECIDE_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_CONCURRENT_JOBS: usize = 16;
 
 static HEALER_ACTIONS_METRIC: MetricFamily = MetricFamily {
@@ -93,12 +96,12 @@ impl HealerLoop {
             let now = self.context.clock.now().mono;
             self.heart
                 .mark_sleeping(wake.map(|wake| wake.saturating_sub(now)));
-            let again = now + MIN_DECIDE_INTERVAL;
+            let mut again = now + MIN_DECIDE_INTERVAL;
             // `biased`, so that events of one moment are always handled in the same order.
             tokio::select! {
                 biased;
                 _ = cluster.next_view() => {}
-                Some(done) = self.jobs.next() => self.handle_job_result(done),
+                Some(done) = self.jobs.next() => again = self.handle_job_result(done, again),
                 () = self.context.clock.wake_at(wake) => {}
             }
             self.drain_results_until(again).await;
@@ -106,11 +109,11 @@ impl HealerLoop {
     }
 
     /// Handles finished jobs, and nothing else, until `until`.
-    async fn drain_results_until(&mut self, until: Duration) {
+    async fn drain_results_until(&mut self, mut until: Duration) {
         loop {
             tokio::select! {
                 biased;
-                Some(done) = self.jobs.next() => self.handle_job_result(done),
+                Some(done) = self.jobs.next() => until = self.handle_job_result(done, until),
                 () = self.context.clock.sleep_until(until) => return,
             }
         }
@@ -181,8 +184,10 @@ impl HealerLoop {
         }
     }
 
-    fn handle_job_result(&mut self, done: HealerJobResult) {
+    /// Returns when to decide again, at the latest at `until`.
+    fn handle_job_result(&mut self, done: HealerJobResult, until: Duration) -> Duration {
         let now = self.context.clock.now();
+        let is_read = done.facts.iter().any(HealerCallResult::is_read);
         self.busy.remove(&done.subject);
         for fact in done.facts {
             self.observer.apply_call_result(fact, now);
@@ -202,6 +207,11 @@ impl HealerLoop {
                 warn!(object = %observer::format_subject(&done.subject), reason = done.reason.as_str(), error = trouble, "the healer failed to write an object");
                 pace.record_failure(RETRY_PAUSES, now.mono);
             }
+        }
+        if is_read {
+            until.min(now.mono + READ_DECIDE_INTERVAL)
+        } else {
+            until
         }
     }
 
