@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::{AbortRequest, ObservedNode, ParsedAnnotation};
+use dogwatch_core::reboot::{AbortRequest, NodeRebootRef, ObservedNode, ParsedAnnotation};
 use dogwatch_k8s::fleet::AbortOutcome;
 
+use super::reboot::end_with_failures;
 use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
+use crate::node_reboots;
 use crate::output::print_line;
 use crate::person;
 use crate::resource::parse_node;
@@ -64,10 +66,11 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
             before
         }
         AbortOutcome::TakenBack(request) => {
-            return print_line(&format!(
+            print_line(&format!(
                 "node/{node}: the request by {} was removed before the reboot began",
                 printable_text(&request.requester)
-            ));
+            ))?;
+            return cancel_asking_reboots(&connected, node, &request.node_reboots).await;
         }
         AbortOutcome::Rebooting(_) => {
             let text = format!("the reboot of node {node} was not aborted");
@@ -100,6 +103,34 @@ async fn request_node_abort(
         .map_err(|error| {
             connected.api_failure(&format!("abort the reboot of node {}", args.node), &error)
         })
+}
+
+/// The controller may have died before it wrote that the Node is asked. Then the next leader would
+/// take the request for one that was never written, and ask again.
+async fn cancel_asking_reboots(
+    connected: &ConnectedCluster,
+    node: &NodeName,
+    asked: &[NodeRebootRef],
+) -> Result<(), CommandFailure> {
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let mut open = node_reboots::list_open_reboots(connected, node)
+        .await?
+        .unwrap_or_default();
+    open.retain(|reboot| asked.iter().any(|one| one.uid == reboot.uid));
+    let mut failures = Vec::new();
+    for reboot in &open {
+        let name = &reboot.name;
+        match connected.fleet.cancel_node_reboot(reboot).await {
+            Ok(()) => print_line(&format!("node/{node}: nodereboot/{name} was cancelled"))?,
+            Err(error) => {
+                let what = format!("cancel NodeReboot {name}");
+                failures.push(connected.api_failure(&what, &error));
+            }
+        }
+    }
+    end_with_failures(failures)
 }
 
 /// An abort must not undo work that an unreadable record describes.

@@ -8,12 +8,15 @@ use std::time::Duration;
 use dogwatch_api::node_reboot::{NodeRebootPhase, NodeRebootSpec, RebootMethod};
 use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::node_reboot::{NodeRebootPlan, ObservedNodeReboot};
-use dogwatch_core::reboot::RebootRequest;
+use dogwatch_core::node_reboot::{
+    NodeRebootPlan, ObservedNodeReboot, begun_record, is_past_joining,
+};
+use dogwatch_core::reboot::{ObservedNode, RebootRecord, RebootRequest};
 use dogwatch_k8s::fleet::RebootRequestOutcome;
+use jiff::Timestamp;
 
 use crate::args::ClusterArgs;
-use crate::cluster::ConnectedCluster;
+use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::node_reboots;
 use crate::output::print_line;
@@ -60,16 +63,21 @@ pub async fn run(cluster: &ClusterArgs, args: &HoldArgs) -> Result<(), CommandFa
         let started = HoldFollower::start_watching(&connected, node, FollowGoal::Held).await?;
         follower = Some(started);
     }
+    let mut node_reboot = None;
     if let Some(holds) = list_node_holds(&connected, node).await? {
-        hold_by_object(&connected, node, &request, &holds).await?;
+        let name = hold_by_object(&connected, node, &request, &holds).await?;
+        node_reboot = Some(name);
     } else {
         hold_by_annotation(&connected, node, &request).await?;
         connected.warn_if_unanswered(node, false).await;
     }
-    match follower {
-        Some(follower) => follower.follow_until_done(&connected, args.timeout).await,
-        None => Ok(()),
+    let Some(mut follower) = follower else {
+        return Ok(());
+    };
+    if let Some(name) = node_reboot {
+        follower.follow_node_reboot(&connected, name);
     }
+    follower.follow_until_done(&connected, args.timeout).await
 }
 
 /// `None`: the kind NodeReboot is not installed.
@@ -84,22 +92,26 @@ async fn list_node_holds(
     }))
 }
 
+/// Returns the name of the NodeReboot that asks.
 async fn hold_by_object(
     connected: &ConnectedCluster,
     node: &NodeName,
     request: &RebootRequest,
     holds: &[ObservedNodeReboot],
-) -> Result<(), CommandFailure> {
-    // One that is being ended would not hold the node for whoever asks now.
-    let is_kept = |hold: &&ObservedNodeReboot| {
-        let is_cancelled = hold.plan.as_ref().is_ok_and(|plan| plan.cancel);
-        !is_cancelled && hold.status.phase != NodeRebootPhase::Returning
+) -> Result<String, CommandFailure> {
+    let seen = connected.fleet.read_node(node).await;
+    let seen = seen.map_err(|error| connected.api_failure(&format!("read node {node}"), &error))?;
+    let Some(seen) = seen else {
+        return Err(connected.no_such_node(node).await);
     };
-    if let Some(hold) = holds.iter().find(is_kept) {
-        return print_line(&format!(
+    let now = current_time().wall;
+    let same = |hold: &&ObservedNodeReboot| serves_same_hold(hold, request, &seen, now);
+    if let Some(hold) = holds.iter().find(same) {
+        print_line(&format!(
             "node/{node} was already requested to be held: {}",
             describe_hold(hold)
-        ));
+        ))?;
+        return Ok(hold.name.clone());
     }
     let spec = NodeRebootSpec {
         method: Some(RebootMethod::Hold),
@@ -111,8 +123,41 @@ async fn hold_by_object(
     print_line(&format!(
         "node/{node} was requested to be held: nodereboot/{name}"
     ))?;
+    if let Some(record) = begun_record(&seen) {
+        print_line(&describe_later_begin(record))?;
+    }
     node_reboots::warn_if_without_status(connected, &name).await;
-    Ok(())
+    Ok(name)
+}
+
+/// Whether this NodeReboot holds the node for this person, from now until it is released.
+fn serves_same_hold(
+    hold: &ObservedNodeReboot,
+    request: &RebootRequest,
+    node: &ObservedNode,
+    now: Timestamp,
+) -> bool {
+    let Ok(plan) = &hold.plan else {
+        return false;
+    };
+    plan.requester.as_deref().unwrap_or_default() == request.requester
+        && plan.reason == request.reason
+        && plan.not_before.is_none_or(|at| at <= now)
+        && plan.deadline.is_none()
+        && hold.is_for_node(&node.uid)
+        && !plan.cancel
+        && hold.status.phase != NodeRebootPhase::Returning
+        && !is_past_joining(hold, node)
+}
+
+/// A hold does not join what has begun.
+fn describe_later_begin(record: &RebootRecord) -> String {
+    let (phase, trigger) = (record.phase.as_str(), &record.trigger);
+    let requester = trigger.requester.as_deref().filter(|name| !name.is_empty());
+    let requester = printable_text(requester.unwrap_or(&trigger.source));
+    format!(
+        "  the node is in phase {phase} for {requester}: when that has ended, it returns into service, and is then drained for this hold"
+    )
 }
 
 /// The object, and who asked for it.

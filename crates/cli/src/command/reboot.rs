@@ -3,6 +3,7 @@
 mod ask;
 mod cancel;
 mod follow;
+pub mod object_watch;
 
 use std::time::Duration;
 
@@ -86,7 +87,6 @@ pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), Command
     if args.cancel {
         return cancel::cancel_reboots(&connected, &nodes).await;
     }
-    let channel = choose_channel(&connected, args).await?;
     if args.which.all {
         let question = format!("Reboot all {} nodes, one after the other?", nodes.len());
         person::ask_confirmation(&question, args.yes)?;
@@ -96,6 +96,7 @@ pub async fn run(cluster: &ClusterArgs, args: &RebootArgs) -> Result<(), Command
     if args.wait {
         following = Some(follow::RebootFollower::start_watching(&connected).await?);
     }
+    let channel = choose_channel(&connected, args).await?;
     let demand = args.to_demand();
     let (mut asked, mut failures) = (Vec::new(), Vec::new());
     for node in &nodes {
@@ -150,7 +151,7 @@ async fn warn_if_unanswered(connected: &ConnectedCluster, asked: &AskedNode, arg
 }
 
 /// Only the first failure can give the exit code.
-fn end_with_failures(failures: Vec<CommandFailure>) -> Result<(), CommandFailure> {
+pub fn end_with_failures(failures: Vec<CommandFailure>) -> Result<(), CommandFailure> {
     let mut failures = failures.into_iter();
     let Some(first) = failures.next() else {
         return Ok(());

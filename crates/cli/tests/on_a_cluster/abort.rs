@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::rebooting_cluster;
 use super::stage::{Stage, ended};
+use super::{NODE_REBOOTS, rebooting_cluster, with_node_reboots};
 
 const ABORT: &str = "dogwatch.dev/abort-requested";
 const LONG: Duration = Duration::from_mins(2);
@@ -133,4 +133,41 @@ fn a_request_that_nobody_took_up_is_taken_back() {
     assert_eq!(code, 1);
     assert!(errors.contains("no reboot of n3 is under way"), "{errors}");
     assert_eq!(abort(&stage, "n3"), None);
+}
+
+/// A leader that has just taken over would ask the Node for them again.
+#[test]
+fn the_node_reboots_of_a_request_that_is_taken_back_are_cancelled() {
+    let stage = with_node_reboots();
+    let mut refs = Vec::new();
+    for (name, node) in [("asking", "n3"), ("later", "n3"), ("elsewhere", "n1")] {
+        let object = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "NodeReboot",
+            "metadata": { "name": name }, "spec": { "nodeName": node } });
+        stage.post(NODE_REBOOTS, &object);
+        let uid = stage.get(&format!("{NODE_REBOOTS}/{name}"))["metadata"]["uid"].clone();
+        refs.push(json!({ "name": name, "uid": uid }));
+    }
+    let carried = json!({ "requester": "nodereboot/asking", "nodeReboots": [refs[0]] });
+    let annotations = json!({ "dogwatch.dev/reboot-requested": carried.to_string() });
+    stage.merge(
+        &node("n3"),
+        &json!({ "metadata": { "annotations": annotations } }),
+    );
+    let (code, text, errors) = ended(stage.dogwatch(&["abort", "n3"]));
+    assert_eq!(code, 0, "{errors}");
+    assert!(
+        text.contains("node/n3: nodereboot/asking was cancelled"),
+        "{text}"
+    );
+    for (name, cancel) in [
+        ("asking", json!(true)),
+        ("later", Value::Null),
+        ("elsewhere", Value::Null),
+    ] {
+        let spec = stage.get(&format!("{NODE_REBOOTS}/{name}"))["spec"].clone();
+        assert!(
+            spec["cancel"] == cancel || spec["cancel"] == false && cancel.is_null(),
+            "{name}: {spec}"
+        );
+    }
 }

@@ -5,6 +5,8 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use super::node_reboots::tell;
+use super::reboot::followed;
 use super::stage::{Stage, ended};
 use super::{NODE_REBOOTS, rebooting_cluster, with_node_reboots};
 
@@ -108,6 +110,67 @@ fn with_the_kind_a_hold_is_a_node_reboot_and_a_release_deletes_it() {
     assert!(holds(&stage).is_empty());
 }
 
+/// A hold of n3 by ann, with these fields beside or instead. Returns its UID.
+fn post_hold(stage: &Stage, name: &str, fields: &Value) -> Value {
+    let mut spec = json!({ "nodeName": "n3", "method": "Hold", "reason": "new memory",
+        "requester": "ann" });
+    for (field, value) in fields.as_object().unwrap() {
+        spec[field] = value.clone();
+    }
+    let object = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "NodeReboot",
+        "metadata": { "name": name }, "spec": spec });
+    stage.post(NODE_REBOOTS, &object);
+    stage.get(&format!("{NODE_REBOOTS}/{name}"))["metadata"]["uid"].clone()
+}
+
+#[test]
+fn a_hold_of_somebody_else_or_for_another_time_is_not_taken_for_the_askers() {
+    let stage = with_node_reboots();
+    for (name, fields) in [
+        ("bobs", json!({ "requester": "bob" })),
+        ("other-work", json!({ "reason": "disk" })),
+        ("later", json!({ "notBefore": "2999-01-01T00:00:00Z" })),
+        ("with-an-end", json!({ "deadline": "2999-01-01T00:00:00Z" })),
+        (
+            "node-before",
+            json!({ "nodeUID": "of-a-node-that-is-gone" }),
+        ),
+    ] {
+        post_hold(&stage, name, &fields);
+    }
+    let (code, text, errors) = ended(stage.dogwatch(&HOLD));
+    assert!(
+        code == 0 && !text.contains("already"),
+        "{code} {text} {errors}"
+    );
+    assert_eq!(holds(&stage).len(), 6);
+    let (code, _, errors) = ended(stage.dogwatch(&["release", "n3"]));
+    assert!(
+        code == 1 && errors.contains("nodereboot/bobs by bob"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_hold_that_was_ended_on_the_node_is_not_reused() {
+    let stage = with_node_reboots();
+    let uid = post_hold(&stage, "old", &json!({}));
+    tell(&stage, "old", "Held", "Unknown", "NodeHeld");
+    let last = json!({
+        "outcome": "Released", "planned": "1970-01-01T00:00:20Z",
+        "finished": "1970-01-01T00:09:00Z", "oldBootId": "boot-1", "newBootId": "boot-1",
+        "trigger": { "source": "request", "nodeReboots": [{ "name": "old", "uid": uid }] },
+    });
+    let annotations = json!({ "dogwatch.dev/last-reboot": last.to_string() });
+    stage.merge(
+        &node("n3"),
+        &json!({ "metadata": { "annotations": annotations } }),
+    );
+    let (code, text, _) = ended(stage.dogwatch(&HOLD));
+    assert!(code == 0 && !text.contains("already"), "{text}");
+    assert_eq!(holds(&stage).len(), 2);
+}
+
 #[test]
 fn several_holds_are_released_only_on_a_clear_word_and_other_nodes_stay_held() {
     let stage = with_node_reboots();
@@ -151,6 +214,83 @@ fn a_wait_ends_when_the_node_is_held_and_when_it_is_back() {
     stage.merge(&node("n3"), &back);
     until("node/n3 is back");
     assert!(child.wait().unwrap().success());
+}
+
+fn only_hold(stage: &Stage) -> String {
+    let made = holds(stage).pop().unwrap();
+    made["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+/// The end of what was there before is not the end of the hold.
+#[test]
+fn a_wait_outlasts_the_reboot_that_was_under_way() {
+    let stage = with_node_reboots();
+    stage.node("n4", Some("returning"), 20);
+    let wait = ["hold", "n4", "--wait", "--timeout", "3s"];
+    let (child, mut until) = followed(&stage, &wait);
+    until("node/n4 was requested to be held");
+    until("the node is in phase returning");
+    tell(
+        &stage,
+        &only_hold(&stage),
+        "Pending",
+        "Unknown",
+        "RebootUnderWay",
+    );
+    until("node/n4 returning: AwaitingReboot");
+    let back = json!({ "metadata": { "annotations": { "dogwatch.dev/reboot": null } },
+        "spec": { "unschedulable": null } });
+    stage.merge(&node("n4"), &back);
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        errors.contains("node n4 is not held within 3s; the request stays"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_wait_is_for_its_own_hold() {
+    let stage = with_node_reboots();
+    begin(&stage, "n3", "holding");
+    let status = json!({ "status": { "conditions": [
+        { "type": "Ready", "status": "True" },
+        { "type": "MaintenanceInProgress", "status": "True", "reason": "Held",
+          "message": "held for ann" },
+    ] } });
+    stage.merge(&format!("{}/status", node("n3")), &status);
+    let (child, mut until) = followed(&stage, &["hold", "n3", "--wait", "--requester", "bob"]);
+    until("the node is in phase holding for ann");
+    let name = only_hold(&stage);
+    tell(&stage, &name, "Pending", "Unknown", "RebootUnderWay");
+    until("node/n3 holding: Held");
+    tell(&stage, &name, "Held", "Unknown", "NodeHeld");
+    until("node/n3 is held");
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn a_wait_fails_when_its_hold_is_refused_or_deleted() {
+    for is_refused in [true, false] {
+        let stage = with_node_reboots();
+        let (child, mut until) = followed(&stage, &["hold", "n3", "--wait"]);
+        until("was requested to be held");
+        let name = only_hold(&stage);
+        let end = if is_refused {
+            tell(&stage, &name, "Finished", "False", "OtherNodeUid");
+            format!("nodereboot/{name} has ended: OtherNodeUid: as told")
+        } else {
+            stage.delete(&format!("{NODE_REBOOTS}/{name}"));
+            format!("nodereboot/{name} was deleted")
+        };
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(1)
+                && errors.contains(&format!("node n3 is not held: {end}")),
+            "{errors}"
+        );
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn name_of(reboot: &Value) -> &str {
 }
 
 /// Writes what the controller writes: a phase, and how it ended.
-fn tell(stage: &Stage, name: &str, phase: &str, succeeded: &str, reason: &str) {
+pub(super) fn tell(stage: &Stage, name: &str, phase: &str, succeeded: &str, reason: &str) {
     let condition = |kind: &str, status: &str| {
         json!({ "type": kind, "status": status, "reason": reason, "message": "as told",
             "lastTransitionTime": "2026-01-05T00:00:00Z" })

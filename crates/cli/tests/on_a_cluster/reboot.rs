@@ -5,8 +5,10 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use super::rebooting_cluster;
+use super::node_reboots::tell;
+use super::pseudo_terminal::PseudoTerminal;
 use super::stage::{Stage, ended};
+use super::{NODE_REBOOTS, rebooting_cluster, with_node_reboots};
 
 fn node(name: &str) -> String {
     format!("/api/v1/nodes/{name}")
@@ -173,4 +175,65 @@ fn a_coordinator_without_a_daemonset_answers_and_nobody_says_that_nothing_happen
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+/// A NodeReboot that has not begun, by its status. Returns its UID.
+fn post_waiting_reboot(stage: &Stage, node: &str) -> Value {
+    let spec = json!({ "nodeName": node, "reason": "kernel", "requester": "ann" });
+    let object = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "NodeReboot",
+        "metadata": { "name": "first" }, "spec": spec });
+    stage.post(NODE_REBOOTS, &object);
+    tell(stage, "first", "Waiting", "Unknown", "WaitingForLock");
+    stage.get(&format!("{NODE_REBOOTS}/first"))["metadata"]["uid"].clone()
+}
+
+fn reboots_of(stage: &Stage, node: &str) -> usize {
+    let list = stage.get(NODE_REBOOTS);
+    let all = list["items"].as_array().unwrap();
+    all.iter()
+        .filter(|one| one["spec"]["nodeName"] == node)
+        .count()
+}
+
+#[test]
+fn a_reboot_that_ended_before_the_answer_to_the_question_is_not_reused() {
+    let stage = with_node_reboots();
+    post_waiting_reboot(&stage, "n3");
+    let command = [
+        "reboot",
+        "--all",
+        "--reason",
+        "kernel",
+        "--requester",
+        "ann",
+    ];
+    let mut terminal = PseudoTerminal::start(&stage.dogwatch(&command), (120, 30));
+    terminal.see("Reboot all 3 nodes");
+    tell(&stage, "first", "Finished", "True", "Rebooted");
+    terminal.press_and_see("y\n", "node/n3 was requested to reboot");
+    assert_eq!(terminal.wait_for_end(), 0);
+    assert_eq!(reboots_of(&stage, "n3"), 2);
+}
+
+#[test]
+fn a_reboot_whose_command_may_have_started_is_not_reused_although_its_status_is_behind() {
+    let ask = ["reboot", "n3", "--reason", "kernel", "--requester", "ann"];
+    for (phase, made) in [("draining", 1), ("rebooting", 2)] {
+        let stage = with_node_reboots();
+        let uid = post_waiting_reboot(&stage, "n3");
+        let record = json!({
+            "phase": phase, "run": "coordinator/x", "since": "1970-01-01T00:00:20Z",
+            "planned": "1970-01-01T00:00:20Z", "bootId": "boot-1", "cordonedByUs": true,
+            "trigger": { "source": "request", "nodeReboots": [{ "name": "first", "uid": uid }] },
+        });
+        let annotations = json!({ "dogwatch.dev/reboot": record.to_string() });
+        stage.merge(
+            &node("n3"),
+            &json!({ "metadata": { "annotations": annotations } }),
+        );
+        let (code, text, errors) = ended(stage.dogwatch(&ask));
+        assert_eq!(code, 0, "{errors}");
+        assert_eq!(text.contains("already"), made == 1, "{phase}: {text}");
+        assert_eq!(reboots_of(&stage, "n3"), made, "{phase}");
+    }
 }

@@ -183,6 +183,12 @@ impl NodeRebootCalls {
             // The Node changes all the time; it is decided anew, at once and with the newest one.
             Err(error) if error.kind() == ApiErrorKind::Conflict => {
                 let newest = self.client.read_node(&patch.node).await;
+                if let Ok(Some(node)) = &newest
+                    && patch.is_decided_on(node)
+                {
+                    // Nothing has changed: an admission webhook refuses with 409, too.
+                    return CallEnd::Failed(error.error_chain());
+                }
                 call_end_of(newest.map(NodeRebootAnswer::Node))
             }
             // If another writer removes the annotation, a success here would ask for ever.

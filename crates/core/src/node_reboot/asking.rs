@@ -36,10 +36,14 @@ pub(super) fn decide_next_attempt(case: RebootCase<'_>) -> NodeRebootStep {
     if let Some(step) = find_obstacle(case) {
         return wait_until_deadline(case, step);
     }
-    let boot_id = case.node.boot_id.as_ref().map(ToString::to_string);
-    let attempt = begin_attempt(method, truncate_to_micros(now.wall), boot_id);
     let text = format!("asks Node {} for method {}", plan.node, method.as_str());
     let reason = NodeRebootReason::AskingNode;
+    if own.has_finalizer && !is_node_read(case) {
+        // A boot that the watch does not show yet would count as the one that was asked for.
+        return NodeRebootStep::read_node(case.seen, reason, text, now);
+    }
+    let boot_id = case.node.boot_id.as_ref().map(ToString::to_string);
+    let attempt = begin_attempt(method, truncate_to_micros(now.wall), boot_id);
     let step = NodeRebootStep::new(own, NextStep::Start, reason, text);
     let mut step = accept_node(case, step.with_phase(NodeRebootPhase::Pending));
     step.status.attempts.push(attempt);
@@ -64,15 +68,16 @@ pub(super) fn ask_node(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> N
 
 /// The watch shows nothing of the attempt, and it may be behind: an end needs a fresh read.
 fn require_fresh_node(case: RebootCase<'_>, step: NodeRebootStep) -> NodeRebootStep {
-    let is_read = case
-        .seen
-        .fresh_read(case.now)
-        .is_some_and(|it| it.node.is_ok());
-    if is_read || !matches!(step.next, NextStep::End) {
+    if is_node_read(case) || !matches!(step.next, NextStep::End) {
         return step;
     }
     let (reason, text) = (step.cause.reason, step.cause.message);
     NodeRebootStep::read_node(case.seen, reason, text, case.now)
+}
+
+fn is_node_read(case: RebootCase<'_>) -> bool {
+    let read = case.seen.fresh_read(case.now);
+    read.is_some_and(|read| read.node.is_ok())
 }
 
 /// Remembers which Node it is about.

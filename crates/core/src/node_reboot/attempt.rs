@@ -115,7 +115,7 @@ fn check_node_uid(case: RebootCase<'_>) -> Option<NodeRebootStep> {
 }
 
 fn decide_open_attempt(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> NodeRebootStep {
-    match find_trace(case) {
+    match find_trace(case.own, case.node) {
         NodeTrace::Serving(record) => following::follow_record(case, attempt, record),
         NodeTrace::Asked => following::follow_waiting(case, attempt),
         NodeTrace::Ended(last) => ending::take_outcome(case, attempt, last),
@@ -123,8 +123,20 @@ fn decide_open_attempt(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> N
     }
 }
 
-pub(super) fn find_trace(case: RebootCase<'_>) -> NodeTrace<'_> {
-    let (own, node) = (case.own, case.node);
+/// Whether the Node shows that it serves nobody who asks now: its reboot command may have been
+/// started, its hold is being ended, or it has ended. The status of the NodeReboot tells it later.
+pub fn is_past_joining(own: &ObservedNodeReboot, node: &ObservedNode) -> bool {
+    match find_trace(own, node) {
+        NodeTrace::Nothing | NodeTrace::Asked => false,
+        NodeTrace::Serving(record) => {
+            let is_hold = record.trigger.method == RebootMethod::Hold;
+            record.phase >= RebootPhase::Rebooting || is_hold && !is_asked(own, node)
+        }
+        NodeTrace::Ended(_) => true,
+    }
+}
+
+fn find_trace<'a>(own: &ObservedNodeReboot, node: &'a ObservedNode) -> NodeTrace<'a> {
     if let Some(record) = begun_record(node)
         && lists_reboot(&record.trigger.node_reboots, own)
     {
@@ -133,34 +145,36 @@ pub(super) fn find_trace(case: RebootCase<'_>) -> NodeTrace<'_> {
     if let Some(last) = node.last_reboot.get()
         && lists_reboot(&last.trigger.node_reboots, own)
         && !is_of_earlier_attempt(own, last)
-        && !is_of_own_withdrawal(case, last)
+        && !is_of_own_withdrawal(own, node, last)
     {
         return NodeTrace::Ended(last);
     }
-    let request = node.request.get();
-    if request.is_some_and(|request| lists_reboot(&request.node_reboots, own)) {
+    if is_asked(own, node) {
         NodeTrace::Asked
     } else {
         NodeTrace::Nothing
     }
 }
 
+fn is_asked(own: &ObservedNodeReboot, node: &ObservedNode) -> bool {
+    let request = node.request.get();
+    request.is_some_and(|request| lists_reboot(&request.node_reboots, own))
+}
+
 /// The record of a reboot that has begun. While it waits, only the request counts: the patch that
 /// begins takes over what the request says at that moment.
-pub(super) fn begun_record(node: &ObservedNode) -> Option<&RebootRecord> {
+pub fn begun_record(node: &ObservedNode) -> Option<&RebootRecord> {
     let record = node.record.get();
     record.filter(|record| record.phase != RebootPhase::Waiting)
 }
 
 /// The request for a power cycle was taken back until the host can be switched, which the status
 /// says since before; or it is asked for again since.
-fn is_of_own_withdrawal(case: RebootCase<'_>, last: &LastReboot) -> bool {
-    let (own, request) = (case.own, case.node.request.get());
+fn is_of_own_withdrawal(own: &ObservedNodeReboot, node: &ObservedNode, last: &LastReboot) -> bool {
     let method = own.open_attempt().map(|attempt| attempt.method);
-    let is_asked = request.is_some_and(|request| lists_reboot(&request.node_reboots, own));
     last.outcome == RebootOutcome::TriggerGone
         && method == Some(RebootMethod::PowerCycle)
-        && (is_asked || own.status.phase == NodeRebootPhase::Pending)
+        && (is_asked(own, node) || own.status.phase == NodeRebootPhase::Pending)
 }
 
 /// Boot ids are never used twice; of soft reboots in one boot, the time tells them apart.

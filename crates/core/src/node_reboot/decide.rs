@@ -2,12 +2,12 @@
 
 use dogwatch_api::node_reboot::{NodeRebootPhase, RebootAttemptStatus};
 
-use super::attempt::decide_attempt;
+use super::attempt::{begun_record, decide_attempt};
 use super::estimate::update_estimate;
 use super::host_key::HostKeyPatch;
 use super::reason::NodeRebootReason;
 use super::report;
-use super::request::NodeRequestPatch;
+use super::request::{NodeRequestPatch, withdraw_patch};
 use super::snapshot::{HostLookup, MAX_READ_AGE, NodeRebootSnapshot};
 use super::types::{NodeRebootState, ObservedNodeReboot};
 use crate::Now;
@@ -83,7 +83,7 @@ pub fn decide(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
             .with_event(EventSeverity::Warning);
     }
     if seen.own.is_final() {
-        return decide_final(&seen.own, now);
+        return decide_final(seen, now);
     }
     let step = decide_attempt(seen, now);
     let mut status = step.status;
@@ -124,8 +124,10 @@ pub fn decide(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
     decision
 }
 
-/// `Succeeded` is True or False: nothing of the request is on the Node any more.
-fn decide_final(own: &ObservedNodeReboot, now: Now) -> NodeRebootDecision {
+/// `Succeeded` is True or False. What was written to the Node without an answer may come after that:
+/// it is taken back.
+fn decide_final(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
+    let own = &*seen.own;
     let ended = own.final_condition();
     let reason = ended.and_then(|ended| NodeRebootReason::parse(&ended.reason));
     let reason = reason.unwrap_or(NodeRebootReason::Accepted);
@@ -133,6 +135,12 @@ fn decide_final(own: &ObservedNodeReboot, now: Now) -> NodeRebootDecision {
     let since = ended.and_then(|ended| ended.last_transition);
     let report = report::build_final_report(own, &cause, now);
     let mut decision = build_decision(cause, report, None);
+    if let Some(late) = find_late_request(seen) {
+        decision
+            .actions
+            .push(NodeRebootAction::PatchNode(Box::new(late)));
+        return decision;
+    }
     if own.has_finalizer {
         decision.actions.push(NodeRebootAction::RemoveFinalizer);
         return decision;
@@ -150,6 +158,15 @@ fn decide_final(own: &ObservedNodeReboot, now: Now) -> NodeRebootDecision {
         why: "the end of ttlAfterFinished",
     });
     decision
+}
+
+/// Takes back a request that nothing has begun for.
+fn find_late_request(seen: &NodeRebootSnapshot) -> Option<NodeRequestPatch> {
+    let node = seen.node.as_ref()?;
+    if begun_record(node).is_some() {
+        return None;
+    }
+    withdraw_patch(node, &seen.own, &seen.others)
 }
 
 fn build_decision(

@@ -35,6 +35,7 @@ mod snapshot;
 mod tests;
 mod types;
 
+pub use attempt::{begun_record, is_past_joining};
 pub use decide::{NodeRebootAction, NodeRebootDecision, NodeRebootObserve, decide};
 pub use estimate::NodeRebootEstimate;
 pub use host_key::{

@@ -28,6 +28,11 @@ impl NodeRequestPatch {
         request.is_some_and(|request| lists_reboot(&request.node_reboots, own))
     }
 
+    /// Whether the patch was decided on this very version of the Node.
+    pub fn is_decided_on(&self, node: &ObservedNode) -> bool {
+        (&self.uid, &self.resource_version) == (&node.uid, &node.resource_version)
+    }
+
     fn of_node(node: &ObservedNode, request: Option<RebootRequest>) -> Self {
         Self {
             node: node.name.clone(),

@@ -93,6 +93,14 @@ impl ObservedNodeReboot {
         self.final_condition().is_some()
     }
 
+    /// Whether the Node of this UID may serve it.
+    pub fn is_for_node(&self, uid: &str) -> bool {
+        let plan = self.plan.as_ref().ok();
+        let named = plan.and_then(|plan| plan.node_uid.as_deref());
+        let accepted = self.status.node_uid.as_deref();
+        [named, accepted].into_iter().flatten().all(|it| it == uid)
+    }
+
     /// How the Node's annotations name it.
     pub fn own_ref(&self) -> NodeRebootRef {
         NodeRebootRef {

@@ -56,7 +56,7 @@ async fn a_node_reboot_makes_no_more_calls_in_series_than_it_says() {
     }
     let series = trace.series_to(&[], |call| call.what.starts_with("PATCH nodes "));
     assert_from_the_start(&series);
-    assert_at_most(4, &series);
+    assert_at_most(5, &series);
 }
 
 async fn remedies(server: &ApiServer) -> Remedies {

@@ -3,12 +3,15 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use dogwatch_api::node_reboot::NodeRebootPhase;
 use dogwatch_core::explain::{self, FleetSnapshot, NodeStatusRow};
 use dogwatch_core::name::NodeName;
+use dogwatch_core::node_reboot::is_past_joining;
 use dogwatch_core::reboot::{ObservedNode, ParsedAnnotation, RebootPhase};
 use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetWatch;
 
+use super::super::reboot::object_watch::{ObjectState, ObjectWatch};
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
@@ -32,8 +35,21 @@ struct FollowedHold {
     node: NodeName,
     goal: FollowGoal,
     progress: ProgressLine,
-    /// The node was seen with the request, or with a record.
-    has_begun: bool,
+    /// The NodeReboot that asks for the hold; `None`: an annotation does.
+    node_reboot: Option<FollowedObject>,
+    /// The node was seen with the annotation of a request.
+    has_request: bool,
+}
+
+enum FollowEnd {
+    Held,
+    NotHeld(String),
+    Returned,
+}
+
+struct FollowedObject {
+    name: String,
+    watch: ObjectWatch,
 }
 
 impl HoldFollower {
@@ -53,12 +69,19 @@ impl HoldFollower {
             node: node.clone(),
             goal,
             progress: ProgressLine::default(),
-            has_begun: false,
+            node_reboot: None,
+            has_request: false,
         };
         Ok(Self {
             followed,
             interrupts,
         })
+    }
+
+    /// The hold is that of this NodeReboot, and no other's.
+    pub fn follow_node_reboot(&mut self, connected: &ConnectedCluster, name: String) {
+        let watch = ObjectWatch::start_watching(connected);
+        self.followed.node_reboot = Some(FollowedObject { name, watch });
     }
 
     /// Prints each step.
@@ -73,11 +96,19 @@ impl HoldFollower {
 
 impl FollowedRequest for FollowedHold {
     async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
-        let changed = self.watch.wait_for_change().await;
-        changed.map_err(|error| ("watch Nodes and Leases".to_owned(), error))
+        let objects = self.node_reboot.as_mut().map(|object| &mut object.watch);
+        tokio::select! {
+            () = ObjectWatch::wait_for_change(objects) => Ok(()),
+            changed = self.watch.wait_for_change() => {
+                changed.map_err(|error| ("watch Nodes and Leases".to_owned(), error))
+            }
+        }
     }
 
     async fn report_change(&mut self) -> Result<ControlFlow<()>, CommandFailure> {
+        if let Some(object) = &mut self.node_reboot {
+            object.watch.report_error();
+        }
         match self.watch.current_fleet() {
             Some(fleet) => self.observe_node(&fleet),
             None => Ok(ControlFlow::Continue(())),
@@ -118,22 +149,29 @@ impl FollowedHold {
             return Err(CommandFailure::new(CliExitCode::Failed, text));
         };
         let is_idle = node.record == ParsedAnnotation::Absent && node.request_fingerprint.is_none();
-        match self.goal {
-            FollowGoal::Held if is_held(node) => {
+        let end = match (self.goal, &self.node_reboot) {
+            (FollowGoal::Released, _) => is_idle.then_some(FollowEnd::Returned),
+            (FollowGoal::Held, Some(object)) => object.find_end(node),
+            (FollowGoal::Held, None) if is_held(node) => Some(FollowEnd::Held),
+            (FollowGoal::Held, None) => (is_idle && self.has_request)
+                .then(|| FollowEnd::NotHeld("the request was withdrawn".to_owned())),
+        };
+        match end {
+            Some(FollowEnd::Held) => {
                 print_line(&format!("node/{name} is held"))?;
                 return Ok(ControlFlow::Break(()));
             }
-            FollowGoal::Held if is_idle && self.has_begun => {
-                let text = format!("node {name} is not held: the request was withdrawn");
-                return Err(CommandFailure::new(CliExitCode::Failed, text));
-            }
-            FollowGoal::Released if is_idle => {
+            Some(FollowEnd::Returned) => {
                 print_line(&format!("node/{name} is back"))?;
                 return Ok(ControlFlow::Break(()));
             }
-            FollowGoal::Held | FollowGoal::Released => {}
+            Some(FollowEnd::NotHeld(why)) => {
+                let text = format!("node {name} is not held: {why}");
+                return Err(CommandFailure::new(CliExitCode::Failed, text));
+            }
+            None => {}
         }
-        self.has_begun |= !is_idle;
+        self.has_request |= node.request_fingerprint.is_some();
         let status = explain::fleet_status(fleet, current_time());
         let row = status.nodes.iter().find(|row| row.name == name.as_str());
         self.report_row(row)?;
@@ -151,6 +189,32 @@ impl FollowedHold {
         let state = format!("{phase}: {reason}");
         let line = format!("node/{} {state}: {message}", self.node);
         self.progress.print_new(state, &printable_text(&line))
+    }
+}
+
+impl FollowedObject {
+    /// `None` while it goes on.
+    fn find_end(&self, node: &ObservedNode) -> Option<FollowEnd> {
+        let name = &self.name;
+        match self.watch.state_of(name) {
+            ObjectState::NotListed => None,
+            ObjectState::Deleted => {
+                let text = format!("nodereboot/{name} was deleted");
+                Some(FollowEnd::NotHeld(text))
+            }
+            ObjectState::Ended(ended) => {
+                let (reason, message) = (&ended.reason, printable_text(&ended.message));
+                let text = format!("nodereboot/{name} has ended: {reason}: {message}");
+                Some(FollowEnd::NotHeld(text))
+            }
+            ObjectState::Open(hold) => {
+                let is_withdrawn = hold.deleting || hold.plan.as_ref().is_ok_and(|it| it.cancel);
+                let is_of_object = hold.status.phase == NodeRebootPhase::Held
+                    && !is_withdrawn
+                    && !is_past_joining(hold, node);
+                (is_of_object && is_held(node)).then_some(FollowEnd::Held)
+            }
+        }
     }
 }
 

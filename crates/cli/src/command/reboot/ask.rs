@@ -2,9 +2,9 @@
 
 use dogwatch_api::node_reboot::{NodeRebootPhase, NodeRebootSpec, RebootMethod};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::node_reboot::{NodeRebootPlan, ObservedNodeReboot};
-use dogwatch_core::reboot::RebootRequest;
-use dogwatch_k8s::fleet::{NodeRebootsFound, RebootRequestOutcome};
+use dogwatch_core::node_reboot::{ObservedNodeReboot, is_past_joining};
+use dogwatch_core::reboot::{ObservedNode, RebootRequest};
+use dogwatch_k8s::fleet::{NodeRebootFound, NodeRebootsFound, RebootRequestOutcome};
 use jiff::Timestamp;
 
 use crate::cluster::ConnectedCluster;
@@ -67,19 +67,11 @@ async fn ask_by_object(
     demand: &RebootDemand,
     open: &[ObservedNodeReboot],
 ) -> Result<String, CommandFailure> {
-    // One whose command may have been started serves nothing that was installed since then.
-    let is_to_come = |one: &&ObservedNodeReboot| one.status.phase <= NodeRebootPhase::Draining;
-    let mut to_come = open.iter().filter(is_to_come);
-    let same = to_come.find(|one| {
-        let plan = one.plan.as_ref();
-        plan.is_ok_and(|plan| is_same_demand(plan, demand))
-    });
-    if let Some(same) = same {
+    if let Some(name) = find_same_reboot(connected, node, demand, open).await? {
         print_line(&format!(
-            "node/{node} was already requested to reboot, with the same reason: nodereboot/{}",
-            same.name
+            "node/{node} was already requested to reboot, with the same reason: nodereboot/{name}"
         ))?;
-        return Ok(same.name.clone());
+        return Ok(name);
     }
     let spec = NodeRebootSpec {
         method: Some(demand.method),
@@ -96,9 +88,52 @@ async fn ask_by_object(
     Ok(name)
 }
 
-fn is_same_demand(plan: &NodeRebootPlan, demand: &RebootDemand) -> bool {
+/// The list may be minutes old, so what it shows is read once more.
+async fn find_same_reboot(
+    connected: &ConnectedCluster,
+    node: &NodeName,
+    demand: &RebootDemand,
+    open: &[ObservedNodeReboot],
+) -> Result<Option<String>, CommandFailure> {
+    let fleet = &connected.fleet;
+    for listed in open.iter().filter(|one| is_same_demand(one, demand)) {
+        let name = &listed.name;
+        let newest = fleet.find_node_reboot(name).await;
+        let newest = newest
+            .map_err(|error| connected.api_failure(&format!("read NodeReboot {name}"), &error))?;
+        let NodeRebootFound::There(newest) = newest else {
+            continue;
+        };
+        let seen = fleet.read_node(node).await;
+        let seen =
+            seen.map_err(|error| connected.api_failure(&format!("read node {node}"), &error))?;
+        if seen.is_some_and(|seen| serves_same_demand(&newest, demand, &seen)) {
+            return Ok(Some(newest.name));
+        }
+    }
+    Ok(None)
+}
+
+/// One whose command may have been started serves nothing that was installed since then.
+fn serves_same_demand(
+    newest: &ObservedNodeReboot,
+    demand: &RebootDemand,
+    node: &ObservedNode,
+) -> bool {
+    is_same_demand(newest, demand)
+        && newest.is_for_node(&node.uid)
+        && !newest.is_final()
+        && !newest.deleting
+        && !is_past_joining(newest, node)
+}
+
+fn is_same_demand(reboot: &ObservedNodeReboot, demand: &RebootDemand) -> bool {
+    let Ok(plan) = &reboot.plan else {
+        return false;
+    };
     let requester = plan.requester.as_deref().unwrap_or_default();
-    plan.method == demand.method
+    reboot.status.phase <= NodeRebootPhase::Draining
+        && plan.method == demand.method
         && plan.reason == demand.reason
         && requester == demand.requester
         && plan.not_before == demand.not_before
@@ -141,5 +176,54 @@ async fn ask_by_annotation(
             "keep that request, or replace it: dogwatch reboot {node} --replace"
         ))),
         RebootRequestOutcome::NoSuchNode => Err(connected.no_such_node(node).await),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dogwatch_core::name::BootId;
+    use dogwatch_k8s::node_reboot::convert_node_reboot;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn observed(fields: &Value, status: &Value) -> ObservedNodeReboot {
+        let mut spec = json!({ "nodeName": "n1", "reason": "kernel", "requester": "ann" });
+        for (field, value) in fields.as_object().unwrap() {
+            spec[field] = value.clone();
+        }
+        let object = json!({ "metadata": { "name": "a", "uid": "u" }, "spec": spec,
+            "status": status });
+        convert_node_reboot(&serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn only_what_serves_this_demand_and_this_node_is_reused() {
+        let name = NodeName::new("n1").unwrap();
+        let node = ObservedNode::ready_node(name, "uid-n1".into(), BootId::new("boot-1").unwrap());
+        let demand = RebootDemand {
+            method: RebootMethod::Reboot,
+            reason: "kernel".into(),
+            requester: "ann".into(),
+            not_before: None,
+            deadline: None,
+        };
+        for (fields, status, is_reused) in [
+            (json!({}), json!({}), true),
+            (json!({ "nodeUID": "uid-n1" }), json!({}), true),
+            (json!({ "nodeUID": "uid-before" }), json!({}), false),
+            (json!({}), json!({ "nodeUID": "uid-before" }), false),
+            (json!({ "requester": "bob" }), json!({}), false),
+            (json!({ "cancel": true }), json!({}), false),
+            (json!({}), json!({ "phase": "Draining" }), true),
+            (json!({}), json!({ "phase": "Rebooting" }), false),
+        ] {
+            let newest = observed(&fields, &status);
+            assert_eq!(
+                serves_same_demand(&newest, &demand, &node),
+                is_reused,
+                "{fields} {status}"
+            );
+        }
     }
 }

@@ -11,9 +11,9 @@ use dogwatch_core::reboot::{
 };
 use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetWatch;
-use dogwatch_k8s::node_reboot::{NodeRebootView, NodeRebootWatch};
 
 use super::ask::AskedNode;
+use super::object_watch::{ObjectState, ObjectWatch};
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
@@ -77,8 +77,7 @@ impl RebootFollower {
         });
         let mut reboots = FollowedReboots {
             watch: self.watch,
-            objects: has_objects.then(|| connected.fleet.watch_node_reboots()),
-            objects_error: None,
+            objects: has_objects.then(|| ObjectWatch::start_watching(connected)),
             before: self.before,
             open: open.collect(),
             failed: Vec::new(),
@@ -90,8 +89,7 @@ impl RebootFollower {
 struct FollowedReboots {
     watch: FleetWatch,
     /// If a node was asked by a NodeReboot.
-    objects: Option<NodeRebootWatch>,
-    objects_error: Option<String>,
+    objects: Option<ObjectWatch>,
     before: BTreeMap<NodeName, Option<LastReboot>>,
     /// The nodes whose reboot has not ended.
     open: BTreeMap<NodeName, NodeProgress>,
@@ -112,14 +110,8 @@ struct NodeProgress {
 
 impl FollowedRequest for FollowedReboots {
     async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
-        let objects = async {
-            match &mut self.objects {
-                Some(objects) => objects.wait_for_change().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
-            () = objects => Ok(()),
+            () = ObjectWatch::wait_for_change(self.objects.as_mut()) => Ok(()),
             changed = self.watch.wait_for_change() => {
                 changed.map_err(|error| ("watch Nodes and Leases".to_owned(), error))
             }
@@ -127,7 +119,9 @@ impl FollowedRequest for FollowedReboots {
     }
 
     async fn report_change(&mut self) -> Result<ControlFlow<()>, CommandFailure> {
-        self.report_objects_error();
+        if let Some(objects) = &mut self.objects {
+            objects.report_error();
+        }
         if let Some(fleet) = self.watch.current_fleet() {
             self.observe_nodes(&fleet)?;
         }
@@ -177,21 +171,9 @@ impl FollowedRequest for FollowedReboots {
 }
 
 impl FollowedReboots {
-    /// Prints each error of the watch once; the watch goes on by itself.
-    fn report_objects_error(&mut self) {
-        let view = self.objects.as_ref().map(NodeRebootWatch::current_view);
-        let error = view.and_then(|view| view.error.clone());
-        if self.objects_error != error {
-            if let Some(error) = &error {
-                eprintln!("dogwatch: failed to watch NodeReboots: {error}; trying again");
-            }
-            self.objects_error = error;
-        }
-    }
-
     fn observe_nodes(&mut self, fleet: &FleetSnapshot) -> Result<(), CommandFailure> {
         let status = explain::fleet_status(fleet, current_time());
-        let objects = self.objects.as_ref().map(NodeRebootWatch::current_view);
+        let objects = self.objects.as_ref();
         let mut ended = Vec::new();
         for (name, told) in &mut self.open {
             let last = self.before.get(name).and_then(Option::as_ref);
@@ -220,25 +202,21 @@ impl FollowedReboots {
     }
 }
 
-/// How the NodeReboot ended; `None` while it goes on. The watch began after its creation, so one
-/// that a list lacks was deleted.
-fn object_end(view: &NodeRebootView, name: &str) -> Option<NodeRebootEnd> {
-    let Some(reboot) = view.reboots.get(name) else {
-        let is_deleted = view.synced && view.error.is_none();
-        return is_deleted.then(|| {
+/// How the NodeReboot ended; `None` while it goes on.
+fn object_end(objects: &ObjectWatch, name: &str) -> Option<NodeRebootEnd> {
+    match objects.state_of(name) {
+        ObjectState::NotListed | ObjectState::Open(_) => None,
+        ObjectState::Deleted => {
             let text = format!("was not rebooted: nodereboot/{name} was deleted");
-            NodeRebootEnd::NotRebooted(text)
-        });
-    };
-    let ended = reboot.final_condition()?;
-    Some(match ended.status.as_str() {
-        "True" => NodeRebootEnd::Returned,
-        _ => NodeRebootEnd::NotRebooted(format!(
+            Some(NodeRebootEnd::NotRebooted(text))
+        }
+        ObjectState::Ended(ended) if ended.status == "True" => Some(NodeRebootEnd::Returned),
+        ObjectState::Ended(ended) => Some(NodeRebootEnd::NotRebooted(format!(
             "was not rebooted: {}: {}",
             ended.reason,
             printable_text(&ended.message)
-        )),
-    })
+        ))),
+    }
 }
 
 /// Returns `None` while the reboot goes on. `begun`: the request or a record was observed on the

@@ -39,6 +39,20 @@ fn finalizer_and_attempt_are_written_before_the_node_is_asked() {
 }
 
 #[test]
+fn an_attempt_begins_in_the_boot_of_a_fresh_read() {
+    let mut world = World::with_reboot("a", plan(RebootMethod::Reboot));
+    world.lead("a", 1, false);
+    world.before = (world.node.clone(), world.reboots.clone());
+    // The node crashes, and the watch does not show it yet.
+    world.change_node(|node| node.boot_id = Some(boot(7)));
+    world.lead("a", 1, true);
+    let attempt = &world.reboots["a"].status.attempts[0];
+    assert_eq!(attempt.boot_id_before.as_deref(), Some("boot-7"));
+    world.settle();
+    assert_eq!(world.succeeded("a"), "Unknown WaitingForLock");
+}
+
+#[test]
 fn a_request_waits_for_not_before_and_then_asks() {
     let mut later = plan(RebootMethod::Reboot);
     later.not_before = Some(wall(600));

@@ -2,6 +2,7 @@
 
 use dogwatch_api::node_reboot::{NodeRebootPhase, RebootMethod};
 
+use super::super::is_past_joining;
 use super::kit::*;
 use crate::reboot::{ParsedAnnotation, RebootOutcome};
 
@@ -38,6 +39,19 @@ fn a_drain_that_is_given_up_waits_again() {
     world.cancel("a");
     world.settle();
     assert_eq!(world.succeeded("a"), "False Cancelled");
+}
+
+#[test]
+fn a_request_that_reaches_the_node_after_the_end_is_taken_back() {
+    let mut world = asked("a");
+    let late = world.node.as_ref().unwrap().request.clone();
+    world.cancel("a");
+    world.settle();
+    assert_eq!(world.succeeded("a"), "False Cancelled");
+    world.change_node(|node| node.request = late);
+    world.settle();
+    let node = world.node.as_ref().unwrap();
+    assert_eq!(node.request, ParsedAnnotation::Absent);
 }
 
 #[test]
@@ -167,6 +181,53 @@ fn an_abort_and_a_removed_request_are_final() {
     world.change_node(|node| node.request = ParsedAnnotation::Absent);
     world.settle();
     assert_eq!(world.succeeded("a"), "False RequestRemoved");
+}
+
+/// What `dogwatch abort` writes: the next leader cannot know that the Node was asked.
+#[test]
+fn a_leader_that_died_after_it_asked_does_not_ask_again_for_what_was_aborted() {
+    let mut world = World::with_reboot("a", plan(RebootMethod::Reboot));
+    world.lead("a", 3, false);
+    assert_eq!(world.reboots["a"].status.phase, NodeRebootPhase::Pending);
+    let request = |world: &World| world.node.as_ref().unwrap().request.clone();
+    assert_ne!(request(&world), ParsedAnnotation::Absent);
+    world.change_node(|node| node.request = ParsedAnnotation::Absent);
+    world.cancel("a");
+    world.settle();
+    assert_eq!(world.succeeded("a"), "False Cancelled");
+    assert_eq!(request(&world), ParsedAnnotation::Absent);
+}
+
+#[test]
+fn nobody_joins_a_reboot_once_its_command_may_have_started() {
+    let mut world = asked("a");
+    let is_past = |world: &World| {
+        let node = world.node.as_ref().unwrap();
+        is_past_joining(&world.reboots["a"], node)
+    };
+    // The status is that of the wait, all the while.
+    for is_past_now in [false, false, true, true, true] {
+        world.coordinate();
+        assert_eq!(is_past(&world), is_past_now, "{:?}", world.record());
+    }
+}
+
+#[test]
+fn nobody_joins_a_hold_once_it_is_withdrawn() {
+    let mut world = World::with_reboot("a", plan(RebootMethod::Hold));
+    let is_past = |world: &World| {
+        let node = world.node.as_ref().unwrap();
+        is_past_joining(&world.reboots["a"], node)
+    };
+    world.settle();
+    for _ in 0..3 {
+        world.coordinate();
+        assert!(!is_past(&world), "{:?}", world.record());
+    }
+    world.change_node(|node| node.request = ParsedAnnotation::Absent);
+    assert!(is_past(&world), "it is on its way back");
+    world.coordinate();
+    assert!(is_past(&world), "it has ended");
 }
 
 #[test]
