@@ -301,15 +301,16 @@ impl ScriptWriter {
             self.write(format!("hang-up {client}"));
         }
         self.unlock_all();
-        self.write("run 1h");
+        self.write("run 1h or until clean");
         for number in 1..=self.nodes.len() {
             self.write(format!(
-                "annotate host/h{number} reboot.metal3.io '{{\"mode\":\"hard\"}}'"
+                "unless clean: annotate host/h{number} reboot.metal3.io '{{\"mode\":\"hard\"}}'"
             ));
-            self.write("run 20m");
+            self.write("run 20m or until clean");
             // An earlier call of the same client may have waited until now.
             self.unlock_all();
         }
+        self.write("run 10m");
         self.write("wait until clean at most 24h");
     }
 

@@ -104,6 +104,8 @@ pub enum ScriptCommand {
     When(ScenarioCondition, Box<ScriptLine>),
     /// Runs the line after this time.
     After(Duration, Box<ScriptLine>),
+    /// Runs the line now, if the condition is not met.
+    Unless(ScenarioCondition, Box<ScriptLine>),
     /// From now on pods may fall below PodDisruptionBudgets: a drain that deletes ignores them.
     BudgetsMayBreak,
     /// Lets time pass until the condition is met.
@@ -116,6 +118,8 @@ pub enum ScriptCommand {
     Run(Duration),
     /// Lets time pass until this moment.
     RunUntil(Timestamp),
+    /// Lets this time pass, or less if the condition is met before.
+    RunOrUntil(Duration, ScenarioCondition),
     /// Explains a node, or `host/NAME`.
     Explain(String),
     /// The explanation of a node or host must contain this text.
@@ -290,6 +294,8 @@ impl ScriptCommand {
             ScriptCommand::WaitUntil { .. }
                 | ScriptCommand::Run(_)
                 | ScriptCommand::RunUntil(_)
+                | ScriptCommand::RunOrUntil(..)
+                | ScriptCommand::Unless(..)
                 | ScriptCommand::ExpectExplanation { .. }
                 | ScriptCommand::Expect(_)
                 | ScriptCommand::View(ViewCommand::Expect(_))

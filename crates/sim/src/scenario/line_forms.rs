@@ -56,6 +56,7 @@ power-off NODE
 power-on NODE
 when CONDITION: COMMAND
 after TIME: COMMAND
+unless CONDITION: COMMAND
 partition NODE|CONTROLLER for TIME [coordinator]
 api down for TIME
 compact
@@ -74,6 +75,7 @@ eviction-policy NAME refuses POD-NAME-START [message=TEXT]
 eviction-policy NAME removed
 wait until CONDITION at most TIME
 run TIME
+run TIME or until CONDITION
 run until "DATE TIME ZONE"
 explain NODE|host/NAME
 expect explain NODE|host/NAME contains TEXT

@@ -122,6 +122,9 @@ impl ScenarioRun {
         }
         match &line.command {
             ScriptCommand::Run(time) => self.pass_time(*time, None).await,
+            ScriptCommand::RunOrUntil(time, condition) => {
+                self.pass_time(*time, Some(condition)).await;
+            }
             ScriptCommand::WaitUntil { condition, at_most } => {
                 self.pass_time(*at_most + self.patience, Some(condition))
                     .await;
@@ -143,6 +146,7 @@ impl ScenarioRun {
             | ScriptCommand::BareMetal(_)
             | ScriptCommand::When(..)
             | ScriptCommand::After(..)
+            | ScriptCommand::Unless(..)
             | ScriptCommand::BudgetsMayBreak
             | ScriptCommand::Expect(_) => self.perform_command(line),
         }
@@ -176,6 +180,14 @@ impl ScenarioRun {
                 self.schedule_line(*time, (**then).clone());
                 Ok(())
             }
+            ScriptCommand::Unless(condition, then) => {
+                self.observe_changes(true);
+                if !condition.is_met(&self.stage) {
+                    self.show_line(then);
+                    self.perform_command(then);
+                }
+                Ok(())
+            }
             ScriptCommand::BudgetsMayBreak => {
                 self.stage.checks.budgets_may_break = true;
                 Ok(())
@@ -188,6 +200,7 @@ impl ScenarioRun {
             ScriptCommand::WaitUntil { .. }
             | ScriptCommand::Run(_)
             | ScriptCommand::RunUntil(_)
+            | ScriptCommand::RunOrUntil(..)
             | ScriptCommand::Explain(_)
             | ScriptCommand::View(_)
             | ScriptCommand::ExpectExplanation { .. } => {

@@ -103,7 +103,7 @@ fn parse_line(number: usize, text: &str) -> Result<ScriptLine, String> {
     })
 }
 
-/// `when CONDITION: COMMAND` and `after TIME: COMMAND`.
+/// `when CONDITION: COMMAND`, `after TIME: COMMAND` and `unless CONDITION: COMMAND`.
 fn parse_prefixed(number: usize, text: &str) -> Result<(String, Box<ScriptLine>), String> {
     let (first, then) = text
         .split_once(": ")
@@ -119,12 +119,14 @@ fn parse_command(number: usize, text: &str) -> Result<ScriptCommand, String> {
         all.remove(0)
     };
     match name.as_str() {
-        "when" => {
+        "when" | "unless" => {
             let (first, then) = parse_prefixed(number, text)?;
-            return Ok(ScriptCommand::When(
-                condition_parser::parse_condition(&split_words(&first)?[1..])?,
-                then,
-            ));
+            let condition = condition_parser::parse_condition(&split_words(&first)?[1..])?;
+            let command = match name.as_str() {
+                "when" => ScriptCommand::When,
+                _ => ScriptCommand::Unless,
+            };
+            return Ok(command(condition, then));
         }
         "after" => {
             let (first, then) = parse_prefixed(number, text)?;
@@ -154,6 +156,7 @@ fn parse_command(number: usize, text: &str) -> Result<ScriptCommand, String> {
         }
         "policy-json" => return parse_policy_json(text),
         "wait" => return parse_wait(&all),
+        "run" if all.get(1).is_some_and(|word| word == "or") => return parse_run_or_until(&all),
         _ => {}
     }
     let mut words = LineWords::new(all);
@@ -215,10 +218,24 @@ fn parse_wait(words: &[String]) -> Result<ScriptCommand, String> {
     })
 }
 
+fn parse_run_or_until(words: &[String]) -> Result<ScriptCommand, String> {
+    let form = "write: run TIME or until CONDITION";
+    let [time, or, until, condition @ ..] = words else {
+        return Err(form.into());
+    };
+    if or != "or" || until != "until" {
+        return Err(form.into());
+    }
+    let time = dogwatch_core::duration::parse_duration(time).map_err(|error| error.to_string())?;
+    let condition = condition_parser::parse_condition(condition)?;
+    Ok(ScriptCommand::RunOrUntil(time, condition))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use super::super::condition::ScenarioCondition;
     use super::*;
 
     #[test]
@@ -254,11 +271,17 @@ mod tests {
     #[test]
     fn a_command_that_waits_for_a_condition_is_read_whole() {
         let script =
-            parse_script("start\nwhen n1 phase=draining: kill n1\nwait until clean at most 30m\n")
+            parse_script("start\nwhen n1 phase=draining: kill n1\nwait until clean at most 30m\nrun 5m or until clean\nunless clean: kill n1\n")
                 .unwrap();
         assert!(matches!(script.lines[0].command, ScriptCommand::When(..)));
         assert!(
             matches!(script.lines[1].command, ScriptCommand::WaitUntil { at_most, .. } if at_most == Duration::from_mins(30))
+        );
+        assert!(
+            matches!(&script.lines[2].command, ScriptCommand::RunOrUntil(time, ScenarioCondition::Clean) if *time == Duration::from_mins(5))
+        );
+        assert!(
+            matches!(&script.lines[3].command, ScriptCommand::Unless(ScenarioCondition::Clean, then) if then.text == "kill n1")
         );
     }
 }
