@@ -17,7 +17,7 @@ use crate::{BmcFault, FaultClass};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// This many drivers keep their connection between polls. A new connection costs a TLS handshake
 /// (2.9 ms of CPU time against 0.3 ms for the poll), an open one 42 KiB (19 KiB without TLS).
-const KEPT_CONNECTION_LIMIT: usize = 1_000;
+const KEPT_CONNECTION_LIMIT: usize = 500;
 /// Idle timeout of these kept connections: longer than the default poll interval.
 const LONG_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Idle timeout of all other connections if more requests follow: longer than the default confirm

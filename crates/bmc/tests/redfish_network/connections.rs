@@ -39,7 +39,7 @@ async fn who_is_one_too_many_keeps_no_connection_between_polls_but_after_a_comma
     let bmc = Server::http(Then::Serves).await;
     let options = DriverOptions::default();
     let address = address("redfish+http", bmc.port);
-    let drivers = (0..=1_000).map(|_| driver(&address, None, true, &options).expect("a driver"));
+    let drivers = (0..=500).map(|_| driver(&address, None, true, &options).expect("a driver"));
     let drivers: Vec<_> = drivers.collect();
     let polls = async |driver: &Arc<dyn Bmc>| {
         for _ in 0..3 {
@@ -48,14 +48,14 @@ async fn who_is_one_too_many_keeps_no_connection_between_polls_but_after_a_comma
         bmc.connections()
     };
     assert_eq!(polls(&drivers[0]).await, 1, "one of those that keep theirs");
-    assert_eq!(polls(&drivers[1_000]).await, 1 + 3);
+    assert_eq!(polls(&drivers[500]).await, 1 + 3);
     // This BMC cannot switch off; the driver needs a request to find out.
-    let sent = drivers[1_000].send_command(PowerCommand::Off, WITHIN).await;
+    let sent = drivers[500].send_command(PowerCommand::Off, WITHIN).await;
     assert_eq!(
         sent.map_err(|fault| fault.class),
         Err(FaultClass::Unsupported)
     );
-    assert_eq!(polls(&drivers[1_000]).await, 1 + 3 + 1);
+    assert_eq!(polls(&drivers[500]).await, 1 + 3 + 1);
 }
 
 /// The environment variable that gives the child process its BMC's port.
