@@ -13,6 +13,7 @@ use dogwatch_core::power::{
 use futures::future::join_all;
 
 use super::bmc_concurrency::{BmcConcurrency, Priority, SharedBmc};
+use super::bmc_login::LoginGate;
 
 /// Makes the driver for an address, and sends nothing yet.
 pub type ConnectDriver =
@@ -62,7 +63,6 @@ pub(super) struct BmcConnections {
 struct BmcConnection {
     device: PowerDevice,
     bmc: Option<Arc<SharedBmc>>,
-    version: Option<String>,
     way: ConnectionState,
 }
 
@@ -72,7 +72,14 @@ enum ConnectionState {
         reason: PowerReason,
         message: String,
     },
-    Open(Arc<dyn Driver>),
+    Open(OpenConnection),
+}
+
+struct OpenConnection {
+    /// The version of the Secret that the driver was made with.
+    version: String,
+    driver: Arc<dyn Driver>,
+    login: Arc<LoginGate>,
 }
 
 /// A level whose devices all have a driver.
@@ -82,6 +89,8 @@ pub(super) struct OpenLevel {
     pub(super) bmcs: Vec<Arc<SharedBmc>>,
     /// In the same order as `bmcs`.
     pub(super) drivers: Vec<Arc<dyn Driver>>,
+    /// In the same order as `bmcs`.
+    pub(super) logins: Vec<Arc<LoginGate>>,
     pub(super) cost: CallCost,
 }
 
@@ -151,8 +160,9 @@ impl BmcConnections {
     /// The level, if all of its devices have a driver.
     pub(super) fn open_level(&self, level: usize) -> Option<OpenLevel> {
         let links = self.levels.get(level)?;
-        let drivers: Option<Vec<_>> = links.iter().map(BmcConnection::open_driver).collect();
-        let drivers = drivers.filter(|drivers| !drivers.is_empty())?;
+        let open: Option<Vec<_>> = links.iter().map(BmcConnection::opened).collect();
+        let open = open.filter(|open| !open.is_empty())?;
+        let drivers: Vec<_> = open.iter().map(|open| Arc::clone(&open.driver)).collect();
         let cost =
             drivers
                 .iter()
@@ -164,6 +174,7 @@ impl BmcConnections {
         Some(OpenLevel {
             bmcs: links.iter().filter_map(|link| link.bmc.clone()).collect(),
             drivers,
+            logins: open.iter().map(|open| Arc::clone(&open.login)).collect(),
             cost,
         })
     }
@@ -172,7 +183,7 @@ impl BmcConnections {
     pub(super) async fn close_all(self, lanes: &BmcConcurrency) {
         let links = self.levels.into_iter().flatten();
         let goodbyes = links.filter_map(|link| {
-            let driver = link.open_driver()?;
+            let driver = Arc::clone(&link.opened()?.driver);
             let bmc = link.bmc?;
             Some(async move {
                 let _place = lanes
@@ -188,8 +199,8 @@ impl BmcConnections {
 
     fn drop_all(&mut self) {
         for link in self.levels.drain(..).flatten() {
-            if let ConnectionState::Open(driver) = link.way {
-                close_in_background(driver);
+            if let ConnectionState::Open(open) = link.way {
+                close_in_background(open.driver);
             }
         }
     }
@@ -212,12 +223,7 @@ impl BmcConnection {
                 ConnectionState::NotYet,
             ),
         };
-        Self {
-            device,
-            bmc,
-            version: None,
-            way,
-        }
+        Self { device, bmc, way }
     }
 
     /// Whether its Secret is worth reading.
@@ -225,37 +231,35 @@ impl BmcConnection {
         self.bmc.is_some()
     }
 
-    fn open_driver(&self) -> Option<Arc<dyn Driver>> {
+    fn opened(&self) -> Option<&OpenConnection> {
         match &self.way {
-            ConnectionState::Open(driver) => Some(Arc::clone(driver)),
+            ConnectionState::Open(open) => Some(open),
             ConnectionState::NotYet | ConnectionState::Missing { .. } => None,
         }
     }
 
     /// Returns whether the driver was replaced or dropped.
     fn apply_secret(&mut self, secret: &BmcSecretState, connect: &ConnectDriver) -> bool {
-        let (version, way) = match secret {
+        let way = match secret {
             BmcSecretState::NotRead => return false,
-            BmcSecretState::Found { version, .. } if self.version.as_ref() == Some(version) => {
+            // A driver that could not be made is tried again with the same Secret.
+            BmcSecretState::Found { version, .. }
+                if self.opened().is_some_and(|open| open.version == *version) =>
+            {
                 return false;
             }
             BmcSecretState::Found {
                 version,
                 credentials,
-            } => (
-                Some(version.clone()),
-                self.connect_with(credentials, connect),
-            ),
+            } => self.connect_with(version, credentials, connect),
             BmcSecretState::Missing { reason, message } => {
                 let (reason, message) = (*reason, message.clone());
-                (None, ConnectionState::Missing { reason, message })
+                ConnectionState::Missing { reason, message }
             }
         };
-        let before = std::mem::replace(&mut self.way, way);
-        self.version = version;
-        match before {
-            ConnectionState::Open(driver) => {
-                close_in_background(driver);
+        match std::mem::replace(&mut self.way, way) {
+            ConnectionState::Open(open) => {
+                close_in_background(open.driver);
                 true
             }
             ConnectionState::NotYet | ConnectionState::Missing { .. } => {
@@ -264,12 +268,21 @@ impl BmcConnection {
         }
     }
 
-    fn connect_with(&self, credentials: &Credentials, connect: &ConnectDriver) -> ConnectionState {
-        let Ok(address) = &self.device.address else {
+    fn connect_with(
+        &self,
+        version: &str,
+        credentials: &Credentials,
+        connect: &ConnectDriver,
+    ) -> ConnectionState {
+        let (Ok(address), Some(bmc)) = (&self.device.address, &self.bmc) else {
             return ConnectionState::NotYet;
         };
         match connect(address, credentials, self.device.verify) {
-            Ok(driver) => ConnectionState::Open(driver),
+            Ok(driver) => ConnectionState::Open(OpenConnection {
+                version: version.to_owned(),
+                driver,
+                login: bmc.login_gate(version),
+            }),
             Err(fault) => ConnectionState::Missing {
                 reason: fault.class.power_reason(),
                 message: fault.message,
@@ -291,8 +304,8 @@ fn access_of<'a>(links: impl Iterator<Item = &'a BmcConnection>) -> LevelAccess 
                 };
             }
             (ConnectionState::NotYet, _) => all = LevelAccess::NotYet,
-            (ConnectionState::Open(driver), LevelAccess::Ready { .. })
-                if driver.call_cost() == CallCost::Process =>
+            (ConnectionState::Open(open), LevelAccess::Ready { .. })
+                if open.driver.call_cost() == CallCost::Process =>
             {
                 all = LevelAccess::Ready {
                     cost: CallCost::Process,
@@ -306,4 +319,116 @@ fn access_of<'a>(links: impl Iterator<Item = &'a BmcConnection>) -> LevelAccess 
 
 fn close_in_background(driver: Arc<dyn Driver>) {
     tokio::spawn(async move { driver.close_session(CLOSE_TIMEOUT).await });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use dogwatch_bmc::{BmcInfo, CommandAnswer, Password, PowerCommand, PowerReading};
+    use dogwatch_core::power::FaultClass;
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
+
+    use super::*;
+
+    struct IdleDriver;
+
+    impl Driver for IdleDriver {
+        fn read_power(&self, _: Duration) -> BoxFuture<'_, Result<PowerReading, BmcFault>> {
+            async { Ok(PowerReading::On) }.boxed()
+        }
+
+        fn send_command(
+            &self,
+            _: PowerCommand,
+            _: Duration,
+        ) -> BoxFuture<'_, Result<CommandAnswer, BmcFault>> {
+            async { Ok(CommandAnswer::Accepted) }.boxed()
+        }
+
+        fn describe_device(&self, _: Duration) -> BoxFuture<'_, Result<BmcInfo, BmcFault>> {
+            async { Ok(BmcInfo::default()) }.boxed()
+        }
+
+        fn call_cost(&self) -> CallCost {
+            CallCost::Request
+        }
+
+        fn close_session(&self, _: Duration) -> BoxFuture<'_, ()> {
+            async {}.boxed()
+        }
+    }
+
+    /// The first `failures` drivers cannot be made.
+    fn failing_connector(failures: usize) -> ConnectDriver {
+        let made = AtomicUsize::new(0);
+        Arc::new(move |_: &BmcAddress, _: &Credentials, _| {
+            if made.fetch_add(1, Ordering::Relaxed) < failures {
+                let text = "no file for ca.crt could be written";
+                return Err(BmcFault::without_effect(FaultClass::Refused, text));
+            }
+            Ok(Arc::new(IdleDriver) as Arc<dyn Driver>)
+        })
+    }
+
+    fn secret_of_version(version: &str) -> BTreeMap<String, BmcSecretState> {
+        let secret = BmcSecretState::Found {
+            version: version.into(),
+            credentials: Credentials {
+                username: "admin".into(),
+                password: Password::new("sekret16"),
+                ca: None,
+            },
+        };
+        [("bmc".to_owned(), secret)].into()
+    }
+
+    fn connections_of_one_host() -> BmcConnections {
+        let device = PowerDevice {
+            address: BmcAddress::parse("redfish://h"),
+            credentials: "bmc".into(),
+            verify: true,
+        };
+        let spec = [PowerLevel {
+            devices: vec![device],
+        }];
+        let mut connections = BmcConnections::default();
+        connections.follow_spec(&spec, &BmcConcurrency::new(NonZeroUsize::MIN));
+        connections
+    }
+
+    #[test]
+    fn a_driver_that_could_not_be_made_is_made_from_the_same_secret_the_next_time() {
+        let (mut connections, connect) = (connections_of_one_host(), failing_connector(2));
+        let secrets = secret_of_version("1");
+        for _ in 0..2 {
+            let is_replaced = connections.apply_secrets(&secrets, &connect);
+            assert!(!is_replaced, "what is known of the BMC stays known");
+            assert!(connections.open_level(0).is_none() && connections.lacks_connection());
+        }
+        assert!(connections.apply_secrets(&secrets, &connect));
+        assert!(connections.open_level(0).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_driver_that_was_made_is_kept_until_its_secret_changes() {
+        let (mut connections, connect) = (connections_of_one_host(), failing_connector(0));
+        for (version, is_replaced) in [("1", true), ("1", false), ("2", true)] {
+            let secrets = secret_of_version(version);
+            let answer = connections.apply_secrets(&secrets, &connect);
+            assert_eq!(answer, is_replaced, "{version}");
+        }
+    }
+
+    #[test]
+    fn hosts_share_what_a_device_answers_to_one_version_of_a_secret() {
+        let lanes = BmcConcurrency::new(NonZeroUsize::MIN);
+        let (bmc, other) = (lanes.bmc_of_name("h"), lanes.bmc_of_name("other"));
+        let gate = bmc.login_gate("1");
+        assert!(Arc::ptr_eq(&gate, &lanes.bmc_of_name("h").login_gate("1")));
+        assert!(!Arc::ptr_eq(&gate, &bmc.login_gate("2")));
+        assert!(!Arc::ptr_eq(&gate, &other.login_gate("1")));
+    }
 }

@@ -18,6 +18,7 @@
 mod bmc_calls;
 mod bmc_concurrency;
 mod bmc_connections;
+mod bmc_login;
 mod host_changes;
 mod host_reconciler;
 mod host_reconcilers;

@@ -17,6 +17,8 @@ pub(super) enum BmcCrosscheck {
     Agrees,
     /// The BMC was not asked since the level went off, or too long ago.
     NotAsked,
+    /// The same, and its address or its Secret cannot be used: nothing is known of the machine.
+    CannotBeAsked,
     /// The BMC says that the machine runs.
     Contradicts,
 }
@@ -32,6 +34,8 @@ impl PowerContext<'_> {
             BmcCrosscheck::Contradicts
         } else if asked.is_some_and(|read| self.is_reading_fresh(read)) {
             BmcCrosscheck::Agrees
+        } else if self.is_bmc_unusable() {
+            BmcCrosscheck::CannotBeAsked
         } else {
             BmcCrosscheck::NotAsked
         }
@@ -64,6 +68,7 @@ pub(super) fn request_crosscheck(ctx: &PowerContext<'_>, step: &mut PowerStep, l
             read.answered.saturating_add(ctx.config.confirm)
         }
         (BmcCrosscheck::Agrees, Some(_)) => next_poll_at(ctx, 0),
+        (BmcCrosscheck::CannotBeAsked, _) => return,
         (BmcCrosscheck::NotAsked, _) | (_, None) => since,
     };
     step.read_level_at(ctx, 0, due, "whether the BMC also reports off");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::address::BadBmcAddress;
 use super::annotations::{self, HostRebootAnnotation};
 use super::bmc::{BmcInfo, CallCost, PowerCommand, PowerReading};
 use super::bmc_crosscheck::BmcCrosscheck;
@@ -140,6 +141,23 @@ impl<'a> PowerContext<'a> {
         addressed && matches!(self.seen.access.get(level), Some(LevelAccess::Ready { .. }))
     }
 
+    /// Whether the newest command went to a usable level beside the BMC.
+    pub(super) fn is_further_level_in_use(&self) -> bool {
+        let command = self.pending_command();
+        command.is_some_and(|command| command.level > 0 && self.is_level_usable(command.level))
+    }
+
+    pub(super) fn invalid_bmc_address(&self) -> Option<&'a BadBmcAddress> {
+        let mut devices = self.seen.host.levels.first()?.devices.iter();
+        devices.find_map(|device| device.address.as_ref().err())
+    }
+
+    /// Whether no BMC can be called before a person repairs its Secret or its address.
+    pub(super) fn is_bmc_unusable(&self) -> bool {
+        let access = self.seen.access.first();
+        self.invalid_bmc_address().is_some() || matches!(access, Some(LevelAccess::Missing { .. }))
+    }
+
     pub(super) fn call_cost(&self, level: usize) -> CallCost {
         match self.seen.access.get(level) {
             Some(LevelAccess::Ready { cost }) => *cost,
@@ -209,11 +227,17 @@ impl<'a> PowerContext<'a> {
         &self,
         level: usize,
     ) -> Option<(&'a LevelReading, &'a LevelReading)> {
+        self.fresh_off_readings(level)
+            .filter(|_| self.crosscheck_level(level) == BmcCrosscheck::Agrees)
+    }
+
+    /// What the level alone says: the same as [`Self::current_off_readings`], whatever the BMC says.
+    pub(super) fn fresh_off_readings(
+        &self,
+        level: usize,
+    ) -> Option<(&'a LevelReading, &'a LevelReading)> {
         self.two_off_readings(level, self.settled_at(), self.config.confirm)
-            .filter(|(first, _)| {
-                self.is_reading_fresh(first)
-                    && self.crosscheck_level(level) == BmcCrosscheck::Agrees
-            })
+            .filter(|(first, _)| self.is_reading_fresh(first))
     }
 
     /// When the newest reading was requested that showed that the machine may run: at `since` or

@@ -107,8 +107,16 @@ fn advance_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     }
     provisioning::record_provisioning(&ctx.seen.host, &mut step.status);
     readings::record_readings(ctx, &mut step.status);
-    pending_reboot::record_pending_reboot(ctx, step);
-    drive_power(ctx, step);
+    if !ctx.seen.host.disable_power_off {
+        pending_reboot::record_pending_reboot(ctx, step);
+        return drive_power(ctx, step);
+    }
+    let mut driven = step.clone();
+    drive_power(ctx, &mut driven);
+    if driven.has_power_off(ctx) {
+        return refusal::report_power_off_disabled(ctx, step);
+    }
+    *step = driven;
 }
 
 /// An annotation that was removed and set again needs a proof of its own, also with the same value.

@@ -129,7 +129,7 @@ fn handle_read_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &Pendi
     if !is_reading_awaited(ctx) {
         return report_held_off(ctx, step, level);
     }
-    if ctx.current_off_readings(level).is_none() {
+    if !is_still_off(ctx, level) {
         let next = second_reading_at(ctx, level);
         let text = format!(
             "off was confirmed; the power is read again at {}",
@@ -147,6 +147,15 @@ fn handle_read_off(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &Pendi
         return;
     }
     begin_power_on(ctx, step, level);
+}
+
+/// Whether fresh readings still say off. The BMC did not contradict when off was confirmed. Where it
+/// cannot be asked again, the level's own readings are enough to give the power back; they prove
+/// nothing anew.
+fn is_still_off(ctx: &PowerContext<'_>, level: usize) -> bool {
+    let cannot_be_asked = ctx.crosscheck_level(level) == BmcCrosscheck::CannotBeAsked;
+    ctx.current_off_readings(level).is_some()
+        || cannot_be_asked && ctx.fresh_off_readings(level).is_some()
 }
 
 /// Why the confirmed off is not a proof for every obeyed annotation. `None`: it is.
@@ -208,7 +217,7 @@ fn report_held_off(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
     }
     bmc_crosscheck::request_crosscheck(ctx, step, level);
     node_liveness::observe_liveness_at_polls(ctx, step);
-    if ctx.current_off_readings(level).is_some() {
+    if is_still_off(ctx, level) {
         return step.read_level_at(ctx, level, next_poll_at(ctx, level), "the next poll");
     }
     // A new leader has one reading: whoever waits for the proof should not wait for a poll.

@@ -244,9 +244,12 @@ fn handle_withdrawn_off(
     standing: &PowerCommandState,
 ) {
     let level = command.level;
-    let is_anothers = ctx.crosscheck_level(level) == BmcCrosscheck::Contradicts;
+    let can_be_proved = match ctx.crosscheck_level(level) {
+        BmcCrosscheck::Agrees | BmcCrosscheck::NotAsked => true,
+        BmcCrosscheck::CannotBeAsked | BmcCrosscheck::Contradicts => false,
+    };
     if let PowerCommandState::Answered { at } = *standing
-        && !is_anothers
+        && can_be_proved
     {
         return off_confirmation::confirm_off(ctx, step, command, at);
     }

@@ -32,6 +32,7 @@ pub(super) fn confirm_off(
         return match ctx.crosscheck_level(level) {
             BmcCrosscheck::Agrees => record_off_confirmed(ctx, step, command),
             BmcCrosscheck::NotAsked => wait_for_crosscheck(ctx, step, command, at),
+            BmcCrosscheck::CannotBeAsked => wait_for_usable_bmc(ctx, step, level),
             BmcCrosscheck::Contradicts => handle_contradicted_level(ctx, step, command, at),
         };
     }
@@ -80,6 +81,22 @@ fn wait_for_crosscheck(
     bmc_crosscheck::request_crosscheck(ctx, step, level);
     let next = next_read_at(ctx, level, at, ReadPace::Slow);
     step.read_level_at(ctx, level, next, "whether the host is still off");
+}
+
+/// An outlet proves nothing of the machine: only the BMC could contradict it.
+fn wait_for_usable_bmc(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
+    let text = format!(
+        "{} reported off twice; this proves nothing before the BMC can be asked: see condition \
+         PowerControlReady",
+        power_off::level_name(level)
+    );
+    step.set_busy(PowerReason::ConfirmingOff, text);
+    step.read_level_at(
+        ctx,
+        level,
+        next_poll_at(ctx, level),
+        "whether the host is still off",
+    );
 }
 
 /// Treats the power-off as ineffective: what is off does not feed this machine.

@@ -124,7 +124,7 @@ pub fn find_off_proof(
 }
 
 fn prove_by_own_command(ctx: &PowerContext<'_>) -> Option<PowerOffProof> {
-    if refusal::find_refusal(ctx).is_some() {
+    if ctx.seen.host.disable_power_off || refusal::find_refusal(ctx).is_some() {
         return None;
     }
     let power = &ctx.host_status().power;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::annotations::format_names;
 use super::context::PowerContext;
 use super::decide::PowerObserve;
-use super::refusal::{PowerRefusal, PowerReporting};
+use super::refusal::{self, PowerRefusal, PowerReporting};
 use super::snapshot::LevelAccess;
 use super::step::PowerStep;
 use super::{PowerReason, node_liveness, power_off};
@@ -74,6 +74,10 @@ pub(super) fn ready_condition(
 }
 
 fn readiness_of_levels(ctx: &PowerContext<'_>) -> (ConditionStatus, PowerReason, String) {
+    if ctx.seen.host.disable_power_off {
+        let text = refusal::POWER_OFF_DISABLED_TEXT.to_owned();
+        return (ConditionStatus::False, PowerReason::PowerOffDisabled, text);
+    }
     if !ctx.seen.same_system.is_empty() {
         return (
             ConditionStatus::False,

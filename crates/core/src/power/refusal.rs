@@ -5,9 +5,16 @@ use super::annotations::{DETACHED_ANNOTATION, format_names};
 use super::config::PowerConfig;
 use super::context::PowerContext;
 use super::host::{HostStatus, PowerState};
-use super::snapshot::{HostOwner, LevelAccess, PowerSnapshot};
-use super::{PowerReason, status_times};
+use super::readings::next_poll_at;
+use super::snapshot::{HostOwner, LevelAccess, LevelReading, PowerSnapshot};
+use super::step::PowerStep;
+use super::{PowerReason, bmc_crosscheck, status_times};
 use crate::Now;
+use crate::condition::ConditionStatus;
+use crate::decision::EventSeverity;
+
+pub(super) const POWER_OFF_DISABLED_TEXT: &str = "spec.disablePowerOff is set: Dogwatch can neither keep the host off nor prove it off; fence it \
+     by other means, or unset the field";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PowerRefusal {
@@ -40,11 +47,24 @@ impl PowerReporting {
 
 /// Why Dogwatch leaves this host alone. `None`: it does not.
 pub(super) fn find_refusal(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    // A further level that cut the power needs no BMC to give it back.
+    let bmc_refusal = |refuse: fn(&PowerContext<'_>) -> Option<PowerRefusal>| {
+        refuse(ctx).filter(|_| !ctx.is_further_level_in_use())
+    };
     refuse_by_owner(ctx)
         .or_else(|| refuse_by_host(ctx))
-        .or_else(|| refuse_by_access(ctx))
+        .or_else(|| bmc_refusal(refuse_by_address))
+        .or_else(|| refuse_by_shared_bmc(ctx))
+        .or_else(|| bmc_refusal(refuse_by_access))
         .or_else(|| refuse_by_status_times(ctx))
-        .or_else(|| refuse_by_power_off_disabled(ctx))
+}
+
+/// Why the host's BMC cannot be called.
+fn refuse_by_bmc(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    refuse_by_host(ctx)
+        .or_else(|| refuse_by_address(ctx))
+        .or_else(|| refuse_by_shared_bmc(ctx))
+        .or_else(|| refuse_by_access(ctx))
 }
 
 /// Why this host cannot be switched off and on, and proved off. `None`: nothing is known against
@@ -55,7 +75,9 @@ pub fn find_switching_obstacle(
     now: Now,
 ) -> Option<(PowerReason, String)> {
     let ctx = PowerContext::new(seen, config, "", 0.0, now);
-    let refusal = refuse_by_power_off_disabled(&ctx).or_else(|| find_refusal(&ctx));
+    let refusal = refuse_by_power_off_disabled(&ctx)
+        .or_else(|| find_refusal(&ctx))
+        .or_else(|| refuse_by_bmc(&ctx));
     if let Some(other) = seen.same_system.first() {
         let text = format!("its BMC reports the same machine as that of host {other}");
         return Some((PowerReason::SharedBMC, text));
@@ -80,7 +102,7 @@ fn refuse_by_owner(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
     match &ctx.seen.owner {
         HostOwner::Ours => None,
         HostOwner::Metal3 { leader } => Some(build_refusal(
-            match refuse_by_host(ctx).or_else(|| refuse_by_access(ctx)) {
+            match refuse_by_bmc(ctx) {
                 Some(_) => PowerReporting::Nothing,
                 None => PowerReporting::Metal3Managed,
             },
@@ -122,20 +144,20 @@ fn refuse_by_host(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
             text,
         ));
     }
-    if let Some(Err(bad)) = host.levels[0]
-        .devices
-        .iter()
-        .map(|device| &device.address)
-        .find(|address| address.is_err())
-    {
-        // The text of the error says which part of the address is wrong.
-        let text = format!("{bad}; correct it");
-        return Some(build_refusal(
-            PowerReporting::Unknown,
-            PowerReason::InvalidBMCAddress,
-            text,
-        ));
-    }
+    None
+}
+
+fn refuse_by_address(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
+    let bad = ctx.invalid_bmc_address()?;
+    // The text of the error says which part of the address is wrong.
+    Some(build_refusal(
+        PowerReporting::Unknown,
+        PowerReason::InvalidBMCAddress,
+        format!("{bad}; correct it"),
+    ))
+}
+
+fn refuse_by_shared_bmc(ctx: &PowerContext<'_>) -> Option<PowerRefusal> {
     if ctx.seen.shared_with.is_empty() {
         return None;
     }
@@ -190,13 +212,29 @@ fn refuse_by_power_off_disabled(ctx: &PowerContext<'_>) -> Option<PowerRefusal> 
     if !ctx.seen.host.disable_power_off {
         return None;
     }
-    let text = "spec.disablePowerOff is set: Dogwatch can neither keep the host off nor prove it \
-        off; fence it by other means, or unset the field";
     Some(build_refusal(
         PowerReporting::Power,
         PowerReason::PowerOffDisabled,
-        text,
+        POWER_OFF_DISABLED_TEXT,
     ))
+}
+
+/// Reports a power-off that is wanted and not sent.
+pub(super) fn report_power_off_disabled(ctx: &PowerContext<'_>, step: &mut PowerStep) {
+    let (reason, text) = (PowerReason::PowerOffDisabled, POWER_OFF_DISABLED_TEXT);
+    step.set_cause(ConditionStatus::Unknown, reason, text);
+    step.add_event(EventSeverity::Warning, reason, text);
+    let level = ctx.level_in_use();
+    // What runs again was off before: that off is no proof any more.
+    if ctx
+        .newest_reading(level)
+        .is_some_and(LevelReading::shows_running)
+    {
+        step.status.power.off_confirmed_at = None;
+        step.status.power.confirmed_for.clear();
+    }
+    bmc_crosscheck::request_crosscheck(ctx, step, level);
+    step.read_level_at(ctx, level, next_poll_at(ctx, level), "the next poll");
 }
 
 /// Sets the power to unknown and `poweredOn` to true: nobody may act on "off".

@@ -39,11 +39,8 @@ impl SharedBmcs {
             return BTreeSet::new();
         }
         let mut touched = self.remove_host(name);
-        for endpoint in &claims.endpoints {
-            let here = self
-                .by_location
-                .entry(endpoint.bmc_location().to_owned())
-                .or_default();
+        for key in claims.index_keys() {
+            let here = self.by_location.entry(key.to_owned()).or_default();
             here.insert(name.clone());
             touched.extend(here.iter().cloned());
         }
@@ -55,15 +52,14 @@ impl SharedBmcs {
     pub fn remove_host(&mut self, name: &HostName) -> BTreeSet<HostName> {
         let mut touched = BTreeSet::new();
         let claims = self.by_host.remove(name);
-        let endpoints = claims.map(|claims| claims.endpoints);
-        for endpoint in endpoints.unwrap_or_default() {
-            let Some(here) = self.by_location.get_mut(endpoint.bmc_location()) else {
+        for key in claims.iter().flat_map(BmcClaims::index_keys) {
+            let Some(here) = self.by_location.get_mut(key) else {
                 continue;
             };
             here.remove(name);
             touched.extend(here.iter().cloned());
             if here.is_empty() {
-                self.by_location.remove(endpoint.bmc_location());
+                self.by_location.remove(key);
             }
         }
         touched
@@ -74,9 +70,9 @@ impl SharedBmcs {
         let Some(own) = self.by_host.get(name) else {
             return Vec::new();
         };
-        let places = own.endpoints.iter();
-        let near = places
-            .filter_map(|it| self.by_location.get(it.bmc_location()))
+        let near = own
+            .index_keys()
+            .filter_map(|key| self.by_location.get(key))
             .flatten();
         let near: BTreeSet<&HostName> = near.filter(|other| *other != name).collect();
         let goes_before = |other: &&&HostName| {
@@ -90,6 +86,10 @@ impl SharedBmcs {
 }
 
 impl BmcClaims {
+    fn index_keys(&self) -> impl Iterator<Item = &str> {
+        self.endpoints.iter().flat_map(BmcEndpoint::index_keys)
+    }
+
     fn overlaps_with(&self, other: &Self) -> bool {
         let mut all = self.endpoints.iter();
         all.any(|its| other.endpoints.iter().any(|theirs| theirs.may_overlap(its)))
@@ -174,6 +174,23 @@ mod tests {
             assert_eq!(sharing.senior_hosts(&name("victim")), []);
             let refused = sharing.senior_hosts(&HostName::new("aaa", "attacker"));
             assert_eq!(refused, [name("victim")]);
+        }
+    }
+
+    #[test]
+    fn an_outlet_is_found_also_where_only_one_host_names_the_port_of_its_pdu() {
+        let (with, without) = (
+            levels(&["fence+fence_apc://p:22?plug=2"]),
+            levels(&["fence+fence_apc://p?plug=2"]),
+        );
+        for (elder, younger) in [(&with, &without), (&without, &with)] {
+            let mut sharing = SharedBmcs::default();
+            sharing.put_host(&name("a"), age(1), elder);
+            let touched = sharing.put_host(&name("b"), age(2), younger);
+            assert!(touched.contains(&name("a")), "{touched:?}");
+            assert_eq!(sharing.senior_hosts(&name("b")), [name("a")]);
+            assert_eq!(sharing.remove_host(&name("a")), [name("b")].into());
+            assert_eq!(sharing.senior_hosts(&name("b")), []);
         }
     }
 

@@ -14,6 +14,7 @@ use crate::WakeTime;
 use crate::condition::ConditionStatus;
 use crate::decision::{DecisionCause, DecisionEvent, EventSeverity};
 
+#[derive(Clone)]
 pub(super) struct PowerStep {
     pub(super) status: HostStatus,
     /// The action that goes before a write of the status.
@@ -155,6 +156,15 @@ impl PowerStep {
             why: next.why.to_string(),
             end: PendingCommandEnd::Open,
         });
+    }
+
+    /// Whether this decision sends a power-off, or records a new one.
+    pub(super) fn has_power_off(&self, ctx: &PowerContext<'_>) -> bool {
+        let is_sent =
+            matches!(&self.action, Some(PowerAction::Send(sent)) if sent.command.is_power_off());
+        let recorded = self.status.power.command.as_ref();
+        let recorded = recorded.filter(|command| command.id == ctx.id);
+        is_sent || recorded.is_some_and(|command| command.command.is_power_off())
     }
 
     /// Adds a history entry for a need, or a part of one, that ended.

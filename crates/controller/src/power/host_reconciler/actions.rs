@@ -42,7 +42,9 @@ impl HostReconciler {
     fn perform_action(&mut self, decision: &PowerDecision, now: Now) {
         let action = decision.actions.first();
         let commanded = action.and_then(|action| self.command_of_action(action));
-        self.acquire_command_permit(commanded.as_ref().map(|intention| intention.level));
+        let wanted = commanded.as_ref();
+        let wanted = wanted.filter(|_| action.is_some_and(|action| self.needs_permit(action, now)));
+        self.acquire_command_permit(wanted.map(|intention| intention.level));
         match action {
             Some(PowerAction::Send(intention)) => self.send_command(intention),
             Some(PowerAction::WriteStatus(write)) => {
@@ -67,6 +69,21 @@ impl HostReconciler {
         let written = write.status.power.command.as_ref()?;
         let is_new = standing.is_none_or(|standing| standing.id != written.id);
         (is_new && written.end == PendingCommandEnd::Open).then(|| written.clone())
+    }
+
+    /// Whether the command of this action needs its permit now. A command that is still to be
+    /// written needs it for the length of that write. A host whose last write failed takes its
+    /// permit only once its command is written: otherwise it would keep it from others from one
+    /// failed write to the next.
+    fn needs_permit(&self, action: &PowerAction, now: Now) -> bool {
+        match action {
+            PowerAction::Send(_) => true,
+            PowerAction::RemoveAnnotations(_) => false,
+            PowerAction::WriteStatus(_) => {
+                let is_written_now = self.under_way.command_write || self.can_write(now);
+                is_written_now && !self.writes.has_failed()
+            }
+        }
     }
 
     /// Takes a permit for a command to this level, and releases one for any other level.
@@ -157,13 +174,13 @@ impl HostReconciler {
         decision: &PowerDecision,
         now: Now,
     ) {
+        if !self.can_write(now) {
+            return;
+        }
         if commanded.is_some() && !self.can_command(now) {
             if self.place.is_none() {
                 self.report_decision(decision, now);
             }
-            return;
-        }
-        if !self.can_write(now) {
             return;
         }
         let presses = commanded.is_some() || self.is_urgent_status_write(write);
@@ -177,8 +194,9 @@ impl HostReconciler {
 
     /// A process that is stopping sends no new command.
     fn can_command(&mut self, now: Now) -> bool {
-        let is_placed = self.place.is_some() && !self.is_finishing && !self.under_way.command;
-        is_placed && self.command_time_limit(now).is_some()
+        let is_placed = self.place.is_some() || self.writes.has_failed();
+        let is_free = is_placed && !self.is_finishing && !self.under_way.command;
+        is_free && self.command_time_limit(now).is_some()
     }
 
     fn can_write(&self, now: Now) -> bool {
@@ -202,6 +220,8 @@ impl HostReconciler {
             }
             spot.seen.host.clone()
         };
+        self.under_way.write = true;
+        self.under_way.command_write = intention.is_some();
         let wanted = &decision.report.conditions;
         let conditions = conditions_to_write(&host.status.conditions, wanted, now);
         let because = &decision.cause;
@@ -219,7 +239,6 @@ impl HostReconciler {
             events,
             turn,
         };
-        self.under_way.write = true;
         self.jobs.push(job.run_write().boxed());
     }
 

@@ -6,6 +6,8 @@
 //!   loop.
 //! - One write at a time, and one command at a time. A command has its permit before its intention
 //!   is written, so that it is sent right after the answer to the write.
+//! - A host whose write fails gives its permit back, and takes one again only once its command is
+//!   written.
 //! - A reporting write is decided once it has its permit: no urgent work waits for it, and it
 //!   contains what changed meanwhile.
 //! - The memory of a host ends with the lead.
@@ -99,6 +101,8 @@ struct RunningHostJobs {
     checks: BTreeSet<usize>,
     command: bool,
     write: bool,
+    /// Whether that write records a command.
+    command_write: bool,
     place: Option<usize>,
     secrets: bool,
     signs_of_life: bool,

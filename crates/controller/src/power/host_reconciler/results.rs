@@ -160,6 +160,7 @@ impl HostReconciler {
     ) {
         let now = self.monotonic_now();
         self.under_way.write = false;
+        self.under_way.command_write = false;
         self.writes.reset();
         self.pruned = None;
         {
@@ -177,6 +178,8 @@ impl HostReconciler {
 
     fn on_write_failed(&mut self, error: &HostStoreError) {
         let now = self.monotonic_now();
+        self.under_way.command_write = false;
+        self.place = None;
         let host = self.entry.lock_state().seen.host.name.clone();
         match error {
             HostStoreError::Changed => {}

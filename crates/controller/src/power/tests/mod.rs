@@ -1,7 +1,9 @@
 //! The power controller with hosts, machines and an API server in memory, under paused time.
 
 mod board;
+mod refused_writes;
 mod world;
+mod wrong_password;
 
 use std::time::Duration;
 

@@ -54,6 +54,8 @@ pub(super) struct Machine {
     pub(super) refuses_password: bool,
     pub(super) commands: Vec<PowerCommand>,
     pub(super) reads: usize,
+    /// When the BMC was called.
+    pub(super) called: Vec<Duration>,
     pub(super) system_uuid: Option<String>,
     soft_until: Option<Duration>,
 }
@@ -70,6 +72,8 @@ pub(super) struct State {
     pub(super) pruned: bool,
     /// No write of these hosts is ever answered.
     pub(super) stuck: BTreeSet<HostName>,
+    /// Each write of the status of these hosts is refused.
+    pub(super) refused: BTreeSet<HostName>,
     /// The live baremetal-operator, which manages all hosts.
     pub(super) operator: Option<String>,
     version: u64,
@@ -82,6 +86,8 @@ pub(super) struct World {
     died: Arc<Notify>,
     pub(super) clock: ProcessClock,
     pub(super) config: PowerConfig,
+    pub(super) max_concurrent: usize,
+    pub(super) cost: CallCost,
 }
 
 /// A process. Dropping it kills it.
@@ -117,6 +123,8 @@ impl World {
             died: Arc::default(),
             clock: ProcessClock::with_wall_clock(wall),
             config: PowerConfig::default(),
+            max_concurrent: 100,
+            cost: CallCost::Request,
         };
         world.give_secret("bmc", secret("sekret16"));
         world
@@ -128,9 +136,19 @@ impl World {
 
     /// Adds a host that is on and externally provisioned, with a BMC of its own.
     pub(super) fn add(&self, name: &str) -> HostName {
+        self.add_with_address(name, &format!("redfish+http://{name}"))
+    }
+
+    /// The same in a chassis, whose hosts share a BMC.
+    pub(super) fn add_to_chassis(&self, name: &str) -> HostName {
+        let address = format!("redfish+http://chassis/redfish/v1/Systems/{name}");
+        self.add_with_address(name, &address)
+    }
+
+    fn add_with_address(&self, name: &str, address: &str) -> HostName {
         let name = HostName::new("metal", name);
         let device = PowerDevice {
-            address: BmcAddress::parse(&format!("redfish+http://{}", name.name)),
+            address: BmcAddress::parse(address),
             credentials: "bmc".into(),
             verify: true,
         };
@@ -217,7 +235,7 @@ impl World {
         };
         let settings = PowerSettings {
             config: self.config,
-            max_concurrent: NonZeroUsize::new(100).unwrap(),
+            max_concurrent: NonZeroUsize::new(self.max_concurrent).unwrap(),
             owners: OwnerRules::default(),
             connect: self.connect(),
             board: board.clone(),
@@ -265,7 +283,7 @@ impl World {
         Arc::new(move |address: &BmcAddress, _: &Credentials, _| {
             let driver = Driver {
                 world: world.clone(),
-                machine: address.host().to_owned(),
+                machine: machine_of_address(address).to_owned(),
             };
             Ok(Arc::new(driver) as Arc<dyn Bmc>)
         })
@@ -374,6 +392,9 @@ impl HostStore for World {
         }
         let what = format!("{} writes {}", host.name.name, write.why);
         let effect = move |state: &mut State, _| {
+            if state.refused.contains(&host.name) {
+                return Err(HostStoreError::Failed("a webhook refuses it".into()));
+            }
             state.change(host, |host| {
                 host.status = write.status.clone();
                 write_conditions(&mut host.status.conditions, conditions, now);
@@ -456,6 +477,18 @@ fn write_conditions(standing: &mut Vec<CurrentCondition>, writes: &[ConditionWri
     }
 }
 
+fn machine_of_address(address: &BmcAddress) -> &str {
+    match address {
+        BmcAddress::Redfish {
+            system: Some(system),
+            ..
+        } => system.rsplit('/').next().unwrap(),
+        BmcAddress::Redfish { .. } | BmcAddress::Ipmi { .. } | BmcAddress::Fence { .. } => {
+            address.host()
+        }
+    }
+}
+
 /// A driver that calls the machine directly.
 struct Driver {
     world: World,
@@ -473,6 +506,7 @@ impl Driver {
         let answer = self.world.call(format!("{name} {what}"), |state, now| {
             let machine = state.machines.get_mut(&name).unwrap();
             machine.pass(now);
+            machine.called.push(now);
             if machine.hangs {
                 return None;
             }
@@ -564,7 +598,7 @@ impl Bmc for Driver {
     }
 
     fn call_cost(&self) -> CallCost {
-        CallCost::Request
+        self.world.cost
     }
 
     fn close_session(&self, _: Duration) -> BoxFuture<'_, ()> {

@@ -191,10 +191,11 @@ fn what_no_reading_can_change_is_told_by_the_decision_itself_before_the_controll
         ..view(unseen.clone())
     };
     let detached = annotated(unseen.clone(), &[("baremetalhost.metal3.io/detached", "")]);
+    let held_off = annotated(always_on, &[("reboot.metal3.io/key", "")]);
     for (view, reason) in [
         (view(without), PowerReason::NoBMC),
         (view(no_address), PowerReason::InvalidBMCAddress),
-        (view(always_on), PowerReason::PowerOffDisabled),
+        (view(held_off), PowerReason::PowerOffDisabled),
         (theirs, PowerReason::OwnedByBaremetalOperator),
         (shared, PowerReason::SharedBMC),
         (view(detached), PowerReason::Detached),

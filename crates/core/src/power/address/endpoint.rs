@@ -10,6 +10,8 @@ pub struct BmcEndpoint {
     /// The BMC's host, and its port unless that is the protocol's default. So `ipmi://h` and
     /// `redfish://h` are one BMC, and virtual BMCs on several ports of one machine are many.
     location: String,
+    /// The host alone, for a fence agent that has one: its default port depends on its options.
+    agent_host: Option<String>,
     /// The system, outlet or virtual machine. `None`: the BMC's only one, or not named.
     system: Option<String>,
 }
@@ -21,13 +23,20 @@ impl BmcEndpoint {
     pub(super) fn of_address(address: &BmcAddress) -> Self {
         Self {
             location: location_of_bmc(address),
+            agent_host: host_of_agent(address),
             system: system_of_address(address),
         }
     }
 
-    /// The key of an index: only endpoints of the same location can overlap.
     pub fn bmc_location(&self) -> &str {
         &self.location
+    }
+
+    /// The keys of an index: only endpoints with a common key can overlap.
+    pub(in crate::power) fn index_keys(&self) -> impl Iterator<Item = &str> {
+        let host = self.agent_host.as_ref();
+        let host = host.filter(|host| **host != self.location);
+        std::iter::once(&*self.location).chain(host.map(String::as_str))
     }
 
     /// Whether both endpoints may control the power of the same host.
@@ -36,7 +45,22 @@ impl BmcEndpoint {
             (Some(one), Some(other)) => one == other,
             (Some(_), None) | (None, Some(_) | None) => true,
         };
-        self.location == other.location && is_same
+        (self.location == other.location || self.is_agent_beside(other)) && is_same
+    }
+
+    /// Whether both are fence agents of one host, and at least one of them uses its default port.
+    fn is_agent_beside(&self, other: &Self) -> bool {
+        let has_default_port = |it: &Self| it.agent_host.as_ref() == Some(&it.location);
+        self.agent_host.is_some()
+            && self.agent_host == other.agent_host
+            && (has_default_port(self) || has_default_port(other))
+    }
+}
+
+fn host_of_agent(address: &BmcAddress) -> Option<String> {
+    match address {
+        BmcAddress::Fence { host, .. } => Some(bracket_host(host)).filter(|host| !host.is_empty()),
+        BmcAddress::Redfish { .. } | BmcAddress::Ipmi { .. } => None,
     }
 }
 
@@ -122,13 +146,44 @@ mod tests {
                 false,
             ),
         ] {
-            let [a, b] = [one, other].map(|text| BmcAddress::parse(text).unwrap().endpoint());
-            assert_eq!(a.may_overlap(&b), overlap, "{one} {other}");
-            assert_eq!(b.may_overlap(&a), overlap, "{other} {one}");
-            assert!(
-                !overlap || a.bmc_location() == b.bmc_location(),
-                "{one} {other}"
-            );
+            assert_overlap(one, other, overlap);
         }
+    }
+
+    #[test]
+    fn two_agents_of_one_host_overlap_unless_both_name_a_port() {
+        for (one, other, overlap) in [
+            (
+                "fence+fence_apc://p:22?plug=2",
+                "fence+fence_apc://p?plug=2",
+                true,
+            ),
+            (
+                "fence+fence_apc://p:22?plug=2",
+                "fence+fence_apc://p?plug=3",
+                false,
+            ),
+            (
+                "fence+fence_apc://nat:2201?plug=2",
+                "fence+fence_apc://nat:2202?plug=2",
+                false,
+            ),
+            (
+                "fence+fence_redfish://h:8443?systems-uri=%2Fredfish%2Fv1%2FSystems%2F1",
+                "redfish://h:8443/redfish/v1/Systems/1",
+                true,
+            ),
+        ] {
+            assert_overlap(one, other, overlap);
+        }
+    }
+
+    fn assert_overlap(one: &str, other: &str, overlap: bool) {
+        let [a, b] = [one, other].map(|text| BmcAddress::parse(text).unwrap().endpoint());
+        assert_eq!(a.may_overlap(&b), overlap, "{one} {other}");
+        assert_eq!(b.may_overlap(&a), overlap, "{other} {one}");
+        let mut keys = a.index_keys();
+        let is_found = keys.any(|key| b.index_keys().any(|other| other == key));
+        assert!(!overlap || is_found, "{one} {other}");
     }
 }

@@ -90,9 +90,17 @@ pub(super) fn parse_options(query: &str) -> Result<BTreeMap<String, String>, Bad
                 "only the plug may have blanks: fence agents build command lines from the values of the other options",
             );
         }
+        if PLUG_OPTIONS.contains(&&*name) && value.contains(',') {
+            return bad_address(
+                "fence agents switch each plug of a list with commas: name each outlet as a device of the level of its own",
+            );
+        }
         if options.insert(name, value).is_some() {
             return bad_address("an option is given twice");
         }
+    }
+    if PLUG_OPTIONS.iter().all(|name| options.contains_key(*name)) {
+        return bad_address("port is the old name of plug: leave one of them out");
     }
     Ok(options)
 }

@@ -123,3 +123,91 @@ fn an_off_confirmed_without_its_command_is_no_proof_of_ours() {
     world.until_confirmed();
     assert_eq!(world.kinds().len(), 1, "proved by us");
 }
+
+/// A host that must not be switched off by its BMC.
+fn always_on(annotations: &[(&str, &str)], is_on: bool) -> World {
+    let mut world = World::new(annotations, true, is_on);
+    world.seen.host_mut().disable_power_off = true;
+    world
+}
+
+#[test]
+fn a_host_that_is_never_switched_off_is_switched_on_again_after_it_lost_its_power() {
+    let mut world = always_on(&[], false);
+    world.bmcs[0].takes = vec![Takes::Ignores];
+    world.until_on();
+    assert_eq!(
+        world.kinds(),
+        [PowerCommand::On; 2],
+        "the first had no effect"
+    );
+    assert_eq!(world.because(), PowerReason::AsWanted);
+    let ready = world.condition("PowerControlReady");
+    assert_eq!(ready.reason, PowerReason::PowerOffDisabled.as_str());
+}
+
+#[test]
+fn a_host_that_is_held_off_and_may_not_be_switched_off_any_more_is_switched_on_once_it_may_be_on() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until_confirmed();
+    world.seen.host_mut().disable_power_off = true;
+    world.version += 1;
+    world.run(120);
+    let proof = find_off_proof(&world.seen, &world.config, world.now());
+    assert_eq!((world.is_on(), proof), (false, None));
+    world.remove(KEY);
+    world.until_on();
+    assert_eq!(world.kinds(), [PowerCommand::Off, PowerCommand::On]);
+}
+
+#[test]
+fn a_key_on_a_host_that_is_never_switched_off_sends_nothing_and_proves_nothing() {
+    let mut world = always_on(&[(KEY, HARD)], false);
+    world.run(300);
+    assert_eq!(world.kinds(), []);
+    assert_eq!(world.because(), PowerReason::PowerOffDisabled);
+    assert!(world.said(PowerReason::PowerOffDisabled));
+    assert_eq!(world.status().pending_reboot_since, None, "it is no reboot");
+    let proof = find_off_proof(&world.seen, &world.config, world.now());
+    assert_eq!(proof, None);
+    let obstacle = find_switching_obstacle(&world.seen, &world.config, world.now());
+    let obstacle = obstacle.map(|(reason, _)| reason);
+    assert_eq!(obstacle, Some(PowerReason::PowerOffDisabled));
+    world.remove(KEY);
+    world.until_on();
+    assert_eq!(world.kinds(), [PowerCommand::On]);
+}
+
+#[test]
+fn what_came_on_while_it_was_held_off_and_may_not_be_switched_off_is_no_longer_off() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.until_confirmed();
+    world.seen.host_mut().disable_power_off = true;
+    world.set_power(true);
+    world.run(120);
+    assert_eq!(world.kinds(), [PowerCommand::Off]);
+    assert_eq!(world.because(), PowerReason::PowerOffDisabled);
+    let status = world.status();
+    assert_eq!(
+        (status.power.off_confirmed_at, status.powered_on),
+        (None, Some(true))
+    );
+    let writes = world.writes.len();
+    world.run(300);
+    assert!(
+        world.writes.len() <= writes + 1,
+        "it is not written again and again"
+    );
+}
+
+#[test]
+fn a_power_off_that_waits_is_not_sent_once_the_host_may_not_be_switched_off() {
+    let mut world = World::new(&[(KEY, "")], true, true);
+    world.bmcs[0].shuts_down = None;
+    world.until("soft is sent", |world| world.sent.len() == 1);
+    world.seen.host_mut().disable_power_off = true;
+    world.run(600);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff]);
+    assert_eq!(world.because(), PowerReason::PowerOffDisabled);
+    assert!(world.is_on());
+}

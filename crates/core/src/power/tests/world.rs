@@ -50,6 +50,8 @@ pub(crate) struct World {
     pub(crate) down_until: u64,
     ids: u32,
     reads: Vec<Reads>,
+    /// How often each level was read.
+    pub(crate) reads_begun: [usize; 2],
     sends: Vec<(String, u64, Result<CommandAnswer, BmcFault>)>,
     pub(crate) sent: Vec<Trace>,
     /// When the machine went on or off.
@@ -128,6 +130,7 @@ impl World {
             down_until: 0,
             ids: 0,
             reads: Vec::new(),
+            reads_begun: [0; 2],
             sends: Vec::new(),
             sent: Vec::new(),
             transitions: Vec::new(),
@@ -169,6 +172,16 @@ impl World {
             cost: CallCost::Process,
         });
         self.add_bmc(true);
+    }
+
+    /// The Secret of this level is deleted: its drivers are dropped.
+    pub(crate) fn lose_secret(&mut self, level: usize) {
+        self.seen.access[level] = LevelAccess::Missing {
+            reason: PowerReason::SecretNotFound,
+            message: "create it".into(),
+        };
+        self.seen.memory.forget_bmc();
+        self.is_poked = true;
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -421,8 +434,10 @@ impl World {
                     .reads
                     .iter()
                     .any(|read| read.level == *level && read.is_urgent == *is_urgent);
-                // Like the real shell: a level that was removed cannot be read.
-                if !is_there && *level < self.seen.host.levels.len() {
+                // Like the real shell: a level that was removed, or has no driver, cannot be read.
+                let access = self.seen.access.get(*level);
+                let has_driver = matches!(access, Some(LevelAccess::Ready { .. }));
+                if !is_there && has_driver && *level < self.seen.host.levels.len() {
                     self.read(*level, *is_urgent);
                 }
             }
@@ -430,6 +445,7 @@ impl World {
     }
 
     fn read(&mut self, level: usize, is_urgent: bool) {
+        self.reads_begun[level] += 1;
         let (done, said) = self.bmcs[level].say(self.time);
         // A BMC without power does not answer.
         let mut outlets = self.bmcs[1..].iter();

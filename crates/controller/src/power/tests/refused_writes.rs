@@ -1,0 +1,102 @@
+//! Hosts whose status cannot be written delay no other host that needs the same permits.
+
+use std::time::Duration;
+
+use dogwatch_core::power::{CallCost, HostName, PendingCommandEnd};
+
+use super::world::World;
+use super::{HARD, KEY, assert_off_without_delay};
+
+async fn until_all_are_read(world: &World, hosts: &[HostName]) {
+    world
+        .until("all are read", |world| {
+            let is_read = |name| world.host(name).status.powered_on == Some(true);
+            hosts.iter().all(is_read)
+        })
+        .await;
+}
+
+/// Each write of these hosts is refused from now on, and each must go off.
+async fn fence_and_refuse(world: &World, hosts: &[HostName]) {
+    world.lock().refused.extend(hosts.iter().cloned());
+    for name in hosts {
+        world.annotate(name, KEY, HARD);
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn hosts_whose_writes_are_refused_keep_no_bmc_from_the_others_in_their_chassis() {
+    let world = World::new();
+    let names = ["h0", "h1", "h2", "h3", "h4"];
+    let hosts = names.map(|name| world.add_to_chassis(name));
+    let _process = world.process("first");
+    until_all_are_read(&world, &hosts).await;
+    fence_and_refuse(&world, &hosts[..4]).await;
+    assert_off_without_delay(&world, &hosts[4]).await;
+    for name in &hosts[..4] {
+        assert!(world.machine(name).commands.is_empty(), "not recorded");
+    }
+    // Once the writes succeed, those hosts go off as well.
+    world.lock().refused.clear();
+    world
+        .until("all are off", |world| {
+            hosts.iter().all(|name| !world.machine(name).is_on)
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_whose_writes_are_refused_keeps_no_child_process_from_another_host() {
+    let mut world = World::new();
+    world.max_concurrent = 1;
+    world.cost = CallCost::Process;
+    let hosts = ["h0", "h1"].map(|name| world.add(name));
+    let _process = world.process("first");
+    until_all_are_read(&world, &hosts).await;
+    fence_and_refuse(&world, &hosts[..1]).await;
+    world.annotate(&hosts[1], KEY, HARD);
+    let asked = world.clock.now().mono;
+    world
+        .until("it is off", |world| !world.machine(&hosts[1]).is_on)
+        .await;
+    let took = world.clock.now().mono.saturating_sub(asked);
+    assert!(took < Duration::from_millis(250), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_cannot_even_be_written_slowly_holds_its_permit_for_one_write() {
+    let world = World::new();
+    let names = ["h0", "h1", "h2", "h3", "h4"];
+    let hosts = names.map(|name| world.add_to_chassis(name));
+    let _process = world.process("first");
+    until_all_are_read(&world, &hosts).await;
+    fence_and_refuse(&world, &hosts[..4]).await;
+    // From now on their writes have no answer at all.
+    world.lock().stuck.extend(hosts[..4].iter().cloned());
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_off_without_delay(&world, &hosts[4]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_succeeds_after_refusals_is_followed_by_its_command() {
+    let world = World::new();
+    let hosts = [world.add("h0")];
+    let _process = world.process("first");
+    until_all_are_read(&world, &hosts).await;
+    fence_and_refuse(&world, &hosts).await;
+    world.lock().refused.clear();
+    world
+        .until("off is confirmed", |world| {
+            let power = world.host(&hosts[0]).status.power;
+            power.off_confirmed_at.is_some()
+        })
+        .await;
+    let power = world.host(&hosts[0]).status.power;
+    let command = power.command.unwrap();
+    assert!(
+        matches!(command.end, PendingCommandEnd::Answered { .. }),
+        "{command:?}"
+    );
+    assert_eq!(world.machine(&hosts[0]).commands.len(), 1, "sent once");
+}
