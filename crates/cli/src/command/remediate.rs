@@ -41,25 +41,62 @@ pub struct RemediateArgs {
     timeout: Option<Duration>,
 }
 
+/// A conflict at every try is not expected: a kubelet's status write may come in between once or
+/// twice.
+const MAX_TRIES: u32 = 5;
+
 /// Prints the preview, asks for confirmation, sets the mark, and follows with `--wait`.
 pub async fn run(cluster: &ClusterArgs, args: &RemediateArgs) -> Result<(), CommandFailure> {
     let connected = ConnectedCluster::connect_for_objects(cluster).await?;
-    let view = remediations::read_remediations(&connected).await?;
-    let target = target::find_target(cluster, &connected, &args.named, &view).await?;
-    let plan = RemediatePreview::of_target(&view, &target, current_time())?;
-    if plan.is_under_way {
-        print_line(&format!("{target} is being remediated already"))?;
-    } else {
-        confirm_remediation(&plan, args.yes)?;
-        mark_target(&connected, &view, &target).await?;
-        print_line(&format!(
-            "{target} is marked: Dogwatch powers its host off, deletes its Node, and powers the host on again"
-        ))?;
+    let read = || CheckedTarget::read_target(cluster, &connected, &args.named);
+    let mut checked = read().await?;
+    if !checked.preview.is_under_way {
+        confirm_remediation(&checked.preview, args.yes)?;
+        checked = mark_unchanged(&connected, checked.preview, args.yes, read).await?;
     }
+    let (target, subject) = (&checked.target, &checked.preview.subject);
+    let has_begun = checked.preview.is_under_way;
+    print_line(&if has_begun {
+        let by = if *subject == target.to_string() {
+            String::new()
+        } else {
+            format!(", by {subject}")
+        };
+        format!("{target} is being remediated already{by}")
+    } else {
+        format!(
+            "{target} is marked: Dogwatch powers its host off, deletes its Node, and powers the host on again"
+        )
+    })?;
     if args.wait {
-        return follow::follow_until_ready(&connected, &target, args.timeout).await;
+        let subject = checked.preview.subject;
+        return follow::follow_until_ready(&connected, subject, has_begun, args.timeout).await;
     }
     Ok(())
+}
+
+/// What a mark would do, and the objects that this was found from.
+struct CheckedTarget {
+    view: RemediationReportInput,
+    target: MarkTarget,
+    preview: RemediatePreview,
+}
+
+impl CheckedTarget {
+    async fn read_target(
+        cluster: &ClusterArgs,
+        connected: &ConnectedCluster,
+        named: &ResourceArg,
+    ) -> Result<Self, CommandFailure> {
+        let view = remediations::read_remediations(connected).await?;
+        let target = target::find_target(cluster, connected, named, &view).await?;
+        let preview = RemediatePreview::of_target(&view, &target, current_time())?;
+        Ok(Self {
+            view,
+            target,
+            preview,
+        })
+    }
 }
 
 fn confirm_remediation(plan: &RemediatePreview, yes: bool) -> Result<(), CommandFailure> {
@@ -69,27 +106,41 @@ fn confirm_remediation(plan: &RemediatePreview, yes: bool) -> Result<(), Command
     person::ask_confirmation(&printable_text(&plan.question), yes)
 }
 
-async fn mark_target(
+/// Reads everything again, because the person may have thought for long, and sets the mark if it
+/// does what was agreed to. Returns what was marked, or a remediation that has begun meanwhile.
+async fn mark_unchanged<Reading>(
     connected: &ConnectedCluster,
-    view: &RemediationReportInput,
-    target: &MarkTarget,
-) -> Result<(), CommandFailure> {
-    let fleet = &connected.fleet;
-    let marked = match target {
-        MarkTarget::Node(name) => {
-            let node = view.snapshot.nodes.get(name);
-            let node = node.expect("it was found there");
-            fleet.mark_node_for_remediation(node).await
+    agreed: RemediatePreview,
+    yes: bool,
+    read: impl Fn() -> Reading,
+) -> Result<CheckedTarget, CommandFailure>
+where
+    Reading: Future<Output = Result<CheckedTarget, CommandFailure>>,
+{
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let checked = read().await?;
+        if checked.preview.is_under_way {
+            return Ok(checked);
         }
+        agreed.refuse_change(&checked.preview, yes)?;
+        match mark_target(connected, &checked).await {
+            Ok(()) => return Ok(checked),
+            Err(error) if error.kind() == ApiErrorKind::Conflict && tries < MAX_TRIES => {}
+            Err(error) => return Err(mark_failure(connected, &checked.target, &error)),
+        }
+    }
+}
+
+async fn mark_target(connected: &ConnectedCluster, checked: &CheckedTarget) -> Result<(), Error> {
+    let (fleet, objects) = (&connected.fleet, &checked.view.snapshot);
+    match &checked.target {
+        MarkTarget::Node(name) => fleet.mark_node_for_remediation(&objects.nodes[name]).await,
         MarkTarget::Machine(name) => {
-            let machine = view.snapshot.machines.get(name);
-            let machine = machine.expect("it was found there");
+            let machine = &objects.machines[name];
             fleet.mark_machine_for_remediation(machine).await
         }
-    };
-    match marked {
-        Ok(_) => Ok(()),
-        Err(error) => Err(mark_failure(connected, target, &error)),
     }
 }
 
@@ -98,17 +149,20 @@ fn mark_failure(
     target: &MarkTarget,
     error: &Error,
 ) -> CommandFailure {
-    match error.kind() {
-        ApiErrorKind::Conflict | ApiErrorKind::NotFound => {
-            let text = format!("{target} has just been deleted or created again: nothing was done");
-            CommandFailure::new(CliExitCode::Failed, text)
-                .with_next_step(format!("dogwatch explain {target}"))
+    let text = match error.kind() {
+        ApiErrorKind::NotFound => format!("{target} has just been deleted: nothing was done"),
+        ApiErrorKind::Conflict => {
+            format!("{target} was changed during each of {MAX_TRIES} tries: nothing was done")
         }
         ApiErrorKind::AlreadyExists
         | ApiErrorKind::Gone
         | ApiErrorKind::Forbidden
         | ApiErrorKind::Throttled { .. }
         | ApiErrorKind::Refused
-        | ApiErrorKind::Transient => connected.api_failure(&format!("mark {target}"), error),
-    }
+        | ApiErrorKind::Transient => {
+            return connected.api_failure(&format!("mark {target}"), error);
+        }
+    };
+    CommandFailure::new(CliExitCode::Failed, text)
+        .with_next_step(format!("dogwatch explain {target}"))
 }

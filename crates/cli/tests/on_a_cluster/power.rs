@@ -7,6 +7,7 @@ use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
 
 use super::hosts::{conditions, host, path, with_hosts};
+use super::pseudo_terminal::PseudoTerminal;
 use super::stage::{Stage, ended};
 
 const LONG: Duration = Duration::from_mins(2);
@@ -253,6 +254,40 @@ fn a_cordoned_node_with_pods_is_not_drained_and_one_without_is() {
     stage.delete("/api/v1/namespaces/shop/pods/db-0");
     let (code, _, errors) = dogwatch(&stage, &["power", "off", "metal/h1"]);
     assert_eq!((code, errors.as_str()), (0, ""));
+}
+
+#[test]
+fn an_answer_about_a_cordoned_node_is_none_for_one_that_is_in_service_again() {
+    let stage = on();
+    stage.node("n1", None, 0);
+    carries(&stage, true);
+    let cordon = |is_cordoned: bool| {
+        let spec = json!({ "spec": { "unschedulable": is_cordoned } });
+        stage.merge("/api/v1/nodes/n1", &spec);
+    };
+    stage.blocked_pod("n1");
+    let ask = || {
+        cordon(true);
+        let command = stage.dogwatch(&["power", "off", "metal/h1"]);
+        let mut terminal = PseudoTerminal::start(&command, (100, 30));
+        terminal.see("which is not drained: shop/db-0");
+        terminal.see("[y/N]");
+        terminal
+    };
+    let mut terminal = ask();
+    cordon(false);
+    terminal.press_and_see(
+        "y\n",
+        "has changed since you were asked, so nothing was done",
+    );
+    terminal.see("carries Node n1, which is in service");
+    assert_eq!(terminal.wait_for_end(), 1);
+    assert_eq!(h1(&stage)["spec"]["online"], true);
+    let mut terminal = ask();
+    stage.delete("/api/v1/namespaces/shop/pods/db-0");
+    terminal.press_and_see("y\n", "was requested to be off");
+    assert_eq!(terminal.wait_for_end(), 0);
+    assert_eq!(h1(&stage)["spec"]["online"], false);
 }
 
 #[test]

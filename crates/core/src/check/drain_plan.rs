@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::pods::node_pods;
+use super::pods::{PodProtection, node_pods};
 use super::view::CheckView;
 use crate::Now;
 use crate::drain::{
@@ -39,7 +39,10 @@ pub fn plan_drain(view: &CheckView, now: Now) -> Option<Vec<PlannedPod>> {
     let drain = on_node.judge_pods(&rules, DrainStart::default(), now);
     let mut planned: Vec<PlannedPod> = drain
         .pod_plans()
-        .map(|(pod, plan)| planned_pod(&on_node, &drain, pod, plan))
+        .map(|(pod, plan)| match PodProtection::of_pod(view, pod, plan) {
+            Some(protection) => protected_pod(pod, plan, protection),
+            None => planned_pod(&on_node, &drain, pod, plan),
+        })
         .collect();
     planned.extend(
         drain
@@ -65,6 +68,21 @@ fn unknown_reason(machine_rules: &MachineRulesLookup) -> &'static str {
         MachineRulesLookup::NoMachine
         | MachineRulesLookup::Elsewhere { .. }
         | MachineRulesLookup::Found(_) => "the labels of its namespace could not be read",
+    }
+}
+
+/// A pod whose eviction Dogwatch's own admission policy refuses.
+fn protected_pod(pod: &ObservedPod, plan: &PodDrainPlan, protection: PodProtection) -> PlannedPod {
+    let (action, order) = match protection {
+        PodProtection::Stays => ("stay", None),
+        PodProtection::Blocks => ("evict", Some(plan.order)),
+    };
+    PlannedPod {
+        pod: pod.pod.to_string(),
+        action: action.into(),
+        order,
+        why: protection.reason().into(),
+        blocked_by: Vec::new(),
     }
 }
 

@@ -17,6 +17,40 @@ use crate::policy::EffectivePolicy;
 /// How many pods a finding names.
 const MAX_NAMED_PODS: usize = 5;
 
+/// What it means for a pod that Dogwatch's own admission policy refuses its eviction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PodProtection {
+    /// It is Dogwatch's own.
+    Stays,
+    /// It is a pod of other software in Dogwatch's namespace.
+    Blocks,
+}
+
+impl PodProtection {
+    /// `None`: no eviction of the pod is refused.
+    pub(super) fn of_pod(view: &CheckView, pod: &ObservedPod, plan: &PodDrainPlan) -> Option<Self> {
+        let is_protected = view.protected_namespace.as_ref() == Some(&pod.pod.namespace);
+        let is_evicted =
+            !pod.deleting && !matches!(plan.action, PodAction::Stay | PodAction::Delete);
+        (is_protected && is_evicted).then(|| {
+            if pod.is_part_of_dogwatch() {
+                Self::Stays
+            } else {
+                Self::Blocks
+            }
+        })
+    }
+
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Stays => "Dogwatch's own pod",
+            Self::Blocks => {
+                "in Dogwatch's namespace: ValidatingAdmissionPolicy coordinator-evictions.dogwatch.dev refuses its eviction"
+            }
+        }
+    }
+}
+
 pub(super) fn find_drain_blockers(
     view: &CheckView,
     rule: &EffectivePolicy<'_>,
@@ -28,14 +62,19 @@ pub(super) fn find_drain_blockers(
     };
     let on_node = node_pods(view, pods);
     let drain = on_node.judge_pods(&rule.config.pod_rules, DrainStart::default(), now);
+    let plans = drain.pod_plans();
+    let plans: BTreeMap<&PodIdentity, PodDrainPlan> =
+        plans.map(|(pod, plan)| (&pod.pod, plan.clone())).collect();
+    let protection = |pod: &ObservedPod| {
+        let plan = plans.get(&pod.pod)?;
+        PodProtection::of_pod(view, pod, plan)
+    };
     let going = drain.current_progress().waiting;
     let going: Vec<&PodFacts> = pods
         .iter()
         .filter(|pod| going.contains(&pod.observed.pod))
+        .filter(|pod| protection(&pod.observed) != Some(PodProtection::Stays))
         .collect();
-    let plans = drain.pod_plans();
-    let plans: BTreeMap<&PodIdentity, PodDrainPlan> =
-        plans.map(|(pod, plan)| (&pod.pod, plan.clone())).collect();
     let asks_budgets = |pod: &&PodFacts| {
         let plan = plans.get(&pod.observed.pod);
         plan.is_none_or(|plan| drain.asks_budgets(&pod.observed, plan))
@@ -47,6 +86,9 @@ pub(super) fn find_drain_blockers(
             find_wait(seen, plan).or_else(|| find_rollout(&drain, seen, plan))
         })
         .collect();
+    let foreign = going.iter().map(|pod| &pod.observed);
+    let foreign = foreign.filter(|pod| protection(pod) == Some(PodProtection::Blocks));
+    found.extend(foreign.map(find_protected_pod));
     found.extend(find_machine_rules_gap(&view.machine_rules));
     match &view.budgets {
         Ok(budgets) => {
@@ -73,6 +115,13 @@ pub(super) fn find_drain_blockers(
     }
     found.extend(going.iter().flat_map(|pod| find_in_pod(pod)));
     found
+}
+
+/// A pod of other software that no coordinator may evict.
+fn find_protected_pod(pod: &ObservedPod) -> CheckFinding {
+    let why = PodProtection::Blocks.reason();
+    CheckFinding::new(FindingSeverity::Blocks, pod_subject(pod), why)
+        .with_fix("give Dogwatch a namespace of its own, or move the pod to another namespace")
 }
 
 /// Says where the policy's wish to honour MachineDrainRules cannot be met.

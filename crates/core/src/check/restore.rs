@@ -50,9 +50,10 @@ fn find_in_lease(fleet: &FleetSnapshot, row: &LeaseRow) -> Option<CheckFinding> 
                 format!("Lease {}", lease.name),
                 text,
             );
-            return Some(found.with_fix(
-                "ask its host; if the host does not hold it: dogwatch unlock --force --reason WHY",
-            ));
+            return Some(found.with_fix(format!(
+                "ask its host; if the host does not hold it: dogwatch unlock {} --force --reason WHY",
+                lease.name
+            )));
         }
         Some(Err(name)) => {
             return Some(contradicted(format!(

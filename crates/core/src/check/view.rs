@@ -30,6 +30,8 @@ pub struct CheckView {
     pub coordinator: Result<ObservedCoordinator, String>,
     /// Why the admission policies are not in force, one message for each reason.
     pub admission: Result<Vec<String>, String>,
+    /// Dogwatch's namespace, if the admission policies let no coordinator evict a pod there.
+    pub protected_namespace: Option<String>,
     /// What would block a remediation; `None` if the cluster has no hosts.
     pub remediation: Option<Result<RemediationForecast, String>>,
 }

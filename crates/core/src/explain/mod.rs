@@ -54,9 +54,9 @@ pub use pods::NodePods;
 pub use policies::{PolicyRow, WindowRow};
 pub use policy::describe_gate;
 pub use remediation::{
-    ExplainRemediationTarget, RemediationExplanation, RemediationForecast, RemediationReportInput,
-    RemediationRow, StepRow, explain_remediations, forecast_machine, forecast_node, format_millis,
-    remediation_rows,
+    ExplainRemediationTarget, NodeMachines, RemediationExplanation, RemediationForecast,
+    RemediationReportInput, RemediationRow, StepRow, explain_remediations, forecast_machine,
+    forecast_node, format_millis, machines_of_node, remediation_rows,
 };
 pub use schedule::{
     ScheduleExplanation, ScheduleReportInput, ScheduleRow, explain_schedule, schedule_rows,

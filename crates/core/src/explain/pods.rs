@@ -262,6 +262,7 @@ mod tests {
             controller: None,
             labels: [("app".to_owned(), name.to_owned())].into(),
             tolerates_cordon: false,
+            unscheduled: false,
             claims: Vec::new(),
             marks: PodMarks::default(),
         }

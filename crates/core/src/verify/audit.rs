@@ -44,6 +44,12 @@ struct AuditLogEvent {
     object_ref: AuditLogObject,
     #[serde(default)]
     response_status: AuditStatus,
+    /// With the query: `dryRun=All` of a patch, for instance.
+    #[serde(default, rename = "requestURI")]
+    request_uri: String,
+    /// Of a delete: its options.
+    #[serde(default)]
+    request_object: Option<Value>,
     #[serde(default)]
     response_object: Option<Value>,
     #[serde(default)]
@@ -72,7 +78,7 @@ struct AuditStatus {
 
 const WRITE_VERBS: [&str; 4] = ["create", "update", "patch", "delete"];
 
-/// The write that a line tells of; `None` for reads, refused writes, and other objects.
+/// The write that a line tells of; `None` for reads, refused writes, dry runs, and other objects.
 pub fn read_audit_line(
     file: usize,
     line: usize,
@@ -96,7 +102,12 @@ pub fn read_audit_line(
     };
     let accepted = (200..300).contains(&event.response_status.code);
     let wrote = WRITE_VERBS.contains(&event.verb.as_str()) && event.stage == "ResponseComplete";
-    if !ours || !accepted || !wrote || !matches!(of.subresource.as_str(), "" | "status") {
+    if !ours
+        || !accepted
+        || !wrote
+        || is_dry_run(&event)
+        || !matches!(of.subresource.as_str(), "" | "status")
+    {
         return Ok(None);
     }
     let source = WriteSource {
@@ -117,6 +128,20 @@ pub fn read_audit_line(
         });
     };
     Ok(read_object(&of.resource, object, source))
+}
+
+/// An accepted dry run is answered like a write, and nothing is stored. A delete may ask for it in its
+/// options, as kubectl does; every other write asks in the address.
+fn is_dry_run(event: &AuditLogEvent) -> bool {
+    let query = event.request_uri.split_once('?').map_or("", |(_, it)| it);
+    let is_in_query = query
+        .split('&')
+        .filter_map(|part| part.strip_prefix("dryRun="))
+        .any(|value| !value.is_empty());
+    let options = event.request_object.as_ref();
+    let options = options.filter(|_| event.verb == "delete");
+    let stages = options.and_then(|options| options.get("dryRun")?.as_array());
+    is_in_query || stages.is_some_and(|stages| !stages.is_empty())
 }
 
 fn read_deletion(of: &AuditLogObject, source: WriteSource) -> ClusterWrite {

@@ -17,6 +17,7 @@ mod power_rules;
 #[cfg(test)]
 mod tests;
 pub mod trace;
+mod write_order;
 
 pub use power_rules::{PowerRecount, recount_power};
 
@@ -58,17 +59,10 @@ pub struct RecountResult {
     pub broken: Vec<BrokenRule>,
 }
 
-/// Recounts a history. The writes may come in any order; those without a resourceVersion keep their
-/// place among the others.
-pub fn recount_writes(mut writes: Vec<ClusterWrite>) -> RecountResult {
-    let mut newest = 0;
-    for write in &mut writes {
-        newest = newest.max(write.version);
-        if write.version == 0 {
-            write.version = newest;
-        }
-    }
-    writes.sort_by_key(|write| write.version);
+/// Recounts a history. The writes may come in any order. Those without a resourceVersion are judged
+/// after every write of any file that was not later by its time.
+pub fn recount_writes(writes: Vec<ClusterWrite>) -> RecountResult {
+    let writes = write_order::order_writes(writes);
     let mut state = ClusterState::default();
     for write in writes {
         state.recount.writes += 1;

@@ -114,6 +114,84 @@ fn writes_are_judged_in_the_order_of_their_versions_whatever_the_order_of_their_
     assert_eq!(broken(&lines), []);
 }
 
+fn deletion(second: u64, name: &str, over: &Value) -> String {
+    let mut line = json!({
+        "stage": "ResponseComplete", "verb": "delete", "user": {"username": "ann"},
+        "requestURI": format!("/api/v1/nodes/{name}"),
+        "objectRef": {"resource": "nodes", "name": name},
+        "responseStatus": {"code": 200}, "responseObject": {"kind": "Status"},
+        "stageTimestamp": format!("2026-11-25T12:00:{second:02}.500000Z"),
+    });
+    for (key, value) in over.as_object().unwrap() {
+        line[key] = value.clone();
+    }
+    line.to_string()
+}
+
+/// n1 drains and is deleted, its lock is broken, and n2 takes it and drains. `deleted` is the line of
+/// the deletion, after version 3.
+fn deleted_while_it_drains(deleted: &[String]) -> Vec<String> {
+    let begin = [
+        slot(1, 0, Some("n1"), 1),
+        node(2, "n1", false, Some(&record("waiting", false, 0)), None),
+        node(3, "n1", true, Some(&record("draining", true, 0)), None),
+    ];
+    let end = [
+        slot(4, 0, None, 1),
+        node(5, "n2", false, Some(&record("waiting", false, 0)), None),
+        slot(6, 0, Some("n2"), 1),
+        node(7, "n2", true, Some(&record("draining", true, 0)), None),
+    ];
+    [&begin[..], deleted, &end[..]].concat()
+}
+
+#[test]
+fn a_deletion_in_the_log_of_one_api_server_is_judged_in_its_place_among_those_of_another() {
+    let writes = deleted_while_it_drains(&[]);
+    let one = [&writes[..], &[node(50, "n9", false, None, None)]].concat();
+    let other = vec![deletion(3, "n1", &json!({}))];
+    for files in [[&one, &other], [&other, &one]] {
+        let mut all = Vec::new();
+        for (file, lines) in files.into_iter().enumerate() {
+            let read =
+                |(place, line): (usize, &String)| read_audit_line(file, place + 1, line).unwrap();
+            all.extend(lines.iter().enumerate().filter_map(read));
+        }
+        let recount = recount_writes(all);
+        assert_eq!(recount.broken, []);
+        assert_eq!(recount.begun, 2);
+    }
+    let whole = deleted_while_it_drains(&[deletion(3, "n1", &json!({}))]);
+    assert_eq!(broken(&whole), []);
+    let promises: Vec<_> = broken(&writes).into_iter().map(|(it, _)| it).collect();
+    assert_eq!(promises, ["S1"], "without the deletion n1 is still out");
+}
+
+#[test]
+fn a_deletion_whose_time_cannot_be_read_keeps_its_place_in_its_file() {
+    let timeless = deletion(3, "n1", &json!({"stageTimestamp": "soon"}));
+    assert_eq!(broken(&deleted_while_it_drains(&[timeless])), []);
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    for over in [
+        json!({"requestURI": "/api/v1/nodes/n1?dryRun=All"}),
+        json!({"requestURI": "/api/v1/nodes/n1?timeout=5s&dryRun=All"}),
+        json!({"requestObject": {"kind": "DeleteOptions", "dryRun": ["All"]}}),
+    ] {
+        let lines = deleted_while_it_drains(&[deletion(3, "n1", &over)]);
+        let promises: Vec<_> = broken(&lines).into_iter().map(|(it, _)| it).collect();
+        assert_eq!(promises, ["S1"], "{over}");
+    }
+    let options = json!({"requestObject": {"kind": "DeleteOptions", "dryRun": []}});
+    let lines = deleted_while_it_drains(&[deletion(3, "n1", &options)]);
+    assert_eq!(broken(&lines), []);
+    let mut drain: Value = serde_json::from_str(&node(2, "n1", true, None, None)).unwrap();
+    drain["requestURI"] = json!("/api/v1/nodes/n1?dryRun=All&fieldManager=kubectl-drain");
+    assert_eq!(read_audit_line(0, 1, &drain.to_string()), Ok(None));
+}
+
 #[test]
 fn two_holders_at_once_are_named() {
     let lines = [slot(1, 0, Some("n1"), 1), slot(2, 0, Some("n2"), 1)];

@@ -4,8 +4,8 @@ use dogwatch_api::annotation::EXTERNAL_REMEDIATION;
 use dogwatch_core::reboot::ObservedNode;
 use dogwatch_core::remediation::ObservedMachine;
 use k8s_openapi::api::core::v1::Node;
+use kube::Api;
 use kube::api::{DynamicObject, Patch};
-use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::FleetClient;
@@ -15,39 +15,42 @@ use crate::field_manager::patch_params_for;
 use crate::remediation::find_machine_resource;
 
 impl FleetClient {
-    /// Marks the Node of this UID. Returns false if it was marked already.
-    pub async fn mark_node_for_remediation(&self, node: &ObservedNode) -> Result<bool, Error> {
+    /// Marks the Node.
+    ///
+    /// # Errors
+    /// A conflict, if the Node has changed since it was read.
+    pub async fn mark_node_for_remediation(&self, node: &ObservedNode) -> Result<(), Error> {
         let nodes: Api<Node> = Api::all(self.client.clone());
-        let name = node.name.as_str();
-        let there = with_timeout(nodes.get(name)).await?;
-        if there.annotations().contains_key(EXTERNAL_REMEDIATION) {
-            return Ok(false);
-        }
-        let body = Patch::Merge(mark_body(&node.uid));
-        with_timeout(nodes.patch(name, &patch_params_for(FIELD_MANAGER), &body)).await?;
-        Ok(true)
+        let (name, params) = (node.name.as_str(), patch_params_for(FIELD_MANAGER));
+        let body = Patch::Merge(mark_body(&node.uid, &node.resource_version));
+        with_timeout(nodes.patch_metadata(name, &params, &body)).await?;
+        Ok(())
     }
 
-    /// Marks the Machine of this UID. Returns false if it was marked already.
+    /// Marks the Machine.
+    ///
+    /// # Errors
+    /// A conflict, if the Machine has changed since it was read.
     pub async fn mark_machine_for_remediation(
         &self,
         machine: &ObservedMachine,
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         let resource = find_machine_resource(&self.client, machine.name.api).await?;
         let object = &machine.name.object;
         let machines: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &object.namespace, &resource);
-        let there = with_timeout(machines.get(&object.name)).await?;
-        if there.annotations().contains_key(EXTERNAL_REMEDIATION) {
-            return Ok(false);
-        }
-        let body = Patch::Merge(mark_body(&machine.uid));
-        with_timeout(machines.patch(&object.name, &patch_params_for(FIELD_MANAGER), &body)).await?;
-        Ok(true)
+        let params = patch_params_for(FIELD_MANAGER);
+        let body = Patch::Merge(mark_body(&machine.uid, &machine.resource_version));
+        with_timeout(machines.patch_metadata(&object.name, &params, &body)).await?;
+        Ok(())
     }
 }
 
-/// The UID is a precondition: another object of the same name is not marked.
-fn mark_body(uid: &str) -> Value {
-    json!({ "metadata": { "uid": uid, "annotations": { EXTERNAL_REMEDIATION: "" } } })
+/// Only the object that the person was asked about is marked, as it was then.
+fn mark_body(uid: &str, resource_version: &str) -> Value {
+    json!({ "metadata": {
+        "uid": uid,
+        "resourceVersion": resource_version,
+        "annotations": { EXTERNAL_REMEDIATION: "" },
+    } })
 }

@@ -4,12 +4,13 @@
 use dogwatch_core::drain::PodRules;
 use dogwatch_core::explain::{POWER_CONTROL_READY, host_condition, join_first_names, next_step};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::power::HostSnapshot;
+use dogwatch_core::power::{HostName, HostSnapshot};
 
 use super::decide::{is_written_by_person, obeyed_keys};
 use super::request::PowerOperation;
 use crate::cluster::{ConnectedCluster, current_time};
-use crate::exit::CommandFailure;
+use crate::command::hosts;
+use crate::exit::{CliExitCode, CommandFailure};
 use crate::person;
 use dogwatch_core::printable::printable_text;
 
@@ -25,17 +26,45 @@ pub async fn confirm_power_cut(
     if yes {
         return Ok(());
     }
-    let question = match wish {
-        PowerOperation::On => None,
-        PowerOperation::Release { key } => foreign_key_question(host, key),
+    match wish {
+        PowerOperation::On => Ok(()),
+        PowerOperation::Release { key } => match foreign_key_question(host, key) {
+            Some(question) => person::ask_confirmation(&printable_text(&question), false),
+            None => Ok(()),
+        },
         PowerOperation::Off | PowerOperation::Cycle { .. } | PowerOperation::Hold { .. } => {
-            undrained_node_question(connected, host).await
+            confirm_undrained_node(connected, host).await
         }
-    };
-    match question {
-        Some(question) => person::ask_confirmation(&printable_text(&question), false),
-        None => Ok(()),
     }
+}
+
+/// Asks about a Node that is not drained, and looks again after the answer, because the person may
+/// have thought for long.
+async fn confirm_undrained_node(
+    connected: &ConnectedCluster,
+    host: &HostSnapshot,
+) -> Result<(), CommandFailure> {
+    let Some(asked) = find_undrained_node(connected, host).await else {
+        return Ok(());
+    };
+    let question = asked.question(&host.name);
+    person::ask_confirmation(&printable_text(&question), false)?;
+    let host = hosts::read_host(connected, &host.name).await?;
+    let Some(now) = find_undrained_node(connected, &host).await else {
+        return Ok(());
+    };
+    if asked.covers(&now) {
+        return Ok(());
+    }
+    let text = format!(
+        "host {} has changed since you were asked, so nothing was done; the question would be now: {}",
+        host.name,
+        now.question(&host.name)
+    );
+    Err(
+        CommandFailure::new(CliExitCode::Failed, printable_text(&text))
+            .with_next_step("run the command again if you still want it"),
+    )
 }
 
 fn foreign_key_question(host: &HostSnapshot, key: &str) -> Option<String> {
@@ -48,52 +77,126 @@ fn foreign_key_question(host: &HostSnapshot, key: &str) -> Option<String> {
     ))
 }
 
-/// Asks about a Node that is not drained; `None` when the host has no Node or it is drained.
-async fn undrained_node_question(
+/// Why cutting a host's power may kill pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum UndrainedNode {
+    /// Nobody knows whether the host has a Node.
+    UnknownNode { why: String },
+    Node {
+        name: NodeName,
+        state: UndrainedState,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum UndrainedState {
+    InService,
+    HasPods(Vec<String>),
+    /// What could not be read.
+    Unknown(String),
+}
+
+impl UndrainedNode {
+    fn question(&self, host: &HostName) -> String {
+        match self {
+            UndrainedNode::UnknownNode { why } => format!(
+                "Dogwatch could not find out whether {host} carries a Node ({why}). Cut its power anyway?"
+            ),
+            UndrainedNode::Node { name, state } => format!(
+                "{host} carries Node {name}, {}; `dogwatch reboot {name}` drains it first. Cut its power anyway?",
+                state.text()
+            ),
+        }
+    }
+
+    /// Whether who agreed to this has agreed to what is there now.
+    fn covers(&self, now: &Self) -> bool {
+        match (self, now) {
+            (UndrainedNode::UnknownNode { .. }, UndrainedNode::UnknownNode { .. }) => true,
+            (
+                UndrainedNode::Node { name, state },
+                UndrainedNode::Node {
+                    name: name_now,
+                    state: state_now,
+                },
+            ) => name == name_now && state.covers(state_now),
+            (UndrainedNode::UnknownNode { .. }, UndrainedNode::Node { .. })
+            | (UndrainedNode::Node { .. }, UndrainedNode::UnknownNode { .. }) => false,
+        }
+    }
+}
+
+impl UndrainedState {
+    fn text(&self) -> String {
+        match self {
+            UndrainedState::InService => "which is in service".into(),
+            UndrainedState::HasPods(pods) => format!(
+                "which is not drained: {}",
+                join_first_names(pods, MAX_NAMED_PODS)
+            ),
+            UndrainedState::Unknown(what) => what.clone(),
+        }
+    }
+
+    fn covers(&self, now: &Self) -> bool {
+        match (self, now) {
+            (UndrainedState::InService, _)
+            | (UndrainedState::Unknown(_), UndrainedState::Unknown(_)) => true,
+            (UndrainedState::HasPods(asked), UndrainedState::HasPods(now)) => {
+                now.iter().all(|pod| asked.contains(pod))
+            }
+            (
+                UndrainedState::HasPods(_) | UndrainedState::Unknown(_),
+                UndrainedState::InService,
+            )
+            | (UndrainedState::HasPods(_), UndrainedState::Unknown(_))
+            | (UndrainedState::Unknown(_), UndrainedState::HasPods(_)) => false,
+        }
+    }
+}
+
+/// `None` when the host has no Node or it is drained.
+async fn find_undrained_node(
     connected: &ConnectedCluster,
     host: &HostSnapshot,
-) -> Option<String> {
-    let (name, fleet) = (&host.name, &connected.fleet);
-    let node = match fleet.read_nodes_by_host().await {
+) -> Option<UndrainedNode> {
+    let name = match connected.fleet.read_nodes_by_host().await {
         Ok(carried) => carried.node_of_host(host)?,
         Err(error) => {
             let why = error.error_chain();
-            return Some(format!(
-                "Dogwatch could not find out whether {name} carries a Node ({why}). Cut its power anyway?"
-            ));
+            return Some(UndrainedNode::UnknownNode { why });
         }
     };
-    let state = node_state_text(connected, &node).await?;
-    Some(format!(
-        "{name} carries Node {node}, {state}; `dogwatch reboot {node}` drains it first. Cut its power anyway?"
-    ))
+    let state = find_undrained_state(connected, &name).await?;
+    Some(UndrainedNode::Node { name, state })
 }
 
-async fn node_state_text(connected: &ConnectedCluster, node: &NodeName) -> Option<String> {
+async fn find_undrained_state(
+    connected: &ConnectedCluster,
+    node: &NodeName,
+) -> Option<UndrainedState> {
     let seen = match connected.fleet.read_node(node).await {
         Ok(Some(seen)) => seen,
         // The host names a Node that no longer exists, so the cluster runs nothing there.
         Ok(None) => return None,
-        Err(error) => return Some(format!("which could not be read ({})", error.error_chain())),
+        Err(error) => {
+            let what = format!("which could not be read ({})", error.error_chain());
+            return Some(UndrainedState::Unknown(what));
+        }
     };
     if !seen.unschedulable {
-        return Some("which is in service".into());
+        return Some(UndrainedState::InService);
     }
     let rules = PodRules::default();
     match connected.fleet.read_node_contents(node, &rules).await {
         Ok(on_node) => {
             let pods = on_node.undrained_pod_names(current_time());
-            (!pods.is_empty()).then(|| {
-                format!(
-                    "which is not drained: {}",
-                    join_first_names(&pods, MAX_NAMED_PODS)
-                )
-            })
+            (!pods.is_empty()).then_some(UndrainedState::HasPods(pods))
         }
-        Err(error) => Some(format!(
-            "whose pods could not be read ({})",
-            error.error_chain()
-        )),
+        Err(error) => {
+            let what = format!("whose pods could not be read ({})", error.error_chain());
+            Some(UndrainedState::Unknown(what))
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use dogwatch_k8s::Error;
 
-use super::target::MarkTarget;
 use crate::cluster::ConnectedCluster;
 use crate::command::remediations::WatchedRemediations;
 use crate::exit::{CliExitCode, CommandFailure};
@@ -14,17 +13,19 @@ use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_
 use crate::output::print_line;
 use dogwatch_core::printable::printable_text;
 
-/// Prints each step until the Node is Ready with a new boot.
+/// Prints each step of the remediation of this subject until the Node is Ready with a new boot.
+/// `has_begun`: it was under way before; otherwise one that ended before the mark is ignored.
 pub async fn follow_until_ready(
     connected: &ConnectedCluster,
-    target: &MarkTarget,
+    subject: String,
+    has_begun: bool,
     timeout: Option<Duration>,
 ) -> Result<(), CommandFailure> {
     let mut remediation = FollowedRemediation {
         remediations: WatchedRemediations::new(connected),
-        subject: target.to_string(),
+        subject,
         progress: ProgressLine::default(),
-        has_begun: false,
+        has_begun,
     };
     follow_until_done(
         connected,
@@ -47,7 +48,6 @@ impl FollowedRequest for FollowedRemediation<'_> {
         self.remediations.wait_for_change().await
     }
 
-    /// A remediation that ended before the mark is ignored.
     async fn report_change(&mut self) -> Result<ControlFlow<()>, CommandFailure> {
         let Some(rows) = self.remediations.current_rows().await else {
             return Ok(ControlFlow::Continue(()));
@@ -69,6 +69,9 @@ impl FollowedRequest for FollowedRemediation<'_> {
         if row.steps.iter().any(|step| step.step == "NodeReady") {
             print_line(&format!("{subject}: the Node is Ready with a new boot"))?;
             return Ok(ControlFlow::Break(()));
+        }
+        if row.steps.iter().any(|step| step.step == "Failed") {
+            return Err(self.ended_failure("has failed"));
         }
         Err(self.called_off_failure())
     }
@@ -94,7 +97,11 @@ impl FollowedRequest for FollowedRemediation<'_> {
 
 impl FollowedRemediation<'_> {
     fn called_off_failure(&self) -> CommandFailure {
-        let text = format!("the remediation of {} was cancelled", self.subject);
+        self.ended_failure("was cancelled")
+    }
+
+    fn ended_failure(&self, how: &str) -> CommandFailure {
+        let text = format!("the remediation of {} {how}", self.subject);
         CommandFailure::new(CliExitCode::Failed, text)
             .with_next_step(format!("dogwatch explain {}", self.subject))
     }

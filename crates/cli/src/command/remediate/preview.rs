@@ -12,7 +12,15 @@ use super::target::MarkTarget;
 use crate::exit::{CliExitCode, CommandFailure};
 
 /// What the person sees before the mark is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemediatePreview {
+    target: MarkTarget,
+    /// The UID of the object to mark.
+    uid: String,
+    /// The host to be powered off: `NAMESPACE/NAME`.
+    host: String,
+    /// Whose remediation it is: the target, or a request for its Node.
+    pub subject: String,
     /// A remediation is under way, so no question is needed.
     pub is_under_way: bool,
     /// What will happen, one sentence each.
@@ -32,14 +40,72 @@ impl RemediatePreview {
             MarkTarget::Machine(name) => forecast_machine(view, name, now),
         };
         let foreseen = foreseen.expect("it was found there");
+        refuse_ending(target, &foreseen)?;
         refuse_impossible(target, &foreseen)?;
         let node = find_node(view, target);
         Ok(Self {
+            uid: target_uid(view, target),
             is_under_way: foreseen.under_way,
             lines: preview_lines(view, &foreseen, node),
             question: confirm_question(target, &foreseen, node),
+            target: target.clone(),
+            subject: foreseen.subject,
+            host: foreseen.host.unwrap_or_default(),
         })
     }
+
+    /// Fails if the mark would do something else now than what was agreed to. `yes`: no question
+    /// was asked, so that only the objects count.
+    pub fn refuse_change(&self, now: &Self, yes: bool) -> Result<(), CommandFailure> {
+        let what = if self.target != now.target {
+            format!("the object to mark is {} now", now.target)
+        } else if self.uid != now.uid {
+            "it was deleted and created again".to_owned()
+        } else if self.host != now.host {
+            format!("its host was {}, and is {} now", self.host, now.host)
+        } else if !yes && self.question != now.question {
+            format!("the question would be now: {}", now.question)
+        } else {
+            return Ok(());
+        };
+        let since = if yes {
+            "since it was checked"
+        } else {
+            "since you were asked"
+        };
+        let target = &self.target;
+        let text = format!("{target} has changed {since}, so nothing was done: {what}");
+        Err(CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step("run the command again if you still want it"))
+    }
+}
+
+fn target_uid(view: &RemediationReportInput, target: &MarkTarget) -> String {
+    match target {
+        MarkTarget::Node(name) => view.snapshot.nodes[name].uid.clone(),
+        MarkTarget::Machine(name) => view.snapshot.machines[name].uid.clone(),
+    }
+}
+
+/// Refuses while a remediation that nothing requests any more still has its key on the host.
+fn refuse_ending(
+    target: &MarkTarget,
+    foreseen: &RemediationForecast,
+) -> Result<(), CommandFailure> {
+    if !foreseen.is_ending {
+        return Ok(());
+    }
+    let (subject, host) = (&foreseen.subject, foreseen.host.as_deref());
+    let host = host.map_or_else(|| "its host".to_owned(), |host| format!("host {host}"));
+    let text = format!(
+        "nothing was done: the remediation of {subject} is no longer requested and is being withdrawn; \
+         its key is still on {host}"
+    );
+    Err(
+        CommandFailure::new(CliExitCode::Failed, text).with_next_step(format!(
+            "run the command again when it has ended: dogwatch explain {target}"
+        )),
+    )
 }
 
 /// Refuses when the objects are wrong, or when nobody can tell which host would be switched off.

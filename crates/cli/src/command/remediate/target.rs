@@ -2,14 +2,18 @@
 
 use std::fmt;
 
-use dogwatch_core::explain::RemediationReportInput;
+use dogwatch_core::explain::{RemediationReportInput, join_first_names, machines_of_node};
 use dogwatch_core::name::NodeName;
-use dogwatch_core::remediation::{MachineName, ObjectName};
+use dogwatch_core::printable::printable_text;
+use dogwatch_core::reboot::ObservedNode;
+use dogwatch_core::remediation::{MachineName, ObjectName, ObservedMachine};
 
 use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::resource::{ObjectKind, ResourceArg, object_not_found};
+
+const MAX_NAMED_MACHINES: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarkTarget {
@@ -43,10 +47,10 @@ pub async fn find_target(
     view: &RemediationReportInput,
 ) -> Result<MarkTarget, CommandFailure> {
     match named {
-        ResourceArg::Node(node) if view.snapshot.nodes.contains_key(node) => {
-            Ok(target_of_node(view, node))
-        }
-        ResourceArg::Node(node) => Err(connected.no_such_node(node).await),
+        ResourceArg::Node(name) => match view.snapshot.nodes.get(name) {
+            Some(node) => target_of_node(view, node),
+            None => Err(connected.no_such_node(name).await),
+        },
         ResourceArg::Object(machine) => {
             let name = machine.resolve_name(cluster, connected, ObjectName::new);
             match target_of_machine(view, &name)? {
@@ -57,13 +61,39 @@ pub async fn find_target(
     }
 }
 
-fn target_of_node(view: &RemediationReportInput, node: &NodeName) -> MarkTarget {
-    let machines = view.snapshot.machines.values();
-    let mut its = machines.filter(|it| it.node.as_deref() == Some(node.as_str()));
-    match its.next() {
-        Some(machine) => MarkTarget::Machine(machine.name.clone()),
-        None => MarkTarget::Node(node.clone()),
+fn target_of_node(
+    view: &RemediationReportInput,
+    node: &ObservedNode,
+) -> Result<MarkTarget, CommandFailure> {
+    let machines = machines_of_node(view, node);
+    match (&machines.possible[..], &machines.of_others[..]) {
+        ([machine], _) => Ok(MarkTarget::Machine(machine.name.clone())),
+        ([], []) => Ok(MarkTarget::Node(node.name.clone())),
+        ([], others) => Err(refuse_machines(
+            node,
+            others,
+            "another spec.providerID than the Node",
+        )),
+        (several, _) => Err(refuse_machines(node, several, "a Node of this name")),
     }
+}
+
+/// Which host is powered off depends on the Machine, so the person has to say which one is meant.
+fn refuse_machines(
+    node: &ObservedNode,
+    machines: &[&ObservedMachine],
+    what: &str,
+) -> CommandFailure {
+    let named = |machine: &&ObservedMachine| format!("machine/{}", machine.name);
+    let named: Vec<String> = machines.iter().map(named).collect();
+    let have = if named.len() == 1 { "has" } else { "have" };
+    let text = format!(
+        "it is not known which Machine node {} belongs to, so nothing was done: {} {have} {what}",
+        node.name,
+        join_first_names(&named, MAX_NAMED_MACHINES)
+    );
+    CommandFailure::new(CliExitCode::Failed, printable_text(&text))
+        .with_next_step("look at each of them: dogwatch explain machine/NAMESPACE/NAME; then mark the right object with kubectl annotate: docs/remediation.md, \"By hand\"")
 }
 
 fn target_of_machine(

@@ -11,7 +11,7 @@ const NEED: &str = "host.metal3.io/external-remediation";
 
 /// Node `n1` with Machine `m1`, and Node `n2` that host `metal/h2` names; power control of both
 /// works.
-fn quiet() -> Stage {
+pub(super) fn quiet() -> Stage {
     let stage = with_kinds();
     stage.node("n1", None, 0);
     stage.node("n2", None, 0);
@@ -27,7 +27,7 @@ fn quiet() -> Stage {
     stage
 }
 
-fn mark(stage: &Stage, path: &str) -> Value {
+pub(super) fn mark(stage: &Stage, path: &str) -> Value {
     stage.get(path)["metadata"]["annotations"][NEED].clone()
 }
 
@@ -105,6 +105,39 @@ fn what_cannot_be_remediated_is_refused_with_what_to_do_and_nothing_is_marked() 
         assert_eq!(ended_with, code, "{named}: {errors}");
         assert!(errors.contains(says), "{named}: {errors}");
     }
+}
+
+#[test]
+fn of_several_machines_of_one_node_name_none_is_marked_and_the_provider_id_says_which_one_is_meant()
+{
+    let stage = quiet();
+    machine(&stage, "other", "n1", &json!({}));
+    host(&stage, "metal", "other", &consumed("other"));
+    let refused = |says: &str| {
+        let (code, _, errors) = ended(stage.dogwatch(&["remediate", "n1", "--yes"]));
+        assert_eq!(code, 1, "{errors}");
+        assert!(errors.contains(says), "{says}: {errors}");
+        assert!(
+            errors.contains("dogwatch explain machine/NAMESPACE/NAME"),
+            "{errors}"
+        );
+        for name in ["m1", "other"] {
+            assert_eq!(mark(&stage, &format!("{MACHINES}/{name}")), Value::Null);
+        }
+    };
+    refused("machine/machines/m1, machine/machines/other have a Node of this name");
+    let provider = |path: &str, id: &str| {
+        stage.merge(path, &json!({ "spec": { "providerID": id } }));
+    };
+    provider("/api/v1/nodes/n1", "metal3://metal/m1/x");
+    provider(&format!("{MACHINES}/m1"), "metal3://metal/wrong/x");
+    provider(&format!("{MACHINES}/other"), "metal3://metal/other/x");
+    refused("machine/machines/m1, machine/machines/other have another spec.providerID");
+    provider(&format!("{MACHINES}/m1"), "metal3://metal/m1/x");
+    let (code, _, errors) = ended(stage.dogwatch(&["remediate", "n1", "--yes"]));
+    assert_eq!(code, 1, "{errors}");
+    let says = "machine/machines/m1 cannot be remediated, so nothing was done: NodeShared";
+    assert!(errors.contains(says), "{errors}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! what they show of remediations from objects alone.
 
 mod asked;
+mod changed_meanwhile;
 mod explained;
 mod listed;
 

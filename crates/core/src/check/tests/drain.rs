@@ -197,3 +197,37 @@ fn what_a_drain_waits_for_without_blocking_is_a_note() {
         ]
     );
 }
+
+#[test]
+fn in_dogwatchs_namespace_its_own_pods_stay_and_pods_of_other_software_block() {
+    let own = of("controller", |pod| {
+        let label = (
+            "app.kubernetes.io/part-of".to_owned(),
+            "dogwatch".to_owned(),
+        );
+        pod.observed.labels.extend([label]);
+    });
+    let budgets = vec![budget("controller", "controller", 0, 1, 2)];
+    let mut view = with(vec![own, pod("coredns")], budgets);
+    let planned = |view: &CheckView| -> Vec<(String, String)> {
+        let plan = plan_drain(view, now(0)).unwrap();
+        let plan = plan.into_iter().map(|pod| (pod.pod, pod.action));
+        plan.collect()
+    };
+    let expect = |first: (&str, &str), second: (&str, &str)| {
+        [first, second].map(|(pod, action)| (pod.to_owned(), action.to_owned()))
+    };
+    assert_eq!(
+        planned(&view),
+        expect(("shop/controller", "evict"), ("shop/coredns", "evict"))
+    );
+    view.protected_namespace = Some("shop".into());
+    assert_eq!(
+        planned(&view),
+        expect(("shop/coredns", "evict"), ("shop/controller", "stay"))
+    );
+    let found = told(&view);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("blocks pod shop/coredns: in Dogwatch's namespace"));
+    assert!(found[0].contains("coordinator-evictions.dogwatch.dev"));
+}

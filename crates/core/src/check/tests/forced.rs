@@ -7,6 +7,7 @@ fn ready() -> RemediationForecast {
         subject: "machine/ns/m1".into(),
         host: Some("metal/h1".into()),
         under_way: false,
+        is_ending: false,
         refusal: None,
         not_ready: None,
         no_identity: false,

@@ -39,6 +39,7 @@ pub(super) fn view(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> CheckView
             state: "Running".into(),
         }),
         admission: Ok(Vec::new()),
+        protected_namespace: None,
         remediation: None,
     }
 }
@@ -80,6 +81,7 @@ pub(super) fn pod(name: &str) -> PodFacts {
             controller: Some(owner("ReplicaSet")),
             labels: [("app".to_owned(), name.to_owned())].into(),
             tolerates_cordon: false,
+            unscheduled: false,
             claims: Vec::new(),
             marks: PodMarks::default(),
         },

@@ -42,6 +42,20 @@ fn a_held_lease_that_its_node_knows_nothing_of_is_told() {
 }
 
 #[test]
+fn the_fix_for_a_lease_of_a_host_that_is_no_node_is_a_whole_command_line() {
+    let mut row = held(0, "n1", 5);
+    row.lease.holder = Some(crate::lock::HolderId::new("fleetlock/host-7").unwrap());
+    row.lease.record = None;
+    let all = find_restore_contradictions(&fleet(vec![node("n1")], vec![row]));
+    assert_eq!(all.len(), 1, "{all:#?}");
+    let fix = all[0].fix.as_deref().unwrap();
+    assert!(
+        fix.ends_with(": dogwatch unlock dogwatch-default-0 --force --reason WHY"),
+        "{fix}"
+    );
+}
+
+#[test]
 fn a_record_whose_lease_is_not_held_is_told() {
     let told = found(vec![draining("n1")], vec![free(0)]);
     assert_eq!(

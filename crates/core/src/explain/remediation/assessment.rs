@@ -83,7 +83,7 @@ pub(super) fn concurrent_remediations(
     reboots.observe_nodes(view.snapshot.nodes.values().map(AsRef::as_ref), now);
     ConcurrentRemediations {
         planned: PlannedReboots {
-            control_plane_lock: view.control_plane_lock.clone(),
+            control_plane_locks: view.control_plane_lock.clone().into_iter().collect(),
             policies: view.policies.clone(),
             reboots,
         },

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use super::RemediationReportInput;
 use super::assessment::{assess_as_running, concurrent_remediations};
+use super::node_machines::machines_of_node;
 use crate::Now;
 use crate::explain::{POWER_CONTROL_READY, host_condition};
 use crate::name::NodeName;
 use crate::power::{HostSnapshot, SystemId};
+use crate::reboot::ObservedNode;
 use crate::remediation::{
-    MachineName, ObservedMachine, Remediation, RemediationReason, RemediationSnapshot,
-    RemediationSubject, discover_remediations,
+    MachineName, Remediation, RemediationReason, RemediationSnapshot, RemediationSubject,
+    discover_remediations,
 };
 
 /// What would happen if a Node or Machine were marked now.
@@ -20,7 +22,10 @@ pub struct RemediationForecast {
     pub subject: String,
     /// `NAMESPACE/NAME` of the host, if one is found.
     pub host: Option<String>,
+    /// It is requested, or its key is still on the host.
     pub under_way: bool,
+    /// It is under way, and no longer requested: its key is removed from the host next.
+    pub is_ending: bool,
     /// Why it would not begin: reason, message, and whether that passes by itself.
     pub refusal: Option<(RemediationReason, String, bool)>,
     /// Why power control of the host may not work.
@@ -37,17 +42,18 @@ pub fn forecast_node(
     node: &NodeName,
     now: Now,
 ) -> Option<RemediationForecast> {
-    view.snapshot.nodes.get(node)?;
-    let is_its = |case: &Remediation| case.node_name.as_ref() == Some(node) && is_requested(case);
-    let found = discover_remediations(&view.snapshot)
+    let seen = view.snapshot.nodes.get(node)?;
+    let is_its = |case: &Remediation| case.node_name.as_ref() == Some(node) && is_begun(case);
+    let begun = discover_remediations(&view.snapshot)
         .into_iter()
-        .find(is_its);
-    let under_way = found.is_some();
-    let case = match found {
+        .filter(is_its)
+        .min_by_key(|case| !case.needs_remediation);
+    let stage = ForecastStage::of_begun(begun.as_ref());
+    let case = match begun {
         Some(case) => case,
-        None => remediation_if_marked(view, node)?,
+        None => remediation_if_marked(view, seen)?,
     };
-    Some(forecast_remediation(view, case, under_way, now))
+    Some(forecast_remediation(view, case, stage, now))
 }
 
 /// The same for a Machine, which may have no Node. `None` if there is no such Machine.
@@ -57,25 +63,45 @@ pub fn forecast_machine(
     now: Now,
 ) -> Option<RemediationForecast> {
     let subject = RemediationSubject::Machine(machine.clone());
-    let found = find_remediation(&view.snapshot, &subject).filter(is_requested);
-    let under_way = found.is_some();
-    let case = match found {
+    let begun = find_remediation(&view.snapshot, &subject).filter(is_begun);
+    let stage = ForecastStage::of_begun(begun.as_ref());
+    let case = match begun {
         Some(case) => case,
         None => remediation_if_machine_marked(view, machine)?,
     };
-    Some(forecast_remediation(view, case, under_way, now))
+    Some(forecast_remediation(view, case, stage, now))
+}
+
+/// How far the forecast remediation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ForecastStage {
+    NotBegun,
+    Requested,
+    /// Its key is on the host, and nothing requests it any more.
+    Ending,
+}
+
+impl ForecastStage {
+    fn of_begun(begun: Option<&Remediation>) -> Self {
+        match begun {
+            None => Self::NotBegun,
+            Some(case) if case.needs_remediation => Self::Requested,
+            Some(_) => Self::Ending,
+        }
+    }
 }
 
 fn forecast_remediation(
     view: &RemediationReportInput,
     case: Remediation,
-    under_way: bool,
+    stage: ForecastStage,
     now: Now,
 ) -> RemediationForecast {
     let around = concurrent_remediations(view, &discover_remediations(&view.snapshot), now);
     let judged = assess_as_running(case, &around, now);
     let host = judged.remediation.host.as_ref().ok();
     let why = &judged.decision.cause;
+    let under_way = stage != ForecastStage::NotBegun;
     let goes_on = under_way || why.reason == RemediationReason::Preparing;
     let node = judged.remediation.node.as_ref();
     let no_identity = node.and_then(|node| node.system_uuid.as_deref());
@@ -83,6 +109,7 @@ fn forecast_remediation(
         subject: judged.remediation.subject.to_string(),
         host: host.map(|host| host.name.to_string()),
         under_way,
+        is_ending: stage == ForecastStage::Ending,
         refusal: (!goes_on).then(|| {
             let passes = !why.reason.needs_person();
             (why.reason, why.message.clone(), passes)
@@ -92,8 +119,8 @@ fn forecast_remediation(
     }
 }
 
-/// Whether it is under way or requested.
-fn is_requested(case: &Remediation) -> bool {
+/// Whether it is requested, or its key is on a host.
+fn is_begun(case: &Remediation) -> bool {
     match case.subject {
         RemediationSubject::Machine(_)
         | RemediationSubject::Node(_)
@@ -103,14 +130,18 @@ fn is_requested(case: &Remediation) -> bool {
 }
 
 /// The remediation that a mark would begin.
-fn remediation_if_marked(view: &RemediationReportInput, node: &NodeName) -> Option<Remediation> {
-    let is_its = |machine: &&Arc<ObservedMachine>| machine.node.as_deref() == Some(node.as_str());
-    if let Some(machine) = view.snapshot.machines.values().find(is_its) {
+fn remediation_if_marked(
+    view: &RemediationReportInput,
+    node: &ObservedNode,
+) -> Option<Remediation> {
+    let machines = machines_of_node(view, node);
+    let mut machines = machines.possible.iter().chain(&machines.of_others);
+    if let Some(machine) = machines.next() {
         return remediation_if_machine_marked(view, &machine.name);
     }
     let mut world = view.snapshot.clone();
-    Arc::make_mut(world.nodes.get_mut(node)?).needs_remediation = true;
-    find_remediation(&world, &RemediationSubject::Node(node.clone()))
+    Arc::make_mut(world.nodes.get_mut(&node.name)?).needs_remediation = true;
+    find_remediation(&world, &RemediationSubject::Node(node.name.clone()))
 }
 
 pub(super) fn remediation_if_machine_marked(

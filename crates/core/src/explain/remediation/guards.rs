@@ -38,7 +38,7 @@ impl RemediationExplainer<'_> {
             RemediationConfig::default().max_fenced
         );
         self.add_line(ExplanationTopic::Guard, text);
-        if let Some(holder) = &around.planned.control_plane_lock
+        if let Some(holder) = around.planned.control_plane_locks.first()
             && self.remediation.control_plane
         {
             let text = format!("{holder} holds the control plane's lock for a planned reboot");
@@ -50,7 +50,7 @@ impl RemediationExplainer<'_> {
         let Some(name) = &self.remediation.node_name else {
             return;
         };
-        let held = if self.remediation.lease_held {
+        let held = if self.remediation.held_lease.is_some() {
             "is held: planned reboots count this node as unavailable"
         } else {
             "is not held"

@@ -11,6 +11,7 @@ mod chain;
 mod forecast;
 mod guards;
 mod lines;
+mod node_machines;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use serde::Serialize;
 pub use chain::{ExplainRemediationTarget, explain_remediations};
 pub use forecast::{RemediationForecast, forecast_machine, forecast_node};
 pub use lines::format_millis;
+pub use node_machines::{NodeMachines, machines_of_node};
 pub use row::{RemediationRow, remediation_rows};
 pub use timeline::StepRow;
 

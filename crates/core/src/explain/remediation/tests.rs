@@ -1,3 +1,5 @@
+mod forecast;
+
 use std::sync::Arc;
 
 use serde_json::json;
@@ -412,48 +414,6 @@ fn what_ended_is_shown_for_an_hour_with_how_long_it_took() {
     assert!(!rows[0].under_way);
     let later = remediation_rows(&view(quiet(), host, vec![node("n1")]), now(75 + 3600));
     assert_eq!(later, []);
-}
-
-#[test]
-fn a_failure_is_foreseen_while_nothing_is_asked() {
-    let quiet = |host: Option<&str>| ObservedMachine {
-        need: None,
-        host: host.map(str::to_owned),
-        ..marked()
-    };
-    let n1 = NodeName::new("n1").unwrap();
-    let uuid = ObservedNode {
-        system_uuid: Some("4d2c7f0e-1111-4222-8333-0123456789ab".into()),
-        ..node("n1")
-    };
-    let of = |machine, host, node: &ObservedNode| {
-        let view = view(machine, host, vec![node.clone()]);
-        forecast_node(&view, &n1, now(100)).unwrap()
-    };
-    let well = of(quiet(Some("metal/h1")), its_host(), &uuid);
-    assert_eq!(well.subject, "machine/machines/m1");
-    assert_eq!(
-        (&well.refusal, &well.not_ready, well.no_identity),
-        (&None, &None, false)
-    );
-    let mut unread = its_host();
-    unread.status.power.state = Some(PowerState::Unknown);
-    let unread = of(quiet(Some("metal/h1")), unread, &uuid);
-    assert_eq!(
-        unread.refusal, None,
-        "what its power is now says nothing of then"
-    );
-    let unlinked = of(quiet(None), its_host(), &node("n1"));
-    let (reason, _, passes) = unlinked.refusal.unwrap();
-    assert_eq!((reason, passes), (RemediationReason::NoHost, false));
-    assert!(unlinked.no_identity);
-    let mut away = its_host();
-    away.status.conditions.pop();
-    assert!(of(quiet(Some("metal/h1")), away, &uuid).not_ready.is_some());
-    let busy = of(marked(), keyed(), &failed());
-    assert!(busy.under_way && busy.refusal.is_none());
-    let view = view(quiet(None), its_host(), Vec::new());
-    assert_eq!(forecast_node(&view, &n1, now(100)), None);
 }
 
 #[test]
