@@ -229,6 +229,7 @@ fn new_run_memory(name: &NodeName, run: RunId) -> RunMemory {
         jitter: 0.5,
         owned_since: None,
         phase: None,
+        usable: None,
         permit: None,
         adopted_attempt: None,
         command: RebootCommandState::None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dogwatch_core::lock::{self, BidPause, HolderId, LockRecord, LockReleasePlan, ObservedLease};
 use dogwatch_core::reboot::{
     NodePatch, OwnNodeState, ParsedAnnotation, RebootAction, RebootCommandState, RebootPhase,
-    RecordChange,
+    RecordChange, UnansweredRelease,
 };
 
 use super::PlannedGuard;
@@ -153,8 +153,11 @@ impl PlannedWorld<'_> {
                 over_budget,
             },
         };
+        let sent = UnansweredRelease::sent_for(lease, over_budget);
+        self.view_mut(node).seen.lock.unanswered_release = Some(sent);
         let end = self.write_lease(node, write, fate);
         if matches!(end, TurnEnd::GoesOn) {
+            self.view_mut(node).seen.lock.unanswered_release = None;
             let pause = over_budget.then(|| BidPause::after_yield(1, 0.5, state_time().mono));
             self.view_mut(node).seen.run.bid_pause = pause;
         }

@@ -13,6 +13,7 @@ use super::world::PlannedWorld;
 type Renumbering = BTreeMap<String, String>;
 
 pub fn renumber_versions(world: &mut PlannedWorld<'_>) {
+    forget_settled_releases(world);
     for node in 0..world.hosts.len() {
         let mut known = BTreeSet::new();
         visit_node_versions(world, node, &mut |version| {
@@ -29,6 +30,21 @@ pub fn renumber_versions(world: &mut PlannedWorld<'_>) {
         });
         if let Some(renumbering) = make_renumbering(&known) {
             rewrite_lease_versions(world, slot, &renumbering);
+        }
+    }
+}
+
+/// A version that neither the server nor the coordinator's view has any more is never seen again.
+fn forget_settled_releases(world: &mut PlannedWorld<'_>) {
+    for view in world.coordinators.iter_mut().flatten() {
+        let seen = &view.seen.lock;
+        let Some(release) = &seen.unanswered_release else {
+            continue;
+        };
+        let known = seen.leases.iter().flatten();
+        let mut all = world.leases.iter().map(AsRef::as_ref).chain(known);
+        if !all.any(|lease| release.may_still_free(lease)) {
+            Arc::make_mut(view).seen.lock.unanswered_release = None;
         }
     }
 }
@@ -151,6 +167,10 @@ fn view_lease_versions(
     }
     if let Some(holder) = lock.holder.as_mut().filter(|holder| holder.lease == name) {
         visit(&mut holder.resource_version);
+    }
+    let released = lock.unanswered_release.as_mut();
+    if let Some(release) = released.filter(|release| release.lease == name) {
+        visit(&mut release.resource_version);
     }
     if let Some(look) = view.first_look.as_mut().filter(|look| look.slot == slot) {
         visit(&mut look.resource_version);

@@ -48,6 +48,7 @@ impl ClusterObjects {
             let lease = HeldRemediationLease {
                 subject: Some(subject.clone()),
                 resource_version: "1".into(),
+                ..HeldRemediationLease::default()
             };
             (node_name(), lease)
         });

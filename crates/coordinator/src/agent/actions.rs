@@ -1,10 +1,11 @@
 //! Performs actions: each is one call, and each answer is applied at once.
 
 use dogwatch_core::lock::{self, BidPause, HolderId, LockRecord, LockReleasePlan, ObservedLease};
+use dogwatch_core::name::RunId;
 use dogwatch_core::policy;
 use dogwatch_core::reboot::{
     self, NodePatch, ObservedNode, OwnNodeState, RebootAction, RebootCommandState, RebootPhase,
-    RebootRecord, RecordChange,
+    RebootRecord, RecordChange, UnansweredRelease,
 };
 use dogwatch_k8s::lock::{BidOutcome, LeaveReason, ReleaseOutcome};
 use dogwatch_k8s::{ApiErrorKind, Error, node};
@@ -172,19 +173,47 @@ impl CoordinatorAgent {
         match lock::plan_release(lease, &self.seen.run.holder, &self.seen.run.id) {
             LockReleasePlan::Nothing => self.relist_leases().await,
             LockReleasePlan::RemoveRun { remaining } => {
-                match self.locks.remove_run(lease, remaining).await {
-                    BidOutcome::Won(left) => {
-                        self.decision_sink.on_lease_written(lease, &left);
-                        self.observe_lease(*left)
-                    }
-                    BidOutcome::Lost { why } => self.reread_leases(lease, &why).await,
-                    BidOutcome::Unknown(error) | BidOutcome::Refused(error) => {
-                        self.handle_api_error("leave the lock", &error)
-                    }
-                }
+                self.remove_run(lease, remaining, over_budget).await
             }
             LockReleasePlan::Free => self.free_lease(lease, over_budget).await,
         }
+    }
+
+    /// Leaves the lock to the other requests of this host that rely on it.
+    async fn remove_run(
+        &mut self,
+        lease: &ObservedLease,
+        remaining: Vec<RunId>,
+        over_budget: bool,
+    ) -> ActionOutcome {
+        let unanswered = self.record_release_sending(lease, over_budget);
+        match self.locks.remove_run(lease, remaining).await {
+            BidOutcome::Won(left) => {
+                self.seen.lock.unanswered_release = None;
+                self.decision_sink.on_lease_written(lease, &left);
+                self.observe_lease(*left)
+            }
+            BidOutcome::Lost { why } => {
+                self.seen.lock.unanswered_release = unanswered;
+                self.reread_leases(lease, &why).await
+            }
+            BidOutcome::Refused(error) => {
+                self.seen.lock.unanswered_release = unanswered;
+                self.handle_api_error("leave the lock", &error)
+            }
+            BidOutcome::Unknown(error) => self.handle_api_error("leave the lock", &error),
+        }
+    }
+
+    /// Call before a release is sent. Returns the one before: if this one is answered with a
+    /// refusal, that one may still arrive.
+    fn record_release_sending(
+        &mut self,
+        lease: &ObservedLease,
+        over_budget: bool,
+    ) -> Option<UnansweredRelease> {
+        let sent = UnansweredRelease::sent_for(lease, over_budget);
+        self.seen.lock.unanswered_release.replace(sent)
     }
 
     async fn free_lease(&mut self, lease: &ObservedLease, over_budget: bool) -> ActionOutcome {
@@ -195,11 +224,19 @@ impl CoordinatorAgent {
                 next: self.next_waiters().await,
             }
         };
+        let unanswered = self.record_release_sending(lease, over_budget);
         let outcome = self.locks.release_lease(lease, &leaving).await;
-        if let ReleaseOutcome::Freed(free) = &outcome {
-            info!(lease = lease.name, over_budget, "released the reboot lock");
-            self.decision_sink.on_lease_written(lease, free);
-            self.record_yield_pause(lease, over_budget);
+        match &outcome {
+            ReleaseOutcome::Freed(free) => {
+                info!(lease = lease.name, over_budget, "released the reboot lock");
+                self.seen.lock.unanswered_release = None;
+                self.decision_sink.on_lease_written(lease, free);
+                self.record_yield_pause(lease, over_budget);
+            }
+            ReleaseOutcome::Changed { .. } | ReleaseOutcome::Refused(_) => {
+                self.seen.lock.unanswered_release = unanswered;
+            }
+            ReleaseOutcome::Unknown(_) => {}
         }
         self.observe_release_outcome(lease, outcome, "release the lock")
             .await

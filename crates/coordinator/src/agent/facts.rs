@@ -251,6 +251,7 @@ pub fn initial_snapshot(
             jitter: jitter::nth_fraction(jitter_seed_of(run), 0),
             owned_since: None,
             phase: None,
+            usable: None,
             permit: None,
             adopted_attempt: None,
             command: RebootCommandState::None,

@@ -50,8 +50,7 @@ pub struct AdmissionRefusal {
 }
 
 impl AdmissionRefusal {
-    /// Whether Dogwatch's own policy refused, because the pod is in Dogwatch's namespace. A
-    /// coordinator never evicts such a pod.
+    /// Whether Dogwatch's own policy refused, because the pod is in Dogwatch's namespace.
     pub(super) fn is_by_own_pods_policy(&self) -> bool {
         matches!(&self.by, AdmissionRefuser::Policy(name) if name.contains(OWN_PODS_POLICY))
     }

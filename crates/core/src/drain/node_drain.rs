@@ -158,7 +158,7 @@ impl NodeDrain {
         if waiting.eviction_state != EvictionState::Called(id) {
             return;
         }
-        match waiting.apply_answer(answer, self.config.budget_retry, now.mono) {
+        match waiting.apply_answer(&pod.seen, answer, self.config.budget_retry, now.mono) {
             // Whatever the server answered, the watch shows that the pod is being deleted.
             EvictionOutcome::Waits | EvictionOutcome::Dropped(_) | EvictionOutcome::Kept
                 if pod.seen.deleting =>
@@ -253,6 +253,7 @@ impl NodeDrain {
                 ..EvictionStep::default()
             };
         }
+        self.turnover.record_step(now.mono);
         self.release_held_pods(now);
         self.resume_paused_pods(now.mono);
         let watch_budgets = self.budget_namespaces();

@@ -30,6 +30,10 @@ impl fmt::Display for PodIdentity {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a Pod's own yes-or-no fields"
+)]
 pub struct ObservedPod {
     pub pod: PodIdentity,
     pub phase: PodPhase,
@@ -43,9 +47,20 @@ pub struct ObservedPod {
     pub labels: BTreeMap<String, String>,
     /// Whether it tolerates `node.kubernetes.io/unschedulable`.
     pub tolerates_cordon: bool,
+    /// Whether it has a node and no condition `PodScheduled`, as a pod does that was created with
+    /// `spec.nodeName`: the scheduler writes both at once. The kubelet adds the condition later.
+    pub unscheduled: bool,
     /// The PersistentVolumeClaims it mounts. Their volumes must detach after it is gone.
     pub claims: Vec<String>,
     pub marks: PodMarks,
+}
+
+impl ObservedPod {
+    /// Whether it has the label of all pods of Dogwatch's manifests.
+    pub fn is_part_of_dogwatch(&self) -> bool {
+        let part_of = self.labels.get("app.kubernetes.io/part-of");
+        part_of.is_some_and(|part_of| part_of == "dogwatch")
+    }
 }
 
 /// What a policy may honour on a pod, beside its labels.

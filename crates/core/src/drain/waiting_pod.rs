@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::admission::AdmissionRefusal;
-use super::types::{EvictionAnswer, EvictionId};
+use super::types::{EvictionAnswer, EvictionId, ObservedPod};
 use crate::backoff::BackoffRange;
 
 pub(super) const EVICTION_BACKOFF: BackoffRange =
@@ -92,6 +92,7 @@ impl WaitingPod {
     /// `budget_retry` at the latest.
     pub(super) fn apply_answer(
         &mut self,
+        pod: &ObservedPod,
         answer: EvictionAnswer,
         budget_retry: Duration,
         now: Duration,
@@ -111,7 +112,11 @@ impl WaitingPod {
                 let message = "its namespace is being deleted, and the pod with it".to_owned();
                 self.record_block(message, now, EvictionBlocker::Server);
             }
-            EvictionAnswer::NotAdmitted { refusal, .. } if refusal.is_by_own_pods_policy() => {
+            // The policy refuses every pod of Dogwatch's namespace, because a request to evict shows
+            // it no labels. Pods of other software there must not die with the machine.
+            EvictionAnswer::NotAdmitted { refusal, .. }
+                if refusal.is_by_own_pods_policy() && pod.is_part_of_dogwatch() =>
+            {
                 return EvictionOutcome::Kept;
             }
             EvictionAnswer::NotAdmitted { refusal, message } => {

@@ -37,6 +37,8 @@ pub(super) struct NodeMemory {
     stage: Option<RebootStage>,
     /// Since when the record has had this phase and attempt.
     pub(super) stage_since: Duration,
+    /// The record's `usable`, and since when the record has had it.
+    pub(super) usable: Option<(Timestamp, Duration)>,
     ready: Option<BootId>,
     ready_since: Duration,
     posted: Option<Timestamp>,
@@ -252,12 +254,15 @@ impl NodeMemory {
         let stage = node.record.get().map(reboot_stage);
         let posted = kubelet_posted_at(node);
         let ready = ready_boot_id(node);
+        let usable = node.record.get().and_then(|record| record.usable);
+        let usable = usable.map(|since| (since, now.mono));
         let Some(before) = before else {
             return Self {
                 version: node.resource_version.clone(),
                 silent_since: now.mono,
                 stage,
                 stage_since: now.mono,
+                usable,
                 ready,
                 ready_since: now.mono,
                 posted,
@@ -279,6 +284,7 @@ impl NodeMemory {
             } else {
                 now.mono
             },
+            usable: usable.map(|new| before.usable.filter(|old| old.0 == new.0).unwrap_or(new)),
             kubelet_posted: same_boot && (before.kubelet_posted || before.posted != posted),
             ready_since: if before.ready == ready {
                 before.ready_since

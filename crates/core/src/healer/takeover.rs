@@ -87,12 +87,18 @@ impl NodeCase<'_> {
             before: Duration::ZERO,
             seen: self.memory.stage_since,
         });
+        let usable = self.memory.usable.map(|(since, seen)| ObservedPhase {
+            since,
+            before: Duration::ZERO,
+            seen,
+        });
         RunMemory {
             id,
             holder: HolderId::for_node(&self.node.name),
             jitter: 0.5,
             owned_since: Some(self.memory.stage_since),
             phase,
+            usable,
             permit: None,
             adopted_attempt: None,
             command: RebootCommandState::None,

@@ -35,12 +35,13 @@ pub(super) fn decide_idle_node(ctx: &RebootContext<'_>) -> RebootStep {
 
 /// Releases a Lease held in our name although our Node has no record. No process relies on such a
 /// Lease: the record is written before the bid and removed after the release. Checked once after
-/// the start, and whenever such a Lease is seen.
+/// the start, whenever such a Lease is seen, and while a bid of ours may still take one.
 fn release_leftover_lock(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     let known = !matches!(ctx.seen.policies, ClusterPolicies::NotYetRead);
     let leases = ctx.seen.lock.leases.as_deref().unwrap_or_default();
     let in_sight = lock::find_held_lease(leases, &ctx.seen.run.holder).is_some();
-    if (ctx.seen.run.leftover_lock_released && !in_sight) || !known {
+    let none_to_come = ctx.seen.run.leftover_lock_released && !is_bid_under_way(ctx);
+    if (none_to_come && !in_sight) || !known {
         return None;
     }
     undo::release_lock_first(
@@ -50,10 +51,23 @@ fn release_leftover_lock(ctx: &RebootContext<'_>) -> Option<RebootStep> {
     )
 }
 
+/// A bid that was not answered may still land, although somebody has deleted the record.
+fn is_bid_under_way(ctx: &RebootContext<'_>) -> bool {
+    ctx.seen.lock.unsettled_bid.is_some()
+}
+
 fn decide_without_trigger(ctx: &RebootContext<'_>) -> RebootStep {
     if let Some(step) = release_leftover_lock(ctx) {
         return step;
     }
+    let step = decide_without_lock(ctx);
+    if is_bid_under_way(ctx) {
+        return super::waiting::observe_locks(ctx, step);
+    }
+    step
+}
+
+fn decide_without_lock(ctx: &RebootContext<'_>) -> RebootStep {
     if ctx.node.waiting_label {
         return remove_waiting_label(ctx);
     }

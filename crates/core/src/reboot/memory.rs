@@ -80,6 +80,7 @@ impl RunMemory {
             Duration::ZERO
         };
         self.record_phase_start(record, before, now);
+        self.record_usable(record, Duration::ZERO, now);
         if record.phase == RebootPhase::Rebooting && self.adopted_attempt != Some(record.attempts) {
             self.permit = Some(RebootPermit {
                 attempt: record.attempts,
@@ -104,6 +105,10 @@ impl RunMemory {
             }
             Some(record) => self.record_phase_start(record, now.elapsed_since(record.since), now),
             None => self.phase = None,
+        }
+        match record.and_then(|record| Some((record, record.usable?))) {
+            Some((record, since)) => self.record_usable(record, now.elapsed_since(since), now),
+            None => self.usable = None,
         }
         if record.is_none_or(|record| record.phase != RebootPhase::Rebooting) {
             self.adopted_attempt = None;
@@ -132,6 +137,17 @@ impl RunMemory {
                 seen: now.mono,
             });
             self.held_back = HeldBackTime::from_prior_wait(before);
+        }
+    }
+
+    fn record_usable(&mut self, record: &RebootRecord, before: Duration, now: Now) {
+        let new = record.usable.map(|since| ObservedPhase {
+            since,
+            before,
+            seen: now.mono,
+        });
+        if new.map(|new| new.since) != self.usable.map(|known| known.since) {
+            self.usable = new;
         }
     }
 }

@@ -59,7 +59,7 @@ pub use snapshot::{
     ActiveTriggers, CommandEnd, ObservedBudgetCount, ObservedDrain, ObservedHolderNode,
     ObservedLock, ObservedNode, ObservedOwnHost, ObservedPhase, ObservedStartGates,
     ObservedTrigger, OwnNodeState, RebootCommandState, RebootPermit, RebootSnapshot, RunMemory,
-    TriggerState,
+    TriggerState, UnansweredRelease,
 };
 pub(crate) use takeover::{TakeoverStep, decide_on_behalf};
 pub use triggers::{is_source_served, list_active_triggers};
@@ -123,11 +123,19 @@ impl RebootContext<'_> {
     /// How long the record's phase has lasted.
     fn phase_elapsed(&self, record: &RebootRecord) -> Duration {
         match self.seen.run.phase {
-            Some(phase) if phase.since == record.since => {
-                phase.before + self.now.mono.saturating_sub(phase.seen)
-            }
+            Some(phase) if phase.since == record.since => phase.elapsed(self.now.mono),
             Some(_) | None => self.now.elapsed_since(record.since),
         }
+    }
+
+    /// How long the node has been usable; `None` where the record does not say that it is.
+    fn usable_elapsed(&self, record: &RebootRecord) -> Option<Duration> {
+        let since = record.usable?;
+        let seen = self.seen.run.usable.filter(|seen| seen.since == since);
+        Some(seen.map_or_else(
+            || self.now.elapsed_since(since),
+            |seen| seen.elapsed(self.now.mono),
+        ))
     }
 
     /// The monotonic time at which the phase will have lasted `allowed`. `None`: it already has.

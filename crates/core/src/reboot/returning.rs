@@ -127,8 +127,7 @@ fn decide_return_gates(
         }
         Some(shut) => shut.join("; "),
     };
-    let opened = record.usable.map_or(opened, |usable| {
-        let elapsed = ctx.now.elapsed_since(usable);
+    let opened = ctx.usable_elapsed(record).map_or(opened, |elapsed| {
         opened.max(ctx.now.mono.saturating_sub(elapsed))
     });
     let deadline = opened + ctx.config.gate_timeout;
@@ -165,10 +164,10 @@ fn report_late_return(
     mut step: RebootStep,
 ) -> RebootStep {
     let allowed = ctx.config.gate_timeout;
-    let deadline = match record.usable {
+    let deadline = match ctx.usable_elapsed(record) {
         None => ctx.deadline_after(record, allowed),
-        Some(usable) => {
-            let left = allowed.saturating_sub(ctx.now.elapsed_since(usable));
+        Some(elapsed) => {
+            let left = allowed.saturating_sub(elapsed);
             (!left.is_zero()).then(|| ctx.now.mono + left)
         }
     };

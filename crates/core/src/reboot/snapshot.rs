@@ -217,6 +217,32 @@ pub struct ObservedLock {
     pub won_at: Option<Duration>,
     /// Lease name of a bid whose result is unknown. It may still land; another bid settles it.
     pub unsettled_bid: Option<String>,
+    /// The latest release that this process sent and that was not answered.
+    pub unanswered_release: Option<UnansweredRelease>,
+}
+
+/// A release of our Lease that may still arrive for as long as the Lease has the resourceVersion
+/// for which it was sent. Until then nothing may rely on the Lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnansweredRelease {
+    /// The name of the Lease.
+    pub lease: String,
+    pub resource_version: String,
+    pub over_budget: bool,
+}
+
+impl UnansweredRelease {
+    pub fn sent_for(lease: &ObservedLease, over_budget: bool) -> Self {
+        Self {
+            lease: lease.name.clone(),
+            resource_version: lease.resource_version.clone(),
+            over_budget,
+        }
+    }
+
+    pub fn may_still_free(&self, lease: &ObservedLease) -> bool {
+        (&self.lease, &self.resource_version) == (&lease.name, &lease.resource_version)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -270,6 +296,8 @@ pub struct RunMemory {
     /// run.
     pub owned_since: Option<Duration>,
     pub phase: Option<ObservedPhase>,
+    /// The record's `usable`, timed like a phase.
+    pub usable: Option<ObservedPhase>,
     /// The answer to the patch that wrote `rebooting`.
     pub permit: Option<RebootPermit>,
     /// The attempt in a record that was taken over in phase `rebooting`: an older run may have
@@ -310,6 +338,12 @@ pub struct ObservedPhase {
     pub before: Duration,
     /// When the phase was first seen, in monotonic time.
     pub seen: Duration,
+}
+
+impl ObservedPhase {
+    pub fn elapsed(&self, now: Duration) -> Duration {
+        self.before.saturating_add(now.saturating_sub(self.seen))
+    }
 }
 
 /// The right to start the reboot command once.

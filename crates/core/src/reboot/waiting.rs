@@ -66,6 +66,9 @@ fn decide_with_lock(
     record: &RebootRecord,
     lease: &ObservedLease,
 ) -> RebootStep {
+    if let Some(release) = repeat_unanswered_release(ctx, lease) {
+        return release;
+    }
     let no = find_start_refusal(ctx).or_else(|| gates::find_shut_gate(ctx));
     match no {
         Some(step) if step.because.reason == RebootReason::LookingAtGates => step,
@@ -100,13 +103,29 @@ fn find_wrong_lock_cause(
     elsewhere.map(|_| format!("this node now belongs to group {own}"))
 }
 
+/// A release that may still arrive would take the lock from under the drain. Only a write that
+/// changes the Lease makes sure that it does not, so the release itself is repeated. Serves S1.
+fn repeat_unanswered_release(ctx: &RebootContext<'_>, lease: &ObservedLease) -> Option<RebootStep> {
+    let sent = ctx.seen.lock.unanswered_release.as_ref();
+    let sent = sent.filter(|sent| sent.may_still_free(lease))?;
+    let text = format!(
+        "releasing Lease {}: an earlier release of it was not answered, and may still arrive",
+        lease.name
+    );
+    let release = build_release(lease, sent.over_budget);
+    Some(RebootStep::new(RebootReason::ReleasingLock, text).with_action(release))
+}
+
 fn release_lease(lease: &ObservedLease, reason: RebootReason, why: &str) -> RebootStep {
     let text = format!("releasing Lease {}: {why}", lease.name);
-    let lease = Box::new(lease.clone());
-    RebootStep::new(reason, text).with_action(RebootAction::Release {
-        lease,
-        over_budget: false,
-    })
+    RebootStep::new(reason, text).with_action(build_release(lease, false))
+}
+
+fn build_release(lease: &ObservedLease, over_budget: bool) -> RebootAction {
+    RebootAction::Release {
+        lease: Box::new(lease.clone()),
+        over_budget,
+    }
 }
 
 /// The record still names the Lease of an undone attempt, which is no longer held.
@@ -170,9 +189,15 @@ pub(super) fn observe_locks(ctx: &RebootContext<'_>, step: RebootStep) -> Reboot
         return step;
     }
     let group = group::current_group(ctx);
+    // How many slots another group has is not for this node's policy to say.
+    let slots = if group == ctx.rule.group {
+        max_unavailable(ctx).min(lock::MAX_SLOTS)
+    } else {
+        0
+    };
     let locks = RebootObserve::Locks {
         group: group.clone(),
-        slots: max_unavailable(ctx).min(lock::MAX_SLOTS),
+        slots,
     };
     // Leases that are observed stay observed; otherwise a lock that we hold would be dropped from
     // the snapshot.
@@ -292,12 +317,17 @@ fn bid_pause_end(ctx: &RebootContext<'_>, leases: &[ObservedLease]) -> Option<Du
 
 /// A bid for this Lease, or the takeover of our own older one.
 pub(super) fn build_bid(ctx: &RebootContext<'_>, lease: &ObservedLease) -> RebootAction {
+    let group = group::group_of_lease(&lease.name).unwrap_or_else(|| ctx.rule.group.clone());
     let fresh = LockRecord {
         node: Some(ctx.node.name.clone()),
         node_uid: Some(ctx.node.uid.clone()),
         boot_id: Some(ctx.boot.clone()),
-        group: group::group_of_lease(&lease.name).unwrap_or_else(|| ctx.rule.group.clone()),
-        max: max_unavailable(ctx),
+        max: match &lease.record {
+            // The node has moved to another group, whose maximum says nothing about this one.
+            Some(record) if group != ctx.rule.group => record.max,
+            Some(_) | None => max_unavailable(ctx),
+        },
+        group,
         since: ctx.now.wall,
         runs: vec![ctx.seen.run.id.clone()],
     };
@@ -358,15 +388,9 @@ fn decide_by_count(
             counting.with_observe(look(seen.taken))
         }
         BudgetVerdict::Go => begin_drain(ctx, record, lease),
-        BudgetVerdict::YieldOverBudget { why } => {
-            let lease = Box::new(lease.clone());
-            RebootStep::new(RebootReason::OverBudget, why)
-                .with_warning_event()
-                .with_action(RebootAction::Release {
-                    lease,
-                    over_budget: true,
-                })
-        }
+        BudgetVerdict::YieldOverBudget { why } => RebootStep::new(RebootReason::OverBudget, why)
+            .with_warning_event()
+            .with_action(build_release(lease, true)),
         BudgetVerdict::WaitForHigherSlot { why } => {
             let again = seen.taken + lock::RECOUNT_PAUSE;
             let step = RebootStep::new(RebootReason::CountingBudget, why);

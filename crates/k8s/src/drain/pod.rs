@@ -28,6 +28,8 @@ pub(crate) fn observed_pod(pod: Pod) -> ObservedPod {
     let annotations = meta.annotations.unwrap_or_default();
     let annotation_value = |mark: PodMark| annotations.get(mark.mark_key()).cloned();
     let status = pod.status.unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let scheduled = conditions.iter().any(|one| one.type_ == "PodScheduled");
     ObservedPod {
         phase: pod_phase(status.phase.as_deref()),
         deleting: meta.deletion_timestamp.is_some(),
@@ -48,6 +50,7 @@ pub(crate) fn observed_pod(pod: Pod) -> ObservedPod {
             .unwrap_or_default()
             .iter()
             .any(|toleration| tolerates_taint(toleration, CORDON_TAINT)),
+        unscheduled: spec.node_name.is_some() && !scheduled,
         claims: volumes
             .iter()
             .filter_map(|volume| volume_claim_name(&name, volume))
@@ -158,6 +161,7 @@ mod tests {
                 controller: Some(controller),
                 labels: [("app".to_owned(), "web".to_owned())].into(),
                 tolerates_cordon: true,
+                unscheduled: false,
                 claims: vec!["data-web-1".into(), "web-1-scratch".into()],
                 marks: PodMarks {
                     do_not_disrupt: Some("4h".into()),
@@ -166,6 +170,26 @@ mod tests {
                 },
             }
         );
+    }
+
+    #[test]
+    fn a_pod_that_names_its_node_itself_is_told_apart_from_one_that_the_scheduler_placed() {
+        let scheduled = serde_json::json!([{"type": "PodScheduled", "status": "True"}]);
+        let initialized = serde_json::json!([{"type": "Initialized", "status": "True"}]);
+        let none = serde_json::Value::Null;
+        for (node, conditions, unscheduled) in [
+            (Some("n1"), &none, true),
+            (Some("n1"), &initialized, true),
+            (Some("n1"), &scheduled, false),
+            (None, &none, false),
+        ] {
+            let pod = from(serde_json::json!({
+                "metadata": {"name": "x"},
+                "spec": {"containers": [], "nodeName": node},
+                "status": {"conditions": conditions},
+            }));
+            assert_eq!(pod.unscheduled, unscheduled, "{node:?} {conditions}");
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod schedule_cases;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod api_lock_conflicts;
 mod api_lock_on_embedded;
 mod calls_in_series;
 mod chaos;

@@ -1,10 +1,13 @@
 //! From a successful bid to the answer that the client holds the lock.
 
+mod cordon;
+
 use std::time::Duration;
 
+use cordon::LostCordon;
 use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::{
-    self as rules, ApiNode, CordonInFlight, HoldSnapshot, HoldStep, NodeWrite, PolicyDenial,
+    self as rules, ApiNode, CordonInFlight, HoldSnapshot, HoldStep, PolicyDenial,
 };
 use dogwatch_core::lock::{
     self, BudgetVerdict, COUNT_VALIDITY, GroupBudget, LockRecord, ObservedLease, RECOUNT_PAUSE,
@@ -12,7 +15,7 @@ use dogwatch_core::lock::{
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_core::reboot::{RebootReason, group_of_lease};
-use dogwatch_k8s::lock::{BidOutcome, api_lock};
+use dogwatch_k8s::lock::BidOutcome;
 use dogwatch_k8s::node::{Node, observed_node, watch_node};
 use dogwatch_k8s::watch::ObjectEvent;
 use dogwatch_k8s::{ApiErrorKind, Error, policy};
@@ -67,6 +70,9 @@ struct HoldAttempt {
     place: Option<QueuePlace>,
     /// Pauses after grants that lost against another write of the Lease.
     lost_grants: RetryBackoff,
+    lost_cordon: Option<LostCordon>,
+    /// Pauses after cordons that were answered with 409 although nobody changed the Node.
+    refused_cordons: RetryBackoff,
 }
 
 enum HoldContinuation {
@@ -103,6 +109,8 @@ impl PendingLockRequest {
             drain: None,
             place,
             lost_grants: RetryBackoff::default(),
+            lost_cordon: None,
+            refused_cordons: RetryBackoff::default(),
         };
         let mut fresh = true;
         let mut backoff = RetryBackoff::default();
@@ -189,6 +197,9 @@ impl PendingLockRequest {
         if hold.target.node.is_some() || fresh {
             hold.target.node = self.read_node().await?;
             self.record_node_state(hold);
+            if let Some(refused) = self.pause_after_refused_cordon(hold).await {
+                return Ok(HoldContinuation::End(refused));
+            }
         }
         if hold.target.node.is_some() || !fresh {
             hold.leases = self.shared.lock_client().list_all_slots().await?;
@@ -317,35 +328,6 @@ impl PendingLockRequest {
                 None => Ok(HoldContinuation::Look),
             };
         }
-        Ok(HoldContinuation::Look)
-    }
-
-    async fn cordon_node(
-        &mut self,
-        hold: &mut HoldAttempt,
-        write: &NodeWrite,
-        needs_allowance: bool,
-    ) -> Result<HoldContinuation, Error> {
-        let node = hold.target.node.as_ref().expect("only a Node is cordoned");
-        if needs_allowance {
-            let policies = self.read_fresh_policies().await?;
-            let target = self.shared.target_under_policies(&hold.target, &policies);
-            let allowance = target.allowance_now(&policies, self.shared.now().wall);
-            if let Some(not) = PolicyDenial::of_allowance(allowance) {
-                return Ok(HoldContinuation::End(HoldOutcome::NotAllowed(not)));
-            }
-        }
-        self.cleanup.leftovers.suspect = CordonInFlight::Version(write.resource_version.clone());
-        match api_lock::patch_api_node(&self.shared.setup.client, node, write).await {
-            Ok(()) => {}
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ApiErrorKind::Conflict | ApiErrorKind::NotFound
-                ) => {}
-            Err(error) => return Err(error),
-        }
-        self.cleanup.leftovers.suspect = CordonInFlight::No;
         Ok(HoldContinuation::Look)
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::{
     self as rules, CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty,
 };
@@ -16,7 +15,8 @@ use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tracing::{info, warn};
 
 use super::cleanup_guard::LockLeftovers;
-use super::lock_state::{LOCK_RETRY_PAUSES, LockState};
+use super::leave_pauses::LeavePauses;
+use super::lock_state::LockState;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockLeaveReason {
@@ -32,14 +32,16 @@ pub(super) async fn remove_leftovers(
     mut left: LockLeftovers,
     why: LockLeaveReason,
 ) {
-    let mut backoff = RetryBackoff::default();
+    let mut pauses = LeavePauses::default();
     loop {
         match perform_leave_step(shared, &mut left, LeavingParty::Request, why).await {
             Ok(LeaveProgress::Done) => return,
-            Ok(LeaveProgress::Again) => {}
+            Ok(LeaveProgress::Again { lost }) => {
+                pauses.pause_after_step(&left.holder, lost).await;
+            }
             Err(error) => {
                 warn!(error = error.error_chain(), holder = %left.holder, run = %left.run, "failed to release a lock; retrying");
-                tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
+                pauses.pause_after_error().await;
             }
         }
     }
@@ -48,8 +50,12 @@ pub(super) async fn remove_leftovers(
 pub(super) enum LeaveProgress {
     /// Nothing is left that belongs to the leaving party.
     Done,
-    /// Something was written: observe again.
-    Again,
+    /// Observe again.
+    Again {
+        /// Why the step was not written: the API server's text, usually about another writer that
+        /// was first.
+        lost: Option<String>,
+    },
 }
 
 /// Observes the Node and the Leases, and performs one step.
@@ -73,7 +79,7 @@ pub(super) async fn perform_leave_step(
         suspect: &left.suspect,
     };
     let hand = shared.client_for_holder(&left.holder);
-    match rules::decide_leave(&seen, shared.now().wall) {
+    let lost = match rules::decide_leave(&seen, shared.now().wall) {
         LeaveStep::Done => return Ok(LeaveProgress::Done),
         LeaveStep::Unreadable { lease } => {
             warn!(lease = lease.name, holder = %left.holder, "the annotation dogwatch.dev/holder of a Lease is invalid; a person has to release this lock: dogwatch unlock LEASE");
@@ -83,37 +89,44 @@ pub(super) async fn perform_leave_step(
             let record = bid
                 .map(|bid| bid.1)
                 .expect("a bid is settled that was made");
-            was_written(hand.bid_for_lease(&lease, &record).await)?;
+            let lost = why_lost(hand.bid_for_lease(&lease, &record).await)?;
             left.bid = None;
+            lost
         }
         LeaveStep::Claim { lease, record } => {
-            if was_written(hand.bid_for_lease(&lease, &record).await)? {
+            let lost = why_lost(hand.bid_for_lease(&lease, &record).await)?;
+            if lost.is_none() {
                 left.suspect = CordonInFlight::Any;
             }
+            lost
         }
-        LeaveStep::Remove { lease, record } => {
-            was_written(hand.bid_for_lease(&lease, &record).await)?;
-        }
+        LeaveStep::Remove { lease, record } => why_lost(hand.bid_for_lease(&lease, &record).await)?,
         LeaveStep::Node { write } => {
             let node = node.as_ref().expect("a Node is written that was read");
             match api_lock::patch_api_node(&shared.setup.client, node, &write).await {
-                Ok(()) => left.suspect = CordonInFlight::No,
+                Ok(()) => {
+                    left.suspect = CordonInFlight::No;
+                    None
+                }
                 Err(error)
                     if error.kind() == ApiErrorKind::Conflict
-                        || error.kind() == ApiErrorKind::NotFound => {}
+                        || error.kind() == ApiErrorKind::NotFound =>
+                {
+                    Some(error.error_chain())
+                }
                 Err(error) => return Err(error),
             }
         }
         LeaveStep::Free { lease } => release_lease(shared, &left.holder, &lease, why).await?,
-    }
-    Ok(LeaveProgress::Again)
+    };
+    Ok(LeaveProgress::Again { lost })
 }
 
-/// Whether the write succeeded; `false` if another writer was first.
-fn was_written(outcome: BidOutcome) -> Result<bool, Error> {
+/// `None`: the write succeeded.
+fn why_lost(outcome: BidOutcome) -> Result<Option<String>, Error> {
     match outcome {
-        BidOutcome::Won(_) => Ok(true),
-        BidOutcome::Lost { .. } => Ok(false),
+        BidOutcome::Won(_) => Ok(None),
+        BidOutcome::Lost { why } => Ok(Some(why)),
         BidOutcome::Unknown(error) | BidOutcome::Refused(error) => Err(error),
     }
 }
@@ -123,7 +136,7 @@ async fn release_lease(
     holder: &HolderId,
     lease: &ObservedLease,
     why: LockLeaveReason,
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
     let group = group_of_lease(&lease.name).unwrap_or_else(GroupName::default_group);
     let leaving = match why {
         LockLeaveReason::OverBudget => LeaveReason::OverBudget,
@@ -142,9 +155,9 @@ async fn release_lease(
             if let Some(queue) = queue {
                 queue.record_leases([*free]);
             }
-            Ok(())
+            Ok(None)
         }
-        ReleaseOutcome::Changed { .. } => Ok(()),
+        ReleaseOutcome::Changed { why } => Ok(Some(why)),
         ReleaseOutcome::Unknown(error) | ReleaseOutcome::Refused(error) => Err(error),
     }
 }

@@ -17,6 +17,7 @@ mod cleanup_guard;
 mod drain;
 mod hold;
 mod leave;
+mod leave_pauses;
 mod lock_state;
 mod presence;
 mod queue;

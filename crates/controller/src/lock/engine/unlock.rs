@@ -3,23 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_core::backoff::RetryBackoff;
 use dogwatch_core::lock::api_lock::LeavingParty;
 use dogwatch_k8s::{ApiErrorKind, Error};
 use tokio::sync::oneshot;
 
 use super::cleanup_guard::CleanupGuard;
 use super::leave::{self, LeaveProgress, LockLeaveReason};
-use super::lock_state::{LOCK_RETRY_PAUSES, LockState};
+use super::leave_pauses::LeavePauses;
+use super::lock_state::LockState;
 use super::request::wait_for_presence;
 use crate::lock::service::{LockRequester, UnlockAnswer};
 
 /// How long a client waits while the API server does not answer. The unlock itself goes on.
 const UNLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// More steps mean that somebody else changes the same Leases: another unlock of the host, or a
-/// request of it.
-const USUAL_STEPS: u32 = 8;
 
 pub(super) async fn serve_unlock(shared: Arc<LockState>, client: LockRequester) -> UnlockAnswer {
     if let Err(why) = wait_for_presence(&shared).await {
@@ -43,8 +39,8 @@ async fn run_unlock(
     let mut trace = CleanupGuard::new(&shared, client);
     let mut answer = Some(answer);
     let begun = shared.now().mono;
-    let mut backoff = RetryBackoff::default();
-    let mut steps = 0_u32;
+    let is_late = || shared.now().mono >= begun + UNLOCK_ANSWER_TIMEOUT || *shared.stop.borrow();
+    let mut pauses = LeavePauses::default();
     loop {
         let error = match leave::perform_leave_step(
             &shared,
@@ -55,34 +51,40 @@ async fn run_unlock(
         .await
         {
             Ok(LeaveProgress::Done) => break,
-            Ok(LeaveProgress::Again) => {
-                steps += 1;
-                if steps > USUAL_STEPS {
-                    tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
+            Ok(LeaveProgress::Again { lost }) => {
+                if is_late()
+                    && let Some(why) = &lost
+                    && let Some(answer) = answer.take()
+                {
+                    let why = unknown_end_text(&trace, why);
+                    // The client may be gone.
+                    let _ = answer.send(UnlockAnswer::Unavailable { why });
                 }
+                let holder = &trace.leftovers.holder;
+                pauses.pause_after_step(holder, lost).await;
                 continue;
             }
             Err(error) => error,
         };
         tracing::warn!(error = error.error_chain(), holder = %trace.leftovers.holder, "failed to unlock; retrying");
-        let late = shared.now().mono >= begun + UNLOCK_ANSWER_TIMEOUT || *shared.stop.borrow();
-        if (is_permanent_error(&error) || late)
+        if (is_permanent_error(&error) || is_late())
             && let Some(answer) = answer.take()
         {
             // The client may be gone.
             let _ = answer.send(error_answer(&trace, &error));
         }
-        if answer.is_none() && steps == 0 {
+        if answer.is_none() && !pauses.has_made_steps() {
             break;
         }
-        tokio::time::sleep(backoff.next_pause(LOCK_RETRY_PAUSES)).await;
+        pauses.pause_after_error().await;
     }
     trace.mark_settled();
     if let Some(answer) = answer {
         let holder = &trace.leftovers.holder;
-        let why = match steps {
-            0 => format!("{holder} held no lock"),
-            _ => format!("{holder} has released its lock"),
+        let why = if pauses.has_made_steps() {
+            format!("{holder} has released its lock")
+        } else {
+            format!("{holder} held no lock")
         };
         let _ = answer.send(UnlockAnswer::Free { why });
     }
@@ -108,8 +110,12 @@ fn error_answer(trace: &CleanupGuard, error: &Error) -> UnlockAnswer {
             format!("the lock of {holder} could not be released and is still held: {error_text}");
         UnlockAnswer::Failed { why }
     } else {
-        let why =
-            format!("it is not known whether {holder} still holds a lock: {error_text}; try again");
+        let why = unknown_end_text(trace, &error_text);
         UnlockAnswer::Unavailable { why }
     }
+}
+
+fn unknown_end_text(trace: &CleanupGuard, why: &str) -> String {
+    let holder = &trace.leftovers.holder;
+    format!("it is not known whether {holder} still holds a lock: {why}; try again")
 }

@@ -368,14 +368,26 @@ fn what_admission_refuses_holds_up_no_other_pod_and_is_deleted_past_the_deadline
 }
 
 #[test]
-fn a_pod_of_dogwatchs_own_that_coordinators_may_not_evict_stays_and_is_named() {
+fn of_the_pods_that_coordinators_may_not_evict_only_dogwatchs_own_stay_and_are_named() {
     let message = "pods \"controller\" is forbidden: ValidatingAdmissionPolicy 'coordinator-evictions.dogwatch.dev' \
                    with binding 'b' denied request: no";
     let refusal = AdmissionRefusal::parse_message(message).unwrap();
-    let mut drain = answer_to_one(EvictionAnswer::NotAdmitted {
+    let answer = EvictionAnswer::NotAdmitted {
         refusal,
         message: message.into(),
-    });
+    };
+    let mut other = answer_to_one(answer.clone());
+    let progress = other.current_progress();
+    assert_eq!((progress.kept.len(), waiting(&other).len()), (0, 1));
+    assert_eq!(progress.blocked[0].message, message, "another's pod blocks");
+    only_try(&mut other, "web", at(5.0));
+
+    let mut drain = listed(&[ObservedPod {
+        labels: [("app.kubernetes.io/part-of".into(), "dogwatch".into())].into(),
+        ..pod("web")
+    }]);
+    let call = only_try(&mut drain, "web", at(0.0));
+    drain.apply_eviction_answer(call.id, answer, at(0.1));
     let kept: Vec<String> = drain
         .current_progress()
         .kept

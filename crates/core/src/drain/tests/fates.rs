@@ -236,6 +236,43 @@ fn the_third_replacement_by_one_controller_that_tolerates_the_cordon_stays_and_i
     only_try(&mut drain, "p3", at(2.0));
 }
 
+/// A drain that lists a pod, and whose controller replaces it three times this long after the list.
+fn replaced_again_and_again(replacement: impl Fn(&str) -> ObservedPod, seconds: f64) -> NodeDrain {
+    let mut drain = listed(&[pod("p0")]);
+    drain.next_step(at(0.0));
+    drain.next_step(at(seconds));
+    for generation in 1..4 {
+        drain.apply_pod(replacement(&format!("p{generation}")));
+        drain.apply_pod_deletion(&pod(&format!("p{}", generation - 1)).pod);
+    }
+    drain
+}
+
+#[test]
+fn a_controller_whose_pods_name_the_node_themselves_is_recognized_by_its_third_replacement() {
+    let unscheduled = |name: &str| ObservedPod {
+        unscheduled: true,
+        ..pod(name)
+    };
+    let mut drain = replaced_again_and_again(unscheduled, 0.0);
+    assert_eq!(drain.next_step(at(0.1)), EvictionStep::default());
+    assert!(drain.current_progress().is_drained());
+    assert_eq!(drain.current_progress().tolerated[0].replaced, 3);
+    // The kubelet writes the condition later.
+    drain.apply_pod(pod("p3"));
+    assert!(drain.current_progress().is_drained());
+    assert_eq!(drain.current_progress().tolerated.len(), 1);
+}
+
+#[test]
+fn what_comes_to_the_node_when_every_scheduler_knows_of_the_cordon_counts_as_put_back() {
+    for (seconds, tolerated) in [(60.0, 0), (60.1, 1)] {
+        let drain = replaced_again_and_again(pod, seconds);
+        let found = drain.current_progress().tolerated.len();
+        assert_eq!(found, tolerated, "{seconds} s after the list");
+    }
+}
+
 #[test]
 fn replacements_that_do_not_tolerate_the_cordon_are_drained_however_many_there_are() {
     let mut drain = listed(&[pod("p0")]);

@@ -46,6 +46,7 @@ fn pod(name: &str) -> ObservedPod {
         controller: Some(owner("ReplicaSet", "web")),
         labels: BTreeMap::from([("app".into(), name.into())]),
         tolerates_cordon: false,
+        unscheduled: false,
         claims: Vec::new(),
         marks: PodMarks::default(),
     }

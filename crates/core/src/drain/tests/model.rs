@@ -246,7 +246,11 @@ impl World {
             Kind::Daemon => of_daemonset(&name, "agent"),
             Kind::Orphan => of_daemonset(&name, "orphan"),
         };
+        // The limit on a controller's replacements has tests of its own.
         seen.tolerates_cordon = false;
+        if let Some(controller) = &mut seen.controller {
+            controller.uid = format!("u-owner-{born}");
+        }
         seen.mirror = kind == Kind::Mirror;
         if kind == Kind::Excluded {
             seen.labels = [("app".to_owned(), "excluded".to_owned())].into();

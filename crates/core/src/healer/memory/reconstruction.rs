@@ -81,6 +81,9 @@ impl TimestampClock {
         let at_sign = NodeMemory::from_observed_node(None, node, self.now_at(sign));
         NodeMemory {
             stage_since: self.now_at(stage).mono,
+            usable: at_sign
+                .usable
+                .map(|(since, _)| (since, self.now_at(Some(since)).mono)),
             ready_since: self
                 .now_at(ready.and_then(|ready| ready.last_transition))
                 .mono,

@@ -165,3 +165,67 @@ fn the_time_of_the_phase_before_does_not_count_for_this_one() {
     assert_eq!(waits.cause.reason, RebootReason::Draining);
     assert_eq!(waits.wake.unwrap().at.as_secs(), 3700);
 }
+
+#[test]
+fn no_jump_of_the_clock_shuts_the_return_gates_early_or_keeps_them_open() {
+    let config = RebootConfig {
+        on_gate_timeout: GateTimeoutAction::Release,
+        ..config()
+    };
+    let mut seen = seen(RebootPhase::Returning);
+    seen.host.boot_id = Ok(boot("boot-2"));
+    seen.gates = Some(vec!["short".into()]);
+    seen.run.ready_since = Some(Duration::ZERO);
+    set(&mut seen, |node| {
+        node.boot_id = Some(boot("boot-2"));
+        node.unschedulable = false;
+    });
+    set_record(&mut seen, |record| {
+        record.cordoned_by_us = false;
+        record.usable = Some(wall(100));
+    });
+    let OwnNodeState::There(node) = seen.node.clone() else {
+        panic!("the Node is there");
+    };
+    seen.run.observe_record(node.record.get(), now(100));
+    for ahead in [-1_000_000, 0, 1_000_000] {
+        let waits = decide(&seen, &config, set_ahead(999, ahead));
+        assert_eq!(waits.actions, [], "{ahead}");
+        assert_eq!(waits.cause.reason, RebootReason::ReturnGatesShut, "{ahead}");
+        let late = decide(&seen, &config, set_ahead(1000, ahead));
+        assert!(
+            has_event(&late, RebootReason::ReturnGatesTimedOut),
+            "{ahead}"
+        );
+        let release = late.actions.as_slice();
+        assert!(
+            matches!(release, [RebootAction::Release { .. }]),
+            "{ahead}: {release:?}"
+        );
+    }
+}
+
+#[test]
+fn when_the_node_became_usable_is_timed_from_the_answer_or_from_when_it_is_first_seen() {
+    let record = RebootRecord {
+        usable: Some(wall(40)),
+        ..record(RebootPhase::Returning)
+    };
+    let mut decision = decide(&super::kit::seen(RebootPhase::Draining), &config(), now(40));
+    let RebootAction::PatchNode(patch) = &mut decision.actions[0] else {
+        panic!("it begins to reboot: {decision:?}");
+    };
+    patch.record = RecordChange::Set(record.clone());
+    let mut writer = idle().run;
+    writer.record_patch_answer(patch, set_ahead(41, 1_000_000));
+    let mut reader = idle().run;
+    reader.observe_record(Some(&record), now(50));
+    for (run, before, first_seen) in [(&mut writer, 0, 41), (&mut reader, 10, 50)] {
+        run.observe_record(Some(&record), set_ahead(60, 1_000_000));
+        let usable = run.usable.expect("the record has it");
+        let timed = (usable.before.as_secs(), usable.seen.as_secs());
+        assert_eq!(timed, (before, first_seen));
+        run.observe_record(None, now(70));
+        assert_eq!(run.usable, None);
+    }
+}

@@ -75,13 +75,34 @@ fn a_node_that_was_moved_while_it_drains_keeps_the_lock_that_its_record_names() 
         let decision = decide(&seen, &config(), now(5));
         let there = RebootObserve::Locks {
             group: GroupName::default_group(),
-            slots: 1,
+            slots: 0,
         };
         assert!(
             decision.observe.contains(&there),
             "{phase:?}: {:?}",
             decision.observe
         );
+    }
+}
+
+#[test]
+fn a_node_that_was_moved_leaves_the_maximum_of_the_old_group_on_its_lease() {
+    let lease = crate::lock::testkit::held_under_max(0, "n1", 10);
+    for (is_moved, max) in [(true, 10), (false, 1)] {
+        let mut seen = seen(RebootPhase::Draining);
+        seen.lock.leases = Some(vec![lease.clone()]);
+        set(&mut seen, |node| {
+            if is_moved {
+                make_control_plane(node);
+            }
+        });
+        let decision = decide(&seen, &config(), now(5));
+        let [RebootAction::Bid { record, .. }] = decision.actions.as_slice() else {
+            panic!("it takes over what an older run holds: {decision:?}");
+        };
+        assert_eq!(record.max, max);
+        assert_eq!(record.group, GroupName::default_group());
+        assert_eq!(record.runs, [run(RUN)]);
     }
 }
 

@@ -111,3 +111,30 @@ fn a_plan_names_its_sentinel_and_the_first_line_of_the_reason() {
         );
     }
 }
+
+#[test]
+fn a_bid_under_way_is_settled_although_somebody_deleted_the_record() {
+    let mut seen = asked(ParsedAnnotation::Absent);
+    seen.lock.unsettled_bid = Some("dogwatch-default-0".into());
+    let watches_leases = |decision: &RebootDecision| {
+        let mut looks = decision.observe.iter();
+        looks.any(|look| matches!(look, RebootObserve::Locks { .. }))
+    };
+    let reads = decide(&seen, &config(), now(5));
+    assert_eq!(reads.actions, []);
+    assert!(watches_leases(&reads), "{reads:?}");
+    seen.lock.leases = Some(vec![free(0)]);
+    let bids = decide(&seen, &config(), now(5));
+    assert!(
+        matches!(bids.actions.as_slice(), [RebootAction::Bid { .. }]),
+        "{bids:?}"
+    );
+    assert_eq!(bids.cause.reason, RebootReason::SettlingBid);
+    // The Lease is gone: nothing can be settled until it is there again.
+    seen.lock.leases = Some(vec![]);
+    let waits = decide(&seen, &config(), now(5));
+    assert_eq!(waits.actions, []);
+    assert!(watches_leases(&waits), "{waits:?}");
+    seen.lock.unsettled_bid = None;
+    assert!(!watches_leases(&decide(&seen, &config(), now(5))));
+}

@@ -51,6 +51,7 @@ pub(super) fn run_seen(name: &str, run_id: RunId) -> RunMemory {
         jitter: 0.5,
         owned_since: None,
         phase: None,
+        usable: None,
         permit: None,
         adopted_attempt: None,
         command: RebootCommandState::None,

@@ -19,6 +19,7 @@ mod mute;
 mod phase_events;
 mod policy;
 mod rebooting;
+mod releases;
 mod report;
 mod request_label;
 mod returning;

@@ -133,8 +133,11 @@ impl World {
             }
             lock::LockReleasePlan::Free => (None, None),
         };
+        let sent = UnansweredRelease::sent_for(lease, over_budget);
+        process.seen.lock.unanswered_release = Some(sent);
         let flow = self.write_lease(process, lease, holder, record, fate, now);
         if matches!(flow, Flow::On) {
+            process.seen.lock.unanswered_release = None;
             process.gave_back(over_budget, now);
         }
         flow

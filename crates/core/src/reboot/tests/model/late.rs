@@ -74,3 +74,39 @@ fn no_lock_is_asked_for_while_a_write_that_takes_the_record_away_may_still_arriv
     assert!(phase(&world).is_some(), "S6: a lock without a record");
     world.comes_to_its_end();
 }
+
+#[test]
+fn no_drain_begins_on_a_lock_whose_release_may_still_arrive() {
+    let mut world = World::new(2, 1, false, DrainTimeoutAction::Abort);
+    for node in 0..2 {
+        world.hosts[node].pods = 0;
+        world.start(node);
+    }
+    world.touch(0);
+    let is_held = |world: &World| world.server.leases()[0].holder.is_some();
+    for _ in 0..20 {
+        if !is_held(&world) {
+            world.works(0);
+        }
+    }
+    goes_back_unanswered(&mut world);
+    assert!(is_held(&world), "its release is on its way");
+    for _ in 0..3 {
+        world.deliver(0, 0, 0);
+        world.count(0, 0);
+        world.deliver(0, 0, 0);
+        world.act(0, 0, Fate::Delayed);
+    }
+    let release = world.late.iter().position(|(_, done)| !done);
+    world.arrive(release.expect("no answer was lost for it"));
+    assert!(!is_held(&world), "the release has arrived");
+    world.touch(1);
+    for _ in 0..20 {
+        world.works(1);
+        world.check_budget();
+    }
+    assert!(world.server.node(1).unschedulable, "it is the other's turn");
+    all_arrives(&mut world);
+    world.check_budget();
+    world.comes_to_its_end();
+}
