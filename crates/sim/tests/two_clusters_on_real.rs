@@ -34,6 +34,7 @@ macro_rules! alone {
 alone! {
     a_machine_here_and_its_node_there_are_remediated_whole
     where_dogwatch_is_installed_its_lease_counts_the_node
+    the_lease_is_in_the_namespace_that_the_kubeconfig_names
     a_kubeconfig_that_is_missing_unsafe_or_of_another_cluster_is_said_and_nothing_is_touched
     a_new_credential_is_used_at_once_after_the_old_one_was_refused
     a_cluster_that_is_away_at_any_step_releases_nothing_and_leaves_nobody_off

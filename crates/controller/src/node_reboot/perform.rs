@@ -134,15 +134,17 @@ impl NodeRebootCalls {
     async fn read_key_owner(&self, seen: &HostKeySnapshot) -> KeyOwnerRead {
         let taken = self.clock.now().mono;
         let all = self.client.list_reboots().await;
-        let is_owned = all.map(|all| {
-            let mut all = all.into_iter();
-            let owner = all.find(|one| one.uid == seen.owner);
-            owner.is_some_and(|owner| is_power_cycle_open(&owner, &seen.host))
-        });
-        KeyOwnerRead {
-            is_owned: is_owned.map_err(|error| error.error_chain()),
-            taken,
-        }
+        let is_owned = match all {
+            Ok(all) => {
+                let mut all = all.into_iter();
+                let owner = all.find(|one| one.uid == seen.owner);
+                Ok(owner.is_some_and(|owner| is_power_cycle_open(&owner, &seen.host)))
+            }
+            // The kind is gone, and all NodeReboots with it.
+            Err(error) if error.kind() == ApiErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.error_chain()),
+        };
+        KeyOwnerRead { is_owned, taken }
     }
 
     /// Another leader may have proved the host off and taken the key off already.

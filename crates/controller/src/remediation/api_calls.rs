@@ -15,7 +15,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::call_answers::{
-    host_answer, machine_answer, node_answer, request_answer, request_gone_answer,
+    backup_answer, backup_gone_answer, finalizer_answer, host_answer, machine_answer, node_answer,
+    request_answer,
 };
 use super::node_cluster_calls::NodeClusterCalls;
 use super::remediation_ops::{
@@ -32,8 +33,6 @@ pub(super) struct RemediationApiCalls {
     nodes: HealerClient,
     cluster: ClusterViewReceiver,
     clock: ProcessClock,
-    /// Dogwatch's namespace, in every cluster.
-    namespace: String,
     workload: WorkloadRegistry,
 }
 
@@ -46,7 +45,6 @@ impl RemediationApiCalls {
             nodes: HealerClient::new(client.clone(), &context.namespace),
             cluster: context.cluster.clone(),
             clock: context.clock.clone(),
-            namespace: context.namespace.clone(),
             workload,
         }
     }
@@ -74,7 +72,7 @@ impl RemediationApiCalls {
         })?;
         Ok(NodeClusterCalls {
             client: self.client.with_node_client(access.client.clone()),
-            leases: RemediationLeaseClient::new(access.client, &self.namespace),
+            leases: RemediationLeaseClient::new(access.client, &access.namespace),
             view: access.view,
         })
     }
@@ -111,8 +109,14 @@ impl RemediationApiCalls {
                 node,
                 control_plane,
                 subject,
-            } => calls.take_lease(node, *control_plane, subject, now).await?,
-            RemediationAction::FreeLease { node } => calls.free_lease(node).await?,
+                is_out,
+            } => {
+                let take = calls.take_lease(node, *control_plane, subject, *is_out, now);
+                take.await?
+            }
+            RemediationAction::FreeLease { node, version } => {
+                calls.free_lease(node, version).await?
+            }
             RemediationAction::MarkNode { node, subject } => {
                 node_answer(client.mark_node_fencing(node, subject, now.wall).await?)
             }
@@ -129,15 +133,11 @@ impl RemediationApiCalls {
                 host_answer(client.write_record(host, record).await?)
             }
             RemediationAction::KeepBackup { host, backup, over } => {
-                let kept = client.write_backup(host, backup, over.as_deref()).await?;
-                RemediationAnswer::Backup(kept.into())
+                backup_answer(client.write_backup(host, backup, over.as_deref()).await?)
             }
             RemediationAction::DropBackup { stored } => {
                 client.delete_backup(stored).await?;
-                RemediationAnswer::BackupGone {
-                    host: stored.host_uid.clone(),
-                    uid: stored.uid.clone(),
-                }
+                backup_gone_answer(stored)
             }
             RemediationAction::RemoveOldBackup { host } => {
                 host_answer(client.remove_old_backup(host).await?)
@@ -164,8 +164,7 @@ impl RemediationApiCalls {
                 request_answer(client.add_finalizer(request).await?)
             }
             RemediationAction::RemoveFinalizer { request } => {
-                let left = client.remove_finalizer(request).await?;
-                left.map_or_else(|| request_gone_answer(request), request_answer)
+                finalizer_answer(request, client.remove_finalizer(request).await?)
             }
             RemediationAction::HandBack { machine, message } => {
                 machine_answer(client.hand_back_machine(machine, message, now.wall).await?)

@@ -2,7 +2,7 @@
 
 use dogwatch_core::power::HostSnapshot;
 use dogwatch_core::reboot::ObservedNode;
-use dogwatch_core::remediation::{ObservedMachine, PowerRequest};
+use dogwatch_core::remediation::{ObservedMachine, PowerRequest, StoredBackup};
 use dogwatch_k8s::remediation::RemediationWriteError;
 use dogwatch_k8s::{ApiErrorKind, Error};
 
@@ -20,10 +20,26 @@ pub(super) fn request_answer(request: PowerRequest) -> RemediationAnswer {
     RemediationAnswer::Request(request.into())
 }
 
-pub(super) fn request_gone_answer(request: &PowerRequest) -> RemediationAnswer {
-    RemediationAnswer::RequestGone {
+/// `left`: the request without our finalizer, unless it is gone.
+pub(super) fn finalizer_answer(
+    request: &PowerRequest,
+    left: Option<PowerRequest>,
+) -> RemediationAnswer {
+    let gone = || RemediationAnswer::RequestGone {
         name: request.name.clone(),
         uid: request.uid.clone(),
+    };
+    left.map_or_else(gone, request_answer)
+}
+
+pub(super) fn backup_answer(kept: StoredBackup) -> RemediationAnswer {
+    RemediationAnswer::Backup(kept.into())
+}
+
+pub(super) fn backup_gone_answer(stored: &StoredBackup) -> RemediationAnswer {
+    RemediationAnswer::BackupGone {
+        host: stored.host_uid.clone(),
+        uid: stored.uid.clone(),
     }
 }
 

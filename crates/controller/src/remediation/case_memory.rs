@@ -28,6 +28,10 @@ const RETRY_PAUSES_AFTER_CHANGE: BackoffRange =
 const RETRY_PAUSES_AFTER_FAILURE: BackoffRange =
     BackoffRange::new(Duration::from_secs(1), Duration::from_secs(30));
 
+/// So many changes in a row, without a success between them, are no lag of the watch: the last pause
+/// before was more than a second. An admission webhook may answer as if there were a conflict.
+const LASTING_CHANGES: u32 = 8;
+
 /// The pause after conditions could not be written: nothing waits for them.
 const CONDITION_RETRY_PAUSE: Duration = Duration::from_secs(10);
 
@@ -46,6 +50,8 @@ pub(super) struct CaseMemory {
     /// done.
     under_way: Option<(Remediation, RemediationDecision, Duration)>,
     pace: RetryBackoff,
+    /// How many writes in a row have met a change.
+    changes_in_a_row: u32,
     conditions_written_at: Option<Timestamp>,
     /// Set after conditions could not be written: no further attempt before.
     silent_until: Option<Duration>,
@@ -108,6 +114,7 @@ impl CaseMemory {
             return;
         }
         self.refused = None;
+        self.changes_in_a_row = 0;
         if [RemediationReason::NotNeeded, RemediationReason::Remediated]
             .contains(&decision.cause.reason)
         {
@@ -207,20 +214,32 @@ impl CaseMemory {
     fn record_success(&mut self) {
         self.pace.reset();
         self.refused = None;
+        self.changes_in_a_row = 0;
+    }
+
+    /// Whether the writes have met changes for so long that people have to know.
+    pub(super) fn has_lasting_changes(&self) -> bool {
+        self.changes_in_a_row >= LASTING_CHANGES
     }
 
     /// Reads from before are dropped, because an object may have changed.
     fn record_failure(&mut self, trouble: &RemediationCallError, now: Duration) {
+        self.changes_in_a_row = match trouble {
+            RemediationCallError::Changed(_) => self.changes_in_a_row.saturating_add(1),
+            RemediationCallError::Refused(_) | RemediationCallError::Failed(_) => 0,
+        };
+        let is_lasting = self.has_lasting_changes();
         let pauses = match trouble {
-            RemediationCallError::Changed(_) => RETRY_PAUSES_AFTER_CHANGE,
-            RemediationCallError::Refused(_) | RemediationCallError::Failed(_) => {
-                RETRY_PAUSES_AFTER_FAILURE
-            }
+            RemediationCallError::Changed(_) if !is_lasting => RETRY_PAUSES_AFTER_CHANGE,
+            RemediationCallError::Changed(_)
+            | RemediationCallError::Refused(_)
+            | RemediationCallError::Failed(_) => RETRY_PAUSES_AFTER_FAILURE,
         };
         self.known.fresh = None;
         self.pace.record_failure(pauses, now);
         self.refused = match trouble {
             RemediationCallError::Refused(why) => Some(why.clone()),
+            RemediationCallError::Changed(why) if is_lasting => Some(why.clone()),
             RemediationCallError::Changed(_) | RemediationCallError::Failed(_) => {
                 self.refused.take()
             }

@@ -29,19 +29,19 @@ pub(super) fn observe_concurrency(
 
 pub(super) fn planned_reboots(cluster: &ClusterView, reboots: &WatchedReboots) -> PlannedReboots {
     PlannedReboots {
-        control_plane_lock: control_plane_lock_holder(cluster),
+        control_plane_locks: control_plane_lock_holders(cluster),
         policies: cluster.policies.clone(),
         reboots: reboots.clone(),
     }
 }
 
-/// The holder of a control-plane lock for a planned reboot.
-fn control_plane_lock_holder(cluster: &ClusterView) -> Option<String> {
+/// All holders of a control-plane lock for a planned reboot.
+fn control_plane_lock_holders(cluster: &ClusterView) -> Vec<String> {
     let slots = cluster
         .leases
         .values()
         .filter_map(|lease| lease.slot.as_ref());
-    let mut held = slots.filter_map(|row| {
+    let held = slots.filter_map(|row| {
         let holder = row.lease.holder.as_ref()?;
         let name = holder_node_name(&row.lease);
         let node = name.as_ref().and_then(|name| cluster.nodes.get(name));
@@ -53,5 +53,5 @@ fn control_plane_lock_holder(cluster: &ClusterView) -> Option<String> {
         };
         is_its.then(words)
     });
-    held.next()
+    held.collect()
 }

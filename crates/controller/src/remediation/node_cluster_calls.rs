@@ -26,14 +26,20 @@ impl NodeClusterCalls {
         node: &NodeName,
         control_plane: bool,
         subject: &RemediationSubject,
+        is_out: bool,
         now: Now,
     ) -> Result<RemediationAnswer, RemediationCallError> {
-        let subject = subject.to_string();
-        let group = self.group_of_node(node);
-        let take = self
-            .leases
-            .take_lease(node, control_plane, group, &subject, now.wall);
-        match take.await? {
+        let (subject, group) = (subject.to_string(), self.group_of_node(node));
+        let leases = &self.leases;
+        let taken = if is_out {
+            let take =
+                leases.take_lease_of_out_node(node, control_plane, group, &subject, now.wall);
+            take.await?
+        } else {
+            let take = leases.take_lease(node, control_plane, group, &subject, now.wall);
+            take.await?
+        };
+        match taken {
             LeaseTakeOutcome::Held(held) => Ok(RemediationAnswer::Lease {
                 node: node.clone(),
                 lease: Some(remediation_lease_of(&held)),
@@ -52,9 +58,11 @@ impl NodeClusterCalls {
         }
     }
 
+    /// Frees the Lease if it still has this version.
     pub(super) async fn free_lease(
         &self,
         node: &NodeName,
+        version: &str,
     ) -> Result<RemediationAnswer, RemediationCallError> {
         let view = &self.view;
         let mut held = view
@@ -68,12 +76,13 @@ impl NodeClusterCalls {
         let Some(held) = held.find(|held| held.node == *node) else {
             return Ok(free);
         };
+        let changed = || RemediationCallError::Changed(format!("lease {}", held.lease));
+        if held.resource_version != version {
+            return Err(changed());
+        }
         match self.leases.free_lease(&held).await? {
             LeaseFreeOutcome::Done => Ok(free),
-            LeaseFreeOutcome::Changed => Err(RemediationCallError::Changed(format!(
-                "lease {}",
-                held.lease
-            ))),
+            LeaseFreeOutcome::Changed => Err(changed()),
         }
     }
 }
@@ -82,5 +91,7 @@ pub(super) fn remediation_lease_of(held: &RemediationLeaseHold) -> HeldRemediati
     HeldRemediationLease {
         subject: held.subject.clone(),
         resource_version: held.resource_version.clone(),
+        alone: held.alone,
+        may_be_freed: false,
     }
 }

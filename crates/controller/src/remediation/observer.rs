@@ -11,7 +11,8 @@ use dogwatch_core::power::{HostName, HostSnapshot};
 use dogwatch_core::reboot::ObservedNode;
 use dogwatch_core::remediation::{
     HeldRemediationLease, MachineName, NodeCluster, ObjectName, ObservedMachine, PowerRequest,
-    ReadableCluster, RemediationSnapshot, StoredBackup, WorkloadClusterState, WorkloadClusters,
+    ReadableCluster, RemediationAction, RemediationSnapshot, StoredBackup, WorkloadClusterState,
+    WorkloadClusters,
 };
 use dogwatch_core::resource_version::is_older_version;
 use dogwatch_k8s::cluster::ClusterView;
@@ -47,6 +48,11 @@ pub(super) struct RemediationObserver {
 struct NodeAnswers {
     nodes: AnswerOverlay<NodeName, Arc<ObservedNode>>,
     leases: BTreeMap<NodeName, (Option<HeldRemediationLease>, Duration)>,
+    /// The versions of Leases that a call may still free: this process has sent it, or an earlier
+    /// leader may have. Of an answered call no held Lease has this version.
+    freed_versions: BTreeMap<NodeName, String>,
+    /// Whether all Leases have been seen once.
+    is_synced: bool,
 }
 
 impl NodeAnswers {
@@ -65,7 +71,25 @@ impl NodeAnswers {
         for (node, (lease, _)) in &self.leases {
             apply_lease(&mut leases, node, lease.as_ref());
         }
+        if !self.is_synced {
+            let versions = leases.iter();
+            let versions = versions.map(|(node, it)| (node.clone(), it.resource_version.clone()));
+            self.freed_versions.extend(versions);
+            self.is_synced = view.synced;
+        }
+        for (node, lease) in &mut leases {
+            lease.may_be_freed = self.freed_versions.get(node) == Some(&lease.resource_version);
+        }
         (nodes, leases)
+    }
+
+    fn record_free(&mut self, node: &NodeName, resource_version: &str, leases: &mut LeaseMap) {
+        self.freed_versions
+            .insert(node.clone(), resource_version.to_owned());
+        let lease = leases.get_mut(node);
+        if let Some(lease) = lease.filter(|lease| lease.resource_version == resource_version) {
+            lease.may_be_freed = true;
+        }
     }
 
     fn apply_answer(
@@ -179,6 +203,35 @@ impl RemediationObserver {
         }
     }
 
+    /// Records that these actions are about to be sent.
+    pub(super) fn record_sent_actions(
+        &mut self,
+        cluster: &NodeCluster,
+        actions: &[RemediationAction],
+    ) {
+        for action in actions {
+            if let RemediationAction::FreeLease { node, version } = action {
+                self.record_sent_free(cluster, node, version);
+            }
+        }
+    }
+
+    fn record_sent_free(&mut self, cluster: &NodeCluster, node: &NodeName, version: &str) {
+        let world = &mut self.world;
+        match cluster {
+            NodeCluster::Management => self.nodes.record_free(node, version, &mut world.leases),
+            NodeCluster::Workload(name) => {
+                let states = world.workload.as_mut();
+                if let Some(WorkloadClusterState::Readable(shown)) =
+                    states.and_then(|states| states.get_mut(name))
+                {
+                    let answers = self.workload.entry(name.clone()).or_default();
+                    answers.record_free(node, version, &mut shown.leases);
+                }
+            }
+        }
+    }
+
     /// Applies the hosts as the power controller sees them.
     pub(super) fn observe_hosts(&mut self, hosts: Vec<Arc<HostSnapshot>>, synced: bool) {
         let hosts = hosts.into_iter().map(|host| (host.name.clone(), host));
@@ -279,8 +332,17 @@ fn apply_lease(
     node: &NodeName,
     lease: Option<&HeldRemediationLease>,
 ) {
-    match lease {
-        Some(lease) => leases.insert(node.clone(), lease.clone()),
-        None => leases.remove(node),
+    let Some(lease) = lease else {
+        leases.remove(node);
+        return;
     };
+    let is_behind = |there: &HeldRemediationLease| {
+        is_older_version(&there.resource_version, &lease.resource_version)
+    };
+    if leases.get(node).is_none_or(is_behind) {
+        leases.insert(node.clone(), lease.clone());
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -352,6 +352,8 @@ impl RemediatorLoop {
             return;
         }
         if let Some(note) = self.notes.get_mut(&job.case.subject) {
+            let cluster = &job.case.cluster.name;
+            self.observer.record_sent_actions(cluster, &job.actions);
             note.record_job_start(&job, decision);
             self.jobs.push(job.run_job().boxed());
         }
@@ -366,10 +368,12 @@ impl RemediatorLoop {
             let cluster = &done.case.cluster.name;
             self.observer.apply_answer(cluster, answer, now.mono);
         }
-        log_job_error(&done);
+        let mut is_lasting = false;
         if let Some(note) = self.notes.get_mut(&done.case.subject) {
             note.record_job_end(&mut done, now);
+            is_lasting = note.has_lasting_changes();
         }
+        log_job_error(&done, is_lasting);
         self.report_new_events(&done.case, &done.events);
     }
 
@@ -401,13 +405,17 @@ impl RemediatorLoop {
     }
 }
 
-fn log_job_error(done: &RemediationJobResult) {
+fn log_job_error(done: &RemediationJobResult, is_lasting: bool) {
     let subject = &done.case.subject;
     match &done.trouble {
-        Some(RemediationCallError::Changed(what)) => {
+        Some(RemediationCallError::Changed(what)) if !is_lasting => {
             debug!(%subject, what, "the reason of a remediation has changed");
         }
-        Some(RemediationCallError::Refused(error) | RemediationCallError::Failed(error)) => {
+        Some(
+            RemediationCallError::Changed(error)
+            | RemediationCallError::Refused(error)
+            | RemediationCallError::Failed(error),
+        ) => {
             warn!(%subject, error, "a remediation cannot continue now; retrying");
         }
         None => {}

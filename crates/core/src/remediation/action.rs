@@ -21,15 +21,20 @@ use crate::reboot::ObservedNode;
 #[expect(clippy::large_enum_variant, reason = "there are one or two at a time")]
 pub enum RemediationAction {
     /// Takes the Lease `dogwatch-remedy-NODE`, so that the budgets of planned reboots count this
-    /// node. Refused for a control-plane node while another node holds that group's lock for a
+    /// node. A held Lease is written again: a late call that frees the earlier version then does
+    /// nothing. Refused for a control-plane node while another node holds that group's lock for a
     /// planned reboot.
     TakeLease {
         node: NodeName,
         control_plane: bool,
         subject: RemediationSubject,
+        /// The node is out of service already: the Lease stays held even if the call is refused.
+        is_out: bool,
     },
     FreeLease {
         node: NodeName,
+        /// The resourceVersion of the Lease that is freed; another one stays held.
+        version: String,
     },
     /// Sets `dogwatch.dev/fencing` on the Node: whoever drains it stops.
     MarkNode {
@@ -38,9 +43,7 @@ pub enum RemediationAction {
         subject: RemediationSubject,
     },
     /// Removes `dogwatch.dev/fencing` from the Node.
-    UnmarkNode {
-        node: Arc<ObservedNode>,
-    },
+    UnmarkNode { node: Arc<ObservedNode> },
     /// Adds our key and the remediation record to the host, in one patch.
     AddKey {
         /// The patch carries its UID and resourceVersion.
@@ -79,9 +82,7 @@ pub enum RemediationAction {
         machine: Arc<ObservedMachine>,
     },
     /// Removes the mark from a Node that stays: the mark was withdrawn, or the Node came back.
-    RemoveNodeNeed {
-        node: Arc<ObservedNode>,
-    },
+    RemoveNodeNeed { node: Arc<ObservedNode> },
     /// Restores labels, annotations, taints and cordon on the new Node. What the Node has already
     /// wins.
     Restore {
@@ -94,9 +95,7 @@ pub enum RemediationAction {
         stored: Arc<StoredBackup>,
     },
     /// Removes the host annotation in which an older version kept a backup.
-    RemoveOldBackup {
-        host: Arc<HostSnapshot>,
-    },
+    RemoveOldBackup { host: Arc<HostSnapshot> },
     /// Removes our taint `node.kubernetes.io/out-of-service`, after the node posted a new boot id.
     /// A taint with another `timeAdded` is somebody else's: it stays, and the action succeeds.
     Untaint {
@@ -111,13 +110,9 @@ pub enum RemediationAction {
         status: Box<RequestStatus>,
     },
     /// Adds our finalizer to the request, before anything else is done for it.
-    AddFinalizer {
-        request: Arc<PowerRequest>,
-    },
+    AddFinalizer { request: Arc<PowerRequest> },
     /// Removes our finalizer, once nothing of ours is left.
-    RemoveFinalizer {
-        request: Arc<PowerRequest>,
-    },
+    RemoveFinalizer { request: Arc<PowerRequest> },
     /// Hands the Machine back to its owner: condition `OwnerRemediated` False. Source: Cluster API.
     HandBack {
         machine: Arc<ObservedMachine>,

@@ -26,9 +26,9 @@ pub struct ConcurrentRemediations {
 /// The planned reboots of one cluster.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlannedReboots {
-    /// Holder of the control plane's lock for a planned reboot: a Node's name, or another holder
-    /// id.
-    pub control_plane_lock: Option<String>,
+    /// All holders of the control plane's locks for planned reboots: names of Nodes, or other holder
+    /// ids.
+    pub control_plane_locks: Vec<String>,
     /// The cluster's RebootPolicies: a policy's `rebootTimeout` takes precedence over the flag's.
     pub policies: ClusterPolicies,
     /// When each planned reboot entered its present phase.
@@ -117,6 +117,15 @@ impl ConcurrentRemediations {
             .any(|seen| seen.node.as_ref() == Some(node) && seen.cluster == case.cluster.name)
     }
 
+    /// Whether the remediation of this name has claimed the same Node.
+    pub(super) fn is_claimed_by(&self, case: &Remediation, node: &NodeName, subject: &str) -> bool {
+        self.other_fenced_hosts(case).any(|seen| {
+            seen.node.as_ref() == Some(node)
+                && seen.cluster == case.cluster.name
+                && seen.subject.to_string() == subject
+        })
+    }
+
     /// The planned reboots of this remediation's cluster, as far as they are known.
     pub(super) fn planned_reboots(&self, case: &Remediation) -> Option<&PlannedReboots> {
         match &case.cluster.name {
@@ -168,7 +177,7 @@ impl Remediation {
     /// Whether its Lease is held, or the Node's mark is set where no Lease counts the Node.
     fn has_claim(&self) -> bool {
         let is_marked = || self.node.as_ref().is_some_and(|node| node.being_fenced);
-        self.lease_held || (!self.cluster.has_dogwatch && is_marked())
+        self.held_lease.is_some() || (!self.cluster.has_dogwatch && is_marked())
     }
 
     pub fn is_keyed(&self) -> bool {

@@ -54,7 +54,8 @@ fn decide_annotated(ctx: &RemediationContext<'_>) -> RemediationDecision {
     let decision = unless_host_is_written(ctx, decision, legacy_backup::take_over_legacy_backup);
     let decision = unless_host_is_written(ctx, decision, restore::restore_backup);
     let decision = unless_host_is_written(ctx, decision, recovery::record_recovery_steps);
-    recovery::free_node_claims(ctx, decision)
+    let decision = recovery::free_node_claims(ctx, decision);
+    recovery::take_lost_lease(ctx, decision)
 }
 
 /// Skips a step that would write the host twice with one resourceVersion: the second write would

@@ -91,7 +91,7 @@ impl RemediationDiscovery<'_> {
             problem: place.problem.or(shared).or(foreign),
             node_name: named.or(recorded).and_then(|name| NodeName::new(name).ok()),
             node: node.cloned(),
-            lease_held: false,
+            held_lease: None,
             record,
             stored_backup: None,
             host_backup: None,
@@ -228,7 +228,7 @@ impl RemediationDiscovery<'_> {
                 .is_some_and(|node| is_control_plane(&node.labels)),
             node_name: Some(name),
             node,
-            lease_held: false,
+            held_lease: None,
             record,
             stored_backup: None,
             host_backup: None,
@@ -342,7 +342,7 @@ impl RemediationDiscovery<'_> {
                     .is_some_and(|node| is_control_plane(&node.labels)),
             node_name: target.node_name,
             node,
-            lease_held: false,
+            held_lease: None,
             stored_backup: None,
             host_backup: None,
             legacy_backup: None,
@@ -356,8 +356,10 @@ impl RemediationDiscovery<'_> {
         let world = self.index.world;
         let leases = world.leases_of_cluster(&case.cluster.name);
         let leases = leases.filter(|_| case.cluster.problem.is_none());
-        let is_leased = |name| leases.is_some_and(|leases| leases.contains_key(name));
-        case.lease_held = case.node_name.as_ref().is_some_and(is_leased);
+        let named = case.node_name.as_ref();
+        case.held_lease = leases
+            .zip(named)
+            .and_then(|(leases, name)| leases.get(name).cloned());
         if let Ok(host) = &case.host {
             let is_first = self.hosts.insert(host.name.clone());
             let affairs = self.index.host_states.get(&host.name);

@@ -187,8 +187,10 @@ fn refuse_second_control_plane(
     }
     let own = ctx.case.node_name.as_ref().map(NodeName::as_str);
     let planned = ctx.concurrent.planned_reboots(ctx.case);
-    let holder = planned.and_then(|planned| planned.control_plane_lock.as_deref());
-    if let Some(holder) = holder.filter(|holder| Some(*holder) != own) {
+    let mut holders = planned
+        .into_iter()
+        .flat_map(|planned| &planned.control_plane_locks);
+    if let Some(holder) = holders.find(|holder| Some(holder.as_str()) != own) {
         return refuse(format!(
             "{holder} holds the control plane's lock for a planned reboot"
         ));

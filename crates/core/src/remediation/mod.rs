@@ -63,6 +63,7 @@ pub use manual_confirmation::remediation_to_confirm;
 pub use node_cluster::{
     NodeCluster, ReadableCluster, RemediationCluster, WorkloadClusterState, WorkloadClusters,
 };
+pub(crate) use provider_id::ids_contradict;
 pub use reason::{ReasonSource, RemediationReason};
 pub use record::{NodeBackup, NodeTaint, RemediationRecord, RemediationStep, StepStamp};
 pub(crate) use release_permit::find_identity_problem;

@@ -16,7 +16,7 @@ use super::record::{RemediationRecord, RemediationStep};
 use super::request::StrategyType;
 use super::snapshot::FreshReads;
 use super::types::RemediationDecision;
-use super::{RemediationReason, guard, release_permit, restore};
+use super::{RemediationReason, guard, recovery, release_permit, restore};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::power::HostSnapshot;
 
@@ -97,13 +97,8 @@ fn require_node_claims(ctx: &RemediationContext<'_>) -> Result<(), RemediationDe
 fn claim_node(ctx: &RemediationContext<'_>, decision: RemediationDecision) -> RemediationDecision {
     let case = ctx.case;
     let mut decision = decision;
-    let takes_lease = case.cluster.has_dogwatch && !case.lease_held;
-    if let Some(node) = case.node_name.clone().filter(|_| takes_lease) {
-        decision = decision.with_action(RemediationAction::TakeLease {
-            node,
-            control_plane: case.control_plane,
-            subject: case.subject.clone(),
-        });
+    if is_lease_needed(ctx) {
+        decision.actions.extend(take_lease_action(ctx));
     }
     if let Some(node) = case.node.as_ref().filter(|node| !node.being_fenced) {
         decision = decision.with_action(RemediationAction::MarkNode {
@@ -112,6 +107,39 @@ fn claim_node(ctx: &RemediationContext<'_>, decision: RemediationDecision) -> Re
         });
     }
     decision
+}
+
+/// Whether the node's Lease is not held for this remediation, or not for certain. A Lease of a
+/// remediation that is under way is left to it: two of one Node would take it from each other for
+/// ever.
+fn is_lease_needed(ctx: &RemediationContext<'_>) -> bool {
+    let case = ctx.case;
+    let Some(node) = case
+        .node_name
+        .as_ref()
+        .filter(|_| case.cluster.has_dogwatch)
+    else {
+        return false;
+    };
+    let Some(held) = &case.held_lease else {
+        return true;
+    };
+    let own = case.subject.to_string();
+    let of_another = held.subject.as_ref().is_some_and(|subject| {
+        *subject != own && !ctx.concurrent.is_claimed_by(case, node, subject)
+    });
+    of_another || held.may_be_freed || (case.control_plane && !held.alone)
+}
+
+/// `None`: the name of the Node is not known.
+pub(super) fn take_lease_action(ctx: &RemediationContext<'_>) -> Option<RemediationAction> {
+    let case = ctx.case;
+    Some(RemediationAction::TakeLease {
+        node: case.node_name.clone()?,
+        control_plane: case.control_plane,
+        subject: case.subject.clone(),
+        is_out: recovery::is_node_out(ctx),
+    })
 }
 
 /// Whether a person, not Dogwatch, added this remediation's key, with a confirmation. Dogwatch adds

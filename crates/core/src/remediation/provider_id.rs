@@ -17,7 +17,7 @@ struct ProviderId<'a> {
 
 /// Whether two ids cannot belong to one machine. An older form of a metal3 id has fewer parts than
 /// a newer one of the same machine, so only the parts that both have are compared.
-pub(super) fn ids_contradict(one: &str, other: &str) -> bool {
+pub(crate) fn ids_contradict(one: &str, other: &str) -> bool {
     match (
         ProviderId::parse_provider_id(one),
         ProviderId::parse_provider_id(other),

@@ -104,7 +104,7 @@ reasons! {
         /// The truth table has no row for the observed state.
         NothingToDo(Alarm) = "see the message",
         /// The API server refused the write.
-        Refused(Alarm) = "grant the right that the message names",
+        Refused(Alarm) = "grant the right that the message names, or look at the webhook that it names",
     }
 }
 

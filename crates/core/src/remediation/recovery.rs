@@ -9,7 +9,7 @@ use super::key::KeyOwner;
 use super::record::{RemediationRecord, RemediationStep};
 use super::stored_backup::{BackupDisposition, HostBackup};
 use super::types::RemediationDecision;
-use super::{RemediationReason, restore};
+use super::{RemediationReason, prepare, restore};
 use crate::decision::decision_with_cause;
 use crate::power::{CurrentPower, HostSnapshot, is_annotation_obeyed, reboot_annotations};
 use crate::reboot::ObservedNode;
@@ -187,8 +187,44 @@ pub(super) fn free_node_claims(
             node: Arc::clone(node),
         });
     }
-    if case.lease_held {
-        decision = decision.with_action(RemediationAction::FreeLease { node: name.clone() });
+    if let Some(lease) = &case.held_lease {
+        decision = decision.with_action(RemediationAction::FreeLease {
+            node: name.clone(),
+            version: lease.resource_version.clone(),
+        });
+    }
+    decision
+}
+
+/// Whether the host is held off, or was and its Node is not back.
+pub(super) fn is_node_out(ctx: &RemediationContext<'_>) -> bool {
+    let is_removed =
+        |record: &RemediationRecord| record.time_of_step(RemediationStep::KeyRemoved).is_some();
+    ctx.case.is_keyed() || ctx.open_record().is_some_and(is_removed)
+}
+
+/// Takes a lost Lease again while the node is out: once the Node is deleted, nothing else counts
+/// it. It goes before the release; everything else goes before it, so that a refusal delays nothing
+/// that brings the host back.
+pub(super) fn take_lost_lease(
+    ctx: &RemediationContext<'_>,
+    decision: RemediationDecision,
+) -> RemediationDecision {
+    let case = ctx.case;
+    let is_known = case.cluster.has_dogwatch && case.cluster.problem.is_none();
+    let is_open = ctx.open_record().is_some() && !records_end(&decision);
+    if case.held_lease.is_some() || !is_known || !is_open || !is_node_out(ctx) {
+        return decision;
+    }
+    let mut actions = decision.actions.iter();
+    let releases = actions.any(|action| action.as_release().is_some());
+    let is_idle = decision.actions.is_empty() && decision.observe.is_empty();
+    if !releases && !is_idle {
+        return decision;
+    }
+    let mut decision = decision;
+    if let Some(take) = prepare::take_lease_action(ctx) {
+        decision.actions.insert(0, take);
     }
     decision
 }

@@ -44,6 +44,10 @@ pub struct HeldRemediationLease {
     /// The remediation that holds the Lease; `None` if its record cannot be parsed.
     pub subject: Option<String>,
     pub resource_version: String,
+    /// For a control-plane node: no other one was out of service when the Lease was taken.
+    pub alone: bool,
+    /// This version may still be freed: by a call that got no answer, or by an earlier leader.
+    pub may_be_freed: bool,
 }
 
 /// What this process has read and decided for one remediation, beside the watched objects.

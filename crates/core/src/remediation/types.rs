@@ -11,6 +11,7 @@ use super::machine::{MachineName, ObjectName, ObservedMachine};
 use super::node_cluster::RemediationCluster;
 use super::record::RemediationRecord;
 use super::request::PowerRequest;
+use super::snapshot::HeldRemediationLease;
 use super::stored_backup::{HostBackup, StoredBackup};
 use crate::name::NodeName;
 use crate::power::{HostName, HostSnapshot};
@@ -67,8 +68,8 @@ pub struct Remediation {
     /// Why nothing is begun or released although the host is known: a reason, and a message. What
     /// was begun is undone.
     pub problem: Option<(RemediationReason, String)>,
-    /// The Lease `dogwatch-remedy-NODE` of its Node is held.
-    pub lease_held: bool,
+    /// The Lease `dogwatch-remedy-NODE` of its Node, if it is held.
+    pub held_lease: Option<HeldRemediationLease>,
     /// The host's record of this remediation.
     pub record: Option<RemediationRecord>,
     /// The stored backup of its host's Node.

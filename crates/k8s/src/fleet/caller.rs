@@ -1,6 +1,8 @@
 //! Reads from the API server who the caller is and what the caller may do.
 
-use dogwatch_core::admission::{describe_unknown_account, list_unenforced_policies};
+use dogwatch_core::admission::{
+    LockNamespace, describe_unknown_account, list_unenforced_policies, protects_own_pods,
+};
 use dogwatch_core::power::HostName;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -13,6 +15,15 @@ use crate::Error;
 use crate::admission;
 use crate::error::with_timeout;
 
+/// What the admission policies do now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AdmissionFindings {
+    /// Why they do not restrict Dogwatch's accounts, one sentence per gap. Empty if they do.
+    pub gaps: Vec<String>,
+    /// The namespace whose pods no coordinator may evict: Dogwatch's own.
+    pub protected_namespace: Option<String>,
+}
+
 impl FleetClient {
     /// The caller's own user name, as admission and audit log spell it. `None`: the API server
     /// returns no name.
@@ -23,15 +34,17 @@ impl FleetClient {
         admission::read_own_user(&self.client).await
     }
 
-    /// Why the admission policies do not restrict Dogwatch's accounts, one sentence per gap. Empty
-    /// if they do.
-    ///
     /// # Errors
-    /// When policies or workloads cannot be listed.
-    pub async fn list_admission_gaps(&self) -> Result<Vec<String>, Error> {
-        let Some(seen) = admission::list_admission_policies(&self.client).await? else {
-            return Ok(Vec::new());
+    /// When policies, namespaces or workloads cannot be listed.
+    pub async fn read_admission(&self) -> Result<AdmissionFindings, Error> {
+        let Some(mut seen) = admission::list_admission_policies(&self.client).await? else {
+            return Ok(AdmissionFindings::default());
         };
+        let labels = self.list_namespaces().await?.labels.remove(&self.namespace);
+        seen.namespace = labels.map(|labels| LockNamespace {
+            name: self.namespace.clone(),
+            labels,
+        });
         let mut gaps = list_unenforced_policies(&seen);
         for workload in self.list_workloads().await? {
             let (home, account) = (&workload.namespace, &workload.account);
@@ -42,7 +55,10 @@ impl FleetClient {
                 &self.namespace,
             ));
         }
-        Ok(gaps)
+        Ok(AdmissionFindings {
+            gaps,
+            protected_namespace: protects_own_pods(&seen).then(|| self.namespace.clone()),
+        })
     }
 
     /// Whether the caller may confirm that this host is off: verb `update` on

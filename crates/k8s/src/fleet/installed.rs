@@ -6,7 +6,9 @@ use dogwatch_api::bare_metal_host;
 use dogwatch_core::drain::PodMark;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::core::v1::{Container as ContainerObject, Namespace, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{
+    Container as ContainerObject, Namespace, PodSpec, PodTemplateSpec,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -58,6 +60,9 @@ pub struct DogwatchWorkload {
     /// Its first container requests no privileges.
     pub unprivileged: bool,
     pub volumes: Vec<String>,
+    /// What its pods require of a node, one text for each requirement: `pool=workers`.
+    pub node_requirements: Vec<String>,
+    pub pull_secrets: Vec<String>,
     pub containers: Vec<WorkloadContainer>,
 }
 
@@ -196,8 +201,12 @@ fn convert_workload(metadata: ObjectMeta, template: Option<PodTemplateSpec>) -> 
         .unwrap_or_default();
     let security = pod.containers.first();
     let security = security.and_then(|container| container.security_context.as_ref());
+    let node_requirements = list_node_requirements(&pod);
     let volumes = pod.volumes.unwrap_or_default().into_iter();
+    let pull_secrets = pod.image_pull_secrets.unwrap_or_default().into_iter();
     DogwatchWorkload {
+        node_requirements,
+        pull_secrets: pull_secrets.map(|secret| secret.name).collect(),
         unprivileged: security.and_then(|it| it.privileged) != Some(true),
         volumes: volumes.map(|volume| volume.name).collect(),
         namespace: metadata.namespace.unwrap_or_default(),
@@ -206,6 +215,21 @@ fn convert_workload(metadata: ObjectMeta, template: Option<PodTemplateSpec>) -> 
         account: pod.service_account_name.unwrap_or_default(),
         containers: pod.containers.into_iter().map(convert_container).collect(),
     }
+}
+
+fn list_node_requirements(pod: &PodSpec) -> Vec<String> {
+    let selector = pod.node_selector.iter().flatten();
+    let labels = selector.map(|(key, value)| format!("{key}={value}"));
+    let affinity = pod.affinity.as_ref();
+    let affinity = affinity
+        .and_then(|affinity| affinity.node_affinity.as_ref())
+        .and_then(|nodes| {
+            nodes
+                .required_during_scheduling_ignored_during_execution
+                .as_ref()
+        });
+    let affinity = affinity.map(|_| "a required nodeAffinity".to_owned());
+    labels.chain(affinity).collect()
 }
 
 fn convert_container(container: ContainerObject) -> WorkloadContainer {
@@ -223,6 +247,34 @@ fn convert_container(container: ContainerObject) -> WorkloadContainer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_workload_requires_of_its_nodes_is_read() {
+        let read = |pod: Value| {
+            let template = serde_json::from_value(json!({ "spec": pod })).unwrap();
+            convert_workload(ObjectMeta::default(), Some(template))
+        };
+        let preferred = json!({ "containers": [], "affinity": { "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                { "weight": 1, "preference": { "matchExpressions": [{ "key": "a", "operator": "Exists" }] } }] } } });
+        let free = read(preferred);
+        assert_eq!(
+            (free.node_requirements.len(), free.pull_secrets.len()),
+            (0, 0)
+        );
+        let bound = read(
+            json!({ "containers": [], "nodeSelector": { "pool": "workers" },
+            "imagePullSecrets": [{ "name": "mine" }],
+            "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "a", "operator": "Exists" }] }] } } } }),
+        );
+        assert_eq!(
+            bound.node_requirements,
+            ["pool=workers", "a required nodeAffinity"]
+        );
+        assert_eq!(bound.pull_secrets, ["mine"]);
+    }
 
     #[test]
     fn a_version_is_read_as_vendors_write_it() {

@@ -30,6 +30,7 @@ mod unlock;
 mod watch;
 
 pub use abort::{AbortOutcome, NodeWatch};
+pub use caller::AdmissionFindings;
 pub use hold::HoldWithdrawal;
 pub use hosts::{
     FleetHostsWatch, HostChange, HostChangeOutcome, HostFound, HostsFound, NodesByHost,

@@ -79,6 +79,8 @@ pub(super) fn remediation_lease(lease: &Lease) -> Option<(NodeName, HeldRemediat
     let lease = HeldRemediationLease {
         subject: held.subject,
         resource_version: held.resource_version,
+        alone: held.alone,
+        may_be_freed: false,
     };
     Some((held.node, lease))
 }

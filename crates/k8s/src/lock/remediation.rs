@@ -42,7 +42,7 @@ pub struct RemediationLeaseClient {
 pub enum LeaseTakeOutcome {
     /// The Lease is held for this node.
     Held(RemediationLeaseHold),
-    /// Not possible now; nothing is held.
+    /// Not possible now. Nothing is held, unless the node was out of service already.
     Refused {
         /// The reason, as text.
         by: String,
@@ -65,6 +65,8 @@ pub struct RemediationLeaseHold {
     pub lease: String,
     pub uid: String,
     pub resource_version: String,
+    /// [`RemediationLeaseRecord::alone`].
+    pub alone: bool,
     record: Option<RemediationLeaseRecord>,
 }
 
@@ -94,9 +96,9 @@ impl RemediationLeaseClient {
         }
     }
 
-    /// Takes the node's Lease without waiting; does nothing if it is held already. `group` is the
-    /// Node's current group; `None` (not known) keeps the recorded one. A Lease of another subject
-    /// for the same node is taken over: the earlier subject finds it changed when it frees it.
+    /// Takes the node's Lease without waiting. `group` is the Node's current group; `None` (not
+    /// known) keeps the recorded one. A held Lease of the same node is written again, also that of
+    /// another subject: whoever frees an earlier version finds it changed.
     ///
     /// A control-plane node is refused while Dogwatch keeps another one out of service
     /// ([`find_control_plane_conflict`] explains why at most one goes ahead). A refused remediation
@@ -112,29 +114,49 @@ impl RemediationLeaseClient {
         subject: &str,
         now: Timestamp,
     ) -> Result<LeaseTakeOutcome, Error> {
-        let wanted = RemediationLeaseRecord {
-            node: node.clone(),
-            subject: subject.to_owned(),
-            control_plane,
-            group,
-            since: now,
-            alone: false,
-        };
+        let wanted = new_record(node, control_plane, group, subject, now);
+        let checked = self.take_and_check(wanted).await?;
+        if let LeaseCheckOutcome::Conflict(held, by) = checked {
+            self.free_lease(&held).await?;
+            return Ok(LeaseTakeOutcome::Refused { by });
+        }
+        Ok(checked.into())
+    }
+
+    /// Like [`Self::take_lease`], for a node that is out of service already: also refused, it holds
+    /// its Lease, because every budget has to count the node.
+    ///
+    /// # Errors
+    /// As [`Self::take_lease`].
+    pub async fn take_lease_of_out_node(
+        &self,
+        node: &NodeName,
+        control_plane: bool,
+        group: Option<GroupName>,
+        subject: &str,
+        now: Timestamp,
+    ) -> Result<LeaseTakeOutcome, Error> {
+        let wanted = new_record(node, control_plane, group, subject, now);
+        Ok(self.take_and_check(wanted).await?.into())
+    }
+
+    async fn take_and_check(
+        &self,
+        wanted: RemediationLeaseRecord,
+    ) -> Result<LeaseCheckOutcome, Error> {
         let held = match self.hold_lease(&wanted).await? {
             LeaseTakeOutcome::Held(held) => held,
-            refused @ LeaseTakeOutcome::Refused { .. } => return Ok(refused),
+            LeaseTakeOutcome::Refused { by } => return Ok(LeaseCheckOutcome::Foreign(by)),
         };
-        let record = held.record.as_ref();
-        if !control_plane || record.is_some_and(|record| record.alone) {
-            return Ok(LeaseTakeOutcome::Held(held));
+        if !wanted.control_plane || held.alone {
+            return Ok(LeaseCheckOutcome::Held(held));
         }
-        match self.find_control_plane_conflict(node).await? {
-            Some(by) => {
-                self.free_lease(&held).await?;
-                Ok(LeaseTakeOutcome::Refused { by })
-            }
-            None => self.record_alone(held, wanted).await,
-        }
+        Ok(
+            match self.find_control_plane_conflict(&wanted.node).await? {
+                Some(by) => LeaseCheckOutcome::Conflict(held, by),
+                None => LeaseCheckOutcome::Held(self.record_alone(held, wanted).await?),
+            },
+        )
     }
 
     /// Frees the Lease, unless it has changed since it was read.
@@ -174,7 +196,6 @@ impl RemediationLeaseClient {
             tries += 1;
             let lease = self.read_or_create(&name).await?;
             let outcome = match Self::classify_lease(&lease, wanted) {
-                RemediationLeaseState::Done(held) => return Ok(LeaseTakeOutcome::Held(held)),
                 RemediationLeaseState::Foreign { by } => {
                     return Ok(LeaseTakeOutcome::Refused { by });
                 }
@@ -186,7 +207,7 @@ impl RemediationLeaseClient {
                     .apply_record(incarnation_of(&lease)?, wanted)
                     .await
                     .map(Some),
-                RemediationLeaseState::OfAnother(record) => self
+                RemediationLeaseState::Held(record) => self
                     .apply_record(incarnation_of(&lease)?, &record)
                     .await
                     .map(Some),
@@ -277,19 +298,16 @@ impl RemediationLeaseClient {
             let by = format!("{holder} holds Lease {}", lease.name_any());
             return RemediationLeaseState::Foreign { by };
         };
-        let Some(record) = &held.record else {
-            return RemediationLeaseState::OfAnother(wanted.clone());
+        let Some(record) = held.record else {
+            return RemediationLeaseState::Held(wanted.clone());
         };
-        let ours = RemediationLeaseRecord {
+        RemediationLeaseState::Held(RemediationLeaseRecord {
             subject: wanted.subject.clone(),
             control_plane: record.control_plane || wanted.control_plane,
-            group: wanted.group.clone().or_else(|| record.group.clone()),
-            ..record.clone()
-        };
-        if ours == *record {
-            return RemediationLeaseState::Done(held);
-        }
-        RemediationLeaseState::OfAnother(ours)
+            group: wanted.group.clone().or(record.group),
+            since: wanted.since,
+            ..record
+        })
     }
 
     /// Called after our own Lease was taken: two quorum reads.
@@ -314,14 +332,13 @@ impl RemediationLeaseClient {
         &self,
         held: RemediationLeaseHold,
         wanted: RemediationLeaseRecord,
-    ) -> Result<LeaseTakeOutcome, Error> {
+    ) -> Result<RemediationLeaseHold, Error> {
         let record = RemediationLeaseRecord {
             alone: true,
             ..held.record.clone().unwrap_or(wanted)
         };
         // If this fails, the next call finds the Lease held but not `alone`, and checks again.
-        let held = self.apply_record(held.lease_incarnation(), &record).await?;
-        Ok(LeaseTakeOutcome::Held(held))
+        self.apply_record(held.lease_incarnation(), &record).await
     }
 
     async fn apply_record(
@@ -359,17 +376,54 @@ impl LockClient {
     }
 }
 
+/// A Lease that was taken, and what then was found.
+enum LeaseCheckOutcome {
+    Held(RemediationLeaseHold),
+    /// It is held, and another control-plane node is out of service.
+    Conflict(RemediationLeaseHold, String),
+    /// Somebody else holds it.
+    Foreign(String),
+}
+
+impl From<LeaseCheckOutcome> for LeaseTakeOutcome {
+    fn from(checked: LeaseCheckOutcome) -> Self {
+        match checked {
+            LeaseCheckOutcome::Held(held) => LeaseTakeOutcome::Held(held),
+            LeaseCheckOutcome::Conflict(_, by) | LeaseCheckOutcome::Foreign(by) => {
+                LeaseTakeOutcome::Refused { by }
+            }
+        }
+    }
+}
+
 /// What a Lease means for a remediation that wants it.
 enum RemediationLeaseState {
     Free,
     /// Free, but left-over fields of an earlier holder would conflict with our apply.
     Leftover,
-    Done(RemediationLeaseHold),
-    /// Another remediation's for the same node; the record to write over it.
-    OfAnother(RemediationLeaseRecord),
+    /// A remediation's for the same node; the record to write over it. Its new time makes it another
+    /// version.
+    Held(RemediationLeaseRecord),
     Foreign {
         by: String,
     },
+}
+
+fn new_record(
+    node: &NodeName,
+    control_plane: bool,
+    group: Option<GroupName>,
+    subject: &str,
+    now: Timestamp,
+) -> RemediationLeaseRecord {
+    RemediationLeaseRecord {
+        node: node.clone(),
+        subject: subject.to_owned(),
+        control_plane,
+        group,
+        since: now,
+        alone: false,
+    }
 }
 
 /// A Lease name that would be too long contains a hash instead.
@@ -406,6 +460,7 @@ fn build_held_lease(
         lease: lease.to_owned(),
         uid,
         resource_version,
+        alone: record.as_ref().is_some_and(|record| record.alone),
         record,
     })
 }
@@ -429,34 +484,4 @@ fn unreadable_lease(name: &str) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use dogwatch_core::lock::HolderId;
-    use serde_json::json;
-
-    fn node(name: &str) -> NodeName {
-        NodeName::new(name).unwrap()
-    }
-
-    #[test]
-    fn a_name_too_long_for_a_lease_is_hashed_and_the_node_is_counted_all_the_same() {
-        assert_eq!(lease_name_of(&node("worker-0")), "dogwatch-remedy-worker-0");
-        let longest = "n".repeat(lease_name::MAX_NAME_BYTES - lease_name::REMEDIATION_PREFIX.len());
-        assert_eq!(
-            lease_name_of(&node(&longest)).len(),
-            lease_name::MAX_NAME_BYTES
-        );
-        let long = node(&"n".repeat(253));
-        let name = lease_name_of(&long);
-        assert!(name.len() < 100 && name.starts_with("dogwatch-remedy-sha256-"));
-        // The record is lost too; the name contains the same hash as a holder's name.
-        let lease: Lease = serde_json::from_value(json!({
-            "metadata": { "name": name, "uid": "u", "resourceVersion": "1" },
-            "spec": { "holderIdentity": "remedy" },
-        }))
-        .unwrap();
-        let held = count::observed_hold(&lease, &GroupName::default_group()).unwrap();
-        assert_eq!(held.effective_holder(), HolderId::for_node(&long));
-        assert!(held.is_control_plane_remediation(), "nobody can tell");
-    }
-}
+mod tests;

@@ -143,7 +143,7 @@ impl RemediationClient {
         })?;
         let is_labelled = there.labels().contains_key(label::NODE_BACKUP);
         if is_labelled && parse_backup(&there).is_some() {
-            return Err(RemediationWriteError::Changed(about));
+            return Err(RemediationWriteError::object_changed(about));
         }
         let over = StoredBackup {
             host: host.name.clone(),

@@ -46,4 +46,4 @@ pub(crate) use node_host::read_host_links;
 pub(crate) use observe::NODE_LEASE_NAMESPACE;
 pub use view::RemediationWatchView;
 pub use watch::{NOT_INSTALLED_RECHECK, RemediationWatch};
-pub use write::{NodeReleaseOutcome, RemediationWriteError};
+pub use write::{ChangedObject, NodeReleaseOutcome, RemediationWriteError};

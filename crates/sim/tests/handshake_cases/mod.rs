@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dogwatch_core::lock::BudgetVerdict;
 use dogwatch_k8s::lock::{LeaseFreeOutcome, LeaseTakeOutcome, ReleaseOutcome};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -23,6 +23,8 @@ macro_rules! every_case {
             a_remediation_holds_its_lease_at_once_and_done_again_it_writes_nothing
             a_lease_is_made_free_and_never_deleted_and_only_as_it_was_seen
             another_remediation_of_the_same_node_takes_over_and_the_older_one_frees_nothing
+            a_lease_taken_again_later_is_not_freed_by_a_late_call
+            a_node_that_is_out_already_keeps_its_lease_although_it_is_refused
             a_lease_that_somebody_else_holds_is_refused
             a_nodes_number_makes_no_slot_of_its_lease_and_every_budget_counts_it
             a_machine_that_is_remediated_counts_until_its_lease_is_freed_though_its_node_is_deleted
@@ -86,6 +88,34 @@ pub async fn a_lease_is_made_free_and_never_deleted_and_only_as_it_was_seen(worl
         [second],
         "a late duplicate"
     );
+}
+
+pub async fn a_lease_taken_again_later_is_not_freed_by_a_late_call(world: &World) {
+    let first = held(world.take("n1", false, "node/n1").await);
+    let (name, later) = (world.node_name("n1"), Timestamp::from_second(1).unwrap());
+    let remedy = world.remedy();
+    let again = remedy.take_lease(&name, false, None, "node/n1", later);
+    let again = held(again.await.unwrap());
+    assert_eq!(
+        remedy.free_lease(&first).await.unwrap(),
+        LeaseFreeOutcome::Changed
+    );
+    assert_eq!(remedy.list_held().await.unwrap(), [again]);
+}
+
+pub async fn a_node_that_is_out_already_keeps_its_lease_although_it_is_refused(world: &World) {
+    for node in ["cp1", "cp2"] {
+        world.make_node(node, &control_plane(), None).await;
+    }
+    world.win("cp2", CP).await;
+    let (name, remedy) = (world.node_name("cp1"), world.remedy());
+    let now = Timestamp::UNIX_EPOCH;
+    let taken = remedy.take_lease_of_out_node(&name, true, None, "node/cp1", now);
+    let LeaseTakeOutcome::Refused { .. } = taken.await.unwrap() else {
+        panic!("both are out")
+    };
+    let all = remedy.list_held().await.unwrap();
+    assert_eq!((all.len(), &all[0].node, all[0].alone), (1, &name, false));
 }
 
 pub async fn another_remediation_of_the_same_node_takes_over_and_the_older_one_frees_nothing(

@@ -85,7 +85,7 @@ fn case(
         node: None,
         cluster: RemediationCluster::management(),
         problem: None,
-        lease_held: false,
+        held_lease: None,
         record: None,
         stored_backup: None,
         host_backup: None,

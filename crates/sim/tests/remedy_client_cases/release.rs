@@ -80,8 +80,8 @@ async fn case(world: &World, node: &NodeName) -> Remediation {
     let node = world.node_now(node.as_str()).await;
     let host = world.host_now("h").await;
     let lease = HeldRemediationLease {
-        subject: None,
         resource_version: "1".into(),
+        ..HeldRemediationLease::default()
     };
     let kept = world.kept(&host).await;
     let watched = Watched {

@@ -94,6 +94,34 @@ pub async fn where_dogwatch_is_installed_its_lease_counts_the_node(clusters: &Tw
     assert_eq!(here.get_opt(&name).await.unwrap(), None, "not here");
 }
 
+pub async fn the_lease_is_in_the_namespace_that_the_kubeconfig_names(clusters: &TwoClusters) {
+    const NAMESPACE: &str = "dogs";
+    let world = &clusters.world;
+    let kinds = [reboot_policy::CRD_NAME];
+    let installed = clusters
+        .workload
+        .install_manifests(reboot_policy::CRD_MANIFEST, &kinds);
+    installed.await.unwrap();
+    clusters
+        .give_kubeconfig(&clusters.kubeconfig_in(NAMESPACE).await)
+        .await;
+    let member = clusters.member("h0").await;
+    label(clusters, "h0").await;
+    let _process = world.process_over("first", &[&member]).await;
+    clusters.mark("h0").await;
+    world
+        .until("its host is held off", || is_keyed(clusters, "h0"))
+        .await;
+    let name = format!("dogwatch-remedy-{}", world.node_name("h0"));
+    let lease_in = async |namespace: &str| {
+        let leases: Api<Lease> = Api::namespaced(world.node_client.clone(), namespace);
+        leases.get_opt(&name).await.unwrap()
+    };
+    assert!(lease_in(NAMESPACE).await.is_some(), "before the key");
+    until_remediated(clusters, &member).await;
+    assert_eq!(lease_in(&world.home).await, None, "the name it has here");
+}
+
 pub async fn a_kubeconfig_that_is_missing_unsafe_or_of_another_cluster_is_said_and_nothing_is_touched(
     clusters: &TwoClusters,
 ) {

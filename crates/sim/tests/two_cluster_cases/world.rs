@@ -120,6 +120,26 @@ impl TwoClusters {
         kubeconfig_of(&self.workload, &json!({ "token": token }))
     }
 
+    /// The kubeconfig where Dogwatch's namespace there has this name.
+    pub async fn kubeconfig_in(&self, namespace: &str) -> Value {
+        let words = ["create", "namespace", namespace];
+        self.workload.run_kubectl(&words, "").await.unwrap();
+        let place = format!("namespace: {namespace}");
+        let account = ACCOUNT.replace("namespace: dogwatch", &place);
+        let apply = ["apply", "-f", "-"];
+        self.workload.run_kubectl(&apply, &account).await.unwrap();
+        let rights = self.workload.wait_until_rights_are_in_force();
+        rights.await.unwrap();
+        let token = self
+            .workload
+            .service_account_token(namespace, "dogwatch-remediator", None)
+            .await
+            .unwrap();
+        let mut kubeconfig = kubeconfig_of(&self.workload, &json!({ "token": token }));
+        kubeconfig["contexts"][0]["context"]["namespace"] = namespace.into();
+        kubeconfig
+    }
+
     /// Creates the Secret, or replaces its kubeconfig.
     pub async fn give_kubeconfig(&self, kubeconfig: &Value) {
         let namespace = &self.world.metal.namespace;

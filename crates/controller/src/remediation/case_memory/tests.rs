@@ -41,3 +41,24 @@ fn after_a_change_it_is_soon_decided_again_and_after_trouble_within_half_a_minut
     note.record_success();
     assert_eq!((note.paused_until(now), &note.refused), (None, &None));
 }
+
+#[test]
+fn changes_that_do_not_end_are_reported_as_a_refusal_and_retried_as_one() {
+    let (mut note, now) = (CaseMemory::default(), seconds(100));
+    let change = RemediationCallError::Changed("host h: the webhook w said no".into());
+    for _ in 1..LASTING_CHANGES {
+        note.record_failure(&change, now);
+        assert_eq!((&note.refused, note.has_lasting_changes()), (&None, false));
+    }
+    note.record_failure(&change, now);
+    let refused = note.refused.as_deref();
+    assert_eq!(refused, Some("host h: the webhook w said no"));
+    for _ in 0..9 {
+        note.record_failure(&change, now);
+    }
+    assert_eq!(note.paused_until(now), Some(now + seconds(30)));
+    note.record_success();
+    assert_eq!(note.refused, None);
+    note.record_failure(&change, now);
+    assert_eq!((&note.refused, note.has_lasting_changes()), (&None, false));
+}

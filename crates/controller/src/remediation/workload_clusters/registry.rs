@@ -28,6 +28,8 @@ pub(in crate::remediation) struct WorkloadAccess {
     pub(in crate::remediation) client: Client,
     pub(in crate::remediation) uid: String,
     pub(in crate::remediation) has_dogwatch: bool,
+    /// Dogwatch's namespace there.
+    pub(in crate::remediation) namespace: String,
     pub(in crate::remediation) view: Arc<ClusterView>,
 }
 

@@ -30,7 +30,7 @@ const MIN_RECONNECT_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct WorkloadWatchSettings {
     pub(super) connector: WorkloadConnector,
-    /// Dogwatch's namespace, in every cluster.
+    /// Dogwatch's namespace in a cluster whose kubeconfig names none.
     pub(super) namespace: String,
     pub(super) jitter: JitterSource,
 }
@@ -118,7 +118,7 @@ impl WorkloadWatcher {
     async fn watch_nodes(&self, connection: &WorkloadConnection) -> ConnectionEnd {
         let cluster = &self.name;
         let mut watch = self.open_watch(connection);
-        if let Some(end) = self.wait_for_lists(&mut watch).await {
+        if let Some(end) = self.wait_for_lists(connection, &mut watch).await {
             return end;
         }
         info!(%cluster, nodes = watch.current_view().nodes.len(), "a workload cluster is in sync");
@@ -133,7 +133,7 @@ impl WorkloadWatcher {
                         return end;
                     }
                     // What fails since the check before is not passing, and the view grows old.
-                    if let Some(end) = self.lasting_watch_error(&watch).filter(|_| had_error) {
+                    if let Some(end) = self.lasting_watch_error(connection, &watch).filter(|_| had_error) {
                         return end;
                     }
                     had_error = has_error;
@@ -156,14 +156,24 @@ impl WorkloadWatcher {
         let (client, jitter) = (connection.client.clone(), self.settings.jitter.clone());
         let jitter = move || jitter.next_fraction();
         if connection.has_dogwatch {
-            ClusterWatch::new(client, &self.settings.namespace, jitter)
+            ClusterWatch::new(client, self.namespace_in(connection), jitter)
         } else {
             ClusterWatch::of_nodes(&client, jitter)
         }
     }
 
+    /// Dogwatch's namespace in the cluster: its coordinators count the Leases there.
+    fn namespace_in<'a>(&'a self, connection: &'a WorkloadConnection) -> &'a str {
+        let named = connection.namespace.as_deref();
+        named.unwrap_or(&self.settings.namespace)
+    }
+
     /// Waits until all lists have arrived; returns why they do not.
-    async fn wait_for_lists(&self, watch: &mut ClusterWatch) -> Option<ConnectionEnd> {
+    async fn wait_for_lists(
+        &self,
+        connection: &WorkloadConnection,
+        watch: &mut ClusterWatch,
+    ) -> Option<ConnectionEnd> {
         let until = Instant::now() + SYNC_TIMEOUT;
         while !watch.current_view().synced {
             let waited = timeout_at(until, watch.wait_for_change()).await;
@@ -177,19 +187,36 @@ impl WorkloadWatcher {
                 (None, Err(_)) => "its lists did not arrive in time".to_owned(),
                 (None, Ok(())) => continue,
             };
-            return Some(self.unreadable_lists(&text));
+            return Some(self.unreadable_lists(connection, &text));
         }
         None
     }
 
-    fn lasting_watch_error(&self, watch: &ClusterWatch) -> Option<ConnectionEnd> {
+    fn lasting_watch_error(
+        &self,
+        connection: &WorkloadConnection,
+        watch: &ClusterWatch,
+    ) -> Option<ConnectionEnd> {
         let (kind, error) = watch.current_view().errors.iter().next()?;
-        Some(self.unreadable_lists(&format!("failed to read {kind}: {error}")))
+        Some(self.unreadable_lists(connection, &format!("failed to read {kind}: {error}")))
     }
 
-    fn unreadable_lists(&self, text: &str) -> ConnectionEnd {
+    fn unreadable_lists(&self, connection: &WorkloadConnection, text: &str) -> ConnectionEnd {
+        let place = if connection.has_dogwatch {
+            format!(
+                ". Dogwatch's namespace there is taken to be {}, {}",
+                self.namespace_in(connection),
+                match connection.namespace {
+                    Some(_) => "which the kubeconfig's context names",
+                    None =>
+                        "which is its name here: if it has another name, write that into the kubeconfig's context",
+                }
+            )
+        } else {
+            String::new()
+        };
         let message = format!(
-            "workload cluster {}: {text}; look at its API server and at the rights of the account there",
+            "workload cluster {}: {text}; look at its API server and at the rights of the account there{place}",
             self.name
         );
         ConnectionEnd::Failed(WorkloadClusterError {
@@ -230,6 +257,7 @@ impl WorkloadWatcher {
             client: connection.client.clone(),
             uid: connection.uid.clone(),
             has_dogwatch: connection.has_dogwatch,
+            namespace: self.namespace_in(connection).to_owned(),
             view: Arc::new(watch.current_view().clone()),
         };
         self.registry

@@ -120,7 +120,7 @@ impl RequestFlow<'_> {
         decision.actions = actions;
         let conditions = report::request_conditions(self.request, &self.status, &decision.cause);
         decision.report.conditions = conditions;
-        decision
+        recovery::take_lost_lease(&self.ctx, decision)
     }
 
     /// Adds the restore of the backup, the end of the record, and the release of the fencing

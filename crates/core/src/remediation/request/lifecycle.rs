@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::super::RemediationReason;
 use super::super::action::RemediationAction;
 use super::super::config::RemediationConfig;
@@ -15,6 +17,7 @@ use super::flow::RequestFlow;
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::duration;
 use crate::power::{self, CurrentPower};
+use crate::reboot::ObservedNode;
 
 /// Why the request does nothing more with its host.
 pub(super) struct RequestCancellation {
@@ -188,14 +191,18 @@ impl RequestFlow<'_> {
         if let Some(problem) = self.case.cluster.problem.clone() {
             return Some(RemediationContext::wait_for_cluster(problem));
         }
-        let node = self
-            .target_node()
-            .filter(|node| node.out_of_service)
-            .cloned();
-        let Some(node) = node else {
+        // A Node that is gone took its taint along.
+        let Some(node) = self.target_node().cloned() else {
             self.status.tainted_at = None;
             return None;
         };
+        if !node.out_of_service {
+            let waits = self.wait_for_late_taint(&node, tainted_at);
+            if waits.is_none() {
+                self.status.tainted_at = None;
+            }
+            return waits;
+        }
         if self.is_back() {
             self.status.tainted_at = None;
             let text = format!(
@@ -211,6 +218,46 @@ impl RequestFlow<'_> {
             node.name
         );
         Some(decision_with_cause(RemediationReason::WaitingForNode, text))
+    }
+
+    /// Waits until a call without an answer can set our taint no more, and then reads the Node again.
+    /// `None`: the taint is not there, and will not come.
+    fn wait_for_late_taint(
+        &self,
+        node: &ObservedNode,
+        tainted_at: Timestamp,
+    ) -> Option<RemediationDecision> {
+        let passed = self.ctx.now.elapsed_since(self.last_release_at(tainted_at));
+        let wait = |text: &str| {
+            let text = format!(
+                "the taint out-of-service is not on node {}: {text}",
+                node.name
+            );
+            decision_with_cause(RemediationReason::WaitingForNode, text)
+        };
+        if let Some(left) = RemediationConfig::UNANSWERED_WRITE_LIFETIME.checked_sub(passed)
+            && !left.is_zero()
+        {
+            let until = self.ctx.now.mono + left;
+            let decision = wait("a call without an answer may still set it");
+            return Some(decision.wake_at(until, "a late taint of the Node"));
+        }
+        let Some(fresh) = self.ctx.recent_reads() else {
+            let decision = wait("the Node is read again to be sure");
+            return Some(decision.with_observe(self.ctx.observe_fresh()));
+        };
+        let read = fresh.node.as_ref().filter(|read| read.uid == node.uid);
+        read.filter(|read| read.out_of_service).map(|_| {
+            let until = RemediationContext::reads_valid_until(fresh);
+            wait("the watch does not show it yet").wake_at(until, "what was read to be seen")
+        })
+    }
+
+    /// A time after which no taint was sent: a release needs our key on the host.
+    fn last_release_at(&self, tainted_at: Timestamp) -> Timestamp {
+        let attempt = self.status.attempt;
+        let keyless = attempt.map(|it| it.key_removed_at.unwrap_or(it.started_at));
+        keyless.map_or(tainted_at, |at| at.max(tainted_at))
     }
 
     /// Whether the Node is Ready with another boot than the one to be ended. Source: specification

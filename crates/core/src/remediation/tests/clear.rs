@@ -43,7 +43,8 @@ fn ready_with(power: &Power, node: &ObservedNode) -> Ready {
         [node.clone()],
     );
     let backup = NodeBackup::from_node(node, BTreeMap::new(), Vec::new());
-    let world = keeping(world, stored(&power.seen.host, backup));
+    let mut world = keeping(world, stored(&power.seen.host, backup));
+    world.leases.insert(node_name("a"), own_lease());
     let case = case_of(&world, "machine/machines/a").unwrap();
     let now = power.now();
     let beat = beat(case.node.as_ref(), 5);

@@ -223,7 +223,7 @@ fn a_remediation_prepares_once_its_lease_is_held_or_its_node_is_marked_where_no_
         let mut case = ready().case;
         case.host = Ok(Arc::new(host("a")));
         case.record = None;
-        case.lease_held = lease_held;
+        case.held_lease = lease_held.then(HeldRemediationLease::default);
         case.cluster.has_dogwatch = has_dogwatch;
         case.node = Some(Arc::new(ObservedNode {
             being_fenced: is_marked,

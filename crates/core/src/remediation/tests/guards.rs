@@ -19,6 +19,7 @@ struct Marked {
     around: ConcurrentRemediations,
     config: RemediationConfig,
     known: RemediationMemory,
+    is_leased: bool,
 }
 
 impl Marked {
@@ -32,12 +33,16 @@ impl Marked {
             around: ConcurrentRemediations::default(),
             config: RemediationConfig::default(),
             known: RemediationMemory::default(),
+            is_leased: false,
         }
     }
 
     fn case(&self) -> Remediation {
         let host = self.power.seen.host.as_ref().clone();
-        let world = world([self.machine.clone()], [host], [self.node.clone()]);
+        let mut world = world([self.machine.clone()], [host], [self.node.clone()]);
+        if self.is_leased {
+            world.leases.insert(node_name("a"), own_lease());
+        }
         case_of(&world, "machine/machines/a").unwrap()
     }
 
@@ -342,11 +347,13 @@ fn one_control_plane_host_at_a_time_until_it_is_back() {
 fn a_planned_reboot_of_another_control_plane_node_goes_first() {
     let mut it = Marked::new();
     it.machine.control_plane = true;
-    it.around.planned.control_plane_lock = Some("n-x".into());
+    it.around.planned.control_plane_locks = vec!["n-x".into()];
     assert_eq!(it.refused(), Some(RemediationReason::ControlPlaneOneByOne));
     // Its own lock is no reason to wait: it may have failed in its planned reboot.
-    it.around.planned.control_plane_lock = Some("n-a".into());
+    it.around.planned.control_plane_locks = vec!["n-a".into()];
     assert_eq!(it.refused(), None);
+    it.around.planned.control_plane_locks = vec!["n-a".into(), "n-x".into()];
+    assert_eq!(it.refused(), Some(RemediationReason::ControlPlaneOneByOne));
 }
 
 #[test]
@@ -373,7 +380,9 @@ fn a_health_check_that_marks_again_while_the_host_comes_back_switches_nothing_of
         (RemediationStep::KeyRemoved, 700),
         (RemediationStep::PoweredOn, 599),
     ]);
+    it.is_leased = true;
     assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
+    it.is_leased = false;
     it.record(&[
         (RemediationStep::KeyAdded, 900),
         (RemediationStep::KeyRemoved, 700),
@@ -480,7 +489,7 @@ fn guards_delay_new_keys_only() {
     it.machine.paused = true;
     it.machine.control_plane = true;
     it.config.max_fenced = 0;
-    it.around.planned.control_plane_lock = Some("n-x".into());
+    it.around.planned.control_plane_locks = vec!["n-x".into()];
     it.around.fenced = vec![FencedHost {
         control_plane: true,
         ..fenced("x", RemediationStage::HeldOff)
@@ -563,7 +572,7 @@ fn a_key_comes_only_after_lease_mark_and_fresh_reads_that_agree() {
     assert_eq!(record.boot_id.as_deref(), Some("old-boot"));
 
     let unleased = Remediation {
-        lease_held: false,
+        held_lease: None,
         ..case.clone()
     };
     let only = act(&unleased, Some(good.clone()));

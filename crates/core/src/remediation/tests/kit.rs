@@ -209,6 +209,15 @@ pub(super) fn stored(host: &HostSnapshot, backup: NodeBackup) -> StoredBackup {
     }
 }
 
+/// The Lease that Machine `machines/a` holds.
+pub(super) fn own_lease() -> HeldRemediationLease {
+    HeldRemediationLease {
+        subject: Some("machine/machines/a".into()),
+        resource_version: "1".into(),
+        ..HeldRemediationLease::default()
+    }
+}
+
 /// Adds a stored backup to the snapshot.
 pub(super) fn keeping(mut world: RemediationSnapshot, kept: StoredBackup) -> RemediationSnapshot {
     world.backups.insert(kept.host_uid.clone(), Arc::new(kept));

@@ -63,6 +63,7 @@ fn leased(mut world: RemediationSnapshot, subject: &str) -> RemediationSnapshot 
     let lease = HeldRemediationLease {
         subject: Some(subject.into()),
         resource_version: "1".into(),
+        ..HeldRemediationLease::default()
     };
     world.leases.insert(node_name("a"), lease);
     world

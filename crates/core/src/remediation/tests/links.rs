@@ -495,8 +495,8 @@ fn marks_and_leases_that_nobody_stands_behind_are_taken_away() {
     };
     let mut world = world([machine("a")], [host("a")], [fenced]);
     let lease = HeldRemediationLease {
-        subject: None,
         resource_version: "1".into(),
+        ..HeldRemediationLease::default()
     };
     world.leases.insert(node_name("a"), lease.clone());
     world.leases.insert(node_name("gone"), lease);
@@ -559,8 +559,8 @@ fn a_node_that_nobody_waits_for_any_more_is_not_counted_as_out_for_ever() {
         let text = format!("{machines:?} {state}");
         let mut world = world(machines, [awaited(state)], []);
         let lease = HeldRemediationLease {
-            subject: None,
             resource_version: "1".into(),
+            ..HeldRemediationLease::default()
         };
         world.leases.insert(node_name("a"), lease);
         let (known, around, config) = (

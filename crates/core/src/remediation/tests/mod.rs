@@ -14,6 +14,7 @@ mod kit;
 mod leftovers;
 mod legacy;
 mod links;
+mod lost_lease;
 mod model;
 mod prepare;
 mod request;

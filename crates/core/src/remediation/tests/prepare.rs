@@ -15,6 +15,9 @@ struct Asked {
     node: ObservedNode,
     config: RemediationConfig,
     kept: Option<NodeBackup>,
+    lease: HeldRemediationLease,
+    around: ConcurrentRemediations,
+    is_control_plane: bool,
 }
 
 impl Asked {
@@ -29,15 +32,20 @@ impl Asked {
             },
             config: RemediationConfig::default(),
             kept: None,
+            lease: own_lease(),
+            around: ConcurrentRemediations::default(),
+            is_control_plane: false,
         }
     }
 
     fn decision(&self, bmc: Option<&str>) -> RemediationDecision {
         let host = self.power.seen.host.as_ref().clone();
-        let mut world = world([marked("a")], [host.clone()], [self.node.clone()]);
-        world
-            .leases
-            .insert(node_name("a"), HeldRemediationLease::default());
+        let machine = ObservedMachine {
+            control_plane: self.is_control_plane,
+            ..marked("a")
+        };
+        let mut world = world([machine], [host.clone()], [self.node.clone()]);
+        world.leases.insert(node_name("a"), self.lease.clone());
         if let Some(kept) = &self.kept {
             world = keeping(world, stored(&host, kept.clone()));
         }
@@ -53,13 +61,7 @@ impl Asked {
             fresh: Some(fresh(&world, &case, &beat, now.mono)),
             ..RemediationMemory::default()
         };
-        decide(
-            &case,
-            &known,
-            &ConcurrentRemediations::default(),
-            &self.config,
-            now,
-        )
+        decide(&case, &known, &self.around, &self.config, now)
     }
 }
 
@@ -206,4 +208,54 @@ fn what_is_written_down_has_with_it_what_did_not_come_back_yet_and_nothing_of_an
             .collect();
         assert_eq!(restored, due);
     }
+}
+
+#[test]
+fn a_lease_that_is_not_held_for_certain_is_taken_again_before_the_key() {
+    let of_another = HeldRemediationLease {
+        subject: Some("machine/machines/b".into()),
+        ..own_lease()
+    };
+    let may_be_freed = HeldRemediationLease {
+        may_be_freed: true,
+        ..own_lease()
+    };
+    let alone = HeldRemediationLease {
+        alone: true,
+        ..own_lease()
+    };
+    for (lease, is_control_plane, is_taken) in [
+        (own_lease(), false, false),
+        (alone.clone(), true, false),
+        (of_another.clone(), false, true),
+        (may_be_freed, false, true),
+        (own_lease(), true, true),
+    ] {
+        let mut it = Asked::new();
+        it.kept = Some(on_the_node());
+        (it.lease, it.is_control_plane) = (lease, is_control_plane);
+        let decision = it.decision(Some(UUID));
+        let takes = |action: &RemediationAction| {
+            matches!(action, RemediationAction::TakeLease { is_out: false, .. })
+        };
+        assert_eq!(decision.actions.len(), 1, "{decision:?}");
+        assert_eq!(takes(&decision.actions[0]), is_taken, "{decision:?}");
+    }
+}
+
+/// Two of one Node would otherwise take it from each other for ever.
+#[test]
+fn a_lease_of_another_remediation_of_the_node_that_is_under_way_is_left_to_it() {
+    let mut it = Asked::new();
+    it.kept = Some(on_the_node());
+    it.lease.subject = Some("machine/machines/b".into());
+    it.around.fenced = vec![FencedHost {
+        host: host_name("a"),
+        node: Some(node_name("a")),
+        ..fenced("b", RemediationStage::Preparing)
+    }];
+    assert!(matches!(
+        &it.decision(Some(UUID)).actions[..],
+        [RemediationAction::AddKey { .. }]
+    ));
 }

@@ -242,12 +242,17 @@ fn a_late_deletion_is_waited_for_since_the_key_was_removed() {
     assert_eq!(decision.wake.unwrap().at, Duration::from_secs(160));
 }
 
+fn free_lease() -> RemediationAction {
+    RemediationAction::FreeLease {
+        node: node_name("a"),
+        version: "1".into(),
+    }
+}
+
 #[test]
 fn a_restore_waits_only_for_a_decision_that_stores_a_backup() {
     let it = Kept::due();
-    let free = RemediationAction::FreeLease {
-        node: node_name("a"),
-    };
+    let free = free_lease();
     let keep = RemediationAction::KeepBackup {
         host: it.case.host.clone().unwrap(),
         backup: backup("uid-n-a", &[]),
@@ -264,6 +269,5 @@ fn a_restore_waits_only_for_a_decision_that_stores_a_backup() {
 fn a_removal_of_an_old_backup_writes_the_host_and_a_free_lease_does_not() {
     let host = Arc::new(host("a"));
     assert!(RemediationAction::RemoveOldBackup { host }.writes_host());
-    let node = node_name("a");
-    assert!(!RemediationAction::FreeLease { node }.writes_host());
+    assert!(!free_lease().writes_host());
 }

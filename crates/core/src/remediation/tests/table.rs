@@ -136,7 +136,7 @@ impl Row {
                 };
                 self.world.leases.insert(node.clone(), lease);
             }
-            RemediationAction::FreeLease { node } => {
+            RemediationAction::FreeLease { node, .. } => {
                 self.world.leases.remove(node);
             }
             RemediationAction::MarkNode { node, .. } => self.set_fenced(node, true),

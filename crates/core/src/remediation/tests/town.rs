@@ -272,6 +272,8 @@ impl Town {
             let lease = HeldRemediationLease {
                 subject: Some(subject.clone()),
                 resource_version: "1".to_owned(),
+                alone: true,
+                may_be_freed: false,
             };
             (name.clone(), lease)
         };
@@ -446,7 +448,7 @@ impl Town {
                 self.leases.insert(node.clone(), subject.to_string());
                 true
             }
-            RemediationAction::FreeLease { node } => self.leases.remove(node).is_some(),
+            RemediationAction::FreeLease { node, .. } => self.leases.remove(node).is_some(),
             RemediationAction::MarkNode { node, .. } => {
                 self.on_node(node, |it| it.seen.being_fenced = true)
             }

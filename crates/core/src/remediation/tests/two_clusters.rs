@@ -271,7 +271,7 @@ fn another_clusters_work_goes_on() {
     other.workload = Some([(prod(), away())].into());
     let mut other = case_of(&other, "machine/machines/b").unwrap();
     other.control_plane = true;
-    other.lease_held = true;
+    other.held_lease = Some(HeldRemediationLease::default());
     let mut power = power_of(&host("b"), true);
     power.run(10);
     let cases = [stuck, other.clone()];

@@ -5,9 +5,9 @@ use crate::error::{ApiErrorKind, Error};
 /// Why a write was not done, or cannot be relied on.
 #[derive(Debug, thiserror::Error)]
 pub enum RemediationWriteError {
-    /// The object has changed since it was read, or is gone. Nothing was written; read it again.
-    #[error("{0} has changed since it was read")]
-    Changed(String),
+    /// Nothing was written; read the object again.
+    #[error(transparent)]
+    Changed(ChangedObject),
     /// The write would overwrite somebody else's value. Nothing was sent.
     #[error("somebody else has written {0}")]
     Foreign(String),
@@ -37,7 +37,25 @@ pub enum RemediationWriteError {
     Api(#[from] Error),
 }
 
+/// An object that has changed since it was read, or is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("{about} has changed since it was read")]
+pub struct ChangedObject {
+    pub about: String,
+    /// The API server's answer: an admission webhook, too, may answer as if there were a conflict.
+    #[source]
+    pub answer: Option<Error>,
+}
+
 impl RemediationWriteError {
+    /// Found by a read, not by an answer to the write.
+    pub(in crate::remediation) fn object_changed(about: impl Into<String>) -> Self {
+        RemediationWriteError::Changed(ChangedObject {
+            about: about.into(),
+            answer: None,
+        })
+    }
+
     /// The error and its causes in one line, for conditions and Events.
     pub fn error_chain(&self) -> String {
         crate::error::error_chain(self)
@@ -64,7 +82,10 @@ impl RequiredRight {
     ) -> RemediationWriteError {
         match error.kind() {
             ApiErrorKind::Conflict | ApiErrorKind::NotFound => {
-                RemediationWriteError::Changed(about.to_owned())
+                RemediationWriteError::Changed(ChangedObject {
+                    about: about.to_owned(),
+                    answer: Some(error),
+                })
             }
             ApiErrorKind::Forbidden if self.is_missing(&error) => {
                 RemediationWriteError::Forbidden {

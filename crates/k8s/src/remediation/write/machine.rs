@@ -59,7 +59,7 @@ impl RemediationClient {
         let read = read.map_err(|error| get_right(api).classify_error(&about, error));
         let object = self.check_version(api, read)?;
         if object.uid().as_deref() != Some(&*machine.uid) {
-            return Err(RemediationWriteError::Changed(about));
+            return Err(RemediationWriteError::object_changed(about));
         }
         let status =
             ConditionForm::of_version(api, &version).status_patch(&object.data["status"], writes);

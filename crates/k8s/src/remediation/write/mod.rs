@@ -8,7 +8,7 @@ mod node;
 mod release;
 mod request;
 
-pub use error::RemediationWriteError;
+pub use error::{ChangedObject, RemediationWriteError};
 pub use release::NodeReleaseOutcome;
 
 pub(super) use condition::ConditionForm;

@@ -105,7 +105,7 @@ impl RemediationClient {
         let about = describe_node(node);
         let now = self.read_same_node(node).await?;
         if now.resource_version().as_ref() != Some(&node.resource_version) {
-            return Err(RemediationWriteError::Changed(about));
+            return Err(RemediationWriteError::object_changed(about));
         }
         let standing = node_taints(&now);
         let kept = standing
@@ -153,7 +153,7 @@ impl RemediationClient {
         if now.uid().as_ref() == Some(&node.uid) {
             Ok(now)
         } else {
-            Err(RemediationWriteError::Changed(about))
+            Err(RemediationWriteError::object_changed(about))
         }
     }
 }
@@ -167,7 +167,7 @@ pub(super) fn parse_node_answer(
     about: &str,
 ) -> Result<ObservedNode, RemediationWriteError> {
     // The API server accepts no name that we would reject.
-    observed_node(node).map_err(|_| RemediationWriteError::Changed(about.to_owned()))
+    observed_node(node).map_err(|_| RemediationWriteError::object_changed(about))
 }
 
 pub(super) fn node_taints(node: &Node) -> &[Taint] {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use dogwatch_api::CONTROLLER;
 use dogwatch_core::reboot::ObservedNode;
 use dogwatch_core::remediation::{ReleasePermit, StrategyType, WorkloadRelease};
 use http::Request;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use kube::api::Patch;
 use kube::core::Status;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::node::{
@@ -20,7 +20,7 @@ use super::{RemediationWriteError, RequiredRight};
 use crate::deadline::SendDeadline;
 use crate::error::{ApiErrorKind, Error, with_custom_timeout};
 use crate::node::OUT_OF_SERVICE_TAINT;
-use crate::remediation::client::{RemediationClient, patch_params, patch_precondition};
+use crate::remediation::client::{RemediationClient, patch_precondition};
 use crate::remediation::observe::heartbeat_of;
 
 const DELETE_RIGHT: RequiredRight = RequiredRight::new("delete", "nodes");
@@ -80,7 +80,7 @@ impl RemediationClient {
                 return Ok(released);
             }
         }
-        Err(RemediationWriteError::Changed(about))
+        Err(RemediationWriteError::object_changed(about))
     }
 
     /// The Node, if it exists. An error if it is not the permit's Node, or has sent a heartbeat
@@ -103,7 +103,9 @@ impl RemediationClient {
             return Ok(None);
         };
         if heartbeat_of(lease.as_ref(), Some(&node)) != *cleared.beat() {
-            return Err(RemediationWriteError::Changed(format!("node {name}")));
+            return Err(RemediationWriteError::object_changed(format!(
+                "node {name}"
+            )));
         }
         Ok(Some(node))
     }
@@ -118,15 +120,11 @@ impl RemediationClient {
         let name = cleared.node().as_str();
         let about = format!("node {name}");
         let preconditions = json!({ "uid": cleared.node_uid(), "resourceVersion": version });
-        let body = json!({ "preconditions": preconditions }).to_string();
         let left = remaining_permit_time(cleared, now)?;
-        let until = SendDeadline(Instant::now() + left);
-        // The API server itself gives up when the permit ends, so that a queued request is not
-        // executed later.
-        let path = format!("/api/v1/nodes/{name}?timeout={}ms", left.as_millis());
-        let request = Request::delete(path).header("content-type", "application/json");
-        let request = request.extension(until).body(body.into_bytes());
-        let request = request.map_err(|error| Error::from(kube::Error::HttpError(error)))?;
+        let request = Request::delete(node_path_with_limit(name, left))
+            .header("content-type", "application/json");
+        let body = json!({ "preconditions": preconditions });
+        let request = with_send_deadline(request, &body, left)?;
         let deletion = self.node_client.request_status::<Node>(request);
         let answer = with_custom_timeout(left, deletion).await;
         match answer {
@@ -152,9 +150,8 @@ impl RemediationClient {
     ) -> Result<ObservedNode, RemediationWriteError> {
         let name = cleared.node().as_str();
         let about = format!("node {name}");
-        let nodes = self.node_api();
         let node = self.read_silent_node(cleared, now).await?;
-        let node = node.ok_or_else(|| RemediationWriteError::Changed(about.clone()))?;
+        let node = node.ok_or_else(|| RemediationWriteError::object_changed(&about))?;
         let mut all = node_taints(&node).to_vec();
         let ours = own_taint(tainted_at);
         let is_it = |there: &k8s_openapi::api::core::v1::Taint| {
@@ -166,13 +163,13 @@ impl RemediationClient {
         all.push(ours);
         let version = node.resource_version().unwrap_or_default();
         let metadata = patch_precondition(cleared.node_uid(), &version);
-        let body = Patch::Merge(json!({ "metadata": metadata, "spec": { "taints": all } }));
-        let params = patch_params();
-        let answer = with_custom_timeout(
-            remaining_permit_time(cleared, now)?,
-            nodes.patch(name, &params, &body),
-        )
-        .await;
+        let body = json!({ "metadata": metadata, "spec": { "taints": all } });
+        let left = remaining_permit_time(cleared, now)?;
+        let path = node_path_with_limit(name, left);
+        let request = Request::patch(format!("{path}&fieldManager={CONTROLLER}"))
+            .header("content-type", "application/merge-patch+json");
+        let request = with_send_deadline(request, &body, left)?;
+        let answer = with_custom_timeout(left, self.node_client.request::<Node>(request)).await;
         let answer = answer.map_err(|error| PATCH_RIGHT.classify_error(&about, error))?;
         if node_taints(&answer)
             .iter()
@@ -185,6 +182,23 @@ impl RemediationClient {
             )))
         }
     }
+}
+
+/// The API server itself gives up when the permit ends, so that a queued request is not executed
+/// later.
+fn node_path_with_limit(name: &str, left: Duration) -> String {
+    format!("/api/v1/nodes/{name}?timeout={}ms", left.as_millis())
+}
+
+fn with_send_deadline(
+    request: http::request::Builder,
+    body: &Value,
+    left: Duration,
+) -> Result<Request<Vec<u8>>, Error> {
+    let until = SendDeadline(Instant::now() + left);
+    let request = request.extension(until);
+    let request = request.body(body.to_string().into_bytes());
+    request.map_err(|error| Error::from(kube::Error::HttpError(error)))
 }
 
 /// Remaining validity of the permit.

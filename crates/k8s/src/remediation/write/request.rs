@@ -109,7 +109,7 @@ impl RemediationClient {
         if is_it {
             Ok(object)
         } else {
-            Err(RemediationWriteError::Changed(about))
+            Err(RemediationWriteError::object_changed(about))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! "Cancelled before off: withdrawn. Cancelled after off: the power-on is finished."
 
 use super::super::super::*;
+use super::super::kit::node_name;
 use super::super::town::Town;
 use super::desk::{DELETE, TAINT};
 use crate::power::FaultClass;
@@ -124,6 +125,41 @@ fn our_taint_is_lifted_before_the_request_goes() {
     town.site("a").is_connected = true;
     town.until("gone", is_gone);
     is_clean(&town);
+}
+
+/// The call that taints gets no answer, and the request is deleted. Returns when that was.
+fn deleted_after_an_unanswered_taint(town: &mut Town) -> jiff::Timestamp {
+    town.fails("a", TAINT);
+    town.until("proved off", |town| {
+        town.attempt("a").is_some_and(|it| it.off_at.is_some())
+    });
+    let at = jiff::Timestamp::from_second(town.now().wall.as_second()).unwrap();
+    town.change("a", |it| it.status.tainted_at = Some(at));
+    town.delete("a");
+    town.site("a").is_connected = true;
+    town.run(65);
+    assert!(!town.is_keyed("a") && town.is_on("a"));
+    assert!(!town.node("a").unwrap().seen.out_of_service);
+    assert!(!is_gone(town), "the taint may still come");
+    at
+}
+
+#[test]
+fn a_taint_that_may_still_come_keeps_the_finalizer_until_a_read_shows_that_it_did_not() {
+    let mut town = Town::new(&["a"]);
+    deleted_after_an_unanswered_taint(&mut town);
+    town.until("gone", is_gone);
+    is_clean(&town);
+}
+
+#[test]
+fn a_taint_that_comes_late_is_lifted() {
+    let mut town = Town::new(&["a"]);
+    let at = deleted_after_an_unanswered_taint(&mut town);
+    town.taint(&node_name("a"), at);
+    town.until("gone", is_gone);
+    is_clean(&town);
+    assert!(town.written.contains(&"Untaint".to_owned()));
 }
 
 #[test]
