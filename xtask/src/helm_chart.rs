@@ -14,6 +14,18 @@ const CHART_FOLDER: &str = "deploy/chart";
 /// The namespace in the manifests.
 const NAMESPACE: &str = "dogwatch";
 const RELEASE_NAMESPACE: &str = "{{ .Release.Namespace }}";
+/// By which the policies about locks find Dogwatch's namespace. Helm does not label the namespace
+/// that it makes, so the chart names it.
+const NAMESPACE_LABEL: &str = "\
+    namespaceSelector:
+      matchLabels:
+        app.kubernetes.io/part-of: dogwatch
+";
+const NAMED_NAMESPACE: &str = "\
+    namespaceSelector:
+      matchLabels:
+        kubernetes.io/metadata.name: {{ .Release.Namespace | quote }}
+";
 /// The line that overlay `deploy/policies-deny` changes.
 const WARN_ACTIONS: &str = "validationActions: [Warn, Audit]";
 const CHOSEN_ACTIONS: &str = r#"validationActions: {{ if eq .Values.admissionPolicies "deny" }}[Deny]{{ else }}[Warn, Audit]{{ end }}"#;
@@ -219,7 +231,7 @@ fn render_document(document: &str) -> String {
             text.push(keep.to_owned());
         }
     }
-    let text = text.join("\n") + "\n";
+    let text = (text.join("\n") + "\n").replace(NAMESPACE_LABEL, NAMED_NAMESPACE);
     // The manifest's own line, after ours.
     text.replacen(
         "resource-policy: keep\nmetadata:\n",
@@ -317,6 +329,14 @@ mod tests {
             text.contains("  namespace: {{ .Release.Namespace }}\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_policies_about_locks_select_the_namespace_of_the_release_by_its_name() {
+        let locks = include_str!("../../deploy/policies/locks.yaml");
+        let text = render_template("policies/locks.yaml", locks, "");
+        assert_eq!(text.matches(NAMED_NAMESPACE).count(), 2, "{text}");
+        assert!(!text.contains(NAMESPACE_LABEL), "{text}");
     }
 
     #[test]

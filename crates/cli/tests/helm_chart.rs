@@ -10,9 +10,10 @@ mod toggles;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use dogwatch_testbed::ControlPlane;
 use dogwatch_testbed::helm::{HelmOutput, run_helm};
+use dogwatch_testbed::{ControlPlane, TokenPodRef};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -127,7 +128,21 @@ fn printed_objects(namespace: &str, args: &[&str]) -> Objects {
     ];
     let mut all = objects(&dogwatch(&[&words, args].concat()));
     all.retain(|key, _| !key.starts_with("Namespace "));
+    select_by_name(&mut all, namespace);
     all
+}
+
+/// Helm does not label the namespace, so that the chart's policies about locks select it by its name.
+fn select_by_name(all: &mut Objects, namespace: &str) {
+    let label = json!({ "app.kubernetes.io/part-of": "dogwatch" });
+    for policy in ["leases", "locks"] {
+        let key = format!("ValidatingAdmissionPolicy -/{policy}.dogwatch.dev");
+        if let Some(policy) = all.get_mut(&key) {
+            let selector = &mut policy["spec"]["matchConstraints"]["namespaceSelector"];
+            assert_eq!(selector["matchLabels"], label, "{key}");
+            selector["matchLabels"] = json!({ "kubernetes.io/metadata.name": namespace });
+        }
+    }
 }
 
 fn assert_same(chart: &Objects, printed: &Objects, what: &str) {
@@ -272,7 +287,13 @@ async fn flags_variables_secrets_and_labels_reach_the_pods() {
 #[tokio::test]
 async fn wrong_values_are_refused_with_their_path_before_anything_is_applied() {
     let helm = without_cluster();
-    let table: [(&str, &[&str], &str); 10] = [
+    let table: [(&str, &[&str], &str); 12] = [
+        (
+            "1.36.1",
+            &["--namespace=kube-system"],
+            "a namespace of its own",
+        ),
+        ("1.36.1", &["--namespace=default"], "a namespace of its own"),
         ("1.36.1", &["--set=remediation=maybe"], "/remediation"),
         (
             "1.36.1",
@@ -332,12 +353,70 @@ async fn installed(plane: &ControlPlane) -> Vec<String> {
     names.lines().map(str::to_owned).collect()
 }
 
+/// The kubeconfig of a coordinator whose token names its pod and node.
+async fn coordinator_kubeconfig(plane: &ControlPlane, namespace: &str) -> PathBuf {
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": "thief", "namespace": namespace },
+        "spec": { "nodeName": "second", "serviceAccountName": "dogwatch-coordinator",
+            "automountServiceAccountToken": false,
+            "containers": [{ "name": "c", "image": "none" }] } });
+    let create = ["create", "-f", "-"];
+    plane.run_kubectl(&create, &pod.to_string()).await.unwrap();
+    let pod = TokenPodRef {
+        name: "thief",
+        uid: None,
+    };
+    let token = plane.service_account_token(namespace, "dogwatch-coordinator", Some(pod));
+    plane.kubeconfig_for(&token.await.unwrap()).unwrap()
+}
+
+/// The policies about locks apply in the namespace of the release, which has no label.
+async fn no_coordinator_steals_a_lock(plane: &ControlPlane, namespace: &str) {
+    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": "dogwatch-default-0", "namespace": namespace,
+            "labels": { "dogwatch.dev/group": "default" } },
+        "spec": { "holderIdentity": "node/first" } });
+    let create = ["create", "-f", "-"];
+    plane
+        .run_kubectl(&create, &lease.to_string())
+        .await
+        .unwrap();
+    let kubeconfig = coordinator_kubeconfig(plane, namespace).await;
+    let deadline = Instant::now() + Duration::from_mins(2);
+    loop {
+        // A policy is in force some seconds after it was written.
+        let stolen = Command::new(plane.kubectl_path())
+            .args([
+                "patch",
+                "lease",
+                "dogwatch-default-0",
+                "--namespace",
+                namespace,
+            ])
+            .args(["--dry-run=server", "--type=merge", "--patch"])
+            .arg(r#"{"spec": {"holderIdentity": "node/second"}}"#)
+            .arg("--kubeconfig")
+            .arg(&kubeconfig)
+            .output()
+            .unwrap();
+        let words = String::from_utf8(stolen.stderr).unwrap();
+        if words.contains("held by node/first") {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "not refused by the policy: {words}"
+        );
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
 #[tokio::test]
 async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_its_objects_stay() {
     let plane = ControlPlane::start().await.unwrap();
     let helm = Helm::of(plane.admin_kubeconfig());
     let release = ["dogwatch", CHART, "--namespace", "nodes"];
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     let install = [&["install"], &release[..], &["--create-namespace"], &IMAGES].concat();
     let notes = helm.succeed(&install).await;
     println!("helm install took {:?}", begun.elapsed());
@@ -351,6 +430,8 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_its_obj
             .iter()
             .any(|name| name.contains("validatingadmissionpolicy"))
     );
+
+    no_coordinator_steals_a_lock(&plane, "nodes").await;
 
     let more = ["--set=remediation=true,lock=true,admissionPolicies=deny"];
     let upgrade = [&["upgrade"], &release[..], &IMAGES, &more].concat();

@@ -228,7 +228,6 @@ async fn kustomize_makes_the_same_of_the_base_as_the_program_prints() {
     }
     for (folder, part) in [
         ("policies", "policies"),
-        ("remediation", "remediation"),
         ("delete-pods", "delete-pods"),
         ("roll-first", "roll-first"),
         ("machine-drain-rules", "machine-drain-rules"),
@@ -243,6 +242,15 @@ async fn kustomize_makes_the_same_of_the_base_as_the_program_prints() {
         let only = printed(&["--only", part]);
         assert_eq!(kustomize(folder).await, only, "{part}");
     }
+    // Remediation comes with the policies that guard it.
+    let only = printed(&["--only", "remediation"]);
+    let remediation = kustomize("remediation").await;
+    assert!(remediation.iter().all(|object| only.contains(object)));
+    let policies = kustomize("policies").await;
+    let guards = only.iter().filter(|object| !remediation.contains(object));
+    let guards: Vec<&Value> = guards.collect();
+    assert!(!guards.is_empty() && guards.iter().all(|guard| policies.contains(guard)));
+
     let mut all = base;
     all.extend(kustomize("power").await);
     all.extend(kustomize("remediation").await);

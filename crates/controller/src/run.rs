@@ -218,7 +218,11 @@ async fn admission_gaps(
         return Ok(unknown.into_iter().collect());
     }
     let unknown = describe_unknown_account(&user, CONTROLLER, &context.namespace);
-    let policies = admission::list_admission_policies(&context.client).await?;
+    let mut policies = admission::list_admission_policies(&context.client).await?;
+    if let Some(policies) = &mut policies {
+        let (client, namespace) = (&context.client, &context.namespace);
+        policies.namespace = admission::read_lock_namespace(client, namespace).await?;
+    }
     let weak = policies.iter().flat_map(list_unenforced_policies);
     Ok(unknown.into_iter().chain(weak).collect())
 }

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dogwatch_api::LOCK_API_ACCOUNT;
 
+use crate::drain::OWN_PODS_POLICY;
+use crate::selector::LabelSelector;
+
 /// The policies of `deploy/policies`. Kustomize may add a prefix and a suffix.
 pub const SHIPPED_ADMISSION_POLICIES: [&str; 16] = [
     "coordinator-evictions.dogwatch.dev",
@@ -30,11 +33,26 @@ pub const SHIPPED_ADMISSION_POLICIES: [&str; 16] = [
     "schedule-reboots.dogwatch.dev",
 ];
 
+/// The policies that apply only in Dogwatch's namespace.
+const LOCK_POLICIES: [&str; 2] = ["leases.dogwatch.dev", "locks.dogwatch.dev"];
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObservedAdmissionPolicies {
     pub policies: BTreeSet<String>,
     /// By name of the binding, the policy that it names.
     pub bindings: BTreeMap<String, String>,
+    /// By name of the policy, the namespaces that it applies to. A policy without an entry applies
+    /// to all of them.
+    pub namespace_selectors: BTreeMap<String, LabelSelector>,
+    /// Dogwatch's namespace; `None` if it could not be read.
+    pub namespace: Option<LockNamespace>,
+}
+
+/// The namespace that holds the locks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LockNamespace {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
 }
 
 /// Returns a sentence for each shipped policy that is not in force.
@@ -58,14 +76,25 @@ pub fn list_unenforced_policies(seen: &ObservedAdmissionPolicies) -> Vec<String>
         .collect()
 }
 
+/// Whether the policy is in force that lets no coordinator evict a pod of Dogwatch's namespace.
+pub fn protects_own_pods(seen: &ObservedAdmissionPolicies) -> bool {
+    bound_policies(OWN_PODS_POLICY, seen).next().is_some()
+}
+
+/// The installed policies of this name that a binding names.
+fn bound_policies<'a>(
+    policy: &str,
+    seen: &'a ObservedAdmissionPolicies,
+) -> impl Iterator<Item = &'a String> {
+    let named = seen.bindings.values();
+    named.filter(move |named| named.contains(policy) && seen.policies.contains(*named))
+}
+
 fn describe_policy_problem(policy: &str, seen: &ObservedAdmissionPolicies) -> Option<String> {
     let is_it = |name: &str| name.contains(policy);
     let mut bindings = seen.bindings.iter();
-    if bindings
-        .clone()
-        .any(|(_, named)| is_it(named) && seen.policies.contains(named))
-    {
-        return None;
+    if bound_policies(policy, seen).next().is_some() {
+        return describe_other_namespaces(policy, seen);
     }
     if !seen.policies.iter().any(|name| is_it(name)) {
         return Some(format!("admission policy {policy} is not installed"));
@@ -78,6 +107,28 @@ fn describe_policy_problem(policy: &str, seen: &ObservedAdmissionPolicies) -> Op
             None => format!("admission policy {policy} has no effect: no binding names it"),
         },
     )
+}
+
+/// Why a policy about locks does not apply in the namespace that holds them.
+fn describe_other_namespaces(policy: &str, seen: &ObservedAdmissionPolicies) -> Option<String> {
+    let namespace = seen.namespace.as_ref()?;
+    if !LOCK_POLICIES.contains(&policy) {
+        return None;
+    }
+    let mut labels = Vec::new();
+    for named in bound_policies(policy, seen) {
+        let selector = seen.namespace_selectors.get(named)?;
+        if selector.matches_labels(&namespace.labels) {
+            return None;
+        }
+        labels.push(selector.to_query_string());
+    }
+    Some(format!(
+        "admission policy {policy} does not apply to namespace {}, which holds the locks: it selects namespaces with {}. \
+         Label the namespace so",
+        namespace.name,
+        labels.join(" or ")
+    ))
 }
 
 /// Why the policies do not recognize this user as `program` in Dogwatch's `namespace`. `None` if
@@ -124,6 +175,28 @@ mod tests {
                 .iter()
                 .map(|name| (rename(name), named(name)))
                 .collect(),
+            namespace_selectors: LOCK_POLICIES
+                .iter()
+                .map(|name| {
+                    (
+                        rename(name),
+                        labelled("app.kubernetes.io/part-of", "dogwatch"),
+                    )
+                })
+                .collect(),
+            namespace: Some(LockNamespace {
+                name: "nodes".to_owned(),
+                labels: [("app.kubernetes.io/part-of", "dogwatch")]
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .into(),
+            }),
+        }
+    }
+
+    fn labelled(key: &str, value: &str) -> LabelSelector {
+        LabelSelector {
+            match_labels: [(key.to_owned(), value.to_owned())].into(),
+            ..LabelSelector::default()
         }
     }
 
@@ -178,6 +251,37 @@ mod tests {
                 "admission policy locks.dogwatch.dev has no effect: no binding names it",
             ]
         );
+    }
+
+    #[test]
+    fn a_policy_that_does_not_apply_where_the_locks_are_is_not_in_force() {
+        let same = |name: &str| name.to_owned();
+        let mut seen = installed(same, same);
+        assert!(protects_own_pods(&seen));
+        let namespace = seen.namespace.as_mut().unwrap();
+        namespace.labels = labelled("kubernetes.io/metadata.name", "nodes").match_labels;
+        let told = list_unenforced_policies(&seen);
+        assert_eq!(told.len(), 2, "{told:?}");
+        for (told, policy) in told.iter().zip(LOCK_POLICIES) {
+            let words = format!("admission policy {policy} does not apply to namespace nodes");
+            assert!(told.starts_with(&words), "{told}");
+            assert!(
+                told.contains("app.kubernetes.io/part-of=dogwatch"),
+                "{told}"
+            );
+        }
+        // As the chart writes it.
+        for selector in seen.namespace_selectors.values_mut() {
+            *selector = labelled("kubernetes.io/metadata.name", "nodes");
+        }
+        assert_eq!(list_unenforced_policies(&seen), [""; 0]);
+        seen.namespace_selectors.clear();
+        assert_eq!(list_unenforced_policies(&seen), [""; 0]);
+        let unread = ObservedAdmissionPolicies {
+            namespace: None,
+            ..installed(same, same)
+        };
+        assert_eq!(list_unenforced_policies(&unread), [""; 0]);
     }
 
     #[test]

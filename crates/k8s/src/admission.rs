@@ -1,10 +1,12 @@
 //! Reads our own user name and the admission policies from the API server.
 
-use dogwatch_core::admission::ObservedAdmissionPolicies;
+use dogwatch_core::admission::{LockNamespace, ObservedAdmissionPolicies};
+use dogwatch_core::selector::LabelSelector;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 
@@ -30,7 +32,8 @@ pub async fn read_own_user(client: &Client) -> Result<Option<String>, Error> {
         .filter(|name| !name.is_empty()))
 }
 
-/// All admission policies and bindings. `None`: the API server does not serve these kinds.
+/// All admission policies and bindings, without Dogwatch's namespace. `None`: the API server does not
+/// serve these kinds.
 ///
 /// # Errors
 /// When the request fails, or we may not list them.
@@ -39,7 +42,7 @@ pub async fn list_admission_policies(
 ) -> Result<Option<ObservedAdmissionPolicies>, Error> {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     let all = ListParams::default();
-    let policies = match with_timeout(policies.list_metadata(&all)).await {
+    let policies = match with_timeout(policies.list(&all)).await {
         Ok(list) => list.items,
         Err(error) if error.kind() == ApiErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -47,6 +50,8 @@ pub async fn list_admission_policies(
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
     let bindings = with_timeout(bindings.list(&all)).await?.items;
     Ok(Some(ObservedAdmissionPolicies {
+        namespace_selectors: policies.iter().filter_map(namespace_selector).collect(),
+        namespace: None,
         policies: policies
             .into_iter()
             .filter_map(|policy| policy.metadata.name)
@@ -56,4 +61,32 @@ pub async fn list_admission_policies(
             .filter_map(|binding| Some((binding.metadata.name?, binding.spec.policy_name)))
             .collect(),
     }))
+}
+
+/// Dogwatch's namespace. `None`: it does not exist, or we may not read it.
+///
+/// # Errors
+/// When the request fails.
+pub async fn read_lock_namespace(
+    client: &Client,
+    name: &str,
+) -> Result<Option<LockNamespace>, Error> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    match with_timeout(api.get_metadata_opt(name)).await {
+        Ok(found) => Ok(found.map(|found| LockNamespace {
+            name: name.to_owned(),
+            labels: found.metadata.labels.unwrap_or_default(),
+        })),
+        Err(error) if error.kind() == ApiErrorKind::Forbidden => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The policy's name, and the namespaces that it applies to, if it is limited to some.
+fn namespace_selector(policy: &ValidatingAdmissionPolicy) -> Option<(String, LabelSelector)> {
+    let name = policy.metadata.name.clone()?;
+    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    let selector = serde_json::to_value(constraints.namespace_selector.as_ref()?).ok()?;
+    let selector: LabelSelector = serde_json::from_value(selector).ok()?;
+    (selector != LabelSelector::default()).then_some((name, selector))
 }

@@ -22,7 +22,7 @@ use tower::{BoxError, ServiceBuilder};
 use crate::deadline::SendDeadlineService;
 
 pub use certificate::connect_by_certificate;
-pub use workload::{KubeconfigRefusal, connect_by_kubeconfig_text};
+pub use workload::{ContextConnection, KubeconfigRefusal, connect_by_kubeconfig_text};
 
 /// Limit for establishing a TCP and TLS connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -96,7 +96,7 @@ pub async fn check_nodes(cluster: &ClusterArgs, args: &CheckArgs) -> Result<(), 
     let mut reports = Vec::new();
     let mut missing = None;
     let remedies = check_view::read_remediations(&connected).await;
-    let admission = check_view::read_admission_gaps(&connected).await;
+    let admission = check_view::read_admission(&connected).await;
     for node in args.which.list_node_names(&connected).await? {
         let view =
             check_view::read_check_view(&connected, &fleet, &remedies, &admission, &node).await;

@@ -12,6 +12,7 @@ mod policies;
 mod power;
 mod recount;
 mod remedy;
+mod removal;
 mod rights;
 mod support;
 mod web;

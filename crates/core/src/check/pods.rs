@@ -101,18 +101,7 @@ pub(super) fn find_drain_blockers(
         Ok(_) => found.extend(going.iter().filter_map(|pod| find_orphan(pod))),
         Err(why) => found.push(unknown_finding("DaemonSets", why)),
     }
-    match &view.terminating {
-        Ok(terminating) => {
-            let ends = |pod: &&&PodFacts| terminating.contains(&pod.observed.pod.namespace);
-            found.extend(
-                going
-                    .iter()
-                    .filter(ends)
-                    .map(|pod| find_ending_namespace(pod)),
-            );
-        }
-        Err(why) => found.push(unknown_finding("Namespaces", why)),
-    }
+    found.extend(find_ending_namespaces(view, &going));
     found.extend(going.iter().flat_map(|pod| find_in_pod(pod)));
     found
 }
@@ -280,6 +269,16 @@ fn find_orphan(pod: &PodFacts) -> Option<CheckFinding> {
         );
         CheckFinding::new(FindingSeverity::Warns, pod_subject(&pod.observed), text)
     })
+}
+
+fn find_ending_namespaces(view: &CheckView, going: &[&PodFacts]) -> Vec<CheckFinding> {
+    let terminating = match &view.terminating {
+        Ok(terminating) => terminating,
+        Err(why) => return vec![unknown_finding("Namespaces", why)],
+    };
+    let ends = |pod: &&&PodFacts| terminating.contains(&pod.observed.pod.namespace);
+    let ending = going.iter().filter(ends);
+    ending.map(|pod| find_ending_namespace(pod)).collect()
 }
 
 fn find_ending_namespace(pod: &PodFacts) -> CheckFinding {

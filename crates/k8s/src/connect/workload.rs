@@ -1,5 +1,6 @@
 //! Connects by a kubeconfig that somebody else wrote, without touching the disk.
 
+use dogwatch_core::name::GroupName;
 use http::uri::Scheme;
 use kube::config::{AuthInfo, Cluster, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -20,14 +21,24 @@ impl KubeconfigRefusal {
     }
 }
 
+/// A connection to a kubeconfig's current context.
+#[derive(Clone)]
+pub struct ContextConnection {
+    pub client: Client,
+    /// The context's namespace, if it names one.
+    pub namespace: Option<String>,
+}
+
 /// Connects to the current context of this kubeconfig, and sends nothing. It has to contain all
 /// that is needed: whoever wrote it must not make this process read a file, run a program or trust
 /// a server that nobody vouches for.
 ///
 /// # Errors
 /// [`KubeconfigRefusal`].
-pub async fn connect_by_kubeconfig_text(text: &[u8]) -> Result<Client, KubeconfigRefusal> {
-    let mut config = load_contained_config(text).await?;
+pub async fn connect_by_kubeconfig_text(
+    text: &[u8],
+) -> Result<ContextConnection, KubeconfigRefusal> {
+    let (mut config, namespace) = load_contained_config(text).await?;
     // kube takes it from the environment.
     config.proxy_url = None;
     let connection = build_connection(config);
@@ -35,10 +46,14 @@ pub async fn connect_by_kubeconfig_text(text: &[u8]) -> Result<Client, Kubeconfi
         // The cause may quote a key.
         KubeconfigRefusal::new("has certificates or keys that cannot be parsed")
     })?;
-    Ok(connection.client)
+    Ok(ContextConnection {
+        client: connection.client,
+        namespace,
+    })
 }
 
-async fn load_contained_config(text: &[u8]) -> Result<Config, KubeconfigRefusal> {
+/// The configuration, and the namespace that its current context names.
+async fn load_contained_config(text: &[u8]) -> Result<(Config, Option<String>), KubeconfigRefusal> {
     if text.len() > MAX_KUBECONFIG_BYTES {
         return Err(KubeconfigRefusal::new("is larger than 64 KiB"));
     }
@@ -53,6 +68,7 @@ async fn load_contained_config(text: &[u8]) -> Result<Config, KubeconfigRefusal>
         .iter()
         .filter_map(|it| it.auth_info.as_ref());
     users.into_iter().try_for_each(check_user)?;
+    let namespace = find_context_namespace(&read)?;
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
     let config = config.map_err(|_| {
         KubeconfigRefusal::new(
@@ -62,7 +78,27 @@ async fn load_contained_config(text: &[u8]) -> Result<Config, KubeconfigRefusal>
     if config.cluster_url.scheme() != Some(&Scheme::HTTPS) || config.root_cert.is_none() {
         return Err(KubeconfigRefusal::new("names no server by https"));
     }
-    Ok(config)
+    Ok((config, namespace))
+}
+
+/// It becomes part of request paths, so that it has to be a namespace's name.
+fn find_context_namespace(kubeconfig: &Kubeconfig) -> Result<Option<String>, KubeconfigRefusal> {
+    let mut contexts = kubeconfig.contexts.iter();
+    let current = contexts.find(|it| Some(&it.name) == kubeconfig.current_context.as_ref());
+    let namespace = current
+        .and_then(|current| current.context.as_ref())
+        .and_then(|context| context.namespace.clone())
+        .filter(|namespace| !namespace.is_empty());
+    // A namespace is a DNS label, as a group's name is.
+    if namespace
+        .as_deref()
+        .is_some_and(|name| GroupName::new(name).is_err())
+    {
+        return Err(KubeconfigRefusal::new(
+            "names a namespace that is no DNS label",
+        ));
+    }
+    Ok(namespace)
 }
 
 fn check_cluster(cluster: &Cluster) -> Result<(), KubeconfigRefusal> {
@@ -203,6 +239,27 @@ mod tests {
                 "{why}: {said:?}"
             );
             assert!(!said.unwrap().contains("secret-word"));
+        }
+    }
+
+    #[test]
+    fn the_namespace_of_the_current_context_is_read_where_it_names_one() {
+        for (context, expected) in [
+            ("user: u", None),
+            ("user: u, namespace: ''", None),
+            ("user: u, namespace: dogs", Some("dogs")),
+            ("user: u, namespace: a/b", None),
+        ] {
+            let text = kubeconfig("https://10.0.0.1", CA, "token: t")
+                .replace("user: u}", &format!("{context}}}"))
+                .replace(
+                    "contexts: [",
+                    "contexts: [{name: x, context: {cluster: c, user: u, namespace: x}}, ",
+                );
+            let read = Kubeconfig::from_yaml(&text).unwrap();
+            let found = find_context_namespace(&read);
+            assert_eq!(found.is_err(), context.contains('/'), "{context}");
+            assert_eq!(found.ok().flatten().as_deref(), expected, "{context}");
         }
     }
 

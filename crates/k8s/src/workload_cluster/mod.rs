@@ -15,7 +15,7 @@ use dogwatch_core::remediation::{ObjectName, RemediationReason};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, Client, ResourceExt as _};
 
-use crate::connect::connect_by_kubeconfig_text;
+use crate::connect::{ContextConnection, connect_by_kubeconfig_text};
 use crate::error::{ApiErrorKind, Error, with_custom_timeout};
 
 /// Limit for one request of this module. Source: Cluster API's cluster cache.
@@ -56,6 +56,8 @@ pub struct WorkloadConnection {
     pub uid: String,
     /// Whether Dogwatch's kinds are installed there.
     pub has_dogwatch: bool,
+    /// Dogwatch's namespace there, if the kubeconfig names one.
+    pub namespace: Option<String>,
     /// Identifies the Secret's content.
     pub secret_version: String,
 }
@@ -139,7 +141,8 @@ impl WorkloadConnector {
     ) -> Result<WorkloadConnection, WorkloadClusterError> {
         let secret = self.read_secret(cluster).await?;
         let text = self.check_secret(cluster, &secret)?;
-        let client = connect_by_kubeconfig_text(text).await.map_err(|refusal| {
+        let connected = connect_by_kubeconfig_text(text).await;
+        let ContextConnection { client, namespace } = connected.map_err(|refusal| {
             let secret = self.describe_secret(cluster);
             let text = format!("the kubeconfig in {secret} {refusal}: correct it");
             WorkloadClusterError::new(RemediationReason::KubeconfigInvalid, text)
@@ -149,6 +152,7 @@ impl WorkloadConnector {
             client,
             uid,
             has_dogwatch,
+            namespace,
             secret_version: secret_version(&secret),
         })
     }

@@ -14,6 +14,22 @@ const LAST: &str = "Last";
 /// A metric, its labels, and its value as an expression.
 pub type Sample = (&'static str, &'static str, &'static str);
 
+const COORDINATORS: &str = "daemonset=dogwatch-coordinator,namespace=dogwatch";
+
+/// A node that the DaemonSet selects has no pod.
+const WITHOUT_POD: &[Sample] = &[
+    (
+        "kube_daemonset_status_desired_number_scheduled",
+        COORDINATORS,
+        "2",
+    ),
+    (
+        "kube_daemonset_status_current_number_scheduled",
+        COORDINATORS,
+        "1",
+    ),
+];
+
 /// Everything goes as planned: nodes wait, one reboots, hosts are controlled.
 const AS_PLANNED: &[Sample] = &[
     (
@@ -35,6 +51,8 @@ const AS_PLANNED: &[Sample] = &[
         "1",
     ),
     ("kube_node_info", "node=n1", "1"),
+    // The chart's coordinatorNodeSelector leaves it out.
+    ("kube_node_info", "node=n2", "1"),
     (
         "kube_pod_info",
         "created_by_kind=DaemonSet,created_by_name=dogwatch-coordinator,namespace=dogwatch,node=n1,pod=p1",
@@ -43,6 +61,16 @@ const AS_PLANNED: &[Sample] = &[
     (
         "kube_pod_status_ready",
         "condition=true,namespace=dogwatch,pod=p1",
+        "1",
+    ),
+    (
+        "kube_daemonset_status_desired_number_scheduled",
+        COORDINATORS,
+        "1",
+    ),
+    (
+        "kube_daemonset_status_current_number_scheduled",
+        COORDINATORS,
         "1",
     ),
     ("dogwatch_leader", "instance=c1", "1"),
@@ -168,4 +196,10 @@ async fn each_alert_becomes_active_in_its_trouble() {
         let name = alert["alert"].as_str().unwrap();
         assert!(evaluated.is_active(name).await, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_coordinator_is_missing_where_the_daemonset_has_fewer_pods_than_nodes() {
+    let evaluated = Evaluated::with(WITHOUT_POD).await;
+    assert!(evaluated.is_active("DogwatchCoordinatorMissing").await);
 }

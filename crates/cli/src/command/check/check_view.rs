@@ -5,7 +5,7 @@ use dogwatch_core::drain::ObservedPod;
 use dogwatch_core::explain::{FleetSnapshot, RemediationReportInput, describe_gate, forecast_node};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::PolicyGate;
-use dogwatch_k8s::fleet::RemediationsFound;
+use dogwatch_k8s::fleet::{AdmissionFindings, RemediationsFound};
 use dogwatch_k8s::{ApiErrorKind, Error};
 use dogwatch_prometheus::{PrometheusClient, PrometheusSettings};
 
@@ -15,7 +15,7 @@ pub async fn read_check_view(
     connected: &ConnectedCluster,
     fleet: &FleetSnapshot,
     remedies: &RemediationReadResult,
-    admission: &AdmissionGapsResult,
+    admission: &AdmissionReadResult,
     node: &NodeName,
 ) -> CheckView {
     let hand = &connected.fleet;
@@ -44,7 +44,11 @@ pub async fn read_check_view(
         namespace_labels: namespaces.map(|facts| facts.labels),
         gates: query_gates(connected, fleet, node).await,
         coordinator: hand.read_coordinator(node).await.map_err(error_text),
-        admission: admission.clone(),
+        admission: admission.clone().map(|found| found.gaps),
+        protected_namespace: admission
+            .as_ref()
+            .ok()
+            .and_then(|found| found.protected_namespace.clone()),
         remediation: match remedies {
             Ok(None) => None,
             Ok(Some(view)) => forecast_node(view, node, current_time()).map(Ok),
@@ -68,15 +72,11 @@ pub async fn read_remediations(connected: &ConnectedCluster) -> RemediationReadR
     }
 }
 
-/// The reasons why the admission policies are not in force, for all nodes.
-pub type AdmissionGapsResult = Result<Vec<String>, String>;
+/// What the admission policies do, for all nodes.
+pub type AdmissionReadResult = Result<AdmissionFindings, String>;
 
-pub async fn read_admission_gaps(connected: &ConnectedCluster) -> AdmissionGapsResult {
-    connected
-        .fleet
-        .list_admission_gaps()
-        .await
-        .map_err(error_text)
+pub async fn read_admission(connected: &ConnectedCluster) -> AdmissionReadResult {
+    connected.fleet.read_admission().await.map_err(error_text)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]

@@ -195,7 +195,12 @@ const IGNORE_CLUSTER_HINT: &str =
 
 /// The account for a workload cluster. Its comment has commands that name the namespace.
 fn render_workload_account(namespace: &str) -> String {
-    let commands = WORKLOAD_ACCOUNT.replace(" -n dogwatch ", &format!(" -n {namespace} "));
+    let commands = WORKLOAD_ACCOUNT
+        .replace(" -n dogwatch ", &format!(" -n {namespace} "))
+        .replace(
+            ", namespace: dogwatch}",
+            &format!(", namespace: {namespace}}}"),
+        );
     rewrite_document(&commands, namespace, false)
 }
 

@@ -44,11 +44,11 @@ pub(super) fn plan_manifests(
     let remediates = args.with_remediation || here.controller_remediates();
     let parts = here.select_parts(args, remediates);
     here.refuse_overlays(&parts)?;
-    let has_policies = check_policies_supported(args, &parts, cluster)?;
+    let has_policies = check_policies_supported(&parts, cluster)?;
     let mut notes = here.describe_kept(args, &parts);
     notes.extend(here.policy_notes(args, &parts, remediates, has_policies));
     Ok(ManifestPlan {
-        files: collect_files(&parts, args, remediates),
+        files: collect_files(&parts),
         denies: here.denies_requests(args),
         coordinator: here.choose_workload(ManifestProgram::Coordinator, args, &parts, false)?,
         controller: here.choose_workload(ManifestProgram::Controller, args, &parts, remediates)?,
@@ -58,17 +58,18 @@ pub(super) fn plan_manifests(
     })
 }
 
-fn collect_files(
-    parts: &[ManifestPart],
-    args: &ManifestsArgs,
-    remediates: bool,
-) -> Vec<&'static str> {
+fn collect_files(parts: &[ManifestPart]) -> Vec<&'static str> {
     let all = parts.iter().flat_map(|part| part.manifest_files());
     let mut files: Vec<&'static str> = all.copied().collect();
-    if args.only.is_empty() && args.without_policies && remediates {
+    if needs_guards(parts) {
         files.extend(GUARD_POLICY_FILES);
     }
     files
+}
+
+/// Whether remediation is printed without the policies, which contain those that guard it.
+fn needs_guards(parts: &[ManifestPart]) -> bool {
+    parts.contains(&ManifestPart::Remediation) && !parts.contains(&ManifestPart::Policies)
 }
 
 /// Two installations in one cluster would share the cluster-wide roles and policies.
@@ -118,12 +119,11 @@ fn refuse_renamed_workload(
 /// Refuses policies that the API server does not support, or with which it would refuse every
 /// coordinator. Returns whether all policies are printed.
 fn check_policies_supported(
-    args: &ManifestsArgs,
     parts: &[ManifestPart],
     cluster: Option<&ClusterInstallation>,
 ) -> Result<bool, CommandFailure> {
     let has_all = parts.contains(&ManifestPart::Policies);
-    let has_guards = args.without_policies && parts.contains(&ManifestPart::Remediation);
+    let has_guards = needs_guards(parts);
     let Some((major, minor)) = cluster.and_then(|installed| installed.kubernetes) else {
         return Ok(has_all);
     };
@@ -164,6 +164,14 @@ fn describe_overlay(workload: &DogwatchWorkload, part: ManifestPart) -> Option<S
     }
     if coordinator && workload.unprivileged {
         return Some("runs without privileges".to_owned());
+    }
+    if !workload.node_requirements.is_empty() {
+        let required = workload.node_requirements.join(" and ");
+        return Some(format!("runs only on nodes with {required}"));
+    }
+    if !workload.pull_secrets.is_empty() {
+        let secrets = workload.pull_secrets.join(", ");
+        return Some(format!("pulls its image with Secret {secrets}"));
     }
     let shipped = |volume: &&String| {
         let line = format!("- name: {volume}\n");

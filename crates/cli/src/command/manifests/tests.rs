@@ -1,6 +1,7 @@
 //! Parses the printed manifests as the API server would.
 
 mod dashboard;
+mod guards;
 
 use super::*;
 use crate::command::controller::ControllerArgs;
@@ -653,6 +654,26 @@ fn what_an_overlay_has_made_is_not_undone() {
     assert!(words.contains("the kubelet's identity"), "{words}");
     let words = changed(|it| it.volumes = vec!["run".into(), "sentinels".into()]);
     assert!(words.contains("has volume sentinels"), "{words}");
+    let words = changed(|it| it.node_requirements = vec!["pool=workers".into()]);
+    assert!(
+        words.contains("runs only on nodes with pool=workers"),
+        "{words}"
+    );
+    let words = changed(|it| it.pull_secrets = vec!["mine".into()]);
+    assert!(
+        words.contains("pulls its image with Secret mine"),
+        "{words}"
+    );
+    let mut controller = installed();
+    let control_plane = "node-role.kubernetes.io/control-plane=";
+    controller.workloads[1].node_requirements = vec![control_plane.into()];
+    let words = update(&ManifestsArgs::default(), &controller).unwrap_err();
+    assert!(words.contains(control_plane), "{words}");
+    let others = ManifestsArgs {
+        only: vec![ManifestPart::Policies],
+        ..ManifestsArgs::default()
+    };
+    update(&others, &controller).unwrap();
     let mut same = installed();
     same.workloads[0].volumes = vec!["run".into()];
     update(&ManifestsArgs::default(), &same).unwrap();
@@ -681,6 +702,8 @@ fn the_right_to_delete_pods_stays_where_a_policy_or_a_flag_needs_it() {
 fn the_account_for_a_workload_cluster_stands_in_its_namespace_and_is_bound_to_no_other() {
     let printed = render_workload_account("kube-dogs");
     assert!(printed.contains("-n kube-dogs get secret dogwatch-remediator-token"));
+    let context = "context: {cluster: workload, user: dogwatch, namespace: kube-dogs}";
+    assert!(printed.contains(context), "the remediator looks there");
     let objects: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
     let accounts = objects
         .iter()
