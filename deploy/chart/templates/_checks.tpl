@@ -1,6 +1,6 @@
 {{- /* What helm cannot install is refused before anything is applied. */}}
 {{- define "dogwatch.checks" -}}
-{{- if has .Release.Namespace (list "default" "kube-system") }}
+{{- if and .Release.IsInstall (ne .Values.admissionPolicies "off") (has .Release.Namespace (list "default" "kube-system")) }}
 {{- fail (printf "namespace %s has pods of other software, and Dogwatch's admission policies let no coordinator evict a pod of Dogwatch's own namespace. Give Dogwatch a namespace of its own: --namespace dogwatch --create-namespace" .Release.Namespace) }}
 {{- end }}
 {{- if and (ne .Values.admissionPolicies "off") (semverCompare "<1.32.0-0" .Capabilities.KubeVersion.Version) }}

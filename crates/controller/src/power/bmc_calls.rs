@@ -26,17 +26,7 @@ pub(super) async fn read_power(
 ) -> LevelReading {
     let _place = acquire_call_permit(services, &level, errand).await;
     let asked = services.clock.now().mono;
-    let login = LoginWait {
-        errand,
-        longest: within,
-    };
-    let said = call_each_device(
-        &level,
-        login,
-        || within,
-        |driver, within| driver.read_power(within),
-    )
-    .await;
+    let said = call_each_device(&level, within, |driver| driver.read_power(within)).await;
     let said = combine_readings(said);
     let what = match errand {
         Priority::Urgent => "urgent read",
@@ -58,17 +48,7 @@ pub(super) async fn check_level(
     within: Duration,
 ) -> Result<BmcInfo, BmcFault> {
     let _place = acquire_call_permit(services, &level, Priority::Routine).await;
-    let login = LoginWait {
-        errand: Priority::Routine,
-        longest: within,
-    };
-    let found = call_each_device(
-        &level,
-        login,
-        || within,
-        |driver, within| driver.describe_device(within),
-    )
-    .await;
+    let found = call_each_device(&level, within, |driver| driver.describe_device(within)).await;
     let found: Result<Vec<BmcInfo>, BmcFault> = found.into_iter().collect();
     services.metrics.record_call("check", found.as_ref().err());
     found.map(combine_abouts)
@@ -100,12 +80,12 @@ pub(super) async fn send_command(
     command: PowerCommand,
     until: Duration,
 ) -> Result<CommandAnswer, BmcFault> {
-    let left = || until.saturating_sub(services.clock.now().mono);
-    let login = LoginWait {
-        errand: Priority::Urgent,
-        longest: left() / 4,
-    };
-    let answers = call_each_device(&level, login, left, |driver, within| {
+    let within = until.saturating_sub(services.clock.now().mono);
+    if within.is_zero() {
+        let text = "the time limit of the call ended before it was sent";
+        return Err(BmcFault::without_effect(FaultClass::TimedOut, text));
+    }
+    let answers = call_each_device(&level, within, |driver| {
         driver.send_command(command, within)
     })
     .await;
@@ -163,32 +143,13 @@ fn combine_abouts(found: Vec<BmcInfo>) -> BmcInfo {
     all
 }
 
-/// How long a call waits for the first login with its password, by another call.
-#[derive(Clone, Copy)]
-struct LoginWait {
-    errand: Priority,
-    longest: Duration,
-}
-
-/// `within` is asked right before each call.
 async fn call_each_device<T>(
     level: &OpenLevel,
-    login: LoginWait,
-    within: impl Fn() -> Duration,
-    call: impl Fn(&Arc<dyn Driver>, Duration) -> BoxFuture<'_, Result<T, BmcFault>>,
+    within: Duration,
+    call: impl Fn(&Arc<dyn Driver>) -> BoxFuture<'_, Result<T, BmcFault>>,
 ) -> Vec<Result<T, BmcFault>> {
-    let devices = level.drivers.iter().zip(&level.bmcs).zip(&level.logins);
-    let calls = devices.map(async |((driver, bmc), gate)| {
-        let turn = gate.begin_call(login.errand, login.longest).await?;
-        let within = within();
-        if within.is_zero() {
-            let text = "the time limit of the call ended before it was sent";
-            return Err(BmcFault::without_effect(FaultClass::TimedOut, text));
-        }
-        let answer = call_device(bmc, within, call(driver, within)).await;
-        turn.record_answer(&answer);
-        answer
-    });
+    let devices = level.drivers.iter().zip(&level.bmcs);
+    let calls = devices.map(|(driver, bmc)| call_device(bmc, within, call(driver)));
     join_all(calls).await
 }
 

@@ -20,8 +20,6 @@ use dogwatch_core::power::CallCost;
 use dogwatch_runtime::mutex::lock_ignoring_poison;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::bmc_login::LoginGate;
-
 /// Concurrent calls of each priority to one BMC. Hosts may share a BMC (the systems of a chassis,
 /// the outlets of a PDU). One host sends at most one command, one poll and one urgent reading at a
 /// time.
@@ -57,8 +55,6 @@ pub(super) struct SharedBmc {
     urgent: Arc<Semaphore>,
     routine: Arc<Semaphore>,
     is_silent: AtomicBool,
-    /// By the version of the Secret.
-    logins: Mutex<BTreeMap<String, Weak<LoginGate>>>,
 }
 
 /// A permit for one call. Dropping it gives it up.
@@ -156,20 +152,7 @@ impl SharedBmc {
             urgent: Arc::new(Semaphore::new(MAX_CALLS_PER_BMC)),
             routine: Arc::new(Semaphore::new(MAX_CALLS_PER_BMC)),
             is_silent: AtomicBool::new(false),
-            logins: Mutex::default(),
         }
-    }
-
-    /// What this BMC answers to this version of a Secret, shared with all hosts that use both.
-    pub(super) fn login_gate(&self, secret_version: &str) -> Arc<LoginGate> {
-        let mut logins = lock_ignoring_poison(&self.logins);
-        if let Some(gate) = logins.get(secret_version).and_then(Weak::upgrade) {
-            return gate;
-        }
-        logins.retain(|_, gate| gate.strong_count() > 0);
-        let gate = Arc::new(LoginGate::default());
-        logins.insert(secret_version.to_owned(), Arc::downgrade(&gate));
-        gate
     }
 
     /// Records whether the last call was answered at all.

@@ -13,7 +13,6 @@ use dogwatch_core::power::{
 use futures::future::join_all;
 
 use super::bmc_concurrency::{BmcConcurrency, Priority, SharedBmc};
-use super::bmc_login::LoginGate;
 
 /// Makes the driver for an address, and sends nothing yet.
 pub type ConnectDriver =
@@ -79,7 +78,6 @@ struct OpenConnection {
     /// The version of the Secret that the driver was made with.
     version: String,
     driver: Arc<dyn Driver>,
-    login: Arc<LoginGate>,
 }
 
 /// A level whose devices all have a driver.
@@ -89,8 +87,6 @@ pub(super) struct OpenLevel {
     pub(super) bmcs: Vec<Arc<SharedBmc>>,
     /// In the same order as `bmcs`.
     pub(super) drivers: Vec<Arc<dyn Driver>>,
-    /// In the same order as `bmcs`.
-    pub(super) logins: Vec<Arc<LoginGate>>,
     pub(super) cost: CallCost,
 }
 
@@ -174,7 +170,6 @@ impl BmcConnections {
         Some(OpenLevel {
             bmcs: links.iter().filter_map(|link| link.bmc.clone()).collect(),
             drivers,
-            logins: open.iter().map(|open| Arc::clone(&open.login)).collect(),
             cost,
         })
     }
@@ -274,14 +269,13 @@ impl BmcConnection {
         credentials: &Credentials,
         connect: &ConnectDriver,
     ) -> ConnectionState {
-        let (Ok(address), Some(bmc)) = (&self.device.address, &self.bmc) else {
+        let Ok(address) = &self.device.address else {
             return ConnectionState::NotYet;
         };
         match connect(address, credentials, self.device.verify) {
             Ok(driver) => ConnectionState::Open(OpenConnection {
                 version: version.to_owned(),
                 driver,
-                login: bmc.login_gate(version),
             }),
             Err(fault) => ConnectionState::Missing {
                 reason: fault.class.power_reason(),
@@ -420,15 +414,5 @@ mod tests {
             let answer = connections.apply_secrets(&secrets, &connect);
             assert_eq!(answer, is_replaced, "{version}");
         }
-    }
-
-    #[test]
-    fn hosts_share_what_a_device_answers_to_one_version_of_a_secret() {
-        let lanes = BmcConcurrency::new(NonZeroUsize::MIN);
-        let (bmc, other) = (lanes.bmc_of_name("h"), lanes.bmc_of_name("other"));
-        let gate = bmc.login_gate("1");
-        assert!(Arc::ptr_eq(&gate, &lanes.bmc_of_name("h").login_gate("1")));
-        assert!(!Arc::ptr_eq(&gate, &bmc.login_gate("2")));
-        assert!(!Arc::ptr_eq(&gate, &other.login_gate("1")));
     }
 }

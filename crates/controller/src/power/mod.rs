@@ -18,7 +18,6 @@
 mod bmc_calls;
 mod bmc_concurrency;
 mod bmc_connections;
-mod bmc_login;
 mod host_changes;
 mod host_reconciler;
 mod host_reconcilers;

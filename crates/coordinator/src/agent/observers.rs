@@ -199,7 +199,8 @@ async fn observe_lock_leases(eyes: ObserverContext, group: GroupName, slots: u32
         let Some(leases) = known.current_leases() else {
             continue;
         };
-        if !leases.is_empty() {
+        // Of another group, whose Leases are not made here, an empty list is all there is.
+        if slots == 0 || !leases.is_empty() {
             eyes.send_fact(ObservedFact::Leases(leases.clone()));
         }
         // At the start, and whenever somebody has deleted a Lease.

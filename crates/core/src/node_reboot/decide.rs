@@ -2,8 +2,9 @@
 
 use dogwatch_api::node_reboot::{NodeRebootPhase, RebootAttemptStatus};
 
-use super::attempt::{begun_record, decide_attempt};
+use super::attempt::decide_attempt;
 use super::estimate::update_estimate;
+use super::following::can_withdraw;
 use super::host_key::HostKeyPatch;
 use super::reason::NodeRebootReason;
 use super::report;
@@ -12,6 +13,7 @@ use super::snapshot::{HostLookup, MAX_READ_AGE, NodeRebootSnapshot};
 use super::types::{NodeRebootState, ObservedNodeReboot};
 use crate::Now;
 use crate::decision::{DecisionCause, DecisionReport, EventSeverity, WakeTime};
+use crate::reboot::ObservedNode;
 use crate::time::SCHEDULE_CLOCK_CHECK_INTERVAL;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -124,8 +126,8 @@ pub fn decide(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
     decision
 }
 
-/// `Succeeded` is True or False. What was written to the Node without an answer may come after that:
-/// it is taken back.
+/// `Succeeded` is True or False. A request that was written to the Node without an answer, and came
+/// after that, is taken back.
 fn decide_final(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
     let own = &*seen.own;
     let ended = own.final_condition();
@@ -135,10 +137,11 @@ fn decide_final(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
     let since = ended.and_then(|ended| ended.last_transition);
     let report = report::build_final_report(own, &cause, now);
     let mut decision = build_decision(cause, report, None);
-    if let Some(late) = find_late_request(seen) {
-        decision
-            .actions
-            .push(NodeRebootAction::PatchNode(Box::new(late)));
+    if let Some((node, late)) = find_late_request(seen) {
+        if can_withdraw(node) {
+            let withdrawal = NodeRebootAction::PatchNode(Box::new(late));
+            decision.actions.push(withdrawal);
+        }
         return decision;
     }
     if own.has_finalizer {
@@ -160,13 +163,11 @@ fn decide_final(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
     decision
 }
 
-/// Takes back a request that nothing has begun for.
-fn find_late_request(seen: &NodeRebootSnapshot) -> Option<NodeRequestPatch> {
+/// The Node that still has the request, and what takes it back.
+fn find_late_request(seen: &NodeRebootSnapshot) -> Option<(&ObservedNode, NodeRequestPatch)> {
     let node = seen.node.as_ref()?;
-    if begun_record(node).is_some() {
-        return None;
-    }
-    withdraw_patch(node, &seen.own, &seen.others)
+    let patch = withdraw_patch(node, &seen.own, &seen.others)?;
+    Some((node, patch))
 }
 
 fn build_decision(

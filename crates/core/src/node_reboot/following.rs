@@ -69,16 +69,16 @@ pub(super) fn withdraw_request(case: RebootCase<'_>, text: &str) -> NodeRebootSt
     let others = &case.seen.others;
     let reason = NodeRebootReason::Withdrawing;
     let next = match withdraw_patch(case.node, case.own, others) {
-        Some(patch) if begun_record(case.node).is_none() || is_held(case) => NextStep::Patch(patch),
+        Some(patch) if can_withdraw(case.node) => NextStep::Patch(patch),
         Some(_) | None => NextStep::Wait,
     };
     NodeRebootStep::new(case.own, next, reason, text)
 }
 
-/// Withdrawing is how a hold ends, also while it drains.
-fn is_held(case: RebootCase<'_>) -> bool {
-    let record = case.node.record.get();
-    record.is_some_and(|record| record.trigger.method == RebootMethod::Hold)
+/// Before anything has begun. Withdrawing is also how a hold ends, even while it drains.
+pub(super) fn can_withdraw(node: &ObservedNode) -> bool {
+    let begun = begun_record(node);
+    begun.is_none_or(|record| record.trigger.method == RebootMethod::Hold)
 }
 
 /// Why the node waits, in its own words.

@@ -114,21 +114,33 @@ fn claim_node(ctx: &RemediationContext<'_>, decision: RemediationDecision) -> Re
 /// ever.
 fn is_lease_needed(ctx: &RemediationContext<'_>) -> bool {
     let case = ctx.case;
-    let Some(node) = case
-        .node_name
-        .as_ref()
-        .filter(|_| case.cluster.has_dogwatch)
-    else {
+    if case.node_name.is_none() || !case.cluster.has_dogwatch {
         return false;
-    };
+    }
     let Some(held) = &case.held_lease else {
         return true;
     };
     let own = case.subject.to_string();
-    let of_another = held.subject.as_ref().is_some_and(|subject| {
-        *subject != own && !ctx.concurrent.is_claimed_by(case, node, subject)
-    });
-    of_another || held.may_be_freed || (case.control_plane && !held.alone)
+    let of_another = held.subject.as_ref().is_some_and(|subject| *subject != own);
+    (of_another && !is_lease_of_claimant(ctx))
+        || held.may_be_freed
+        || (case.control_plane && !held.alone)
+}
+
+/// Whether the Lease is held for another remediation of this Node that is under way. A refusal must
+/// not free it.
+fn is_lease_of_claimant(ctx: &RemediationContext<'_>) -> bool {
+    let case = ctx.case;
+    let own = case.subject.to_string();
+    let subject = case
+        .held_lease
+        .as_ref()
+        .and_then(|held| held.subject.as_ref());
+    subject
+        .zip(case.node_name.as_ref())
+        .is_some_and(|(subject, node)| {
+            *subject != own && ctx.concurrent.is_claimed_by(case, node, subject)
+        })
 }
 
 /// `None`: the name of the Node is not known.
@@ -138,7 +150,7 @@ pub(super) fn take_lease_action(ctx: &RemediationContext<'_>) -> Option<Remediat
         node: case.node_name.clone()?,
         control_plane: case.control_plane,
         subject: case.subject.clone(),
-        is_out: recovery::is_node_out(ctx),
+        is_out: recovery::is_node_out(ctx) || is_lease_of_claimant(ctx),
     })
 }
 

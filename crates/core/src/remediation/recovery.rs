@@ -204,8 +204,8 @@ pub(super) fn is_node_out(ctx: &RemediationContext<'_>) -> bool {
 }
 
 /// Takes a lost Lease again while the node is out: once the Node is deleted, nothing else counts
-/// it. It goes before the release; everything else goes before it, so that a refusal delays nothing
-/// that brings the host back.
+/// it. It goes before the release, so that without the Lease no Node is deleted; everything else goes
+/// before it.
 pub(super) fn take_lost_lease(
     ctx: &RemediationContext<'_>,
     decision: RemediationDecision,

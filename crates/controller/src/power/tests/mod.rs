@@ -3,7 +3,6 @@
 mod board;
 mod refused_writes;
 mod world;
-mod wrong_password;
 
 use std::time::Duration;
 

@@ -54,8 +54,6 @@ pub(super) struct Machine {
     pub(super) refuses_password: bool,
     pub(super) commands: Vec<PowerCommand>,
     pub(super) reads: usize,
-    /// When the BMC was called.
-    pub(super) called: Vec<Duration>,
     pub(super) system_uuid: Option<String>,
     soft_until: Option<Duration>,
 }
@@ -506,7 +504,6 @@ impl Driver {
         let answer = self.world.call(format!("{name} {what}"), |state, now| {
             let machine = state.machines.get_mut(&name).unwrap();
             machine.pass(now);
-            machine.called.push(now);
             if machine.hangs {
                 return None;
             }

@@ -55,6 +55,22 @@ fn a_request_that_reaches_the_node_after_the_end_is_taken_back() {
 }
 
 #[test]
+fn a_late_request_for_a_hold_is_taken_back_while_it_drains_too() {
+    let mut world = World::with_reboot("a", plan(RebootMethod::Hold));
+    world.settle();
+    let late = world.node.as_ref().unwrap().request.clone();
+    world.cancel("a");
+    world.settle();
+    assert_eq!(world.succeeded("a"), "False Cancelled");
+    world.change_node(|node| node.request = late);
+    world.coordinate();
+    world.coordinate();
+    world.settle();
+    let node = world.node.as_ref().unwrap();
+    assert_eq!(node.request, ParsedAnnotation::Absent);
+}
+
+#[test]
 fn a_controller_that_was_away_during_the_reboot_finds_the_outcome() {
     let mut world = asked("a");
     for _ in 0..5 {

@@ -258,4 +258,10 @@ fn a_lease_of_another_remediation_of_the_node_that_is_under_way_is_left_to_it() 
         &it.decision(Some(UUID)).actions[..],
         [RemediationAction::AddKey { .. }]
     ));
+    // Of the control plane it is looked at once more, and a refusal does not free it.
+    it.is_control_plane = true;
+    assert!(matches!(
+        &it.decision(Some(UUID)).actions[..],
+        [RemediationAction::TakeLease { is_out: true, .. }]
+    ));
 }
