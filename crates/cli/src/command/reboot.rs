@@ -3,7 +3,7 @@
 mod ask;
 mod cancel;
 mod follow;
-pub mod object_watch;
+pub mod request_watch;
 
 use std::time::Duration;
 

@@ -12,6 +12,7 @@ mod drain_observer;
 pub mod facts;
 mod host_ops;
 mod observers;
+mod releases;
 mod reporting;
 
 use std::sync::Arc;

@@ -112,16 +112,12 @@ impl WaitingPod {
                 let message = "its namespace is being deleted, and the pod with it".to_owned();
                 self.record_block(message, now, EvictionBlocker::Server);
             }
-            // The policy refuses every pod of Dogwatch's namespace, because a request to evict shows
-            // it no labels. Pods of other software there must not die with the machine.
-            EvictionAnswer::NotAdmitted { refusal, .. }
-                if refusal.is_by_own_pods_policy() && pod.is_part_of_dogwatch() =>
-            {
+            EvictionAnswer::NotAdmitted { refusal, .. } if is_own_pod_kept(pod, &refusal) => {
                 return EvictionOutcome::Kept;
             }
             EvictionAnswer::NotAdmitted { refusal, message } => {
-                self.eviction_state =
-                    EvictionState::Paused(now.saturating_add(ADMISSION_RETRY_INTERVAL));
+                let again = now.saturating_add(ADMISSION_RETRY_INTERVAL);
+                self.eviction_state = EvictionState::Paused(again);
                 self.record_block(message, now, EvictionBlocker::Admission(refusal));
             }
             EvictionAnswer::Budget { message } | EvictionAnswer::SeveralBudgets { message } => {
@@ -146,9 +142,8 @@ impl WaitingPod {
                 message,
             }
             | EvictionAnswer::Transient { message } => {
-                self.eviction_state = EvictionState::Paused(
-                    now.saturating_add(EVICTION_BACKOFF.pause_after(failures)),
-                );
+                let pause = EVICTION_BACKOFF.pause_after(failures);
+                self.eviction_state = EvictionState::Paused(now.saturating_add(pause));
                 self.failures = failures.saturating_add(1);
                 self.record_block(message, now, EvictionBlocker::Server);
             }
@@ -193,4 +188,10 @@ impl WaitingPod {
             EvictionState::Ready(_) | EvictionState::Called(_)
         )
     }
+}
+
+/// The policy refuses every pod of Dogwatch's namespace, because a request to evict shows it no
+/// labels. Pods of other software there must not die with the machine.
+fn is_own_pod_kept(pod: &ObservedPod, refusal: &AdmissionRefusal) -> bool {
+    refusal.is_by_own_pods_policy() && pod.is_part_of_dogwatch()
 }

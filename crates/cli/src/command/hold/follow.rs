@@ -11,7 +11,7 @@ use dogwatch_core::reboot::{ObservedNode, ParsedAnnotation, RebootPhase};
 use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetWatch;
 
-use super::super::reboot::object_watch::{ObjectState, ObjectWatch};
+use super::super::reboot::request_watch::{RequestState, RequestWatch};
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
@@ -49,7 +49,7 @@ enum FollowEnd {
 
 struct FollowedObject {
     name: String,
-    watch: ObjectWatch,
+    watch: RequestWatch,
 }
 
 impl HoldFollower {
@@ -80,7 +80,7 @@ impl HoldFollower {
 
     /// The hold is that of this NodeReboot, and no other's.
     pub fn follow_node_reboot(&mut self, connected: &ConnectedCluster, name: String) {
-        let watch = ObjectWatch::start_watching(connected);
+        let watch = RequestWatch::start_watching(connected);
         self.followed.node_reboot = Some(FollowedObject { name, watch });
     }
 
@@ -98,7 +98,7 @@ impl FollowedRequest for FollowedHold {
     async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
         let objects = self.node_reboot.as_mut().map(|object| &mut object.watch);
         tokio::select! {
-            () = ObjectWatch::wait_for_change(objects) => Ok(()),
+            () = RequestWatch::wait_for_change(objects) => Ok(()),
             changed = self.watch.wait_for_change() => {
                 changed.map_err(|error| ("watch Nodes and Leases".to_owned(), error))
             }
@@ -197,17 +197,17 @@ impl FollowedObject {
     fn find_end(&self, node: &ObservedNode) -> Option<FollowEnd> {
         let name = &self.name;
         match self.watch.state_of(name) {
-            ObjectState::NotListed => None,
-            ObjectState::Deleted => {
+            RequestState::NotListed => None,
+            RequestState::Deleted => {
                 let text = format!("nodereboot/{name} was deleted");
                 Some(FollowEnd::NotHeld(text))
             }
-            ObjectState::Ended(ended) => {
+            RequestState::Ended(ended) => {
                 let (reason, message) = (&ended.reason, printable_text(&ended.message));
                 let text = format!("nodereboot/{name} has ended: {reason}: {message}");
                 Some(FollowEnd::NotHeld(text))
             }
-            ObjectState::Open(hold) => {
+            RequestState::Open(hold) => {
                 let is_withdrawn = hold.deleting || hold.plan.as_ref().is_ok_and(|it| it.cancel);
                 let is_of_object = hold.status.phase == NodeRebootPhase::Held
                     && !is_withdrawn

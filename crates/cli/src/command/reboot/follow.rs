@@ -13,7 +13,7 @@ use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::FleetWatch;
 
 use super::ask::AskedNode;
-use super::object_watch::{ObjectState, ObjectWatch};
+use super::request_watch::{RequestState, RequestWatch};
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::follow::{FollowedRequest, ProgressLine, SignalListener, follow_until_done};
@@ -77,7 +77,7 @@ impl RebootFollower {
         });
         let mut reboots = FollowedReboots {
             watch: self.watch,
-            objects: has_objects.then(|| ObjectWatch::start_watching(connected)),
+            objects: has_objects.then(|| RequestWatch::start_watching(connected)),
             before: self.before,
             open: open.collect(),
             failed: Vec::new(),
@@ -89,7 +89,7 @@ impl RebootFollower {
 struct FollowedReboots {
     watch: FleetWatch,
     /// If a node was asked by a NodeReboot.
-    objects: Option<ObjectWatch>,
+    objects: Option<RequestWatch>,
     before: BTreeMap<NodeName, Option<LastReboot>>,
     /// The nodes whose reboot has not ended.
     open: BTreeMap<NodeName, NodeProgress>,
@@ -111,7 +111,7 @@ struct NodeProgress {
 impl FollowedRequest for FollowedReboots {
     async fn wait_for_change(&mut self) -> Result<(), (String, Error)> {
         tokio::select! {
-            () = ObjectWatch::wait_for_change(self.objects.as_mut()) => Ok(()),
+            () = RequestWatch::wait_for_change(self.objects.as_mut()) => Ok(()),
             changed = self.watch.wait_for_change() => {
                 changed.map_err(|error| ("watch Nodes and Leases".to_owned(), error))
             }
@@ -203,15 +203,15 @@ impl FollowedReboots {
 }
 
 /// How the NodeReboot ended; `None` while it goes on.
-fn object_end(objects: &ObjectWatch, name: &str) -> Option<NodeRebootEnd> {
+fn object_end(objects: &RequestWatch, name: &str) -> Option<NodeRebootEnd> {
     match objects.state_of(name) {
-        ObjectState::NotListed | ObjectState::Open(_) => None,
-        ObjectState::Deleted => {
+        RequestState::NotListed | RequestState::Open(_) => None,
+        RequestState::Deleted => {
             let text = format!("was not rebooted: nodereboot/{name} was deleted");
             Some(NodeRebootEnd::NotRebooted(text))
         }
-        ObjectState::Ended(ended) if ended.status == "True" => Some(NodeRebootEnd::Returned),
-        ObjectState::Ended(ended) => Some(NodeRebootEnd::NotRebooted(format!(
+        RequestState::Ended(ended) if ended.status == "True" => Some(NodeRebootEnd::Returned),
+        RequestState::Ended(ended) => Some(NodeRebootEnd::NotRebooted(format!(
             "was not rebooted: {}: {}",
             ended.reason,
             printable_text(&ended.message)

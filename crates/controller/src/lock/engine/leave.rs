@@ -103,23 +103,27 @@ pub(super) async fn perform_leave_step(
         LeaveStep::Remove { lease, record } => why_lost(hand.bid_for_lease(&lease, &record).await)?,
         LeaveStep::Node { write } => {
             let node = node.as_ref().expect("a Node is written that was read");
-            match api_lock::patch_api_node(&shared.setup.client, node, &write).await {
-                Ok(()) => {
-                    left.suspect = CordonInFlight::No;
-                    None
-                }
-                Err(error)
-                    if error.kind() == ApiErrorKind::Conflict
-                        || error.kind() == ApiErrorKind::NotFound =>
-                {
-                    Some(error.error_chain())
-                }
-                Err(error) => return Err(error),
+            let written = api_lock::patch_api_node(&shared.setup.client, node, &write).await;
+            let lost = why_not_written(written)?;
+            if lost.is_none() {
+                left.suspect = CordonInFlight::No;
             }
+            lost
         }
         LeaveStep::Free { lease } => release_lease(shared, &left.holder, &lease, why).await?,
     };
     Ok(LeaveProgress::Again { lost })
+}
+
+/// `None`: the write of the Node succeeded.
+fn why_not_written(written: Result<(), Error>) -> Result<Option<String>, Error> {
+    match written {
+        Ok(()) => Ok(None),
+        Err(error) if [ApiErrorKind::Conflict, ApiErrorKind::NotFound].contains(&error.kind()) => {
+            Ok(Some(error.error_chain()))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// `None`: the write succeeded.

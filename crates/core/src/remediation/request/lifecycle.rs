@@ -229,10 +229,8 @@ impl RequestFlow<'_> {
     ) -> Option<RemediationDecision> {
         let passed = self.ctx.now.elapsed_since(self.last_release_at(tainted_at));
         let wait = |text: &str| {
-            let text = format!(
-                "the taint out-of-service is not on node {}: {text}",
-                node.name
-            );
+            let node = &node.name;
+            let text = format!("the taint out-of-service is not on node {node}: {text}");
             decision_with_cause(RemediationReason::WaitingForNode, text)
         };
         if let Some(left) = RemediationConfig::UNANSWERED_WRITE_LIFETIME.checked_sub(passed)

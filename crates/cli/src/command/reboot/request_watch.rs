@@ -6,13 +6,13 @@ use dogwatch_k8s::node_reboot::NodeRebootWatch;
 
 use crate::cluster::ConnectedCluster;
 
-pub struct ObjectWatch {
+pub struct RequestWatch {
     watch: NodeRebootWatch,
     error: Option<String>,
 }
 
 /// What the watch shows of one NodeReboot.
-pub enum ObjectState<'a> {
+pub enum RequestState<'a> {
     NotListed,
     Deleted,
     Open(&'a ObservedNodeReboot),
@@ -20,7 +20,7 @@ pub enum ObjectState<'a> {
     Ended(&'a CurrentCondition),
 }
 
-impl ObjectWatch {
+impl RequestWatch {
     /// To be called after the NodeReboots were created: one that the first list lacks was deleted.
     pub fn start_watching(connected: &ConnectedCluster) -> Self {
         Self {
@@ -48,18 +48,18 @@ impl ObjectWatch {
         }
     }
 
-    pub fn state_of(&self, name: &str) -> ObjectState<'_> {
+    pub fn state_of(&self, name: &str) -> RequestState<'_> {
         let view = self.watch.current_view();
         let Some(reboot) = view.reboots.get(name) else {
             return if view.synced && view.error.is_none() {
-                ObjectState::Deleted
+                RequestState::Deleted
             } else {
-                ObjectState::NotListed
+                RequestState::NotListed
             };
         };
         match reboot.final_condition() {
-            Some(ended) => ObjectState::Ended(ended),
-            None => ObjectState::Open(reboot),
+            Some(ended) => RequestState::Ended(ended),
+            None => RequestState::Open(reboot),
         }
     }
 }
