@@ -50,7 +50,7 @@ struct NodeAnswers {
     leases: BTreeMap<NodeName, (Option<HeldRemediationLease>, Duration)>,
     /// The versions of Leases that a call may still free: this process has sent it, or an earlier
     /// leader may have. Of an answered call no held Lease has this version.
-    freed_versions: BTreeMap<NodeName, String>,
+    doubtful_versions: BTreeMap<NodeName, String>,
     /// Whether all Leases have been seen once.
     is_synced: bool,
 }
@@ -74,17 +74,17 @@ impl NodeAnswers {
         if !self.is_synced {
             let versions = leases.iter();
             let versions = versions.map(|(node, it)| (node.clone(), it.resource_version.clone()));
-            self.freed_versions.extend(versions);
+            self.doubtful_versions.extend(versions);
             self.is_synced = view.synced;
         }
         for (node, lease) in &mut leases {
-            lease.may_be_freed = self.freed_versions.get(node) == Some(&lease.resource_version);
+            lease.may_be_freed = self.doubtful_versions.get(node) == Some(&lease.resource_version);
         }
         (nodes, leases)
     }
 
     fn record_free(&mut self, node: &NodeName, resource_version: &str, leases: &mut LeaseMap) {
-        self.freed_versions
+        self.doubtful_versions
             .insert(node.clone(), resource_version.to_owned());
         let lease = leases.get_mut(node);
         if let Some(lease) = lease.filter(|lease| lease.resource_version == resource_version) {

@@ -123,7 +123,7 @@ impl RebootContext<'_> {
     /// How long the record's phase has lasted.
     fn phase_elapsed(&self, record: &RebootRecord) -> Duration {
         match self.seen.run.phase {
-            Some(phase) if phase.since == record.since => phase.elapsed(self.now.mono),
+            Some(phase) if phase.since == record.since => phase.elapsed_until(self.now.mono),
             Some(_) | None => self.now.elapsed_since(record.since),
         }
     }
@@ -134,7 +134,7 @@ impl RebootContext<'_> {
         let seen = self.seen.run.usable.filter(|seen| seen.since == since);
         Some(seen.map_or_else(
             || self.now.elapsed_since(since),
-            |seen| seen.elapsed(self.now.mono),
+            |seen| seen.elapsed_until(self.now.mono),
         ))
     }
 

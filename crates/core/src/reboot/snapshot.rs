@@ -341,7 +341,8 @@ pub struct ObservedPhase {
 }
 
 impl ObservedPhase {
-    pub fn elapsed(&self, now: Duration) -> Duration {
+    /// `now`: in monotonic time.
+    pub fn elapsed_until(&self, now: Duration) -> Duration {
         self.before.saturating_add(now.saturating_sub(self.seen))
     }
 }

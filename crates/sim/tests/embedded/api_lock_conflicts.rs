@@ -50,8 +50,12 @@ async fn calls_in_a_minute(count: &AtomicU32) -> u32 {
     count.load(Ordering::Relaxed) - before
 }
 
-fn replica(world: &World, server: &ApiServer) -> LockEngine {
-    world.replica_as(server.client_for_user(REPLICA), RebootConfig::default())
+async fn one_replica() -> (ApiServer, World, LockEngine) {
+    let server = server();
+    let world = World::on(server.client_for_user("test")).await;
+    let client = server.client_for_user(REPLICA);
+    let replica = world.replica_as(client, RebootConfig::default());
+    (server, world, replica)
 }
 
 /// A lock whose drain a budget blocks.
@@ -66,9 +70,7 @@ async fn begin_blocked_drain(world: &World, replica: &LockEngine) -> JoinHandle<
 
 #[tokio::test(start_paused = true)]
 async fn a_cordon_that_is_refused_with_409_is_repeated_with_pauses_and_the_reason_is_shown() {
-    let server = server();
-    let world = World::on(server.client_for_user("test")).await;
-    let one = replica(&world, &server);
+    let (server, world, one) = one_replica().await;
     let count = count_patches(&server, "nodes", true);
     let call = tokio::spawn(lock(&one, &host(&world.base.node)));
     let calls = calls_in_a_minute(&count).await;
@@ -85,9 +87,7 @@ async fn a_cordon_that_is_refused_with_409_is_repeated_with_pauses_and_the_reaso
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_wait_is_told_why_the_node_cannot_be_cordoned_and_nothing_stays() {
-    let server = server();
-    let world = World::on(server.client_for_user("test")).await;
-    let one = replica(&world, &server);
+    let (server, world, one) = one_replica().await;
     let count = count_patches(&server, "nodes", true);
     let answer = try_lock(&one, &host(&world.base.node)).await;
     let LockAnswer::Unavailable { why } = &answer else {
@@ -101,9 +101,7 @@ async fn who_does_not_wait_is_told_why_the_node_cannot_be_cordoned_and_nothing_s
 
 #[tokio::test(start_paused = true)]
 async fn what_a_client_left_is_cleaned_up_with_pauses_while_409_refuses_it() {
-    let server = server();
-    let world = World::on(server.client_for_user("test")).await;
-    let one = replica(&world, &server);
+    let (server, world, one) = one_replica().await;
     let call = begin_blocked_drain(&world, &one).await;
     let count = count_patches(&server, "nodes", true);
     call.abort();
@@ -116,9 +114,7 @@ async fn what_a_client_left_is_cleaned_up_with_pauses_while_409_refuses_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unlock_that_409_refuses_is_answered_after_half_a_minute_and_goes_on() {
-    let server = server();
-    let world = World::on(server.client_for_user("test")).await;
-    let one = replica(&world, &server);
+    let (server, world, one) = one_replica().await;
     assert!(is_held(&lock(&one, &host(&world.base.node)).await));
     let count = count_patches(&server, "nodes", true);
     let answer = unlock(&one, &host(&world.base.node)).await;
@@ -137,9 +133,7 @@ async fn an_unlock_that_409_refuses_is_answered_after_half_a_minute_and_goes_on(
 /// belongs to that person now.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_leave_an_edited_lease_tries_with_pauses() {
-    let server = server();
-    let world = World::on(server.client_for_user("test")).await;
-    let one = replica(&world, &server);
+    let (server, world, one) = one_replica().await;
     let first = begin_blocked_drain(&world, &one).await;
     let second = tokio::spawn(lock(&one, &host(&world.base.node)));
     let both = |held: &[(String, Vec<String>)]| held.len() == 1 && held[0].1.len() == 2;

@@ -42,6 +42,15 @@ async fn label(clusters: &TwoClusters, short: &str) {
     clusters.world.change_node(short, labels).await;
 }
 
+/// Installs Dogwatch's kind in the workload cluster.
+async fn install_dogwatch(clusters: &TwoClusters) {
+    let kinds = [reboot_policy::CRD_NAME];
+    let installed = clusters
+        .workload
+        .install_manifests(reboot_policy::CRD_MANIFEST, &kinds);
+    installed.await.unwrap();
+}
+
 pub async fn a_machine_here_and_its_node_there_are_remediated_whole(clusters: &TwoClusters) {
     let world = &clusters.world;
     clusters.give_kubeconfig(&clusters.kubeconfig().await).await;
@@ -74,11 +83,7 @@ pub async fn a_machine_here_and_its_node_there_are_remediated_whole(clusters: &T
 
 pub async fn where_dogwatch_is_installed_its_lease_counts_the_node(clusters: &TwoClusters) {
     let world = &clusters.world;
-    let kinds = [reboot_policy::CRD_NAME];
-    let installed = clusters
-        .workload
-        .install_manifests(reboot_policy::CRD_MANIFEST, &kinds);
-    installed.await.unwrap();
+    install_dogwatch(clusters).await;
     clusters.give_kubeconfig(&clusters.kubeconfig().await).await;
     let member = clusters.member("h0").await;
     label(clusters, "h0").await;
@@ -97,11 +102,7 @@ pub async fn where_dogwatch_is_installed_its_lease_counts_the_node(clusters: &Tw
 pub async fn the_lease_is_in_the_namespace_that_the_kubeconfig_names(clusters: &TwoClusters) {
     const NAMESPACE: &str = "dogs";
     let world = &clusters.world;
-    let kinds = [reboot_policy::CRD_NAME];
-    let installed = clusters
-        .workload
-        .install_manifests(reboot_policy::CRD_MANIFEST, &kinds);
-    installed.await.unwrap();
+    install_dogwatch(clusters).await;
     clusters
         .give_kubeconfig(&clusters.kubeconfig_in(NAMESPACE).await)
         .await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dogwatch_core::power::{CallCost, HostName, PendingCommandEnd};
 
-use super::world::World;
+use super::world::{Process, World};
 use super::{HARD, KEY, assert_off_without_delay};
 
 async fn until_all_are_read(world: &World, hosts: &[HostName]) {
@@ -25,14 +25,20 @@ async fn fence_and_refuse(world: &World, hosts: &[HostName]) {
     tokio::time::sleep(Duration::from_secs(10)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn hosts_whose_writes_are_refused_keep_no_bmc_from_the_others_in_their_chassis() {
+/// Five hosts of one chassis, and the process: the writes of the first four are refused.
+async fn chassis_with_four_refused() -> (World, [HostName; 5], Process) {
     let world = World::new();
     let names = ["h0", "h1", "h2", "h3", "h4"];
     let hosts = names.map(|name| world.add_to_chassis(name));
-    let _process = world.process("first");
+    let process = world.process("first");
     until_all_are_read(&world, &hosts).await;
     fence_and_refuse(&world, &hosts[..4]).await;
+    (world, hosts, process)
+}
+
+#[tokio::test(start_paused = true)]
+async fn hosts_whose_writes_are_refused_keep_no_bmc_from_the_others_in_their_chassis() {
+    let (world, hosts, _process) = chassis_with_four_refused().await;
     assert_off_without_delay(&world, &hosts[4]).await;
     for name in &hosts[..4] {
         assert!(world.machine(name).commands.is_empty(), "not recorded");
@@ -66,12 +72,7 @@ async fn a_host_whose_writes_are_refused_keeps_no_child_process_from_another_hos
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_cannot_even_be_written_slowly_holds_its_permit_for_one_write() {
-    let world = World::new();
-    let names = ["h0", "h1", "h2", "h3", "h4"];
-    let hosts = names.map(|name| world.add_to_chassis(name));
-    let _process = world.process("first");
-    until_all_are_read(&world, &hosts).await;
-    fence_and_refuse(&world, &hosts[..4]).await;
+    let (world, hosts, _process) = chassis_with_four_refused().await;
     // From now on their writes have no answer at all.
     world.lock().stuck.extend(hosts[..4].iter().cloned());
     tokio::time::sleep(Duration::from_mins(5)).await;
