@@ -4,6 +4,7 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
+    thread,
 };
 
 use anyhow::{Context, Result};
@@ -47,9 +48,24 @@ enum TestbedPart {
     VirtualMachine,
 }
 
+impl TestbedPart {
+    fn is_compiled_by_go(self) -> bool {
+        match self {
+            TestbedPart::ControlPlane
+            | TestbedPart::Helm
+            | TestbedPart::Prometheus
+            | TestbedPart::RealNode => true,
+            TestbedPart::Browser
+            | TestbedPart::ModuleCrds
+            | TestbedPart::RedfishEmulator
+            | TestbedPart::VirtualMachine => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let outcome = match TestbedCommand::parse() {
-        TestbedCommand::Prepare { parts } => parts.into_iter().try_for_each(prepare_part),
+        TestbedCommand::Prepare { parts } => prepare_parts(parts),
         TestbedCommand::ControlPlane { build_only: true } => print_programs(),
         TestbedCommand::ControlPlane { build_only: false } => run_until_signal(serve_control_plane),
         TestbedCommand::RealNode { images } => {
@@ -63,6 +79,19 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Those that Go compiles come one after the other, because they share its build cache. The others, which mostly wait for the network
+/// or for one emulated processor, are prepared beside them.
+fn prepare_parts(parts: Vec<TestbedPart>) -> Result<()> {
+    let (compiled, others): (Vec<_>, Vec<_>) =
+        parts.into_iter().partition(|part| part.is_compiled_by_go());
+    let prepare_all = |parts: Vec<TestbedPart>| parts.into_iter().try_for_each(prepare_part);
+    thread::scope(|scope| {
+        let others = scope.spawn(|| prepare_all(others));
+        let compiled = prepare_all(compiled);
+        compiled.and(others.join().expect("no part panics"))
+    })
 }
 
 fn prepare_part(part: TestbedPart) -> Result<()> {
