@@ -10,6 +10,8 @@ pub enum PlannedGuard {
     BidVersion,
     /// A release carries the Lease's resourceVersion.
     ReleaseVersion,
+    /// A release that was not answered is sent again before the lock is used.
+    RepeatedRelease,
     /// A patch of the Node carries its resourceVersion.
     NodeVersion,
     /// Unavailable nodes are counted by reads that were sent after the win.
@@ -27,9 +29,10 @@ pub enum PlannedGuard {
 }
 
 impl PlannedGuard {
-    pub const ALL: [PlannedGuard; 9] = [
+    pub const ALL: [PlannedGuard; 10] = [
         PlannedGuard::BidVersion,
         PlannedGuard::ReleaseVersion,
+        PlannedGuard::RepeatedRelease,
         PlannedGuard::NodeVersion,
         PlannedGuard::CountAfterWin,
         PlannedGuard::SmallestMaximum,
@@ -44,6 +47,9 @@ impl PlannedGuard {
         match self {
             PlannedGuard::BidVersion => "a bid carries the Lease's resourceVersion",
             PlannedGuard::ReleaseVersion => "a release carries the Lease's resourceVersion",
+            PlannedGuard::RepeatedRelease => {
+                "a release that was not answered is sent again before the lock is used"
+            }
             PlannedGuard::NodeVersion => "a patch of the Node carries its resourceVersion",
             PlannedGuard::CountAfterWin => "the count is read after the win",
             PlannedGuard::SmallestMaximum => {
@@ -63,6 +69,7 @@ impl PlannedGuard {
         match self {
             PlannedGuard::BidVersion => Promise::NobodyLeftBehind,
             PlannedGuard::ReleaseVersion
+            | PlannedGuard::RepeatedRelease
             | PlannedGuard::CountAfterWin
             | PlannedGuard::SmallestMaximum
             | PlannedGuard::RemediationCounts => Promise::MutualExclusion,
@@ -80,7 +87,7 @@ impl PlannedGuard {
             PlannedGuard::BidVersion => PlannedConfig { faults: 1, ..one },
             // A node gives the lock back because the other one is cordoned, a copy of that write is
             // late, and meanwhile the other one is uncordoned and wins.
-            PlannedGuard::ReleaseVersion => PlannedConfig {
+            PlannedGuard::ReleaseVersion | PlannedGuard::RepeatedRelease => PlannedConfig {
                 faults: 1,
                 foreign: 1,
                 last_is_cordoned: true,

@@ -153,8 +153,10 @@ impl PlannedWorld<'_> {
                 over_budget,
             },
         };
-        let sent = UnansweredRelease::sent_for(lease, over_budget);
-        self.view_mut(node).seen.lock.unanswered_release = Some(sent);
+        if !self.is_without(PlannedGuard::RepeatedRelease) {
+            let sent = UnansweredRelease::sent_for(lease, over_budget);
+            self.view_mut(node).seen.lock.unanswered_release = Some(sent);
+        }
         let end = self.write_lease(node, write, fate);
         if matches!(end, TurnEnd::GoesOn) {
             self.view_mut(node).seen.lock.unanswered_release = None;
