@@ -37,12 +37,6 @@ impl FileTree {
         self.add_entry(path, TreeEntry::Link { target });
     }
 
-    pub fn add_tree(&mut self, other: &Self) {
-        for (path, entry) in &other.0 {
-            self.0.insert(path.clone(), entry.clone());
-        }
-    }
-
     /// In the order of their paths, so that a folder comes before what is in it.
     pub fn list_entries(&self) -> impl Iterator<Item = (&str, &TreeEntry)> {
         self.0.iter().map(|(path, entry)| (path.as_str(), entry))

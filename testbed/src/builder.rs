@@ -34,7 +34,6 @@ const NODE_CONTROLLERS: [&str; 7] = [
 pub struct ControlPlaneBuilder {
     pub(crate) controllers: Vec<String>,
     pub(crate) users: Vec<TokenUser>,
-    pub(crate) event_ttl: String,
     pub(crate) api_server_flags: Vec<String>,
     pub(crate) serves_kubelets: bool,
 }
@@ -44,7 +43,6 @@ impl Default for ControlPlaneBuilder {
         Self {
             controllers: WORKLOAD_CONTROLLERS.map(str::to_owned).to_vec(),
             users: Vec::new(),
-            event_ttl: "1h".to_owned(),
             api_server_flags: Vec::new(),
             serves_kubelets: false,
         }
@@ -77,13 +75,6 @@ impl ControlPlaneBuilder {
             name: name.to_owned(),
             groups,
         });
-        self
-    }
-
-    /// How long Events are kept, as a Go duration (default `1h`).
-    #[must_use]
-    pub fn with_event_ttl(mut self, duration: &str) -> Self {
-        duration.clone_into(&mut self.event_ttl);
         self
     }
 

@@ -55,7 +55,6 @@ impl ControlPlane {
                 self.path_in_folder("audit-policy.json")
             ),
             format!("--audit-log-path={}", self.path_in_folder("audit.log")),
-            format!("--event-ttl={}", self.builder.event_ttl),
             // There is one server and nobody looks it up; its endpoint would only add noise to the
             // audit log.
             "--endpoint-reconciler-type=none".to_owned(),

@@ -165,12 +165,6 @@ impl IpmiSim {
         }
     }
 
-    /// Freezes (`true`) or resumes the BMC.
-    pub fn set_frozen(&self, frozen: bool) -> Result<(), Error> {
-        let signal = if frozen { Signal::STOP } else { Signal::CONT };
-        self.service.send_signal(signal)
-    }
-
     fn read_file(&self, name: &str) -> Result<String, Error> {
         let path = self.service.folder().join(name);
         fs::read_to_string(&path).map_err(Error::io_error("read", path))

@@ -74,12 +74,6 @@ impl ManualClock {
     pub fn starting_at(now: Timestamp) -> Self {
         Self(std::sync::Mutex::new(now))
     }
-
-    /// Moves the clock by `span`, which may be negative.
-    pub fn advance_by(&self, span: SignedDuration) {
-        let mut now = self.0.lock().expect("no panic while the clock is moved");
-        *now = now.saturating_add(span).unwrap_or(*now);
-    }
 }
 
 impl ClusterClock for ManualClock {

@@ -58,19 +58,6 @@ impl RandomStream {
     pub fn next_boot_id(&mut self) -> String {
         self.next_uuid()
     }
-
-    /// `length` characters from the alphabet of Kubernetes' generated names.
-    pub fn next_suffix(&mut self, length: usize) -> String {
-        const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        let count = u64::try_from(SUFFIX_LETTERS.len()).expect("a short alphabet");
-        (0..length)
-            .map(|_| {
-                let index =
-                    usize::try_from(self.next_below(count)).expect("below the alphabet's length");
-                char::from(SUFFIX_LETTERS[index])
-            })
-            .collect()
-    }
 }
 
 /// FNV-1a, 64 bits: short, stable across versions and machines, and good enough to keep names

@@ -403,14 +403,6 @@ impl ObjectStore {
         }
     }
 
-    /// Number of open watches of a user, or of all users.
-    pub fn count_open_watches(&self, user: Option<&str>) -> usize {
-        self.collections
-            .iter()
-            .map(|collection| collection.watchers.count_watchers(user))
-            .sum()
-    }
-
     /// The revision before the last change of the collection that a request names.
     pub(crate) fn revision_before(&self, request: &ApiRequest) -> Option<u64> {
         let target = ResourcePath::parse(&request.path)?.resolve_target(&self.registry)?;

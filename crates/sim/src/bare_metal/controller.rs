@@ -72,15 +72,6 @@ impl SimController {
         Self::start_in_lab(yard, process, None)
     }
 
-    /// Starts a replica with the power and remediation components.
-    pub fn start_remediating(
-        yard: &BareMetalLab,
-        process: &str,
-        guards: rules::RemediationConfig,
-    ) -> Self {
-        Self::start_in_lab(yard, process, Some(guards))
-    }
-
     /// Starts all loops that the real program would run for these components; the lock API without
     /// its listeners.
     pub fn start_replica(replica: ControllerReplica<'_>) -> Self {

@@ -131,22 +131,6 @@ impl BareMetalLab {
         admin::create_object(&self.server, &hosts_path(), &host)
     }
 
-    /// Adds a PDU of this name whose only outlet feeds the host, as the host's next level.
-    ///
-    /// # Errors
-    /// There is no such host.
-    ///
-    /// # Panics
-    /// If the lab has no machine for the host.
-    pub fn add_outlet(&self, name: &str, host: &str) -> Result<(), AdminRequestError> {
-        let clock = Arc::clone(&self.clock) as Arc<dyn ClusterClock>;
-        let spec = BmcSpec::new(name, self.seed, clock);
-        let machine = self.machine_of_host(host).expect("a host has a machine");
-        self.bmc_fleet.add_bmc(SimBmc::power_strip(spec, machine));
-        let level = json!({ "devices": [self.device_reference(name)] });
-        self.patch_host(host, &json!({ "spec": { "power": { "levels": [level] } } }))
-    }
-
     fn device_reference(&self, name: &str) -> Value {
         json!({ "address": self.bmc_fleet.bmc_address(name, BMC_PORT), "credentialsName": BMC_SECRET })
     }
@@ -157,15 +141,6 @@ impl BareMetalLab {
     /// The API server refused it.
     pub fn patch_host(&self, host: &str, patch: &Value) -> Result<(), AdminRequestError> {
         admin::patch_object(&self.server, &format!("{}/{host}", hosts_path()), patch)
-    }
-
-    /// Sends a JSON merge patch of a host's status.
-    ///
-    /// # Errors
-    /// The API server refused it.
-    pub fn patch_host_status(&self, host: &str, patch: &Value) -> Result<(), AdminRequestError> {
-        let path = format!("{}/{host}/status", hosts_path());
-        admin::patch_object(&self.server, &path, &json!({ "status": patch }))
     }
 
     /// Sends a JSON merge patch of a Node.
@@ -190,14 +165,6 @@ impl BareMetalLab {
             host,
             &json!({ "metadata": { "annotations": { name: value } } }),
         )
-    }
-
-    /// Deletes a BareMetalHost; its machine stays.
-    ///
-    /// # Errors
-    /// The API server refused it.
-    pub fn delete_host(&self, host: &str) -> Result<(), AdminRequestError> {
-        admin::delete_object(&self.server, &format!("{}/{host}", hosts_path()))
     }
 
     pub fn now(&self) -> Timestamp {

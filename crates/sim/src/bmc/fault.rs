@@ -130,18 +130,6 @@ impl From<BmcFaultKind> for SimBmcFault {
 }
 
 impl SimBmcFault {
-    /// Limits the fault to these requests.
-    #[must_use]
-    pub fn with_scope(self, of: FaultScope) -> Self {
-        Self { scope: of, ..self }
-    }
-
-    /// Limits the fault to this number of times.
-    #[must_use]
-    pub fn with_times(self, times: u32) -> Self {
-        let times = Some(times);
-        Self { times, ..self }
-    }
 }
 
 /// The faults of one BMC, in the order in which they were added.

@@ -165,10 +165,6 @@ impl FaultRules {
         self.lock_rules().rules.push(rule);
     }
 
-    pub fn clear_rules(&self) {
-        self.lock_rules().rules.clear();
-    }
-
     pub fn add_perturbation(&self, perturbation: Perturbation) {
         let mut inner = self.lock_rules();
         inner.perturbations.add_perturbation(perturbation);

@@ -40,11 +40,6 @@ impl PodIndex {
         self.labels.get(&entry).into_iter().flatten()
     }
 
-    /// The nodes that pods are bound to, whether they exist or not.
-    pub fn nodes_with_pods(&self) -> impl Iterator<Item = &String> {
-        self.nodes.keys()
-    }
-
     pub fn unbound_keys(&self) -> impl Iterator<Item = &ObjectKey> {
         self.unbound.iter()
     }

@@ -86,10 +86,6 @@ impl PromiseChecks {
         self.violations.last().cloned()
     }
 
-    pub fn policies_now(&self) -> &dogwatch_core::policy::ClusterPolicies {
-        self.leave.current_policies()
-    }
-
     /// Counts the boots of a node after its first.
     pub fn count_boots(&self, node: &str) -> usize {
         self.boots
