@@ -4,8 +4,11 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::history::{ClusterWrite, LeaseState, NodeState, WriteSource, WrittenObject};
+use super::history::{
+    ClusterWrite, CordonChange, LeaseState, NodeState, ObjectKind, WriteSource, WrittenObject,
+};
 use crate::lock::LockRecord;
+use crate::lock::api_lock::ApiLock;
 use crate::reboot::ParsedAnnotation;
 use dogwatch_api::{annotation, label, lease};
 
@@ -47,11 +50,13 @@ struct AuditLogEvent {
     /// With the query: `dryRun=All` of a patch, for instance.
     #[serde(default, rename = "requestURI")]
     request_uri: String,
-    /// Of a delete: its options.
+    /// Of a delete: its options. Of a patch: the patch.
     #[serde(default)]
     request_object: Option<Value>,
     #[serde(default)]
     response_object: Option<Value>,
+    #[serde(default)]
+    request_received_timestamp: String,
     #[serde(default)]
     stage_timestamp: String,
 }
@@ -77,6 +82,16 @@ struct AuditStatus {
 }
 
 const WRITE_VERBS: [&str; 4] = ["create", "update", "patch", "delete"];
+/// An answer of the type to which kube-apiserver has reduced the object, as the client asked.
+const METADATA_KIND: &str = "PartialObjectMetadata";
+
+/// How a request ended.
+enum WriteEnd {
+    Stored,
+    Refused,
+    /// An error of the server: the write may be stored.
+    Unknown,
+}
 
 /// The write that a line tells of; `None` for reads, refused writes, dry runs, and other objects.
 pub fn read_audit_line(
@@ -94,28 +109,21 @@ pub fn read_audit_line(
         let why = error.to_string();
         AuditLineError::Unreadable { line, why }
     })?;
-    let of = &event.object_ref;
-    let ours = match of.resource.as_str() {
-        "nodes" => true,
-        "leases" => is_lock_lease(&of.name) || of.name.is_empty(),
-        _ => false,
-    };
-    let accepted = (200..300).contains(&event.response_status.code);
-    let wrote = WRITE_VERBS.contains(&event.verb.as_str()) && event.stage == "ResponseComplete";
-    if !ours
-        || !accepted
-        || !wrote
-        || is_dry_run(&event)
-        || !matches!(of.subresource.as_str(), "" | "status")
-    {
+    if !is_own_write(&event) || is_dry_run(&event) {
         return Ok(None);
     }
+    let of = &event.object_ref;
     let source = WriteSource {
         file,
         line,
         who: event.user.username.clone(),
         at: event.stage_timestamp.clone(),
     };
+    match end_of_write(&event) {
+        WriteEnd::Refused => return Ok(None),
+        WriteEnd::Unknown => return Ok(read_unknown_end(&event, source)),
+        WriteEnd::Stored => {}
+    }
     if event.verb == "delete" {
         return Ok(Some(read_deletion(of, source)));
     }
@@ -127,7 +135,31 @@ pub fn read_audit_line(
             name: event.object_ref.name,
         });
     };
-    Ok(read_object(&of.resource, object, source))
+    Ok(read_object(&event, object, source))
+}
+
+/// Whether it is a write of a Node or of a Lease of Dogwatch, and has ended.
+fn is_own_write(event: &AuditLogEvent) -> bool {
+    let of = &event.object_ref;
+    let ours = match of.resource.as_str() {
+        "nodes" => true,
+        "leases" => is_lock_lease(&of.name) || of.name.is_empty(),
+        _ => false,
+    };
+    ours && WRITE_VERBS.contains(&event.verb.as_str())
+        && matches!(of.subresource.as_str(), "" | "status")
+        && matches!(event.stage.as_str(), "ResponseComplete" | "Panic")
+}
+
+fn end_of_write(event: &AuditLogEvent) -> WriteEnd {
+    let code = event.response_status.code;
+    if event.stage == "Panic" || code >= 500 {
+        WriteEnd::Unknown
+    } else if (200..300).contains(&code) {
+        WriteEnd::Stored
+    } else {
+        WriteEnd::Refused
+    }
 }
 
 /// An accepted dry run is answered like a write, and nothing is stored. A delete may ask for it in its
@@ -144,16 +176,44 @@ fn is_dry_run(event: &AuditLogEvent) -> bool {
     is_in_query || stages.is_some_and(|stages| !stages.is_empty())
 }
 
+fn kind_of(of: &AuditLogObject) -> ObjectKind {
+    if of.resource == "nodes" {
+        ObjectKind::Node
+    } else {
+        ObjectKind::Lease
+    }
+}
+
 fn read_deletion(of: &AuditLogObject, source: WriteSource) -> ClusterWrite {
     let name = of.name.clone();
-    let object = if of.resource == "nodes" {
-        WrittenObject::Node { name, after: None }
-    } else {
-        WrittenObject::Lease { name, after: None }
+    let object = match kind_of(of) {
+        ObjectKind::Node => WrittenObject::Node { name, after: None },
+        ObjectKind::Lease => WrittenObject::Lease { name, after: None },
     };
+    write_without_version(object, source)
+}
+
+/// The object may be another one as soon as the request was received.
+fn read_unknown_end(event: &AuditLogEvent, source: WriteSource) -> Option<ClusterWrite> {
+    let of = &event.object_ref;
+    let object = WrittenObject::Unknown {
+        kind: kind_of(of),
+        name: Some(of.name.clone()).filter(|name| !name.is_empty())?,
+    };
+    let received = &event.request_received_timestamp;
+    let at = if received.is_empty() {
+        source.at
+    } else {
+        received.clone()
+    };
+    Some(write_without_version(object, WriteSource { at, ..source }))
+}
+
+fn write_without_version(object: WrittenObject, source: WriteSource) -> ClusterWrite {
     ClusterWrite {
         version: 0,
         relies_on: None,
+        from_decision_log: false,
         object,
         source,
     }
@@ -163,27 +223,57 @@ fn is_lock_lease(name: &str) -> bool {
     name.starts_with(lease::PREFIX)
 }
 
-fn read_object(resource: &str, object: &Value, source: WriteSource) -> Option<ClusterWrite> {
+fn read_object(event: &AuditLogEvent, object: &Value, source: WriteSource) -> Option<ClusterWrite> {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str);
     let name = text("/metadata/name")?.to_owned();
     let version = text("/metadata/resourceVersion")?.parse().ok()?;
-    let object = match resource {
-        "nodes" => WrittenObject::Node {
+    let is_metadata = text("/kind") == Some(METADATA_KIND);
+    let object = match kind_of(&event.object_ref) {
+        ObjectKind::Node if is_metadata => WrittenObject::NodeMetadata {
+            name,
+            after: Box::new(read_node_state(object)),
+            cordon: requested_cordon(event),
+        },
+        ObjectKind::Node => WrittenObject::Node {
             name,
             after: Some(Box::new(read_node_state(object))),
         },
-        _ if is_lock_lease(&name) => WrittenObject::Lease {
+        ObjectKind::Lease if !is_lock_lease(&name) => return None,
+        kind @ ObjectKind::Lease if is_metadata => WrittenObject::Unknown { kind, name },
+        ObjectKind::Lease => WrittenObject::Lease {
             after: Some(Box::new(read_lease_state(object))),
             name,
         },
-        _ => return None,
     };
     Some(ClusterWrite {
         version,
-        relies_on: None,
+        relies_on: relied_version(event),
+        from_decision_log: false,
         object,
         source,
     })
+}
+
+/// The resourceVersion that the request has as its precondition.
+fn relied_version(event: &AuditLogEvent) -> Option<u64> {
+    let request = event.request_object.as_ref()?;
+    let version = request.pointer("/metadata/resourceVersion")?.as_str()?;
+    version.parse().ok().filter(|version| *version != 0)
+}
+
+/// What the request says about the cordon. A field that a merge patch does not have, or that an
+/// apply does not have, stays as it is.
+fn requested_cordon(event: &AuditLogEvent) -> CordonChange {
+    let request = event.request_object.as_ref();
+    let Some(request) = request.filter(|request| request.is_object()) else {
+        return CordonChange::Unknown;
+    };
+    match request.pointer("/spec/unschedulable") {
+        Some(Value::Bool(cordoned)) => CordonChange::Set(*cordoned),
+        None if event.verb == "patch" => CordonChange::Unchanged,
+        Some(Value::Null) | None => CordonChange::Set(false),
+        Some(_) => CordonChange::Unknown,
+    }
 }
 
 fn annotation_of<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
@@ -219,6 +309,8 @@ fn read_node_state(node: &Value) -> NodeState {
         record: parsed(node, annotation::REBOOT),
         last_reboot: parsed(node, annotation::LAST_REBOOT),
         api_lock: annotation_of(node, annotation::API_LOCK).is_some(),
+        api_lease: parsed::<ApiLock>(node, annotation::API_LOCK)
+            .and_then(|lock| lock.cordoned_by_us.then_some(lock.lease)),
         ignored: label_of(node, label::IGNORE) == Some("true"),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{BrokenRule, RecountResult};
@@ -34,18 +35,13 @@ impl fmt::Display for WriteSource {
 pub struct ClusterWrite {
     /// The object's resourceVersion after it; 0 if the log does not say.
     pub version: u64,
-    /// The resourceVersion that the write relied on, if the history may have gaps: then a known
-    /// state of another version says nothing about this write.
+    /// The resourceVersion that the write relied on; `None` if the log does not say. A known state
+    /// of another version says nothing about this write.
     pub relies_on: Option<u64>,
+    /// Read from a decision log, which has the writes of one process only.
+    pub from_decision_log: bool,
     pub object: WrittenObject,
     pub source: WriteSource,
-}
-
-impl ClusterWrite {
-    /// Whether nothing was written between the known version and this write.
-    pub(super) fn follows_version(&self, known: u64) -> bool {
-        self.relies_on.is_none_or(|relies_on| relies_on == known)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -55,10 +51,47 @@ pub enum WrittenObject {
         name: String,
         after: Option<Box<NodeState>>,
     },
+    /// A Node of which the answer had the metadata alone.
+    NodeMetadata {
+        name: String,
+        /// Without the cordon and the boot id.
+        after: Box<NodeState>,
+        cordon: CordonChange,
+    },
     Lease {
         name: String,
         after: Option<Box<LeaseState>>,
     },
+    /// The write may be stored or not: its answer was an error of the server. Or it is stored, and
+    /// the log does not show the object.
+    Unknown { kind: ObjectKind, name: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectKind {
+    Node,
+    Lease,
+}
+
+/// What a request says about `spec.unschedulable`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CordonChange {
+    Unchanged,
+    Set(bool),
+    /// The log does not show it.
+    Unknown,
+}
+
+impl WrittenObject {
+    pub(super) fn key(&self) -> (ObjectKind, &str) {
+        match self {
+            WrittenObject::Node { name, .. } | WrittenObject::NodeMetadata { name, .. } => {
+                (ObjectKind::Node, name)
+            }
+            WrittenObject::Lease { name, .. } => (ObjectKind::Lease, name),
+            WrittenObject::Unknown { kind, name } => (*kind, name),
+        }
+    }
 }
 
 /// What the rules need of a Node.
@@ -73,6 +106,9 @@ pub struct NodeState {
     pub last_reboot: Option<LastReboot>,
     /// The lock API holds the Node, and owns its cordon.
     pub api_lock: bool,
+    /// The Lease for which the lock API has cordoned the Node, as its annotation says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_lease: Option<String>,
     /// Label `dogwatch.dev/ignore=true`: it counts for nobody.
     pub ignored: bool,
 }
@@ -96,9 +132,20 @@ pub(super) struct ClusterState {
     pub(super) recount: RecountResult,
 }
 
+/// How well the history shows what an object is like now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StateKnowledge {
+    Current,
+    /// A write that the history lacks, or whose end it does not show, may have changed it.
+    MayBeOutdated,
+    /// The cordon is not known.
+    Incomplete,
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct KnownNode {
     pub(super) version: u64,
+    pub(super) knowledge: StateKnowledge,
     pub(super) state: NodeState,
     pub(super) source: WriteSource,
     /// The sentinels that a reboot has served, by source, and the write that says so.
@@ -110,6 +157,7 @@ pub(super) struct KnownNode {
 #[derive(Debug, Clone)]
 pub(super) struct KnownLease {
     pub(super) version: u64,
+    pub(super) knowledge: StateKnowledge,
     pub(super) state: LeaseState,
     pub(super) source: WriteSource,
     /// The write by which the present holder took it.
@@ -136,6 +184,58 @@ impl ClusterState {
         let mut leases = self.leases.iter();
         leases.find(|(_, lease)| lease.state.holder.as_deref() == Some(holder))
     }
+
+    /// What is known of the object may be outdated from now on.
+    pub(super) fn doubt_object(&mut self, (kind, name): (ObjectKind, &str)) {
+        let knowledge = match kind {
+            ObjectKind::Node => self.nodes.get_mut(name).map(|node| &mut node.knowledge),
+            ObjectKind::Lease => self.leases.get_mut(name).map(|lease| &mut lease.knowledge),
+        };
+        if let Some(knowledge) = knowledge.filter(|it| **it == StateKnowledge::Current) {
+            *knowledge = StateKnowledge::MayBeOutdated;
+        }
+    }
+}
+
+impl StateKnowledge {
+    /// Whether a write changed the object as it was known by this version, and nothing was written
+    /// between.
+    fn is_followed_by(self, version: u64, write: &ClusterWrite) -> bool {
+        match (self, write.relies_on) {
+            (StateKnowledge::Incomplete, _) => false,
+            (StateKnowledge::Current | StateKnowledge::MayBeOutdated, Some(on)) => on == version,
+            (StateKnowledge::Current, None) => true,
+            (StateKnowledge::MayBeOutdated, None) => false,
+        }
+    }
+}
+
+impl KnownNode {
+    pub(super) fn is_current(&self) -> bool {
+        self.knowledge == StateKnowledge::Current
+    }
+
+    pub(super) fn is_followed_by(&self, write: &ClusterWrite) -> bool {
+        self.knowledge.is_followed_by(self.version, write)
+    }
+}
+
+impl KnownLease {
+    pub(super) fn is_current(&self) -> bool {
+        self.knowledge == StateKnowledge::Current
+    }
+
+    pub(super) fn is_followed_by(&self, write: &ClusterWrite) -> bool {
+        self.knowledge.is_followed_by(self.version, write)
+    }
+}
+
+impl LeaseState {
+    /// When the present holder took it, by the holder's clock.
+    pub(super) fn taken_at(&self) -> Option<Timestamp> {
+        let slot = self.record.as_ref().map(|record| record.since);
+        slot.or_else(|| Some(self.remediation.as_ref()?.since))
+    }
 }
 
 impl NodeState {
@@ -154,6 +254,6 @@ impl NodeState {
             .record
             .as_ref()
             .is_some_and(|record| record.cordoned_by_us);
-        under_way || ours && self.unschedulable
+        under_way || self.unschedulable && (ours || self.api_lock)
     }
 }

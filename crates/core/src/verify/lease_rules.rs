@@ -1,6 +1,6 @@
 //! S1 on a Lease: a holder goes only from none to one, and from one to none.
 
-use super::history::{ClusterState, ClusterWrite, KnownLease, LeaseState};
+use super::history::{ClusterState, ClusterWrite, KnownLease, LeaseState, StateKnowledge};
 
 pub(super) fn judge_lease(
     state: &mut ClusterState,
@@ -11,8 +11,10 @@ pub(super) fn judge_lease(
     state.step += 1;
     let source = &write.source;
     let before = state.leases.get(name).cloned();
-    let before = before.filter(|before| write.follows_version(before.version));
-    if let Some(before) = &before {
+    let followed = before
+        .as_ref()
+        .filter(|before| before.is_followed_by(write));
+    if let Some(before) = followed {
         let (old, new) = (
             &before.state.holder,
             after.and_then(|after| after.holder.as_ref()),
@@ -35,13 +37,21 @@ pub(super) fn judge_lease(
         state.leases.remove(name);
         return;
     };
-    let kept = before.filter(|before| before.state.holder == after.holder);
+    let is_followed = followed.is_some();
+    let kept = before.filter(|before| is_same_taking(&before.state, after, is_followed));
     let taken = kept.map_or(state.step, |before| before.taken);
     let known = KnownLease {
         version: write.version,
+        knowledge: StateKnowledge::Current,
         state: after.clone(),
         source: source.clone(),
         taken,
     };
     state.leases.insert(name.to_owned(), known);
+}
+
+/// Whether the holder has held it since the earlier write. It may have freed and taken it again in
+/// writes that the history does not show.
+fn is_same_taking(before: &LeaseState, after: &LeaseState, is_followed: bool) -> bool {
+    before.holder == after.holder && (is_followed || before.taken_at() == after.taken_at())
 }

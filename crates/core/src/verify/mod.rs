@@ -6,10 +6,11 @@
 //! the order of their resourceVersions to one set of rules ([`recount_writes`]).
 //! **May touch:** nothing.
 //! **Promises:** what cannot be read is an error that names the line. A history that begins in the
-//! middle accuses nobody: a rule that needs an earlier state is not applied before that state was
-//! seen.
+//! middle, or that lacks a write, accuses nobody for it: a rule that needs an earlier state is not
+//! applied before that state was seen, nor while a write that is not shown may have changed it.
 
 pub mod audit;
+mod beginning_rules;
 mod history;
 mod lease_rules;
 mod node_rules;
@@ -21,7 +22,9 @@ mod write_order;
 
 pub use power_rules::{PowerRecount, recount_power};
 
-pub use history::{ClusterWrite, LeaseState, NodeState, WriteSource, WrittenObject};
+pub use history::{
+    ClusterWrite, CordonChange, LeaseState, NodeState, ObjectKind, WriteSource, WrittenObject,
+};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,6 +53,9 @@ impl fmt::Display for BrokenRule {
 pub struct RecountResult {
     /// Writes of Nodes and of Dogwatch's Leases that were judged.
     pub writes: usize,
+    /// Writes of an audit log that are not shown, although a later one relied on them, or of which
+    /// it is not known whether they were stored.
+    pub unseen: usize,
     /// How often a node went out of service.
     pub begun: usize,
     /// How many reboots ended with a new boot id.
@@ -63,17 +69,34 @@ pub struct RecountResult {
 /// after every write of any file that was not later by its time.
 pub fn recount_writes(writes: Vec<ClusterWrite>) -> RecountResult {
     let writes = write_order::order_writes(writes);
+    let gaps = write_order::find_gaps(&writes);
     let mut state = ClusterState::default();
-    for write in writes {
-        state.recount.writes += 1;
-        match &write.object {
-            WrittenObject::Lease { name, after } => {
-                lease_rules::judge_lease(&mut state, name, after.as_deref(), &write);
-            }
-            WrittenObject::Node { name, after } => {
-                node_rules::judge_node(&mut state, name, after.as_deref(), &write);
-            }
+    for (write, has_gap) in writes.iter().zip(gaps) {
+        let is_unknown = matches!(write.object, WrittenObject::Unknown { .. });
+        judge_write(&mut state, write);
+        if has_gap || is_unknown {
+            state.doubt_object(write.object.key());
+            state.recount.unseen += usize::from(!write.from_decision_log);
         }
+        state.recount.writes += usize::from(!is_unknown);
     }
     state.recount
+}
+
+fn judge_write(state: &mut ClusterState, write: &ClusterWrite) {
+    match &write.object {
+        WrittenObject::Lease { name, after } => {
+            lease_rules::judge_lease(state, name, after.as_deref(), write);
+        }
+        WrittenObject::Node { name, after } => {
+            node_rules::judge_node(state, name, after.as_deref(), write);
+        }
+        WrittenObject::NodeMetadata {
+            name,
+            after,
+            cordon,
+        } => node_rules::judge_metadata(state, name, (after, *cordon), write),
+        // It changes what is known, and breaks no rule.
+        WrittenObject::Unknown { .. } => {}
+    }
 }

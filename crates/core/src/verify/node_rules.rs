@@ -1,8 +1,11 @@
-//! S1, S3, S4 and S5 on a Node.
+//! S3, S4 and S5 on a Node.
 
 use std::collections::BTreeMap;
 
-use super::history::{ClusterState, ClusterWrite, KnownNode, NodeState, WriteSource};
+use super::beginning_rules;
+use super::history::{
+    ClusterState, ClusterWrite, CordonChange, KnownNode, NodeState, StateKnowledge, WriteSource,
+};
 use crate::reboot::{LastReboot, RebootOutcome, RebootPhase, RebootRecord};
 
 pub(super) fn judge_node(
@@ -11,31 +14,99 @@ pub(super) fn judge_node(
     after: Option<&NodeState>,
     write: &ClusterWrite,
 ) {
-    state.step += 1;
-    let source = &write.source;
     let Some(after) = after else {
+        state.step += 1;
         state.nodes.remove(name);
         return;
     };
-    let before = state.nodes.remove(name);
-    let before = before.filter(|before| before.state.uid == after.uid);
-    let mut known = KnownNode {
+    let before = find_same_node(state, name, after);
+    let is_followed = before.is_some_and(|before| before.is_followed_by(write));
+    let known = KnownNode {
         version: write.version,
+        knowledge: StateKnowledge::Current,
         state: after.clone(),
-        source: source.clone(),
+        source: write.source.clone(),
         served: BTreeMap::new(),
         out: None,
     };
+    judge_known_node(state, name, known, is_followed, write);
+}
+
+/// A Node of which the answer had the metadata alone: its cordon is the one of the request, or the
+/// one that was there.
+pub(super) fn judge_metadata(
+    state: &mut ClusterState,
+    name: &str,
+    (after, cordon): (&NodeState, CordonChange),
+    write: &ClusterWrite,
+) {
+    let before = find_same_node(state, name, after);
+    let followed = before
+        .filter(|before| before.is_followed_by(write) && !has_missed_write(before, after, write));
+    let unschedulable = match cordon {
+        CordonChange::Set(unschedulable) => Some(unschedulable),
+        CordonChange::Unchanged => followed.map(|before| before.state.unschedulable),
+        CordonChange::Unknown => None,
+    };
+    let knowledge = match unschedulable {
+        Some(_) => StateKnowledge::Current,
+        None => StateKnowledge::Incomplete,
+    };
+    let known = KnownNode {
+        version: write.version,
+        knowledge,
+        state: NodeState {
+            unschedulable: unschedulable.unwrap_or(false),
+            boot_id: followed.and_then(|before| before.state.boot_id.clone()),
+            ..after.clone()
+        },
+        source: write.source.clone(),
+        served: BTreeMap::new(),
+        out: None,
+    };
+    let is_followed = followed.is_some() && unschedulable.is_some();
+    judge_known_node(state, name, known, is_followed, write);
+}
+
+fn find_same_node<'a>(
+    state: &'a ClusterState,
+    name: &str,
+    after: &NodeState,
+) -> Option<&'a KnownNode> {
+    let before = state.nodes.get(name);
+    before.filter(|before| before.state.uid == after.uid)
+}
+
+/// Whether Dogwatch has written the Node between, unseen: an unconditional write of metadata, such
+/// as of an estimate, changes neither the record nor the lock API's annotation.
+fn has_missed_write(before: &KnownNode, after: &NodeState, write: &ClusterWrite) -> bool {
+    let old = &before.state;
+    let differs = old.record != after.record || old.api_lock != after.api_lock;
+    write.relies_on.is_none() && differs
+}
+
+/// `is_followed`: nothing was written between the state before and this write.
+fn judge_known_node(
+    state: &mut ClusterState,
+    name: &str,
+    mut known: KnownNode,
+    is_followed: bool,
+    write: &ClusterWrite,
+) {
+    state.step += 1;
+    let source = &write.source;
+    let before = state.nodes.remove(name);
+    let before = before.filter(|before| before.state.uid == known.state.uid);
     if let Some(before) = &before {
+        let is_incomplete = known.knowledge == StateKnowledge::Incomplete;
+        let stays_out = known.state.is_out() || is_incomplete;
         known.served.clone_from(&before.served);
-        known.out = before.out.clone().filter(|_| after.is_out());
-    }
-    if let Some(before) = &before {
-        if write.follows_version(before.version) {
-            judge_cordon(state, name, before, after, source);
+        known.out = before.out.clone().filter(|_| stays_out);
+        if is_followed {
+            judge_cordon(state, name, before, &known.state, source);
         }
-        judge_return(state, name, before, after, source);
-        judge_beginning(state, name, before, &mut known, write);
+        judge_return(state, name, before, &known.state, source);
+        beginning_rules::judge_beginning(state, name, before, &mut known, (write, is_followed));
     }
     judge_attempt(state, name, before.as_ref(), &known, source);
     remember_served_triggers(&mut known, source);
@@ -102,124 +173,6 @@ fn ended_reboot<'a>(before: &NodeState, after: &'a NodeState) -> Option<&'a Last
         .last_reboot
         .as_ref()
         .filter(|_| ended && before.last_reboot != after.last_reboot)
-}
-
-/// S1: a node goes out of service only with the lock, and beside fewer than the smallest maximum of
-/// its group. A remediation counts if its Lease was taken before the lock.
-fn judge_beginning(
-    state: &mut ClusterState,
-    name: &str,
-    before: &KnownNode,
-    known: &mut KnownNode,
-    write: &ClusterWrite,
-) {
-    let source = &write.source;
-    let begins = before.state.phase() == Some(RebootPhase::Waiting)
-        && known.state.phase() == Some(RebootPhase::Draining);
-    if !begins {
-        return;
-    }
-    state.recount.begun += 1;
-    if write.relies_on.is_some() {
-        // What the others did in a gap of this history is not known.
-        return;
-    }
-    let holder =
-        crate::name::NodeName::new(name).map(|name| crate::lock::HolderId::for_node(&name));
-    let holder = holder.map(|holder| holder.to_string()).unwrap_or_default();
-    let Some((lease, own)) = state.find_lease_of(&holder) else {
-        return accuse_of_missing_lock(state, name, known, source);
-    };
-    let (lease, own) = (lease.clone(), own.clone());
-    let Some(record) = &own.state.record else {
-        return;
-    };
-    let group = record.group.to_string();
-    let (others, lines, least) = others_out(state, name, &group, own.taken);
-    known.out = Some((group.clone(), source.clone()));
-    let most = state.recount.most_out.entry(group.clone()).or_default();
-    *most = (*most).max(others.len() + 1);
-    let max = least.map_or(record.max, |least| least.min(record.max));
-    if others.len() >= usize::try_from(max).unwrap_or(usize::MAX) {
-        let what = format!(
-            "Node {name} went out of service with Lease {lease} although {} of group {group} {} out, \
-             and at most {max} may be",
-            others.join(", "),
-            if others.len() == 1 { "was" } else { "were" },
-        );
-        let lines = lines
-            .into_iter()
-            .chain([own.source.clone(), source.clone()]);
-        state.accuse("S1", what, lines);
-    }
-}
-
-/// The record names a Lease that is known not to be held for this node. A Lease that the history has
-/// not shown may have been taken before its first line.
-fn accuse_of_missing_lock(
-    state: &mut ClusterState,
-    name: &str,
-    known: &KnownNode,
-    source: &WriteSource,
-) {
-    let record = known.state.record.as_ref();
-    let lease = record.and_then(|record| record.lease.as_ref());
-    let found = lease.and_then(|lease| Some((lease.clone(), state.leases.get(lease)?.clone())));
-    if let Some((lease, shown)) = found {
-        let what = format!(
-            "Node {name} was cordoned for a reboot while Lease {lease} was not held for it"
-        );
-        state.accuse("S1", what, [shown.source, source.clone()]);
-    }
-}
-
-/// The group's other members that are out on Dogwatch's account, the writes that show it, and the
-/// smallest maximum of their Leases.
-fn others_out(
-    state: &ClusterState,
-    name: &str,
-    group: &str,
-    taken: usize,
-) -> (Vec<String>, Vec<WriteSource>, Option<u32>) {
-    let mut out = BTreeMap::new();
-    let mut least: Option<u32> = None;
-    for (other, node) in &state.nodes {
-        let of_group = node.out.as_ref().filter(|(of, _)| of == group);
-        let counts = other != name && node.state.is_out() && !node.state.ignored;
-        if let Some((_, since)) = of_group.filter(|_| counts) {
-            out.insert(other.clone(), since.clone());
-        }
-    }
-    for lease in state.leases.values().filter(|lease| lease.taken < taken) {
-        let (Some(_), Some(remediation)) = (&lease.state.holder, &lease.state.remediation) else {
-            continue;
-        };
-        let counts = remediation
-            .group
-            .as_ref()
-            .is_none_or(|of| of.as_str() == group);
-        let node = state.nodes.get(remediation.node.as_str());
-        let ignored = node.is_some_and(|node| node.state.ignored);
-        if counts && !ignored && remediation.node.as_str() != name {
-            out.insert(remediation.node.to_string(), lease.source.clone());
-        }
-    }
-    for lease in state.leases.values() {
-        let record = lease
-            .state
-            .record
-            .as_ref()
-            .filter(|_| lease.state.holder.is_some());
-        let of_other = |record: &&crate::lock::LockRecord| {
-            let node = record.node.as_ref().map(ToString::to_string);
-            record.group.as_str() == group && node.is_some_and(|node| out.contains_key(&node))
-        };
-        if let Some(record) = record.filter(of_other) {
-            least = Some(least.map_or(record.max, |least| least.min(record.max)));
-        }
-    }
-    let (names, lines) = out.into_iter().unzip();
-    (names, lines, least)
 }
 
 /// S5: no sentinel that was served causes another reboot.

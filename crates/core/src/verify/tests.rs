@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+mod unseen;
+
 use super::audit::{AuditLineError, read_audit_line};
 use super::trace::{TraceLineError, read_trace_line};
 use super::{RecountResult, recount_writes};

@@ -208,6 +208,7 @@ pub fn write_of_trace_line(file: usize, line: usize, trace: &TraceLine) -> Optio
     Some(ClusterWrite {
         version: made.parse().ok()?,
         relies_on: Some(on.parse().ok()?),
+        from_decision_log: true,
         object,
         source: source_of_trace_line(file, line, trace),
     })
@@ -238,6 +239,7 @@ pub fn node_state(node: &ObservedNode) -> NodeState {
         unschedulable: node.unschedulable,
         boot_id: node.boot_id.as_ref().map(ToString::to_string),
         api_lock: node.api_lock,
+        api_lease: None,
         ignored: node
             .labels
             .get(label::IGNORE)

@@ -1,10 +1,10 @@
-//! Orders the writes of several files.
+//! Orders the writes of several files, and finds the places at which one is missing.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::history::ClusterWrite;
+use super::history::{ClusterWrite, WrittenObject};
 
 /// Orders writes by their resourceVersions. A write without one gets the newest one of the writes
 /// that were not later, and comes after that write.
@@ -33,4 +33,22 @@ fn order_by_time(writes: Vec<ClusterWrite>) -> Vec<ClusterWrite> {
     }
     timed.sort_by_key(|(time, _)| *time);
     timed.into_iter().map(|(_, write)| write).collect()
+}
+
+/// After which of the ordered writes the same object was written once more, unseen: the next write
+/// that the history shows relied on another version.
+pub(super) fn find_gaps(writes: &[ClusterWrite]) -> Vec<bool> {
+    let mut gaps = vec![false; writes.len()];
+    let mut last = BTreeMap::new();
+    for (place, write) in writes.iter().enumerate() {
+        if matches!(write.object, WrittenObject::Unknown { .. }) {
+            continue;
+        }
+        let before: Option<(usize, u64)> = last.insert(write.object.key(), (place, write.version));
+        if let (Some((before, version)), Some(relies_on)) = (before, write.relies_on) {
+            // A line that was given twice relies on the version before its own.
+            gaps[before] = version != relies_on && version != write.version;
+        }
+    }
+    gaps
 }
