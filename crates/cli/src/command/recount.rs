@@ -13,24 +13,28 @@ use crate::exit::{CliExitCode, CommandFailure};
 use crate::output;
 use dogwatch_core::printable::printable_text;
 
-/// Reads the writes that every line of every file tells of, judges them, and prints the recount.
-pub(super) fn recount_files(
-    files: &[PathBuf],
-    read_line: impl Fn(usize, usize, &str) -> Result<Option<ClusterWrite>, String>,
-) -> Result<(), CommandFailure> {
-    let mut writes = Vec::new();
-    read_lines_of_files(files, |file, line, text| {
-        writes.extend(read_line(file, line, text)?);
-        Ok(())
-    })?;
-    finish_recount(files, writes, PowerRecount::default())
+/// Lines of audit logs that are no Events: an API server that was killed leaves half a line.
+#[derive(Debug, Default)]
+pub(super) struct UnreadableLines {
+    count: usize,
+    /// Its file, its number, and why it cannot be read.
+    first: Option<String>,
+}
+
+impl UnreadableLines {
+    pub(super) fn add_line(&mut self, file: Option<&PathBuf>, why: &str) {
+        self.count += 1;
+        let file = file.map(|file| file.display().to_string());
+        let file = file.unwrap_or_default();
+        self.first.get_or_insert_with(|| format!("{file}: {why}"));
+    }
 }
 
 /// Reads every line of every file. A last line without its end is left out: it may still be
 /// written.
 pub(super) fn read_lines_of_files(
     files: &[PathBuf],
-    mut take: impl FnMut(usize, usize, &str) -> Result<(), String>,
+    mut take: impl FnMut(usize, usize, &[u8]) -> Result<(), String>,
 ) -> Result<(), CommandFailure> {
     for (number, path) in files.iter().enumerate() {
         let failure = |why: String| {
@@ -48,9 +52,7 @@ pub(super) fn read_lines_of_files(
             if !ended && bytes.len() <= MAX_LINE_BYTES {
                 break;
             }
-            let text = std::str::from_utf8(&bytes);
-            let text = text.map_err(|_| failure(format!("line {line} is not UTF-8")))?;
-            take(number, line, text).map_err(failure)?;
+            take(number, line, &bytes).map_err(failure)?;
         }
     }
     Ok(())
@@ -61,7 +63,12 @@ pub(super) fn finish_recount(
     files: &[PathBuf],
     writes: Vec<ClusterWrite>,
     power: PowerRecount,
+    unreadable: &UnreadableLines,
 ) -> Result<(), CommandFailure> {
+    if let Some(first) = unreadable.first.as_ref().filter(|_| writes.is_empty()) {
+        let what = format!("cannot read {}", printable_text(first));
+        return Err(CommandFailure::new(CliExitCode::Failed, what));
+    }
     if writes.is_empty() && power.lines == 0 {
         let what = "the files tell of no write of a Node or of a Lease of Dogwatch";
         return Err(CommandFailure::new(CliExitCode::Failed, what)
@@ -77,6 +84,7 @@ pub(super) fn finish_recount(
             "{lines} lines of controllers judged: {commands} power commands were sent, {releases} Nodes were released."
         )?;
     }
+    print_unjudged(&mut out, &recount, unreadable)?;
     print_recount(&mut out, &recount)?;
     for broken in &recount.broken {
         print_broken_rule(&mut out, files, broken)?;
@@ -95,6 +103,30 @@ pub(super) fn finish_recount(
             ))
         }
     }
+}
+
+/// Says what the recount leaves out.
+fn print_unjudged(
+    out: &mut impl Write,
+    recount: &RecountResult,
+    unreadable: &UnreadableLines,
+) -> io::Result<()> {
+    if let Some(first) = &unreadable.first {
+        writeln!(
+            out,
+            "Lines that could not be read and are not judged: {}; the first: {}",
+            unreadable.count,
+            printable_text(first)
+        )?;
+    }
+    if recount.unseen > 0 {
+        writeln!(
+            out,
+            "Writes that are missing from the logs or were not answered: {}; what they may have changed is not judged.",
+            recount.unseen
+        )?;
+    }
+    Ok(())
 }
 
 fn print_recount(out: &mut impl Write, recount: &RecountResult) -> io::Result<()> {

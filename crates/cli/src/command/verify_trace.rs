@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use dogwatch_core::verify::recount_power;
 use dogwatch_core::verify::trace::{REBOOT_DOMAIN, read_trace_line, write_of_trace_line};
 
-use super::recount::{finish_recount, read_lines_of_files};
+use super::recount::{UnreadableLines, finish_recount, read_lines_of_files};
 use crate::exit::CommandFailure;
 
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,9 @@ pub struct VerifyTraceArgs {
 
 pub fn run(args: &VerifyTraceArgs) -> Result<(), CommandFailure> {
     let (mut writes, mut lines) = (Vec::new(), Vec::new());
-    read_lines_of_files(&args.files, |file, line, text| {
+    read_lines_of_files(&args.files, |file, line, bytes| {
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|_| format!("line {line} is not UTF-8"))?;
         let trace = read_trace_line(line, text).map_err(|error| error.to_string())?;
         let Some(trace) = trace else {
             return Ok(());
@@ -32,5 +34,6 @@ pub fn run(args: &VerifyTraceArgs) -> Result<(), CommandFailure> {
     let power = lines
         .iter()
         .map(|(file, line, trace)| (*file, *line, trace));
-    finish_recount(&args.files, writes, recount_power(power))
+    let power = recount_power(power);
+    finish_recount(&args.files, writes, power, &UnreadableLines::default())
 }
