@@ -10,7 +10,8 @@ use crate::reboot::ObservedNode;
 
 /// After so long without a waiting or rebooting node the next reboot begins a new rollout.
 const QUIET_TIME: SignedDuration = SignedDuration::from_hours(1);
-/// How often nodes are looked at again that wait and cannot be named as canaries now.
+/// How often nodes are looked at again that wait and cannot be named as canaries now, or that were
+/// named and are not Ready.
 const CANARY_RECHECK_TIME: Duration = Duration::from_mins(1);
 
 /// The next state, and when time alone may change it.
@@ -135,7 +136,10 @@ fn begin_anew_when_quiet(
 ) -> PolicyRolloutState {
     let is_quiet = state.phase != RolloutPhase::Soaking
         && nodes.iter().all(|node| node_facts::is_at_rest(node));
+    let now = crate::time::truncate_to_micros(now);
+    // A clock that was set back must not make the rest longer.
     let since = state.quiet_since.take().filter(|_| is_quiet);
+    let since = since.map_or(now, |since| since.min(now));
     let fresh = PolicyRolloutState {
         failed: state.failed.clone(),
         ..shape.first_state()
@@ -143,7 +147,6 @@ fn begin_anew_when_quiet(
     if !is_quiet || state == fresh {
         return state;
     }
-    let since = since.unwrap_or(crate::time::truncate_to_micros(now));
     if quiet_until(since) <= now {
         return fresh;
     }
@@ -166,7 +169,9 @@ fn find_wake_time(
     }
     let is_missing_canaries =
         state.phase == RolloutPhase::Canary && state.canaries.len() < shape.canary_count();
-    let recheck = is_missing_canaries && nodes.iter().any(|node| node_facts::is_waiting(node));
+    let is_missing_canaries =
+        is_missing_canaries && nodes.iter().any(|node| node_facts::is_waiting(node));
+    let recheck = is_missing_canaries || canaries::has_dead_canary(state, nodes);
     let recheck = recheck.then(|| {
         now.checked_add(CANARY_RECHECK_TIME)
             .unwrap_or(Timestamp::MAX)

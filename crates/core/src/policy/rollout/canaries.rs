@@ -1,11 +1,14 @@
 //! Names the canaries, and sees them come back.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::node_facts;
 use super::{CanaryNode, PolicyRolloutState, RolloutPhase, RolloutShape};
 use crate::policy::Policy;
 use crate::reboot::{LastReboot, ObservedNode};
+
+/// A canary that waits and is not Ready for so long gives its place to a node that can begin.
+const READY_WAIT_TIME: SignedDuration = SignedDuration::from_mins(5);
 
 /// Phase `Canary`: a step of it.
 pub(super) fn advance_canaries(
@@ -18,6 +21,9 @@ pub(super) fn advance_canaries(
     state
         .canaries
         .retain_mut(|canary| update_canary(canary, nodes));
+    if may_any_begin(state, policy, nodes, now) {
+        release_stuck_canaries(state, nodes, now);
+    }
     let done = state.canaries.iter().filter(|canary| canary.done).count();
     if done >= shape.canary_count() {
         return begin_soak(state, shape, now);
@@ -55,8 +61,7 @@ fn begin_ramp(state: &mut PolicyRolloutState, shape: &RolloutShape) {
     state.limit = shape.ramp_limit(0);
 }
 
-/// Whether the canary keeps its name; notes its return. A name goes only while its node neither
-/// waits nor has a reboot under way, or is gone.
+/// Whether the canary keeps its name; notes its return. Its wish or its node may be gone.
 fn update_canary(canary: &mut CanaryNode, nodes: &[&ObservedNode]) -> bool {
     if canary.done {
         return true;
@@ -82,21 +87,13 @@ fn name_canaries(
     nodes: &[&ObservedNode],
     now: Timestamp,
 ) {
-    let is_named = |node: &ObservedNode| state.canaries.iter().any(|it| it.uid == node.uid);
-    let unnamed: Vec<&ObservedNode> = nodes
-        .iter()
-        .copied()
-        .filter(|node| !is_named(node))
-        .collect();
-    let strangers = unnamed
-        .iter()
+    let strangers = list_unnamed(state, nodes)
         .filter(|node| node_facts::is_under_way(node))
         .count();
     let taken = state.canaries.len() + strangers;
     let free = shape.canary_count().saturating_sub(taken);
-    let mut able: Vec<&ObservedNode> = unnamed
-        .into_iter()
-        .filter(|node| node_facts::is_waiting(node) && may_be_named(node, policy, now))
+    let mut able: Vec<&ObservedNode> = list_unnamed(state, nodes)
+        .filter(|node| may_be_named(node, policy, now))
         .collect();
     able.sort_by_key(|node| canary_order(node));
     let new = able.into_iter().take(free).filter_map(canary_of_node);
@@ -104,18 +101,71 @@ fn name_canaries(
     state.canaries.extend(new);
 }
 
+fn list_unnamed<'a>(
+    state: &PolicyRolloutState,
+    nodes: &[&'a ObservedNode],
+) -> impl Iterator<Item = &'a ObservedNode> {
+    let is_named = |node: &ObservedNode| state.canaries.iter().any(|it| it.uid == node.uid);
+    nodes.iter().copied().filter(move |node| !is_named(node))
+}
+
+/// Whether a node without a name, which has not failed before, could be a canary at once.
+fn may_any_begin(
+    state: &PolicyRolloutState,
+    policy: &Policy,
+    nodes: &[&ObservedNode],
+    now: Timestamp,
+) -> bool {
+    let mut unnamed = list_unnamed(state, nodes);
+    unnamed.any(|node| may_be_named(node, policy, now) && !has_failed(node))
+}
+
+/// Takes the names of canaries that wait and cannot begin: of those that failed before this rollout
+/// and pause after their last try, and of those that are not Ready for long. One whose failure this
+/// rollout counts keeps its name: nothing follows it.
+fn release_stuck_canaries(state: &mut PolicyRolloutState, nodes: &[&ObservedNode], now: Timestamp) {
+    let has_older_failure = |node: &ObservedNode| state.failures == 0 && has_failed(node);
+    let is_stuck = |node: &ObservedNode| {
+        let is_dead = node_facts::not_ready_since(node)
+            .is_some_and(|since| now.duration_since(since) >= READY_WAIT_TIME);
+        node_facts::is_waiting(node) && (is_dead || has_older_failure(node) && is_backing_off(node))
+    };
+    let stuck: Vec<&str> = nodes
+        .iter()
+        .filter(|node| is_stuck(node))
+        .map(|node| node.uid.as_str())
+        .collect();
+    let canaries = &mut state.canaries;
+    canaries.retain(|canary| canary.done || !stuck.contains(&canary.uid.as_str()));
+}
+
+/// Whether a canary waits and is not Ready: it may have to give its place up.
+pub(super) fn has_dead_canary(state: &PolicyRolloutState, nodes: &[&ObservedNode]) -> bool {
+    let mut canaries = state.canaries.iter().filter(|canary| !canary.done);
+    canaries.any(|canary| {
+        let mut nodes = nodes.iter().filter(|node| node.uid == canary.uid);
+        nodes.any(|node| node_facts::is_waiting(node) && !node.ready)
+    })
+}
+
+fn has_failed(node: &ObservedNode) -> bool {
+    node_facts::reboot_record(node).is_some_and(|record| record.failures > 0)
+}
+
+fn is_backing_off(node: &ObservedNode) -> bool {
+    node_facts::reboot_record(node).is_some_and(|record| record.retry_after.is_some())
+}
+
 /// Nodes that failed before come last.
 fn canary_order(node: &ObservedNode) -> (bool, Option<Timestamp>, String) {
     let record = node_facts::reboot_record(node);
-    let failed = record.is_some_and(|record| record.failures > 0);
     let planned = record.map(|record| record.planned);
-    (failed, planned, node.name.to_string())
+    (has_failed(node), planned, node.name.to_string())
 }
 
-/// A node that cannot begin soon would hold up all others.
+/// Whether it waits and can begin soon: another one would hold up all others.
 fn may_be_named(node: &ObservedNode, policy: &Policy, now: Timestamp) -> bool {
-    let is_backing_off =
-        node_facts::reboot_record(node).is_some_and(|record| record.retry_after.is_some());
+    let is_able = node_facts::is_waiting(node) && node.ready && !is_backing_off(node);
     let is_taken = node.api_lock || node.being_fenced || node.needs_remediation;
     let last = node
         .last_reboot
@@ -125,7 +175,7 @@ fn may_be_named(node: &ObservedNode, policy: &Policy, now: Timestamp) -> bool {
         .min_interval
         .zip(last)
         .is_some_and(|(least, last)| last.checked_add(least).unwrap_or(Timestamp::MAX) > now);
-    !is_backing_off && !is_taken && !rebooted_lately
+    is_able && !is_taken && !rebooted_lately
 }
 
 fn canary_of_node(node: &ObservedNode) -> Option<CanaryNode> {

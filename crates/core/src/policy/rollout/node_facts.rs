@@ -3,10 +3,15 @@
 use dogwatch_api::condition::MAINTENANCE_IN_PROGRESS;
 use dogwatch_api::node_reboot::RebootMethod;
 
+use jiff::Timestamp;
+
 use crate::name::BootId;
 use crate::reboot::{
     ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RebootReason, RebootRecord,
 };
+
+/// The kubelet's condition.
+const NODE_READY: &str = "Ready";
 
 /// Reasons of condition `MaintenanceInProgress` that are failures: they last until a person acts.
 const FAILED_REASONS: [RebootReason; 3] = [
@@ -37,11 +42,20 @@ pub(super) fn is_under_way(node: &ObservedNode) -> bool {
     reboot_record(node).is_some_and(|record| record.phase > RebootPhase::Waiting)
 }
 
-/// Whether nothing of the rollout is left to do for this node. One that failed for good is left to
-/// a person: it must not keep the next wave from beginning with canaries.
+/// Whether nothing of the rollout is left to do for this node. One that has failed, and one that died
+/// while it waited, are left to a person: for weeks, perhaps, and whether they are tried again or not,
+/// they must not keep the next wave from beginning with canaries.
 pub(super) fn is_at_rest(node: &ObservedNode) -> bool {
-    let failed = || find_condition_failure(node).is_some();
-    !node.api_lock && !is_waiting(node) && (!is_under_way(node) || failed())
+    let is_dead = is_waiting(node) && !node.ready;
+    let is_left = || is_dead || find_failure(node).is_some();
+    !node.api_lock && (reboot_record(node).is_none() || is_left())
+}
+
+/// Since when it is not Ready, as the Node says. `None`: it is, or the Node does not say.
+pub(super) fn not_ready_since(node: &ObservedNode) -> Option<Timestamp> {
+    let mut conditions = node.conditions.iter();
+    let ready = conditions.find(|condition| condition.kind == NODE_READY);
+    ready.filter(|_| !node.ready)?.last_transition
 }
 
 /// Whether the node's last reboot ended this boot, with success.

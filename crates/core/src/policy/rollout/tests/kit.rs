@@ -12,6 +12,7 @@ use crate::policy::rollout::{
 };
 use crate::reboot::{
     LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RebootReason,
+    RebootRecord,
 };
 
 pub(super) const SOAK: Duration = Duration::from_mins(30);
@@ -85,10 +86,7 @@ impl RolloutWorld {
     }
 
     pub(super) fn set_phase(&mut self, number: usize, phase: RebootPhase) {
-        let node = self.node_mut(number);
-        let mut record = node.record.get().unwrap().clone();
-        record.phase = phase;
-        node.record = ParsedAnnotation::Is(record);
+        self.change_record(number, |record| record.phase = phase);
     }
 
     /// The node reboots and is back.
@@ -121,6 +119,40 @@ impl RolloutWorld {
             "MaintenanceInProgress",
             ("RebootFailed", "no new boot"),
         )];
+    }
+
+    /// The drain is given up, and the node pauses before it tries again.
+    pub(super) fn back_off(&mut self, number: usize) {
+        let now = self.current_time();
+        self.change_record(number, |record| {
+            record.phase = RebootPhase::Waiting;
+            record.failures += 1;
+            record.retry_after = Some(now);
+        });
+    }
+
+    /// The pause after a failed try is over.
+    pub(super) fn end_back_off(&mut self, number: usize) {
+        self.change_record(number, |record| record.retry_after = None);
+    }
+
+    fn change_record(&mut self, number: usize, change: impl FnOnce(&mut RebootRecord)) {
+        let node = self.node_mut(number);
+        let mut record = node.record.get().unwrap().clone();
+        change(&mut record);
+        node.record = ParsedAnnotation::Is(record);
+    }
+
+    pub(super) fn set_ready(&mut self, number: usize, ready: bool) {
+        let now = self.current_time();
+        let node = self.node_mut(number);
+        node.ready = ready;
+        node.conditions
+            .retain(|condition| condition.kind != "Ready");
+        let mut condition = condition("Ready", ("KubeletReady", ""));
+        condition.status = if ready { "True" } else { "Unknown" }.into();
+        condition.last_transition = Some(now);
+        node.conditions.push(condition);
     }
 
     /// Waits, begins and comes back.

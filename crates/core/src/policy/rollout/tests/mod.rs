@@ -2,3 +2,4 @@ mod kit;
 mod model;
 mod rules;
 mod steps;
+mod stuck;

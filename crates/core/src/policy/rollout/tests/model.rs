@@ -24,6 +24,8 @@ enum RolloutMove {
     ComeBack(usize),
     FailReboot(usize),
     GiveUp(usize),
+    EndBackOff(usize),
+    SetReady(usize, bool),
     MakeAnew(usize),
     ChangeShape(Option<RolloutShape>),
     ResumePolicy,
@@ -48,6 +50,8 @@ fn any_move() -> impl Strategy<Value = RolloutMove> {
         5 => node.clone().prop_map(RolloutMove::ComeBack),
         1 => node.clone().prop_map(RolloutMove::FailReboot),
         1 => node.clone().prop_map(RolloutMove::GiveUp),
+        1 => node.clone().prop_map(RolloutMove::EndBackOff),
+        1 => (node.clone(), any::<bool>()).prop_map(|(n, ready)| RolloutMove::SetReady(n, ready)),
         1 => node.prop_map(RolloutMove::MakeAnew),
         1 => proptest::option::weighted(0.9, asked).prop_map(RolloutMove::ChangeShape),
         1 => Just(RolloutMove::ResumePolicy),
@@ -98,8 +102,14 @@ impl ModelRun {
             }
             RolloutMove::FailReboot(n) if self.is_out(*n) => self.world.fail_reboot(*n),
             RolloutMove::GiveUp(n) if self.is_out(*n) => {
-                self.return_to_waiting(*n, 1);
+                self.began.remove(&self.key_of(*n));
+                self.world.back_off(*n);
+                self.world.node_mut(*n).conditions.clear();
             }
+            RolloutMove::EndBackOff(n) if self.phase_of(*n) == Some(RebootPhase::Waiting) => {
+                self.world.end_back_off(*n);
+            }
+            RolloutMove::SetReady(n, ready) => self.world.set_ready(*n, *ready),
             RolloutMove::MakeAnew(n) => {
                 self.made += 1;
                 let (uid, new) = (
@@ -129,7 +139,8 @@ impl ModelRun {
             | RolloutMove::BeginReboot(_)
             | RolloutMove::ComeBack(_)
             | RolloutMove::FailReboot(_)
-            | RolloutMove::GiveUp(_) => {}
+            | RolloutMove::GiveUp(_)
+            | RolloutMove::EndBackOff(_) => {}
         }
     }
 
@@ -143,18 +154,21 @@ impl ModelRun {
         }
     }
 
-    fn return_to_waiting(&mut self, number: usize, failures: u32) {
+    fn return_to_waiting(&mut self, number: usize) {
         self.began.remove(&self.key_of(number));
         let node = self.world.node_mut(number);
         let mut record = node.record.get().unwrap().clone();
         record.phase = RebootPhase::Waiting;
-        record.failures += failures;
         node.record = ParsedAnnotation::Is(record);
         node.conditions.clear();
     }
 
     /// A coordinator that won the lock reads the policy afresh, counts and begins.
     fn try_begin(&mut self, number: usize) {
+        let record = self.world.nodes[number - 1].record.get();
+        if record.is_some_and(|record| record.retry_after.is_some()) {
+            return;
+        }
         let policy = &self.world.policy;
         let limit = policy.limit_nodes_over(crate::limit::UnavailabilityLimit::Count(
             u32::try_from(MAX_UNAVAILABLE).unwrap(),
@@ -263,7 +277,7 @@ impl ModelRun {
     fn undo_drains(&mut self) {
         for number in 1..=NODES {
             if self.phase_of(number) == Some(RebootPhase::Draining) {
-                self.return_to_waiting(number, 0);
+                self.return_to_waiting(number);
             }
         }
     }

@@ -6,7 +6,7 @@ use super::kit::{RolloutWorld, SOAK, build_shape};
 use crate::policy::rollout::{PolicyRolloutState, RolloutPhase, RolloutShape, is_urgent_change};
 use crate::reboot::{ParsedAnnotation, RebootPhase, RebootReason};
 
-fn canary_names(world: &RolloutWorld) -> Vec<&str> {
+pub(super) fn canary_names(world: &RolloutWorld) -> Vec<&str> {
     let canaries = world.written_state().canaries.iter();
     canaries.map(|canary| canary.node.as_str()).collect()
 }

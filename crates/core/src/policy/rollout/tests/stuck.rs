@@ -1,0 +1,168 @@
+//! Nodes that never get done: they hold up neither the next rollout nor the canaries.
+
+use std::time::Duration;
+
+use super::kit::{RolloutWorld, SOAK, build_shape};
+use super::steps::canary_names;
+use crate::policy::rollout::RolloutPhase;
+use crate::reboot::{RebootPhase, RebootReason};
+
+/// n1 was the canary, and the ramp has begun.
+fn ramping_world(nodes: usize) -> RolloutWorld {
+    let mut world = RolloutWorld::new(build_shape(1, &[1], None), nodes);
+    world.reboot_node(1);
+    world.pass_time(SOAK);
+    world.write_state();
+    assert_eq!(world.written_state().phase, RolloutPhase::Ramping);
+    world
+}
+
+/// n2 has failed in the rollout before, and an hour of rest has begun a new one.
+fn world_after_a_failure(nodes: usize) -> RolloutWorld {
+    let mut world = ramping_world(nodes);
+    world.want_reboot(2);
+    world.set_phase(2, RebootPhase::Draining);
+    world.write_state();
+    world.back_off(2);
+    world.write_state();
+    world.pass_time(Duration::from_hours(1));
+    world.write_state();
+    assert_eq!(world.written_state().phase, RolloutPhase::Canary);
+    world
+}
+
+#[test]
+fn a_drain_that_never_succeeds_does_not_keep_the_next_wave_from_its_canaries() {
+    let mut world = ramping_world(3);
+    world.want_reboot(2);
+    world.back_off(2);
+    world.write_state();
+    assert_eq!(world.written_state().failures, 1);
+    world.pass_time(Duration::from_mins(30));
+    world.end_back_off(2);
+    world.set_phase(2, RebootPhase::Draining);
+    world.write_state();
+    world.pass_time(Duration::from_mins(30));
+    world.write_state();
+    world.want_reboot(3);
+    assert_eq!(world.begin_refusal(3), Some(RebootReason::AwaitingCanary));
+    world.write_state();
+    assert!(
+        canary_names(&world).is_empty(),
+        "n2 drains and takes the place"
+    );
+    world.back_off(2);
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n3"]);
+    assert_eq!(world.written_state().failures, 0, "n2 was counted before");
+}
+
+#[test]
+fn a_node_that_died_while_it_waited_does_not_keep_the_next_wave_from_its_canaries() {
+    let mut world = ramping_world(3);
+    world.want_reboot(2);
+    world.set_ready(2, false);
+    world.write_state();
+    world.pass_time(Duration::from_hours(1));
+    world.write_state();
+    world.want_reboot(3);
+    assert_eq!(world.begin_refusal(3), Some(RebootReason::AwaitingCanary));
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n3"]);
+}
+
+#[test]
+fn a_clock_that_was_set_back_does_not_make_the_rest_longer() {
+    let mut world = ramping_world(3);
+    world.reboot_node(2);
+    world.second -= 10 * 60 * 60;
+    world.write_state();
+    world.pass_time(Duration::from_hours(1));
+    world.write_state();
+    assert_eq!(world.written_state().phase, RolloutPhase::Canary);
+}
+
+#[test]
+fn a_canary_that_failed_before_this_rollout_gives_its_place_to_a_node_that_did_not() {
+    let mut world = world_after_a_failure(4);
+    world.end_back_off(2);
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n2"], "nobody else waits");
+    world.want_reboot(3);
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n2"], "it may begin at any moment");
+    world.set_phase(2, RebootPhase::Draining);
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n2"]);
+    world.back_off(2);
+    world.write_state();
+    assert!(
+        canary_names(&world).is_empty(),
+        "the name is given on one write later"
+    );
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n3"]);
+}
+
+#[test]
+fn a_canary_whose_failure_counts_keeps_its_name() {
+    let mut world = RolloutWorld::new(build_shape(1, &[1], None), 2);
+    world.want_reboot(1);
+    world.want_reboot(2);
+    world.write_state();
+    world.back_off(1);
+    for _ in 0..3 {
+        world.write_state();
+        assert_eq!(canary_names(&world), ["n1"]);
+    }
+}
+
+#[test]
+fn a_dead_node_is_not_named_and_one_that_dies_after_it_was_named_loses_the_name() {
+    let mut world = RolloutWorld::new(build_shape(1, &[], None), 3);
+    for number in 1..=3 {
+        world.want_reboot(number);
+        world.pass_time(Duration::from_secs(1));
+    }
+    world.set_ready(1, false);
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n2"]);
+    world.set_ready(2, false);
+    let named = world.write_state();
+    assert_eq!(
+        named.wake,
+        Some(world.current_time() + jiff::SignedDuration::from_mins(1))
+    );
+    world.pass_time(Duration::from_secs(299));
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n2"], "it may only be restarting");
+    world.pass_time(Duration::from_secs(1));
+    world.write_state();
+    assert!(canary_names(&world).is_empty());
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n3"]);
+}
+
+#[test]
+fn a_canary_that_reboots_is_not_ready_and_keeps_its_name() {
+    let mut world = RolloutWorld::new(build_shape(1, &[], None), 2);
+    world.want_reboot(1);
+    world.want_reboot(2);
+    world.write_state();
+    world.set_phase(1, RebootPhase::Rebooting);
+    world.set_ready(1, false);
+    world.pass_time(Duration::from_hours(2));
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n1"]);
+}
+
+#[test]
+fn a_dead_canary_keeps_its_name_while_nobody_else_can_begin() {
+    let mut world = RolloutWorld::new(build_shape(1, &[], None), 2);
+    world.want_reboot(1);
+    world.write_state();
+    world.set_ready(1, false);
+    world.pass_time(Duration::from_mins(10));
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n1"]);
+}
