@@ -204,13 +204,16 @@ fn wait_for_off_when_withdrawn(
     decision_with_cause(reason, text)
 }
 
-/// Rows 0100 and 1100.
+/// Rows 0100 and 1100. A health check may mark the Machine again before its host is on again.
 fn decide_off_by_others(ctx: &RemediationContext<'_>, power: CurrentPower) -> RemediationDecision {
     if let Some(trouble) = ctx.problem_decision() {
         return trouble;
     }
     let says = ctx.describe_power();
     match power {
+        CurrentPower::On | CurrentPower::Off if recovery::is_node_out(ctx) => {
+            recovery::say_powering_on(ctx)
+        }
         CurrentPower::Unknown => {
             let next = ctx.confirm_off_hint();
             let text = format!(

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::RemediationReason;
 use super::concurrency::{FencedHost, RemediationStage};
 use super::config::RemediationConfig;
 use super::context::RemediationContext;
 use super::record::{RemediationRecord, RemediationStep};
+use super::{RemediationReason, recovery};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::name::NodeName;
+use crate::policy::resolve_policy;
 use crate::power::{HostName, HostSnapshot, is_annotation_obeyed, reboot_annotations};
 use crate::reboot::rebooting_deadline_since;
 
@@ -117,7 +118,8 @@ fn refuse_planned_reboot(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
 
 /// A host is left alone for `cooldown` after a remediation, and while it is on its way back,
 /// whoever asked for that remediation: health checks report a machine as failed right after its
-/// Node was deleted. The request of that remediation may retry after its own timeout.
+/// Node was deleted. A Node that is back is not switched off before the end of that remediation is
+/// recorded. The request of that remediation may retry after its own timeout.
 fn refuse_cooldown(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<GuardRefusal> {
     let record = super::host_link::record_on_host(host)?;
     let request = ctx.case.request.as_ref();
@@ -126,10 +128,10 @@ fn refuse_cooldown(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<
     }
     let (at, long, what) = match (record.ended_at(), last_power_on(&record)) {
         (Some(ended), _) => (ended, ctx.config.cooldown, "was remediated at"),
-        (None, Some(on)) => {
-            let long = ctx.config.cooldown.max(RemediationConfig::WARN_AFTER);
-            (on, long, "has been returning since")
+        (None, Some(_)) if has_node_returned(ctx, &record) => {
+            return Some(refuse_until_end_recorded(host));
         }
+        (None, Some(on)) => (on, return_timeout(ctx), "has been returning since"),
         // The host was never held off, or somebody else removed the key: the table decides.
         (None, None) => return None,
     };
@@ -140,6 +142,36 @@ fn refuse_cooldown(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<
         crate::duration::format_duration(long)
     );
     Some(GuardRefusal::new(RemediationReason::CoolingDown, text).with_until(until))
+}
+
+fn has_node_returned(ctx: &RemediationContext<'_>, record: &RemediationRecord) -> bool {
+    let named = ctx.case.node_name.as_ref().map(NodeName::as_str);
+    record.node.as_deref() == named && recovery::is_back(ctx.case.node.as_deref(), record)
+}
+
+fn refuse_until_end_recorded(host: &HostSnapshot) -> GuardRefusal {
+    let text = format!(
+        "the Node is Ready with a new boot since the last remediation of host {}, and the end of \
+         that remediation has to be recorded first",
+        host.name
+    );
+    GuardRefusal::new(RemediationReason::CoolingDown, text)
+}
+
+/// How long a host may take from its power-on until its Node is back: as long as in a planned
+/// reboot, so that no health check cuts the power of a machine that boots slowly.
+fn return_timeout(ctx: &RemediationContext<'_>) -> Duration {
+    let flags = &ctx.config.reboot;
+    let planned = ctx.concurrent.planned_reboots(ctx.case);
+    let timeout =
+        planned
+            .zip(ctx.case.node_labels())
+            .map_or(flags.reboot_timeout, |(planned, labels)| {
+                let rule = resolve_policy(&planned.policies, labels, flags);
+                rule.config.reboot_timeout
+            });
+    let shortest = ctx.config.cooldown.max(RemediationConfig::WARN_AFTER);
+    timeout.max(shortest)
 }
 
 /// The time in the record from which the cooldown of its host counts.

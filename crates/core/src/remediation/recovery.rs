@@ -6,13 +6,15 @@ use std::sync::Arc;
 use super::action::RemediationAction;
 use super::context::RemediationContext;
 use super::key::KeyOwner;
+use super::machine::ObservedMachine;
 use super::record::{RemediationRecord, RemediationStep};
 use super::stored_backup::{BackupDisposition, HostBackup};
-use super::types::RemediationDecision;
+use super::types::{RemediationDecision, RemediationSubject};
 use super::{RemediationReason, prepare, restore};
-use crate::decision::decision_with_cause;
+use crate::decision::{DecisionEvent, EventSeverity, decision_with_cause};
 use crate::power::{CurrentPower, HostSnapshot, is_annotation_obeyed, reboot_annotations};
 use crate::reboot::ObservedNode;
+use dogwatch_api::annotation::EXTERNAL_REMEDIATION;
 
 /// Decides about a remediation with neither key nor mark.
 pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecision {
@@ -52,6 +54,10 @@ pub(super) fn decide_recovery(ctx: &RemediationContext<'_>) -> RemediationDecisi
         let text = "the host is on; waits for its Node to be Ready with a new boot";
         return decision_with_cause(RemediationReason::WaitingForNode, text);
     }
+    say_powering_on(ctx)
+}
+
+pub(super) fn say_powering_on(ctx: &RemediationContext<'_>) -> RemediationDecision {
     let text = format!("the host is being powered on: {}", ctx.describe_power());
     decision_with_cause(RemediationReason::PoweringOn, text)
 }
@@ -142,7 +148,40 @@ pub(super) fn record_recovery_steps(
         return decision;
     };
     let host = Arc::clone(host);
+    let decision = remove_served_mark(ctx, decision, &next);
     decision.with_action(RemediationAction::WriteRecord { host, record: next })
+}
+
+/// A mark that was set again before the Node was back is served when the Node is back. OpenShift's
+/// health check sets it as soon as the Node is missing, and never removes it: it would cut the power
+/// of the healthy node after the cooldown, and so on for ever. The record is written last, so that
+/// the mark is removed in any case.
+fn remove_served_mark(
+    ctx: &RemediationContext<'_>,
+    decision: RemediationDecision,
+    next: &RemediationRecord,
+) -> RemediationDecision {
+    let is_back = next.time_of_step(RemediationStep::NodeReady).is_some();
+    let is_machine = matches!(ctx.case.subject, RemediationSubject::Machine(_));
+    let machine = ctx.case.machine.as_ref().filter(|_| is_back && is_machine);
+    let is_served =
+        |machine: &&Arc<ObservedMachine>| machine.need.is_some() && machine.uid == next.uid;
+    let Some(machine) = machine.filter(is_served) else {
+        return decision;
+    };
+    let mut decision = decision;
+    decision.report.events.push(DecisionEvent {
+        severity: EventSeverity::Normal,
+        reason: RemediationReason::Remediated.as_str(),
+        message: format!(
+            "annotation {EXTERNAL_REMEDIATION}, which was set again before the Node was back, is \
+             removed: the Node is Ready with a new boot"
+        ),
+    });
+    let machine = Arc::clone(machine);
+    let removal = RemediationAction::RemoveMachineNeed { machine };
+    decision.actions.insert(0, removal);
+    decision
 }
 
 fn next_record(ctx: &RemediationContext<'_>) -> Option<RemediationRecord> {

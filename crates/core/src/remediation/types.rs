@@ -1,6 +1,7 @@
 //! The types of a remediation: its subject, links and decision.
 
 use crate::remediation::RemediationReason;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -84,4 +85,19 @@ pub struct Remediation {
     /// The Machine that is marked or that owns the request.
     pub machine: Option<Arc<ObservedMachine>>,
     pub request: Option<Arc<PowerRequest>>,
+}
+
+impl Remediation {
+    /// The labels of its Node; of a deleted Node those in the stored backup.
+    pub fn node_labels(&self) -> Option<&BTreeMap<String, String>> {
+        let node = self.node.as_ref().map(|node| &node.labels);
+        node.or_else(|| self.labels_in_backup())
+    }
+
+    fn labels_in_backup(&self) -> Option<&BTreeMap<String, String>> {
+        let backup = &self.stored_backup.as_ref()?.backup;
+        let is_of_node = self.node_name.as_ref().map(NodeName::as_str) == Some(&*backup.node)
+            && backup.cluster == self.cluster.name.record_name();
+        is_of_node.then_some(&backup.labels)
+    }
 }

@@ -8,6 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::super::*;
 use super::kit::*;
+use crate::name::{BootId, GroupName};
+use crate::policy::{ClusterPolicies, Policy};
 use crate::power::tests::world::World as Power;
 use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase};
 
@@ -99,7 +101,7 @@ impl Marked {
         let record = RemediationRecord {
             subject: "machine/machines/a".into(),
             uid: "uid-a".into(),
-            node: None,
+            node: Some("n-a".into()),
             node_uid: None,
             cluster: None,
             cluster_uid: None,
@@ -378,7 +380,7 @@ fn a_health_check_that_marks_again_while_the_host_comes_back_switches_nothing_of
     it.record(&[
         (RemediationStep::KeyAdded, 900),
         (RemediationStep::KeyRemoved, 700),
-        (RemediationStep::PoweredOn, 599),
+        (RemediationStep::PoweredOn, 1_799),
     ]);
     it.is_leased = true;
     assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
@@ -386,9 +388,64 @@ fn a_health_check_that_marks_again_while_the_host_comes_back_switches_nothing_of
     it.record(&[
         (RemediationStep::KeyAdded, 900),
         (RemediationStep::KeyRemoved, 700),
-        (RemediationStep::PoweredOn, 600),
+        (RemediationStep::PoweredOn, 1_800),
     ]);
     assert_eq!(it.refused(), None, "it did not come back");
+}
+
+#[test]
+fn a_machine_that_boots_slowly_is_given_as_long_as_in_a_planned_reboot() {
+    let mut it = Marked::new();
+    it.record(&[
+        (RemediationStep::KeyRemoved, 4_000),
+        (RemediationStep::PoweredOn, 3_599),
+    ]);
+    assert_eq!(it.refused(), None);
+    it.config.reboot.reboot_timeout = Duration::from_mins(60);
+    it.is_leased = true;
+    assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
+    assert_eq!(it.wakes_in(), 1);
+    it.is_leased = false;
+    // The policy of its labels takes precedence.
+    let mut slow = Policy::without_rules(GroupName::new("slow").unwrap());
+    slow.reboot.timeout = Some(Duration::from_mins(5));
+    it.around.planned.policies = ClusterPolicies::Known(vec![slow]);
+    assert_eq!(it.refused(), None);
+    // It has ten minutes in any case.
+    it.record(&[
+        (RemediationStep::KeyRemoved, 700),
+        (RemediationStep::PoweredOn, 599),
+    ]);
+    it.is_leased = true;
+    assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
+}
+
+#[test]
+fn a_node_that_is_back_is_not_switched_off_before_the_end_of_its_remediation_is_recorded() {
+    let mut it = Marked::new();
+    it.record(&[
+        (RemediationStep::KeyRemoved, 9_000),
+        (RemediationStep::PoweredOn, 8_900),
+    ]);
+    it.node.boot_id = Some(BootId::new("new-boot").unwrap());
+    let decision = it.decision();
+    assert_eq!(decision.cause.reason, RemediationReason::CoolingDown);
+    let [
+        RemediationAction::RemoveMachineNeed { machine },
+        RemediationAction::WriteRecord { record, .. },
+    ] = &decision.actions[..]
+    else {
+        panic!("{decision:?}");
+    };
+    assert_eq!(**machine, it.machine);
+    assert!(record.ended_at().is_some());
+    // The Machine was deleted and created again: the mark is for a later remediation.
+    it.machine.uid = "uid-anew".into();
+    let actions = it.decision().actions;
+    assert!(
+        matches!(&actions[..], [RemediationAction::WriteRecord { .. }]),
+        "{actions:?}"
+    );
 }
 
 #[test]

@@ -62,6 +62,31 @@ fn a_refused_lease_delays_neither_reads_nor_the_removal_of_the_key() {
 }
 
 #[test]
+fn the_labels_of_a_deleted_node_are_those_of_its_backup() {
+    let labels = std::collections::BTreeMap::from([("pool".to_owned(), "db".to_owned())]);
+    let mut it = ready();
+    assert_eq!(
+        it.case.node_labels(),
+        it.case.node.as_ref().map(|it| &it.labels)
+    );
+    it.case.node = None;
+    let mut kept = it.case.stored_backup.as_deref().unwrap().clone();
+    kept.backup.labels.clone_from(&labels);
+    for (node, cluster, wanted) in [
+        ("n-a", None, Some(&labels)),
+        ("n-b", None, None),
+        ("n-a", Some("machines/other"), None),
+    ] {
+        kept.backup.node = node.into();
+        kept.backup.cluster = cluster.map(str::to_owned);
+        it.case.stored_backup = Some(std::sync::Arc::new(kept.clone()));
+        assert_eq!(it.case.node_labels(), wanted, "{node} {cluster:?}");
+    }
+    it.case.stored_backup = None;
+    assert_eq!(it.case.node_labels(), None);
+}
+
+#[test]
 fn until_its_node_is_back_a_remediation_takes_a_lost_lease_again() {
     let key_removed = StepStamp {
         step: RemediationStep::KeyRemoved,

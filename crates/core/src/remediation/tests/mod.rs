@@ -15,6 +15,7 @@ mod leftovers;
 mod legacy;
 mod links;
 mod lost_lease;
+mod marked_again;
 mod model;
 mod prepare;
 mod request;

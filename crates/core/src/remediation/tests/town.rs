@@ -14,8 +14,6 @@ use crate::power::tests::world::World as Power;
 use crate::power::{HostName, HostSnapshot};
 use crate::reboot::ObservedNode;
 
-/// How long a machine takes from power-on until its kubelet registers, in milliseconds.
-const BOOT: u64 = 60_000;
 const BEAT: u64 = 10_000;
 /// How long a Node stays Ready without heartbeats, in milliseconds.
 const GRACE: u64 = 40_000;
@@ -60,6 +58,8 @@ pub(super) struct Town {
     pub(super) events: BTreeSet<String>,
     /// How often the shell decides, in milliseconds.
     pub(super) every: u64,
+    /// How long a machine takes from power-on until its kubelet registers, in milliseconds.
+    pub(super) boot: u64,
     /// The faults between the shell and the API server.
     pub(super) faults: Option<Faults>,
     /// How often a key was added to each host.
@@ -114,6 +114,7 @@ impl Town {
             reasons: Vec::new(),
             events: BTreeSet::new(),
             every: 200,
+            boot: 60_000,
             faults: None,
             keys: BTreeMap::new(),
             desk: super::request::desk::Desk::default(),
@@ -219,7 +220,7 @@ impl Town {
             (false, _) => site.registers_at = None,
             (true, None) => {
                 site.boots += 1;
-                site.registers_at = Some(time + BOOT);
+                site.registers_at = Some(time + self.boot);
             }
             (true, Some(registers)) => {
                 let is_due = time >= registers && time >= site.last_beat + BEAT;
