@@ -108,10 +108,10 @@ impl RemediationApiCalls {
             RemediationAction::TakeLease {
                 node,
                 control_plane,
-                subject,
-                is_out,
+                on_conflict,
+                ..
             } => {
-                let take = calls.take_lease(node, *control_plane, subject, *is_out, now);
+                let take = calls.take_lease(case, node, *control_plane, *on_conflict, now);
                 take.await?
             }
             RemediationAction::FreeLease { node, version } => {

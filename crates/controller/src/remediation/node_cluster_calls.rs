@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dogwatch_core::Now;
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::policy::{self, ClusterPolicies};
-use dogwatch_core::remediation::{HeldRemediationLease, RemediationSubject};
+use dogwatch_core::remediation::{HeldRemediationLease, LeaseConflictRule, Remediation};
 use dogwatch_k8s::cluster::ClusterView;
 use dogwatch_k8s::lock::{
     LeaseFreeOutcome, LeaseTakeOutcome, RemediationLeaseClient, RemediationLeaseHold,
@@ -23,29 +23,40 @@ pub(super) struct NodeClusterCalls {
 impl NodeClusterCalls {
     pub(super) async fn take_lease(
         &self,
+        case: &Remediation,
         node: &NodeName,
         control_plane: bool,
-        subject: &RemediationSubject,
-        is_out: bool,
+        on_conflict: LeaseConflictRule,
         now: Now,
     ) -> Result<RemediationAnswer, RemediationCallError> {
-        let (subject, group) = (subject.to_string(), self.group_of_node(node));
+        let (subject, group) = (case.subject.to_string(), self.group_of_node(node));
         let leases = &self.leases;
-        let taken = if is_out {
-            let take =
-                leases.take_lease_of_out_node(node, control_plane, group, &subject, now.wall);
-            take.await?
-        } else {
-            let take = leases.take_lease(node, control_plane, group, &subject, now.wall);
-            take.await?
+        let taken = match on_conflict {
+            LeaseConflictRule::FreeLease => {
+                let take = leases.take_lease(node, control_plane, group, &subject, now.wall);
+                take.await?
+            }
+            LeaseConflictRule::KeepLease | LeaseConflictRule::Continue => {
+                let take =
+                    leases.take_lease_of_out_node(node, control_plane, group, &subject, now.wall);
+                take.await?
+            }
         };
-        match taken {
-            LeaseTakeOutcome::Held(held) => Ok(RemediationAnswer::Lease {
-                node: node.clone(),
-                lease: Some(remediation_lease_of(&held)),
-            }),
-            LeaseTakeOutcome::Refused { by } => Err(RemediationCallError::Refused(by)),
-        }
+        let held = match taken {
+            LeaseTakeOutcome::Held(held) => held,
+            LeaseTakeOutcome::HeldWithConflict { held, .. }
+                if on_conflict == LeaseConflictRule::Continue =>
+            {
+                held
+            }
+            LeaseTakeOutcome::HeldWithConflict { by, .. } | LeaseTakeOutcome::Refused { by } => {
+                return Err(RemediationCallError::Refused(by));
+            }
+        };
+        Ok(RemediationAnswer::Lease {
+            node: node.clone(),
+            lease: Some(remediation_lease_of(&held)),
+        })
     }
 
     /// The group that the Node belongs to now; `None` if the Node or the policies were not read.

@@ -39,8 +39,10 @@ pub struct RemediationLeaseRecord {
 /// Why at most one goes ahead: the remediator writes its Lease and then reads the slots; a
 /// coordinator writes its slot and then reads the remediations (its count). Each read is a quorum
 /// read that was sent after the write was answered. So if both wrote, the one that wrote later sees
-/// the other's write and gives way. If both reads came after both writes, both give way, and since
-/// neither then holds anything, neither keeps the other waiting.
+/// the other's write and gives way. If both reads came after both writes, both give way: each frees
+/// its Lease, so that neither keeps the other waiting. A node that is out of service already keeps
+/// its Lease. If its host is held off, it does not wait at all: otherwise two of them would wait for
+/// each other for ever, and waiting would keep no node in service.
 pub fn find_control_plane_conflict(
     held: &[HeldLockLease],
     control_plane: &BTreeSet<NodeName>,

@@ -28,8 +28,7 @@ pub enum RemediationAction {
         node: NodeName,
         control_plane: bool,
         subject: RemediationSubject,
-        /// The node is out of service already: the Lease stays held even if the call is refused.
-        is_out: bool,
+        on_conflict: LeaseConflictRule,
     },
     FreeLease {
         node: NodeName,
@@ -118,6 +117,20 @@ pub enum RemediationAction {
         machine: Arc<ObservedMachine>,
         message: String,
     },
+}
+
+/// What happens to the Lease of a control-plane node that is taken while another control-plane node
+/// is out of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseConflictRule {
+    /// It is freed, and the remediation waits.
+    FreeLease,
+    /// It stays held, and the remediation waits: the node may be out of service already, or another
+    /// remediation of it holds the Lease.
+    KeepLease,
+    /// It stays held, and the remediation continues: its host is held off, and waiting would keep no
+    /// node in service.
+    Continue,
 }
 
 enum HostWriteKind<'a> {

@@ -49,7 +49,7 @@ mod tests;
 mod truth_table;
 mod types;
 
-pub use action::{RemediationAction, RemediationObserve};
+pub use action::{LeaseConflictRule, RemediationAction, RemediationObserve};
 pub use concurrency::{ConcurrentRemediations, FencedHost, PlannedReboots, RemediationStage};
 pub use config::RemediationConfig;
 pub use decide::decide;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::action::RemediationAction;
+use super::action::{LeaseConflictRule, RemediationAction};
 use super::context::RemediationContext;
 use super::host_link::record_on_host;
 use super::key::{KeyOwner, RemediationKey};
@@ -84,7 +84,14 @@ fn require_backup_written(
 
 fn require_node_claims(ctx: &RemediationContext<'_>) -> Result<(), RemediationDecision> {
     let text = "the node's Lease and mark, before the host is switched off";
-    let decision = claim_node(ctx, decision_with_cause(RemediationReason::Preparing, text));
+    let decision = decision_with_cause(RemediationReason::Preparing, text);
+    let is_kept = recovery::is_node_out(ctx) || is_lease_of_claimant(ctx);
+    let on_conflict = if is_kept {
+        LeaseConflictRule::KeepLease
+    } else {
+        LeaseConflictRule::FreeLease
+    };
+    let decision = claim_node(ctx, decision, on_conflict);
     if decision.actions.is_empty() {
         Ok(())
     } else {
@@ -94,11 +101,15 @@ fn require_node_claims(ctx: &RemediationContext<'_>) -> Result<(), RemediationDe
 
 /// Takes the Lease and sets the fencing annotation, so that the budgets of planned reboots count
 /// this node and whoever drains it stops.
-fn claim_node(ctx: &RemediationContext<'_>, decision: RemediationDecision) -> RemediationDecision {
+fn claim_node(
+    ctx: &RemediationContext<'_>,
+    decision: RemediationDecision,
+    on_conflict: LeaseConflictRule,
+) -> RemediationDecision {
     let case = ctx.case;
     let mut decision = decision;
     if is_lease_needed(ctx) {
-        decision.actions.extend(take_lease_action(ctx));
+        decision.actions.extend(take_lease_action(ctx, on_conflict));
     }
     if let Some(node) = case.node.as_ref().filter(|node| !node.being_fenced) {
         decision = decision.with_action(RemediationAction::MarkNode {
@@ -111,7 +122,7 @@ fn claim_node(ctx: &RemediationContext<'_>, decision: RemediationDecision) -> Re
 
 /// Whether the node's Lease is not held for this remediation, or not for certain. A Lease of a
 /// remediation that is under way is left to it: two of one Node would take it from each other for
-/// ever.
+/// ever. Whether the node is alone matters only before its host is held off.
 fn is_lease_needed(ctx: &RemediationContext<'_>) -> bool {
     let case = ctx.case;
     if case.node_name.is_none() || !case.cluster.has_dogwatch {
@@ -124,7 +135,7 @@ fn is_lease_needed(ctx: &RemediationContext<'_>) -> bool {
     let of_another = held.subject.as_ref().is_some_and(|subject| *subject != own);
     (of_another && !is_lease_of_claimant(ctx))
         || held.may_be_freed
-        || (case.control_plane && !held.alone)
+        || (case.control_plane && !held.alone && !case.is_keyed())
 }
 
 /// Whether the Lease is held for another remediation of this Node that is under way. A refusal must
@@ -144,13 +155,16 @@ fn is_lease_of_claimant(ctx: &RemediationContext<'_>) -> bool {
 }
 
 /// `None`: the name of the Node is not known.
-pub(super) fn take_lease_action(ctx: &RemediationContext<'_>) -> Option<RemediationAction> {
+pub(super) fn take_lease_action(
+    ctx: &RemediationContext<'_>,
+    on_conflict: LeaseConflictRule,
+) -> Option<RemediationAction> {
     let case = ctx.case;
     Some(RemediationAction::TakeLease {
         node: case.node_name.clone()?,
         control_plane: case.control_plane,
         subject: case.subject.clone(),
-        is_out: recovery::is_node_out(ctx) || is_lease_of_claimant(ctx),
+        on_conflict,
     })
 }
 
@@ -197,7 +211,8 @@ pub(super) fn take_over_key(
         host.name
     );
     let host = Arc::clone(host);
-    claim_node(ctx, decision_with_cause(RemediationReason::Preparing, text))
+    let decision = decision_with_cause(RemediationReason::Preparing, text);
+    claim_node(ctx, decision, LeaseConflictRule::Continue)
         .with_action(RemediationAction::WriteRecord { host, record })
 }
 

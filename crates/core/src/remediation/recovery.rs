@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::action::RemediationAction;
+use super::action::{LeaseConflictRule, RemediationAction};
 use super::context::RemediationContext;
 use super::key::KeyOwner;
 use super::machine::ObservedMachine;
@@ -262,7 +262,7 @@ pub(super) fn take_lost_lease(
         return decision;
     }
     let mut decision = decision;
-    if let Some(take) = prepare::take_lease_action(ctx) {
+    if let Some(take) = prepare::take_lease_action(ctx, LeaseConflictRule::Continue) {
         decision.actions.insert(0, take);
     }
     decision

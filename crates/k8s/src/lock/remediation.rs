@@ -42,7 +42,14 @@ pub struct RemediationLeaseClient {
 pub enum LeaseTakeOutcome {
     /// The Lease is held for this node.
     Held(RemediationLeaseHold),
-    /// Not possible now. Nothing is held, unless the node was out of service already.
+    /// The Lease is held for this node, which is out of service as well as another control-plane
+    /// node.
+    HeldWithConflict {
+        held: RemediationLeaseHold,
+        /// The other node, as text.
+        by: String,
+    },
+    /// Not possible now, and nothing is held.
     Refused {
         /// The reason, as text.
         by: String,
@@ -115,16 +122,16 @@ impl RemediationLeaseClient {
         now: Timestamp,
     ) -> Result<LeaseTakeOutcome, Error> {
         let wanted = new_record(node, control_plane, group, subject, now);
-        let checked = self.take_and_check(wanted).await?;
-        if let LeaseCheckOutcome::Conflict(held, by) = checked {
+        let taken = self.take_and_check(wanted).await?;
+        if let LeaseTakeOutcome::HeldWithConflict { held, by } = taken {
             self.free_lease(&held).await?;
             return Ok(LeaseTakeOutcome::Refused { by });
         }
-        Ok(checked.into())
+        Ok(taken)
     }
 
-    /// Like [`Self::take_lease`], for a node that is out of service already: also refused, it holds
-    /// its Lease, because every budget has to count the node.
+    /// Like [`Self::take_lease`], for a node that is out of service already: it holds its Lease
+    /// also beside another one, because every budget has to count the node.
     ///
     /// # Errors
     /// As [`Self::take_lease`].
@@ -137,24 +144,25 @@ impl RemediationLeaseClient {
         now: Timestamp,
     ) -> Result<LeaseTakeOutcome, Error> {
         let wanted = new_record(node, control_plane, group, subject, now);
-        Ok(self.take_and_check(wanted).await?.into())
+        self.take_and_check(wanted).await
     }
 
     async fn take_and_check(
         &self,
         wanted: RemediationLeaseRecord,
-    ) -> Result<LeaseCheckOutcome, Error> {
+    ) -> Result<LeaseTakeOutcome, Error> {
         let held = match self.hold_lease(&wanted).await? {
             LeaseTakeOutcome::Held(held) => held,
-            LeaseTakeOutcome::Refused { by } => return Ok(LeaseCheckOutcome::Foreign(by)),
+            refused @ (LeaseTakeOutcome::HeldWithConflict { .. }
+            | LeaseTakeOutcome::Refused { .. }) => return Ok(refused),
         };
         if !wanted.control_plane || held.alone {
-            return Ok(LeaseCheckOutcome::Held(held));
+            return Ok(LeaseTakeOutcome::Held(held));
         }
         Ok(
             match self.find_control_plane_conflict(&wanted.node).await? {
-                Some(by) => LeaseCheckOutcome::Conflict(held, by),
-                None => LeaseCheckOutcome::Held(self.record_alone(held, wanted).await?),
+                Some(by) => LeaseTakeOutcome::HeldWithConflict { held, by },
+                None => LeaseTakeOutcome::Held(self.record_alone(held, wanted).await?),
             },
         )
     }
@@ -373,26 +381,6 @@ impl LockClient {
     pub async fn is_remediated(&self, node: &NodeName) -> Result<bool, Error> {
         let lease = with_timeout(self.leases.get_opt(&lease_name_of(node))).await?;
         Ok(lease.is_some_and(|lease| lease::lease_holder(&lease).is_some()))
-    }
-}
-
-/// A Lease that was taken, and what then was found.
-enum LeaseCheckOutcome {
-    Held(RemediationLeaseHold),
-    /// It is held, and another control-plane node is out of service.
-    Conflict(RemediationLeaseHold, String),
-    /// Somebody else holds it.
-    Foreign(String),
-}
-
-impl From<LeaseCheckOutcome> for LeaseTakeOutcome {
-    fn from(checked: LeaseCheckOutcome) -> Self {
-        match checked {
-            LeaseCheckOutcome::Held(held) => LeaseTakeOutcome::Held(held),
-            LeaseCheckOutcome::Conflict(_, by) | LeaseCheckOutcome::Foreign(by) => {
-                LeaseTakeOutcome::Refused { by }
-            }
-        }
     }
 }
 

@@ -24,7 +24,7 @@ macro_rules! every_case {
             a_lease_is_made_free_and_never_deleted_and_only_as_it_was_seen
             another_remediation_of_the_same_node_takes_over_and_the_older_one_frees_nothing
             a_lease_taken_again_later_is_not_freed_by_a_late_call
-            a_node_that_is_out_already_keeps_its_lease_although_it_is_refused
+            nodes_that_are_out_already_keep_their_leases_beside_each_other
             a_lease_that_somebody_else_holds_is_refused
             a_nodes_number_makes_no_slot_of_its_lease_and_every_budget_counts_it
             a_machine_that_is_remediated_counts_until_its_lease_is_freed_though_its_node_is_deleted
@@ -103,19 +103,22 @@ pub async fn a_lease_taken_again_later_is_not_freed_by_a_late_call(world: &World
     assert_eq!(remedy.list_held().await.unwrap(), [again]);
 }
 
-pub async fn a_node_that_is_out_already_keeps_its_lease_although_it_is_refused(world: &World) {
+pub async fn nodes_that_are_out_already_keep_their_leases_beside_each_other(world: &World) {
     for node in ["cp1", "cp2"] {
         world.make_node(node, &control_plane(), None).await;
     }
     world.win("cp2", CP).await;
-    let (name, remedy) = (world.node_name("cp1"), world.remedy());
-    let now = Timestamp::UNIX_EPOCH;
-    let taken = remedy.take_lease_of_out_node(&name, true, None, "node/cp1", now);
-    let LeaseTakeOutcome::Refused { .. } = taken.await.unwrap() else {
-        panic!("both are out")
-    };
-    let all = remedy.list_held().await.unwrap();
-    assert_eq!((all.len(), &all[0].node, all[0].alone), (1, &name, false));
+    let (remedy, now) = (world.remedy(), Timestamp::UNIX_EPOCH);
+    for (number, node) in ["cp1", "cp2"].into_iter().enumerate() {
+        let name = world.node_name(node);
+        let taken = remedy.take_lease_of_out_node(&name, true, None, "node/x", now);
+        let LeaseTakeOutcome::HeldWithConflict { held, .. } = taken.await.unwrap() else {
+            panic!("both are out")
+        };
+        assert_eq!((&held.node, held.alone), (&name, false));
+        let all = remedy.list_held().await.unwrap();
+        assert!(all.len() == number + 1 && all.contains(&held), "{all:?}");
+    }
 }
 
 pub async fn another_remediation_of_the_same_node_takes_over_and_the_older_one_frees_nothing(

@@ -284,7 +284,9 @@ impl World {
 pub fn held(taken: LeaseTakeOutcome) -> RemediationLeaseHold {
     match taken {
         LeaseTakeOutcome::Held(held) => held,
-        LeaseTakeOutcome::Refused { by } => panic!("refused: {by}"),
+        LeaseTakeOutcome::HeldWithConflict { by, .. } | LeaseTakeOutcome::Refused { by } => {
+            panic!("refused: {by}")
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::kit::*;
 use crate::power::CurrentPower;
 
 fn takes_lease(action: &RemediationAction) -> bool {
-    matches!(action, RemediationAction::TakeLease { is_out: true, .. })
+    let rule = LeaseConflictRule::Continue;
+    matches!(action, RemediationAction::TakeLease { on_conflict, .. } if *on_conflict == rule)
 }
 
 /// The key is on the host, the Lease is lost, and the power cannot be read.
@@ -59,6 +60,25 @@ fn a_refused_lease_delays_neither_reads_nor_the_removal_of_the_key() {
         matches!(&actions[..], [RemediationAction::RemoveKey { .. }]),
         "{actions:?}"
     );
+}
+
+/// Two that a person has confirmed off would wait for each other for ever.
+#[test]
+fn a_control_plane_host_that_is_held_off_waits_for_no_other_one() {
+    let mut it = ready();
+    (it.case.control_plane, it.case.record) = (true, None);
+    // Its Lease is not `alone`.
+    let actions = it.decision().actions;
+    assert!(
+        matches!(&actions[..], [RemediationAction::WriteRecord { .. }]),
+        "{actions:?}"
+    );
+    it.case.held_lease = None;
+    let actions = it.decision().actions;
+    let [first, RemediationAction::WriteRecord { .. }] = &actions[..] else {
+        panic!("{actions:?}");
+    };
+    assert!(takes_lease(first));
 }
 
 #[test]

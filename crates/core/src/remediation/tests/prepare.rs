@@ -236,7 +236,8 @@ fn a_lease_that_is_not_held_for_certain_is_taken_again_before_the_key() {
         (it.lease, it.is_control_plane) = (lease, is_control_plane);
         let decision = it.decision(Some(UUID));
         let takes = |action: &RemediationAction| {
-            matches!(action, RemediationAction::TakeLease { is_out: false, .. })
+            let rule = LeaseConflictRule::FreeLease;
+            matches!(action, RemediationAction::TakeLease { on_conflict, .. } if *on_conflict == rule)
         };
         assert_eq!(decision.actions.len(), 1, "{decision:?}");
         assert_eq!(takes(&decision.actions[0]), is_taken, "{decision:?}");
@@ -262,6 +263,9 @@ fn a_lease_of_another_remediation_of_the_node_that_is_under_way_is_left_to_it() 
     it.is_control_plane = true;
     assert!(matches!(
         &it.decision(Some(UUID)).actions[..],
-        [RemediationAction::TakeLease { is_out: true, .. }]
+        [RemediationAction::TakeLease {
+            on_conflict: LeaseConflictRule::KeepLease,
+            ..
+        }]
     ));
 }

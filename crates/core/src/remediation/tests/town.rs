@@ -45,6 +45,8 @@ pub(super) struct Town {
     pub(super) machines: BTreeMap<MachineName, ObservedMachine>,
     pub(super) nodes: BTreeMap<NodeName, Object>,
     pub(super) leases: BTreeMap<NodeName, String>,
+    /// The Leases of control-plane nodes that were taken beside another one.
+    not_alone: BTreeSet<NodeName>,
     /// Stored backups, by the UID of the host.
     pub(super) backups: BTreeMap<String, StoredBackup>,
     pub(super) known: BTreeMap<RemediationSubject, RemediationMemory>,
@@ -106,6 +108,7 @@ impl Town {
             machines: BTreeMap::new(),
             nodes: BTreeMap::new(),
             leases: BTreeMap::new(),
+            not_alone: BTreeSet::new(),
             backups: BTreeMap::new(),
             known: BTreeMap::new(),
             steps: 0,
@@ -273,7 +276,7 @@ impl Town {
             let lease = HeldRemediationLease {
                 subject: Some(subject.clone()),
                 resource_version: "1".to_owned(),
-                alone: true,
+                alone: !self.not_alone.contains(name),
                 may_be_freed: false,
             };
             (name.clone(), lease)
@@ -445,11 +448,16 @@ impl Town {
 
     fn takes(&mut self, action: &RemediationAction) -> bool {
         match action {
-            RemediationAction::TakeLease { node, subject, .. } => {
-                self.leases.insert(node.clone(), subject.to_string());
-                true
+            RemediationAction::TakeLease {
+                node,
+                subject,
+                control_plane,
+                on_conflict,
+            } => self.take_lease(node, subject, *control_plane, *on_conflict),
+            RemediationAction::FreeLease { node, .. } => {
+                self.not_alone.remove(node);
+                self.leases.remove(node).is_some()
             }
-            RemediationAction::FreeLease { node, .. } => self.leases.remove(node).is_some(),
             RemediationAction::MarkNode { node, .. } => {
                 self.on_node(node, |it| it.seen.being_fenced = true)
             }
@@ -507,6 +515,30 @@ impl Town {
             RemediationAction::RemoveFinalizer { request } => self.remove_finalizer(request),
             RemediationAction::HandBack { machine, message } => self.hand_back(machine, message),
         }
+    }
+
+    fn take_lease(
+        &mut self,
+        node: &NodeName,
+        subject: &RemediationSubject,
+        control_plane: bool,
+        on_conflict: LeaseConflictRule,
+    ) -> bool {
+        let is_new = self
+            .leases
+            .insert(node.clone(), subject.to_string())
+            .is_none();
+        let is_looked_at = control_plane && (is_new || self.not_alone.contains(node));
+        if !is_looked_at || self.leases.len() == 1 {
+            self.not_alone.remove(node);
+            return true;
+        }
+        self.not_alone.insert(node.clone());
+        if on_conflict == LeaseConflictRule::FreeLease {
+            self.not_alone.remove(node);
+            self.leases.remove(node);
+        }
+        on_conflict == LeaseConflictRule::Continue
     }
 
     /// Succeeds only if the stored backup is the one that was observed.

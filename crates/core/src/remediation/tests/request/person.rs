@@ -31,10 +31,7 @@ fn dead(form: Form) -> Town {
         town.machines.clear();
         town.site("a").power.annotate(NODE, "n-a");
     }
-    let power = &mut town.site("a").power;
-    power.set_power(false);
-    power.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
-    power.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
+    lose_power(&mut town, "a");
     town.run(120);
     match form {
         Form::Machine => town.mark("a"),
@@ -47,23 +44,31 @@ fn dead(form: Form) -> Town {
     town
 }
 
+/// The machine and its BMC lose their power.
+fn lose_power(town: &mut Town, name: &str) {
+    let power = &mut town.site(name).power;
+    power.set_power(false);
+    power.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
+    power.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
+}
+
 /// What `dogwatch confirm-off` writes: one patch.
-fn confirm(town: &mut Town) {
+fn confirm(town: &mut Town, name: &str) {
     let world = town.world();
     let cases = discover_remediations(&world);
-    let key = remediation_to_confirm(&cases, town.host("a"))
+    let key = remediation_to_confirm(&cases, town.host(name))
         .unwrap()
         .key
         .clone();
-    let keyed = key.with_key_on(town.host("a"));
+    let keyed = key.with_key_on(town.host(name));
     let word = OffConfirmation::for_host(&keyed, "eve", town.now().wall, "pulled the plug");
-    let power = &mut town.site("a").power;
+    let power = &mut town.site(name).power;
     power.annotate(&key.annotation_name(), &key.annotation_value());
     power.annotate(CONFIRMED_OFF_ANNOTATION, &word.annotation_value());
 }
 
-fn revive(town: &mut Town) {
-    let power = &mut town.site("a").power;
+fn revive(town: &mut Town, name: &str) {
+    let power = &mut town.site(name).power;
     power.bmcs[0].default_says = Says::Truth;
     power.bmcs[0].default_takes = Takes::Runs(300);
 }
@@ -99,7 +104,7 @@ fn goes_through(town: &mut Town) {
         !town.is_on("a") && !is_ended(town),
         "nobody can power it on"
     );
-    revive(town);
+    revive(town, "a");
     town.site("a").is_connected = true;
     town.until("ended", is_ended);
 }
@@ -119,7 +124,7 @@ fn a_host_that_died_with_its_bmc_is_released_on_a_persons_command_and_comes_back
         assert!(!town.is_keyed("a") && town.leases.is_empty(), "{form:?}");
         let (_, said) = town.reasons.last().unwrap();
         assert_eq!(*said, RemediationReason::PowerUnknown, "{form:?}");
-        confirm(&mut town);
+        confirm(&mut town, "a");
         goes_through(&mut town);
         let node = town.node("a").unwrap();
         assert!(
@@ -162,7 +167,7 @@ fn a_leader_that_dies_at_any_step_of_it_is_carried_on() {
             // Some eighty whole remediations: seldom decisions keep the test short.
             town.every = 1_000;
             town.run(30);
-            confirm(&mut town);
+            confirm(&mut town, "a");
             let before = town.steps;
             town.dies_at = Some(before + step);
             goes_through(&mut town);
@@ -184,7 +189,7 @@ fn a_leader_that_dies_at_any_step_of_it_is_carried_on() {
 fn a_request_that_nobody_had_taken_up_yet_is_served_on_a_persons_command_all_the_same() {
     for strategy in [DELETE, TAINT] {
         let mut town = dead(Form::Request(strategy));
-        confirm(&mut town);
+        confirm(&mut town, "a");
         goes_through(&mut town);
         let status = town.status("a");
         let source = status.proof.map(|proof| proof.source);
@@ -201,7 +206,7 @@ fn a_command_that_comes_late_in_an_attempt_is_not_cut_short() {
     let long = DELETE.timeout.as_secs();
     town.run(long - 5);
     assert_eq!(town.attempt("a").unwrap().number, 1);
-    confirm(&mut town);
+    confirm(&mut town, "a");
     town.until("keyed", |town| town.attempt("a").unwrap().key_at.is_some());
     goes_through(&mut town);
     assert_eq!(town.attempt("a").unwrap().number, 1);
@@ -214,8 +219,8 @@ fn a_bmc_that_comes_to_life_before_the_release_and_says_on_goes_before_a_persons
         town.run(30);
         // They were at the wrong rack: the machine runs.
         town.site("a").power.set_power(true);
-        revive(&mut town);
-        confirm(&mut town);
+        revive(&mut town, "a");
+        confirm(&mut town, "a");
         town.until("cut", |town| !town.is_on("a"));
         assert!(!town.written.contains(&"Release".to_owned()), "{form:?}");
         town.site("a").is_connected = true;
@@ -226,6 +231,40 @@ fn a_bmc_that_comes_to_life_before_the_release_and_says_on_goes_before_a_persons
         );
         assert!(town.is_on("a"), "{form:?}");
     }
+}
+
+#[test]
+fn two_control_plane_hosts_that_a_person_confirmed_off_do_not_wait_for_each_other() {
+    let names = ["a", "b"];
+    let mut town = Town::new(&names);
+    for name in names {
+        town.machine(name).control_plane = true;
+        lose_power(&mut town, name);
+    }
+    town.run(120);
+    // A third one is rebooted as planned.
+    town.leases.insert(node_name("c"), "planned".into());
+    for name in names {
+        town.mark(name);
+    }
+    town.run(30);
+    for name in names {
+        confirm(&mut town, name);
+    }
+    town.run(30);
+    town.leases.remove(&node_name("c"));
+    town.until("both released", |town| {
+        names.iter().all(|name| town.node(name).is_none())
+    });
+    for name in names {
+        assert!(town.leases.contains_key(&node_name(name)), "it counts");
+        revive(&mut town, name);
+        town.site(name).is_connected = true;
+    }
+    town.until("both back", |town| {
+        let is_back = |name: &&str| town.node(name).is_some_and(|node| node.seen.ready);
+        names.iter().all(is_back) && town.leases.is_empty()
+    });
 }
 
 #[test]
