@@ -29,7 +29,7 @@ impl NodeClusterCalls {
         on_conflict: LeaseConflictRule,
         now: Now,
     ) -> Result<RemediationAnswer, RemediationCallError> {
-        let (subject, group) = (case.subject.to_string(), self.group_of_node(node));
+        let (subject, group) = (case.subject.to_string(), self.group_of_node(case, node));
         let leases = &self.leases;
         let taken = match on_conflict {
             LeaseConflictRule::FreeLease => {
@@ -59,12 +59,14 @@ impl NodeClusterCalls {
         })
     }
 
-    /// The group that the Node belongs to now; `None` if the Node or the policies were not read.
-    fn group_of_node(&self, node: &NodeName) -> Option<GroupName> {
+    /// The group that the Node belongs to now, or belonged to before it was deleted; `None` if its
+    /// labels or the policies are not known.
+    fn group_of_node(&self, case: &Remediation, node: &NodeName) -> Option<GroupName> {
         let view = &self.view;
-        let seen = view.nodes.get(node).filter(|_| view.synced)?;
+        let seen = view.nodes.get(node).filter(|_| view.synced);
+        let labels = seen.map(|node| &node.labels).or(case.node_labels())?;
         match &view.policies {
-            known @ ClusterPolicies::Known(_) => Some(policy::group_of_labels(known, &seen.labels)),
+            known @ ClusterPolicies::Known(_) => Some(policy::group_of_labels(known, labels)),
             ClusterPolicies::NotYetRead | ClusterPolicies::Unreadable { .. } => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use dogwatch_core::remediation::NodeBackup;
 use dogwatch_k8s::remediation::RemediationClient;
+use dogwatch_sim::bmc::BmcFaultKind;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -113,4 +114,28 @@ pub async fn a_request_for_a_node_that_is_well_is_answered_at_once_and_never_fir
     assert!(!world.metal.read("h0").await.annotations.contains_key(KEY));
     assert_eq!(member.bmc.machine().transition_log().count_power_offs(), 0);
     assert_eq!(world.node_uid("h0").await, member.uid);
+}
+
+pub async fn a_lease_that_is_lost_while_its_node_is_deleted_is_taken_again_for_the_same_group(
+    world: &World,
+) {
+    let member = world.member("h0").await;
+    let _process = world.process_over("first", &[&member]).await;
+    // Its machine does not come back.
+    member.bmc.add_fault(BmcFaultKind::OnIgnored);
+    world.mark_machine("h0", Some("")).await;
+    world
+        .until("the Node is gone", || async {
+            world.node("h0").await.is_none()
+        })
+        .await;
+    let group = world.group_in_lease("h0").await;
+    assert!(group.is_some(), "it was known when the Lease was taken");
+    world.delete_lease("h0").await;
+    world
+        .until("the Lease is held again", || world.is_leased("h0"))
+        .await;
+    assert_eq!(world.group_in_lease("h0").await, group);
+    assert!(world.node("h0").await.is_none());
+    member.bmc.cure_all_faults();
 }

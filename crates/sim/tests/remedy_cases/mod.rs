@@ -33,6 +33,7 @@ macro_rules! every_remedy_case {
             nothing_that_somebody_writes_on_a_host_ends_up_on_a_node
             what_an_older_version_kept_on_the_host_is_taken_over_in_the_middle_of_a_remediation
             a_request_for_a_node_that_is_well_is_answered_at_once_and_never_fires
+            a_lease_that_is_lost_while_its_node_is_deleted_is_taken_again_for_the_same_group
         }
     };
 }

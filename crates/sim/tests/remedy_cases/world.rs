@@ -269,10 +269,30 @@ impl World {
         Api::namespaced(self.metal.client.clone(), &self.home)
     }
 
+    fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.node_client.clone(), &self.home)
+    }
+
+    fn lease_name(&self, short: &str) -> String {
+        format!("dogwatch-remedy-{}", self.node_name(short))
+    }
+
+    /// The group in the record on the held Lease of this member's Node.
+    pub async fn group_in_lease(&self, short: &str) -> Option<String> {
+        let lease = self.leases().get(&self.lease_name(short)).await.unwrap();
+        let record = &lease.annotations()["dogwatch.dev/holder"];
+        let record: Value = serde_json::from_str(record).unwrap();
+        record["group"].as_str().map(str::to_owned)
+    }
+
+    pub async fn delete_lease(&self, short: &str) {
+        let (name, params) = (self.lease_name(short), DeleteParams::default());
+        self.leases().delete(&name, &params).await.unwrap();
+    }
+
     pub async fn is_leased(&self, short: &str) -> bool {
-        let leases: Api<Lease> = Api::namespaced(self.node_client.clone(), &self.home);
-        let name = format!("dogwatch-remedy-{}", self.node_name(short));
-        let lease = leases.get_opt(&name).await.unwrap();
+        let name = self.lease_name(short);
+        let lease = self.leases().get_opt(&name).await.unwrap();
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
         holder.is_some_and(|holder| !holder.is_empty())
     }
