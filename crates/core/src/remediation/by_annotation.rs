@@ -29,6 +29,7 @@ pub(super) fn decide(ctx: &RemediationContext<'_>) -> RemediationDecision {
         return prepare::take_over_key(ctx, host, prepare::new_record(ctx, requester_uid(ctx), 1));
     }
     match move_by_annotation(bits) {
+        RemediationMove::AddKey if recovery::is_mark_served(ctx) => recovery::decide_recovery(ctx),
         RemediationMove::AddKey => add_key(ctx, host),
         RemediationMove::Release => release_node(ctx),
         RemediationMove::RemoveNeed => finish_served(ctx, host),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::action::{LeaseConflictRule, RemediationAction};
 use super::context::RemediationContext;
 use super::key::KeyOwner;
-use super::machine::ObservedMachine;
 use super::record::{RemediationRecord, RemediationStep};
 use super::stored_backup::{BackupDisposition, HostBackup};
 use super::types::{RemediationDecision, RemediationSubject};
@@ -154,19 +153,29 @@ pub(super) fn record_recovery_steps(
 
 /// A mark that was set again before the Node was back is served when the Node is back. OpenShift's
 /// health check sets it as soon as the Node is missing, and never removes it: it would cut the power
-/// of the healthy node after the cooldown, and so on for ever. The record is written last, so that
-/// the mark is removed in any case.
+/// of the healthy node after the cooldown, and so on for ever.
+pub(super) fn is_mark_served(ctx: &RemediationContext<'_>) -> bool {
+    let is_machine = matches!(ctx.case.subject, RemediationSubject::Machine(_));
+    let machine = ctx.case.machine.as_ref().filter(|_| is_machine);
+    machine
+        .zip(ctx.open_record())
+        .is_some_and(|(machine, record)| {
+            machine.need.is_some()
+                && machine.uid == record.uid
+                && record.time_of_step(RemediationStep::KeyRemoved).is_some()
+                && is_back(ctx.case.node.as_deref(), record)
+        })
+}
+
+/// The record's end is written after the mark is removed, so that the mark is removed in any case.
 fn remove_served_mark(
     ctx: &RemediationContext<'_>,
     decision: RemediationDecision,
     next: &RemediationRecord,
 ) -> RemediationDecision {
-    let is_back = next.time_of_step(RemediationStep::NodeReady).is_some();
-    let is_machine = matches!(ctx.case.subject, RemediationSubject::Machine(_));
-    let machine = ctx.case.machine.as_ref().filter(|_| is_back && is_machine);
-    let is_served =
-        |machine: &&Arc<ObservedMachine>| machine.need.is_some() && machine.uid == next.uid;
-    let Some(machine) = machine.filter(is_served) else {
+    let ends = next.time_of_step(RemediationStep::NodeReady).is_some();
+    let machine = ctx.case.machine.as_ref();
+    let Some(machine) = machine.filter(|_| ends && is_mark_served(ctx)) else {
         return decision;
     };
     let mut decision = decision;

@@ -429,7 +429,7 @@ fn a_node_that_is_back_is_not_switched_off_before_the_end_of_its_remediation_is_
     ]);
     it.node.boot_id = Some(BootId::new("new-boot").unwrap());
     let decision = it.decision();
-    assert_eq!(decision.cause.reason, RemediationReason::CoolingDown);
+    assert_eq!(decision.cause.reason, RemediationReason::Remediated);
     let [
         RemediationAction::RemoveMachineNeed { machine },
         RemediationAction::WriteRecord { record, .. },
@@ -441,10 +441,14 @@ fn a_node_that_is_back_is_not_switched_off_before_the_end_of_its_remediation_is_
     assert!(record.ended_at().is_some());
     // The Machine was deleted and created again: the mark is for a later remediation.
     it.machine.uid = "uid-anew".into();
-    let actions = it.decision().actions;
+    let decision = it.decision();
+    assert_eq!(decision.cause.reason, RemediationReason::CoolingDown);
     assert!(
-        matches!(&actions[..], [RemediationAction::WriteRecord { .. }]),
-        "{actions:?}"
+        matches!(
+            &decision.actions[..],
+            [RemediationAction::WriteRecord { .. }]
+        ),
+        "{decision:?}"
     );
 }
 
