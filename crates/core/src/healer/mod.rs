@@ -56,7 +56,7 @@ pub struct HealerConfig {
     pub presence_after: Duration,
     /// A holder that is not a Node is reported after it has held a lock for this long.
     pub lock_stale_after: Duration,
-    /// The coordinators' flags; a node's policy overrides them.
+    /// For what neither a node's policy nor its record says.
     pub flags: reboot::RebootConfig,
 }
 

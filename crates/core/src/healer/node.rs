@@ -10,14 +10,14 @@ use super::{HealerContext, escalation, lock_api, snapshot};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::policy::{self, ClusterPolicies, RebootAllowance};
 use crate::reboot::{
-    ObservedNode, ParsedAnnotation, RebootPhase, RebootReason, RebootRecord, TakeoverStep,
+    self, ObservedNode, ParsedAnnotation, RebootPhase, RebootReason, RebootRecord, TakeoverStep,
 };
 
 pub(super) struct NodeCase<'a> {
     pub(super) ctx: &'a HealerContext<'a>,
     pub(super) node: &'a ObservedNode,
     pub(super) memory: &'a NodeMemory,
-    /// The settings for this node: the flags, overridden by its policy.
+    /// The settings for this node: its coordinator's flags, overridden by its policy.
     pub(super) rule: policy::EffectivePolicy<'a>,
 }
 
@@ -26,7 +26,8 @@ pub(super) fn decide_node_case(
     node: &ObservedNode,
 ) -> Option<HealingCase> {
     let memory = ctx.seen.memory.node_memory(&node.name)?;
-    let rule = policy::resolve_policy(&ctx.seen.policies, &node.labels, &ctx.config.flags);
+    let flags = reboot::flags_of_coordinator(node, &ctx.config.flags);
+    let rule = policy::resolve_policy(&ctx.seen.policies, &node.labels, &flags);
     let patient = NodeCase {
         ctx,
         node,

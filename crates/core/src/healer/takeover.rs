@@ -40,8 +40,8 @@ impl NodeCase<'_> {
         text: String,
     ) -> Option<HealerDecision> {
         let seen = self.build_coordinator_snapshot()?;
-        let flags = &self.ctx.config.flags;
-        let decision = reboot::decide_on_behalf(&seen, flags, self.ctx.now, way, why, text)?;
+        let flags = reboot::flags_of_coordinator(self.node, &self.ctx.config.flags);
+        let decision = reboot::decide_on_behalf(&seen, &flags, self.ctx.now, way, why, text)?;
         Some(self.convert_decision(decision))
     }
 

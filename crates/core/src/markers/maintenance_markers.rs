@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use crate::Now;
 use crate::name::NodeName;
 use crate::policy::ClusterPolicies;
-use crate::reboot::{ObservedNode, RebootConfig, RebootPhase, WatchedReboots};
+use crate::reboot::{
+    ObservedNode, RebootConfig, RebootPhase, WatchedReboots, flags_of_coordinator,
+};
 
 /// Identifies our markers: the holder of the Lease, and the value of the annotation. Only markers
 /// with this value are ever removed.
@@ -126,7 +128,8 @@ fn marker_deadline(
         RebootPhase::Rebooting => watched.rebooting_deadline(node, policies, flags),
         RebootPhase::Returning if node.ready => None,
         RebootPhase::Returning => {
-            let rule = crate::policy::resolve_policy(policies, &node.labels, flags);
+            let flags = flags_of_coordinator(node, flags);
+            let rule = crate::policy::resolve_policy(policies, &node.labels, &flags);
             watched.phase_ends_at(&node.name, rule.config.reboot_timeout)
         }
     }

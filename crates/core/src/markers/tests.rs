@@ -142,6 +142,19 @@ fn others_are_told_from_the_command_until_the_node_is_ready_and_no_longer_than_t
     );
 }
 
+#[test]
+fn others_are_told_for_as_long_as_the_coordinator_waits() {
+    for phase in [RebootPhase::Rebooting, RebootPhase::Returning] {
+        let mut slow = ObservedNode::clone(&node("n1", phase, false));
+        let mut two_hours = record(phase, 0);
+        two_hours.limits.reboot_timeout_seconds = Some(7_200);
+        slow.record = ParsedAnnotation::Is(two_hours);
+        let nodes = [Arc::new(slow)];
+        assert!(!wanted_at(&nodes, 0, 7_229).is_empty(), "{phase:?}");
+        assert!(wanted_at(&nodes, 0, 7_230).is_empty(), "{phase:?}");
+    }
+}
+
 fn told(node: &str) -> BTreeMap<NodeName, RebootingNode> {
     let rebooting = RebootingNode {
         uid: format!("uid-{node}"),

@@ -3,6 +3,7 @@
 use dogwatch_api::node_reboot::RebootMethod;
 
 use super::action::{NodePatch, RebootAction, RebootObserve};
+use super::reboot_limits::RebootLimits;
 use super::record::{RebootPhase, RebootRecord};
 use super::snapshot::ObservedDrain;
 use super::step::{RebootStep, build_record_patch};
@@ -130,6 +131,7 @@ pub(super) fn begin_reboot_attempt(
         since: ctx.now.wall,
         attempts: record.attempts + 1,
         soft_reboots: ctx.seen.host.soft_reboots,
+        limits: RebootLimits::from_config(ctx.config),
         message: text.clone(),
         serves: triggers::collect_served_triggers(ctx, record),
         budgets: draining::collect_budgets(record, drain),

@@ -21,6 +21,7 @@ mod power_cycle;
 mod readiness;
 mod reason;
 mod reboot_deadline;
+mod reboot_limits;
 mod rebooting;
 mod record;
 mod report;
@@ -48,6 +49,8 @@ pub use memory::HeldBackTime;
 pub(crate) use method::is_hold_requested;
 pub use reason::{HeldBackBy, RebootReason};
 pub use reboot_deadline::{WatchedReboots, rebooting_deadline_since};
+pub use reboot_limits::RebootLimits;
+pub(crate) use reboot_limits::flags_of_coordinator;
 pub use rebooting::permit_time_left;
 pub use record::{
     AbortRequest, LastReboot, NodeRebootRef, ParsedAnnotation, RebootOutcome, RebootPhase,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::config::RebootConfig;
+use super::reboot_limits::flags_of_coordinator;
 use super::record::RebootPhase;
 use super::snapshot::ObservedNode;
 use crate::Now;
@@ -26,16 +27,20 @@ pub fn rebooting_deadline_since(
     Some(since.saturating_add(long))
 }
 
-/// The `rebootTimeout` of a node in phase `rebooting`.
+/// The `rebootTimeout` of a node in phase `rebooting`: its policy's, else the one in its record, else
+/// that of `flags`.
 fn rebooting_timeout(
     node: &ObservedNode,
     policies: &ClusterPolicies,
     flags: &RebootConfig,
 ) -> Option<Duration> {
     let record = node.record.get()?;
-    let rule = policy::resolve_policy(policies, &node.labels, flags);
-    let rebooting = record.phase == RebootPhase::Rebooting;
-    rebooting.then_some(rule.config.reboot_timeout)
+    if record.phase != RebootPhase::Rebooting {
+        return None;
+    }
+    let flags = flags_of_coordinator(node, flags);
+    let rule = policy::resolve_policy(policies, &node.labels, &flags);
+    Some(rule.config.reboot_timeout)
 }
 
 /// Identifies an attempt: the Node's UID, the phase, its beginning, and the attempt's number.

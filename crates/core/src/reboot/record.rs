@@ -7,6 +7,7 @@ use dogwatch_api::node_reboot::RebootMethod;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::reboot_limits::RebootLimits;
 use crate::json_default::is_default;
 use crate::name::{BootId, RunId, is_dns_name};
 use crate::printable::one_line;
@@ -141,6 +142,9 @@ pub struct RebootRecord {
     /// pods that may end by themselves.
     #[serde(default, skip_serializing_if = "is_default")]
     pub drain_wait_seconds: u64,
+    /// From `rebooting` on: the limits by which the coordinator judges the reboot.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: RebootLimits,
     /// When each phase began most recently.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub began: BTreeMap<RebootPhase, Timestamp>,
@@ -180,6 +184,7 @@ impl RebootRecord {
             budgets: Vec::new(),
             usable: None,
             drain_wait_seconds: 0,
+            limits: RebootLimits::default(),
             began: BTreeMap::new(),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::action::{NodePatch, RebootAction, RecordChange};
+use super::reboot_limits::RebootLimits;
 use super::record::{LastReboot, RebootOutcome, RebootPhase, RebootRecord, TriggerFingerprint};
 use super::step::{RebootStep, build_record_patch};
 use super::{RebootContext, RebootReason, mute, request_label, waiting};
@@ -69,6 +70,7 @@ fn return_to_waiting(
         deleting: false,
         budgets: Vec::new(),
         drain_wait_seconds: 0,
+        limits: RebootLimits::default(),
         message: text.clone(),
         failures: failed.map_or(record.failures, |(failures, _)| failures),
         retry_after: failed.map(|(_, at)| at),

@@ -123,6 +123,49 @@ fn a_coordinator_that_lives_has_all_its_attempts_first() {
     }
 }
 
+/// In this attempt, with the limits of a coordinator that lives.
+fn alive_in_attempt(attempt: u32, timeout: u64, attempts: u32) -> Watch {
+    let mut watch = stuck();
+    watch.change(1, |node| {
+        let ParsedAnnotation::Is(record) = &mut node.record else {
+            unreachable!()
+        };
+        record.attempts = attempt;
+        record.limits.reboot_timeout_seconds = Some(timeout);
+        record.limits.reboot_attempts = Some(attempts);
+    });
+    watch
+}
+
+fn asks_for_host(watch: &mut Watch, second: u64) -> bool {
+    watch.change(second, |node| {
+        node.conditions[1] = ours(RebootPhase::Rebooting, second);
+    });
+    !watch.of_node(second).unwrap().observe.is_empty()
+}
+
+#[test]
+fn a_live_coordinator_has_the_attempts_and_the_time_of_its_own_flags() {
+    let table = [
+        // --reboot-timeout=2h
+        (2, 7_200, 2, 7_200),
+        // --reboot-attempts=1: no attempt is left after the first.
+        (1, 1_800, 1, 1_800),
+    ];
+    for (attempt, timeout, attempts, due) in table {
+        let mut watch = alive_in_attempt(attempt, timeout, attempts);
+        for second in (300..due).step_by(300) {
+            assert!(!asks_for_host(&mut watch, second), "at {second}");
+        }
+        assert!(asks_for_host(&mut watch, due + 1), "at {due}");
+    }
+    // --reboot-attempts=5
+    let mut watch = alive_in_attempt(2, 1_800, 5);
+    for second in (300..200 * MINUTE).step_by(300) {
+        assert!(!asks_for_host(&mut watch, second), "at {second}");
+    }
+}
+
 #[test]
 fn a_node_that_gave_no_sign_for_all_attempts_is_handed_over() {
     let mut watch = stuck();

@@ -107,6 +107,21 @@ fn a_node_that_came_back_is_brought_into_service_from_outside() {
 }
 
 #[test]
+fn the_node_settles_for_as_long_as_its_coordinator_would_wait() {
+    let mut watch = Watch::on(RebootPhase::Rebooting);
+    watch.change(5, |node| {
+        let ParsedAnnotation::Is(record) = &mut node.record else {
+            unreachable!()
+        };
+        record.limits.settle_seconds = Some(1_200);
+    });
+    watch.posts(10, "boot-2");
+    assert_eq!(written(&watch.patches(905)).phase, RebootPhase::Returning);
+    watch.leaves_alone(1_209);
+    assert_eq!(watch.patches(1_210).unschedulable, Some(false));
+}
+
+#[test]
 fn gates_are_asked_after_the_uncordon_and_a_shut_one_keeps_the_lock() {
     let mut watch = back();
     watch.patches(900);

@@ -51,6 +51,29 @@ fn the_intention_is_written_before_the_command_and_the_answer_starts_it() {
 }
 
 #[test]
+fn the_intention_says_by_which_limits_the_coordinator_judges_the_reboot() {
+    let flags = RebootConfig {
+        reboot_timeout: Duration::from_hours(2),
+        reboot_attempts: 5,
+        settle: Duration::from_millis(1_500),
+        ..config()
+    };
+    let written_first = decide(&seen(RebootPhase::Draining), &flags, now(5));
+    let mut expected = RebootLimits {
+        reboot_timeout_seconds: Some(7_200),
+        reboot_attempts: Some(5),
+        settle_seconds: Some(2),
+    };
+    assert_eq!(written(&written_first).limits, expected);
+    let mut ruled = seen(RebootPhase::Draining);
+    let mut policy = crate::policy::Policy::without_rules(crate::name::GroupName::default_group());
+    policy.reboot.attempts = Some(1);
+    ruled.policies = crate::policy::ClusterPolicies::Known(vec![policy]);
+    expected.reboot_attempts = Some(1);
+    assert_eq!(written(&decide(&ruled, &flags, now(5))).limits, expected);
+}
+
+#[test]
 fn the_command_starts_within_ten_seconds_of_the_answer_or_everything_is_checked_again() {
     let in_time = Now {
         mono: Duration::from_millis(14_999),

@@ -504,6 +504,27 @@ fn a_planned_reboot_has_its_time_and_one_that_dies_while_draining_has_none() {
 }
 
 #[test]
+fn a_planned_reboot_has_the_time_that_its_coordinator_gives_it() {
+    let mut it = Marked::new();
+    it.around.planned.policies = crate::policy::ClusterPolicies::Known(Vec::new());
+    let mut record = reboot_record(RebootPhase::Rebooting, 5);
+    // The coordinator runs with --reboot-timeout=2h, which the controller does not know.
+    record.limits.reboot_timeout_seconds = Some(7_200);
+    it.node.record = ParsedAnnotation::Is(record);
+    it.around.planned.reboots.observe_nodes([], it.power.now());
+    it.around
+        .planned
+        .reboots
+        .observe_nodes([&it.node], it.power.now());
+    it.power.run(1_800);
+    assert_eq!(it.refused(), Some(RemediationReason::PlannedReboot));
+    it.power.run(5_399);
+    assert_eq!(it.refused(), Some(RemediationReason::PlannedReboot));
+    it.power.run(1);
+    assert_eq!(it.refused(), None);
+}
+
+#[test]
 fn a_planned_reboot_is_given_no_more_time_because_something_else_was_in_the_way_meanwhile() {
     let mut it = Marked::new();
     it.around.planned.policies = crate::policy::ClusterPolicies::Known(Vec::new());
