@@ -48,6 +48,16 @@ pub enum DbusError {
         name: String,
         message: String,
     },
+    /// logind, or the bus in its place, refused because the host is going down or to sleep already:
+    /// somebody else has begun a shutdown.
+    #[error(
+        "logind refuses to reboot, because the host may be shutting down already: {name}: {message}"
+    )]
+    ShutdownUnderWay {
+        /// Name of the D-Bus error.
+        name: String,
+        message: String,
+    },
     /// The call was sent, and no answer came: the reboot may have begun.
     #[error("logind did not answer: {0}")]
     NoAnswer(String),
@@ -138,10 +148,13 @@ async fn call_reboot_method(connection: &zbus::Connection) -> Result<(), DbusErr
     }
 }
 
-/// Only an error reply proves a refusal. The bus sends `NoReply` if the service went away or stayed
+/// Only an error reply proves a refusal, and not each one proves that the host stays up. The bus sends `NoReply` if the service went away or stayed
 /// silent, and then the reboot may have begun; the same holds for errors that are no reply.
 fn classify_error(error: &zbus::Error) -> DbusError {
     match error_reply(error) {
+        Some((name, message)) if SHUTDOWN_ERRORS.contains(&name.as_str()) => {
+            DbusError::ShutdownUnderWay { name, message }
+        }
         Some((name, message)) if !NO_ANSWER_ERRORS.contains(&name.as_str()) => {
             DbusError::Denied { name, message }
         }
@@ -170,4 +183,14 @@ const NO_ANSWER_ERRORS: [&str; 5] = [
     "org.freedesktop.DBus.Error.TimedOut",
     "org.freedesktop.DBus.Error.Disconnected",
     "org.freedesktop.zbus.Error",
+];
+
+/// Errors of a host that is shutting down. logind answers the first one from the moment when a
+/// shutdown or sleep was accepted until the end, also while an inhibitor delays it (systemd,
+/// `method_do_shutdown_or_sleep`). The others are systemd's: its own shutdown is not replaced, and
+/// during it no logind is started that could answer (`signal_activation_request`).
+const SHUTDOWN_ERRORS: [&str; 3] = [
+    "org.freedesktop.login1.OperationInProgress",
+    "org.freedesktop.systemd1.TransactionIsDestructive",
+    "org.freedesktop.systemd1.ShuttingDown",
 ];

@@ -196,7 +196,9 @@ fn classify_exit(status: ExitStatus, said: &str, elsewhere: bool) -> StartedRebo
 async fn ask_logind(socket: &Path, within: Duration) -> Result<StartedReboot, RebootStartError> {
     let end = match dbus::call_logind_reboot(socket, within).await {
         Ok(()) => CommandEnd::Success,
-        Err(error @ DbusError::NoAnswer(_)) => CommandEnd::Failure(error.to_string()),
+        Err(error @ (DbusError::NoAnswer(_) | DbusError::ShutdownUnderWay { .. })) => {
+            CommandEnd::Failure(error.to_string())
+        }
         Err(error @ DbusError::TooLate { .. }) => return Err(RebootStartError::TooLate(error)),
         Err(
             error

@@ -90,14 +90,9 @@ impl Bus {
                 );
                 match answer {
                     Answer::Yes => logind.reply(&header, &()).await.unwrap(),
-                    Answer::No => logind
-                        .reply_error(
-                            &header,
-                            "org.freedesktop.DBus.Error.AccessDenied",
-                            &"Permission denied",
-                        )
-                        .await
-                        .unwrap(),
+                    Answer::Error(name, text) => {
+                        logind.reply_error(&header, name, &text).await.unwrap();
+                    }
                     // The process ends during the call, as if the reboot was faster than the
                     // answer.
                     Answer::None => {}
@@ -112,7 +107,8 @@ impl Bus {
 #[derive(Clone, Copy)]
 enum Answer {
     Yes,
-    No,
+    /// Name and text of the D-Bus error.
+    Error(&'static str, &'static str),
     None,
 }
 
@@ -133,11 +129,31 @@ async fn logind_is_asked_to_reboot_without_asking_back() {
 #[tokio::test]
 async fn a_refusal_of_logind_began_nothing_and_is_quoted() {
     let bus = Bus::start();
-    let logind = bus.logind(Answer::No).await;
+    let denied = "org.freedesktop.DBus.Error.AccessDenied";
+    let logind = bus.logind(Answer::Error(denied, "Permission denied")).await;
     let error = bus.reboot().start_reboot(PERMIT).await.unwrap_err();
     let cause = error.source().unwrap().to_string();
     assert!(cause.contains("AccessDenied: Permission denied"), "{cause}");
     logind.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refusal_because_of_a_shutdown_under_way_does_not_prove_that_the_host_stays_up() {
+    for name in [
+        "org.freedesktop.login1.OperationInProgress",
+        "org.freedesktop.systemd1.TransactionIsDestructive",
+        "org.freedesktop.systemd1.ShuttingDown",
+    ] {
+        let bus = Bus::start();
+        let text = "There's already a shutdown or sleep operation in progress";
+        let logind = bus.logind(Answer::Error(name, text)).await;
+        let ended = end(&bus.reboot()).await;
+        let StartedRebootEnd::Ran(CommandEnd::Failure(why)) = ended else {
+            panic!("{name}: {ended:?}");
+        };
+        assert!(why.contains(name) && why.contains(text), "{why}");
+        logind.await.unwrap();
+    }
 }
 
 #[tokio::test]
