@@ -143,7 +143,7 @@ impl HostStore for HostClient {
 impl From<host::HostWriteError> for HostStoreError {
     fn from(error: host::HostWriteError) -> Self {
         match error {
-            host::HostWriteError::Changed => HostStoreError::Changed,
+            host::HostWriteError::Changed { .. } => HostStoreError::Changed(error_chain(&error)),
             host::HostWriteError::Pruned(_) => HostStoreError::Pruned(error.to_string()),
             host::HostWriteError::Api(error) => HostStoreError::Failed(error_chain(&error)),
         }

@@ -13,9 +13,9 @@ use super::bmc_connections::BmcSecretState;
 /// Why a write of a host did nothing, or may have done nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HostStoreError {
-    /// The host has changed since it was read.
-    #[error("the object has changed since it was read")]
-    Changed,
+    /// The host has changed since it was read, as the API server or a webhook says.
+    #[error("{0}")]
+    Changed(String),
     /// The write succeeded, but the written fields are missing: the CRD does not know them.
     #[error("{0}")]
     Pruned(String),

@@ -169,7 +169,7 @@ impl HostClient {
                 object.uid().as_ref() == Some(&host.uid)
                     && object.resource_version().as_ref() == Some(&host.resource_version)
             })
-            .ok_or(HostWriteError::Changed)
+            .ok_or(HostWriteError::Changed { answer: None })
     }
 }
 

@@ -18,7 +18,12 @@ use crate::node::format_seconds;
 pub enum HostWriteError {
     /// The host has changed since it was read. Nothing was written; read it again.
     #[error("the host has changed since it was read")]
-    Changed,
+    Changed {
+        /// The API server's answer to the write: an admission webhook, too, may answer as if there
+        /// were a conflict. `None`: a read found the change.
+        #[source]
+        answer: Option<Error>,
+    },
     /// The write succeeded, but the answer lacks these fields: the CustomResourceDefinition drops
     /// them.
     #[error("the CustomResourceDefinition of BareMetalHosts in this cluster drops status.{}", .0.join(", status."))]
@@ -31,7 +36,9 @@ pub enum HostWriteError {
 impl HostWriteError {
     pub(super) fn from_api_error(error: Error) -> Self {
         match error.kind() {
-            ApiErrorKind::Conflict => HostWriteError::Changed,
+            ApiErrorKind::Conflict => HostWriteError::Changed {
+                answer: Some(error),
+            },
             ApiErrorKind::NotFound
             | ApiErrorKind::AlreadyExists
             | ApiErrorKind::Gone

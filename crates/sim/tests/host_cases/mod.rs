@@ -156,13 +156,19 @@ pub async fn a_status_is_written_on_what_was_seen_and_stands(world: &World) {
     // A late write changes nothing, whether the host had a status before or not.
     let late = writing(&seen, |status| status.powered_on = Some(true));
     let answer = hosts.write_status(&seen, &late, &[]).await;
-    assert!(matches!(answer, Err(HostWriteError::Changed)), "{answer:?}");
+    assert!(
+        matches!(answer, Err(HostWriteError::Changed { .. })),
+        "{answer:?}"
+    );
     world
         .change("h", &json!({ "spec": { "online": false } }))
         .await;
     let late = writing(&written, |status| status.powered_on = Some(true));
     let answer = hosts.write_status(&written, &late, &[]).await;
-    assert!(matches!(answer, Err(HostWriteError::Changed)), "{answer:?}");
+    assert!(
+        matches!(answer, Err(HostWriteError::Changed { .. })),
+        "{answer:?}"
+    );
     let now = hosts.read_host(&seen.name).await.unwrap().unwrap();
     assert_eq!(now.status.powered_on, Some(false));
 }
@@ -179,7 +185,10 @@ pub async fn a_status_for_a_host_that_was_made_anew_is_refused(world: &World) {
             .hosts()
             .write_status(&seen, &writing(&seen, off), &[])
             .await;
-        assert!(matches!(answer, Err(HostWriteError::Changed)), "{answer:?}");
+        assert!(
+            matches!(answer, Err(HostWriteError::Changed { .. })),
+            "{answer:?}"
+        );
     }
     assert!(world.object("h").await.status.is_null());
 }
@@ -274,7 +283,10 @@ pub async fn annotations_are_taken_off_as_they_were_seen_and_no_others(world: &W
         json!({ "metadata": { "annotations": { "reboot.metal3.io": "{\"mode\":\"hard\"}" } } });
     world.change("h", &asked).await;
     let answer = hosts.remove_annotations(&now, &base).await;
-    assert!(matches!(answer, Err(HostWriteError::Changed)), "{answer:?}");
+    assert!(
+        matches!(answer, Err(HostWriteError::Changed { .. })),
+        "{answer:?}"
+    );
     let object = world.object("h").await;
     assert!(object.annotations().contains_key("reboot.metal3.io"));
     assert!(object.annotations().contains_key("other"));

@@ -77,6 +77,11 @@ pub(super) struct HostReconciler {
     place: Option<(usize, BmcCallPermit)>,
     reporting_permit: ReportingPermitState,
     writes: RetryBackoff,
+    /// The answer to the last write, if it was refused as if the host had changed.
+    conflict: Option<String>,
+    /// A version of the watch that is newer than the stored host: the API server's store was
+    /// restored from a backup, and the watch has not noticed.
+    void_version: Option<String>,
     secrets: RetryBackoff,
     signs_of_life: RetryBackoff,
     /// Why the API server drops the fields that are written (an old CRD), if it does.
@@ -127,6 +132,8 @@ impl HostReconciler {
             place: None,
             reporting_permit: ReportingPermitState::default(),
             writes: RetryBackoff::default(),
+            conflict: None,
+            void_version: None,
             secrets: RetryBackoff::default(),
             signs_of_life: RetryBackoff::default(),
             pruned: None,
@@ -188,7 +195,9 @@ impl HostReconciler {
         // The answer to our own write and the watch show the same version: the first of the two is
         // used.
         let is_same = input.host.resource_version == seen.host.resource_version;
-        if is_same || !self.under_way.write && is_newer_host(&input.host, &seen.host) {
+        let is_void = self.void_version.as_ref() == Some(&input.host.resource_version);
+        let is_newer = is_newer_host(&input.host, &seen.host);
+        if !is_void && (is_same || !self.under_way.write && is_newer) {
             seen.host = input.host;
         }
         if self

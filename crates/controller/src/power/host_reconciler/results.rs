@@ -16,7 +16,7 @@ use super::super::bmc_connections::BmcSecretState;
 use super::super::host_store::HostStoreError;
 use super::jobs::{self, HostJobResult};
 use super::write_permits::ReportingPermitState;
-use super::{HOST_RETRY_PAUSES, HostReconciler};
+use super::{HOST_RETRY_PAUSES, HostReconciler, is_newer_host};
 
 impl HostReconciler {
     /// Applies a result; the loop decides anew afterwards.
@@ -182,7 +182,8 @@ impl HostReconciler {
         self.place = None;
         let host = self.entry.lock_state().seen.host.name.clone();
         match error {
-            HostStoreError::Changed => {}
+            HostStoreError::Changed(answer) => self.conflict = Some(answer.clone()),
+        self.conflict = None;
             HostStoreError::Failed(error) => {
                 warn!(%host, error, "failed to write a host");
                 self.writes
@@ -246,8 +247,7 @@ impl HostReconciler {
             }
         };
         self.under_way.write = false;
-        let mut spot = self.entry.lock_state();
-        if host.uid != spot.seen.host.uid {
+        if !self.is_of_same_host(&host) {
             // Another host of this name was created; the watch will report it.
             drop(spot);
             self.writes
@@ -258,6 +258,8 @@ impl HostReconciler {
         let standing = host.status.power.command.as_ref();
         let standing = standing.map(|standing| standing.id.clone());
         if let Some(id) =
+        self.check_conflict(&host, now);
+        let mut spot = self.entry.lock_state();
             standing.filter(|id| spot.seen.memory.unanswered_write.as_ref() == Some(id))
         {
             self.decision_log.log_written_command(&id);
@@ -270,6 +272,29 @@ impl HostReconciler {
         let levels = self.connections.access_by_level();
         let Some(message) = &self.pruned else {
             return levels;
+    fn is_of_same_host(&self, host: &HostSnapshot) -> bool {
+        self.entry.lock_state().seen.host.uid == host.uid
+    }
+
+    /// A conflict that no newer version explains is refused again, if it is written again at once: a
+    /// webhook answers so. If the stored host is older than the watch's, the store was restored.
+    fn check_conflict(&mut self, host: &HostSnapshot, now: Duration) {
+        let written = Arc::clone(&self.entry.lock_state().seen.host);
+        let Some(answer) = self.conflict.take() else {
+            return;
+        };
+        if is_newer_host(host, &written) {
+            return;
+        }
+        warn!(host = %host.name, error = answer, "a write was refused, although the host has not changed");
+        self.writes
+            .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
+        let watched = Arc::clone(&self.input.borrow().host);
+        if is_newer_host(&written, host) && is_newer_host(&watched, host) {
+            self.void_version = Some(watched.resource_version.clone());
+        }
+    }
+
         };
         let missing = |_| LevelAccess::Missing {
             reason: PowerReason::CRDDropsStatus,

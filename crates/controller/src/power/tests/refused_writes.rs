@@ -101,3 +101,69 @@ async fn a_write_that_succeeds_after_refusals_is_followed_by_its_command() {
     );
     assert_eq!(world.machine(&hosts[0]).commands.len(), 1, "sent once");
 }
+
+/// How often the status of these hosts was written, or refused, within this time.
+async fn count_writes(world: &World, within: Duration) -> usize {
+    world.lock().calls.clear();
+    tokio::time::sleep(within).await;
+    let calls = &world.lock().calls;
+    calls
+        .iter()
+        .filter(|call| call.contains(" writes "))
+        .count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_that_no_newer_version_explains_is_not_written_at_full_speed() {
+    let world = World::new();
+    let names = ["h0", "h1", "h2", "h3", "h4"];
+    let hosts = names.map(|name| world.add_to_chassis(name));
+    let _process = world.process("first");
+    until_all_are_read(&world, &hosts).await;
+    world.lock().conflicting.extend(hosts[..4].iter().cloned());
+    for name in &hosts[..4] {
+        world.annotate(name, KEY, HARD);
+    }
+    let writes = count_writes(&world, Duration::from_secs(10)).await;
+    assert!((4..=24).contains(&writes), "{writes} writes of four hosts");
+    assert_off_without_delay(&world, &hosts[4]).await;
+    for name in &hosts[..4] {
+        assert!(world.machine(name).commands.is_empty(), "not recorded");
+    }
+    world.lock().conflicting.clear();
+    world
+        .until("all are off", |world| {
+            hosts.iter().all(|name| !world.machine(name).is_on)
+        })
+        .await;
+}
+
+/// The stored host is older than what the watch showed, and the watch does not notice it.
+#[tokio::test(start_paused = true)]
+async fn a_host_of_a_restored_store_is_written_on_the_version_that_is_stored() {
+    let world = World::new();
+    world.lock().version = 1_000;
+    let name = world.add("h0");
+    let _process = world.process("first");
+    world
+        .until("it is reported on", |world| {
+            world.host(&name).status.power.state.is_some()
+        })
+        .await;
+    {
+        let mut state = world.lock();
+        (state.is_watch_silent, state.version) = (true, 500);
+        let host = state.hosts.get_mut(&name).unwrap();
+        host.resource_version = "500".into();
+        host.annotations.insert(KEY.into(), HARD.into());
+    }
+    // What the BMC reads by now must be written.
+    world.change_machine(&name, |machine| machine.is_on = false);
+    let writes = count_writes(&world, Duration::from_mins(5)).await;
+    assert!((1..30).contains(&writes), "{writes} writes");
+    let power = world.host(&name).status.power;
+    assert!(
+        power.off_confirmed_at.is_some(),
+        "the key is obeyed: {power:?}"
+    );
+}

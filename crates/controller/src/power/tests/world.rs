@@ -72,9 +72,14 @@ pub(super) struct State {
     pub(super) stuck: BTreeSet<HostName>,
     /// Each write of the status of these hosts is refused.
     pub(super) refused: BTreeSet<HostName>,
+    /// Each write of the status of these hosts is refused as if the host had changed.
+    pub(super) conflicting: BTreeSet<HostName>,
     /// The live baremetal-operator, which manages all hosts.
     pub(super) operator: Option<String>,
-    version: u64,
+    /// The newest version of any host.
+    pub(super) version: u64,
+    /// No watch shows anything more.
+    pub(super) is_watch_silent: bool,
     watchers: Vec<mpsc::UnboundedSender<HostChanges>>,
 }
 
@@ -343,8 +348,9 @@ impl State {
             is_in_sync: true,
             ..HostChanges::default()
         };
+        let is_silent = self.is_watch_silent;
         self.watchers
-            .retain(|watcher| watcher.send(news.clone()).is_ok());
+            .retain(|watcher| is_silent || watcher.send(news.clone()).is_ok());
         host
     }
 
@@ -368,7 +374,7 @@ impl State {
         let standing = standing.filter(|host| {
             (&host.uid, &host.resource_version) == (&seen.uid, &seen.resource_version)
         });
-        let mut host = standing.cloned().ok_or(HostStoreError::Changed)?;
+        let mut host = standing.cloned().ok_or_else(conflict)?;
         change(&mut host);
         if self.pruned {
             return Err(HostStoreError::Pruned("drops status.power".into()));
@@ -390,6 +396,9 @@ impl HostStore for World {
         }
         let what = format!("{} writes {}", host.name.name, write.why);
         let effect = move |state: &mut State, _| {
+            if state.conflicting.contains(&host.name) {
+                return Err(conflict());
+            }
             if state.refused.contains(&host.name) {
                 return Err(HostStoreError::Failed("a webhook refuses it".into()));
             }
@@ -458,6 +467,10 @@ impl HostStore for World {
         let what = format!("{} says {}", host.name.name, event.reason);
         self.call(what, effect).boxed()
     }
+}
+
+fn conflict() -> HostStoreError {
+    HostStoreError::Changed("409 Conflict".into())
 }
 
 fn write_conditions(standing: &mut Vec<CurrentCondition>, writes: &[ConditionWrite], now: Now) {
