@@ -14,7 +14,7 @@ use super::snapshot::PowerSnapshot;
 use super::step::PowerStep;
 use super::{
     PowerReason, hold, idle, metal3_managed, node_liveness, pending_reboot, power_off, power_on,
-    provisioning, readiness, readings, report,
+    provisioner_work, provisioning, readiness, readings, report,
 };
 use crate::Now;
 use crate::condition::ConditionStatus;
@@ -107,6 +107,9 @@ fn advance_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     }
     provisioning::record_provisioning(&ctx.seen.host, &mut step.status);
     readings::record_readings(ctx, &mut step.status);
+    if let Some(state) = provisioner_work::unsteady_state(ctx) {
+        return provisioner_work::leave_to_provisioner(ctx, step, state);
+    }
     if !ctx.seen.host.disable_power_off {
         pending_reboot::record_pending_reboot(ctx, step);
         return drive_power(ctx, step);

@@ -41,6 +41,7 @@ mod pending_reboot;
 mod power_off;
 mod power_on;
 mod proof;
+mod provisioner_work;
 mod provisioning;
 mod readiness;
 mod readings;

@@ -11,6 +11,8 @@ reasons! {
         InvalidAnnotationValue(Warning) = "write `{\"mode\":\"hard\"}`",
         /// A reboot annotation without force stands on a host that is not provisioned: not obeyed.
         NotProvisioned(Waiting) = "wait, or add `\"force\": true`",
+        /// The host is in a state in which a provisioner switches its power: Dogwatch leaves it alone.
+        ProvisionerAtWork(Waiting) = "wait, or add `\"force\": true` to a reboot annotation",
         HeldOff(Progress) = "the writer of each key removes it",
         NotHeld(Progress),
         /// A reboot was requested: `pendingRebootSince` is written.

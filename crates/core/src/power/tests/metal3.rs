@@ -61,6 +61,92 @@ fn test_has_reboot_annotation() {
     }
 }
 
+const UNSTEADY: [&str; 7] = [
+    "registering",
+    "inspecting",
+    "preparing",
+    "provisioning",
+    "deprovisioning",
+    "powering off before delete",
+    "a state of a later version",
+];
+
+/// A host that metal3's controller worked on for a minute before it died.
+fn left_in_state(state: &str, online: bool, is_on: bool) -> World {
+    let mut world = World::new(&[], online, is_on);
+    world.seen.host_mut().status.provisioning = Some(state.into());
+    world.seen.owner = HostOwner::Metal3 {
+        leader: "bmo-1".into(),
+    };
+    world.run(60);
+    world.seen.owner = HostOwner::Ours;
+    world.is_poked = true;
+    world
+}
+
+#[test]
+fn a_host_that_its_provisioner_works_on_is_left_as_it_is() {
+    for state in UNSTEADY {
+        for (online, is_on) in [(false, true), (false, false), (true, true), (true, false)] {
+            let mut world = left_in_state(state, online, is_on);
+            world.run(600);
+            assert_eq!(world.kinds(), [], "{state} {online} {is_on}");
+            assert_eq!(world.because(), PowerReason::ProvisionerAtWork);
+            assert_eq!(world.status().powered_on, Some(is_on));
+            assert_eq!(world.status().provisioning.as_deref(), Some(state));
+            // In a steady state spec.online counts again.
+            world.seen.host_mut().status.provisioning = Some("available".into());
+            world.version += 1;
+            world.run(600);
+            assert_eq!(world.is_on(), online, "{state}");
+        }
+    }
+}
+
+#[test]
+fn a_command_of_earlier_times_is_not_gone_on_with_where_a_provisioner_works() {
+    for (command, online) in [
+        (PowerCommand::On, false),
+        (PowerCommand::SoftOff, false),
+        (PowerCommand::SoftOff, true),
+    ] {
+        let is_on = command.is_power_off();
+        let mut world = World::new(&[], is_on, is_on);
+        world.run(60);
+        world.seen.host_mut().online = !world.seen.host.online;
+        world.bmcs[0].shuts_down = None;
+        if !is_on {
+            world.bmcs[0].default_takes = Takes::Ignores;
+        }
+        world.until("it is sent", |world| world.kinds() == [command]);
+        world.seen.host_mut().online = online;
+        world.seen.host_mut().status.provisioning = Some("preparing".into());
+        world.version += 1;
+        world.set_power(true);
+        world.run(600);
+        assert_eq!(world.kinds(), [command], "{command} {online}");
+    }
+}
+
+#[test]
+fn a_forced_reboot_of_a_host_that_its_provisioner_works_on_ends_with_the_host_on() {
+    let forced = r#"{"force":true}"#;
+    let mut world = left_in_state("preparing", true, true);
+    world.annotate(BASE, forced);
+    world.until_confirmed();
+    world.until_on();
+    world.run(600);
+    assert_eq!(world.because(), PowerReason::ProvisionerAtWork);
+    assert_eq!(world.kinds(), [PowerCommand::SoftOff, PowerCommand::On]);
+
+    // The annotation goes while the operating system shuts down.
+    world.annotate(KEY, forced);
+    world.until("it is asked", |world| world.sent.len() == 3);
+    world.remove(KEY);
+    world.until("off", |world| !world.is_on());
+    world.until_on();
+}
+
 #[test]
 fn test_reboot_with_suffixless_annotation() {
     let mut world = World::new(&[], true, true);

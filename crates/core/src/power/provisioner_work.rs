@@ -1,0 +1,57 @@
+//! Leaves the power of a host alone while a provisioner may be at work on it. Source: specification
+//! §3.2, "Whose hosts"; `facts/fencing.md` §3.
+
+use super::PowerReason;
+use super::bmc::PowerCommand;
+use super::context::PowerContext;
+use super::readings::next_poll_at;
+use super::snapshot::LevelReading;
+use super::step::PowerStep;
+use crate::condition::ConditionStatus;
+
+/// In these states metal3 follows `spec.online`. In any other (`inspecting`, `preparing`,
+/// `provisioning`, `deprovisioning`) it switches the power as its work needs it: the host may flash
+/// its firmware, or erase its disks.
+const STEADY_STATES: [&str; 5] = [
+    "provisioned",
+    "externally provisioned",
+    "available",
+    "ready",
+    "unmanaged",
+];
+
+/// The state of a host that is left to its provisioner. `None`: it is not. A forced annotation is
+/// obeyed in every state, and what Dogwatch switched off itself is switched on again.
+pub(super) fn unsteady_state<'a>(ctx: &PowerContext<'a>) -> Option<&'a str> {
+    let state = ctx.host_status().provisioning.as_deref()?;
+    let is_steady = STEADY_STATES.contains(&state);
+    let is_forced = ctx.obeyed_annotations().next().is_some();
+    (!is_steady && !is_forced && !is_own_work_unfinished(ctx)).then_some(state)
+}
+
+/// Whether Dogwatch's own command must still be followed by a power-on. A power-off that has not
+/// switched the host off is not continued.
+fn is_own_work_unfinished(ctx: &PowerContext<'_>) -> bool {
+    let Some(command) = ctx.pending_command().filter(|_| ctx.seen.host.online) else {
+        return false;
+    };
+    let newest = ctx.newest_reading(ctx.level_in_use());
+    match command.command {
+        PowerCommand::On => true,
+        PowerCommand::SoftOff | PowerCommand::Off => newest.is_some_and(LevelReading::is_off),
+    }
+}
+
+pub(super) fn leave_to_provisioner(ctx: &PowerContext<'_>, step: &mut PowerStep, state: &str) {
+    let text = format!(
+        "its provisioning state is {state}: its provisioner may be at work on it, so Dogwatch leaves its power as \
+         it is"
+    );
+    let reason = PowerReason::ProvisionerAtWork;
+    step.set_cause(ConditionStatus::Unknown, reason, text);
+    step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
+    let level = ctx.level_in_use();
+    if level > 0 {
+        step.read_level_at(ctx, level, next_poll_at(ctx, level), "the next poll");
+    }
+}
