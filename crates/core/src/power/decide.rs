@@ -13,8 +13,8 @@ use super::refusal::{self, PowerRefusal, PowerReporting};
 use super::snapshot::PowerSnapshot;
 use super::step::PowerStep;
 use super::{
-    PowerReason, hold, idle, metal3_managed, node_liveness, pending_reboot, power_off, power_on,
-    provisioner_work, provisioning, readiness, readings, report,
+    PowerReason, cut_outlet, hold, idle, metal3_managed, node_liveness, pending_reboot, power_off,
+    power_on, provisioner_work, provisioning, readiness, readings, report,
 };
 use crate::Now;
 use crate::condition::ConditionStatus;
@@ -214,6 +214,9 @@ fn handle_removed_level(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &
         return power_off::wait_for_command(step, command, until);
     }
     step.status.power.off_confirmed_at = None;
+    if cut_outlet::wait_for_removed_outlet(ctx, step, command) {
+        return;
+    }
     let settled = ctx.settled_at();
     match off_reason(ctx, step) {
         Some(why) => {

@@ -11,7 +11,9 @@ use super::decide::PowerAction;
 use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
 use super::step::{NextCommand, PowerStep};
-use super::{PowerReason, idle, node_liveness, power_off, status_times};
+use super::{
+    PowerReason, cut_outlet, idle, node_liveness, power_off, status_times,
+};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
@@ -110,6 +112,9 @@ fn handle_contradicted_level(ctx: &PowerContext<'_>, step: &mut PowerStep, level
 fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason, text: &str) {
     void_proof(step);
     if !must_be_off(ctx) {
+        if let Some(command) = ctx.pending_command() {
+            cut_outlet::report_changed_outlet(ctx, step, command);
+        }
         step.status.power.command = None;
         let text = "on, as spec.online requests, but Dogwatch did not power it on";
         step.set_cause(ConditionStatus::True, PowerReason::AsWanted, text);

@@ -10,7 +10,7 @@ use super::host::PendingCommand;
 use super::node_liveness::NodeLiveness;
 use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
 use super::step::{NextCommand, PowerStep};
-use super::{PowerReason, node_liveness, off_confirmation, power_off};
+use super::{PowerReason, cut_outlet, node_liveness, off_confirmation, power_off};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
@@ -297,9 +297,16 @@ pub(super) fn close_command(
     command: &PendingCommand,
 ) {
     step.record_done(ctx, command, PowerReason::Withdrawn);
+    cut_outlet::report_changed_outlet(ctx, step, command);
     step.status.power.command = None;
     step.status.power.confirmed_for.clear();
-    let text = format!("{} is no longer needed and had no effect", command.command);
+    let is_outlet_gone = ctx.is_cut_outlet_gone(command);
+    let effect = if is_outlet_gone {
+        ""
+    } else {
+        " and had no effect"
+    };
+    let text = format!("{} is no longer needed{effect}", command.command);
     step.add_event(EventSeverity::Normal, PowerReason::Withdrawn, text.clone());
     step.set_cause(ConditionStatus::Unknown, PowerReason::Withdrawn, text);
     step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");

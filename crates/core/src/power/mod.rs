@@ -27,6 +27,7 @@ mod config;
 mod confirmation_annotation;
 mod context;
 mod current_power;
+mod cut_outlet;
 mod decide;
 mod hold;
 mod host;

@@ -14,6 +14,9 @@ use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
 
+/// BMCs start within one to five minutes after they get power.
+const BMC_START_PATIENCE: Duration = Duration::from_mins(10);
+
 pub(super) fn drive_on(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &PendingCommand) {
     let standing = ctx.command_state(command);
     let has_ended = !matches!(standing, PowerCommandState::UnderWay { .. });
@@ -150,7 +153,19 @@ fn wait_for_first_level(
         );
         return repeat_power_on(ctx, step, 0, PowerReason::PoweringOn);
     }
-    let text = format!("{gave} supplies power again; waiting for the BMC's answer");
+    let mut text = format!("{gave} supplies power again; waiting for the BMC's answer");
+    let patience = at.saturating_add(BMC_START_PATIENCE);
+    if ctx.now.mono >= patience {
+        text = format!(
+            "{gave} supplies power again, but the BMC has not answered since {}: check whether another outlet \
+             feeds it, and its address",
+            ctx.format_time_of(at)
+        );
+        let reason = PowerReason::Unreachable;
+        step.add_event(EventSeverity::Warning, reason, text.clone());
+    } else {
+        step.wake_at(patience, "the limit for a BMC that starts");
+    }
     step.set_busy(PowerReason::PoweringOn, text);
     step.read_level_at(
         ctx,

@@ -81,6 +81,8 @@ reasons! {
         SameSystemUUID(Alarm) = "correct the address, or the UUID",
         /// A level says off, but the BMC then says that the machine runs: a wrong outlet.
         LevelContradictedByBMC(Alarm) = "correct the outlet in spec.power.levels",
+        /// An outlet that Dogwatch switched off is no longer in the host's spec, so nothing switches it on.
+        OutletLeftOff(Alarm) = "put the outlet back into spec.power.levels, or switch it on yourself",
         /// A person confirmed that the host is off.
         OffConfirmedByPerson(Progress),
         /// A person's confirmation cannot be read, or lacks a field.

@@ -6,6 +6,7 @@ use super::PowerReason;
 use super::bmc::PowerCommand;
 use super::command_state::PowerCommandState;
 use super::context::PowerContext;
+use super::cut_outlet;
 use super::decide::{PowerAction, PowerObserve};
 use super::host::{
     HostStatus, MAX_POWER_HISTORY, PendingCommand, PendingCommandEnd, PowerHistoryEntry,
@@ -128,6 +129,9 @@ impl PowerStep {
         let Some(target) = ctx.level_digest(next.level) else {
             return;
         };
+        if let Some(replaced) = ctx.pending_command() {
+            cut_outlet::report_changed_outlet(ctx, self, replaced);
+        }
         let at = super::status_times::truncate_to_micros(ctx.now.wall);
         let earlier = ctx.pending_command().filter(|_| !next.begins);
         let same = earlier
