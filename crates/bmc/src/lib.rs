@@ -24,7 +24,8 @@ use std::time::Duration;
 
 pub use connect::{DriverOptions, connect_driver};
 pub use dogwatch_core::power::{
-    BmcFault, BmcInfo, CallCost, CommandAnswer, FaultClass, PowerCommand, PowerReading,
+    BmcFault, BmcInfo, CallCost, CommandAnswer, FaultClass, IdentifiedReading, PowerCommand,
+    PowerReading,
 };
 use futures::future::BoxFuture;
 pub use secret::{Credentials, Password};
@@ -37,6 +38,16 @@ pub use secret::{Credentials, Password};
 pub trait Bmc: Send + Sync + 'static {
     /// Reads the power from the device; never returns a remembered answer.
     fn read_power(&self, within: Duration) -> BoxFuture<'_, Result<PowerReading, BmcFault>>;
+
+    /// Reads the power, and the machine's system UUID where the same answer contains it. It costs no
+    /// more than [`Bmc::read_power`].
+    fn read_identified_power(
+        &self,
+        within: Duration,
+    ) -> BoxFuture<'_, Result<IdentifiedReading, BmcFault>> {
+        let read = self.read_power(within);
+        Box::pin(async move { read.await.map(IdentifiedReading::without_uuid) })
+    }
 
     /// Sends the command once. "Already in that state" is an answer, not an error.
     fn send_command(

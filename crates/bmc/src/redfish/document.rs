@@ -1,6 +1,7 @@
 //! The Redfish documents that a power driver reads, and only the parts that it needs. Everything
 //! else may have any shape: BMCs are not strict.
 
+use dogwatch_core::power::SystemId;
 use serde::de::MapAccess;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer};
@@ -177,6 +178,11 @@ impl ComputerSystem {
 
     pub(super) fn manufacturer(&self) -> Option<String> {
         non_empty_text(&self.manufacturer)
+    }
+
+    /// The system's UUID, unless it is none that can be compared.
+    pub(super) fn comparable_uuid(&self) -> Option<String> {
+        non_empty_text(&self.uuid).filter(|uuid| SystemId::parse(uuid).is_some())
     }
 
     /// The description of the system, without its commands.

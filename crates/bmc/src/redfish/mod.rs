@@ -51,8 +51,8 @@ use self::origin::BmcOrigin;
 use self::system_discovery::KnownSystem;
 pub use self::transport::RedfishTransport;
 use crate::{
-    Bmc, BmcFault, BmcInfo, CallCost, CommandAnswer, Credentials, FaultClass, PowerCommand,
-    PowerReading,
+    Bmc, BmcFault, BmcInfo, CallCost, CommandAnswer, Credentials, FaultClass, IdentifiedReading,
+    PowerCommand, PowerReading,
 };
 
 /// How long after a command the power is read at least every few seconds.
@@ -112,6 +112,17 @@ impl RedfishDriver {
         self.read_system(deadline).await?.power_reading()
     }
 
+    async fn read_identified_state(
+        &self,
+        deadline: Deadline,
+    ) -> Result<IdentifiedReading, BmcFault> {
+        let system = self.read_system(deadline).await?;
+        Ok(IdentifiedReading {
+            power: system.power_reading()?,
+            system_uuid: system.comparable_uuid(),
+        })
+    }
+
     async fn probe_device(&self, deadline: Deadline) -> Result<BmcInfo, BmcFault> {
         self.lock_known().info = None;
         let system = self.read_system(deadline).await?;
@@ -142,6 +153,14 @@ impl Bmc for RedfishDriver {
     fn read_power(&self, within: Duration) -> BoxFuture<'_, Result<PowerReading, BmcFault>> {
         let deadline = Deadline::after(within);
         Box::pin(async move { self.redact_result(self.read_power_state(deadline).await) })
+    }
+
+    fn read_identified_power(
+        &self,
+        within: Duration,
+    ) -> BoxFuture<'_, Result<IdentifiedReading, BmcFault>> {
+        let deadline = Deadline::after(within);
+        Box::pin(async move { self.redact_result(self.read_identified_state(deadline).await) })
     }
 
     fn send_command(

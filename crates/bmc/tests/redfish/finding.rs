@@ -312,3 +312,30 @@ async fn a_reading_is_asked_for_again_where_the_connection_was_lost_but_no_comma
     );
     assert_eq!(bmc.asked(), [format!("{post} ForceOff")]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_reading_names_the_machine_of_its_own_document_in_one_request() {
+    const OTHER: &str = "4c4c4544-0035-3010-8048-b7c04f444d34";
+    let bmc = Stub::plain();
+    let driver = bmc.driver();
+    let about = driver.describe_device(WITHIN).await.expect("about");
+    bmc.asked();
+    let read = driver.read_identified_power(WITHIN).await.expect("read");
+    assert_eq!(read.power, PowerReading::On);
+    assert!(read.system_uuid.is_some() && read.system_uuid == about.system_uuid);
+    bmc.system(|system| system["UUID"] = OTHER.into());
+    let read = driver.read_identified_power(WITHIN).await.expect("read");
+    assert_eq!(read.system_uuid.as_deref(), Some(OTHER));
+    assert_eq!(bmc.asked(), [SYSTEM, SYSTEM]);
+    // What many machines have names none of them.
+    for uuid in [
+        json!("00000000-0000-0000-0000-000000000000"),
+        json!("Not Settable"),
+        json!(7),
+        Value::Null,
+    ] {
+        bmc.system(|system| system["UUID"] = uuid.clone());
+        let read = driver.read_identified_power(WITHIN).await.expect("read");
+        assert_eq!(read.system_uuid, None, "{uuid}");
+    }
+}

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use dogwatch_bmc::Bmc as Driver;
 use dogwatch_core::power::{
-    BmcFault, BmcInfo, CommandAnswer, FaultClass, LevelReading, PowerCommand, combine_readings,
+    BmcFault, BmcInfo, CommandAnswer, FaultClass, IdentifiedReading, LevelReading, PowerCommand,
+    PowerReading, combine_readings,
 };
 use futures::future::{BoxFuture, join_all};
 
@@ -26,8 +27,11 @@ pub(super) async fn read_power(
 ) -> LevelReading {
     let _place = acquire_call_permit(services, &level, errand).await;
     let asked = services.clock.now().mono;
-    let said = call_each_device(&level, within, |driver| driver.read_power(within)).await;
-    let said = combine_readings(said);
+    let said = call_each_device(&level, within, |driver| {
+        driver.read_identified_power(within)
+    })
+    .await;
+    let (said, system_uuid) = combine_identified(said);
     let what = match errand {
         Priority::Urgent => "urgent read",
         Priority::Routine => "poll",
@@ -38,20 +42,23 @@ pub(super) async fn read_power(
         asked,
         answered: services.clock.now().mono,
         result: said,
+        system_uuid,
     }
 }
 
-/// Checks whether power control of a level would work, once it has a permit.
+/// Checks whether power control of a level would work, once it has a permit. Returns when the check
+/// began as well.
 pub(super) async fn check_level(
     services: &PowerServices,
     level: OpenLevel,
     within: Duration,
-) -> Result<BmcInfo, BmcFault> {
+) -> (Duration, Result<BmcInfo, BmcFault>) {
     let _place = acquire_call_permit(services, &level, Priority::Routine).await;
+    let asked = services.clock.now().mono;
     let found = call_each_device(&level, within, |driver| driver.describe_device(within)).await;
     let found: Result<Vec<BmcInfo>, BmcFault> = found.into_iter().collect();
     services.metrics.record_call("check", found.as_ref().err());
-    found.map(combine_abouts)
+    (asked, found.map(combine_abouts))
 }
 
 /// Waits for a permit to call the BMCs of a level, and records the wait.
@@ -125,6 +132,18 @@ fn combine_answers(
         }
     }
     Ok(together)
+}
+
+/// Combines the readings of all devices of a level, with the first one's UUID.
+fn combine_identified(
+    said: Vec<Result<IdentifiedReading, BmcFault>>,
+) -> (Result<PowerReading, BmcFault>, Option<String>) {
+    let first = said
+        .iter()
+        .find_map(|read| read.as_ref().ok()?.system_uuid.clone());
+    let result = combine_readings(said.into_iter().map(|read| read.map(|read| read.power)));
+    let system_uuid = first.filter(|_| result.is_ok());
+    (result, system_uuid)
 }
 
 /// Combines the devices of a level: the first one's UUID, and the abilities that all of them have.

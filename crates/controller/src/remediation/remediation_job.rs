@@ -192,7 +192,9 @@ impl RemediationDeps {
             .power
             .off_proof_of(before.host(), &self.power_config, at);
         let is_same = |now: &power::PowerOffProof| {
-            now.uid() == before.uid() && now.source() == before.source()
+            let is_same_host =
+                now.uid() == before.uid() && now.system_uuid() == before.system_uuid();
+            is_same_host && now.source() == before.source()
         };
         if now.as_ref().is_some_and(is_same) {
             return Ok(());

@@ -35,6 +35,24 @@ impl PowerReading {
     }
 }
 
+/// A reading, and the machine that it is of, as far as the same answer says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentifiedReading {
+    pub power: PowerReading,
+    /// The machine's system UUID. `None`: the answer has none that can be compared.
+    pub system_uuid: Option<String>,
+}
+
+impl IdentifiedReading {
+    /// A reading that does not say of which machine it is.
+    pub fn without_uuid(power: PowerReading) -> Self {
+        Self {
+            power,
+            system_uuid: None,
+        }
+    }
+}
+
 /// A BMC's answer to a command. It proves nothing about the power state: that is read afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandAnswer {

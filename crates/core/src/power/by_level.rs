@@ -17,6 +17,11 @@ impl<T> ByLevel<T> {
         all.find_map(|(of, known)| (*of == level).then_some(known))
     }
 
+    pub(super) fn get_mut(&mut self, level: usize) -> Option<&mut T> {
+        let mut all = self.0.iter_mut();
+        all.find_map(|(of, known)| (*of == level).then_some(known))
+    }
+
     /// In the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         self.0.iter().map(|(level, known)| (*level, known))

@@ -24,7 +24,7 @@ pub enum CurrentPower {
 /// and for off a confirm interval apart. This is less than a proof: nothing is released on it.
 pub fn current_power(seen: &PowerSnapshot, config: &PowerConfig, now: Now) -> CurrentPower {
     let ctx = PowerContext::new(seen, config, "", 0.0, now);
-    if !seen.same_system.is_empty() {
+    if !seen.same_system.is_empty() || ctx.is_other_machine() {
         return CurrentPower::Unknown;
     }
     let knows =

@@ -12,7 +12,7 @@ use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
 use super::step::{NextCommand, PowerStep};
 use super::{
-    PowerReason, cut_outlet, idle, node_liveness, power_off, status_times,
+    PowerReason, cut_outlet, idle, machine_change, node_liveness, power_off, status_times,
 };
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
@@ -111,6 +111,10 @@ fn handle_contradicted_level(ctx: &PowerContext<'_>, step: &mut PowerStep, level
 
 fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason, text: &str) {
     void_proof(step);
+    let change = ctx
+        .pending_command()
+        .and_then(|command| Some((command.level, ctx.machine_change(command)?)))
+        .filter(|(_, change)| !ctx.is_change_accepted(change));
     if !must_be_off(ctx) {
         if let Some(command) = ctx.pending_command() {
             cut_outlet::report_changed_outlet(ctx, step, command);
@@ -119,6 +123,9 @@ fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReaso
         let text = "on, as spec.online requests, but Dogwatch did not power it on";
         step.set_cause(ConditionStatus::True, PowerReason::AsWanted, text);
         return step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
+    }
+    if let Some((level, change)) = change {
+        return machine_change::refuse_other_machine(ctx, step, level, change);
     }
     step.add_event(EventSeverity::Warning, why, text);
     power_off::begin_power_off(ctx, step, PowerReason::FoundOn);
@@ -167,6 +174,10 @@ fn is_still_off(ctx: &PowerContext<'_>, level: usize) -> bool {
 fn describe_missing_proof(ctx: &PowerContext<'_>, command: &PendingCommand) -> Option<String> {
     if ctx.level_digest(command.level).as_ref() != Some(&command.target) {
         return Some("the address of its BMC was changed".to_owned());
+    }
+    let change = ctx.machine_change(command);
+    if change.is_some_and(|change| ctx.is_change_accepted(change)) {
+        return Some("its BMC reports another system UUID now".to_owned());
     }
     let proved: BTreeSet<&String> = ctx.host_status().power.confirmed_for.iter().collect();
     let keys = ctx
@@ -221,6 +232,7 @@ fn report_held_off(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
         step.set_cause(ConditionStatus::True, PowerReason::HeldOff, text);
     }
     bmc_crosscheck::request_crosscheck(ctx, step, level);
+    machine_change::request_identity(ctx, step, level);
     node_liveness::observe_liveness_at_polls(ctx, step);
     if is_still_off(ctx, level) {
         return step.read_level_at(ctx, level, next_poll_at(ctx, level), "the next poll");

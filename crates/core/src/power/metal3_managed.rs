@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::annotations::HostRebootAnnotation;
 use super::context::PowerContext;
+use super::machine_change;
 use super::provisioning;
 use super::readiness;
 use super::readings::{ReadPace, next_poll_at, next_read_at};
@@ -30,6 +31,7 @@ pub(super) fn observe_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     }
     // The read goes before polls, as for a power-off of Dogwatch's own.
     step.is_busy = true;
+    machine_change::request_identity(ctx, step, 0);
     let soon = ctx.newest_reading(0).map_or(ctx.now.mono, |read| {
         read.answered.saturating_add(ctx.config.confirm)
     });

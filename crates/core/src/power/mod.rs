@@ -33,6 +33,7 @@ mod hold;
 mod host;
 mod idle;
 mod level_digest;
+mod machine_change;
 mod manual_confirmation;
 mod metal3_leader;
 mod metal3_managed;
@@ -66,8 +67,8 @@ pub use annotations::{
     HostRebootAnnotation, REBOOT_ANNOTATION, is_annotation_obeyed, reboot_annotations,
 };
 pub use bmc::{
-    BmcFault, BmcInfo, CallCost, CommandAnswer, FaultClass, PowerCommand, PowerReading,
-    combine_readings,
+    BmcFault, BmcInfo, CallCost, CommandAnswer, FaultClass, IdentifiedReading, PowerCommand,
+    PowerReading, combine_readings,
 };
 pub use by_level::ByLevel;
 pub use config::{PollsTooClose, PowerConfig};
@@ -78,6 +79,7 @@ pub use host::{
     HostConsumer, HostName, HostSnapshot, HostStatus, MAX_POWER_HISTORY, PendingCommand,
     PendingCommandEnd, PowerDevice, PowerHistoryEntry, PowerLevel, PowerState, PowerStatus,
 };
+pub use machine_change::MachineChange;
 pub use metal3_leader::{METAL3_NAMESPACES, Metal3LeaderLease, Metal3Leaders, OwnerRules};
 pub use node_liveness::{KubeletLease, KubeletLeaseHistory, KubeletLeases};
 pub(crate) use node_liveness::{missed_renewal, required_silence};

@@ -9,7 +9,7 @@ use super::context::PowerContext;
 use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at};
 use super::step::PowerStep;
-use super::{PowerReason, node_liveness, power_off, retry, status_times};
+use super::{PowerReason, machine_change, node_liveness, power_off, retry, status_times};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 
@@ -63,6 +63,7 @@ pub(super) fn confirm_off(
     );
     step.set_busy(PowerReason::ConfirmingOff, text);
     bmc_crosscheck::request_crosscheck(ctx, step, level);
+    machine_change::request_identity(ctx, step, level);
     step.read_level_at(ctx, level, next, "the second reading of off");
 }
 

@@ -11,14 +11,18 @@ use super::command_state::PowerCommandState;
 use super::context::PowerContext;
 use super::decide::PowerAction;
 use super::host::PendingCommand;
+use super::machine_change::MachineChange;
 use super::step::{NextCommand, PowerStep};
-use super::{PowerReason, idle, off_confirmation, retry, takeover};
+use super::{PowerReason, idle, machine_change, off_confirmation, retry, takeover};
 use crate::decision::EventSeverity;
 
 /// For a host that must be off and has no confirmed off. `why` is the reason of a need that begins.
 pub(super) fn drive_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason) {
     match ctx.pending_command() {
-        Some(command) if command.command.is_power_off() => continue_power_off(ctx, step, command),
+        Some(command) if command.command.is_power_off() => match ctx.machine_change(command) {
+            Some(change) => handle_machine_change(ctx, step, command, change, why),
+            None => continue_power_off(ctx, step, command),
+        },
         Some(on) => match ctx.command_state(on) {
             PowerCommandState::UnderWay { until } => wait_for_command(step, on, until),
             PowerCommandState::Unsent { .. }
@@ -31,6 +35,25 @@ pub(super) fn drive_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: Power
         },
         None => begin_power_off(ctx, step, why),
     }
+}
+
+/// The power-off was meant for the machine that answered before. If the one that is there now is
+/// meant, a new power-off begins.
+fn handle_machine_change(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
+    change: &MachineChange,
+    why: PowerReason,
+) {
+    if let PowerCommandState::UnderWay { until } = ctx.command_state(command) {
+        return wait_for_command(step, command, until);
+    }
+    if !ctx.is_change_accepted(change) {
+        return machine_change::refuse_other_machine(ctx, step, command.level, change);
+    }
+    step.record_done(ctx, command, PowerReason::Withdrawn);
+    begin_power_off(ctx, step, why);
 }
 
 /// Sends the first command of a need.

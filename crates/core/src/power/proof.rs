@@ -84,8 +84,8 @@ impl PowerOffProof {
         &self.proved_host.uid
     }
 
-    /// The machine's system UUID as reported by the BMC that was read; for a person's confirmation,
-    /// by the first level. Compare it with the Node's by [`super::compare_system_uuids`].
+    /// The machine's system UUID, of the readings themselves or of a check while the level read off;
+    /// for a person's confirmation, of the first level's last answer. Compare it with the Node's by [`super::compare_system_uuids`].
     pub fn system_uuid(&self) -> Option<&str> {
         self.proved_host.system_uuid.as_deref()
     }
@@ -130,7 +130,8 @@ fn prove_by_own_command(ctx: &PowerContext<'_>) -> Option<PowerOffProof> {
     let power = &ctx.host_status().power;
     let command = ctx.answered_power_off()?;
     power.off_confirmed_at?;
-    if ctx.level_digest(command.level).as_ref() != Some(&command.target) {
+    let is_elsewhere = ctx.level_digest(command.level).as_ref() != Some(&command.target);
+    if is_elsewhere || ctx.machine_change(command).is_some() {
         return None;
     }
     let (first, second) = ctx.current_off_readings(command.level)?;
@@ -155,8 +156,9 @@ fn prove_by_person(ctx: &PowerContext<'_>) -> Option<PowerOffProof> {
         at: said.at,
         reason: said.reason,
     };
+    let known = ctx.seen.memory.known_system_uuid(0);
     Some(PowerOffProof {
-        proved_host: proved_host(ctx, 0),
+        proved_host: proved_host(ctx, known.map(str::to_owned)),
         since,
         source,
         proved_for: keys,
@@ -178,8 +180,9 @@ fn prove_by_readings(
         return None;
     }
     let both = [reading_times(first), reading_times(second)];
+    let system_uuid = ctx.system_uuid_read_off([first, second]);
     Some(PowerOffProof {
-        proved_host: proved_host(ctx, level),
+        proved_host: proved_host(ctx, system_uuid),
         since: first.asked,
         source,
         proved_for,
@@ -187,13 +190,12 @@ fn prove_by_readings(
     })
 }
 
-fn proved_host(ctx: &PowerContext<'_>, level: usize) -> ProvedHost {
+fn proved_host(ctx: &PowerContext<'_>, system_uuid: Option<String>) -> ProvedHost {
     let host = &ctx.seen.host;
-    let about = ctx.bmc_info(level);
     ProvedHost {
         host: host.name.clone(),
         uid: host.uid.clone(),
-        system_uuid: about.and_then(|about| about.system_uuid.clone()),
+        system_uuid,
     }
 }
 

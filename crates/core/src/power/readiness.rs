@@ -8,7 +8,7 @@ use super::decide::PowerObserve;
 use super::refusal::{self, PowerRefusal, PowerReporting};
 use super::snapshot::LevelAccess;
 use super::step::PowerStep;
-use super::{PowerReason, node_liveness, power_off};
+use super::{PowerReason, machine_change, node_liveness, power_off};
 use crate::backoff::spread_pause;
 use crate::condition::{ConditionStatus, DesiredCondition};
 
@@ -84,6 +84,13 @@ fn readiness_of_levels(ctx: &PowerContext<'_>) -> (ConditionStatus, PowerReason,
             PowerReason::SameSystemUUID,
             describe_same_system(ctx),
         );
+    }
+    let command = ctx.pending_command();
+    let command = command.filter(|command| command.command.is_power_off());
+    if let Some((command, change)) = command.and_then(|it| Some((it, ctx.machine_change(it)?))) {
+        let text = machine_change::describe_change(ctx, command.level, change);
+        let reason = PowerReason::OtherMachineAnswers;
+        return (ConditionStatus::False, reason, text);
     }
     if let Some(node) = ctx.living_node() {
         let text = node_liveness::contradiction_message(&node);

@@ -130,7 +130,7 @@ pub(super) fn is_powered_on(ctx: &PowerContext<'_>, status: &HostStatus) -> bool
         .command
         .as_ref()
         .is_some_and(|command| command.command == PowerCommand::On);
-    let is_doubtful = !ctx.seen.same_system.is_empty();
+    let is_doubtful = !ctx.seen.same_system.is_empty() || ctx.is_other_machine();
     is_turning_on
         || is_doubtful
         || ctx.current_off_readings(ctx.level_in_use()).is_none()

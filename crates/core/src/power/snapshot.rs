@@ -13,6 +13,7 @@ use super::bmc_crosscheck::PSU_HOLD_UP;
 use super::by_level::ByLevel;
 use super::confirmation_annotation::CONFIRMED_OFF_ANNOTATION;
 use super::host::{HostName, HostSnapshot, PendingCommandEnd};
+use super::machine_change::MachineChange;
 use super::node_liveness::{KubeletLeaseHistory, KubeletLeases};
 use crate::Now;
 
@@ -89,6 +90,10 @@ pub struct PowerMemory {
     pub checks: Vec<Option<LevelCheck>>,
     /// What the last successful check of each level found.
     pub bmc_infos: ByLevel<BmcInfo>,
+    /// When the last successful check of each level was requested.
+    pub identified: ByLevel<Duration>,
+    /// For each level: the last time that another machine answered than before.
+    pub machine_changes: ByLevel<MachineChange>,
     /// For each level whose last reading said off: when the first of the unbroken readings of off
     /// was requested.
     pub off_since: ByLevel<Duration>,
@@ -126,6 +131,9 @@ pub struct LevelReading {
     /// When it was answered, or given up.
     pub answered: Duration,
     pub result: Result<PowerReading, BmcFault>,
+    /// The system UUID of the machine that was read, if the same answer contains one that can be
+    /// compared.
+    pub system_uuid: Option<String>,
 }
 
 impl LevelReading {
@@ -156,6 +164,8 @@ pub struct SentCommand {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LevelCheck {
+    pub asked: Duration,
+    /// When it was answered, or given up.
     pub at: Duration,
     pub found: Result<(), BmcFault>,
 }
@@ -174,6 +184,7 @@ const READINGS_PER_LEVEL: usize = 2;
 impl PowerMemory {
     pub fn record_reading(&mut self, read: LevelReading) {
         let level = read.level;
+        self.observe_system_uuid(level, read.system_uuid.as_deref(), read.asked);
         self.record_running(&read);
         // In order of request: a late answer is an old one.
         let place = self
@@ -273,12 +284,23 @@ impl PowerMemory {
         }
     }
 
-    pub fn record_check(&mut self, level: usize, found: Result<BmcInfo, BmcFault>, now: Duration) {
+    /// Adds a check that was requested at `asked` and ended `at`.
+    pub fn record_check(
+        &mut self,
+        level: usize,
+        found: Result<BmcInfo, BmcFault>,
+        asked: Duration,
+        at: Duration,
+    ) {
         if self.checks.len() <= level {
             self.checks.resize(level + 1, None);
         }
-        let found = found.map(|about| self.bmc_infos.insert(level, about));
-        self.checks[level] = Some(LevelCheck { at: now, found });
+        let found = found.map(|about| {
+            self.observe_system_uuid(level, about.system_uuid.as_deref(), asked);
+            self.bmc_infos.insert(level, about);
+            self.identified.insert(level, asked);
+        });
+        self.checks[level] = Some(LevelCheck { asked, at, found });
     }
 
     /// Adds a read of the kubelet Leases that was requested at `asked`.
@@ -354,6 +376,8 @@ impl PowerMemory {
         self.readings.clear();
         self.checks.clear();
         self.bmc_infos.clear();
+        self.identified.clear();
+        self.machine_changes.clear();
         self.off_since.clear();
         self.last_running.clear();
         self.contradicted.clear();

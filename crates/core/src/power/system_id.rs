@@ -23,10 +23,13 @@ pub fn compare_system_uuids(bmc: &str, node: &str) -> SystemMatch {
 }
 
 /// The system UUID that the host's BMCs report, of the lowest level that reports one. `None`: no
-/// level reports one, or none was checked yet.
+/// level reports one, or none was read or checked yet.
 pub fn bmc_system_uuid(seen: &PowerSnapshot) -> Option<&str> {
-    let told = seen.memory.bmc_infos.iter();
-    let told = told.filter_map(|(level, about)| Some((level, about.system_uuid.as_deref()?)));
+    let memory = &seen.memory;
+    let checked = memory.bmc_infos.iter().map(|(level, _)| level);
+    let read = memory.readings.iter().map(|read| read.level);
+    let told = checked.chain(read);
+    let told = told.filter_map(|level| Some((level, memory.known_system_uuid(level)?)));
     told.min_by_key(|(level, _)| *level).map(|(_, uuid)| uuid)
 }
 

@@ -28,6 +28,7 @@ pub(super) enum HostJobResult {
     Checked {
         level: usize,
         found: Result<BmcInfo, BmcFault>,
+        asked: std::time::Duration,
         epoch: u64,
     },
     /// The kubelet Leases of the host's Nodes. `asked`: when the read began.

@@ -100,10 +100,11 @@ impl HostReconciler {
         let (services, epoch) = (self.services.clone(), self.epoch);
         let job = async move {
             let within = services.config.call;
-            let found = bmc_calls::check_level(&services, level, within).await;
+            let (asked, found) = bmc_calls::check_level(&services, level, within).await;
             HostJobResult::Checked {
                 level: number,
                 found,
+                asked,
                 epoch,
             }
         };

@@ -31,12 +31,13 @@ impl HostReconciler {
             HostJobResult::Checked {
                 level,
                 found,
+                asked,
                 epoch,
             } => {
                 self.under_way.checks.remove(&level);
                 self.reread_refused_password(found.as_ref().err());
                 if epoch == self.epoch {
-                    self.on_check_result(level, found);
+                    self.on_check_result(level, found, asked);
                 }
             }
             HostJobResult::SignsOfLife { answer, asked } => self.on_signs_of_life(answer, asked),
@@ -70,14 +71,18 @@ impl HostReconciler {
         };
         under_way.remove(&read.level);
         self.reread_refused_password(read.result.as_ref().err());
-        let memory = &mut self.entry.lock_state().seen.memory;
-        if epoch == self.epoch {
-            self.decision_log.log_reading(&read);
-            memory.record_reading(read);
+        let seen = &mut self.entry.lock_state().seen;
+        if epoch != self.epoch {
+            return;
         }
+        if let (0, Some(uuid)) = (read.level, &read.system_uuid) {
+            self.entry.record_system_uuid(&seen.host.name, Some(uuid));
+        }
+        self.decision_log.log_reading(&read);
+        seen.record_reading(read);
     }
 
-    fn on_check_result(&mut self, level: usize, found: Result<BmcInfo, BmcFault>) {
+    fn on_check_result(&mut self, level: usize, found: Result<BmcInfo, BmcFault>, asked: Duration) {
         let now = self.monotonic_now();
         let mut spot = self.entry.lock_state();
         if let (0, Ok(about)) = (level, &found) {
@@ -85,7 +90,7 @@ impl HostReconciler {
             self.entry
                 .record_system_uuid(name, about.system_uuid.as_deref());
         }
-        spot.seen.memory.record_check(level, found, now);
+        spot.seen.record_check(level, found, asked, now);
     }
 
     fn on_signs_of_life(&mut self, answer: Result<KubeletLeases, String>, asked: Duration) {
@@ -178,12 +183,12 @@ impl HostReconciler {
 
     fn on_write_failed(&mut self, error: &HostStoreError) {
         let now = self.monotonic_now();
+        self.conflict = None;
         self.under_way.command_write = false;
         self.place = None;
         let host = self.entry.lock_state().seen.host.name.clone();
         match error {
             HostStoreError::Changed(answer) => self.conflict = Some(answer.clone()),
-        self.conflict = None;
             HostStoreError::Failed(error) => {
                 warn!(%host, error, "failed to write a host");
                 self.writes
@@ -249,17 +254,16 @@ impl HostReconciler {
         self.under_way.write = false;
         if !self.is_of_same_host(&host) {
             // Another host of this name was created; the watch will report it.
-            drop(spot);
             self.writes
                 .record_failure_with_jitter(HOST_RETRY_PAUSES, self.jitter, now);
             return;
         }
+        self.check_conflict(&host, now);
+        let mut spot = self.entry.lock_state();
         // The write without an answer succeeded: its command is stored, and was not sent.
         let standing = host.status.power.command.as_ref();
         let standing = standing.map(|standing| standing.id.clone());
         if let Some(id) =
-        self.check_conflict(&host, now);
-        let mut spot = self.entry.lock_state();
             standing.filter(|id| spot.seen.memory.unanswered_write.as_ref() == Some(id))
         {
             self.decision_log.log_written_command(&id);
@@ -268,10 +272,6 @@ impl HostReconciler {
         spot.seen.host = Arc::new(host);
     }
 
-    pub(super) fn bmc_access(&self) -> Vec<LevelAccess> {
-        let levels = self.connections.access_by_level();
-        let Some(message) = &self.pruned else {
-            return levels;
     fn is_of_same_host(&self, host: &HostSnapshot) -> bool {
         self.entry.lock_state().seen.host.uid == host.uid
     }
@@ -295,6 +295,10 @@ impl HostReconciler {
         }
     }
 
+    pub(super) fn bmc_access(&self) -> Vec<LevelAccess> {
+        let levels = self.connections.access_by_level();
+        let Some(message) = &self.pruned else {
+            return levels;
         };
         let missing = |_| LevelAccess::Missing {
             reason: PowerReason::CRDDropsStatus,

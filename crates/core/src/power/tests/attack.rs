@@ -224,11 +224,13 @@ fn the_interval_between_two_readings_begins_with_the_first_answer() {
         asked: ago(asked),
         answered: ago(answered),
         result: Ok(PowerReading::Off),
+        system_uuid: None,
     };
     for (first_answered, is_proved) in [(20, true), (19, false)] {
         let mut seen = world.seen.clone();
         seen.memory.forget_bmc();
-        seen.memory.record_check(0, Ok(BmcInfo::default()), ago(30));
+        seen.memory
+            .record_check(0, Ok(BmcInfo::default()), ago(30), ago(30));
         seen.memory.record_reading(read(20, first_answered));
         seen.memory.record_reading(read(15, 15));
         let proof = find_off_proof(&seen, &world.config, world.now());

@@ -111,7 +111,10 @@ fn a_failed_reading_counts_as_a_failed_check_only_if_it_is_newer_than_the_last_c
     ] {
         let mut single_host = SingleHost::new(&[], true);
         let found = check.clone().map(|()| BmcInfo::default());
-        single_host.seen.memory.record_check(0, found, secs(90));
+        single_host
+            .seen
+            .memory
+            .record_check(0, found, secs(90), secs(90));
         let later = u64::from(read.is_ok());
         single_host.read_at(0, secs(90 + later), read);
         let ready = readiness::ready_condition(&single_host.ctx(), None);
@@ -138,7 +141,7 @@ fn a_hosts_system_uuid_is_the_one_of_its_lowest_level_that_tells_one() {
         single_host
             .seen
             .memory
-            .record_check(level, tells(uuid), secs(90));
+            .record_check(level, tells(uuid), secs(90), secs(90));
         assert_eq!(
             bmc_system_uuid(&single_host.seen),
             expected,

@@ -8,6 +8,7 @@ use crate::condition::ConditionStatus;
 use crate::power::*;
 
 const ONE: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4833";
+const OTHER: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4899";
 const SWAPPED: &str = "44454c4c-4700-104b-8031-b5c04f4e4833";
 
 #[test]
@@ -81,6 +82,128 @@ fn a_proof_says_which_machine_it_is_of_as_the_bmc_told_it() {
     );
     world.run(70);
     assert_eq!(uuid(&world), None, "its check failed: nothing to compare");
+}
+
+fn proof(world: &World) -> Option<PowerOffProof> {
+    find_off_proof(&world.seen, &world.config, world.now())
+}
+
+/// A host of machine `ONE` whose BMC hangs while the host is to go off. Then another machine answers
+/// at its address.
+fn answered_by_another_machine(readings_have_uuid: bool) -> World {
+    let mut world = World::new(&[], true, true);
+    world.readings_have_uuid = readings_have_uuid;
+    world.about.system_uuid = Some(ONE.into());
+    world.run(70);
+    world.annotate(KEY, HARD);
+    world.checks_are_good = false;
+    world.bmcs[0].default_says = Says::Fails(FaultClass::TimedOut);
+    world.bmcs[0].default_takes = Takes::Silent {
+        after: 10_000,
+        runs: None,
+    };
+    world.run(600);
+    assert!(world.is_on() && world.sent.len() > 3, "it hangs");
+    world.checks_are_good = true;
+    world.about.system_uuid = Some(OTHER.into());
+    world.bmcs[0].default_says = Says::Truth;
+    world.bmcs[0].default_takes = Takes::Runs(300);
+    world
+}
+
+#[test]
+fn what_another_machine_says_at_the_address_proves_nothing_of_the_one_that_was_checked() {
+    for readings_have_uuid in [true, false] {
+        let mut world = answered_by_another_machine(readings_have_uuid);
+        world.set_power(false);
+        for _ in 0..3_600 {
+            world.run(1);
+            assert_eq!(proof(&world), None, "{readings_have_uuid}");
+        }
+        assert_eq!(bmc_system_uuid(&world.seen), Some(OTHER));
+        assert_eq!(world.because(), PowerReason::OtherMachineAnswers);
+        assert_eq!(world.status().powered_on, Some(true));
+        let power = current_power(&world.seen, &world.config, world.now());
+        assert_eq!(power, CurrentPower::Unknown);
+        let ready = world.condition("PowerControlReady");
+        assert_eq!(ready.reason, PowerReason::OtherMachineAnswers.as_str());
+        assert!(
+            ready.message.contains(ONE) && ready.message.contains(OTHER),
+            "{}",
+            ready.message
+        );
+        // A later request is about the machine that is there by then.
+        world.remove(KEY);
+        world.run(60);
+        world.annotate(KEY, HARD);
+        world.until("proved", |world| proof(world).is_some());
+        assert_eq!(proof(&world).unwrap().system_uuid(), Some(OTHER));
+    }
+}
+
+#[test]
+fn a_machine_that_answers_at_the_address_of_another_one_gets_no_power_off() {
+    let mut world = answered_by_another_machine(true);
+    world.until("it is noticed", |world| {
+        world.said(PowerReason::OtherMachineAnswers)
+    });
+    let sent = world.sent.len();
+    world.run(3_600);
+    assert_eq!(world.sent.len(), sent);
+
+    // Nor does it if it is on where the right one was held off.
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.readings_have_uuid = true;
+    world.about.system_uuid = Some(ONE.into());
+    world.until_confirmed();
+    world.about.system_uuid = Some(OTHER.into());
+    world.set_power(true);
+    world.run(600);
+    assert!(world.is_on() && world.power_offs() == 1);
+    assert_eq!(world.because(), PowerReason::OtherMachineAnswers);
+    assert_eq!(proof(&world), None);
+}
+
+#[test]
+fn the_uuid_of_a_proof_was_read_while_the_machine_was_off() {
+    for readings_have_uuid in [true, false] {
+        let mut world = World::new(&[], true, true);
+        world.readings_have_uuid = readings_have_uuid;
+        world.about.system_uuid = Some(ONE.into());
+        world.run(70);
+        world.annotate(KEY, HARD);
+        let begun = world.time;
+        world.until("proved", |world| proof(world).is_some());
+        assert!(world.time - begun < 7_000, "{}", world.time - begun);
+        assert_eq!(proof(&world).unwrap().system_uuid(), Some(ONE));
+    }
+    // No reading names it, and it cannot be checked any more.
+    let mut world = World::new(&[], true, true);
+    world.about.system_uuid = Some(ONE.into());
+    world.run(70);
+    world.annotate(KEY, HARD);
+    world.checks_are_good = false;
+    world.until("proved", |world| proof(world).is_some());
+    assert_eq!(proof(&world).unwrap().system_uuid(), None);
+    world.checks_are_good = true;
+    world.run(120);
+    assert_eq!(proof(&world).unwrap().system_uuid(), Some(ONE));
+}
+
+#[test]
+fn a_uuid_that_was_a_senior_hosts_may_be_corrected_while_the_host_is_held_off() {
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.readings_have_uuid = true;
+    world.about.system_uuid = Some(ONE.into());
+    world.seen.same_system = vec![HostName::new("hosts", "h2")];
+    world.until_confirmed();
+    world.about.system_uuid = Some(OTHER.into());
+    world.until("it is read", |world| {
+        bmc_system_uuid(&world.seen) == Some(OTHER)
+    });
+    world.seen.same_system.clear();
+    world.until("proved", |world| proof(world).is_some());
+    assert_eq!(proof(&world).unwrap().system_uuid(), Some(OTHER));
 }
 
 #[test]

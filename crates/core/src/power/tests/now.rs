@@ -19,6 +19,7 @@ fn bit(readings: &[(u64, Result<PowerReading, FaultClass>)]) -> CurrentPower {
             asked: at,
             answered: at,
             result: said.map_err(|class| BmcFault::without_effect(class, "no")),
+            system_uuid: None,
         });
     }
     current_power(&world.seen, &world.config, world.now())

@@ -88,7 +88,7 @@ fn hard_at_once_if_asked_or_if_the_bmc_knows_no_soft_one() {
         ..BmcInfo::default()
     };
     let now = world.mono();
-    world.seen.memory.record_check(0, Ok(about), now);
+    world.seen.memory.record_check(0, Ok(about), now, now);
     world.until_confirmed();
     assert_eq!(world.kinds(), [PowerCommand::Off]);
     assert!(world.said(PowerReason::SoftPowerOffUnsupported));
@@ -440,6 +440,7 @@ fn proves(readings: &[(u64, PowerReading)], now: u64) -> bool {
             asked: at + ms(*asked),
             answered: at + ms(*asked + 20),
             result: Ok(*said),
+            system_uuid: None,
         });
     }
     let mut then = world.now();
@@ -515,6 +516,7 @@ fn an_answer_that_comes_late_is_an_old_one() {
             asked: Duration::from_secs(asked),
             answered: Duration::from_secs(9),
             result: Ok(PowerReading::Off),
+            system_uuid: None,
         });
     }
     let asked: Vec<_> = memory

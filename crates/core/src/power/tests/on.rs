@@ -123,7 +123,7 @@ fn a_host_found_off_whose_bmc_knows_no_soft_power_off_is_powered_on_as_well() {
         ..BmcInfo::default()
     };
     let now = world.mono();
-    world.seen.memory.record_check(0, Ok(about), now);
+    world.seen.memory.record_check(0, Ok(about), now, now);
     world.until_on();
     assert_eq!(world.kinds(), [PowerCommand::On]);
 }

@@ -131,6 +131,7 @@ impl SingleHost {
             asked: at,
             answered: at,
             result: said.map_err(|class| BmcFault::without_effect(class, "no")),
+            system_uuid: None,
         });
     }
 

@@ -88,6 +88,7 @@ fn two_readings_closer_than_the_confirm_interval_or_too_old_prove_nothing() {
                 asked: at,
                 answered: at,
                 result: Ok(PowerReading::Off),
+                system_uuid: None,
             });
         }
         assert_eq!(proved(&world).is_some(), is_proved, "{first} {second}");

@@ -104,6 +104,7 @@ fn what_a_bmc_says_in_its_last_moment_means_nothing() {
         asked: off + std::time::Duration::from_millis(500),
         answered: off + std::time::Duration::from_millis(600),
         result: Ok(PowerReading::On),
+        system_uuid: None,
     });
     let begun = world.time;
     world.until_confirmed();

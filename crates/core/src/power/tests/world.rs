@@ -23,6 +23,7 @@ struct Reads {
     asked: u64,
     done: u64,
     said: Result<PowerReading, BmcFault>,
+    system_uuid: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -71,6 +72,8 @@ pub(crate) struct World {
     /// How often the kubelet's Lease was read.
     pub(crate) life_looks: u32,
     pub(crate) about: BmcInfo,
+    /// Whether the BMC's readings contain its UUID, as those of Redfish do.
+    pub(crate) readings_have_uuid: bool,
     /// Whether the further levels switch another machine.
     pub(crate) is_wrong_outlet: bool,
     begun: u64,
@@ -144,6 +147,7 @@ impl World {
             renews: None,
             life_looks: 0,
             about: BmcInfo::default(),
+            readings_have_uuid: false,
             is_wrong_outlet: false,
             begun: 0,
             jitter: 0,
@@ -331,11 +335,12 @@ impl World {
         self.reads = under_way;
         self.is_poked |= !ended.is_empty();
         for read in ended {
-            self.seen.memory.record_reading(LevelReading {
+            self.seen.record_reading(LevelReading {
                 level: read.level,
                 asked: Duration::from_millis(read.asked - self.begun),
                 answered: now,
                 result: read.said,
+                system_uuid: read.system_uuid,
             });
         }
         let (ended, under_way): (Vec<_>, Vec<_>) =
@@ -426,7 +431,7 @@ impl World {
                     "no route",
                 ));
                 let found = if self.checks_are_good { good } else { bad };
-                self.seen.memory.record_check(*level, found, now);
+                self.seen.record_check(*level, found, now, now);
                 self.is_poked = true;
             }
             PowerObserve::Read { level, is_urgent } => {
@@ -457,7 +462,9 @@ impl World {
             ))
         };
         let said = if has_power { said } else { silent() };
+        let is_told = level == 0 && self.readings_have_uuid && said.is_ok();
         self.reads.push(Reads {
+            system_uuid: self.about.system_uuid.clone().filter(|_| is_told),
             level,
             is_urgent,
             asked: self.time,
