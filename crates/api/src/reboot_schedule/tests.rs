@@ -46,6 +46,8 @@ fn status() -> RebootScheduleStatus {
     let at = "2026-12-24T02:00:00Z".parse().unwrap();
     RebootScheduleStatus {
         observed_generation: Some(1),
+        spec_since: Some(at),
+        spec_write_seen: Some(at),
         next_occurrence: Some(at),
         last_occurrence: Some(at),
         current: Some(CurrentOccurrenceStatus { at, begun: at }),

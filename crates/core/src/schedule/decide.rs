@@ -14,6 +14,7 @@ use super::record::{
 };
 use super::report;
 use super::snapshot::{ObservedTargets, ScheduleSnapshot};
+use super::spec_change::record_spec_since;
 use super::target::{RebootRequestPatch, ScheduleTarget};
 use super::target_state::{OpenRequest, TargetState, resolve_targets};
 use super::types::{
@@ -240,6 +241,7 @@ fn status_after_step(
     let schedule = &seen.schedule;
     let mut status = schedule.status.clone();
     let suspended = schedule.plan.as_ref().is_ok_and(|plan| plan.suspend);
+    record_spec_since(&mut status, schedule, now.wall);
     status.observed_generation = schedule.generation;
     status.next = due.next.filter(|_| !suspended);
     if let Some(missed) = due.missed.filter(|_| !suspended) {

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::spec_change::find_spec_since;
 use super::timing::ScheduleTiming;
 use super::types::{Schedule, SchedulePlan};
 
@@ -89,7 +90,7 @@ fn list_unhandled_occurrences<'a>(
                 .filter(fresh),
         ),
         ScheduleTiming::Recurring(window) => {
-            let begun = schedule.created.max(schedule.changed.unwrap_or_default());
+            let begun = find_spec_since(schedule, now);
             let from = floor.map_or(begun, |floor| floor.max(begun));
             let from = from.max(
                 now.checked_sub(MISSED_SEARCH_BACK)

@@ -28,6 +28,7 @@ mod reboot_outcome;
 mod record;
 mod report;
 mod snapshot;
+mod spec_change;
 mod target;
 mod target_patch;
 mod target_state;

@@ -40,8 +40,8 @@ pub struct Schedule {
     /// When it was created, by the API server's clock. A recurrence has no occurrence before this
     /// time.
     pub created: Timestamp,
-    /// When its spec was last changed, by the API server's clock, if known. A recurrence has no
-    /// occurrence before this time.
+    /// The newest write of the spec that `metadata.managedFields` shows, by the API server's clock. A
+    /// removal of a field is not shown.
     pub changed: Option<Timestamp>,
     pub deleting: bool,
     /// The parsed spec, or everything that is wrong with it.
@@ -100,6 +100,10 @@ impl HostRebootMode {
 pub struct ScheduleStatus {
     /// The generation that this status describes.
     pub observed_generation: Option<i64>,
+    /// When the spec of that generation was written. A recurrence has no occurrence before this time.
+    pub spec_since: Option<Timestamp>,
+    /// The newest write in `metadata.managedFields` that `spec_since` accounts for.
+    pub spec_write_seen: Option<Timestamp>,
     pub next: Option<Timestamp>,
     /// The newest occurrence that was begun or missed.
     pub last: Option<Timestamp>,

@@ -47,7 +47,8 @@ pub fn convert_schedule(object: &ScheduleObject, home: &str) -> Schedule {
     }
 }
 
-/// When a field of the `spec` was last changed, by the API server's managed fields.
+/// The newest time of an entry with fields of the `spec` in the API server's managed fields. A write that
+/// only removes fields sets no time there.
 fn spec_changed_at(entries: &[ManagedFieldsEntry]) -> Option<Timestamp> {
     let of_spec = entries.iter().filter(|entry| {
         let fields = entry.fields_v1.as_ref();

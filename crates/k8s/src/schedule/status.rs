@@ -16,8 +16,10 @@ use crate::condition;
 use crate::json_field::null_absent_fields;
 
 /// Fields that an empty status omits; a merge patch has to remove them.
-const OPTIONAL_FIELDS: [&str; 6] = [
+const OPTIONAL_FIELDS: [&str; 8] = [
     "observedGeneration",
+    "specSince",
+    "specWriteSeen",
     "nextOccurrence",
     "lastOccurrence",
     "current",
@@ -30,6 +32,8 @@ pub(super) fn parse_status(value: &Value) -> ScheduleStatus {
     let status: RebootScheduleStatus = serde_json::from_value(value.clone()).unwrap_or_default();
     ScheduleStatus {
         observed_generation: status.observed_generation,
+        spec_since: status.spec_since,
+        spec_write_seen: status.spec_write_seen,
         next: status.next_occurrence,
         last: status.last_occurrence,
         current: status.current.map(|current| CurrentOccurrence {
@@ -108,6 +112,8 @@ pub(super) fn status_patch(
 ) -> Value {
     let wanted = RebootScheduleStatus {
         observed_generation: status.observed_generation,
+        spec_since: status.spec_since,
+        spec_write_seen: status.spec_write_seen,
         next_occurrence: status.next,
         last_occurrence: status.last,
         current: status.current.map(|current| api::CurrentOccurrenceStatus {

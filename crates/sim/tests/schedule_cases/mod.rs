@@ -18,6 +18,7 @@ macro_rules! every_case {
             at_the_appointed_time_each_target_is_asked_in_its_own_way_and_a_record_is_left
             a_leader_that_died_in_the_middle_is_carried_on_and_nobody_is_asked_twice
             who_is_suspended_deleted_or_moved_before_its_time_asks_nobody
+            a_suspension_that_is_removed_brings_back_no_time_of_before
             what_was_missed_is_said_and_reboots_nobody
             two_schedules_of_one_moment_ask_a_common_node_once
             only_dogwatchs_own_namespace_reaches_nodes_and_no_schedule_reaches_other_namespaces_hosts
@@ -184,6 +185,35 @@ pub async fn who_is_suspended_deleted_or_moved_before_its_time_asks_nobody(world
         .await;
     world.records(home, "suspended", 1).await;
     assert!(world.request_on("suspended").await.is_some());
+}
+
+/// A merge patch that only removes a field sets no time in the managed fields.
+pub async fn a_suspension_that_is_removed_brings_back_no_time_of_before(world: &World) {
+    let home = &world.home;
+    world.make_node("n1", &json!({})).await;
+    let _leader = world.leader();
+    let soon = world.at(SignedDuration::from_secs(75)).as_second();
+    let start = Timestamp::from_second(soon - soon % 60).unwrap();
+    let recurrence = json!({ "start": start.strftime("%H:%M").to_string() });
+    let spec = json!({ "recurrence": recurrence, "nodes": selector(world) });
+    world.make_schedule(home, "daily", &spec).await;
+    let next_is = async |next: Option<Timestamp>| {
+        let has_next = || async { world.status(home, "daily").await.next_occurrence == next };
+        world.until("the next occurrence is known", has_next).await;
+    };
+    next_is(Some(start)).await;
+    let suspended = json!({ "suspend": true });
+    world.change(home, "daily", &suspended).await;
+    next_is(None).await;
+    let has_passed = || async { world.clock.now().wall > start + SignedDuration::from_secs(2) };
+    world.until("the time has passed", has_passed).await;
+    world
+        .change(home, "daily", &json!({ "suspend": null }))
+        .await;
+    next_is(Some(start + SignedDuration::from_hours(24))).await;
+    let status = world.status(home, "daily").await;
+    assert_eq!((status.current, status.history), (None, Vec::new()));
+    assert_eq!(world.request_on("n1").await, None);
 }
 
 pub async fn what_was_missed_is_said_and_reboots_nobody(world: &World) {

@@ -107,6 +107,7 @@ fn a_change_makes_no_time_of_before_it_come() {
     assert_eq!(decision.cause.reason, ScheduleReason::Suspended);
     assert_eq!(resumed.schedule.status.next, None);
     resumed.schedule.plan = Ok(daily("09:45"));
+    resumed.schedule.generation = Some(2);
     resumed.schedule.changed = Some(at(TEN));
     let (resumed, _) = resumed.settled(now(TEN));
     assert_eq!(resumed.schedule.status.history, []);

@@ -39,8 +39,11 @@ enum Happens {
     Ended(usize, &'static str),
     /// Somebody deletes the NodeReboots of a target that the schedule knows to be made.
     Deleted(usize),
-    /// A person changes the schedule: suspends it, resumes it, or moves its time.
-    Changed(Option<u8>),
+    /// A person changes the schedule: suspends it, resumes it, or moves its time. `is_shown`: the managed
+    /// fields show the time.
+    Changed { hour: Option<u8>, is_shown: bool },
+    /// A person changes a label, with the field manager of the spec.
+    Labelled,
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -54,7 +57,9 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => target.clone().prop_map(Happens::Touched),
         3 => (target.clone(), end_reason()).prop_map(|(target, why)| Happens::Ended(target, why)),
         1 => target.prop_map(Happens::Deleted),
-        1 => proptest::option::of(0..24_u8).prop_map(Happens::Changed),
+        1 => (proptest::option::of(0..24_u8), any::<bool>())
+            .prop_map(|(hour, is_shown)| Happens::Changed { hour, is_shown }),
+        1 => Just(Happens::Labelled),
     ]
 }
 
@@ -136,7 +141,11 @@ impl World {
             Happens::Served(target) => self.set_asked(*target, false),
             Happens::Asked(target) => self.set_asked(*target, true),
             Happens::Touched(target) => self.touch(*target),
-            Happens::Changed(hour) => self.change(*hour),
+            Happens::Changed { hour, is_shown } => self.change(*hour, *is_shown),
+            Happens::Labelled => {
+                self.remember();
+                self.schedule.changed = Some(self.now().wall);
+            }
             Happens::Ended(target, why) => self.end_reboot(*target, why),
             Happens::Deleted(target) => self.delete_reboots(*target),
         }
@@ -195,15 +204,18 @@ impl World {
     }
 
     /// Without an hour: suspends or resumes.
-    fn change(&mut self, hour: Option<u8>) {
+    fn change(&mut self, hour: Option<u8>, is_shown: bool) {
         self.remember();
         let wall = self.now().wall;
+        self.schedule.generation = self.schedule.generation.map(|generation| generation + 1);
         let plan = self.schedule.plan.as_mut().unwrap();
         match hour {
             Some(hour) => plan.when = daily(&format!("{hour:02}:00")).when,
             None => plan.suspend = !plan.suspend,
         }
-        self.schedule.changed = Some(wall);
+        if is_shown {
+            self.schedule.changed = Some(wall);
+        }
     }
 
     /// Call before the schedule changes.
